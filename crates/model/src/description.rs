@@ -1,0 +1,254 @@
+//! The vocabulary of a system description: plain values, each with its meaning and unit.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::sync::Arc;
+use talea_time::{Duration, Work};
+
+/// A whole system as its author wrote it, with defaults filled in, not yet validated.
+///
+/// [`crate::System::new`] validates it; [`crate::parse`] reads it from TOML.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Description {
+    /// The system's name, for reports.
+    pub name: String,
+    /// How operations are sorted into lanes.
+    pub strategy: Strategy,
+    /// What happens inside one lane when a more urgent job arrives.
+    pub lane_dispatch: LaneDispatch,
+    /// Which laxity orders a laxity lane.
+    pub laxity: Laxity,
+    /// Where late jobs stand in deadline and laxity lanes.
+    pub late: Late,
+    /// Seed of every pseudo-random choice (execution times, release jitter).
+    pub seed: u64,
+    /// Costs the simulator charges; all zero unless stated.
+    pub overhead: Overhead,
+    /// Time between the completion of a subtask and the release of its successor on *another* node.
+    pub message_delay: Duration,
+    /// The nodes, at least one.
+    pub nodes: Vec<Node>,
+    /// The end-to-end tasks, at least one.
+    pub tasks: Vec<Task>,
+}
+
+/// A computer, or a part of one: a set of processors that schedules on its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Unique name.
+    pub name: String,
+    /// Processors by their Linux number; the simulator uses only how many there are.
+    pub cpus: Vec<u16>,
+}
+
+/// An end-to-end task: a chain or graph of subtasks, released together once per period.
+///
+/// Job `k` arrives at `phase + k * period`, is released up to `jitter` later, and is to complete
+/// by `deadline` after its *arrival*.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Task {
+    /// Unique name.
+    pub name: String,
+    /// Distance between arrivals, greater than zero.
+    pub period: Duration,
+    /// End-to-end relative deadline; shorter or longer than the period.
+    pub deadline: Duration,
+    /// Arrival of the first job after the common start.
+    pub phase: Duration,
+    /// Greatest delay between arrival and release, drawn uniformly per job.
+    pub jitter: Duration,
+    /// What a missed deadline means.
+    pub criticality: Criticality,
+    /// Static subpriority among operations of one lane; larger is more important.
+    pub importance: i32,
+    /// What happens at a release while a first subtask of this task is still unfinished.
+    pub overrun: Overrun,
+    /// The subtasks in file order, at least one.
+    pub subtasks: Vec<Subtask>,
+}
+
+/// One step of a task: an operation that runs on one node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Subtask {
+    /// Unique within its task.
+    pub name: String,
+    /// Index into [`Description::nodes`].
+    pub node: usize,
+    /// Worst-case execution time the policies and the analysis count with.
+    pub wcet: Work,
+    /// What synthetic work really takes.
+    pub exec: Execution,
+    /// Indices of the predecessors within the task; empty for a first subtask.
+    pub after: Vec<usize>,
+}
+
+/// Execution times of synthetic work, job by job.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Execution {
+    /// Every job takes this long.
+    Constant(Work),
+    /// Uniform between the two, both included, drawn from the system's seed.
+    Uniform(Work, Work),
+    /// Job `k` takes entry `k` modulo the length, which is at least one. Lists written in the
+    /// system file and lists read from a trace file become the same thing.
+    List(Arc<[Work]>),
+}
+
+impl Execution {
+    /// The largest execution time this can produce.
+    pub fn max(&self) -> Work {
+        match self {
+            Execution::Constant(work) => *work,
+            Execution::Uniform(_, high) => *high,
+            Execution::List(list) => list.iter().copied().max().unwrap_or(Work::ZERO),
+        }
+    }
+}
+
+/// Costs of the mechanisms, charged by the simulator and later counted by the analysis.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Overhead {
+    /// A processor is given to another job than the one it ran last.
+    pub switch: Work,
+    /// One insertion into or removal from a lane's queue.
+    pub queue: Work,
+    /// A timer expiry that releases a job.
+    pub timer: Work,
+    /// Receiving a message from another node.
+    pub message: Work,
+}
+
+/// A value with one text per case, the same in system files, on the command line and in results.
+macro_rules! keywords {
+    ($(#[$doc:meta])* $name:ident { $($(#[$case_doc:meta])* $case:ident = $text:literal),* $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        pub enum $name {
+            $($(#[$case_doc])* #[serde(rename = $text)] $case),*
+        }
+        impl $name {
+            /// Every case, in the order of the documentation.
+            pub const ALL: &[$name] = &[$($name::$case),*];
+
+            /// The text that stands for this case.
+            pub const fn keyword(self) -> &'static str {
+                match self { $($name::$case => $text),* }
+            }
+        }
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.keyword())
+            }
+        }
+        impl std::str::FromStr for $name {
+            type Err = UnknownKeyword;
+            fn from_str(text: &str) -> Result<Self, UnknownKeyword> {
+                Self::ALL.iter().copied().find(|case| case.keyword() == text).ok_or_else(|| UnknownKeyword {
+                    text: text.into(),
+                    known: Self::ALL.iter().map(|case| case.keyword()).collect(),
+                })
+            }
+        }
+    };
+}
+
+/// A text that names no case of a keyword type.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("\"{text}\" is none of {}", known.join(", "))]
+pub struct UnknownKeyword {
+    /// What was given.
+    pub text: String,
+    /// What would have been understood.
+    pub known: Vec<&'static str>,
+}
+
+keywords! {
+    /// How operations are sorted into lanes (Kokyu; theory in `docs/policies.md`).
+    Strategy {
+        /// Rate monotonic: one FIFO lane per distinct period, shortest first.
+        Rms = "rms",
+        /// Earliest deadline first: one deadline lane.
+        Edf = "edf",
+        /// Minimum laxity first: one laxity lane.
+        Mlf = "mlf",
+        /// Maximum urgency first: one laxity lane per criticality.
+        Muf = "muf",
+        /// Critical operations as RMS inside their criticality, the others by laxity below.
+        RmsMlf = "rms+mlf",
+        /// One FIFO lane per criticality.
+        Criticality = "criticality",
+    }
+}
+
+keywords! {
+    /// What happens inside one lane when a more urgent job arrives. Between lanes the higher always preempts.
+    LaneDispatch {
+        /// A started job keeps its lane until it ends.
+        NonPreemptive = "nonpreemptive",
+        /// The lane chooses anew at every release and completion.
+        Preemptive = "preemptive",
+    }
+}
+
+keywords! {
+    /// Which laxity orders a laxity lane.
+    Laxity {
+        /// Deadline minus now minus the whole worst case: a constant order.
+        Declared = "declared",
+        /// Deadline minus now minus what is left of the worst case.
+        Remaining = "remaining",
+    }
+}
+
+keywords! {
+    /// Where jobs that can no longer make their deadline stand in deadline and laxity lanes.
+    Late {
+        /// Behind all jobs that can still make it, most late first (Kokyu's dynamic queues).
+        Last = "last",
+        /// Where their key puts them: in front.
+        None = "none",
+    }
+}
+
+keywords! {
+    /// What happens at a release while the previous job's first subtask is unfinished.
+    Overrun {
+        /// The new job waits its turn.
+        Queue = "queue",
+        /// The new job is not released; it counts as skipped.
+        SkipNext = "skip-next",
+        /// The unfinished job is told to stop, and its successors are not released.
+        Abort = "abort",
+    }
+}
+
+/// What a missed deadline means, 0 (very low) to 4 (very high); 3 and 4 are critical, that is hard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Criticality(u8);
+
+impl Criticality {
+    /// The names of the values 0 to 4.
+    pub const NAMES: [&str; 5] = ["very-low", "low", "medium", "high", "very-high"];
+
+    /// The value `level`, if it is 0 to 4.
+    pub const fn new(level: u8) -> Option<Self> {
+        if level <= 4 { Some(Criticality(level)) } else { None }
+    }
+
+    /// 0 to 4.
+    pub const fn level(self) -> u8 {
+        self.0
+    }
+
+    /// Whether a miss is a failure of the system (hard) rather than a loss of quality (soft).
+    pub const fn is_critical(self) -> bool {
+        self.0 >= 3
+    }
+}
+
+impl fmt::Display for Criticality {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(Self::NAMES[usize::from(self.0)])
+    }
+}

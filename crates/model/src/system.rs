@@ -1,0 +1,157 @@
+//! The validated system: a [`Description`] that satisfies every rule, with its operations numbered.
+
+use crate::description::{Description, Strategy};
+use std::ops::Deref;
+use talea_time::Work;
+
+/// An operation's number: its position when all subtasks of all tasks are listed in file order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OperationId(u32);
+
+impl OperationId {
+    /// The greatest number of operations a system may have, so that a job fits one trace word.
+    pub const LIMIT: usize = 1 << 20;
+
+    /// The operation at position `index`.
+    ///
+    /// # Panics
+    /// If `index` is not below [`Self::LIMIT`], which validation has ruled out.
+    pub fn from_index(index: usize) -> Self {
+        assert!(index < Self::LIMIT, "operation {index} is beyond the limit of {}", Self::LIMIT);
+        OperationId(index as u32)
+    }
+
+    /// The position, for indexing [`System::operations`].
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// One subtask with what a scheduler needs to know about it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Operation {
+    /// Its number.
+    pub id: OperationId,
+    /// Index into [`Description::tasks`].
+    pub task: usize,
+    /// Index into the task's subtasks.
+    pub subtask: usize,
+    /// `task` for a task of one subtask of the same name, else `task.subtask`.
+    pub name: String,
+    /// Direct predecessors.
+    pub predecessors: Vec<OperationId>,
+    /// Direct successors.
+    pub successors: Vec<OperationId>,
+    /// Position in a topological order of its task: every predecessor has a smaller one.
+    pub topological_rank: u32,
+}
+
+/// A validated system. Read-only: change a copy of its description and validate again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct System {
+    description: Description,
+    operations: Vec<Operation>,
+    /// Index of each task's first operation; one more entry than tasks.
+    task_starts: Vec<u32>,
+}
+
+impl Deref for System {
+    type Target = Description;
+    fn deref(&self) -> &Description {
+        &self.description
+    }
+}
+
+impl System {
+    /// Validates `description`.
+    ///
+    /// # Errors
+    /// Every violated rule, as texts that name the offending item, in file order. (Reading a file
+    /// reports the same rules with positions; see [`crate::parse`].)
+    pub fn new(description: Description) -> Result<Self, Vec<crate::Violation>> {
+        let violations = crate::validate::violations(&description);
+        if violations.iter().any(|violation| violation.severity == crate::Severity::Error) {
+            return Err(violations);
+        }
+        Ok(Self::number(description))
+    }
+
+    fn number(description: Description) -> Self {
+        let mut operations = Vec::new();
+        let mut task_starts = vec![0];
+        for (task_index, task) in description.tasks.iter().enumerate() {
+            let first = operations.len();
+            let ranks = crate::validate::topological_ranks(&task.subtasks)
+                .expect("validation refuses cyclic tasks");
+            for (subtask_index, subtask) in task.subtasks.iter().enumerate() {
+                let alone = task.subtasks.len() == 1 && subtask.name == task.name;
+                let name =
+                    if alone { task.name.clone() } else { format!("{}.{}", task.name, subtask.name) };
+                let at = |offset: &usize| OperationId::from_index(first + offset);
+                let successors = (0..task.subtasks.len())
+                    .filter(|later| task.subtasks[*later].after.contains(&subtask_index));
+                operations.push(Operation {
+                    id: OperationId::from_index(first + subtask_index),
+                    task: task_index,
+                    subtask: subtask_index,
+                    name,
+                    predecessors: subtask.after.iter().map(at).collect(),
+                    successors: successors.map(|offset| at(&offset)).collect(),
+                    topological_rank: ranks[subtask_index],
+                });
+            }
+            task_starts.push(operations.len() as u32);
+        }
+        System { description, operations, task_starts }
+    }
+
+    /// All operations, indexed by [`OperationId::index`].
+    pub fn operations(&self) -> &[Operation] {
+        &self.operations
+    }
+
+    /// The operations of one task, in file order.
+    pub fn operations_of(&self, task: usize) -> &[Operation] {
+        &self.operations[self.task_starts[task] as usize..self.task_starts[task + 1] as usize]
+    }
+
+    /// The operations placed on one node, in file order.
+    pub fn operations_on(&self, node: usize) -> impl Iterator<Item = &Operation> {
+        self.operations.iter().filter(move |operation| self.subtask(operation.id).node == node)
+    }
+
+    /// The subtask behind an operation.
+    pub fn subtask(&self, id: OperationId) -> &crate::Subtask {
+        let operation = &self.operations[id.index()];
+        &self.description.tasks[operation.task].subtasks[operation.subtask]
+    }
+
+    /// The task an operation belongs to.
+    pub fn task_of(&self, id: OperationId) -> &crate::Task {
+        &self.description.tasks[self.operations[id.index()].task]
+    }
+
+    /// Sum of wcet / period over the operations of one node, for display (the analysis is exact).
+    pub fn utilisation(&self, node: usize) -> f64 {
+        self.operations_on(node)
+            .map(|operation| {
+                let wcet: Work = self.subtask(operation.id).wcet;
+                wcet.as_nanos() as f64 / self.task_of(operation.id).period.as_nanos() as f64
+            })
+            .sum()
+    }
+
+    /// The same system under another strategy.
+    pub fn with_strategy(&self, strategy: Strategy) -> Self {
+        let mut changed = self.clone();
+        changed.description.strategy = strategy;
+        changed
+    }
+
+    /// The same system with another seed.
+    pub fn with_seed(&self, seed: u64) -> Self {
+        let mut changed = self.clone();
+        changed.description.seed = seed;
+        changed
+    }
+}
