@@ -1,1 +1,5 @@
+#![forbid(unsafe_code)]
 //! policy
+pub mod discipline;
+pub mod job;
+pub mod strategy;

@@ -1,0 +1,276 @@
+//! Strategies: pure functions from operations to lanes (theory §1; Gill et al., section 3.1).
+//!
+//! A strategy decides two things for every operation: its *level* and the *discipline* of that level's
+//! lane. It looks at periods, criticality and worst cases only, never at a clock or a queue.
+
+use crate::discipline::Discipline;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use talea_model::{Late, LaneDispatch, Laxity, OperationId, Strategy, System};
+use talea_time::{Duration, Work};
+
+/// What a strategy needs to know about one operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OperationTraits {
+    /// The operation.
+    pub id: OperationId,
+    /// Its name, for anomalies.
+    pub name: String,
+    /// The period of its task; zero stands for "none" and is an anomaly for rate-based strategies.
+    pub period: Duration,
+    /// Relative deadline of its task.
+    pub deadline: Duration,
+    /// Worst-case execution time; zero stands for "unknown" and is an anomaly for laxity lanes.
+    pub wcet: Work,
+    /// Criticality 0 to 4.
+    pub criticality: talea_model::Criticality,
+    /// Static subpriority, larger first.
+    pub importance: i32,
+    /// Position in a topological order of its task.
+    pub topological_rank: u32,
+}
+
+/// How a node's lanes behave, the same for all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaneRules {
+    /// Inside a lane: run to completion, or choose anew at every scheduling point.
+    pub dispatch: LaneDispatch,
+    /// Which laxity orders laxity lanes.
+    pub laxity: Laxity,
+    /// Where late jobs stand in deadline and laxity lanes.
+    pub late: Late,
+}
+
+/// One lane: a queue of one discipline whose jobs run at one level.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lane {
+    /// 0 is the highest; a higher lane always preempts a lower one.
+    pub level: usize,
+    /// What the lane is for, for reports: `20Hz`, `high`, `high 50ms`, `all`.
+    pub label: String,
+    /// The order of its queue.
+    pub discipline: Discipline,
+    /// Dispatch, laxity and lateness rules.
+    pub rules: LaneRules,
+    /// Its operations in the order of static subpriority: importance (larger first), then topological
+    /// order, then file order. This is the last tie-break before the job number.
+    pub members: Vec<OperationId>,
+}
+
+/// The lanes of one node, highest first, and what is questionable about them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Not empty; `lanes[i].level == i`.
+    pub lanes: Vec<Lane>,
+    /// Anomalies that do not prevent running.
+    pub warnings: Vec<Anomaly>,
+}
+
+impl Plan {
+    /// The index of the lane that serves `operation`, if it is placed on this node.
+    pub fn lane_of(&self, operation: OperationId) -> Option<usize> {
+        self.lanes.iter().position(|lane| lane.members.contains(&operation))
+    }
+}
+
+/// Something a strategy cannot work with, or should not be given.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Anomaly {
+    /// There is nothing to schedule. Error.
+    #[error("there are no operations to schedule")]
+    NoOperations,
+    /// Two operations share a name, so reports would mix them. Error.
+    #[error("operation \"{0}\" is declared twice")]
+    DuplicateName(String),
+    /// A rate-based strategy met an operation without a period. Error.
+    #[error("operation \"{operation}\" has no period, which {strategy} sorts by")]
+    NoPeriod {
+        /// The operation.
+        operation: String,
+        /// The strategy.
+        strategy: Strategy,
+    },
+    /// A laxity lane met an operation without a worst-case execution time. Error.
+    #[error("operation \"{operation}\" has no worst-case execution time, which {strategy} needs for its laxity")]
+    NoWorstCase {
+        /// The operation.
+        operation: String,
+        /// The strategy.
+        strategy: Strategy,
+    },
+    /// More lanes than the platform has priorities for. Error: Kokyu silently reuses the lowest
+    /// priority, which would merge lanes.
+    #[error("{strategy} needs {needed} levels but only {available} priorities are available")]
+    TooManyLevels {
+        /// The strategy.
+        strategy: Strategy,
+        /// Distinct levels.
+        needed: usize,
+        /// Priorities to be had.
+        available: usize,
+    },
+    /// The worst case needs more than the node's processors. Warning: overload may be meant.
+    #[error("worst-case utilisation is {percent} % of {processors} processor(s)")]
+    Overload {
+        /// Utilisation of all operations in percent, rounded up.
+        percent: u64,
+        /// Processors of the node.
+        processors: usize,
+    },
+    /// Already the critical operations need more than the node's processors. Warning: no strategy can
+    /// meet all hard deadlines in the worst case.
+    #[error("worst-case utilisation of the critical operations is {percent} % of {processors} processor(s)")]
+    CriticalOverload {
+        /// Utilisation of the critical operations in percent, rounded up.
+        percent: u64,
+        /// Processors of the node.
+        processors: usize,
+    },
+}
+
+/// The place of a lane among the others; smaller is higher.
+type LevelKey = (Reverse<u8>, Duration);
+
+/// Sorts the operations of `node` into lanes by the system's strategy.
+///
+/// # Errors
+/// The complete list of anomalies that prevent it.
+pub fn plan_node(system: &System, node: usize) -> Result<Plan, Vec<Anomaly>> {
+    let operations: Vec<OperationTraits> = system
+        .operations_on(node)
+        .map(|operation| {
+            let task = system.task_of(operation.id);
+            OperationTraits {
+                id: operation.id,
+                name: operation.name.clone(),
+                period: task.period,
+                deadline: task.deadline,
+                wcet: system.subtask(operation.id).wcet,
+                criticality: task.criticality,
+                importance: task.importance,
+                topological_rank: operation.topological_rank,
+            }
+        })
+        .collect();
+    let rules = LaneRules { dispatch: system.lane_dispatch, laxity: system.laxity, late: system.late };
+    plan(system.strategy, rules, &operations, system.nodes[node].cpus.len())
+}
+
+/// Sorts `operations` into lanes for a node of `processors` processors.
+///
+/// # Errors
+/// The complete list of anomalies that prevent it.
+pub fn plan(
+    strategy: Strategy,
+    rules: LaneRules,
+    operations: &[OperationTraits],
+    processors: usize,
+) -> Result<Plan, Vec<Anomaly>> {
+    let errors = errors(strategy, operations);
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let mut levels: BTreeMap<LevelKey, Vec<&OperationTraits>> = BTreeMap::new();
+    for operation in operations {
+        levels.entry(level_key(strategy, operation)).or_default().push(operation);
+    }
+    let lanes = levels
+        .into_values()
+        .enumerate()
+        .map(|(level, mut members)| {
+            // A stable sort, so that file order decides between equals.
+            members.sort_by_key(|operation| (Reverse(operation.importance), operation.topological_rank));
+            Lane {
+                level,
+                label: label(strategy, members[0]),
+                discipline: discipline(strategy, members[0]),
+                rules,
+                members: members.iter().map(|operation| operation.id).collect(),
+            }
+        })
+        .collect();
+    Ok(Plan { lanes, warnings: warnings(operations, processors) })
+}
+
+fn level_key(strategy: Strategy, operation: &OperationTraits) -> LevelKey {
+    let criticality = Reverse(operation.criticality.level());
+    match strategy {
+        Strategy::Rms => (Reverse(0), operation.period),
+        Strategy::Edf | Strategy::Mlf => (Reverse(0), Duration::ZERO),
+        Strategy::RmsMlf if operation.criticality.is_critical() => (criticality, operation.period),
+        Strategy::Muf | Strategy::RmsMlf | Strategy::Criticality => (criticality, Duration::ZERO),
+    }
+}
+
+fn discipline(strategy: Strategy, operation: &OperationTraits) -> Discipline {
+    match strategy {
+        Strategy::Rms | Strategy::Criticality => Discipline::Fifo,
+        Strategy::Edf => Discipline::Deadline,
+        Strategy::Mlf | Strategy::Muf => Discipline::Laxity,
+        Strategy::RmsMlf if operation.criticality.is_critical() => Discipline::Fifo,
+        Strategy::RmsMlf => Discipline::Laxity,
+    }
+}
+
+fn label(strategy: Strategy, operation: &OperationTraits) -> String {
+    match strategy {
+        Strategy::Rms => operation.period.to_string(),
+        Strategy::Edf | Strategy::Mlf => "all".into(),
+        Strategy::RmsMlf if operation.criticality.is_critical() => {
+            format!("{} {}", operation.criticality, operation.period)
+        }
+        Strategy::Muf | Strategy::RmsMlf | Strategy::Criticality => operation.criticality.to_string(),
+    }
+}
+
+fn errors(strategy: Strategy, operations: &[OperationTraits]) -> Vec<Anomaly> {
+    let mut errors = Vec::new();
+    if operations.is_empty() {
+        errors.push(Anomaly::NoOperations);
+    }
+    let mut seen = std::collections::HashSet::new();
+    for operation in operations {
+        let name = || operation.name.clone();
+        if !seen.insert(operation.name.as_str()) {
+            errors.push(Anomaly::DuplicateName(name()));
+        }
+        let by_rate = matches!(strategy, Strategy::Rms)
+            || (strategy == Strategy::RmsMlf && operation.criticality.is_critical());
+        if by_rate && operation.period <= Duration::ZERO {
+            errors.push(Anomaly::NoPeriod { operation: name(), strategy });
+        }
+        if discipline(strategy, operation) == Discipline::Laxity && operation.wcet <= Work::ZERO {
+            errors.push(Anomaly::NoWorstCase { operation: name(), strategy });
+        }
+    }
+    errors
+}
+
+fn warnings(operations: &[OperationTraits], processors: usize) -> Vec<Anomaly> {
+    let percent_of = |critical_only: bool| -> u64 {
+        let utilisation: f64 = operations
+            .iter()
+            .filter(|operation| !critical_only || operation.criticality.is_critical())
+            .filter(|operation| operation.period > Duration::ZERO)
+            .map(|operation| operation.wcet.as_nanos() as f64 / operation.period.as_nanos() as f64)
+            .sum();
+        (utilisation / processors as f64 * 100.0).ceil() as u64
+    };
+    let (critical, all) = (percent_of(true), percent_of(false));
+    if critical > 100 {
+        vec![Anomaly::CriticalOverload { percent: critical, processors }]
+    } else if all > 100 {
+        vec![Anomaly::Overload { percent: all, processors }]
+    } else {
+        Vec::new()
+    }
+}
+
+/// Checks that a plan fits a platform with `available` priorities.
+///
+/// # Errors
+/// [`Anomaly::TooManyLevels`].
+pub fn fit_priorities(plan: &Plan, strategy: Strategy, available: usize) -> Result<(), Anomaly> {
+    let needed = plan.lanes.len();
+    if needed > available { Err(Anomaly::TooManyLevels { strategy, needed, available }) } else { Ok(()) }
+}

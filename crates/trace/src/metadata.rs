@@ -1,0 +1,151 @@
+//! What the records of a run refer to by number, stored beside them so that a trace stands alone.
+
+use serde::{Deserialize, Serialize};
+use talea_model::{Criticality, System};
+use talea_policy::strategy::Plan;
+use talea_time::{Duration, Instant, Work};
+
+/// The tables behind the numbers in records, and what the run was.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Metadata {
+    /// Name of the system.
+    pub system: String,
+    /// Keyword of the strategy.
+    pub strategy: String,
+    /// Virtual or real time.
+    pub origin: Origin,
+    /// The instant from which arrivals count: job `k` of a task arrives at `start + phase + k * period`.
+    pub start: Instant,
+    /// Nodes, by index.
+    pub nodes: Vec<NodeEntry>,
+    /// Lanes over all nodes, by index; a record's `source`.
+    pub lanes: Vec<LaneEntry>,
+    /// Tasks, by index.
+    pub tasks: Vec<TaskEntry>,
+    /// Operations, by [`talea_model::OperationId`].
+    pub operations: Vec<OperationEntry>,
+}
+
+/// Who made the records.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Origin {
+    /// The virtual-time simulator with this seed.
+    Simulation {
+        /// The seed.
+        seed: u64,
+    },
+    /// Real threads. `realtime` is false if any lane ran without real-time priority ("no-rt").
+    Threads {
+        /// Whether every lane had a real-time priority.
+        realtime: bool,
+    },
+}
+
+/// A node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeEntry {
+    /// Its name.
+    pub name: String,
+    /// Its processors by Linux number.
+    pub cpus: Vec<u16>,
+}
+
+/// A lane of a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaneEntry {
+    /// Index of its node.
+    pub node: usize,
+    /// Level on its node, 0 highest.
+    pub level: usize,
+    /// What it is for.
+    pub label: String,
+    /// `fifo`, `deadline` or `laxity`.
+    pub discipline: String,
+}
+
+/// A task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TaskEntry {
+    /// Its name.
+    pub name: String,
+    /// Its period.
+    pub period: Duration,
+    /// Its relative end-to-end deadline.
+    pub deadline: Duration,
+    /// Arrival of its first instance after the start.
+    pub phase: Duration,
+    /// Its criticality; critical is hard.
+    pub criticality: Criticality,
+}
+
+/// An operation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OperationEntry {
+    /// Its name.
+    pub name: String,
+    /// Index of its task.
+    pub task: usize,
+    /// Index of the lane that serves it.
+    pub lane: usize,
+    /// Its worst-case execution time.
+    pub wcet: Work,
+    /// Operations it waits for; empty for a first subtask.
+    pub predecessors: Vec<usize>,
+    /// Whether no operation waits for it; a task's instance is complete when all its last operations are.
+    pub is_last: bool,
+}
+
+impl Metadata {
+    /// The tables for `system` whose node `i` is served by the lanes of `plans[i]`.
+    ///
+    /// # Panics
+    /// If a plan lacks an operation of its node, which [`talea_policy::strategy::plan_node`] rules out.
+    pub fn new(system: &System, plans: &[Plan], origin: Origin, start: Instant) -> Self {
+        let mut lane_of = vec![None; system.operations().len()];
+        let mut lanes = Vec::new();
+        for (node, plan) in plans.iter().enumerate() {
+            for lane in &plan.lanes {
+                for member in &lane.members {
+                    lane_of[member.index()] = Some(lanes.len());
+                }
+                lanes.push(LaneEntry {
+                    node,
+                    level: lane.level,
+                    label: lane.label.clone(),
+                    discipline: lane.discipline.to_string(),
+                });
+            }
+        }
+        let operations = system
+            .operations()
+            .iter()
+            .map(|operation| OperationEntry {
+                name: operation.name.clone(),
+                task: operation.task,
+                lane: lane_of[operation.id.index()].expect("every operation has a lane on its node"),
+                wcet: system.subtask(operation.id).wcet,
+                predecessors: operation.predecessors.iter().map(|id| id.index()).collect(),
+                is_last: operation.successors.is_empty(),
+            })
+            .collect();
+        let tasks = system
+            .tasks
+            .iter()
+            .map(|task| TaskEntry {
+                name: task.name.clone(),
+                period: task.period,
+                deadline: task.deadline,
+                phase: task.phase,
+                criticality: task.criticality,
+            })
+            .collect();
+        let nodes = system
+            .nodes
+            .iter()
+            .map(|node| NodeEntry { name: node.name.clone(), cpus: node.cpus.clone() })
+            .collect();
+        let strategy = system.strategy.to_string();
+        Metadata { system: system.name.clone(), strategy, origin, start, nodes, lanes, tasks, operations }
+    }
+}

@@ -1,0 +1,147 @@
+//! The record: 40 bytes, the same from the simulator and from real threads.
+
+use talea_model::OperationId;
+use talea_time::Instant;
+
+/// Five 64-bit words that say what happened, when, to whom and where.
+///
+/// Layout in a ring or file, little-endian: `time`, `causal`, `words[0]`, `words[1]`, then one word of
+/// `event`, `source`, `cpu`, `arg` with 16 bits each, `event` lowest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// When, in nanoseconds on the run's clock (CLOCK_MONOTONIC of the machine, or virtual time).
+    pub time: Instant,
+    /// What it is about and where it comes from: for job events a packed [`JobId`].
+    pub causal: u64,
+    /// Two words whose meaning the event defines.
+    pub words: [u64; 2],
+    /// What happened.
+    pub event: Event,
+    /// Lane (index into [`crate::Metadata::lanes`]) for job events; otherwise the event defines it.
+    pub source: u16,
+    /// Processor it happened on, by its Linux number, or [`Record::NO_CPU`].
+    pub cpu: u16,
+    /// A small number whose meaning the event defines.
+    pub arg: u16,
+}
+
+impl Record {
+    /// Bytes per record.
+    pub const BYTES: usize = 40;
+    /// 64-bit words per record.
+    pub const WORDS: usize = 5;
+    /// The event did not happen on a particular processor.
+    pub const NO_CPU: u16 = u16::MAX;
+
+    /// The record as words, for a ring or a file.
+    pub fn to_words(self) -> [u64; Self::WORDS] {
+        let small = u64::from(self.event.0)
+            | u64::from(self.source) << 16
+            | u64::from(self.cpu) << 32
+            | u64::from(self.arg) << 48;
+        [self.time.as_nanos() as u64, self.causal, self.words[0], self.words[1], small]
+    }
+
+    /// The record that [`Self::to_words`] gave.
+    pub fn from_words(words: [u64; Self::WORDS]) -> Self {
+        Record {
+            time: Instant::from_nanos(words[0] as i64),
+            causal: words[1],
+            words: [words[2], words[3]],
+            event: Event(words[4] as u16),
+            source: (words[4] >> 16) as u16,
+            cpu: (words[4] >> 32) as u16,
+            arg: (words[4] >> 48) as u16,
+        }
+    }
+
+    /// The job a job event is about.
+    pub fn job(&self) -> JobId {
+        JobId::unpack(self.causal)
+    }
+}
+
+/// What happened: a family in the high byte, an event of it in the low byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Event(pub u16);
+
+impl Event {
+    /// A run began at `time`. `words[0]`: its planned end, or 0 for none. `source`: node index.
+    pub const RUN_START: Event = Event(0x0001);
+    /// A run ended at `time`; nothing after this instant counts. `source`: node index.
+    pub const RUN_END: Event = Event(0x0002);
+    /// `words[0]` records before this one were overwritten or never written and are lost.
+    pub const LOST: Event = Event(0x0003);
+
+    /// A job was released. `words[0]`: its nominal release (a first subtask's arrival `phase + k * period`,
+    /// a successor's actual release); `words[1]`: absolute end-to-end deadline.
+    pub const RELEASE: Event = Event(0x0101);
+    /// A job began to execute. `arg`: jobs in its lane at that instant including itself, saturating.
+    pub const START: Event = Event(0x0102);
+    /// A running job lost its processor to `words[0]` (a packed [`JobId`], or `u64::MAX` if unknown).
+    pub const PREEMPT: Event = Event(0x0103);
+    /// A preempted job got a processor again.
+    pub const RESUME: Event = Event(0x0104);
+    /// A job completed. Words as in [`Event::RELEASE`].
+    pub const COMPLETE: Event = Event(0x0105);
+    /// A job of a first subtask was not released: its whole instance is skipped. Words as in
+    /// [`Event::RELEASE`]; `arg`: a [`SkipReason`].
+    pub const SKIP: Event = Event(0x0106);
+    /// A job was aborted, and with it its instance. Words as in [`Event::RELEASE`]; `arg`: 1 if it had
+    /// been running on `cpu` at that instant, else 0.
+    pub const ABORT: Event = Event(0x0107);
+
+    /// The event's name, for listings; `None` for an event this version does not know.
+    pub fn name(self) -> Option<&'static str> {
+        Some(match self {
+            Event::RUN_START => "run-start",
+            Event::RUN_END => "run-end",
+            Event::LOST => "lost",
+            Event::RELEASE => "release",
+            Event::START => "start",
+            Event::PREEMPT => "preempt",
+            Event::RESUME => "resume",
+            Event::COMPLETE => "complete",
+            Event::SKIP => "skip",
+            Event::ABORT => "abort",
+            _ => return None,
+        })
+    }
+}
+
+/// Why an instance was skipped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub enum SkipReason {
+    /// The overrun policy is `skip-next` and the previous job was unfinished.
+    Overrun = 1,
+    /// More instances in flight than the bounded tables hold.
+    Full = 2,
+}
+
+/// One job of one operation, as one word: operation in the high 20 bits, instance in the low 44.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct JobId {
+    /// The operation.
+    pub operation: OperationId,
+    /// The number of the task's instance, from 0; skipped instances are counted.
+    pub instance: u64,
+}
+
+impl JobId {
+    const INSTANCE_BITS: u32 = 44;
+
+    /// The job as one word.
+    pub fn pack(self) -> u64 {
+        (self.operation.index() as u64) << Self::INSTANCE_BITS
+            | (self.instance & ((1 << Self::INSTANCE_BITS) - 1))
+    }
+
+    /// The job that [`Self::pack`] gave.
+    pub fn unpack(word: u64) -> Self {
+        JobId {
+            operation: OperationId::from_index((word >> Self::INSTANCE_BITS) as usize),
+            instance: word & ((1 << Self::INSTANCE_BITS) - 1),
+        }
+    }
+}
