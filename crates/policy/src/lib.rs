@@ -2,4 +2,5 @@
 //! policy
 pub mod discipline;
 pub mod job;
+pub mod lane;
 pub mod strategy;

@@ -1,0 +1,188 @@
+//! The queue of one lane: waiting jobs, the started job, and who is next.
+//!
+//! ```text
+//!            push                      elect
+//!   (job) ─────────▶ waiting ─────────────────────▶ elected
+//!                       ▲                              │ executed > 0
+//!                       │ outranked after starting     ▼
+//!                       └────────────────────────── started ──▶ (leaves by finish)
+//! ```
+//!
+//! An *elected* job has been chosen but has not executed yet; at the same instant a better one may still
+//! take its place, so the choice among jobs that arrive together does not depend on the order in which they
+//! are announced. A *started* job is the one the lane last ran. In a non-preemptive lane it keeps the lane
+//! until it ends; in a preemptive lane it competes by its key and wins ties.
+//!
+//! The same object decides in the simulator and on real threads. It never allocates while at most
+//! `capacity` jobs wait.
+
+mod waiting;
+
+use crate::discipline::Discipline;
+use crate::job::Job;
+use crate::strategy::LaneRules;
+use talea_model::{Late, LaneDispatch};
+use talea_time::{Instant, Work};
+use waiting::{Key, Waiting};
+
+/// A job together with how long it has executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// The job.
+    pub job: Job,
+    /// Service it has received so far.
+    pub executed: Work,
+}
+
+/// The ordered queue of a lane that one processor at a time serves.
+#[derive(Clone, Debug)]
+pub struct LaneQueue {
+    order: Order,
+    dispatch: LaneDispatch,
+    waiting: Waiting,
+    /// The job the lane last ran, while it is unfinished. Not in `waiting`.
+    started: Option<Progress>,
+    /// Chosen but not yet started. Not in `waiting`; differs from `started`.
+    elected: Option<Progress>,
+}
+
+/// How a lane computes keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Order {
+    discipline: Discipline,
+    rules: LaneRules,
+}
+
+impl Order {
+    /// The order of a lane of this discipline under these rules.
+    pub fn new(discipline: Discipline, rules: LaneRules) -> Self {
+        Order { discipline, rules }
+    }
+
+    fn key(&self, progress: &Progress) -> Key {
+        Key {
+            urgency: self.discipline.urgency(&progress.job, progress.executed, self.rules.laxity),
+            release: progress.job.release,
+            rank: progress.job.rank,
+            number: progress.job.number,
+        }
+    }
+
+    /// Late jobs go last only where the key says when a job becomes late; a FIFO lane has no such key.
+    fn separates_late(&self) -> bool {
+        self.rules.late == Late::Last && self.discipline != Discipline::Fifo
+    }
+
+    fn is_late(&self, key: &Key, now: Instant) -> bool {
+        self.separates_late() && key.urgency <= now
+    }
+
+    /// Whether time alone can change which of two jobs is first.
+    fn changes_with_time(&self) -> bool {
+        self.separates_late() || self.discipline.moves_while_running(self.rules.laxity)
+    }
+}
+
+impl LaneQueue {
+    /// An empty queue that holds `capacity` waiting jobs without allocating.
+    pub fn new(discipline: Discipline, rules: LaneRules, capacity: usize) -> Self {
+        let order = Order::new(discipline, rules);
+        LaneQueue {
+            order,
+            dispatch: rules.dispatch,
+            waiting: Waiting::with_capacity(capacity),
+            started: None,
+            elected: None,
+        }
+    }
+
+    /// Jobs in the lane: waiting, elected and started.
+    pub fn len(&self) -> usize {
+        self.waiting.len() + usize::from(self.started.is_some()) + usize::from(self.elected.is_some())
+    }
+
+    /// Whether the lane holds no job.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Adds a job that has not executed yet.
+    pub fn push(&mut self, job: Job) {
+        let progress = Progress { job, executed: Work::ZERO };
+        self.waiting.push(self.order.key(&progress), progress);
+    }
+
+    /// Chooses the job the lane's processor is to execute at `now`, given that the job chosen before has
+    /// executed for `executed` in all. Returns `None` if and only if the lane is empty.
+    ///
+    /// Ties: the job the lane last ran, earlier release, member rank, job number (theory §1).
+    pub fn elect(&mut self, now: Instant, executed: Work) -> Option<Job> {
+        self.charge(executed);
+        if let (Some(started), LaneDispatch::NonPreemptive) = (&self.started, self.dispatch) {
+            return Some(started.job);
+        }
+        if let Some(undecided) = self.elected.take() {
+            self.waiting.push(self.order.key(&undecided), undecided);
+        }
+        let best = self.waiting.best(now, &self.order);
+        let keeps = match (&self.started, best) {
+            (None, None) => return None,
+            (Some(_), None) => true,
+            (None, Some(_)) => false,
+            (Some(started), Some(rival)) => {
+                let own = self.order.key(started);
+                let group = |key: &Key| (self.order.is_late(key, now), key.urgency);
+                group(&own) <= group(&rival)
+            }
+        };
+        if keeps {
+            return self.started.map(|progress| progress.job);
+        }
+        self.elected = self.waiting.pop_best(now, &self.order);
+        self.elected.map(|progress| progress.job)
+    }
+
+    /// Charges the chosen job for its execution so far. Once it has executed it is the job the lane last
+    /// ran, and the one that was before goes back among the waiting.
+    pub fn charge(&mut self, executed: Work) {
+        match (&mut self.elected, &mut self.started) {
+            (Some(elected), _) if executed > elected.executed => {
+                let began = Progress { executed, ..*elected };
+                self.elected = None;
+                if let Some(outranked) = self.started.replace(began) {
+                    self.waiting.push(self.order.key(&outranked), outranked);
+                }
+            }
+            (None, Some(started)) => started.executed = executed.max(started.executed),
+            _ => {}
+        }
+    }
+
+    /// The job chosen last, if it is still in the lane.
+    pub fn current(&self) -> Option<&Progress> {
+        self.elected.as_ref().or(self.started.as_ref())
+    }
+
+    /// Removes the job with `tag`: it has completed or was aborted. Returns it with its service, or
+    /// `None` if the lane does not hold it. Takes time linear in the lane's length only for a job that is
+    /// waiting, which is never the one that completes.
+    pub fn remove(&mut self, tag: u32) -> Option<Progress> {
+        for place in [&mut self.elected, &mut self.started] {
+            if place.is_some_and(|progress| progress.job.tag == tag) {
+                return place.take();
+            }
+        }
+        self.waiting.remove(tag)
+    }
+
+    /// Whether the lane must be asked again at the next scheduling point of its processor even if nothing
+    /// is added or removed: its order changes with time and there is a choice.
+    pub fn wants_reconsideration(&self) -> bool {
+        self.dispatch == LaneDispatch::Preemptive && self.len() > 1 && self.order.changes_with_time()
+    }
+
+    /// Every job in the lane, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = &Progress> {
+        self.elected.iter().chain(self.started.iter()).chain(self.waiting.iter())
+    }
+}
