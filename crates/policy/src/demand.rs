@@ -1,0 +1,100 @@
+//! Seeded demand: what each job of synthetic work needs, the same in every run of a system.
+//!
+//! Every draw is a function of the seed, the drawer and the job's number, not of the order in which draws
+//! happen. So all strategies, the simulator and the real threads face the identical demand, which is what
+//! makes them comparable (Gill et al., section 3.2, use one seed for every strategy).
+
+use talea_model::{Execution, OperationId, System};
+use talea_time::{Duration, Work};
+
+/// The execution time that synthetic work of `operation` takes in `instance`.
+pub fn execution(system: &System, operation: OperationId, instance: u64) -> Work {
+    let stream = stream(system.seed, Purpose::Execution, operation.index());
+    execution_from(&system.subtask(operation).exec, stream, instance)
+}
+
+/// How long after its arrival `instance` of `task` is released.
+pub fn release_jitter(system: &System, task: usize, instance: u64) -> Duration {
+    release_jitter_from(system.tasks[task].jitter, stream(system.seed, Purpose::Jitter, task), instance)
+}
+
+/// What a stream of draws is for; streams of different purposes are independent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Execution times of an operation.
+    Execution,
+    /// Release jitter of a task.
+    Jitter,
+}
+
+/// The key of the stream that `index` (of an operation or a task) draws from.
+pub fn stream(seed: u64, purpose: Purpose, index: usize) -> u64 {
+    let purpose = match purpose {
+        Purpose::Execution => 1,
+        Purpose::Jitter => 2,
+    };
+    mix(mix(seed) ^ mix(purpose << 32 | index as u64))
+}
+
+/// [`execution`] with the stream found beforehand, for loops.
+#[inline]
+pub fn execution_from(exec: &Execution, stream: u64, instance: u64) -> Work {
+    match exec {
+        Execution::Constant(work) => *work,
+        Execution::Uniform(low, high) => {
+            Work::from_nanos(uniform(stream, instance, low.as_nanos(), high.as_nanos()))
+        }
+        Execution::List(list) => list[(instance % list.len() as u64) as usize],
+    }
+}
+
+/// [`release_jitter`] with the stream found beforehand, for loops.
+#[inline]
+pub fn release_jitter_from(jitter: Duration, stream: u64, instance: u64) -> Duration {
+    if jitter == Duration::ZERO {
+        return jitter;
+    }
+    Duration::from_nanos(uniform(stream, instance, 0, jitter.as_nanos()))
+}
+
+/// The `index`-th draw of `stream`, uniform between `low` and `high`, both included.
+fn uniform(stream: u64, index: u64, low: i64, high: i64) -> i64 {
+    let count = (high - low) as u64 + 1;
+    let draw = mix(stream.wrapping_add(index.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+    // The high half of the product is uniform up to a bias of count / 2^64.
+    low + ((u128::from(draw) * u128::from(count)) >> 64) as i64
+}
+
+/// The finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): a bijection whose outputs for
+/// successive inputs pass as random.
+fn mix(word: u64) -> u64 {
+    let mut z = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn uniform_draws_reach_both_ends_and_the_mean() {
+        let exec = Execution::Uniform(Work::from_nanos(5), Work::from_nanos(9));
+        let stream = stream(7, Purpose::Execution, 3);
+        let draws: Vec<i64> =
+            (0..10_000).map(|job| execution_from(&exec, stream, job).as_nanos()).collect();
+        assert_eq!((draws.iter().min(), draws.iter().max()), (Some(&5), Some(&9)));
+        let mean = draws.iter().sum::<i64>() as f64 / draws.len() as f64;
+        assert!((6.9..7.1).contains(&mean), "mean {mean}");
+    }
+
+    proptest! {
+        #[test]
+        fn draws_stay_in_range(seed: u64, job: u64, low in 0i64..1 << 60, width in 0i64..1 << 60) {
+            let drawn = uniform(stream(seed, Purpose::Jitter, 0), job, low, low + width);
+            prop_assert!((low..=low + width).contains(&drawn));
+        }
+    }
+}
