@@ -1,7 +1,20 @@
+//! Policies: pure state machines into which `now` comes and from which decisions go out.
+//!
+//! * [`strategy`]: from operations to lanes, or to the complete list of anomalies.
+//! * [`discipline`] and [`lane`]: the order inside a lane, as a key function and as a queue.
+//! * [`hierarchy`]: who runs next, as a hierarchy of small schedulers; [`scheduler`] holds them.
+//! * [`composition`]: a strategy's lanes as such a hierarchy.
+//! * [`demand`]: seeded execution times and release jitter, equal for every strategy and clock.
+//!
+//! The simulator and the Linux runtime drive the same objects. Nothing here reads a clock, locks or spawns.
+
 #![forbid(unsafe_code)]
-//! policy
+
+pub mod composition;
 pub mod demand;
 pub mod discipline;
+pub mod hierarchy;
 pub mod job;
 pub mod lane;
+pub mod scheduler;
 pub mod strategy;

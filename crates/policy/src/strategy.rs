@@ -60,7 +60,7 @@ pub struct Lane {
 /// The lanes of one node, highest first, and what is questionable about them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Not empty; `lanes[i].level == i`.
+    /// Highest first: `lanes[i].level == i`.
     pub lanes: Vec<Lane>,
     /// Anomalies that do not prevent running.
     pub warnings: Vec<Anomaly>,
@@ -76,7 +76,7 @@ impl Plan {
 /// Something a strategy cannot work with, or should not be given.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Anomaly {
-    /// There is nothing to schedule. Error.
+    /// There is nothing to schedule. Error for a strategy; a warning for one node among several.
     #[error("there are no operations to schedule")]
     NoOperations,
     /// Two operations share a name, so reports would mix them. Error.
@@ -130,6 +130,38 @@ pub enum Anomaly {
 
 /// The place of a lane among the others; smaller is higher.
 type LevelKey = (Reverse<u8>, Duration);
+
+/// An anomaly and the node it concerns.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("node \"{node}\": {anomaly}")]
+pub struct NodeAnomaly {
+    /// Name of the node.
+    pub node: String,
+    /// What is wrong there.
+    pub anomaly: Anomaly,
+}
+
+/// The plans of all nodes, in their order. A node without operations has a plan without lanes.
+///
+/// # Errors
+/// The complete list of anomalies of all nodes.
+pub fn plan_system(system: &System) -> Result<Vec<Plan>, Vec<NodeAnomaly>> {
+    let mut plans = Vec::new();
+    let mut anomalies = Vec::new();
+    for (index, node) in system.nodes.iter().enumerate() {
+        if system.operations_on(index).next().is_none() {
+            plans.push(Plan { lanes: Vec::new(), warnings: vec![Anomaly::NoOperations] });
+            continue;
+        }
+        match plan_node(system, index) {
+            Ok(plan) => plans.push(plan),
+            Err(found) => anomalies.extend(
+                found.into_iter().map(|anomaly| NodeAnomaly { node: node.name.clone(), anomaly }),
+            ),
+        }
+    }
+    if anomalies.is_empty() { Ok(plans) } else { Err(anomalies) }
+}
 
 /// Sorts the operations of `node` into lanes by the system's strategy.
 ///

@@ -46,23 +46,31 @@ pub struct LaneQueue {
     elected: Option<Progress>,
 }
 
+/// Who is first among jobs of equal urgency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ties {
+    /// The job the lane last ran, then earlier release, member rank, job number (theory §1).
+    LastRan,
+    /// Member rank, then job number: what SimSo's LLF does.
+    MemberOrder,
+}
+
 /// How a lane computes keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Order {
+pub(crate) struct Order {
     discipline: Discipline,
     rules: LaneRules,
+    ties: Ties,
 }
 
 impl Order {
-    /// The order of a lane of this discipline under these rules.
-    pub fn new(discipline: Discipline, rules: LaneRules) -> Self {
-        Order { discipline, rules }
-    }
-
     fn key(&self, progress: &Progress) -> Key {
         Key {
             urgency: self.discipline.urgency(&progress.job, progress.executed, self.rules.laxity),
-            release: progress.job.release,
+            release: match self.ties {
+                Ties::LastRan => progress.job.release,
+                Ties::MemberOrder => Instant::ZERO,
+            },
             rank: progress.job.rank,
             number: progress.job.number,
         }
@@ -86,7 +94,7 @@ impl Order {
 impl LaneQueue {
     /// An empty queue that holds `capacity` waiting jobs without allocating.
     pub fn new(discipline: Discipline, rules: LaneRules, capacity: usize) -> Self {
-        let order = Order::new(discipline, rules);
+        let order = Order { discipline, rules, ties: Ties::LastRan };
         LaneQueue {
             order,
             dispatch: rules.dispatch,
@@ -94,6 +102,12 @@ impl LaneQueue {
             started: None,
             elected: None,
         }
+    }
+
+    /// The same empty queue with another tie-break.
+    pub fn with_ties(mut self, ties: Ties) -> Self {
+        self.order.ties = ties;
+        self
     }
 
     /// Jobs in the lane: waiting, elected and started.
@@ -115,7 +129,7 @@ impl LaneQueue {
     /// Chooses the job the lane's processor is to execute at `now`, given that the job chosen before has
     /// executed for `executed` in all. Returns `None` if and only if the lane is empty.
     ///
-    /// Ties: the job the lane last ran, earlier release, member rank, job number (theory §1).
+    /// Jobs of equal urgency stand in the order of [`Ties`], so the choice is deterministic.
     pub fn elect(&mut self, now: Instant, executed: Work) -> Option<Job> {
         self.charge(executed);
         if let (Some(started), LaneDispatch::NonPreemptive) = (&self.started, self.dispatch) {
@@ -131,8 +145,11 @@ impl LaneQueue {
             (None, Some(_)) => false,
             (Some(started), Some(rival)) => {
                 let own = self.order.key(started);
-                let group = |key: &Key| (self.order.is_late(key, now), key.urgency);
-                group(&own) <= group(&rival)
+                let (own_late, rival_late) = (self.order.is_late(&own, now), self.order.is_late(&rival, now));
+                match self.order.ties {
+                    Ties::LastRan => (own_late, own.urgency) <= (rival_late, rival.urgency),
+                    Ties::MemberOrder => (own_late, own) <= (rival_late, rival),
+                }
             }
         };
         if keeps {

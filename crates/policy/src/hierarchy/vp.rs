@@ -1,0 +1,179 @@
+//! Virtual processors and the view schedulers have of them.
+
+use super::SchedulerId;
+use crate::job::Job;
+use talea_time::{Instant, Work};
+
+/// A virtual processor's number in its engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct VpId(pub(crate) u32);
+
+impl VpId {
+    /// The number, for tables indexed by VP and for [`Job::tag`].
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// The VP with the number [`Self::index`] gave.
+    pub const fn from_index(index: u32) -> Self {
+        VpId(index)
+    }
+}
+
+/// A processor's number on its machine, from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ProcessorId(pub(crate) u16);
+
+impl ProcessorId {
+    /// The number.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// State of a virtual processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VpState {
+    /// Has no use for a processor.
+    Waiting,
+    /// Could use a processor.
+    Ready,
+    /// Has one.
+    Running(ProcessorId),
+}
+
+/// Who is above a VP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Top {
+    Machine(ProcessorId),
+    Scheduler(SchedulerId),
+}
+
+/// Who is below a VP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bottom {
+    Scheduler(SchedulerId),
+    Thread,
+    /// Unregistered; the slot is free.
+    Nobody,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Vp {
+    pub state: VpState,
+    pub top: Top,
+    pub bottom: Bottom,
+    /// Service up to `since`.
+    service: Work,
+    /// Start of the current grant; meaningless unless Running.
+    since: Instant,
+    /// `service` at the last request.
+    service_at_request: Work,
+    /// Requests so far, which tells the jobs of one thread apart.
+    pub epoch: u32,
+    /// What a thread wants its processor for; the last one requested.
+    pub job: Job,
+}
+
+impl Vp {
+    pub fn new(top: Top, bottom: Bottom) -> Self {
+        let job = Job {
+            release: Instant::ZERO,
+            deadline: Instant::MAX,
+            wcet: Work::ZERO,
+            rank: 0,
+            number: 0,
+            tag: 0,
+        };
+        Vp {
+            state: VpState::Waiting,
+            top,
+            bottom,
+            service: Work::ZERO,
+            since: Instant::ZERO,
+            service_at_request: Work::ZERO,
+            epoch: 0,
+            job,
+        }
+    }
+
+    pub fn request(&mut self) {
+        assert_eq!(self.state, VpState::Waiting, "only a waiting VP requests");
+        self.state = VpState::Ready;
+        self.service_at_request = self.service;
+        self.epoch = self.epoch.wrapping_add(1);
+    }
+
+    pub fn grant(&mut self, processor: ProcessorId, now: Instant) {
+        assert_eq!(self.state, VpState::Ready, "only a ready VP is granted a processor");
+        self.state = VpState::Running(processor);
+        self.since = now;
+    }
+
+    pub fn revoke(&mut self, now: Instant) -> ProcessorId {
+        let VpState::Running(processor) = self.state else {
+            panic!("only a running VP is revoked, this one is {:?}", self.state)
+        };
+        self.service = self.service_at(now);
+        self.state = VpState::Ready;
+        processor
+    }
+
+    pub fn release(&mut self, now: Instant) -> Option<ProcessorId> {
+        assert_ne!(self.state, VpState::Waiting, "a waiting VP has nothing to release");
+        self.service = self.service_at(now);
+        match std::mem::replace(&mut self.state, VpState::Waiting) {
+            VpState::Running(processor) => Some(processor),
+            _ => None,
+        }
+    }
+
+    fn service_at(&self, now: Instant) -> Work {
+        match self.state {
+            VpState::Running(_) => self.service + (now - self.since).as_work(),
+            _ => self.service,
+        }
+    }
+}
+
+/// What a scheduler may know when it decides: the time, and the states of the VPs it is an end of.
+pub struct Context<'a> {
+    pub(super) now: Instant,
+    pub(super) vps: &'a [Vp],
+}
+
+impl Context<'_> {
+    /// The current instant.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// The state of `vp`.
+    pub fn state(&self, vp: VpId) -> VpState {
+        self.vps[vp.index()].state
+    }
+
+    /// The processor `vp` runs on.
+    pub fn processor(&self, vp: VpId) -> Option<ProcessorId> {
+        match self.state(vp) {
+            VpState::Running(processor) => Some(processor),
+            _ => None,
+        }
+    }
+
+    /// Processor time `vp` has received since it was registered, up to now.
+    pub fn service(&self, vp: VpId) -> Work {
+        self.vps[vp.index()].service_at(self.now)
+    }
+
+    /// Processor time `vp` has received since its last request, up to now.
+    pub fn burst(&self, vp: VpId) -> Work {
+        let vp = &self.vps[vp.index()];
+        vp.service_at(self.now) - vp.service_at_request
+    }
+
+    /// What the thread `vp` wants its processor for.
+    pub fn job(&self, vp: VpId) -> &Job {
+        &self.vps[vp.index()].job
+    }
+}

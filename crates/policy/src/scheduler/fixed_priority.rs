@@ -1,0 +1,224 @@
+//! Preemptive fixed priority with one VP per priority (S3, section 5.1).
+//!
+//! Accepts any guarantee; passes it to its highest child and nothing to the others. On `m` processors the
+//! `m` highest Ready children run. A notification costs a bitmap scan, that is one word per 64 children, and
+//! on several processors a look at each.
+//!
+//! Do not use it to share a processor between children that never block: all but the highest starve.
+
+use crate::hierarchy::{
+    Action, Context, Decision, Message, Parameters, ProcessorId, Refusal, Scheduler, VpId, VpState,
+};
+
+/// The fixed-priority scheduler. Children register with [`Parameters::Priority`]; larger is higher.
+#[derive(Debug, Default)]
+pub struct FixedPriority {
+    own: Vec<VpId>,
+    /// Highest priority first; a child's position is its rank.
+    children: Vec<(i32, VpId)>,
+    /// Rank by VP number, for VPs that are children.
+    rank_of: Vec<u32>,
+    /// Bit `r`: the child of rank `r` is Ready.
+    ready: Vec<u64>,
+}
+
+impl FixedPriority {
+    /// A scheduler without children.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn rank(&self, child: VpId) -> usize {
+        self.rank_of[child.index()] as usize
+    }
+
+    fn set_ready(&mut self, rank: usize) {
+        self.ready[rank / 64] |= 1 << (rank % 64);
+    }
+
+    fn clear_ready(&mut self, rank: usize) {
+        self.ready[rank / 64] &= !(1 << (rank % 64));
+    }
+
+    /// The rank of the highest Ready child.
+    fn highest_ready(&self) -> Option<usize> {
+        let word = self.ready.iter().position(|word| *word != 0)?;
+        Some(word * 64 + self.ready[word].trailing_zeros() as usize)
+    }
+
+    /// The running child of the lowest priority, with its processor.
+    fn lowest_running(&self, cx: &Context<'_>) -> Option<(usize, ProcessorId)> {
+        if let [own] = self.own[..] {
+            // One processor: whoever runs, and there is at most one.
+            let processor = cx.processor(own)?;
+            return self.running(cx).map(|rank| (rank, processor));
+        }
+        (0..self.children.len())
+            .rev()
+            .find_map(|rank| cx.processor(self.children[rank].1).map(|processor| (rank, processor)))
+    }
+
+    fn running(&self, cx: &Context<'_>) -> Option<usize> {
+        self.children.iter().position(|(_, child)| cx.processor(*child).is_some())
+    }
+
+    fn grant_highest(&mut self, decision: Decision, processor: ProcessorId) -> Option<Decision> {
+        let rank = self.highest_ready()?;
+        self.clear_ready(rank);
+        Some(decision.and(Action::Grant(self.children[rank].1, processor)))
+    }
+
+    /// Gives the lowest running child's processor to the highest Ready one if that is higher.
+    fn preempt(&mut self, cx: &Context<'_>) -> Decision {
+        let (Some(ready), Some((running, processor))) = (self.highest_ready(), self.lowest_running(cx)) else {
+            return Decision::NONE;
+        };
+        if ready > running {
+            return Decision::NONE;
+        }
+        self.clear_ready(ready);
+        self.set_ready(running);
+        Decision::switch(self.children[running].1, self.children[ready].1, processor)
+    }
+
+    fn rebuild(&mut self, cx: &Context<'_>) {
+        self.children.sort_by_key(|(priority, _)| std::cmp::Reverse(*priority));
+        self.ready = vec![0; self.children.len().div_ceil(64)];
+        for rank in 0..self.children.len() {
+            let child = self.children[rank].1;
+            if self.rank_of.len() <= child.index() {
+                self.rank_of.resize(child.index() + 1, u32::MAX);
+            }
+            self.rank_of[child.index()] = rank as u32;
+            if cx.state(child) == VpState::Ready {
+                self.set_ready(rank);
+            }
+        }
+    }
+
+    fn priority_in(&self, parameters: Parameters) -> Result<i32, Refusal> {
+        let Parameters::Priority(priority) = parameters else {
+            let wanted = "a priority";
+            return Err(Refusal::Unacceptable { scheduler: self.kind(), wanted, given: parameters });
+        };
+        if self.children.iter().any(|(taken, _)| *taken == priority) {
+            return Err(Refusal::Taken { scheduler: self.kind(), given: parameters });
+        }
+        Ok(priority)
+    }
+}
+
+impl Scheduler for FixedPriority {
+    fn kind(&self) -> &'static str {
+        "fixed-priority"
+    }
+
+    fn register(&mut self, cx: &Context<'_>, child: VpId, parameters: Parameters) -> Result<(), Refusal> {
+        let priority = self.priority_in(parameters)?;
+        self.children.push((priority, child));
+        self.rebuild(cx);
+        Ok(())
+    }
+
+    fn unregister(&mut self, cx: &Context<'_>, child: VpId) {
+        self.children.retain(|(_, known)| *known != child);
+        self.rebuild(cx);
+    }
+
+    fn request(&mut self, cx: &Context<'_>, child: VpId) -> Decision {
+        self.set_ready(self.rank(child));
+        let idle = self.own.iter().find(|own| cx.state(**own) == VpState::Waiting);
+        match idle {
+            // The parent may keep us waiting while a lower child runs on another processor.
+            Some(own) => Decision::request(*own).reconsider_if(self.own.len() > 1),
+            None => self.preempt(cx),
+        }
+    }
+
+    fn release(&mut self, cx: &Context<'_>, child: VpId, held: Option<ProcessorId>) -> Decision {
+        let own_in = |wanted: VpState| self.own.iter().copied().find(|own| cx.state(*own) == wanted);
+        match held {
+            Some(processor) => {
+                let own = own_in(VpState::Running(processor)).expect("a child runs on what the parent holds");
+                self.grant_highest(Decision::NONE, processor).unwrap_or(Decision::release(own))
+            }
+            None => {
+                let asking = self.own.iter().filter(|own| cx.state(**own) == VpState::Ready).count();
+                let superfluous = own_in(VpState::Ready);
+                self.clear_ready(self.rank(child));
+                let ready: u32 = self.ready.iter().map(|word| word.count_ones()).sum();
+                match superfluous {
+                    Some(own) if asking > ready as usize => Decision::release(own),
+                    _ => Decision::NONE,
+                }
+            }
+        }
+    }
+
+    fn message(&mut self, cx: &Context<'_>, child: Option<VpId>, message: Message) -> Result<Decision, Refusal> {
+        let Message::Change(parameters) = message;
+        let (Some(child), priority) = (child, self.priority_in(parameters)?) else {
+            let wanted = "changes of a child's priority";
+            return Err(Refusal::Unacceptable { scheduler: self.kind(), wanted, given: parameters });
+        };
+        let rank = self.rank(child);
+        self.children[rank].0 = priority;
+        self.rebuild(cx);
+        Ok(self.preempt(cx))
+    }
+
+    fn grant(&mut self, _cx: &Context<'_>, own: VpId, processor: ProcessorId) -> Decision {
+        self.grant_highest(Decision::NONE, processor).unwrap_or(Decision::release(own))
+    }
+
+    fn revoke(&mut self, cx: &Context<'_>, _own: VpId, processor: ProcessorId) -> Decision {
+        let loser = self
+            .children
+            .iter()
+            .position(|(_, child)| cx.state(*child) == VpState::Running(processor))
+            .expect("a revoked processor has a child on it");
+        let decision = Decision::revoke(self.children[loser].1);
+        // The processor goes, but the child that stops must be the lowest.
+        match self.lowest_running(cx) {
+            Some((lowest, other)) if lowest > loser => {
+                self.set_ready(lowest);
+                decision
+                    .and(Action::Revoke(self.children[lowest].1))
+                    .and(Action::Grant(self.children[loser].1, other))
+            }
+            _ => {
+                self.set_ready(loser);
+                decision
+            }
+        }
+    }
+
+    fn init(&mut self, own: VpId) {
+        self.own.push(own);
+    }
+
+    fn timer(&mut self, cx: &Context<'_>) -> Decision {
+        let decision = self.preempt(cx);
+        let unserved = self.highest_ready().is_some() && self.own.len() > 1;
+        if decision == Decision::NONE { decision } else { decision.reconsider_if(unserved) }
+    }
+
+    fn check_invariants(&self, cx: &Context<'_>) {
+        let mut lowest_running = 0;
+        for (rank, (_, child)) in self.children.iter().enumerate() {
+            let bit = self.ready[rank / 64] >> (rank % 64) & 1 == 1;
+            assert_eq!(bit, cx.state(*child) == VpState::Ready, "the ready set is the set of Ready children");
+            if cx.processor(*child).is_some() {
+                lowest_running = rank;
+            }
+        }
+        let holds_all = self.own.iter().all(|own| cx.processor(*own).is_some());
+        if let (Some(ready), true) = (self.highest_ready(), holds_all) {
+            assert!(ready > lowest_running, "no Ready child is higher than a running one");
+        }
+        let runs = self.children.iter().filter(|(_, child)| cx.processor(*child).is_some()).count();
+        let holds = self.own.iter().filter(|own| cx.processor(**own).is_some()).count();
+        assert_eq!(runs, holds, "every processor held runs a child");
+    }
+}
+

@@ -1,0 +1,151 @@
+//! A lane as a leaf scheduler: one queue, one processor at a time (theory §1; Kokyu's dispatching queue).
+//!
+//! Its children are threads that stand for job slots; what each wants its processor for is its
+//! [`Job`](crate::job::Job). The order is the [`LaneQueue`]'s, the same object that a lane's thread asks on
+//! Linux. Accepts and gives what the queue's discipline can make of its input: nothing is promised to a job
+//! but its place in the order. Costs a heap operation per notification.
+
+use crate::hierarchy::{
+    Action, Context, Decision, Message, Parameters, ProcessorId, Refusal, Scheduler, VpId, VpState, Wake,
+};
+use crate::lane::LaneQueue;
+use talea_time::{Duration, Instant, Work};
+
+/// A lane over job slots.
+#[derive(Debug)]
+pub struct LaneScheduler {
+    queue: LaneQueue,
+    own: Option<VpId>,
+    /// The slot that has the processor.
+    running: Option<VpId>,
+    /// Choose anew at the multiples of this much time too (SimSo's LLF); never if zero.
+    tick: Duration,
+}
+
+impl LaneScheduler {
+    /// A lane that orders its jobs by `queue`, which is empty.
+    pub fn new(queue: LaneQueue) -> Self {
+        LaneScheduler { queue, own: None, running: None, tick: Duration::ZERO }
+    }
+
+    /// The same lane, which also chooses anew whenever the clock is at a multiple of `tick`.
+    pub fn with_tick(mut self, tick: Duration) -> Self {
+        self.tick = tick;
+        self
+    }
+
+    fn own(&self) -> VpId {
+        self.own.expect("init comes before everything else")
+    }
+
+    /// How long the job chosen last has executed.
+    fn executed(&self, cx: &Context<'_>) -> Work {
+        self.queue.current().map_or(Work::ZERO, |progress| cx.burst(slot_of(progress.job.tag)))
+    }
+
+    /// Lets the queue choose for `processor` and gives it to the chosen slot.
+    fn choose(&mut self, cx: &Context<'_>, processor: ProcessorId) -> Decision {
+        let executed = self.executed(cx);
+        let chosen = self.queue.elect(cx.now(), executed).map(|job| slot_of(job.tag));
+        let decision = match (self.running, chosen) {
+            (Some(running), Some(chosen)) if running != chosen => {
+                Decision::switch(running, chosen, processor)
+            }
+            (None, Some(chosen)) => Decision::grant(chosen, processor),
+            (_, None) => Decision::release(self.own()),
+            _ => Decision::NONE,
+        };
+        self.running = chosen;
+        self.with_timer(cx, decision)
+    }
+
+    fn with_timer(&self, cx: &Context<'_>, decision: Decision) -> Decision {
+        if self.running.is_none() || !self.queue.wants_reconsideration() {
+            return decision;
+        }
+        if self.tick > Duration::ZERO {
+            let ticks = cx.now().as_nanos() / self.tick.as_nanos() + 1;
+            return decision.wake(Wake::At(Instant::ZERO + self.tick * ticks));
+        }
+        decision.wake(Wake::AtSchedulingPoint)
+    }
+}
+
+fn slot_of(tag: u32) -> VpId {
+    VpId::from_index(tag)
+}
+
+impl Scheduler for LaneScheduler {
+    fn kind(&self) -> &'static str {
+        "lane"
+    }
+
+    fn register(&mut self, _cx: &Context<'_>, _child: VpId, given: Parameters) -> Result<(), Refusal> {
+        match given {
+            Parameters::None => Ok(()),
+            _ => Err(Refusal::Unacceptable { scheduler: self.kind(), wanted: "no parameters", given }),
+        }
+    }
+
+    fn unregister(&mut self, _cx: &Context<'_>, _child: VpId) {}
+
+    fn request(&mut self, cx: &Context<'_>, child: VpId) -> Decision {
+        debug_assert_eq!(slot_of(cx.job(child).tag), child, "a job's tag is its slot");
+        self.queue.push(*cx.job(child));
+        match cx.state(self.own()) {
+            VpState::Waiting => Decision::request(self.own()),
+            VpState::Ready => Decision::NONE,
+            VpState::Running(processor) => self.choose(cx, processor),
+        }
+    }
+
+    fn release(&mut self, cx: &Context<'_>, child: VpId, held: Option<ProcessorId>) -> Decision {
+        self.queue.remove(child.index() as u32).expect("a lane knows its unfinished jobs");
+        match held {
+            Some(processor) => {
+                self.running = None;
+                self.choose(cx, processor)
+            }
+            None if self.queue.is_empty() && cx.state(self.own()) == VpState::Ready => {
+                Decision::release(self.own())
+            }
+            None => Decision::NONE,
+        }
+    }
+
+    fn message(&mut self, _cx: &Context<'_>, _child: Option<VpId>, message: Message) -> Result<Decision, Refusal> {
+        let Message::Change(given) = message;
+        Err(Refusal::Unacceptable { scheduler: self.kind(), wanted: "no messages", given })
+    }
+
+    fn grant(&mut self, cx: &Context<'_>, _own: VpId, processor: ProcessorId) -> Decision {
+        self.choose(cx, processor)
+    }
+
+    fn revoke(&mut self, cx: &Context<'_>, _own: VpId, _processor: ProcessorId) -> Decision {
+        let running = self.running.take().expect("a lane that holds a processor runs a job");
+        self.queue.charge(cx.burst(running));
+        Decision::NONE.and(Action::Revoke(running)).wake(Wake::Never)
+    }
+
+    fn init(&mut self, own: VpId) {
+        assert_eq!(self.own.replace(own), None, "a lane uses one processor at a time");
+    }
+
+    fn timer(&mut self, cx: &Context<'_>) -> Decision {
+        match cx.processor(self.own()) {
+            Some(processor) => self.choose(cx, processor),
+            None => Decision::NONE,
+        }
+    }
+
+    fn check_invariants(&self, cx: &Context<'_>) {
+        let own = self.own();
+        assert_eq!(self.queue.is_empty(), cx.state(own) == VpState::Waiting, "a lane with jobs asks for a processor");
+        for progress in self.queue.iter() {
+            assert_ne!(cx.state(slot_of(progress.job.tag)), VpState::Waiting, "queued jobs have a slot that wants");
+        }
+        let processor = self.running.and_then(|running| cx.processor(running));
+        assert_eq!(processor, cx.processor(own), "a job runs where the lane does");
+    }
+}
