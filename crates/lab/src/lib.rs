@@ -1,1 +1,5 @@
-//! lab
+//! Experiments, comparisons, test vectors and figures: whatever turns runs into results.
+
+#![forbid(unsafe_code)]
+
+pub mod vectors;

@@ -7,9 +7,9 @@
 //! ```
 
 use crate::hierarchy::{Engine, Parameters, SchedulerId};
-use crate::lane::LaneQueue;
+use crate::lane::{LaneQueue, Ties};
 use crate::scheduler::{FixedPriority, LaneScheduler};
-use crate::strategy::Plan;
+use crate::strategy::{Lane, Plan};
 
 /// A node's hierarchy, ready for job slots.
 pub struct Composition {
@@ -28,12 +28,19 @@ pub fn compose(plan: &Plan, processors: usize, capacity: usize) -> Composition {
         .lanes
         .iter()
         .map(|lane| {
-            let queue = LaneQueue::new(lane.discipline, lane.rules, capacity);
             let priority = Parameters::Priority(-(lane.level as i32));
             engine
-                .add(Box::new(LaneScheduler::new(queue)), &[(root, priority)])
+                .add(Box::new(leaf(lane, capacity)), &[(root, priority)])
                 .expect("levels are distinct priorities")
         })
         .collect();
     Composition { engine, lanes }
+}
+
+fn leaf(lane: &Lane, capacity: usize) -> LaneScheduler {
+    let queue = LaneQueue::new(lane.discipline, lane.rules, capacity);
+    match lane.tick {
+        Some(tick) => LaneScheduler::new(queue.with_ties(Ties::MemberOrder)).with_tick(tick),
+        None => LaneScheduler::new(queue),
+    }
 }

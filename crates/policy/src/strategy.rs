@@ -52,6 +52,9 @@ pub struct Lane {
     pub discipline: Discipline,
     /// Dispatch, laxity and lateness rules.
     pub rules: LaneRules,
+    /// Choose anew at every multiple of this much time too, with ties in member order, as SimSo's LLF does.
+    /// No strategy sets it.
+    pub tick: Option<Duration>,
     /// Its operations in the order of static subpriority: importance (larger first), then topological
     /// order, then file order. This is the last tie-break before the job number.
     pub members: Vec<OperationId>,
@@ -217,6 +220,7 @@ pub fn plan(
                 label: label(strategy, members[0]),
                 discipline: discipline(strategy, members[0]),
                 rules,
+                tick: None,
                 members: members.iter().map(|operation| operation.id).collect(),
             }
         })

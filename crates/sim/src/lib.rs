@@ -1,1 +1,24 @@
-//! sim
+//! Whole systems in virtual time.
+//!
+//! The simulator drives the same [`Engine`](talea_policy::hierarchy::Engine) and lane queues as the policies'
+//! tests do, and writes the same records as the Linux runtime. It is deterministic: the same system and seed
+//! give the same records, byte for byte. Nothing it keeps grows with simulated time, only with the backlog.
+//!
+//! At one instant, in this order: jobs complete; messages arrive and tasks are released; schedulers' timers
+//! fire; then every node decides once (theory §1: completions first, then releases, then the choice).
+//!
+//! Costs ([`Overhead`](talea_model::Overhead)) are processor time:
+//! * `switch` is paid by a job whenever it gets a processor that last ran another job;
+//! * `queue` is paid twice by every job, for its insertion and its removal;
+//! * `message` is paid by a job that a message released;
+//! * `timer` is an interrupt on the node's first processor: whoever runs there after the release pays, so it
+//!   also delays jobs of higher lanes.
+
+#![forbid(unsafe_code)]
+
+mod calendar;
+mod flow;
+mod node;
+mod simulation;
+
+pub use simulation::{Simulation, SimulationError};

@@ -235,6 +235,11 @@ impl Engine {
         &self.switches
     }
 
+    /// What the last [`Engine::settle`] returned.
+    pub fn switches(&self) -> &[Switch] {
+        &self.switches
+    }
+
     /// The thread that runs on `processor`.
     pub fn running(&self, processor: ProcessorId) -> Option<Occupant> {
         self.processors[processor.index()].current

@@ -100,6 +100,10 @@ impl Scheduler for LaneScheduler {
     }
 
     fn release(&mut self, cx: &Context<'_>, child: VpId, held: Option<ProcessorId>) -> Decision {
+        if held.is_some() {
+            // Whoever it outranked is not the job the lane last ran any more.
+            self.queue.charge(cx.burst(child));
+        }
         self.queue.remove(child.index() as u32).expect("a lane knows its unfinished jobs");
         match held {
             Some(processor) => {

@@ -1,0 +1,208 @@
+//! Test vectors: cases with expected results, in the formats of `vectors/README.md`.
+//!
+//! A file says its format; each format has a runner that turns a case into an [`Outcome`]. What no runner
+//! knows is reported as unsupported, never as passed.
+
+mod traces;
+
+use serde_json::Value;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// What became of one case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Everything the case lists was as expected.
+    Passed,
+    /// The first difference.
+    Failed(Difference),
+    /// This version cannot judge cases of this kind.
+    Unsupported(String),
+}
+
+/// The first place where result and expectation part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// Where: a time, a row or a field.
+    pub at: String,
+    /// What the case lists there.
+    pub expected: String,
+    /// What was computed.
+    pub got: String,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at {}: expected {}, got {}", self.at, self.expected, self.got)
+    }
+}
+
+/// One case of one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CaseResult {
+    /// File it stands in.
+    pub file: PathBuf,
+    /// Its `id`.
+    pub id: String,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+/// How many cases ended how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Cases that passed.
+    pub passed: usize,
+    /// Cases that failed.
+    pub failed: usize,
+    /// Cases no runner knows.
+    pub unsupported: usize,
+}
+
+impl Tally {
+    /// Counts `results`.
+    pub fn of(results: &[CaseResult]) -> Self {
+        results.iter().fold(Tally::default(), |mut tally, result| {
+            match result.outcome {
+                Outcome::Passed => tally.passed += 1,
+                Outcome::Failed(_) => tally.failed += 1,
+                Outcome::Unsupported(_) => tally.unsupported += 1,
+            }
+            tally
+        })
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} passed, {} failed, {} unsupported", self.passed, self.failed, self.unsupported)
+    }
+}
+
+/// Why vectors cannot be run. No case has been judged.
+#[derive(Debug, thiserror::Error)]
+pub enum VectorError {
+    /// A file or folder cannot be read.
+    #[error("cannot read {path}: {cause}")]
+    Unreadable {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        cause: std::io::Error,
+    },
+    /// A folder holds no vector file.
+    #[error("no vector files (*.json) in {0}")]
+    Empty(PathBuf),
+    /// A file is not JSON.
+    #[error("{path}:{line}:{column}: not JSON: {message}")]
+    NotJson {
+        /// The file.
+        path: PathBuf,
+        /// Line, from 1.
+        line: usize,
+        /// Column, from 1.
+        column: usize,
+        /// What the JSON reader says.
+        message: String,
+    },
+    /// A file is JSON but has no cases where its format says they are.
+    #[error("{path}: {message}")]
+    NotVectors {
+        /// The file.
+        path: PathBuf,
+        /// What is missing.
+        message: String,
+    },
+}
+
+/// The vector files meant by `path`: itself, or every `*.json` in the folder, sorted by name.
+///
+/// # Errors
+/// [`VectorError::Unreadable`] and [`VectorError::Empty`].
+pub fn files(path: &Path) -> Result<Vec<PathBuf>, VectorError> {
+    let unreadable = |cause| VectorError::Unreadable { path: path.into(), cause };
+    if !std::fs::metadata(path).map_err(unreadable)?.is_dir() {
+        return Ok(vec![path.into()]);
+    }
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(unreadable)? {
+        let file = entry.map_err(unreadable)?.path();
+        if file.extension().is_some_and(|extension| extension == "json") {
+            files.push(file);
+        }
+    }
+    files.sort();
+    if files.is_empty() { Err(VectorError::Empty(path.into())) } else { Ok(files) }
+}
+
+/// Judges every case of one file.
+///
+/// # Errors
+/// The file cannot be read or holds no cases.
+pub fn run_file(path: &Path) -> Result<Vec<CaseResult>, VectorError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|cause| VectorError::Unreadable { path: path.into(), cause })?;
+    let file: Value = serde_json::from_str(&text).map_err(|error| VectorError::NotJson {
+        path: path.into(),
+        line: error.line(),
+        column: error.column(),
+        message: error.to_string(),
+    })?;
+    let cases = cases(&file).map_err(|message| VectorError::NotVectors { path: path.into(), message })?;
+    let results = cases.into_iter().map(|(id, outcome)| CaseResult { file: path.into(), id, outcome });
+    Ok(results.collect())
+}
+
+/// Every case of a file with its outcome, by the file's format.
+fn cases(file: &Value) -> Result<Vec<(String, Outcome)>, String> {
+    // The constraint-language vectors are a bare list and the published tables an object without a format.
+    let format = match file {
+        Value::Array(_) => "etcl-1",
+        Value::Object(object) if object.contains_key("contradictions") => "paper-tables-1",
+        _ => file["format"].as_str().ok_or("this is not a vector file: it has no \"format\"")?,
+    };
+    let list = |key: &str| -> Result<Vec<Value>, String> {
+        file[key].as_array().cloned().ok_or_else(|| format!("{format}: \"{key}\" is not a list of cases"))
+    };
+    match format {
+        "rt-trace-1" => Ok(list("cases")?.iter().map(|case| (id(case), traces::judge(case))).collect()),
+        "rt-analysis-1" | "rt-chain-1" | "rt-shares-1" | "hls-hierarchy-1" => {
+            Ok(unsupported(&list("cases")?, format))
+        }
+        "hls-matrix-1" => Ok(unsupported(&list("cells")?, format)),
+        "hls-conversion-1" => {
+            let mut all = list("rewrites")?;
+            all.extend(list("sfq_formula")?);
+            all.extend(list("uniformly_slower")?);
+            Ok(unsupported(&all, format))
+        }
+        "etcl-1" => Ok(unsupported(file.as_array().map_or(&[], Vec::as_slice), format)),
+        "paper-tables-1" => {
+            let sections = file.as_object().into_iter().flatten();
+            let published = sections.filter(|(name, _)| name.starts_with("seed_"));
+            Ok(published.map(|(name, _)| (name.clone(), no_runner("published tables"))).collect())
+        }
+        other => Ok(vec![("*".into(), no_runner(&format!("format {other}")))]),
+    }
+}
+
+fn unsupported(cases: &[Value], format: &str) -> Vec<(String, Outcome)> {
+    let kind = |case: &Value| {
+        let name = ["kind", "alg", "sched"].iter().find_map(|key| case[*key].as_str());
+        name.map_or(format.to_string(), |name| format!("{format} {name}"))
+    };
+    cases.iter().map(|case| (id(case), no_runner(&kind(case)))).collect()
+}
+
+fn no_runner(what: &str) -> Outcome {
+    Outcome::Unsupported(format!("{what} cannot be judged by this version"))
+}
+
+/// The case's name: its `id`, or for the cells of a matrix the two labels.
+fn id(case: &Value) -> String {
+    match (case["id"].as_str(), case["from"].as_str(), case["to"].as_str()) {
+        (Some(id), ..) => id.into(),
+        (None, Some(from), Some(to)) => format!("{from}->{to}"),
+        _ => "?".into(),
+    }
+}

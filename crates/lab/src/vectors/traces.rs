@@ -1,0 +1,285 @@
+//! `rt-trace-1`: who runs when on one processor, under every strategy.
+
+use super::{Difference, Outcome};
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::fmt::Debug;
+use talea_model::{
+    Criticality, Description, Execution, Late, LaneDispatch, Laxity, Node, Overhead, Overrun, Strategy, Subtask,
+    System, Task,
+};
+use talea_policy::strategy::plan_node;
+use talea_sim::Simulation;
+use talea_time::{Duration, Instant, Work};
+use talea_trace::{Event, JobId, Record, Sink};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    #[serde(rename = "id")]
+    _id: String,
+    policy: String,
+    lane_dispatch: Option<String>,
+    laxity: Option<String>,
+    late: Option<String>,
+    tick_ns: Option<i64>,
+    horizon_ns: i64,
+    tasks: Vec<TaskRow>,
+    expect: Expectation,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TaskRow {
+    id: String,
+    period_ns: i64,
+    wcet_ns: i64,
+    deadline_ns: i64,
+    phase_ns: i64,
+    criticality: u8,
+    exec_ns: Option<Vec<i64>>,
+}
+
+/// Start, end, task, job.
+type SegmentRow = (i64, i64, String, u64);
+/// Task, job, release, deadline, finish if finished, missed if decided.
+type JobRow = (String, u64, i64, i64, Option<i64>, Option<bool>);
+/// Discipline, members.
+type LaneRow = (String, Vec<String>);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Expectation {
+    lanes: Option<Vec<LaneRow>>,
+    segments: Vec<SegmentRow>,
+    jobs: Option<Vec<JobRow>>,
+    preemptions: Option<u64>,
+}
+
+/// Simulates the case and compares lanes, segments, jobs and preemptions, whichever it lists.
+pub(super) fn judge(case: &Value) -> Outcome {
+    let case: Case = match serde_json::from_value(case.clone()) {
+        Ok(case) => case,
+        Err(error) => return Outcome::Unsupported(format!("the case is not as described: {error}")),
+    };
+    let system = match system(&case) {
+        Ok(system) => system,
+        Err(reason) => return Outcome::Unsupported(reason),
+    };
+    let mut plan = match plan_node(&system, 0) {
+        Ok(plan) => plan,
+        Err(anomalies) => {
+            let reasons: Vec<String> = anomalies.iter().map(ToString::to_string).collect();
+            return Outcome::Unsupported(reasons.join("; "));
+        }
+    };
+    for lane in &mut plan.lanes {
+        lane.tick = case.tick_ns.map(Duration::from_nanos);
+    }
+    let lanes: Vec<LaneRow> = plan
+        .lanes
+        .iter()
+        .map(|lane| {
+            let name = |id: &talea_model::OperationId| system.operations()[id.index()].name.clone();
+            (lane.discipline.to_string(), lane.members.iter().map(name).collect())
+        })
+        .collect();
+    let mut simulation = match Simulation::with_plans(&system, &[plan]) {
+        Ok(simulation) => simulation,
+        Err(error) => return Outcome::Unsupported(error.to_string()),
+    };
+    let mut seen = Observer { system: &system, horizon: Instant::from_nanos(case.horizon_ns), ..Observer::new(&system) };
+    simulation.advance(seen.horizon, &mut seen);
+    simulation.finish(&mut seen);
+
+    let expect = case.expect;
+    let differences = [
+        expect.lanes.and_then(|expected| first_difference("lane", |row| row.to_string(), &expected, &lanes)),
+        first_difference(
+            "segment",
+            |row| expect.segments.get(row).map_or("the end".into(), |segment| format!("{} ns", segment.0)),
+            &expect.segments,
+            &seen.segments,
+        ),
+        expect.jobs.and_then(|expected| {
+            first_difference("job", |row| row.to_string(), &expected, &seen.jobs())
+        }),
+        expect.preemptions.filter(|expected| *expected != seen.preemptions).map(|expected| Difference {
+            at: "preemptions".into(),
+            expected: expected.to_string(),
+            got: seen.preemptions.to_string(),
+        }),
+    ];
+    differences.into_iter().flatten().next().map_or(Outcome::Passed, Outcome::Failed)
+}
+
+fn first_difference<T: PartialEq + Debug>(
+    what: &str,
+    place: impl Fn(usize) -> String,
+    expected: &[T],
+    got: &[T],
+) -> Option<Difference> {
+    let row = (0..expected.len().max(got.len())).find(|row| expected.get(*row) != got.get(*row))?;
+    let show = |list: &[T]| list.get(row).map_or("nothing more".into(), |item| format!("{item:?}"));
+    Some(Difference { at: format!("{what} {}", place(row)), expected: show(expected), got: show(got) })
+}
+
+fn system(case: &Case) -> Result<System, String> {
+    let unknown = |what: &str, given: &str| format!("unknown {what} \"{given}\"");
+    let strategy = match case.policy.as_str() {
+        "RMS" => Strategy::Rms,
+        "EDF" => Strategy::Edf,
+        "MLF" | "LLF_TICK" => Strategy::Mlf,
+        "MUF" => Strategy::Muf,
+        "RMS_MLF" => Strategy::RmsMlf,
+        other => return Err(unknown("policy", other)),
+    };
+    // A ticking case leaves out what it fixes itself.
+    let lane_dispatch = case.lane_dispatch.as_deref().unwrap_or("preemptive");
+    let laxity = case.laxity.as_deref().unwrap_or("remaining");
+    let late = match case.late.as_deref().unwrap_or("none") {
+        "ace" => Late::Last,
+        "none" => Late::None,
+        other => return Err(unknown("late rule", other)),
+    };
+    let tasks = case
+        .tasks
+        .iter()
+        .map(|row| {
+            let criticality =
+                Criticality::new(row.criticality).ok_or_else(|| unknown("criticality", &row.id))?;
+            let wcet = Work::from_nanos(row.wcet_ns);
+            let exec = row.exec_ns.as_ref().map_or(Execution::Constant(wcet), |list| {
+                Execution::List(list.iter().map(|ns| Work::from_nanos(*ns)).collect())
+            });
+            Ok(Task {
+                name: row.id.clone(),
+                period: Duration::from_nanos(row.period_ns),
+                deadline: Duration::from_nanos(row.deadline_ns),
+                phase: Duration::from_nanos(row.phase_ns),
+                jitter: Duration::ZERO,
+                criticality,
+                importance: 0,
+                overrun: Overrun::Queue,
+                subtasks: vec![Subtask { name: row.id.clone(), node: 0, wcet, exec, after: Vec::new() }],
+            })
+        })
+        .collect::<Result<_, String>>()?;
+    let description = Description {
+        name: "vector".into(),
+        strategy,
+        lane_dispatch: lane_dispatch
+            .parse::<LaneDispatch>()
+            .map_err(|_| unknown("lane dispatch", lane_dispatch))?,
+        laxity: laxity.parse::<Laxity>().map_err(|_| unknown("laxity", laxity))?,
+        late,
+        seed: 0,
+        overhead: Overhead::default(),
+        message_delay: Duration::ZERO,
+        nodes: vec![Node { name: "processor".into(), cpus: vec![0] }],
+        tasks,
+    };
+    System::new(description).map_err(|violations| {
+        let messages: Vec<String> = violations.into_iter().map(|violation| violation.message).collect();
+        messages.join("; ")
+    })
+}
+
+/// Collects from the records what the vectors list.
+struct Observer<'a> {
+    system: &'a System,
+    horizon: Instant,
+    segments: Vec<SegmentRow>,
+    running: Option<(JobId, Instant)>,
+    released: Vec<(JobId, Instant, Instant)>,
+    finished: HashMap<JobId, Instant>,
+    preemptions: u64,
+}
+
+impl<'a> Observer<'a> {
+    fn new(system: &'a System) -> Self {
+        Observer {
+            system,
+            horizon: Instant::ZERO,
+            segments: Vec::new(),
+            running: None,
+            released: Vec::new(),
+            finished: HashMap::new(),
+            preemptions: 0,
+        }
+    }
+
+    fn name(&self, job: JobId) -> String {
+        self.system.operations()[job.operation.index()].name.clone()
+    }
+
+    fn stop(&mut self, now: Instant) {
+        let Some((job, since)) = self.running.take() else {
+            return;
+        };
+        let row = (since.as_nanos(), now.as_nanos(), self.name(job), job.instance);
+        match self.segments.last_mut() {
+            Some(last) if last.1 == row.0 && (&last.2, last.3) == (&row.2, row.3) => last.1 = row.1,
+            _ if row.0 < row.1 => self.segments.push(row),
+            _ => {}
+        }
+    }
+
+    /// By task in list order, then job.
+    fn jobs(&self) -> Vec<JobRow> {
+        let mut released = self.released.clone();
+        released.sort_by_key(|(job, ..)| *job);
+        let row = |(job, release, deadline): &(JobId, Instant, Instant)| {
+            let finish = self.finished.get(job).copied();
+            let missed = match finish {
+                Some(finish) => Some(finish > *deadline),
+                None => (*deadline <= self.horizon).then_some(true),
+            };
+            let finish = finish.map(Instant::as_nanos);
+            (self.name(*job), job.instance, release.as_nanos(), deadline.as_nanos(), finish, missed)
+        };
+        released.iter().map(row).collect()
+    }
+}
+
+impl Sink for Observer<'_> {
+    fn record(&mut self, record: Record) {
+        let job = record.job();
+        match record.event {
+            Event::RELEASE => {
+                let deadline = Instant::from_nanos(record.words[1] as i64);
+                self.released.push((job, record.time, deadline));
+            }
+            Event::START | Event::RESUME => self.running = Some((job, record.time)),
+            Event::PREEMPT => {
+                self.preemptions += 1;
+                self.stop(record.time);
+            }
+            Event::COMPLETE => {
+                self.stop(record.time);
+                self.finished.insert(job, record.time);
+            }
+            Event::RUN_END => self.stop(record.time),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_expectation_fails_at_its_first_difference() {
+        let case = serde_json::json!({
+            "id": "x", "policy": "EDF", "lane_dispatch": "preemptive", "laxity": "remaining", "late": "none",
+            "horizon_ns": 10,
+            "tasks": [{"id": "A", "period_ns": 10, "wcet_ns": 4, "deadline_ns": 10, "phase_ns": 1, "criticality": 0}],
+            "expect": {"segments": [[1, 6, "A", 0]]}
+        });
+        let Outcome::Failed(difference) = judge(&case) else { panic!("the expectation is wrong") };
+        assert_eq!(difference.at, "segment 1 ns");
+        assert_eq!(difference.got, r#"(1, 5, "A", 0)"#);
+    }
+}

@@ -1,0 +1,3 @@
+//! The laboratory against the vectors in the repository.
+
+mod vectors;

@@ -1,0 +1,291 @@
+//! One node: its hierarchy, its job slots and what its processors are doing.
+
+use talea_model::{Overhead, System};
+use talea_policy::composition::{Composition, compose};
+use talea_policy::hierarchy::{Engine, Parameters, SchedulerId, VpId};
+use talea_policy::job::Job;
+use talea_policy::strategy::Plan;
+use talea_time::{Instant, Work};
+use talea_trace::{Event, JobId, Record, Sink};
+
+/// Jobs a lane's queue holds before it allocates more.
+const QUEUE_CAPACITY: usize = 64;
+
+/// A job in its slot, from release to completion.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slot {
+    pub id: JobId,
+    /// Nominal release: a first subtask's arrival, a successor's actual release.
+    pub nominal: Instant,
+    pub deadline: Instant,
+    /// Index of its lane on this node.
+    lane: u32,
+    /// Processor time it still needs, overheads included, as of `since`.
+    remaining: Work,
+    /// When it got its processor; meaningless unless it runs.
+    since: Instant,
+    started: bool,
+}
+
+/// A job about to be released.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Released {
+    pub id: JobId,
+    pub nominal: Instant,
+    pub deadline: Instant,
+    /// Processor time it needs, mechanism costs of its release included.
+    pub demand: Work,
+}
+
+struct LaneState {
+    scheduler: SchedulerId,
+    /// Its index over all nodes, for records.
+    source: u16,
+    free: Vec<VpId>,
+    jobs: u32,
+}
+
+struct Processor {
+    cpu: u16,
+    running: Option<VpId>,
+    completes_at: Instant,
+    /// The job that ran last, to tell a switch from a continuation.
+    last: u64,
+}
+
+/// How an operation is served on its node.
+#[derive(Clone, Copy, Debug)]
+struct Service {
+    lane: u32,
+    rank: u32,
+    wcet: Work,
+}
+
+pub(crate) struct Node {
+    engine: Engine,
+    lanes: Vec<LaneState>,
+    /// By VP number.
+    slots: Vec<Option<Slot>>,
+    processors: Vec<Processor>,
+    /// By operation index; `None` for operations of other nodes.
+    services: Vec<Option<Service>>,
+    overhead: Overhead,
+    /// Timer expiries since the last decision.
+    interrupts: i64,
+    /// Something was announced to the engine since the last decision.
+    pub unsettled: bool,
+}
+
+impl Node {
+    /// Node `index` of `system`, whose lanes are numbered from `first_lane` in records.
+    pub fn new(system: &System, index: usize, plan: &Plan, first_lane: usize) -> Self {
+        let cpus = &system.nodes[index].cpus;
+        let Composition { engine, lanes } = compose(plan, cpus.len(), QUEUE_CAPACITY);
+        let mut services = vec![None; system.operations().len()];
+        for (lane_index, lane) in plan.lanes.iter().enumerate() {
+            for (rank, member) in lane.members.iter().enumerate() {
+                let wcet = system.subtask(*member).wcet;
+                services[member.index()] = Some(Service { lane: lane_index as u32, rank: rank as u32, wcet });
+            }
+        }
+        let lanes = lanes.into_iter().enumerate().map(|(offset, scheduler)| LaneState {
+            scheduler,
+            source: (first_lane + offset) as u16,
+            free: Vec::with_capacity(QUEUE_CAPACITY),
+            jobs: 0,
+        });
+        let processors = cpus.iter().map(|cpu| Processor {
+            cpu: *cpu,
+            running: None,
+            completes_at: Instant::MAX,
+            last: u64::MAX,
+        });
+        Node {
+            lanes: lanes.collect(),
+            slots: Vec::new(),
+            processors: processors.collect(),
+            engine,
+            services,
+            overhead: system.overhead,
+            interrupts: 0,
+            unsettled: false,
+        }
+    }
+
+    /// The next instant at which a job completes or a scheduler wants its timer.
+    pub fn next(&self) -> Instant {
+        let completion = self.processors.iter().map(|processor| processor.completes_at).min();
+        let timer = self.engine.next_timer().unwrap_or(Instant::MAX);
+        completion.unwrap_or(Instant::MAX).min(timer)
+    }
+
+    /// Ends the job that completes at `now` on some processor, if there is one, and returns it.
+    pub fn complete(&mut self, now: Instant, sink: &mut impl Sink) -> Option<Slot> {
+        let processor = self.processors.iter_mut().find(|processor| processor.completes_at <= now)?;
+        let vp = processor.running.take().expect("only a running job completes");
+        processor.completes_at = Instant::MAX;
+        let cpu = processor.cpu;
+        let slot = self.vacate(vp, now);
+        sink.record(self.job_record(Event::COMPLETE, now, &slot, cpu, 0));
+        Some(slot)
+    }
+
+    /// Releases a job; the decision follows with [`Node::settle`]. Returns its slot.
+    pub fn release(&mut self, released: Released, now: Instant, sink: &mut impl Sink) -> VpId {
+        let Released { id, nominal, deadline, demand } = released;
+        let service = self.services[id.operation.index()].expect("operations are released on their node");
+        let lane = &mut self.lanes[service.lane as usize];
+        lane.jobs += 1;
+        let vp = match lane.free.pop() {
+            Some(vp) => vp,
+            None => self
+                .engine
+                .add_thread(lane.scheduler, Parameters::None)
+                .expect("a lane takes any number of job slots"),
+        };
+        if self.slots.len() <= vp.index() {
+            self.slots.resize(vp.index() + 1, None);
+        }
+        let remaining = demand + self.overhead.queue + self.overhead.queue;
+        let slot = Slot { id, nominal, deadline, lane: service.lane, remaining, since: now, started: false };
+        self.slots[vp.index()] = Some(slot);
+        sink.record(self.job_record(Event::RELEASE, now, &slot, Record::NO_CPU, 0));
+        let job = Job {
+            release: now,
+            deadline,
+            wcet: service.wcet,
+            rank: service.rank,
+            number: id.instance,
+            tag: vp.index() as u32,
+        };
+        self.engine.request(vp, job, now);
+        self.unsettled = true;
+        vp
+    }
+
+    /// Aborts the job in `vp` if it is still `id`. Returns whether it was.
+    pub fn abort(&mut self, vp: VpId, id: JobId, now: Instant, sink: &mut impl Sink) -> bool {
+        if self.slots[vp.index()].is_none_or(|slot| slot.id != id) {
+            return false;
+        }
+        let place = self.processors.iter_mut().find(|processor| processor.running == Some(vp));
+        let (cpu, was_running) = match place {
+            Some(processor) => {
+                processor.running = None;
+                processor.completes_at = Instant::MAX;
+                (processor.cpu, 1)
+            }
+            None => (Record::NO_CPU, 0),
+        };
+        let slot = self.vacate(vp, now);
+        sink.record(self.job_record(Event::ABORT, now, &slot, cpu, was_running));
+        true
+    }
+
+    /// Records that `id` is not released.
+    pub fn skip(&mut self, id: JobId, nominal: Instant, deadline: Instant, reason: u16, now: Instant, sink: &mut impl Sink) {
+        let service = self.services[id.operation.index()].expect("operations are skipped on their node");
+        sink.record(Record {
+            time: now,
+            causal: id.pack(),
+            words: [nominal.as_nanos() as u64, deadline.as_nanos() as u64],
+            event: Event::SKIP,
+            source: self.lanes[service.lane as usize].source,
+            cpu: Record::NO_CPU,
+            arg: reason,
+        });
+    }
+
+    /// A timer expired on this node.
+    pub fn interrupt(&mut self) {
+        self.interrupts += 1;
+    }
+
+    /// Fires due timers of schedulers.
+    pub fn fire_timers(&mut self, now: Instant) {
+        if self.engine.next_timer().is_some_and(|due| due <= now) {
+            self.engine.fire_timers(now);
+            self.unsettled = true;
+        }
+    }
+
+    /// Decides who runs now, and starts, preempts and resumes accordingly.
+    pub fn settle(&mut self, now: Instant, sink: &mut impl Sink) {
+        self.unsettled = false;
+        let count = self.engine.settle(now).len();
+        for index in 0..count {
+            let switch = self.engine.switches()[index];
+            if let Some(vp) = self.processors[switch.processor.index()].running.take() {
+                let successor = switch.to.and_then(|to| self.slots[to.thread.index()]);
+                self.preempt(switch.processor.index(), vp, successor, now, sink);
+            }
+        }
+        for index in 0..count {
+            let switch = self.engine.switches()[index];
+            if let Some(to) = switch.to {
+                self.dispatch(switch.processor.index(), to.thread, now, sink);
+            }
+        }
+        let stolen = Work::from_nanos(self.overhead.timer.as_nanos() * std::mem::take(&mut self.interrupts));
+        if stolen > Work::ZERO && let Some(vp) = self.processors[0].running {
+            let slot = self.slots[vp.index()].as_mut().expect("a running job has a slot");
+            slot.remaining += stolen;
+            self.processors[0].completes_at += stolen.at_full_speed();
+        }
+    }
+
+    fn preempt(&mut self, processor: usize, vp: VpId, by: Option<Slot>, now: Instant, sink: &mut impl Sink) {
+        let slot = self.slots[vp.index()].as_mut().expect("a job that leaves early is unfinished");
+        slot.remaining -= (now - slot.since).as_work();
+        let slot = *slot;
+        self.processors[processor].completes_at = Instant::MAX;
+        let mut record = self.job_record(Event::PREEMPT, now, &slot, self.processors[processor].cpu, 0);
+        record.words = [by.map_or(u64::MAX, |by| by.id.pack()), 0];
+        sink.record(record);
+    }
+
+    fn dispatch(&mut self, processor: usize, vp: VpId, now: Instant, sink: &mut impl Sink) {
+        let place = &mut self.processors[processor];
+        let slot = self.slots[vp.index()].as_mut().expect("a dispatched job has a slot");
+        if place.last != slot.id.pack() {
+            slot.remaining += self.overhead.switch;
+            place.last = slot.id.pack();
+        }
+        slot.since = now;
+        place.running = Some(vp);
+        place.completes_at = now + slot.remaining.at_full_speed();
+        let resumes = std::mem::replace(&mut slot.started, true);
+        let (slot, cpu) = (*slot, place.cpu);
+        let depth = self.lanes[slot.lane as usize].jobs.min(u32::from(u16::MAX)) as u16;
+        sink.record(if resumes {
+            self.job_record(Event::RESUME, now, &slot, cpu, 0)
+        } else {
+            self.job_record(Event::START, now, &slot, cpu, depth)
+        });
+    }
+
+    /// Takes the job out of its slot and its lane.
+    fn vacate(&mut self, vp: VpId, now: Instant) -> Slot {
+        self.engine.release(vp, now);
+        self.unsettled = true;
+        let slot = self.slots[vp.index()].take().expect("the slot of an unfinished job is taken");
+        let lane = &mut self.lanes[slot.lane as usize];
+        lane.jobs -= 1;
+        lane.free.push(vp);
+        slot
+    }
+
+    fn job_record(&self, event: Event, time: Instant, slot: &Slot, cpu: u16, arg: u16) -> Record {
+        let source = self.lanes[slot.lane as usize].source;
+        let words = [slot.nominal.as_nanos() as u64, slot.deadline.as_nanos() as u64];
+        Record { time, causal: slot.id.pack(), words, event, source, cpu, arg }
+    }
+
+    /// Lets the hierarchy check its invariants.
+    ///
+    /// # Panics
+    /// If one is broken.
+    pub fn check_invariants(&self) {
+        self.engine.check_invariants();
+    }
+}

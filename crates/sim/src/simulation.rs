@@ -1,0 +1,300 @@
+//! The virtual-time engine.
+
+use crate::calendar::{Arrival, Calendar, Delivery};
+use crate::flow::Joins;
+use crate::node::{Node, Released, Slot};
+use talea_model::{Execution, OperationId, Overrun, System};
+use talea_policy::demand::{self, Purpose};
+use talea_policy::hierarchy::VpId;
+use talea_policy::strategy::{NodeAnomaly, Plan, plan_system};
+use talea_time::{Duration, Instant, Work};
+use talea_trace::{Event, JobId, Metadata, Origin, Record, Sink, SkipReason};
+
+/// Why a system cannot be simulated. Nothing has been simulated.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SimulationError {
+    /// The strategy cannot sort the operations into lanes; all reasons.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Anomalies(Vec<NodeAnomaly>),
+    /// Records number lanes with 16 bits.
+    #[error("{0} lanes are more than the 65535 a trace can tell apart; use fewer distinct periods or nodes")]
+    TooManyLanes(usize),
+}
+
+/// Per operation what the loop needs at hand.
+struct OperationState {
+    node: u32,
+    exec: Execution,
+    stream: u64,
+    /// Released and unfinished jobs.
+    outstanding: u32,
+    /// The job released last and its slot, for aborting it.
+    latest: Option<(VpId, JobId)>,
+    predecessors: usize,
+    successors: Vec<OperationId>,
+}
+
+struct TaskState {
+    deadline: Duration,
+    overrun: Overrun,
+    firsts: Vec<OperationId>,
+    operations: Vec<OperationId>,
+}
+
+/// A system in virtual time, from its common start at instant 0.
+pub struct Simulation {
+    now: Instant,
+    nodes: Vec<Node>,
+    calendar: Calendar,
+    joins: Joins,
+    operations: Vec<OperationState>,
+    tasks: Vec<TaskState>,
+    message_delay: Duration,
+    message_cost: Work,
+    metadata: Metadata,
+    started: bool,
+}
+
+impl Simulation {
+    /// Prepares `system` at instant 0.
+    ///
+    /// # Errors
+    /// See [`SimulationError`].
+    pub fn new(system: &System) -> Result<Self, SimulationError> {
+        let plans = plan_system(system).map_err(SimulationError::Anomalies)?;
+        Self::with_plans(system, &plans)
+    }
+
+    /// Prepares `system` at instant 0 under `plans`, one per node in order.
+    ///
+    /// # Errors
+    /// See [`SimulationError`].
+    pub fn with_plans(system: &System, plans: &[Plan]) -> Result<Self, SimulationError> {
+        let lanes: usize = plans.iter().map(|plan| plan.lanes.len()).sum();
+        if lanes >= usize::from(u16::MAX) {
+            return Err(SimulationError::TooManyLanes(lanes));
+        }
+        let mut first_lane = 0;
+        let mut nodes = Vec::new();
+        for (index, plan) in plans.iter().enumerate() {
+            nodes.push(Node::new(system, index, plan, first_lane));
+            first_lane += plan.lanes.len();
+        }
+        let origin = Origin::Simulation { seed: system.seed };
+        Ok(Simulation {
+            now: Instant::ZERO,
+            nodes,
+            calendar: Calendar::new(system),
+            joins: Joins::new(system),
+            operations: operation_states(system),
+            tasks: task_states(system),
+            message_delay: system.message_delay,
+            message_cost: system.overhead.message,
+            metadata: Metadata::new(system, plans, origin, Instant::ZERO),
+            started: false,
+        })
+    }
+
+    /// What the records refer to by number.
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// The instant up to which everything has happened.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Lets everything before `until` happen. Calling it in slices gives the same records as at once.
+    pub fn advance(&mut self, until: Instant, sink: &mut impl Sink) {
+        if !self.started {
+            self.started = true;
+            self.mark(Event::RUN_START, Instant::ZERO, sink);
+        }
+        loop {
+            let next = self.next();
+            if next >= until {
+                break;
+            }
+            self.now = next;
+            self.step(sink);
+        }
+        self.now = self.now.max(until);
+    }
+
+    /// Ends the run at the instant reached: jobs that complete right now still do, nothing is released any
+    /// more, and the last record says when it was.
+    pub fn finish(mut self, sink: &mut impl Sink) {
+        for index in 0..self.nodes.len() {
+            while let Some(slot) = self.nodes[index].complete(self.now, sink) {
+                self.operations[slot.id.operation.index()].outstanding -= 1;
+            }
+        }
+        self.mark(Event::RUN_END, self.now, sink);
+    }
+
+    /// Lets every node check its invariants; for tests.
+    ///
+    /// # Panics
+    /// If one is broken.
+    pub fn check_invariants(&self) {
+        self.nodes.iter().for_each(Node::check_invariants);
+    }
+
+    fn next(&self) -> Instant {
+        self.nodes.iter().map(Node::next).fold(self.calendar.next(), Instant::min)
+    }
+
+    /// Everything that happens at the current instant.
+    fn step(&mut self, sink: &mut impl Sink) {
+        let now = self.now;
+        for index in 0..self.nodes.len() {
+            while let Some(slot) = self.nodes[index].complete(now, sink) {
+                self.after_completion(&slot, sink);
+            }
+        }
+        while let Some(delivery) = self.calendar.pop_delivery(now) {
+            self.deliver(delivery, sink);
+        }
+        while let Some(arrival) = self.calendar.pop_arrival(now) {
+            self.arrive(arrival, sink);
+        }
+        for node in &mut self.nodes {
+            node.fire_timers(now);
+            if node.unsettled {
+                node.settle(now, sink);
+            }
+        }
+    }
+
+    fn arrive(&mut self, arrival: Arrival, sink: &mut impl Sink) {
+        let task = &self.tasks[arrival.task as usize];
+        let (overrun, first) = (task.overrun, task.firsts[0]);
+        let deadline = arrival.nominal.saturating_add(task.deadline);
+        let busy = task.firsts.iter().any(|id| self.operations[id.index()].outstanding > 0);
+        let firsts = task.firsts.len();
+        match overrun {
+            Overrun::SkipNext if busy => {
+                let id = JobId { operation: first, instance: arrival.instance };
+                let node = &mut self.nodes[self.operations[first.index()].node as usize];
+                node.interrupt();
+                let reason = SkipReason::Overrun as u16;
+                node.skip(id, arrival.nominal, deadline, reason, self.now, sink);
+                return;
+            }
+            Overrun::Abort if busy => self.abort_previous(arrival.task as usize, sink),
+            _ => {}
+        }
+        for index in 0..firsts {
+            let operation = self.tasks[arrival.task as usize].firsts[index];
+            self.nodes[self.operations[operation.index()].node as usize].interrupt();
+            let id = JobId { operation, instance: arrival.instance };
+            self.release(id, arrival.nominal, deadline, Work::ZERO, sink);
+        }
+    }
+
+    /// Aborts the unfinished first jobs of a task's previous instance; what would follow them never will.
+    fn abort_previous(&mut self, task: usize, sink: &mut impl Sink) {
+        for index in 0..self.tasks[task].firsts.len() {
+            let operation = self.tasks[task].firsts[index];
+            let state = &mut self.operations[operation.index()];
+            let Some((vp, id)) = state.latest.take() else {
+                continue;
+            };
+            if self.nodes[state.node as usize].abort(vp, id, self.now, sink) {
+                state.outstanding -= 1;
+                for member in &self.tasks[task].operations {
+                    self.joins.forget(*member, id.instance);
+                }
+            }
+        }
+    }
+
+    fn deliver(&mut self, delivery: Delivery, sink: &mut impl Sink) {
+        let Delivery { operation, instance, deadline, .. } = delivery;
+        if self.joins.arrive(operation, instance, self.operations[operation.index()].predecessors) {
+            self.release(JobId { operation, instance }, self.now, deadline, self.message_cost, sink);
+        }
+    }
+
+    fn release(
+        &mut self,
+        id: JobId,
+        nominal: Instant,
+        deadline: Instant,
+        extra: Work,
+        sink: &mut impl Sink,
+    ) {
+        let state = &mut self.operations[id.operation.index()];
+        let demand = demand::execution_from(&state.exec, state.stream, id.instance) + extra;
+        state.outstanding += 1;
+        let node = &mut self.nodes[state.node as usize];
+        let vp = node.release(Released { id, nominal, deadline, demand }, self.now, sink);
+        state.latest = Some((vp, id));
+    }
+
+    /// Greedy release of successors (theory §2): at once on the same node, after the message delay on another.
+    fn after_completion(&mut self, slot: &Slot, sink: &mut impl Sink) {
+        let state = &mut self.operations[slot.id.operation.index()];
+        state.outstanding -= 1;
+        let (here, instance) = (state.node, slot.id.instance);
+        for index in 0..state.successors.len() {
+            let operation = self.operations[slot.id.operation.index()].successors[index];
+            let successor = &self.operations[operation.index()];
+            if successor.node != here {
+                let at = self.now + self.message_delay;
+                self.calendar.send(at, operation, instance, slot.deadline);
+            } else if self.joins.arrive(operation, instance, successor.predecessors) {
+                self.release(JobId { operation, instance }, self.now, slot.deadline, Work::ZERO, sink);
+            }
+        }
+    }
+
+    fn mark(&self, event: Event, time: Instant, sink: &mut impl Sink) {
+        for index in 0..self.nodes.len() {
+            sink.record(Record {
+                time,
+                causal: 0,
+                words: [0, 0],
+                event,
+                source: index as u16,
+                cpu: Record::NO_CPU,
+                arg: 0,
+            });
+        }
+    }
+}
+
+fn operation_states(system: &System) -> Vec<OperationState> {
+    system
+        .operations()
+        .iter()
+        .map(|operation| OperationState {
+            node: system.subtask(operation.id).node as u32,
+            exec: system.subtask(operation.id).exec.clone(),
+            stream: demand::stream(system.seed, Purpose::Execution, operation.id.index()),
+            outstanding: 0,
+            latest: None,
+            predecessors: operation.predecessors.len(),
+            successors: operation.successors.clone(),
+        })
+        .collect()
+}
+
+fn task_states(system: &System) -> Vec<TaskState> {
+    system
+        .tasks
+        .iter()
+        .enumerate()
+        .map(|(index, task)| {
+            let members = system.operations_of(index);
+            let firsts = members.iter().filter(|operation| operation.predecessors.is_empty());
+            TaskState {
+                deadline: task.deadline,
+                overrun: task.overrun,
+                firsts: firsts.map(|operation| operation.id).collect(),
+                operations: members.iter().map(|operation| operation.id).collect(),
+            }
+        })
+        .collect()
+}
