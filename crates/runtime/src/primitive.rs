@@ -1,0 +1,137 @@
+//! The atomics, cells and the one blocking call on which the lock-free parts stand.
+//!
+//! [`inbox`](crate::inbox) and [`bell`](crate::bell) take everything that another thread can see
+//! from here and from nowhere else, so that under `--cfg loom` the same source runs against loom's
+//! models and every interleaving that the C11 memory model allows is explored.
+//!
+//! | Here | Real | Under loom |
+//! |---|---|---|
+//! | atomics, [`fence`] | `std::sync::atomic` | loom's |
+//! | [`Slot`] | `UnsafeCell<MaybeUninit<T>>` | loom's `UnsafeCell`, which reports races |
+//! | [`Futex`] | the `futex` system call | a mutex, a condition variable and the word |
+//!
+//! The model of the futex is faithful in the one point that matters: the kernel compares the word
+//! and queues the caller under the lock of the hash bucket, and the waker takes the same lock. A
+//! waker that changed the word before it asked for the lock therefore either finds the sleeper
+//! queued or makes the comparison fail. The word itself may be read relaxed on both sides.
+
+#[cfg(loom)]
+pub(crate) use loom::sync::Arc;
+#[cfg(loom)]
+pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+#[cfg(not(loom))]
+pub(crate) use std::sync::Arc;
+#[cfg(not(loom))]
+pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+
+use std::mem::MaybeUninit;
+
+#[cfg(loom)]
+type Cell<T> = loom::cell::UnsafeCell<T>;
+#[cfg(not(loom))]
+type Cell<T> = std::cell::UnsafeCell<T>;
+
+/// Room for one value, handed between threads by a protocol of the owner's.
+pub(crate) struct Slot<T>(Cell<MaybeUninit<T>>);
+
+impl<T: Copy> Slot<T> {
+    /// An empty slot.
+    pub(crate) fn new() -> Self {
+        Slot(Cell::new(MaybeUninit::uninit()))
+    }
+
+    /// Writes the slot; whatever was there is forgotten.
+    ///
+    /// # Safety
+    /// No other thread reads or writes the slot at the same time.
+    pub(crate) unsafe fn write(&self, value: T) {
+        #[cfg(loom)]
+        let pointer = self.0.get_mut();
+        #[cfg(loom)]
+        // SAFETY: the caller promises exclusive access; loom checks that promise.
+        unsafe {
+            pointer.deref().write(value);
+        }
+        #[cfg(not(loom))]
+        // SAFETY: the caller promises exclusive access.
+        unsafe {
+            (*self.0.get()).write(value);
+        }
+    }
+
+    /// Reads the slot.
+    ///
+    /// # Safety
+    /// The slot has been written, that write happened before this read, and no other thread
+    /// writes it at the same time.
+    pub(crate) unsafe fn read(&self) -> T {
+        #[cfg(loom)]
+        let pointer = self.0.get();
+        #[cfg(loom)]
+        // SAFETY: the caller promises an earlier write and no concurrent one; loom checks it.
+        unsafe {
+            pointer.deref().assume_init()
+        }
+        #[cfg(not(loom))]
+        // SAFETY: the caller promises an earlier write and no concurrent one.
+        unsafe {
+            (*self.0.get()).assume_init()
+        }
+    }
+}
+
+/// A word on which one thread sleeps until another one changes it and says so.
+pub(crate) struct Futex {
+    /// The word; the owner gives its values a meaning.
+    pub(crate) word: AtomicU32,
+    #[cfg(loom)]
+    bucket: (loom::sync::Mutex<()>, loom::sync::Condvar),
+}
+
+#[cfg(not(loom))]
+impl Futex {
+    pub(crate) fn new(value: u32) -> Self {
+        Futex { word: AtomicU32::new(value) }
+    }
+
+    /// Sleeps while the word is `expected`. Returns after a wake-up, a signal or at once where the
+    /// word is different already: the caller looks at the word again in every case.
+    pub(crate) fn wait(&self, expected: u32) {
+        use rustix::io::Errno;
+        use rustix::thread::futex::{Flags, wait};
+        match wait(&self.word, Flags::PRIVATE, expected, None) {
+            Ok(()) | Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(errno) => panic!("futex wait on a word of our own failed: {errno}"),
+        }
+    }
+
+    /// Wakes one sleeper, if there is one.
+    pub(crate) fn wake_one(&self) {
+        use rustix::thread::futex::{Flags, wake};
+        if let Err(errno) = wake(&self.word, Flags::PRIVATE, 1) {
+            panic!("futex wake on a word of our own failed: {errno}");
+        }
+    }
+}
+
+#[cfg(loom)]
+impl Futex {
+    pub(crate) fn new(value: u32) -> Self {
+        Futex {
+            word: AtomicU32::new(value),
+            bucket: (loom::sync::Mutex::new(()), loom::sync::Condvar::new()),
+        }
+    }
+
+    pub(crate) fn wait(&self, expected: u32) {
+        let locked = self.bucket.0.lock().expect("no model thread panics with the bucket locked");
+        if self.word.load(Ordering::Relaxed) == expected {
+            drop(self.bucket.1.wait(locked));
+        }
+    }
+
+    pub(crate) fn wake_one(&self) {
+        let _locked = self.bucket.0.lock().expect("no model thread panics with the bucket locked");
+        self.bucket.1.notify_one();
+    }
+}

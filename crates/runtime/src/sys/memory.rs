@@ -1,0 +1,114 @@
+//! Memory that is there when it is needed: locked, so that it is never paged out, and touched
+//! beforehand, so that no page fault interrupts a real-time thread.
+
+use rustix::io::Errno;
+use rustix::mm::{MlockAllFlags, mlockall, munlockall};
+use rustix::process::{Resource, getrlimit};
+use std::hint::black_box;
+use thiserror::Error;
+
+/// Why the memory of the process could not be locked. Nothing is locked then.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum LockError {
+    /// The process may lock no, or not enough, memory.
+    #[error(
+        "locking memory was refused: RLIMIT_MEMLOCK is {limit} and CAP_IPC_LOCK is missing; raise it \
+         (`ulimit -l unlimited`, systemd LimitMEMLOCK=infinity, or \"@realtime - memlock unlimited\" in \
+         /etc/security/limits.conf)"
+    )]
+    Limit {
+        /// The limit in force, in words.
+        limit: String,
+    },
+    /// The kernel refused for another reason.
+    #[error("the kernel refused to lock memory: {0}")]
+    Os(Errno),
+}
+
+/// Locks everything the process has mapped and will map, and keeps freed heap in the process, so
+/// that memory once touched stays.
+///
+/// Mapping stays possible afterwards, but each new mapping is populated at once and counts against
+/// the limit: create threads with the stack they need and not more.
+///
+/// # Errors
+/// See [`LockError`].
+pub fn lock_all() -> Result<(), LockError> {
+    mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE).map_err(|errno| match errno {
+        Errno::PERM | Errno::NOMEM | Errno::AGAIN => LockError::Limit { limit: memlock_limit() },
+        other => LockError::Os(other),
+    })?;
+    keep_heap();
+    Ok(())
+}
+
+/// Takes back [`lock_all`]; freed heap stays in the process.
+///
+/// # Errors
+/// [`LockError::Os`] where the kernel refuses.
+pub fn unlock_all() -> Result<(), LockError> {
+    munlockall().map_err(LockError::Os)
+}
+
+/// RLIMIT_MEMLOCK in words.
+pub(crate) fn memlock_limit() -> String {
+    match getrlimit(Resource::Memlock).current {
+        None => "unlimited".into(),
+        Some(bytes) => format!("{} KiB", bytes / 1024),
+    }
+}
+
+/// Without this the allocator returns the top of the heap, and large blocks always, to the kernel
+/// and later faults fresh pages in.
+fn keep_heap() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: mallopt has no precondition; it takes the allocator's own lock.
+    unsafe {
+        libc::mallopt(libc::M_TRIM_THRESHOLD, -1);
+        libc::mallopt(libc::M_MMAP_MAX, 0);
+    }
+}
+
+const PAGE: usize = 4096;
+
+/// Touches the next `bytes` (rounded up to pages) below the caller's frame on the calling thread's
+/// stack, so that they are mapped.
+///
+/// # Panics
+/// If the stack has less than that and 16 KiB left: growing into the guard page would end the
+/// process without a word.
+pub fn prefault_stack(bytes: usize) {
+    let left = stack_left();
+    assert!(bytes.saturating_add(16 * 1024) <= left, "prefaulting {bytes} bytes of a stack with {left} left");
+    touch(bytes.div_ceil(PAGE));
+}
+
+/// One page a call; the page is written and used after the inner call, so that neither the array
+/// nor the recursion can be optimised away.
+#[inline(never)]
+fn touch(pages: usize) {
+    if pages > 0 {
+        let mut page = [0u8; PAGE];
+        black_box(&mut page);
+        touch(pages - 1);
+        black_box(&mut page);
+    }
+}
+
+/// How much of the calling thread's stack lies below the current frame, in bytes.
+fn stack_left() -> usize {
+    let here = &raw const *black_box(&0u8) as usize;
+    // SAFETY: `attributes` is written by pthread_getattr_np before anything reads it, its result is
+    // checked, and it is destroyed once. The stack address is compared, never dereferenced.
+    let lowest = unsafe {
+        let mut attributes = std::mem::MaybeUninit::<libc::pthread_attr_t>::uninit();
+        let code = libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr());
+        assert_eq!(code, 0, "a thread can read its own attributes");
+        let (mut lowest, mut size) = (std::ptr::null_mut(), 0);
+        let code = libc::pthread_attr_getstack(attributes.as_ptr(), &mut lowest, &mut size);
+        libc::pthread_attr_destroy(attributes.as_mut_ptr());
+        assert_eq!(code, 0, "the attributes of a running thread have a stack");
+        lowest as usize
+    };
+    here.saturating_sub(lowest)
+}

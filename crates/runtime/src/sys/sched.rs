@@ -1,0 +1,269 @@
+//! Scheduling policies of threads: set, and read back.
+
+use super::Tid;
+use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
+use std::fmt;
+use talea_time::{Duration, Work};
+use thiserror::Error;
+
+/// A scheduling policy of Linux with its parameters, as far as Talea uses them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// SCHED_OTHER: time sharing, with the nice value the thread has.
+    Other,
+    /// SCHED_FIFO at a priority from 1 (least) to 99.
+    Fifo(u8),
+    /// SCHED_DEADLINE: `runtime` of processor time within `deadline` of the start of each `period`.
+    Deadline {
+        /// Processor time per period, at least 1 µs.
+        runtime: Work,
+        /// Relative deadline, between runtime and period.
+        deadline: Duration,
+        /// Period.
+        period: Duration,
+    },
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Policy::Other => f.write_str("SCHED_OTHER"),
+            Policy::Fifo(priority) => write!(f, "SCHED_FIFO {priority}"),
+            Policy::Deadline { runtime, deadline, period } if deadline == period => {
+                write!(f, "SCHED_DEADLINE {runtime}/{period}")
+            }
+            Policy::Deadline { runtime, deadline, period } => {
+                write!(f, "SCHED_DEADLINE {runtime}/{deadline}/{period}")
+            }
+        }
+    }
+}
+
+/// Why a policy could not be set or read. The thread keeps the policy it had.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum SchedError {
+    /// The process lacks the privilege for SCHED_FIFO at this priority.
+    #[error(
+        "{wanted} was refused: it needs CAP_SYS_NICE or RLIMIT_RTPRIO of at least {priority}, and the limit \
+         is {limit}; grant one of them (`sudo setcap cap_sys_nice+ep PROGRAM`, systemd LimitRTPRIO={priority}, or \
+         \"@realtime - rtprio {priority}\" in /etc/security/limits.conf); with a cgroup that has \
+         cpu.rt_runtime_us = 0, raise that as well"
+    )]
+    PriorityNotPermitted {
+        /// What was asked for.
+        wanted: Policy,
+        /// Its priority.
+        priority: u8,
+        /// RLIMIT_RTPRIO in force.
+        limit: u64,
+    },
+    /// SCHED_DEADLINE needs a capability; no limit grants it.
+    #[error(
+        "{wanted} was refused: it needs CAP_SYS_NICE (`sudo setcap cap_sys_nice+ep PROGRAM`) and a thread \
+         that may run on every CPU of its root domain"
+    )]
+    DeadlineNotPermitted {
+        /// What was asked for.
+        wanted: Policy,
+    },
+    /// Admission control of SCHED_DEADLINE refused the bandwidth.
+    #[error(
+        "{wanted} does not fit: the sum of runtime/period of all deadline threads may not exceed \
+         sched_rt_runtime_us/sched_rt_period_us (in /proc/sys/kernel) times the number of CPUs"
+    )]
+    NoBandwidth {
+        /// What was asked for.
+        wanted: Policy,
+    },
+    /// A parameter is outside what Linux defines.
+    #[error(
+        "{wanted} is not a policy: FIFO priorities are 1 to 99, and a deadline policy needs \
+         1us <= runtime <= deadline <= period"
+    )]
+    OutOfRange {
+        /// What was asked for.
+        wanted: Policy,
+    },
+    /// The thread has a policy that Talea never sets (round robin, batch, idle, or newer).
+    #[error("the thread has Linux scheduling policy number {0}, which Talea does not use")]
+    Foreign(u32),
+    /// The thread ended or never existed.
+    #[error("there is no thread {0}")]
+    NoSuchThread(i32),
+    /// The kernel refused for another reason.
+    #[error("the kernel refused to handle the scheduling policy: {0}")]
+    Os(Errno),
+}
+
+/// `struct sched_attr` in its first version, which every kernel with the call understands.
+#[repr(C)]
+#[derive(Default)]
+struct Attributes {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    runtime: u64,
+    deadline: u64,
+    period: u64,
+}
+
+const ATTRIBUTES_SIZE: u32 = size_of::<Attributes>() as u32;
+const _: () = assert!(ATTRIBUTES_SIZE == 48, "SCHED_ATTR_SIZE_VER0");
+
+/// Sets the policy of the calling thread.
+///
+/// # Errors
+/// See [`SchedError`].
+pub fn set_self(policy: Policy) -> Result<(), SchedError> {
+    set(0, policy)
+}
+
+/// Sets the policy of another thread of this machine.
+///
+/// # Errors
+/// See [`SchedError`].
+pub fn set_thread(thread: Tid, policy: Policy) -> Result<(), SchedError> {
+    set(thread.as_raw_nonzero().get(), policy)
+}
+
+fn set(tid: i32, policy: Policy) -> Result<(), SchedError> {
+    check(policy)?;
+    let code = match policy {
+        // The older call leaves the nice value alone, which the newer one would overwrite.
+        Policy::Other => set_classic(tid, libc::SCHED_OTHER, 0),
+        Policy::Fifo(priority) => set_classic(tid, libc::SCHED_FIFO, priority),
+        Policy::Deadline { runtime, deadline, period } => {
+            let attributes = Attributes {
+                size: ATTRIBUTES_SIZE,
+                policy: libc::SCHED_DEADLINE as u32,
+                runtime: runtime.as_nanos() as u64,
+                deadline: deadline.as_nanos() as u64,
+                period: period.as_nanos() as u64,
+                ..Attributes::default()
+            };
+            // SAFETY: the attributes are a live `sched_attr` of the size they state; the kernel
+            // only reads them.
+            unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &raw const attributes, 0u32) as i32 }
+        }
+    };
+    if code == 0 { Ok(()) } else { Err(refused(tid, policy, last_errno())) }
+}
+
+fn set_classic(tid: i32, policy: i32, priority: u8) -> i32 {
+    let parameters = libc::sched_param { sched_priority: priority.into() };
+    // SAFETY: the parameters are live for the call; the kernel only reads them.
+    unsafe { libc::sched_setscheduler(tid, policy, &raw const parameters) }
+}
+
+/// The policy of a thread (`None`: the calling one) as the kernel has it.
+///
+/// # Errors
+/// See [`SchedError`].
+pub fn get(thread: Option<Tid>) -> Result<Policy, SchedError> {
+    let tid = thread.map_or(0, |tid| tid.as_raw_nonzero().get());
+    let mut attributes = Attributes::default();
+    // SAFETY: the attributes are writable for the size that is passed along.
+    let code =
+        unsafe { libc::syscall(libc::SYS_sched_getattr, tid, &raw mut attributes, ATTRIBUTES_SIZE, 0u32) };
+    if code != 0 {
+        return Err(match last_errno() {
+            Errno::SRCH => SchedError::NoSuchThread(tid),
+            other => SchedError::Os(other),
+        });
+    }
+    match attributes.policy as i32 {
+        libc::SCHED_OTHER => Ok(Policy::Other),
+        libc::SCHED_FIFO => Ok(Policy::Fifo(attributes.priority as u8)),
+        libc::SCHED_DEADLINE => Ok(Policy::Deadline {
+            runtime: Work::from_nanos(attributes.runtime as i64),
+            deadline: Duration::from_nanos(attributes.deadline as i64),
+            period: Duration::from_nanos(attributes.period as i64),
+        }),
+        _ => Err(SchedError::Foreign(attributes.policy)),
+    }
+}
+
+/// Whether the parameters are in the range Linux defines.
+pub(crate) fn check(wanted: Policy) -> Result<(), SchedError> {
+    let sound = match wanted {
+        Policy::Other => true,
+        Policy::Fifo(priority) => (1..=99).contains(&priority),
+        Policy::Deadline { runtime, deadline, period } => {
+            runtime.as_nanos() >= 1_024 && runtime.at_full_speed() <= deadline && deadline <= period
+        }
+    };
+    if sound { Ok(()) } else { Err(SchedError::OutOfRange { wanted }) }
+}
+
+/// What the kernel's error number means for this wish.
+pub(crate) fn refused(tid: i32, wanted: Policy, errno: Errno) -> SchedError {
+    match (errno, wanted) {
+        (Errno::PERM, Policy::Fifo(priority)) => {
+            SchedError::PriorityNotPermitted { wanted, priority, limit: rtprio_limit() }
+        }
+        (Errno::PERM, Policy::Deadline { .. }) => SchedError::DeadlineNotPermitted { wanted },
+        (Errno::BUSY, Policy::Deadline { .. }) => SchedError::NoBandwidth { wanted },
+        (Errno::INVAL, _) => SchedError::OutOfRange { wanted },
+        (Errno::SRCH, _) => SchedError::NoSuchThread(tid),
+        (other, _) => SchedError::Os(other),
+    }
+}
+
+/// RLIMIT_RTPRIO: the highest SCHED_FIFO priority granted without the capability; 0: none.
+pub(crate) fn rtprio_limit() -> u64 {
+    getrlimit(Resource::Rtprio).current.unwrap_or(u64::MAX)
+}
+
+pub(crate) fn last_errno() -> Errno {
+    let code = std::io::Error::last_os_error().raw_os_error();
+    Errno::from_raw_os_error(code.expect("the last error came from a system call"))
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_checked_before_the_kernel_is_asked() {
+        for wanted in [
+            Policy::Fifo(0),
+            Policy::Fifo(100),
+            Policy::Deadline {
+                runtime: Work::from_millis(3),
+                deadline: Duration::from_millis(2),
+                period: Duration::from_millis(4),
+            },
+            Policy::Deadline {
+                runtime: Work::from_nanos(500),
+                deadline: Duration::from_millis(2),
+                period: Duration::from_millis(4),
+            },
+        ] {
+            assert_eq!(set_self(wanted), Err(SchedError::OutOfRange { wanted }));
+        }
+    }
+
+    #[test]
+    fn a_missing_thread_is_named() {
+        // The largest thread id Linux can give is 4194303.
+        let nobody = Tid::from_raw(4_194_304).unwrap();
+        assert_eq!(get(Some(nobody)), Err(SchedError::NoSuchThread(4_194_304)));
+        assert_eq!(set_thread(nobody, Policy::Other), Err(SchedError::NoSuchThread(4_194_304)));
+    }
+
+    #[test]
+    fn policies_read_as_linux_writes_them() {
+        let deadline = |deadline| Policy::Deadline {
+            runtime: Work::from_millis(2),
+            deadline: Duration::from_millis(deadline),
+            period: Duration::from_millis(10),
+        };
+        assert_eq!(Policy::Fifo(7).to_string(), "SCHED_FIFO 7");
+        assert_eq!(Policy::Other.to_string(), "SCHED_OTHER");
+        assert_eq!(deadline(10).to_string(), "SCHED_DEADLINE 2ms/10ms");
+        assert_eq!(deadline(5).to_string(), "SCHED_DEADLINE 2ms/5ms/10ms");
+    }
+}

@@ -1,0 +1,6 @@
+//! The runtime against the real kernel. What needs a privilege that is missing says so and is
+//! skipped.
+
+#![cfg(not(loom))]
+
+mod os;

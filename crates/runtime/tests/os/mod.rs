@@ -1,0 +1,3 @@
+//! What the runtime asks of Linux.
+
+mod inbox;
