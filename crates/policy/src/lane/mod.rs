@@ -85,6 +85,15 @@ impl Order {
         self.separates_late() && key.urgency <= now
     }
 
+    /// Whether the job the lane last ran keeps the lane against a rival.
+    fn outranks(&self, last_ran: &Key, rival: &Key, now: Instant) -> bool {
+        let (own_late, rival_late) = (self.is_late(last_ran, now), self.is_late(rival, now));
+        match self.ties {
+            Ties::LastRan => (own_late, last_ran.urgency) <= (rival_late, rival.urgency),
+            Ties::MemberOrder => (own_late, last_ran) <= (rival_late, rival),
+        }
+    }
+
     /// Whether time alone can change which of two jobs is first.
     fn changes_with_time(&self) -> bool {
         self.separates_late() || self.discipline.moves_while_running(self.rules.laxity)
@@ -135,27 +144,29 @@ impl LaneQueue {
         if let (Some(started), LaneDispatch::NonPreemptive) = (&self.started, self.dispatch) {
             return Some(started.job);
         }
-        if let Some(undecided) = self.elected.take() {
-            self.waiting.push(self.order.key(&undecided), undecided);
-        }
         let best = self.waiting.best(now, &self.order);
-        let keeps = match (&self.started, best) {
-            (None, None) => return None,
-            (Some(_), None) => true,
-            (None, Some(_)) => false,
-            (Some(started), Some(rival)) => {
-                let own = self.order.key(started);
-                let (own_late, rival_late) = (self.order.is_late(&own, now), self.order.is_late(&rival, now));
-                match self.order.ties {
-                    Ties::LastRan => (own_late, own.urgency) <= (rival_late, rival.urgency),
-                    Ties::MemberOrder => (own_late, own) <= (rival_late, rival),
-                }
-            }
+        let elected = self.elected.map(|progress| self.order.key(&progress));
+        let position = |key: Key| (self.order.is_late(&key, now), key);
+        let waiting_first = match (best, elected) {
+            (Some(best), Some(elected)) => position(best) < position(elected),
+            (best, _) => best.is_some(),
         };
-        if keeps {
-            return self.started.map(|progress| progress.job);
+        let rival = if waiting_first { best } else { elected };
+        if let Some(started) = self.started {
+            let own = self.order.key(&started);
+            if rival.is_none_or(|rival| self.order.outranks(&own, &rival, now)) {
+                if let (Some(key), Some(unlucky)) = (elected, self.elected.take()) {
+                    self.waiting.push(key, unlucky);
+                }
+                return Some(started.job);
+            }
         }
-        self.elected = self.waiting.pop_best(now, &self.order);
+        if waiting_first {
+            let chosen = self.waiting.pop_best(now, &self.order);
+            if let (Some(key), Some(unlucky)) = (elected, std::mem::replace(&mut self.elected, chosen)) {
+                self.waiting.push(key, unlucky);
+            }
+        }
         self.elected.map(|progress| progress.job)
     }
 
