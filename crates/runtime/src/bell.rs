@@ -41,9 +41,10 @@
 //! nothing between a store and a *following* load of another location, and x86 does reorder those
 //! through its store buffer. This is the only place in the runtime that needs such a fence.
 //!
-//! The accesses to the word may then all be relaxed but one: the swap of a ring releases and the
-//! load that ends a sleep acquires, so that whatever a producer did before ringing (a stop request,
-//! for instance) is visible to the consumer it woke, without an inbox in between.
+//! The accesses to the word may then all be relaxed but one: the load that ends a sleep acquires. It
+//! reads what the swap of a ring stored, and the fence before that swap is a release fence, too; so
+//! whatever a producer did before ringing (a stop request, for instance) is visible to the consumer
+//! it woke, without an inbox in between.
 
 use crate::primitive::{Futex, Ordering, fence};
 use std::fmt;
@@ -119,7 +120,7 @@ impl Bell {
     pub fn ring(&self) -> Ring {
         fence(Ordering::SeqCst);
         if self.futex.word.load(Ordering::Relaxed) == AWAKE
-            || self.futex.word.swap(AWAKE, Ordering::Release) == AWAKE
+            || self.futex.word.swap(AWAKE, Ordering::Relaxed) == AWAKE
         {
             return Ring::Awake;
         }

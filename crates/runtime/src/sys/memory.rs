@@ -97,7 +97,8 @@ fn touch(pages: usize) {
 
 /// How much of the calling thread's stack lies below the current frame, in bytes.
 fn stack_left() -> usize {
-    let here = &raw const *black_box(&0u8) as usize;
+    let local = 0u8;
+    let here = &raw const *black_box(&local) as usize;
     // SAFETY: `attributes` is written by pthread_getattr_np before anything reads it, its result is
     // checked, and it is destroyed once. The stack address is compared, never dereferenced.
     let lowest = unsafe {

@@ -1,3 +1,40 @@
 //! What the runtime asks of Linux.
 
+mod burn;
 mod inbox;
+mod privileges;
+mod thread;
+mod timer;
+
+use std::path::Path;
+use talea_runtime::sys::sched::{self, Policy, SchedError};
+
+/// Whether this process may use SCHED_FIFO up to `priority`; says so on standard output if not.
+fn may_use_fifo(priority: u8) -> bool {
+    let asked = std::thread::spawn(move || sched::set_self(Policy::Fifo(priority))).join().unwrap();
+    match asked {
+        Ok(()) => true,
+        Err(error @ SchedError::PriorityNotPermitted { .. }) => {
+            println!("skipped: {error}");
+            false
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Whether this process is root and can therefore give up being root; says so if not.
+fn is_root() -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        println!("skipped: dropping privileges can only be tested by root");
+    }
+    root
+}
+
+/// The field of a thread's `status` in proc, without the surrounding blanks.
+fn status_field(tid: talea_runtime::sys::Tid, field: &str) -> String {
+    let path = format!("/proc/self/task/{tid}/status");
+    let text = std::fs::read_to_string(Path::new(&path)).expect("a live thread has a status");
+    let line = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+    line.unwrap_or_else(|| panic!("{path} has no {field}")).trim().into()
+}

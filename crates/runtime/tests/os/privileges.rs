@@ -1,0 +1,107 @@
+//! Everything works, or is refused with a remedy, without privileges: tried by really giving them
+//! up in a child process.
+
+use super::is_root;
+use rustix::process::{Resource, Rlimit, setrlimit};
+use std::process::Command;
+use talea_runtime::sys::memory::{self, LockError};
+use talea_runtime::sys::sched::{Policy, SchedError};
+use talea_runtime::sys::thread::{SpawnError, spawn};
+use talea_time::{Duration, Work};
+
+/// The user and group "nobody".
+const NOBODY: u32 = 65_534;
+const STACK: usize = 64 * 1024;
+/// Tells the ignored tests that they are in a process of their own, which they may cripple.
+const OWN_PROCESS: &str = "TALEA_TEST_IN_OWN_PROCESS";
+
+/// Runs one of the ignored tests below in a process of its own and expects it to pass.
+fn run_in_own_process(test: &str) {
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--ignored", "--nocapture", "--test-threads=1"])
+        .env(OWN_PROCESS, "yes")
+        .output()
+        .unwrap();
+    let (said, failed) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && said.contains("1 passed"), "{test}:\n{said}{failed}");
+    said.lines().filter(|line| line.starts_with("skipped")).for_each(|line| println!("{line}"));
+}
+
+/// Sets the limits, as far as this process may, and becomes "nobody" with no way back.
+fn become_nobody(limits: [(Resource, u64); 2]) -> Result<(), rustix::io::Errno> {
+    assert!(std::env::var_os(OWN_PROCESS).is_some(), "this test ends its process's privileges");
+    for (resource, limit) in limits {
+        setrlimit(resource, Rlimit { current: Some(limit), maximum: Some(limit) })?;
+    }
+    // SAFETY: the calls take plain numbers and an empty list. The C library's functions change every
+    // thread of the process, which runs nothing but this test.
+    let codes = unsafe {
+        [
+            libc::setgroups(0, std::ptr::null()),
+            libc::setresgid(NOBODY, NOBODY, NOBODY),
+            libc::setresuid(NOBODY, NOBODY, NOBODY),
+        ]
+    };
+    assert_eq!(codes, [0; 3], "root can become nobody");
+    Ok(())
+}
+
+#[test]
+fn without_privileges_real_time_is_refused_with_the_remedy() {
+    if is_root() {
+        run_in_own_process("os::privileges::as_nobody_without_limits");
+    }
+}
+
+#[test]
+#[ignore = "run by without_privileges_real_time_is_refused_with_the_remedy, as nobody"]
+fn as_nobody_without_limits() {
+    become_nobody([(Resource::Rtprio, 0), (Resource::Memlock, 64 * 1024)]).expect("limits can be lowered");
+    let error = spawn("lane", Policy::Fifo(7), &[], STACK, || ()).unwrap_err();
+    let SpawnError::Policy { source, .. } = &error else { panic!("{error}") };
+    let wanted = Policy::Fifo(7);
+    assert_eq!(*source, SchedError::PriorityNotPermitted { wanted, priority: 7, limit: 0 });
+    for part in ["thread lane", "SCHED_FIFO 7", "CAP_SYS_NICE", "RLIMIT_RTPRIO of at least 7", "setcap"] {
+        assert!(error.to_string().contains(part), "\"{part}\" is missing in: {error}");
+    }
+
+    let period = Duration::from_millis(100);
+    let wanted = Policy::Deadline { runtime: Work::from_millis(1), deadline: period, period };
+    let error = spawn("reserved", wanted, &[], STACK, || ()).unwrap_err();
+    let SpawnError::Policy { source, .. } = &error else { panic!("{error}") };
+    assert_eq!(*source, SchedError::DeadlineNotPermitted { wanted });
+
+    let error = memory::lock_all().unwrap_err();
+    assert_eq!(error, LockError::Limit { limit: "64 KiB".into() });
+    assert!(error.to_string().contains("ulimit -l unlimited"), "{error}");
+
+    // And what needs no privilege works.
+    let thread = spawn("ordinary", Policy::Other, &[], STACK, || 7).unwrap();
+    assert!(thread.report().is_as_wanted());
+    assert_eq!(thread.join().unwrap(), 7);
+}
+
+#[test]
+fn the_limit_grants_what_the_capability_would() {
+    if is_root() {
+        run_in_own_process("os::privileges::as_nobody_with_limits");
+    }
+}
+
+#[test]
+#[ignore = "run by the_limit_grants_what_the_capability_would, as nobody"]
+fn as_nobody_with_limits() {
+    if let Err(errno) = become_nobody([(Resource::Rtprio, 10), (Resource::Memlock, 1 << 40)]) {
+        println!("skipped: raising limits needs CAP_SYS_RESOURCE, which root lacks here: {errno}");
+        return;
+    }
+    let thread = spawn("lane", Policy::Fifo(10), &[], STACK, || 7).unwrap();
+    assert!(thread.report().is_as_wanted(), "{}", thread.report());
+    assert_eq!(thread.join().unwrap(), 7);
+    let error = spawn("lane", Policy::Fifo(11), &[], STACK, || ()).unwrap_err();
+    let SpawnError::Policy { source, .. } = &error else { panic!("{error}") };
+    let wanted = Policy::Fifo(11);
+    assert_eq!(*source, SchedError::PriorityNotPermitted { wanted, priority: 11, limit: 10 });
+    memory::lock_all().unwrap();
+    memory::unlock_all().unwrap();
+}
