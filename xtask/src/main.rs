@@ -1,1 +1,61 @@
-fn main() {}
+//! Developer commands: `cargo xtask test`, `cargo xtask bench`.
+
+#![forbid(unsafe_code)]
+
+mod bench;
+mod step;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+use step::{Step, run_all};
+
+/// Developer commands of Talea.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run everything that has to hold: format, lints, documentation, all tests, loom models, vectors.
+    ///
+    /// Installs the toolchain components it needs. Needs neither network (once dependencies are fetched), nor
+    /// root, nor a quiet machine; what a missing privilege keeps from being tested is printed as skipped.
+    Test,
+    /// Run the benchmarks and write docs/performance.md with machine, toolchain and commit.
+    ///
+    /// Run as root for real-time priorities, on a machine that does little else.
+    Bench(bench::Options),
+    /// Check licences, advisories and bans of all dependencies (needs cargo-deny).
+    Deny,
+}
+
+fn main() -> ExitCode {
+    match Arguments::parse().command {
+        Command::Test => run_all(&test_steps()),
+        Command::Bench(options) => bench::run(&options),
+        Command::Deny => run_all(&[Step::cargo("deny", &["deny", "check", "licenses", "bans", "sources"])]),
+    }
+}
+
+fn test_steps() -> Vec<Step> {
+    vec![
+        Step::install_component("rustfmt", &["fmt", "--version"]),
+        Step::install_component("clippy", &["clippy", "--version"]),
+        Step::cargo("format", &["fmt", "--all", "--check"]),
+        Step::cargo(
+            "lints",
+            &["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"],
+        ),
+        Step::cargo("documentation", &["doc", "--workspace", "--no-deps", "--quiet"])
+            .env("RUSTDOCFLAGS", "-D warnings"),
+        Step::cargo("tests", &["test", "--workspace", "--quiet"]),
+        // Loom replaces the atomics at compile time, so its models are built apart.
+        Step::cargo("loom models", &["test", "-p", "talea-runtime", "-p", "talea-trace", "--release", "--test", "loom", "--quiet"])
+            .env("RUSTFLAGS", "--cfg loom")
+            .env("CARGO_TARGET_DIR", "target/loom"),
+        Step::cargo("vectors", &["run", "--quiet", "--", "vectors", "vectors", "--quiet"]),
+    ]
+}

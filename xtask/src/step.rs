@@ -1,0 +1,73 @@
+//! Steps of a developer command: programs run one after the other until one fails.
+
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+/// One program to run from the root of the repository.
+pub struct Step {
+    name: String,
+    program: Vec<String>,
+    environment: Vec<(String, String)>,
+    /// Run `program` only if this fails.
+    unless: Option<Vec<String>>,
+}
+
+impl Step {
+    /// `cargo` with these arguments.
+    pub fn cargo(name: &str, arguments: &[&str]) -> Self {
+        let program = std::iter::once("cargo").chain(arguments.iter().copied()).map(String::from);
+        Step { name: name.into(), program: program.collect(), environment: Vec::new(), unless: None }
+    }
+
+    /// Installs a toolchain component unless `cargo` with `probe` works.
+    pub fn install_component(component: &str, probe: &[&str]) -> Self {
+        Step {
+            name: format!("toolchain component {component}"),
+            program: ["rustup", "component", "add", component].map(String::from).to_vec(),
+            environment: Vec::new(),
+            unless: Some(std::iter::once("cargo").chain(probe.iter().copied()).map(String::from).collect()),
+        }
+    }
+
+    /// The same with an environment variable.
+    pub fn env(mut self, key: &str, value: &str) -> Self {
+        self.environment.push((key.into(), value.into()));
+        self
+    }
+
+    fn run(&self) -> Result<(), String> {
+        if let Some(probe) = &self.unless {
+            let works = Command::new(&probe[0]).args(&probe[1..]).output().is_ok_and(|out| out.status.success());
+            if works {
+                return Ok(());
+            }
+        }
+        println!("==> {}: {}", self.name, self.program.join(" "));
+        let start = Instant::now();
+        let status = Command::new(&self.program[0])
+            .args(&self.program[1..])
+            .envs(self.environment.iter().map(|(key, value)| (key, value)))
+            .current_dir(root())
+            .status()
+            .map_err(|error| format!("{}: cannot run {}: {error}", self.name, self.program[0]))?;
+        println!("    {} took {:.1} s", self.name, start.elapsed().as_secs_f64());
+        if status.success() { Ok(()) } else { Err(format!("{} failed: {status}", self.name)) }
+    }
+}
+
+/// Runs the steps in order and stops at the first that fails.
+pub fn run_all(steps: &[Step]) -> ExitCode {
+    for step in steps {
+        if let Err(message) = step.run() {
+            eprintln!("xtask: {message}");
+            return ExitCode::FAILURE;
+        }
+    }
+    println!("xtask: all of it passed");
+    ExitCode::SUCCESS
+}
+
+/// The root of the repository.
+pub fn root() -> &'static std::path::Path {
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lives in the repository")
+}
