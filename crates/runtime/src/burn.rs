@@ -13,10 +13,9 @@ use talea_time::Work;
 
 /// Work between two looks at whether the job was abandoned.
 const CHUNK: Work = Work::from_nanos(50_000);
-/// Below this a chunk is sized to hit the target instead of stopping short of it.
-const LAST: Work = Work::from_nanos(3_000);
-/// How much a longer chunk stops short of the target.
-const SHORT: Work = Work::from_nanos(1_500);
+/// Below this a chunk is sized to hit the target; above, to go three quarters of the way at most, so
+/// that a processor slower than calibrated by a third does not overshoot.
+const LAST: Work = Work::from_nanos(2_000);
 const CALIBRATION_ROUNDS: usize = 20;
 
 /// A loop of known speed.
@@ -50,8 +49,9 @@ impl Burner {
         let mut consumed = Work::ZERO;
         while consumed + self.reading < work && !abandoned() {
             let left = work - consumed - self.reading;
-            let chunk = if left <= LAST { left } else { CHUNK.min(left - SHORT) };
-            spin((chunk.as_nanos() as f64 * self.turns_per_us / 1_000.0) as u64 + 1);
+            let chunk_ns =
+                if left <= LAST { left.as_nanos() } else { CHUNK.as_nanos().min(left.as_nanos() / 4 * 3) };
+            spin((chunk_ns as f64 * self.turns_per_us / 1_000.0) as u64 + 1);
             consumed = thread_cpu_time() - start;
         }
         consumed
