@@ -1,11 +1,60 @@
-//! Trace records.
+//! Trace: what a run writes, and everything that is computed from it.
+//!
+//! A run, simulated or real, is a stream of [`Record`]s in the order of time, and [`Metadata`] that say
+//! what the numbers in them mean. Whatever takes records is a [`Sink`].
+//!
+//! | Room | What it does |
+//! |---|---|
+//! | [`ring`] | per-thread rings in a shared file: one writer, any number of readers, crash-proof |
+//! | [`log`] | a complete trace in one file |
+//! | [`merge`] | several rings as one stream |
+//! | [`read`] | opens either kind of file |
+
+#![deny(unsafe_code)]
+
+mod layout;
+pub mod log;
+#[expect(unsafe_code, reason = "a mapped file is memory that only this module can vouch for")]
+mod mapping;
+pub mod merge;
 mod metadata;
+#[doc(hidden)]
+pub mod primitive;
+pub mod read;
 mod record;
+pub mod ring;
+
+pub use log::{LogError, LogWriter};
+pub use merge::Merge;
 pub use metadata::*;
+pub use read::{Records, TraceError, TraceFile, TraceKind};
 pub use record::*;
+pub use ring::{CreateError, RingFile, RingReader, RingState, RingWriter};
 
 /// Whatever takes records as they happen: a ring, a file, the accounting, or several of them.
 pub trait Sink {
     /// Takes one record. Records of one writer come in the order of their time.
     fn record(&mut self, record: Record);
+}
+
+/// Every sink in turn.
+impl<A: Sink, B: Sink> Sink for (A, B) {
+    #[inline]
+    fn record(&mut self, record: Record) {
+        self.0.record(record);
+        self.1.record(record);
+    }
+}
+
+impl<S: Sink + ?Sized> Sink for &mut S {
+    #[inline]
+    fn record(&mut self, record: Record) {
+        (**self).record(record);
+    }
+}
+
+impl Sink for Vec<Record> {
+    fn record(&mut self, record: Record) {
+        self.push(record);
+    }
 }

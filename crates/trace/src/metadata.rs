@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use talea_model::{Criticality, System};
 use talea_policy::strategy::Plan;
 use talea_time::{Duration, Instant, Work};
+use thiserror::Error;
 
 /// The tables behind the numbers in records, and what the run was.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,7 +28,7 @@ pub struct Metadata {
 }
 
 /// Who made the records.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Origin {
     /// The virtual-time simulator with this seed.
@@ -148,4 +149,77 @@ impl Metadata {
         let strategy = system.strategy.to_string();
         Metadata { system: system.name.clone(), strategy, origin, start, nodes, lanes, tasks, operations }
     }
+
+    /// Checks that the tables refer to each other correctly, as [`Self::new`] makes them and a
+    /// damaged file may not.
+    ///
+    /// # Errors
+    /// The first contradiction.
+    pub fn check(&self) -> Result<(), MetadataError> {
+        let within = |table: &'static str, entry: usize, index: usize, length: usize| {
+            if index < length {
+                Ok(())
+            } else {
+                Err(MetadataError::Reference { table, entry, index, length })
+            }
+        };
+        for (table, length, limit) in [
+            ("nodes", self.nodes.len(), usize::from(u16::MAX)),
+            ("lanes", self.lanes.len(), usize::from(u16::MAX)),
+            ("operations", self.operations.len(), talea_model::OperationId::LIMIT),
+        ] {
+            if length > limit {
+                return Err(MetadataError::TooMany { table, length, limit });
+            }
+        }
+        for (entry, lane) in self.lanes.iter().enumerate() {
+            within("lanes", entry, lane.node, self.nodes.len())?;
+        }
+        let mut has_last = vec![false; self.tasks.len()];
+        for (entry, operation) in self.operations.iter().enumerate() {
+            within("operations", entry, operation.task, self.tasks.len())?;
+            within("operations", entry, operation.lane, self.lanes.len())?;
+            for predecessor in &operation.predecessors {
+                within("operations", entry, *predecessor, self.operations.len())?;
+            }
+            has_last[operation.task] |= operation.is_last;
+        }
+        match has_last.iter().position(|has| !has) {
+            Some(task) => Err(MetadataError::NoLastOperation { task: self.tasks[task].name.clone() }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A contradiction within [`Metadata`].
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum MetadataError {
+    /// An entry refers to another one that is not there.
+    #[error("entry {entry} of {table} refers to entry {index} of a table of {length}")]
+    Reference {
+        /// The table of the entry.
+        table: &'static str,
+        /// The entry.
+        entry: usize,
+        /// What it refers to.
+        index: usize,
+        /// Length of the table it refers to.
+        length: usize,
+    },
+    /// A table is longer than records can number.
+    #[error("{table} has {length} entries; records can number {limit}")]
+    TooMany {
+        /// The table.
+        table: &'static str,
+        /// Its length.
+        length: usize,
+        /// The greatest possible length.
+        limit: usize,
+    },
+    /// A task that can never complete.
+    #[error("task \"{task}\" has no last operation")]
+    NoLastOperation {
+        /// Its name.
+        task: String,
+    },
 }

@@ -70,7 +70,8 @@ impl Event {
     pub const RUN_START: Event = Event(0x0001);
     /// A run ended at `time`; nothing after this instant counts. `source`: node index.
     pub const RUN_END: Event = Event(0x0002);
-    /// `words[0]` records before this one were overwritten or never written and are lost.
+    /// `words[0]` records before this one were overwritten or never written and are lost. `source`: the
+    /// ring they were lost from, by its number in its file.
     pub const LOST: Event = Event(0x0003);
 
     /// A job was released. `words[0]`: its nominal release (a first subtask's arrival `phase + k * period`,

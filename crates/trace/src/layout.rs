@@ -1,0 +1,198 @@
+//! The head of a trace file, shared by ring files and logs.
+//!
+//! ```text
+//! byte
+//!    0  magic "TALEATRC"        written last: a file without it is not finished being created
+//!    8  format version (u32), kind (u32: 1 rings, 2 log)
+//!   16  bytes per record (u32), number of rings (u32; 0 in a log)
+//!   24  records per ring, a power of two (0 in a log)
+//!   32  offset of the metadata, 40 length of the metadata
+//!   48  offset of the first ring or record, 56 bytes from one ring to the next (0 in a log)
+//!   64  name of the clock, 16 bytes padded with zeros: "CLOCK_MONOTONIC" or "virtual"
+//!   80  zeros to 128
+//!  128  metadata: JSON
+//!       log: records of 40 bytes each from the data offset (a multiple of 8) to the end of the file
+//!       rings: see `ring`, from the data offset (a multiple of 4096)
+//! ```
+//!
+//! All numbers are little-endian, on disk and in the mapping; Talea builds for little-endian machines only.
+
+use crate::read::TraceError;
+use crate::record::Record;
+use crate::{Metadata, Origin};
+
+#[cfg(target_endian = "big")]
+compile_error!("trace files are mapped as little-endian words");
+
+pub(crate) const MAGIC: [u8; 8] = *b"TALEATRC";
+pub(crate) const VERSION: u32 = 1;
+/// Bytes of the fixed part.
+pub(crate) const HEADER_BYTES: usize = 128;
+/// Rings start on pages, so that prefaulting one touches no other.
+pub(crate) const PAGE_BYTES: u64 = 4096;
+/// State, name and head of a ring: one page before its slots.
+pub(crate) const RING_HEADER_BYTES: u64 = PAGE_BYTES;
+const KIND_RINGS: u32 = 1;
+const KIND_LOG: u32 = 2;
+
+/// The fixed part of a file's head, validated against the file's length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub body: Body,
+    pub clock: Clock,
+    pub metadata_bytes: u64,
+    pub data_offset: u64,
+}
+
+/// What follows the metadata.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Body {
+    Rings { count: u32, capacity: u64 },
+    Log,
+}
+
+/// The clock of the time stamps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Clock {
+    Monotonic,
+    Virtual,
+}
+
+impl Clock {
+    pub fn of(origin: Origin) -> Self {
+        match origin {
+            Origin::Simulation { .. } => Clock::Virtual,
+            Origin::Threads { .. } => Clock::Monotonic,
+        }
+    }
+
+    fn name(self) -> &'static [u8] {
+        match self {
+            Clock::Monotonic => b"CLOCK_MONOTONIC",
+            Clock::Virtual => b"virtual",
+        }
+    }
+
+    fn from_name(padded: &[u8]) -> Result<Self, TraceError> {
+        let end = padded.iter().position(|byte| *byte == 0).unwrap_or(padded.len());
+        [Clock::Monotonic, Clock::Virtual]
+            .into_iter()
+            .find(|clock| clock.name() == &padded[..end])
+            .ok_or_else(|| TraceError::UnknownClock(String::from_utf8_lossy(&padded[..end]).into_owned()))
+    }
+}
+
+/// Bytes from one ring of `capacity` records to the next; `None` beyond 64 bits.
+pub(crate) fn ring_stride(capacity: u64) -> Option<u64> {
+    capacity
+        .checked_mul(Record::BYTES as u64)?
+        .checked_next_multiple_of(PAGE_BYTES)?
+        .checked_add(RING_HEADER_BYTES)
+}
+
+impl Header {
+    /// The head of a file with `metadata_bytes` bytes of metadata.
+    pub fn new(body: Body, clock: Clock, metadata_bytes: u64) -> Self {
+        let alignment = match body {
+            Body::Rings { .. } => PAGE_BYTES,
+            Body::Log => 8,
+        };
+        let data_offset = (HEADER_BYTES as u64 + metadata_bytes).next_multiple_of(alignment);
+        Header { body, clock, metadata_bytes, data_offset }
+    }
+
+    /// Length of a ring file; the length of a log before its first record. `None` beyond 64 bits.
+    pub fn file_bytes(&self) -> Option<u64> {
+        match self.body {
+            Body::Rings { count, capacity } => {
+                ring_stride(capacity)?.checked_mul(u64::from(count))?.checked_add(self.data_offset)
+            }
+            Body::Log => Some(self.data_offset),
+        }
+    }
+
+    pub fn encode(&self) -> [u8; HEADER_BYTES] {
+        let (kind, rings, capacity) = match self.body {
+            Body::Rings { count, capacity } => (KIND_RINGS, count, capacity),
+            Body::Log => (KIND_LOG, 0, 0),
+        };
+        let stride = if capacity == 0 { 0 } else { ring_stride(capacity).expect("validated before") };
+        let mut bytes = [0; HEADER_BYTES];
+        bytes[..8].copy_from_slice(&MAGIC);
+        for (at, value) in [(8, VERSION), (12, kind), (16, Record::BYTES as u32), (20, rings)] {
+            bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+        }
+        let longs = [
+            (24, capacity),
+            (32, HEADER_BYTES as u64),
+            (40, self.metadata_bytes),
+            (48, self.data_offset),
+            (56, stride),
+        ];
+        for (at, value) in longs {
+            bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
+        }
+        bytes[64..64 + self.clock.name().len()].copy_from_slice(self.clock.name());
+        bytes
+    }
+
+    /// Reads the head of a file of `file_bytes` bytes from its first bytes, fewer than 128 if the file
+    /// is shorter.
+    pub fn decode(bytes: &[u8], file_bytes: u64) -> Result<Self, TraceError> {
+        if file_bytes == 0 {
+            return Err(TraceError::Empty);
+        }
+        if bytes.get(..8) == Some(&[0; 8]) {
+            return Err(TraceError::Unfinished);
+        }
+        if !bytes.starts_with(&MAGIC) {
+            return Err(TraceError::NotATrace);
+        }
+        let Some(bytes) = bytes.first_chunk::<HEADER_BYTES>() else {
+            return Err(TraceError::Truncated { needs: HEADER_BYTES as u64, has: file_bytes });
+        };
+        let short = |at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().expect("inside the head"));
+        let long = |at: usize| u64::from_le_bytes(*bytes[at..].first_chunk().expect("inside the head"));
+        if short(8) != VERSION {
+            return Err(TraceError::OtherVersion { found: short(8) });
+        }
+        let body = match (short(12), short(20), long(24)) {
+            (KIND_RINGS, count @ 1.., capacity @ 2..) if capacity.is_power_of_two() => {
+                Body::Rings { count, capacity }
+            }
+            (KIND_LOG, 0, 0) => Body::Log,
+            (KIND_RINGS | KIND_LOG, _, _) => {
+                return Err(TraceError::CorruptHeader("number or capacity of rings"));
+            }
+            _ => return Err(TraceError::CorruptHeader("kind")),
+        };
+        if short(16) != Record::BYTES as u32 {
+            return Err(TraceError::CorruptHeader("record size"));
+        }
+        if long(32) != HEADER_BYTES as u64 {
+            return Err(TraceError::CorruptHeader("metadata offset"));
+        }
+        let metadata_bytes = long(40);
+        let metadata_end = metadata_bytes.saturating_add(HEADER_BYTES as u64);
+        if metadata_end > file_bytes {
+            return Err(TraceError::Truncated { needs: metadata_end, has: file_bytes });
+        }
+        let header = Header::new(body, Clock::from_name(&bytes[64..80])?, metadata_bytes);
+        if header.data_offset != long(48) {
+            return Err(TraceError::CorruptHeader("data offset"));
+        }
+        let needs = header.file_bytes().ok_or(TraceError::CorruptHeader("capacity of rings"))?;
+        if needs > file_bytes {
+            return Err(TraceError::Truncated { needs, has: file_bytes });
+        }
+        if &header.encode() != bytes {
+            return Err(TraceError::CorruptHeader("ring stride or padding"));
+        }
+        Ok(header)
+    }
+}
+
+/// The metadata as it stands in a file.
+pub(crate) fn encode_metadata(metadata: &Metadata) -> Vec<u8> {
+    serde_json::to_vec(metadata).expect("metadata are plain numbers and texts")
+}

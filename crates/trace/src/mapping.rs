@@ -1,0 +1,69 @@
+//! A file as shared 64-bit atomics: the one place in this crate with unsafe code.
+//!
+//! Everything above works on the slice [`Mapping::words`] with bounds-checked indices.
+
+use memmap2::{MmapOptions, MmapRaw};
+use std::fs::File;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A mapped file.
+///
+/// Another process that *shortens* the file while it is mapped makes accesses beyond its new end
+/// raise SIGBUS; nothing in Talea shortens a trace file.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    map: MmapRaw,
+    access: Access,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Access {
+    Read,
+    Write,
+}
+
+impl Mapping {
+    /// Maps the first `bytes` bytes of `file`, which has at least as many, for reading and writing.
+    pub fn writable(file: &File, bytes: u64) -> io::Result<Self> {
+        let map = options(bytes)?.map_raw(file)?;
+        Ok(Mapping { map, access: Access::Write })
+    }
+
+    /// Maps the first `bytes` bytes of `file`, which has at least as many, for reading only.
+    pub fn readable(file: &File, bytes: u64) -> io::Result<Self> {
+        let map = options(bytes)?.map_raw_read_only(file)?;
+        Ok(Mapping { map, access: Access::Read })
+    }
+
+    /// The mapped file as words. Words of a read-only mapping must not be stored to, or the process
+    /// gets SIGSEGV.
+    #[inline]
+    pub fn words(&self) -> &[AtomicU64] {
+        let length = self.map.len() / size_of::<AtomicU64>();
+        // SAFETY: the mapping is page aligned, at least this long, and lives as long as `self`. Every
+        // bit pattern is a u64. All accesses through it, in this and in other processes running
+        // Talea, are atomic, so they do not race; loads from read-only mappings are relaxed (see
+        // `ring::protocol`), which is permitted on read-only memory.
+        unsafe { std::slice::from_raw_parts(self.map.as_ptr().cast::<AtomicU64>(), length) }
+    }
+
+    /// Makes the system provide every page now, so that later stores cause no page fault. Words keep
+    /// their values, also while others write them.
+    ///
+    /// # Panics
+    /// If the mapping is read-only.
+    pub fn prefault(&self) {
+        assert_eq!(self.access, Access::Write, "only a writer prefaults");
+        for page in self.words().chunks(crate::layout::PAGE_BYTES as usize / size_of::<u64>()) {
+            page[0].fetch_or(0, Ordering::Relaxed);
+        }
+    }
+}
+
+fn options(bytes: u64) -> io::Result<MmapOptions> {
+    let length = usize::try_from(bytes).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
+    let mut options = MmapOptions::new();
+    options.len(length);
+    Ok(options)
+}

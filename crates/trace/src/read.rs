@@ -1,0 +1,229 @@
+//! Reading trace files, of rings or logs, finished or still being written.
+
+use crate::layout::{Body, HEADER_BYTES, Header};
+use crate::log::from_bytes;
+use crate::mapping::Mapping;
+use crate::merge::Merge;
+use crate::metadata::MetadataError;
+use crate::ring::{RingReader, open_readers};
+use crate::{Metadata, Record, Sink};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+use thiserror::Error;
+
+/// Why a file could not be read as a trace.
+#[derive(Debug, Error)]
+pub enum TraceError {
+    /// The file cannot be opened or read.
+    #[error("cannot read: {0}")]
+    Io(#[from] io::Error),
+    /// The file has no content.
+    #[error("the file is empty; was the run that should have written it killed before it began?")]
+    Empty,
+    /// The file does not begin as a trace does.
+    #[error("this is not a Talea trace")]
+    NotATrace,
+    /// The file's writer has not finished creating it, or died on the way.
+    #[error("the trace is not complete from its creation; if the run has only just begun, try again")]
+    Unfinished,
+    /// Another version of the format.
+    #[error("the trace has format version {found}, but this Talea reads version {}", crate::layout::VERSION)]
+    OtherVersion {
+        /// The file's version.
+        found: u32,
+    },
+    /// The time stamps are from a clock this version does not know.
+    #[error("the trace uses an unknown clock \"{0}\"")]
+    UnknownClock(String),
+    /// A part of the head contradicts the others or the format.
+    #[error("the head of the trace is damaged: {0}")]
+    CorruptHeader(&'static str),
+    /// The file is shorter than its head says.
+    #[error("the trace is cut off: it has {has} bytes of at least {needs}")]
+    Truncated {
+        /// Bytes the head asks for.
+        needs: u64,
+        /// Bytes the file has.
+        has: u64,
+    },
+    /// The metadata are not what they should be.
+    #[error("the metadata of the trace are damaged: {0}")]
+    UnreadableMetadata(#[from] serde_json::Error),
+    /// The metadata contradict themselves.
+    #[error("the metadata of the trace are damaged: {0}")]
+    InconsistentMetadata(#[from] MetadataError),
+}
+
+/// An opened trace file.
+#[derive(Debug)]
+pub struct TraceFile {
+    metadata: Metadata,
+    header: Header,
+    content: Content,
+}
+
+#[derive(Debug)]
+enum Content {
+    Rings(Arc<Mapping>),
+    Log(Arc<File>),
+}
+
+/// What kind of trace a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TraceKind {
+    /// Rings of a run: the latest records of each writer.
+    Rings,
+    /// The complete trace of a run.
+    Log,
+}
+
+impl TraceFile {
+    /// Opens a ring file or a log and validates everything but its records.
+    ///
+    /// # Errors
+    /// See [`TraceError`]. The path is not part of the message; the caller knows it.
+    pub fn open(path: &Path) -> Result<Self, TraceError> {
+        let file = File::open(path)?;
+        let bytes = file.metadata()?.len();
+        let mut head = vec![0; bytes.min(HEADER_BYTES as u64) as usize];
+        file.read_exact_at(&mut head, 0)?;
+        let header = Header::decode(&head, bytes)?;
+        let mut json = vec![0; header.metadata_bytes as usize];
+        file.read_exact_at(&mut json, HEADER_BYTES as u64)?;
+        let metadata: Metadata = serde_json::from_slice(&json)?;
+        metadata.check()?;
+        let content = match header.body {
+            Body::Log => Content::Log(Arc::new(file)),
+            Body::Rings { .. } => {
+                let length = header.file_bytes().expect("checked with the head");
+                Content::Rings(Arc::new(Mapping::readable(&file, length)?))
+            }
+        };
+        Ok(TraceFile { metadata, header, content })
+    }
+
+    /// The tables behind the numbers in the records.
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// Rings or log.
+    pub fn kind(&self) -> TraceKind {
+        match self.content {
+            Content::Rings(_) => TraceKind::Rings,
+            Content::Log(_) => TraceKind::Log,
+        }
+    }
+
+    /// Readers of the file's rings from their beginning, which follow writers at work. A log has none.
+    pub fn rings(&self) -> Vec<RingReader> {
+        match &self.content {
+            Content::Rings(mapping) => open_readers(mapping, &self.header),
+            Content::Log(_) => Vec::new(),
+        }
+    }
+
+    /// The records in the order of time, up to what has been written by now, in memory that does not
+    /// grow with the file.
+    ///
+    /// # Errors
+    /// If the file's length cannot be read.
+    pub fn records(&self) -> Result<Records, TraceError> {
+        Ok(Records(match &self.content {
+            Content::Rings(_) => {
+                Source::Rings(Merge::new(self.rings().into_iter().map(RingReader::up_to_now).collect()))
+            }
+            Content::Log(file) => {
+                let bytes = file.metadata()?.len().saturating_sub(self.header.data_offset);
+                let cut_bytes = bytes % Record::BYTES as u64;
+                let end = self.header.data_offset + bytes - cut_bytes;
+                let file = Arc::clone(file);
+                let (buffer, used) = (Vec::new(), 0);
+                Source::Log(LogReader { file, offset: self.header.data_offset, end, cut_bytes, buffer, used })
+            }
+        }))
+    }
+
+    /// Gives all records to `sink` in the order of time and returns their number.
+    ///
+    /// # Errors
+    /// If reading fails; `sink` has the records before that.
+    pub fn replay(&self, sink: &mut impl Sink) -> Result<u64, TraceError> {
+        let mut count = 0;
+        for record in self.records()? {
+            sink.record(record?);
+            count += 1;
+        }
+        Ok(count)
+    }
+}
+
+/// The records of a file, from [`TraceFile::records`].
+#[derive(Debug)]
+pub struct Records(Source);
+
+#[derive(Debug)]
+enum Source {
+    Rings(Merge),
+    Log(LogReader),
+}
+
+impl Records {
+    /// Bytes of a last record that was cut off when the log's writer died, or that is being written
+    /// right now; it is not delivered. 0 for rings.
+    pub fn cut_bytes(&self) -> u64 {
+        match &self.0 {
+            Source::Rings(_) => 0,
+            Source::Log(reader) => reader.cut_bytes,
+        }
+    }
+}
+
+impl Iterator for Records {
+    type Item = Result<Record, TraceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match &mut self.0 {
+            Source::Rings(merge) => merge.next_available().map(Ok),
+            Source::Log(reader) => reader.next(),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct LogReader {
+    file: Arc<File>,
+    offset: u64,
+    /// End of the last whole record.
+    end: u64,
+    cut_bytes: u64,
+    buffer: Vec<u8>,
+    /// Bytes of the buffer already delivered.
+    used: usize,
+}
+
+impl LogReader {
+    const BUFFER_BYTES: u64 = 1024 * Record::BYTES as u64;
+
+    fn next(&mut self) -> Option<Result<Record, TraceError>> {
+        if self.used == self.buffer.len() {
+            if self.offset == self.end {
+                return None;
+            }
+            self.buffer.resize((self.end - self.offset).min(Self::BUFFER_BYTES) as usize, 0);
+            self.used = 0;
+            if let Err(error) = self.file.read_exact_at(&mut self.buffer, self.offset) {
+                self.end = self.offset;
+                self.buffer.clear();
+                return Some(Err(error.into()));
+            }
+            self.offset += self.buffer.len() as u64;
+        }
+        let bytes = self.buffer[self.used..].first_chunk().expect("the buffer holds whole records");
+        self.used += Record::BYTES;
+        Some(Ok(from_bytes(bytes)))
+    }
+}

@@ -1,0 +1,7 @@
+//! Integration tests of the trace: files, processes, and what is computed from records.
+
+mod allocation;
+mod corruption;
+mod files;
+mod killed;
+mod support;

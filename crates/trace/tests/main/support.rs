@@ -1,0 +1,58 @@
+//! A small system's metadata and records about it.
+
+use talea_model::{Criticality, OperationId};
+use talea_time::{Duration, Instant, Work};
+use talea_trace::*;
+
+/// One node with two processors and two lanes; a critical task of one operation (`nav`) and a soft one
+/// (`route`) of a chain `plan` → `draw`.
+pub fn metadata() -> Metadata {
+    let task = |name: &str, ms, criticality| TaskEntry {
+        name: name.into(),
+        period: Duration::from_millis(ms),
+        deadline: Duration::from_millis(ms),
+        phase: Duration::ZERO,
+        criticality,
+    };
+    let operation = |name: &str, task, lane, predecessors: &[usize], is_last| OperationEntry {
+        name: name.into(),
+        task,
+        lane,
+        wcet: Work::from_millis(2),
+        predecessors: predecessors.to_vec(),
+        is_last,
+    };
+    let lane =
+        |level, label: &str| LaneEntry { node: 0, level, label: label.into(), discipline: "fifo".into() };
+    Metadata {
+        system: "test".into(),
+        strategy: "rms".into(),
+        origin: Origin::Threads { realtime: true },
+        start: Instant::from_nanos(1_000_000_000),
+        nodes: vec![NodeEntry { name: "mission".into(), cpus: vec![0, 1] }],
+        lanes: vec![lane(0, "10ms"), lane(1, "20ms")],
+        tasks: vec![task("nav", 10, Criticality::HIGH), task("route", 20, Criticality::LOW)],
+        operations: vec![
+            operation("nav", 0, 0, &[], true),
+            operation("route.plan", 1, 1, &[], false),
+            operation("route.draw", 1, 1, &[1], true),
+        ],
+    }
+}
+
+/// An instant of so many nanoseconds.
+pub fn at(ns: i64) -> Instant {
+    Instant::from_nanos(ns)
+}
+
+/// A record that carries `n` in every word, at time `n`.
+pub fn numbered(n: u64) -> Record {
+    let causal = JobId { operation: OperationId::from_index(0), instance: n }.pack();
+    let (event, source, cpu, arg) = (Event::START, 0, 0, n as u16);
+    Record { time: at(n as i64), causal, words: [n, n], event, source, cpu, arg }
+}
+
+/// Names for so many writers.
+pub fn writers(count: usize) -> Vec<String> {
+    (0..count).map(|index| format!("writer {index}")).collect()
+}
