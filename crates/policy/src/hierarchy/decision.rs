@@ -26,8 +26,8 @@ pub enum Wake {
     /// At this instant, which replaces any other.
     At(Instant),
     /// When everything else that happens at the current or else at the next scheduling point is known: a
-    /// scheduling point is an instant with a request or release anywhere under the same machine. Any `At`
-    /// remains in force.
+    /// scheduling point is an instant with a request or release anywhere under the same machine. The timer is
+    /// then called until its decision changes nothing. Any `At` remains in force.
     AtSchedulingPoint,
 }
 

@@ -220,7 +220,11 @@ impl Engine {
         for index in 0..asked {
             let id = self.reconsider[index];
             self.seats[id.0 as usize].at_scheduling_point = false;
-            self.call_timer(id);
+            // One decision may be too small for all that has to change, so the scheduler is asked until it
+            // has come to rest, which it does after moving each of its VPs once.
+            let most = self.vps.len();
+            let rests = (0..=most).any(|_| !self.call_timer(id));
+            assert!(rests, "a scheduler that reconsiders comes to rest");
         }
         self.reconsider.drain(..asked);
         self.switches.clear();
@@ -314,11 +318,13 @@ impl Engine {
         self.now = now;
     }
 
-    fn call_timer(&mut self, id: SchedulerId) {
+    /// Calls the scheduler's timer. Returns whether that changed anything.
+    fn call_timer(&mut self, id: SchedulerId) -> bool {
         let cx = Context { now: self.now, vps: &self.vps };
         let decision = self.seats[id.0 as usize].scheduler.timer(&cx);
         self.take(id, decision);
         self.run_to_fixed_point();
+        decision.actions().next().is_some()
     }
 
     /// Remembers a decision's timer and puts its actions before everything that is pending.

@@ -25,6 +25,11 @@ impl VpId {
 pub struct ProcessorId(pub(crate) u16);
 
 impl ProcessorId {
+    /// The processor with this number, to ask [`Engine::running`](super::Engine::running) about.
+    pub const fn from_index(index: u16) -> Self {
+        ProcessorId(index)
+    }
+
     /// The number.
     pub const fn index(self) -> usize {
         self.0 as usize

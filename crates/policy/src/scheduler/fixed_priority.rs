@@ -198,9 +198,7 @@ impl Scheduler for FixedPriority {
     }
 
     fn timer(&mut self, cx: &Context<'_>) -> Decision {
-        let decision = self.preempt(cx);
-        let unserved = self.highest_ready().is_some() && self.own.len() > 1;
-        if decision == Decision::NONE { decision } else { decision.reconsider_if(unserved) }
+        self.preempt(cx)
     }
 
     fn check_invariants(&self, cx: &Context<'_>) {
