@@ -1,5 +1,6 @@
 //! The inbox and the bell between real threads.
 
+use proptest::prelude::*;
 use std::sync::Arc;
 use std::thread;
 use talea_runtime::bell::{Bell, Ring, Waited};
@@ -68,6 +69,16 @@ fn letters_of_four_producers_arrive_in_order_and_once() {
 #[test]
 fn a_single_cell_is_enough_for_three_producers() {
     stress(1, 3, 5_000);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn any_inbox_keeps_the_order_of_each_producer(
+        capacity in 1usize..40, producers in 1u64..6, each in 0u64..1_500,
+    ) {
+        stress(capacity, producers, each);
+    }
 }
 
 /// Consumer and producer alternate strictly, so that nearly every ring meets the consumer on its

@@ -1,0 +1,68 @@
+//! Release lateness at a period of 1 ms: the kernel's timer bare, and the sleeper's tails.
+
+use super::report::{Report, Role, Samples};
+use super::{Effort, Stage};
+use rustix::thread::{ClockId, clock_nanosleep_absolute};
+use rustix::time::Timespec;
+use talea_runtime::sys::clock::MonotonicClock;
+use talea_runtime::sys::stop::StopFlag;
+use talea_runtime::sys::thread::spawn;
+use talea_runtime::timer::{Sleeper, Tail, Woken};
+use talea_time::{Clock, Duration, Instant};
+
+const STACK: usize = 256 * 1024;
+const PERIOD: Duration = Duration::from_millis(1);
+/// Releases in a row before it is the next subject's turn.
+const TURN: u32 = 100;
+
+const TAILS: [(&str, Tail); 5] = [
+    ("sleeper, no tail", Tail::Off),
+    ("sleeper, fixed 80us", Tail::Fixed(Duration::from_micros(80))),
+    ("sleeper, adaptive, 2 % of a CPU", Tail::Adaptive { budget: 0.02 }),
+    ("sleeper, adaptive, 5 % of a CPU", Tail::Adaptive { budget: 0.05 }),
+    ("sleeper, adaptive, 20 % of a CPU", Tail::Adaptive { budget: 0.20 }),
+];
+
+pub fn measure(stage: &Stage, effort: Effort, report: &mut Report) {
+    let turns = effort.releases * effort.repetitions / TURN;
+    let thread = spawn("release", stage.policy(80), &[stage.here], STACK, move || {
+        let stop = StopFlag::new();
+        let mut bare = Samples::new();
+        let mut sleepers = TAILS.map(|(name, tail)| (name, Sleeper::new(tail), Samples::new()));
+        for _ in 0..turns {
+            releases(|until| {
+                clock_nanosleep_absolute(ClockId::Monotonic, &timespec(until)).expect("no signals here");
+                bare.add(MonotonicClock.now() - until);
+            });
+            for (_, sleeper, samples) in &mut sleepers {
+                releases(|until| match sleeper.sleep_until(until, &stop) {
+                    Woken::Due { .. } => samples.add(MonotonicClock.now() - until),
+                    Woken::Stopped => unreachable!("nobody stops"),
+                });
+            }
+        }
+        (bare, sleepers)
+    });
+    let thread = thread.expect("the policy was tried before");
+    let (bare, sleepers) = thread.join().expect("measuring does not panic");
+    let group = "release lateness at 1 ms";
+    report.add(group, "bare clock_nanosleep", Role::Floor, bare);
+    for (name, sleeper, samples) in sleepers {
+        // The sleeper's own share counts the turns of the others as well.
+        let spun = sleeper.spin_cost().spun.as_secs_f64();
+        let share = 100.0 * spun / (PERIOD * i64::from(turns * TURN)).as_secs_f64();
+        let note = format!("{share:.2} % of a CPU spun, lead {}", sleeper.lead());
+        report.add_with_note(group, name, Role::Subject, samples, note);
+    }
+}
+
+/// One turn of absolute releases, from now on.
+fn releases(mut release: impl FnMut(Instant)) {
+    let start = MonotonicClock.now();
+    (1..=i64::from(TURN)).for_each(|number| release(start + PERIOD * number));
+}
+
+fn timespec(instant: Instant) -> Timespec {
+    let ns = instant.as_nanos();
+    Timespec { tv_sec: ns / 1_000_000_000, tv_nsec: ns % 1_000_000_000 }
+}

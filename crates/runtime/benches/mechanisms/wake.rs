@@ -1,0 +1,182 @@
+//! Waking a sleeping lane: what it costs the producer, and how long until the lane's first instruction,
+//! beside a bare futex wake that does nothing else.
+
+use super::report::{Report, Role, Samples};
+use super::{Effort, Stage};
+use rustix::thread::futex::{self, Flags};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use talea_runtime::bell::{Bell, Ring};
+use talea_runtime::inbox;
+use talea_runtime::sys::clock::MonotonicClock;
+use talea_runtime::sys::stop::StopFlag;
+use talea_runtime::sys::thread::{JoinHandle, spawn};
+use talea_time::{Clock, Duration, Instant};
+
+const STACK: usize = 256 * 1024;
+/// Long enough for the woken thread to run and fall asleep again.
+const PAUSE: Duration = Duration::from_micros(150);
+/// Sent last: the lane ends.
+const END: u64 = u64::MAX;
+
+/// Where the lane leaves the time of its first instruction, and how often it did.
+#[derive(Default)]
+struct Arrivals {
+    last_ns: AtomicI64,
+    count: AtomicU64,
+}
+
+impl Arrivals {
+    fn note(&self, now: Instant) {
+        self.last_ns.store(now.as_nanos(), Ordering::Relaxed);
+        self.count.fetch_add(1, Ordering::Release);
+    }
+
+    /// The time of arrival `number`, once it has come and the lane has had time to sleep.
+    fn wait_for(&self, number: u64) -> Instant {
+        pause();
+        while self.count.load(Ordering::Acquire) < number {
+            pause();
+        }
+        Instant::from_nanos(self.last_ns.load(Ordering::Relaxed))
+    }
+}
+
+fn pause() {
+    StopFlag::new().sleep_until(MonotonicClock.now() + PAUSE);
+}
+
+/// A sleeping thread and the function that wakes it with a value; it says whether it had to.
+struct Target<F> {
+    thread: JoinHandle<()>,
+    arrivals: Arc<Arrivals>,
+    wake: F,
+}
+
+fn lane(stage: &Stage, cpu: u16, priority: u8) -> Target<impl Fn(u64) -> bool + use<>> {
+    let (sender, mut receiver) = inbox::channel(16);
+    let bell = Arc::new(Bell::new());
+    let arrivals = Arc::new(Arrivals::default());
+    let (own_bell, own_arrivals) = (Arc::clone(&bell), Arc::clone(&arrivals));
+    let thread = spawn("lane", stage.policy(priority), &[cpu], STACK, move || {
+        loop {
+            let Some(value) = receiver.pop() else {
+                own_bell.wait_unless(|| receiver.has_value());
+                continue;
+            };
+            own_arrivals.note(MonotonicClock.now());
+            if value == END {
+                return;
+            }
+        }
+    });
+    let wake = move |value| {
+        sender.push(value).expect("there is room for one");
+        bell.ring() == Ring::Woke
+    };
+    Target { thread: thread.expect("the policy was tried before"), arrivals, wake }
+}
+
+fn bare(stage: &Stage, cpu: u16, priority: u8) -> Target<impl Fn(u64) -> bool + use<>> {
+    let word = Arc::new(AtomicU32::new(0));
+    let arrivals = Arc::new(Arrivals::default());
+    let (own_word, own_arrivals) = (Arc::clone(&word), Arc::clone(&arrivals));
+    let thread = spawn("bare", stage.policy(priority), &[cpu], STACK, move || {
+        let mut seen = 0;
+        loop {
+            // An error means that the word has changed already or a signal came: both are looked at.
+            let _changed = futex::wait(&own_word, Flags::PRIVATE, seen, None);
+            let now = MonotonicClock.now();
+            let word = own_word.load(Ordering::Relaxed);
+            if word == seen {
+                continue;
+            }
+            seen = word;
+            own_arrivals.note(now);
+            if word == u32::MAX {
+                return;
+            }
+        }
+    });
+    let wake = move |value: u64| {
+        word.store(value as u32, Ordering::Relaxed);
+        futex::wake(&word, Flags::PRIVATE, 1) == Ok(1)
+    };
+    Target { thread: thread.expect("the policy was tried before"), arrivals, wake }
+}
+
+/// Cost to the producer and latency to the first instruction.
+struct Pair {
+    cost: Samples,
+    latency: Samples,
+}
+
+impl Pair {
+    fn new() -> Self {
+        Pair { cost: Samples::new(), latency: Samples::new() }
+    }
+
+    /// One wake-up; the sample counts only if the target really slept.
+    fn sample<F: Fn(u64) -> bool>(&mut self, target: &Target<F>, number: u64) {
+        let start = MonotonicClock.now();
+        let woke = (target.wake)(number);
+        let end = MonotonicClock.now();
+        let arrived = target.arrivals.wait_for(number);
+        if woke {
+            self.cost.add(end - start);
+            self.latency.add(arrived - start);
+        }
+    }
+}
+
+const PRODUCER_PRIORITY: u8 = 50;
+
+/// Alternates between the bare target and the lane, so that both meet the same machine.
+fn alternate(stage: &Stage, cpu: u16, priority: u8, effort: Effort) -> [Pair; 2] {
+    let (bare, lane) = (bare(stage, cpu, priority), lane(stage, cpu, priority));
+    let wakes = u64::from(effort.wakes * effort.repetitions);
+    let producer = spawn("producer", stage.policy(PRODUCER_PRIORITY), &[stage.here], STACK, move || {
+        let mut pairs = [Pair::new(), Pair::new()];
+        pause();
+        for number in 1..=wakes {
+            let [bare_pair, lane_pair] = &mut pairs;
+            if number % 2 == 0 {
+                bare_pair.sample(&bare, number);
+                lane_pair.sample(&lane, number);
+            } else {
+                lane_pair.sample(&lane, number);
+                bare_pair.sample(&bare, number);
+            }
+        }
+        (bare.wake)(END);
+        (lane.wake)(END);
+        bare.thread.join().expect("the bare thread does not panic");
+        lane.thread.join().expect("the lane does not panic");
+        pairs
+    });
+    let producer = producer.expect("the policy was tried before");
+    producer.join().expect("measuring does not panic")
+}
+
+pub fn measure(stage: &Stage, effort: Effort, report: &mut Report) {
+    const FLOOR: &str = "bare futex wake";
+    const LANE: &str = "inbox push + bell ring";
+    // A lane below the producer does not preempt it, so the cost is the producer's alone.
+    let [bare, lane] = alternate(stage, stage.here, PRODUCER_PRIORITY - 10, effort);
+    let group = "wake a sleeping lane, same CPU: cost to the producer";
+    report.add(group, FLOOR, Role::Floor, bare.cost);
+    report.add(group, LANE, Role::Subject, lane.cost);
+    // A lane above it runs before the producer's call returns.
+    let [bare, lane] = alternate(stage, stage.here, PRODUCER_PRIORITY + 10, effort);
+    let group = "push to first instruction, same CPU";
+    report.add(group, FLOOR, Role::Floor, bare.latency);
+    report.add(group, LANE, Role::Subject, lane.latency);
+    let Some(there) = stage.there else { return };
+    let [bare, lane] = alternate(stage, there, PRODUCER_PRIORITY + 10, effort);
+    let group = "wake a sleeping lane, other CPU: cost to the producer";
+    report.add(group, FLOOR, Role::Floor, bare.cost);
+    report.add(group, LANE, Role::Subject, lane.cost);
+    let group = "push to first instruction, other CPU";
+    report.add(group, FLOOR, Role::Floor, bare.latency);
+    report.add(group, LANE, Role::Subject, lane.latency);
+}
