@@ -228,12 +228,29 @@ keywords! {
 pub struct Criticality(u8);
 
 impl Criticality {
+    /// 0: nobody notices a miss.
+    pub const VERY_LOW: Criticality = Criticality(0);
+    /// 1: soft.
+    pub const LOW: Criticality = Criticality(1);
+    /// 2: soft, the default.
+    pub const MEDIUM: Criticality = Criticality(2);
+    /// 3: critical.
+    pub const HIGH: Criticality = Criticality(3);
+    /// 4: the most critical.
+    pub const VERY_HIGH: Criticality = Criticality(4);
+
     /// The names of the values 0 to 4.
     pub const NAMES: [&str; 5] = ["very-low", "low", "medium", "high", "very-high"];
 
     /// The value `level`, if it is 0 to 4.
     pub const fn new(level: u8) -> Option<Self> {
         if level <= 4 { Some(Criticality(level)) } else { None }
+    }
+
+    /// The value called `name`, one of [`Self::NAMES`].
+    pub fn from_name(name: &str) -> Option<Self> {
+        let level = Self::NAMES.iter().position(|known| *known == name)?;
+        Self::new(level as u8)
     }
 
     /// 0 to 4.

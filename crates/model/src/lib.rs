@@ -1,14 +1,29 @@
 //! The system description: nodes, end-to-end tasks of subtasks, criticality, overheads.
 //!
 //! A [`Description`] is plain values. A [`System`] is a description that satisfies every rule, with its
-//! operations numbered; only a `System` can be checked, simulated or run.
+//! operations numbered; only a `System` can be checked, simulated or run. It comes from a file
+//! ([`read`], [`parse`](parse())), from a program ([`System::builder`]) or from plain values
+//! ([`System::new`]); the rules are the same.
 
 #![forbid(unsafe_code)]
 
+mod builder;
 mod description;
+mod keys;
+mod parse;
+mod problem;
+mod schema;
+mod suggest;
 mod system;
 mod validate;
+mod write;
 
+pub use builder::{SubtaskBuilder, SystemBuilder, TaskBuilder, Violations};
 pub use description::*;
+pub use parse::{FILE_BYTES_LIMIT, Parsed, parse, read};
+pub use problem::{Location, Problem, Problems};
+pub use schema::json_schema;
 pub use system::{Operation, OperationId, System};
-pub use validate::{Place, Severity, Violation};
+pub use validate::{
+    CPU_LIMIT, NAME_BYTES_LIMIT, NODE_LIMIT, Place, Severity, TIME_LIMIT, Violation, violations,
+};

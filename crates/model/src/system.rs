@@ -66,8 +66,8 @@ impl System {
     /// Validates `description`.
     ///
     /// # Errors
-    /// Every violated rule, as texts that name the offending item, in file order. (Reading a file
-    /// reports the same rules with positions; see [`crate::parse`].)
+    /// Every violated rule, as texts that name the offending item, in file order, warnings included.
+    /// (Reading a file reports the same rules with positions; see [`crate::parse`].)
     pub fn new(description: Description) -> Result<Self, Vec<crate::Violation>> {
         let violations = crate::validate::violations(&description);
         if violations.iter().any(|violation| violation.severity == crate::Severity::Error) {
@@ -76,29 +76,37 @@ impl System {
         Ok(Self::number(description))
     }
 
-    fn number(description: Description) -> Self {
+    /// What is allowed in this system but probably not meant.
+    pub fn warnings(&self) -> Vec<crate::Violation> {
+        crate::violations(&self.description)
+    }
+
+    /// The system of a description that was found to break no rule.
+    pub(crate) fn number(description: Description) -> Self {
         let mut operations = Vec::new();
         let mut task_starts = vec![0];
         for (task_index, task) in description.tasks.iter().enumerate() {
             let first = operations.len();
-            let ranks = crate::validate::topological_ranks(&task.subtasks)
-                .expect("validation refuses cyclic tasks");
+            let ranks =
+                crate::validate::topological_ranks(&task.subtasks).expect("validation refuses cyclic tasks");
+            let at = |offset: &usize| OperationId::from_index(first + offset);
             for (subtask_index, subtask) in task.subtasks.iter().enumerate() {
                 let alone = task.subtasks.len() == 1 && subtask.name == task.name;
-                let name =
-                    if alone { task.name.clone() } else { format!("{}.{}", task.name, subtask.name) };
-                let at = |offset: &usize| OperationId::from_index(first + offset);
-                let successors = (0..task.subtasks.len())
-                    .filter(|later| task.subtasks[*later].after.contains(&subtask_index));
+                let name = if alone { task.name.clone() } else { format!("{}.{}", task.name, subtask.name) };
                 operations.push(Operation {
-                    id: OperationId::from_index(first + subtask_index),
+                    id: at(&subtask_index),
                     task: task_index,
                     subtask: subtask_index,
                     name,
                     predecessors: subtask.after.iter().map(at).collect(),
-                    successors: successors.map(|offset| at(&offset)).collect(),
+                    successors: Vec::new(),
                     topological_rank: ranks[subtask_index],
                 });
+            }
+            for (subtask_index, subtask) in task.subtasks.iter().enumerate() {
+                for before in &subtask.after {
+                    operations[first + before].successors.push(at(&subtask_index));
+                }
             }
             task_starts.push(operations.len() as u32);
         }

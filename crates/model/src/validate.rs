@@ -1,6 +1,16 @@
-//! The rules every system satisfies, checked on plain values.
+//! The rules every system satisfies, checked on plain values, so that systems from files and systems
+//! from the builder obey the same ones.
 
-use crate::description::{Description, Subtask};
+mod graph;
+mod times;
+
+pub(crate) use graph::topological_ranks;
+pub use times::TIME_LIMIT;
+
+use crate::OperationId;
+use crate::description::{Description, Node, Subtask, Task};
+use std::collections::HashMap;
+use std::fmt;
 
 /// How bad a violated rule is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,11 +21,24 @@ pub enum Severity {
     Warning,
 }
 
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        })
+    }
+}
+
 /// The item of a description that a violation is about, so that a reader of a file finds the line.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
+    /// The description as a whole.
+    Whole,
     /// A key of the `[system]` table.
     System(&'static str),
+    /// A key of the `[overhead]` table.
+    Overhead(&'static str),
     /// A node by index, and the key.
     Node(usize, &'static str),
     /// A task by index, and the key.
@@ -31,27 +54,305 @@ pub struct Violation {
     pub severity: Severity,
     /// Where.
     pub place: Place,
+    /// Another item that has to do with it, such as the first of two items of one name.
+    pub related: Option<Place>,
     /// What is wrong, naming the item.
     pub message: String,
     /// What to write instead.
     pub remedy: String,
 }
 
-/// Every violated rule, in file order.
-pub fn violations(_description: &Description) -> Vec<Violation> {
-    Vec::new()
+impl Violation {
+    pub(crate) fn error(place: Place, message: String, remedy: impl Into<String>) -> Self {
+        Violation { severity: Severity::Error, place, related: None, message, remedy: remedy.into() }
+    }
+
+    pub(crate) fn warning(place: Place, message: String, remedy: impl Into<String>) -> Self {
+        Violation { severity: Severity::Warning, ..Self::error(place, message, remedy) }
+    }
 }
 
-/// For each subtask a number greater than those of all its predecessors; `None` if `after` has a cycle.
-///
-/// Kahn's algorithm; among the subtasks that are ready, file order.
-pub fn topological_ranks(subtasks: &[Subtask]) -> Option<Vec<u32>> {
-    let mut ranks = vec![None; subtasks.len()];
-    for rank in 0..subtasks.len() {
-        let ready = (0..subtasks.len()).find(|&candidate| {
-            ranks[candidate].is_none() && subtasks[candidate].after.iter().all(|before| ranks[*before].is_some())
-        })?;
-        ranks[ready] = Some(rank as u32);
+/// `error: message (remedy)` on one line.
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} ({})", self.severity, self.message, self.remedy)
     }
-    ranks.into_iter().collect()
 }
+
+/// The most nodes a system may have.
+pub const NODE_LIMIT: usize = 1024;
+
+/// One more than the greatest processor number a node may name.
+pub const CPU_LIMIT: u16 = 1024;
+
+/// The most bytes a name may have; names become track names and fields of tables.
+pub const NAME_BYTES_LIMIT: usize = 64;
+
+/// Every violated rule, in file order.
+pub fn violations(description: &Description) -> Vec<Violation> {
+    violations_besides(Vec::new(), description)
+}
+
+/// As [`violations`], together with those that were found in making the description.
+pub(crate) fn violations_besides(mut found: Vec<Violation>, description: &Description) -> Vec<Violation> {
+    check_name("system", &description.name, Place::System("name"), &mut found);
+    times::check_system(description, &mut found);
+    check_nodes(&description.nodes, &mut found);
+    if description.tasks.is_empty() {
+        found.push(Violation::error(
+            Place::Whole,
+            "the system has no task".into(),
+            "add a [[task]] with a name, a period and a wcet",
+        ));
+    }
+    check_unique(
+        "task",
+        "task",
+        description.tasks.iter().map(|task| task.name.as_str()),
+        &mut found,
+        |task| Place::Task(task, "name"),
+    );
+    check_operation_count(&description.tasks, &mut found);
+    for (index, task) in description.tasks.iter().enumerate() {
+        check_task(description, index, task, &mut found);
+    }
+    // With errors the load is not known: a task may be on the wrong node.
+    if found.iter().all(|violation| violation.severity == Severity::Warning) {
+        check_load(description, &mut found);
+    }
+    found.sort_by_key(|violation| file_order(violation.place));
+    found
+}
+
+/// The order in which [`crate::System::to_toml`] writes the items.
+fn file_order(place: Place) -> (u8, usize, usize) {
+    match place {
+        Place::Whole => (0, 0, 0),
+        Place::System(_) => (1, 0, 0),
+        Place::Overhead(_) => (2, 0, 0),
+        Place::Node(node, _) => (3, node, 0),
+        Place::Task(task, _) => (4, task, 0),
+        Place::Subtask(task, subtask, _) => (4, task, subtask + 1),
+    }
+}
+
+fn check_nodes(nodes: &[Node], found: &mut Vec<Violation>) {
+    if nodes.is_empty() {
+        found.push(Violation::error(
+            Place::Whole,
+            "the system has no node".into(),
+            "add a [[node]] with a name and its cpus",
+        ));
+    }
+    if nodes.len() > NODE_LIMIT {
+        found.push(Violation::error(
+            Place::Node(NODE_LIMIT, "name"),
+            format!("the system has {} nodes, more than {NODE_LIMIT}", nodes.len()),
+            "describe it as several systems",
+        ));
+    }
+    check_unique("node", "node", nodes.iter().map(|node| node.name.as_str()), found, |node| {
+        Place::Node(node, "name")
+    });
+    let mut owners: HashMap<u16, usize> = HashMap::new();
+    for (index, node) in nodes.iter().enumerate() {
+        check_name("node", &node.name, Place::Node(index, "name"), found);
+        check_cpus(index, node, found);
+        for &cpu in &node.cpus {
+            let owner = *owners.entry(cpu).or_insert(index);
+            if owner != index {
+                found.push(Violation {
+                    related: Some(Place::Node(owner, "cpus")),
+                    ..Violation::warning(
+                        Place::Node(index, "cpus"),
+                        format!("nodes \"{}\" and \"{}\" both have cpu {cpu}", nodes[owner].name, node.name),
+                        "give each node its own, or they compete for it when they run on this machine",
+                    )
+                });
+            }
+        }
+    }
+}
+
+fn check_cpus(index: usize, node: &Node, found: &mut Vec<Violation>) {
+    let place = Place::Node(index, "cpus");
+    if node.cpus.is_empty() {
+        found.push(Violation::error(
+            place,
+            format!("node \"{}\" has no cpu", node.name),
+            "name at least one, such as cpus = [0]",
+        ));
+    }
+    let mut sorted = node.cpus.clone();
+    sorted.sort_unstable();
+    if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        found.push(Violation::error(
+            place,
+            format!("node \"{}\" has cpu {} twice", node.name, pair[0]),
+            "list each processor once",
+        ));
+    }
+    if let Some(cpu) = sorted.last().filter(|cpu| **cpu >= CPU_LIMIT) {
+        found.push(Violation::error(
+            place,
+            format!("node \"{}\" has cpu {cpu}, beyond the last possible number", node.name),
+            format!("use the numbers 0 to {}", CPU_LIMIT - 1),
+        ));
+    }
+}
+
+fn check_task(description: &Description, index: usize, task: &Task, found: &mut Vec<Violation>) {
+    check_name("task", &task.name, Place::Task(index, "name"), found);
+    times::check_task(index, task, found);
+    if task.subtasks.is_empty() {
+        found.push(Violation::error(
+            Place::Task(index, "subtask"),
+            format!("task \"{}\" does nothing", task.name),
+            "give it a wcet, or add [[task.subtask]] tables",
+        ));
+    }
+    let owner = format!("task \"{}\": subtask", task.name);
+    check_unique(
+        "subtask",
+        &owner,
+        task.subtasks.iter().map(|subtask| subtask.name.as_str()),
+        found,
+        |subtask| Place::Subtask(index, subtask, "name"),
+    );
+    for (position, subtask) in task.subtasks.iter().enumerate() {
+        if !is_alone(task, subtask) {
+            check_name("subtask", &subtask.name, Place::Subtask(index, position, "name"), found);
+        }
+        if subtask.node >= description.nodes.len() {
+            found.push(Violation::error(
+                Place::Subtask(index, position, "node"),
+                format!("{} is on node number {}, which does not exist", label(task, subtask), subtask.node),
+                format!("the system has {} nodes, counted from 0", description.nodes.len()),
+            ));
+        }
+        times::check_subtask(index, position, task, found);
+    }
+    graph::check(index, task, found);
+}
+
+/// How messages call a subtask: a task of one subtask of its own name is just the task.
+fn label(task: &Task, subtask: &Subtask) -> String {
+    if is_alone(task, subtask) {
+        format!("task \"{}\"", task.name)
+    } else {
+        format!("subtask \"{}\" of task \"{}\"", subtask.name, task.name)
+    }
+}
+
+/// Whether the subtask is all of a task that has its wcet directly.
+fn is_alone(task: &Task, subtask: &Subtask) -> bool {
+    task.subtasks.len() == 1 && task.name == subtask.name
+}
+
+fn check_name(what: &str, name: &str, place: Place, found: &mut Vec<Violation>) {
+    let stray = name.chars().find(|c| !c.is_alphanumeric() && *c != '-' && *c != '_');
+    let (message, remedy) = if name.is_empty() {
+        (format!("a {what} has an empty name"), "give it a name of letters, digits, - and _".to_owned())
+    } else if let Some(stray) = stray {
+        let mended: String =
+            name.chars().map(|c| if c.is_alphanumeric() || c == '_' { c } else { '-' }).collect();
+        (
+            format!("{what} name {name:?} contains {stray:?}"),
+            format!("names consist of letters, digits, - and _; write \"{mended}\""),
+        )
+    } else if name.len() > NAME_BYTES_LIMIT {
+        (
+            format!("{what} name \"{name}\" has {} bytes", name.len()),
+            format!("a name has at most {NAME_BYTES_LIMIT}"),
+        )
+    } else {
+        return;
+    };
+    found.push(Violation::error(place, message, remedy));
+}
+
+fn check_unique<'a>(
+    what: &str,
+    label: &str,
+    names: impl Iterator<Item = &'a str>,
+    found: &mut Vec<Violation>,
+    place: impl Fn(usize) -> Place,
+) {
+    let mut first_use: HashMap<&str, usize> = HashMap::new();
+    for (index, name) in names.enumerate() {
+        let first = *first_use.entry(name).or_insert(index);
+        if first != index {
+            found.push(Violation {
+                related: Some(place(first)),
+                ..Violation::error(
+                    place(index),
+                    format!("{label} \"{name}\" exists already"),
+                    format!("give each {what} its own name"),
+                )
+            });
+        }
+    }
+}
+
+fn check_operation_count(tasks: &[Task], found: &mut Vec<Violation>) {
+    let mut count = 0;
+    for (index, task) in tasks.iter().enumerate() {
+        count += task.subtasks.len();
+        if count > OperationId::LIMIT {
+            found.push(Violation::error(
+                Place::Task(index, "name"),
+                format!(
+                    "with task \"{}\" the system has more than {} subtasks",
+                    task.name,
+                    OperationId::LIMIT
+                ),
+                "describe it as several systems",
+            ));
+            return;
+        }
+    }
+}
+
+/// Overload is allowed on purpose, because what a strategy does in overload is what distinguishes it.
+fn check_load(description: &Description, found: &mut Vec<Violation>) {
+    let mut load = vec![0.0; description.nodes.len()];
+    let mut used = vec![false; description.nodes.len()];
+    for task in &description.tasks {
+        for subtask in &task.subtasks {
+            if subtask.node >= load.len() {
+                continue;
+            }
+            used[subtask.node] = true;
+            if task.period.as_nanos() > 0 {
+                load[subtask.node] += subtask.wcet.as_nanos() as f64 / task.period.as_nanos() as f64;
+            }
+        }
+    }
+    for (index, node) in description.nodes.iter().enumerate() {
+        let place = Place::Node(index, "cpus");
+        let processors = node.cpus.len() as f64;
+        // The sum of shares such as 1/3 is not exact.
+        if load[index] > processors + 1e-9 {
+            found.push(Violation::warning(
+                place,
+                format!(
+                    "node \"{}\" is asked for {:.1} % of a processor and has {:.0} %",
+                    node.name,
+                    load[index] * 100.0,
+                    processors * 100.0
+                ),
+                "lower a wcet, lengthen a period or add a cpu, unless the overload is meant",
+            ));
+        }
+        if !used[index] && !description.tasks.is_empty() {
+            found.push(Violation::warning(
+                Place::Node(index, "name"),
+                format!("node \"{}\" has nothing to do", node.name),
+                "place a subtask on it, or remove it",
+            ));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,424 @@
+//! Systems written in Rust, with the defaults and the rules of system files.
+//!
+//! ```
+//! use talea_model::{Criticality, SubtaskBuilder, System, TaskBuilder};
+//! use talea_time::{Duration, Work};
+//!
+//! let system = System::builder("arm")
+//!     .node("control", [0])
+//!     .node("vision", [1])
+//!     .task(
+//!         TaskBuilder::new("balance", Duration::from_millis(5))
+//!             .criticality(Criticality::HIGH)
+//!             .wcet(Work::from_millis(1))
+//!             .on("control"),
+//!     )
+//!     .task(
+//!         TaskBuilder::new("grasp", Duration::from_millis(40))
+//!             .subtask(SubtaskBuilder::new("camera", Work::from_millis(9)).on("vision"))
+//!             .subtask(SubtaskBuilder::new("plan", Work::from_millis(6)).on("control")),
+//!     )
+//!     .build()?;
+//! assert_eq!(system.operations().len(), 3);
+//! # Ok::<(), talea_model::Violations>(())
+//! ```
+
+use crate::description::*;
+use crate::suggest::known_words;
+use crate::validate::violations_besides;
+use crate::{Place, Severity, System, Violation};
+use std::collections::HashMap;
+use std::fmt;
+use talea_time::{Duration, Work};
+
+/// The node a system has if none is described.
+const DEFAULT_NODE: &str = "local";
+
+/// Every rule a description breaks, warnings included, as an error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violations(pub Vec<Violation>);
+
+impl std::error::Error for Violations {}
+
+/// One violation per line.
+impl fmt::Display for Violations {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, violation) in self.0.iter().enumerate() {
+            let separator = if index == 0 { "" } else { "\n" };
+            write!(f, "{separator}{violation}")?;
+        }
+        Ok(())
+    }
+}
+
+/// A system under construction; start with [`System::builder`].
+#[derive(Clone, Debug)]
+pub struct SystemBuilder {
+    /// Everything but the tasks.
+    description: Description,
+    tasks: Vec<TaskBuilder>,
+}
+
+impl System {
+    /// Begins a system: RMS+MLF in non-preemptive lanes, declared laxity, late work last, seed 1, no
+    /// costs, and one node `local` on processor 0 unless nodes are added.
+    pub fn builder(name: impl Into<String>) -> SystemBuilder {
+        SystemBuilder {
+            description: Description {
+                name: name.into(),
+                strategy: Strategy::RmsMlf,
+                lane_dispatch: LaneDispatch::NonPreemptive,
+                laxity: Laxity::Declared,
+                late: Late::Last,
+                seed: 1,
+                overhead: Overhead::default(),
+                message_delay: Duration::ZERO,
+                nodes: Vec::new(),
+                tasks: Vec::new(),
+            },
+            tasks: Vec::new(),
+        }
+    }
+}
+
+impl SystemBuilder {
+    /// How operations are sorted into lanes.
+    pub fn strategy(mut self, strategy: Strategy) -> Self {
+        self.description.strategy = strategy;
+        self
+    }
+
+    /// What happens inside one lane when a more urgent job arrives.
+    pub fn lane_dispatch(mut self, dispatch: LaneDispatch) -> Self {
+        self.description.lane_dispatch = dispatch;
+        self
+    }
+
+    /// Which laxity orders a laxity lane.
+    pub fn laxity(mut self, laxity: Laxity) -> Self {
+        self.description.laxity = laxity;
+        self
+    }
+
+    /// Where late jobs stand in deadline and laxity lanes.
+    pub fn late(mut self, late: Late) -> Self {
+        self.description.late = late;
+        self
+    }
+
+    /// Seed of every pseudo-random choice.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.description.seed = seed;
+        self
+    }
+
+    /// Costs the simulator charges.
+    pub fn overhead(mut self, overhead: Overhead) -> Self {
+        self.description.overhead = overhead;
+        self
+    }
+
+    /// Time between a completion and the release of a successor on another node.
+    pub fn message_delay(mut self, delay: Duration) -> Self {
+        self.description.message_delay = delay;
+        self
+    }
+
+    /// Adds a node with its processors by Linux number.
+    pub fn node(mut self, name: impl Into<String>, cpus: impl IntoIterator<Item = u16>) -> Self {
+        self.description.nodes.push(Node { name: name.into(), cpus: cpus.into_iter().collect() });
+        self
+    }
+
+    /// Adds a task.
+    pub fn task(mut self, task: TaskBuilder) -> Self {
+        self.tasks.push(task);
+        self
+    }
+
+    /// Validates the system.
+    ///
+    /// # Errors
+    /// Every violated rule and every name of a node or subtask that does not exist.
+    pub fn build(self) -> Result<System, Violations> {
+        let (description, unresolved) = self.resolve();
+        let violations = violations_besides(unresolved, &description);
+        if violations.iter().any(|violation| violation.severity == Severity::Error) {
+            return Err(Violations(violations));
+        }
+        Ok(System::number(description))
+    }
+
+    /// Turns names into indices. Where a name means nothing the first node or no predecessor stands
+    /// in, so that the other rules can still be checked.
+    pub(crate) fn resolve(self) -> (Description, Vec<Violation>) {
+        let mut description = self.description;
+        if description.nodes.is_empty() {
+            description.nodes.push(Node { name: DEFAULT_NODE.into(), cpus: vec![0] });
+        }
+        let mut numbers = HashMap::new();
+        for (index, node) in description.nodes.iter().enumerate() {
+            numbers.entry(node.name.as_str()).or_insert(index);
+        }
+        let nodes = NodeNames { nodes: &description.nodes, numbers };
+        let mut violations = Vec::new();
+        let resolved = self
+            .tasks
+            .into_iter()
+            .enumerate()
+            .map(|(index, task)| task.resolve(index, &nodes, &mut violations));
+        let tasks = resolved.collect();
+        description.tasks = tasks;
+        (description, violations)
+    }
+}
+
+/// The nodes a subtask may name.
+struct NodeNames<'a> {
+    nodes: &'a [Node],
+    numbers: HashMap<&'a str, usize>,
+}
+
+impl NodeNames<'_> {
+    /// The number of the node called `name`, or the message and the remedy if there is none.
+    fn find(&self, name: Option<&str>) -> Result<usize, (String, String)> {
+        let names = || self.nodes.iter().map(|node| node.name.as_str());
+        match name {
+            None if self.nodes.len() == 1 => Ok(0),
+            None => {
+                let names: Vec<_> = names().take(4).map(|name| format!("\"{name}\"")).collect();
+                let remedy = format!("the system has several nodes; write node = {}", names.join(" or "));
+                Err(("does not say on which node it runs".into(), remedy))
+            }
+            Some(name) => self.numbers.get(name).copied().ok_or_else(|| {
+                (format!("is on node \"{name}\", which does not exist"), known_words(name, names()))
+            }),
+        }
+    }
+}
+
+/// A task under construction: either one operation (give it a [`wcet`](Self::wcet)) or
+/// [subtasks](Self::subtask).
+#[derive(Clone, Debug)]
+pub struct TaskBuilder {
+    /// Everything but the subtasks.
+    task: Task,
+    own: Step,
+    subtasks: Vec<SubtaskBuilder>,
+}
+
+/// What a task of one operation and a subtask have in common.
+#[derive(Clone, Debug, Default)]
+struct Step {
+    wcet: Option<Work>,
+    exec: Option<Execution>,
+    node: Option<String>,
+}
+
+impl TaskBuilder {
+    /// Begins a task released every `period`, which is also its deadline: medium criticality,
+    /// importance 0, no phase, no jitter, overruns queue.
+    pub fn new(name: impl Into<String>, period: Duration) -> Self {
+        TaskBuilder {
+            task: Task {
+                name: name.into(),
+                period,
+                deadline: period,
+                phase: Duration::ZERO,
+                jitter: Duration::ZERO,
+                criticality: Criticality::MEDIUM,
+                importance: 0,
+                overrun: Overrun::Queue,
+                subtasks: Vec::new(),
+            },
+            own: Step::default(),
+            subtasks: Vec::new(),
+        }
+    }
+
+    /// Another name, for tasks made from a common beginning.
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.task.name = name.into();
+        self
+    }
+
+    /// End-to-end deadline after the arrival.
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.task.deadline = deadline;
+        self
+    }
+
+    /// Arrival of the first job after the common start.
+    pub fn phase(mut self, phase: Duration) -> Self {
+        self.task.phase = phase;
+        self
+    }
+
+    /// Greatest delay between arrival and release.
+    pub fn jitter(mut self, jitter: Duration) -> Self {
+        self.task.jitter = jitter;
+        self
+    }
+
+    /// What a missed deadline means.
+    pub fn criticality(mut self, criticality: Criticality) -> Self {
+        self.task.criticality = criticality;
+        self
+    }
+
+    /// Static subpriority in a lane; larger is more important.
+    pub fn importance(mut self, importance: i32) -> Self {
+        self.task.importance = importance;
+        self
+    }
+
+    /// What happens at a release while the previous job's first subtask is unfinished.
+    pub fn overrun(mut self, overrun: Overrun) -> Self {
+        self.task.overrun = overrun;
+        self
+    }
+
+    /// Makes this a task of one operation with this worst case.
+    pub fn wcet(mut self, wcet: Work) -> Self {
+        self.own.wcet = Some(wcet);
+        self
+    }
+
+    /// What the one operation's synthetic work takes; the worst case unless given.
+    pub fn exec(mut self, exec: Execution) -> Self {
+        self.own.exec = Some(exec);
+        self
+    }
+
+    /// The one operation's node, by name; needed if the system has several.
+    pub fn on(mut self, node: impl Into<String>) -> Self {
+        self.own.node = Some(node.into());
+        self
+    }
+
+    /// Adds a subtask.
+    pub fn subtask(mut self, subtask: SubtaskBuilder) -> Self {
+        self.subtasks.push(subtask);
+        self
+    }
+
+    fn resolve(mut self, index: usize, nodes: &NodeNames<'_>, violations: &mut Vec<Violation>) -> Task {
+        let mut task = self.task;
+        if self.subtasks.is_empty() {
+            if self.own.wcet.is_some() {
+                let alone = SubtaskBuilder { name: task.name.clone(), step: self.own, after: None };
+                self.subtasks.push(alone);
+            }
+        } else {
+            let given = [
+                ("wcet", self.own.wcet.is_some()),
+                ("exec", self.own.exec.is_some()),
+                ("node", self.own.node.is_some()),
+            ];
+            for (key, _) in given.into_iter().filter(|(_, given)| *given) {
+                violations.push(Violation::error(
+                    Place::Task(index, key),
+                    format!("task \"{}\" has subtasks and also its own {key}", task.name),
+                    format!("move the {key} into the subtask it belongs to"),
+                ));
+            }
+        }
+        let names: Vec<String> = self.subtasks.iter().map(|subtask| subtask.name.clone()).collect();
+        let mut positions = HashMap::with_capacity(names.len());
+        for (position, name) in names.iter().enumerate() {
+            positions.entry(name.as_str()).or_insert(position);
+        }
+        let siblings = Siblings { task: index, task_name: &task.name, names: &names, positions };
+        let subtasks = self.subtasks.into_iter().enumerate();
+        let subtasks = subtasks
+            .map(|(position, subtask)| subtask.resolve(position, &siblings, nodes, violations))
+            .collect();
+        task.subtasks = subtasks;
+        task
+    }
+}
+
+/// The subtasks of one task, for those that name each other.
+struct Siblings<'a> {
+    task: usize,
+    task_name: &'a str,
+    /// In file order, so that suggestions are the same on every run.
+    names: &'a [String],
+    positions: HashMap<&'a str, usize>,
+}
+
+/// A subtask under construction.
+#[derive(Clone, Debug)]
+pub struct SubtaskBuilder {
+    name: String,
+    step: Step,
+    after: Option<Vec<String>>,
+}
+
+impl SubtaskBuilder {
+    /// Begins a subtask that follows the one added before it.
+    pub fn new(name: impl Into<String>, wcet: Work) -> Self {
+        let step = Step { wcet: Some(wcet), ..Step::default() };
+        SubtaskBuilder { name: name.into(), step, after: None }
+    }
+
+    /// What synthetic work takes; the worst case unless given.
+    pub fn exec(mut self, exec: Execution) -> Self {
+        self.step.exec = Some(exec);
+        self
+    }
+
+    /// The node it runs on, by name; needed if the system has several.
+    pub fn on(mut self, node: impl Into<String>) -> Self {
+        self.step.node = Some(node.into());
+        self
+    }
+
+    /// The predecessors by name, instead of the subtask before it; none makes it a first subtask.
+    pub fn after<Name: Into<String>>(mut self, predecessors: impl IntoIterator<Item = Name>) -> Self {
+        self.after = Some(predecessors.into_iter().map(Into::into).collect());
+        self
+    }
+
+    fn resolve(
+        self,
+        position: usize,
+        siblings: &Siblings<'_>,
+        nodes: &NodeNames<'_>,
+        violations: &mut Vec<Violation>,
+    ) -> Subtask {
+        let place = |key| Place::Subtask(siblings.task, position, key);
+        let label = || match siblings.names.len() {
+            1 if self.name == siblings.task_name => format!("task \"{}\"", self.name),
+            _ => format!("subtask \"{}\" of task \"{}\"", self.name, siblings.task_name),
+        };
+        let node = nodes.find(self.step.node.as_deref()).unwrap_or_else(|(fault, remedy)| {
+            violations.push(Violation::error(place("node"), format!("{} {fault}", label()), remedy));
+            0
+        });
+        let after = match &self.after {
+            None => position.checked_sub(1).into_iter().collect(),
+            Some(names) => {
+                let mut after = Vec::with_capacity(names.len());
+                for name in names {
+                    if let Some(before) = siblings.positions.get(name.as_str()) {
+                        after.push(*before);
+                        continue;
+                    }
+                    let message = format!("{} is after \"{name}\", which its task does not have", label());
+                    let others = siblings.names.iter().map(String::as_str);
+                    let others = others.filter(|other| *other != self.name);
+                    let remedy = match siblings.names.len() {
+                        1 => "leave \"after\" out; this is the only subtask".into(),
+                        _ => known_words(name, others),
+                    };
+                    violations.push(Violation::error(place("after"), message, remedy));
+                }
+                after
+            }
+        };
+        let wcet = self.step.wcet.unwrap_or(Work::ZERO);
+        let exec = self.step.exec.unwrap_or(Execution::Constant(wcet));
+        Subtask { name: self.name, node, wcet, exec, after }
+    }
+}

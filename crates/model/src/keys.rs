@@ -1,0 +1,358 @@
+//! Every table and key of a system file, declared once.
+//!
+//! The reader refuses what is not declared here and fills in the defaults; the JSON Schema is
+//! generated from the same declarations.
+
+use crate::description::*;
+use crate::validate::{CPU_LIMIT, NODE_LIMIT};
+
+/// A table of the file: what it is for and what may stand in it.
+#[derive(Debug)]
+pub(crate) struct Table {
+    /// How its header is written, `[[task]]`; empty for the file itself.
+    pub header: &'static str,
+    /// What the table describes.
+    pub doc: &'static str,
+    /// Its keys.
+    pub keys: &'static [Key],
+}
+
+/// A key of a table.
+#[derive(Debug)]
+pub(crate) struct Key {
+    pub name: &'static str,
+    pub kind: Kind,
+    pub presence: Presence,
+    /// For the schema: meaning and, where it is not obvious, effect.
+    pub doc: &'static str,
+}
+
+/// What values a key takes.
+#[derive(Debug)]
+pub(crate) enum Kind {
+    /// A name given to the item.
+    Name,
+    /// The name of a node.
+    NodeName,
+    /// Names of subtasks of the same task.
+    SubtaskNames,
+    /// A time with a unit.
+    Time,
+    /// One of `known`. `later` are values of the design that this version refuses with `reason`.
+    Word { known: fn() -> Vec<&'static str>, later: &'static [&'static str], reason: &'static str },
+    /// 0 to 4 or a name.
+    Criticality,
+    /// A whole number in a range, both ends included.
+    Integer { min: i128, max: i128 },
+    /// Processor numbers.
+    Cpus,
+    /// One of the forms of an execution time.
+    Execution,
+    /// One table.
+    One(&'static Table),
+    /// A list of tables.
+    Many(&'static Table),
+    /// A key of the design that this version does not know yet; the text says what to do instead.
+    Later(&'static str),
+}
+
+/// Whether a key must be there, and what it is if it is not.
+#[derive(Debug)]
+pub(crate) enum Presence {
+    Required,
+    Optional,
+    Default(Literal),
+    /// The default depends on something else, in words.
+    DefaultFrom(&'static str),
+}
+
+/// A default value.
+#[derive(Debug)]
+pub(crate) enum Literal {
+    Text(&'static str),
+    Integer(i64),
+    Integers(&'static [i64]),
+}
+
+impl Table {
+    pub(crate) fn find(&self, name: &str) -> Option<&'static Key> {
+        self.keys.iter().find(|key| key.name == name)
+    }
+
+    /// The keys that can be written.
+    pub(crate) fn known(&self) -> impl Iterator<Item = &'static Key> + Clone + use<> {
+        self.keys.iter().filter(|key| !matches!(key.kind, Kind::Later(_)))
+    }
+}
+
+use Literal::{Integer, Integers, Text};
+use Presence::{Default, DefaultFrom, Optional, Required};
+
+/// The greedy release is the only one so far; the others need release guards.
+fn release_protocols() -> Vec<&'static str> {
+    vec!["greedy"]
+}
+
+fn words<T: Copy>(all: &[T], keyword: fn(T) -> &'static str) -> Vec<&'static str> {
+    all.iter().copied().map(keyword).collect()
+}
+
+/// A keyword type's values, all of them known.
+macro_rules! word {
+    ($keyword:ident) => {
+        Kind::Word { known: || words($keyword::ALL, $keyword::keyword), later: &[], reason: "" }
+    };
+}
+
+const TIME: Kind = Kind::Time;
+
+/// The file.
+pub(crate) static FILE: Table = Table {
+    header: "",
+    doc: "A real-time system: nodes, and end-to-end tasks made of subtasks that run on them.",
+    keys: &[
+        Key { name: "system", kind: Kind::One(&SYSTEM), presence: Required, doc: SYSTEM.doc },
+        Key { name: "overhead", kind: Kind::One(&OVERHEAD), presence: Optional, doc: OVERHEAD.doc },
+        Key {
+            name: "node",
+            kind: Kind::Many(&NODE),
+            presence: DefaultFrom("one node \"local\" with cpus = [0]"),
+            doc: NODE.doc,
+        },
+        Key { name: "task", kind: Kind::Many(&TASK), presence: Required, doc: TASK.doc },
+        Key { name: "scheduler", kind: Kind::Later(HIERARCHIES), presence: Optional, doc: "" },
+        Key { name: "thread", kind: Kind::Later(HIERARCHIES), presence: Optional, doc: "" },
+        Key {
+            name: "channel",
+            kind: Kind::Later("connect subtasks with \"after\" instead"),
+            presence: Optional,
+            doc: "",
+        },
+    ],
+};
+
+const HIERARCHIES: &str = "choose a named composition with strategy in [system] instead";
+
+/// `[system]`.
+pub(crate) static SYSTEM: Table = Table {
+    header: "[system]",
+    doc: "What concerns the system as a whole.",
+    keys: &[
+        Key { name: "name", kind: Kind::Name, presence: Required, doc: "The system's name, for reports." },
+        Key {
+            name: "strategy",
+            kind: word!(Strategy),
+            presence: Default(Text("rms+mlf")),
+            doc: "How operations are sorted into lanes; between lanes the higher always preempts.",
+        },
+        Key {
+            name: "lane_dispatch",
+            kind: word!(LaneDispatch),
+            presence: Default(Text("nonpreemptive")),
+            doc: "What happens inside one lane when a more urgent job arrives: a started job keeps its lane, or \
+                  the lane chooses anew.",
+        },
+        Key {
+            name: "laxity",
+            kind: word!(Laxity),
+            presence: Default(Text("declared")),
+            doc: "Which laxity orders a laxity lane: deadline minus now minus the whole worst case, or minus \
+                  what is left of it.",
+        },
+        Key {
+            name: "late",
+            kind: word!(Late),
+            presence: Default(Text("last")),
+            doc: "Where jobs that can no longer make their deadline stand in deadline and laxity lanes: behind \
+                  all others, or where their key puts them.",
+        },
+        Key {
+            name: "seed",
+            kind: Kind::Integer { min: 0, max: u64::MAX as i128 },
+            presence: Default(Integer(1)),
+            doc: "Seed of every pseudo-random choice: execution times and release jitter.",
+        },
+        Key {
+            name: "message_delay",
+            kind: TIME,
+            presence: Default(Text("0s")),
+            doc: "Time between the completion of a subtask and the release of its successor on another node.",
+        },
+    ],
+};
+
+/// `[overhead]`.
+pub(crate) static OVERHEAD: Table = Table {
+    header: "[overhead]",
+    doc: "What the mechanisms cost in the simulator.",
+    keys: &[
+        Key {
+            name: "switch",
+            kind: TIME,
+            presence: Default(Text("0s")),
+            doc: "A processor is given to another job than the one it ran last.",
+        },
+        Key {
+            name: "queue",
+            kind: TIME,
+            presence: Default(Text("0s")),
+            doc: "One insertion into or removal from a lane's queue.",
+        },
+        Key {
+            name: "timer",
+            kind: TIME,
+            presence: Default(Text("0s")),
+            doc: "A timer expiry that releases a job.",
+        },
+        Key {
+            name: "message",
+            kind: TIME,
+            presence: Default(Text("0s")),
+            doc: "Receiving a message from another node.",
+        },
+    ],
+};
+
+/// `[[node]]`.
+pub(crate) static NODE: Table = Table {
+    header: "[[node]]",
+    doc: "A computer, or a part of one: a set of processors that schedules on its own.",
+    keys: &[
+        Key { name: "name", kind: Kind::Name, presence: Required, doc: "Unique among the nodes." },
+        Key {
+            name: "cpus",
+            kind: Kind::Cpus,
+            presence: Default(Integers(&[0])),
+            doc: "Processors by their Linux number; the simulator uses only how many there are.",
+        },
+    ],
+};
+
+/// `[[task]]`.
+pub(crate) static TASK: Table = Table {
+    header: "[[task]]",
+    doc: "An end-to-end task: a chain or graph of subtasks, released together once per period. A task of one \
+          subtask has its wcet, exec and node directly.",
+    keys: &[
+        Key { name: "name", kind: Kind::Name, presence: Required, doc: "Unique among the tasks." },
+        Key { name: "period", kind: TIME, presence: Required, doc: "Distance between arrivals, above zero." },
+        Key {
+            name: "deadline",
+            kind: TIME,
+            presence: DefaultFrom("the period"),
+            doc: "From the arrival to the completion of the last subtask; shorter or longer than the period.",
+        },
+        Key {
+            name: "phase",
+            kind: TIME,
+            presence: Default(Text("0s")),
+            doc: "Arrival of the first job after the common start.",
+        },
+        Key {
+            name: "jitter",
+            kind: TIME,
+            presence: Default(Text("0s")),
+            doc: "Greatest delay between arrival and release, drawn uniformly per job; shorter than the period.",
+        },
+        Key {
+            name: "criticality",
+            kind: Kind::Criticality,
+            presence: Default(Text("medium")),
+            doc: "What a missed deadline means; 3 and 4, high and very-high, are critical (hard).",
+        },
+        Key {
+            name: "importance",
+            kind: Kind::Integer { min: i32::MIN as i128, max: i32::MAX as i128 },
+            presence: Default(Integer(0)),
+            doc: "Static subpriority among operations of one lane; larger is more important.",
+        },
+        Key {
+            name: "overrun",
+            kind: word!(Overrun),
+            presence: Default(Text("queue")),
+            doc: "What happens at a release while the previous job's first subtask is unfinished: the new job \
+                  waits, or is not released, or the old one is told to stop.",
+        },
+        Key {
+            name: "sync",
+            kind: Kind::Word {
+                known: release_protocols,
+                later: &[
+                    "release-guard",
+                    "release-guard-idle",
+                    "phase-modification",
+                    "modified-phase-modification",
+                ],
+                reason: "this version releases successors greedily only, when their predecessors complete",
+            },
+            presence: Default(Text("greedy")),
+            doc: "When a subtask with predecessors is released: as soon as they have completed.",
+        },
+        Key {
+            name: "model",
+            kind: Kind::Later("leave it out; every subtask is an operation of its own"),
+            presence: Optional,
+            doc: "",
+        },
+        Key {
+            name: "wcet",
+            kind: TIME,
+            presence: Optional,
+            doc: "Worst-case execution time of a task of one subtask.",
+        },
+        Key {
+            name: "exec",
+            kind: Kind::Execution,
+            presence: DefaultFrom("the wcet"),
+            doc: "What the synthetic work of a task of one subtask really takes.",
+        },
+        Key {
+            name: "node",
+            kind: Kind::NodeName,
+            presence: DefaultFrom("the only node"),
+            doc: "Where a task of one subtask runs.",
+        },
+        Key { name: "subtask", kind: Kind::Many(&SUBTASK), presence: Optional, doc: SUBTASK.doc },
+    ],
+};
+
+/// `[[task.subtask]]`.
+pub(crate) static SUBTASK: Table = Table {
+    header: "[[task.subtask]]",
+    doc: "One step of the task above it: an operation that runs on one node.",
+    keys: &[
+        Key { name: "name", kind: Kind::Name, presence: Required, doc: "Unique within its task." },
+        Key {
+            name: "node",
+            kind: Kind::NodeName,
+            presence: DefaultFrom("the only node"),
+            doc: "Where it runs.",
+        },
+        Key {
+            name: "wcet",
+            kind: TIME,
+            presence: Required,
+            doc: "Worst-case execution time, above zero: what policies and analysis count with.",
+        },
+        Key {
+            name: "exec",
+            kind: Kind::Execution,
+            presence: DefaultFrom("the wcet"),
+            doc: "What synthetic work really takes.",
+        },
+        Key {
+            name: "after",
+            kind: Kind::SubtaskNames,
+            presence: DefaultFrom("the subtask before it"),
+            doc: "The predecessors; an empty list makes it a first subtask.",
+        },
+    ],
+};
+
+/// The range of processor numbers, for the reader and the schema.
+pub(crate) const CPUS: std::ops::RangeInclusive<i128> = 0..=CPU_LIMIT as i128 - 1;
+
+/// The number of tables a list may have, where there is a limit.
+pub(crate) fn most_tables(table: &Table) -> Option<usize> {
+    std::ptr::eq(table, &NODE).then_some(NODE_LIMIT)
+}

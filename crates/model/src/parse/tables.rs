@@ -1,0 +1,246 @@
+//! The tables of a file as a builder, with the section of each item to find it again.
+
+use super::Finding;
+use super::execution::execution;
+use super::section::{Findings, Given, Item, Section};
+use super::values::wrong_type;
+use crate::builder::{SubtaskBuilder, SystemBuilder, TaskBuilder};
+use crate::description::{Execution, Overhead};
+use crate::keys::{FILE, Kind};
+use crate::problem::Lines;
+use crate::validate::TIME_LIMIT;
+use crate::{Place, System, Violation};
+use std::ops::Range;
+use talea_time::{Duration, Work};
+use toml::de::{DeTable, DeValue};
+
+/// Stands in for a worst case that could not be read; breaks no rule.
+const SOME_WORK: Work = Work::from_nanos(1);
+
+/// Where each item stands.
+pub(super) struct Tables<'t> {
+    system: Option<Section<'t>>,
+    overhead: Option<Section<'t>>,
+    nodes: Vec<Section<'t>>,
+    tasks: Vec<TaskSections<'t>>,
+}
+
+struct TaskSections<'t> {
+    own: Section<'t>,
+    subtasks: Vec<Section<'t>>,
+}
+
+impl<'t> Tables<'t> {
+    /// Reads all tables of a document. What cannot be read is in `findings`.
+    pub(super) fn read(document: &'t DeTable<'t>, findings: &mut Findings) -> (SystemBuilder, Self) {
+        let file = Section::open(&FILE, Item::File, document, 0..0, findings);
+        let system = one(&file, "system", Item::System, findings);
+        let mut builder = System::builder("");
+        if let Some(section) = &system {
+            builder = read_system(section, findings);
+        }
+        if system.is_none() {
+            findings.unread.insert(Place::System("name"));
+        }
+        let overhead = one(&file, "overhead", Item::Overhead, findings);
+        if let Some(section) = &overhead {
+            builder = builder.overhead(read_overhead(section, findings));
+        }
+        let nodes = many(&file, "node", Item::Node, findings);
+        for section in &nodes {
+            let name = section.text("name", findings).unwrap_or_default();
+            builder = builder.node(name, section.cpus("cpus", findings).unwrap_or_else(|| vec![0]));
+        }
+        let mut tasks = Vec::new();
+        for (index, own) in many(&file, "task", Item::Task, findings).into_iter().enumerate() {
+            let subtasks = many(&own, "subtask", |subtask| Item::Subtask(index, subtask), findings);
+            builder = builder.task(read_task(&own, &subtasks, findings));
+            tasks.push(TaskSections { own, subtasks });
+        }
+        (builder, Tables { system, overhead, nodes, tasks })
+    }
+
+    /// A violated rule with its place in the text.
+    pub(super) fn locate(&self, violation: Violation, lines: &Lines<'_>) -> Finding {
+        let span = self.span(violation.place);
+        let mut remedy = violation.remedy;
+        let related = violation.related.and_then(|place| self.span(place));
+        if let (Some(related), Some(span)) = (related, &span) {
+            let line = lines.line(related.start);
+            if line != lines.line(span.start) {
+                remedy = format!("{remedy}; see line {line}");
+            }
+        }
+        Finding { severity: violation.severity, span, message: violation.message, remedy }
+    }
+
+    fn span(&self, place: Place) -> Option<Range<usize>> {
+        let (section, key) = match place {
+            Place::Whole => return None,
+            Place::System(key) => (self.system.as_ref()?, key),
+            Place::Overhead(key) => (self.overhead.as_ref()?, key),
+            Place::Node(node, key) => (self.nodes.get(node)?, key),
+            Place::Task(task, key) => (&self.tasks.get(task)?.own, key),
+            Place::Subtask(task, subtask, key) => {
+                let sections = self.tasks.get(task)?;
+                (sections.subtasks.get(subtask).unwrap_or(&sections.own), key)
+            }
+        };
+        Some(section.span(key))
+    }
+}
+
+fn read_system(section: &Section<'_>, findings: &mut Findings) -> SystemBuilder {
+    let mut builder = System::builder(section.text("name", findings).unwrap_or_default());
+    if let Some(strategy) = section.word("strategy", findings) {
+        builder = builder.strategy(strategy);
+    }
+    if let Some(dispatch) = section.word("lane_dispatch", findings) {
+        builder = builder.lane_dispatch(dispatch);
+    }
+    if let Some(laxity) = section.word("laxity", findings) {
+        builder = builder.laxity(laxity);
+    }
+    if let Some(late) = section.word("late", findings) {
+        builder = builder.late(late);
+    }
+    if let Some(seed) = section.integer("seed", findings) {
+        builder = builder.seed(seed as u64);
+    }
+    builder.message_delay(section.time("message_delay", findings).unwrap_or_default())
+}
+
+fn read_overhead(section: &Section<'_>, findings: &mut Findings) -> Overhead {
+    let mut cost = |key| section.time(key, findings).unwrap_or_default().as_work();
+    Overhead { switch: cost("switch"), queue: cost("queue"), timer: cost("timer"), message: cost("message") }
+}
+
+fn read_task(own: &Section<'_>, subtasks: &[Section<'_>], findings: &mut Findings) -> TaskBuilder {
+    let name = own.text("name", findings).unwrap_or_default();
+    // The longest period stands in for one that cannot be read: everything fits into it.
+    let period = own.time("period", findings).unwrap_or(TIME_LIMIT);
+    let mut task = TaskBuilder::new(name, period)
+        .deadline(own.time("deadline", findings).unwrap_or(period))
+        .phase(own.time("phase", findings).unwrap_or_default())
+        .jitter(own.time("jitter", findings).unwrap_or_default());
+    if let Some(criticality) = own.criticality("criticality", findings) {
+        task = task.criticality(criticality);
+    }
+    if let Some(importance) = own.integer("importance", findings) {
+        task = task.importance(importance as i32);
+    }
+    if let Some(overrun) = own.word("overrun", findings) {
+        task = task.overrun(overrun);
+    }
+    own.check_word("sync", findings);
+    if !matches!(own.given("wcet").1, Given::Nothing) {
+        task = task.wcet(read_wcet(own, findings));
+    }
+    if let Some(exec) = read_exec(own, findings) {
+        task = task.exec(exec);
+    }
+    if let Some(node) = own.text("node", findings) {
+        task = task.on(node);
+    }
+    subtasks.iter().fold(task, |task, section| task.subtask(read_subtask(section, findings)))
+}
+
+fn read_subtask(section: &Section<'_>, findings: &mut Findings) -> SubtaskBuilder {
+    let name = section.text("name", findings).unwrap_or_default();
+    let mut subtask = SubtaskBuilder::new(name, read_wcet(section, findings));
+    if let Some(exec) = read_exec(section, findings) {
+        subtask = subtask.exec(exec);
+    }
+    if let Some(node) = section.text("node", findings) {
+        subtask = subtask.on(node);
+    }
+    if let Some(after) = section.names("after", findings) {
+        subtask = subtask.after(after);
+    }
+    subtask
+}
+
+fn read_wcet(section: &Section<'_>, findings: &mut Findings) -> Work {
+    section.time("wcet", findings).map_or(SOME_WORK, Duration::as_work)
+}
+
+fn read_exec(section: &Section<'_>, findings: &mut Findings) -> Option<Execution> {
+    // The trace files are taken out because reading them and reporting both need the findings.
+    let mut traces = std::mem::replace(&mut findings.traces, super::execution::Traces::new("".as_ref()));
+    let exec = section.other("exec", findings, |key, value| execution(key, value, &mut traces));
+    findings.traces = traces;
+    exec
+}
+
+/// The one table under `name`.
+fn one<'t>(
+    parent: &Section<'t>,
+    name: &'static str,
+    item: Item,
+    findings: &mut Findings,
+) -> Option<Section<'t>> {
+    let (key, given) = parent.given(name);
+    let Kind::One(declaration) = key.kind else { unreachable!("\"{name}\" is declared as a table") };
+    let Given::Value(value) = given else { return None };
+    match value.get_ref() {
+        DeValue::Table(table) => Some(Section::open(declaration, item, table, value.span(), findings)),
+        _ => {
+            let remedy = format!("write the header with single brackets, {}", declaration.header);
+            findings.error(value.span(), wrong_type(key, value).message, remedy);
+            None
+        }
+    }
+}
+
+/// The tables of the list under `name`.
+fn many<'t>(
+    parent: &Section<'t>,
+    name: &'static str,
+    item: impl Fn(usize) -> Item,
+    findings: &mut Findings,
+) -> Vec<Section<'t>> {
+    let (key, given) = parent.given(name);
+    let Kind::Many(declaration) = key.kind else {
+        unreachable!("\"{name}\" is declared as a list of tables")
+    };
+    let Given::Value(value) = given else { return Vec::new() };
+    let place = parent.item.place(name);
+    let mut refuse = |span, message, remedy| {
+        findings.unread.insert(place);
+        findings.error(span, message, remedy);
+    };
+    match value.get_ref() {
+        DeValue::Array(list) if list.is_empty() => {
+            let message = format!("the list \"{name}\" is empty");
+            let remedy = format!("write {} tables, or leave it out", declaration.header);
+            refuse(value.span(), message, remedy);
+            Vec::new()
+        }
+        DeValue::Array(list) => {
+            let mut sections = Vec::with_capacity(list.len());
+            for element in list.iter() {
+                match element.get_ref() {
+                    DeValue::Table(table) => {
+                        let item = item(sections.len());
+                        sections.push(Section::open(declaration, item, table, element.span(), findings));
+                    }
+                    _ => {
+                        let message = format!("an element of \"{name}\" is not a table");
+                        findings.unread.insert(place);
+                        findings.error(
+                            element.span(),
+                            message,
+                            format!("write {} tables", declaration.header),
+                        );
+                    }
+                }
+            }
+            sections
+        }
+        _ => {
+            let remedy = format!("write the header with double brackets, {}", declaration.header);
+            refuse(value.span(), wrong_type(key, value).message, remedy);
+            Vec::new()
+        }
+    }
+}

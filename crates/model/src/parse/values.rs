@@ -1,0 +1,307 @@
+//! Values of the kinds that keys take, with a message and a remedy for everything else.
+
+use super::section::{Findings, Given, Section};
+use crate::description::Criticality;
+use crate::keys::{CPUS, Key, Kind, Literal};
+use crate::suggest::known_words;
+use std::ops::Range;
+use std::str::FromStr;
+use talea_time::{Duration, ParseDurationError};
+use toml::Spanned;
+use toml::de::{DeInteger, DeValue};
+
+/// What is wrong with a value, and what to write.
+pub(super) struct Misfit {
+    pub span: Range<usize>,
+    pub message: String,
+    pub remedy: String,
+}
+
+pub(super) type Reading<T> = Result<T, Misfit>;
+
+/// A value for `key`, for remedies.
+pub(super) fn sample(key: &Key) -> &'static str {
+    match &key.kind {
+        Kind::Name => "\"a-name\"",
+        Kind::NodeName => "\"the-node\"",
+        Kind::SubtaskNames => "[\"the-subtask-before\"]",
+        Kind::Time if key.name == "period" || key.name == "deadline" => "\"50ms\"",
+        Kind::Time => "\"1ms\"",
+        Kind::Word { .. } => "\"...\"",
+        Kind::Criticality => "\"high\"",
+        Kind::Integer { .. } => "1",
+        Kind::Cpus => "[0]",
+        Kind::Execution => "\"5ms\" or exec = { uniform = [\"1ms\", \"5ms\"] }",
+        Kind::One(_) | Kind::Many(_) | Kind::Later(_) => "...",
+    }
+}
+
+/// What a value of `kind` is called, with its article.
+fn called(kind: &Kind) -> &'static str {
+    match kind {
+        Kind::Name => "a text",
+        Kind::NodeName => "the name of a node",
+        Kind::SubtaskNames => "a list of names of subtasks",
+        Kind::Time => "a time with a unit",
+        Kind::Word { .. } => "a text",
+        Kind::Criticality => "a number from 0 to 4 or a name from \"very-low\" to \"very-high\"",
+        Kind::Integer { .. } => "a whole number",
+        Kind::Cpus => "a list of processor numbers",
+        Kind::Execution => "a time, or a table with uniform, list or trace",
+        Kind::One(_) => "one table",
+        Kind::Many(_) => "a list of tables",
+        Kind::Later(_) => "nothing this version knows",
+    }
+}
+
+/// What the file has instead, with its article.
+pub(super) fn found(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "a text",
+        DeValue::Integer(_) => "a whole number",
+        DeValue::Float(_) => "a number with a point",
+        DeValue::Boolean(_) => "a boolean",
+        DeValue::Datetime(_) => "a date or time of day",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    }
+}
+
+/// The misfit of a value of another type than its kind has.
+pub(super) fn wrong_type(key: &Key, value: &Spanned<DeValue<'_>>) -> Misfit {
+    Misfit {
+        span: value.span(),
+        message: format!("\"{}\" is {}, not {}", key.name, called(&key.kind), found(value.get_ref())),
+        remedy: format!("write {} = {}", key.name, sample(key)),
+    }
+}
+
+impl<'t> Section<'t> {
+    /// The value of `name` by `read`, or of its default by `literal`. `None` if it is absent without a
+    /// default, or cannot be read, which is reported.
+    fn value<T>(
+        &self,
+        name: &'static str,
+        findings: &mut Findings,
+        literal: impl FnOnce(&'static Literal) -> T,
+        read: impl FnOnce(&'static Key, &'t Spanned<DeValue<'t>>) -> Reading<T>,
+    ) -> Option<T> {
+        let (key, given) = self.given(name);
+        match given {
+            Given::Nothing => None,
+            Given::Default(default) => Some(literal(default)),
+            Given::Value(value) => match read(key, value) {
+                Ok(value) => Some(value),
+                Err(Misfit { span, message, remedy }) => {
+                    findings.unread.insert(self.item.place(name));
+                    findings.error(span, message, remedy);
+                    None
+                }
+            },
+        }
+    }
+
+    /// A name or a reference to one.
+    pub(super) fn text(&self, name: &'static str, findings: &mut Findings) -> Option<String> {
+        self.value(name, findings, |_| no_default(name), |key, value| text(key, value).map(str::to_owned))
+    }
+
+    /// A time.
+    pub(super) fn time(&self, name: &'static str, findings: &mut Findings) -> Option<Duration> {
+        self.value(
+            name,
+            findings,
+            |default| word_of(default).parse().expect("declared defaults are times"),
+            time,
+        )
+    }
+
+    /// A word of a closed list.
+    pub(super) fn word<T: FromStr>(&self, name: &'static str, findings: &mut Findings) -> Option<T> {
+        let parse = |word: &str| word.parse().ok().expect("declared words are words of the type");
+        self.value(
+            name,
+            findings,
+            |default| parse(word_of(default)),
+            |key, value| word(key, value).map(parse),
+        )
+    }
+
+    /// Checks a word that has no meaning beyond being one of the known ones.
+    pub(super) fn check_word(&self, name: &'static str, findings: &mut Findings) {
+        self.value(name, findings, |_| (), |key, value| word(key, value).map(|_| ()));
+    }
+
+    /// A criticality by number or name.
+    pub(super) fn criticality(&self, name: &'static str, findings: &mut Findings) -> Option<Criticality> {
+        let named = |text| Criticality::from_name(text).expect("the declared default is a name");
+        self.value(name, findings, |default| named(word_of(default)), criticality)
+    }
+
+    /// A whole number in its declared range.
+    pub(super) fn integer(&self, name: &'static str, findings: &mut Findings) -> Option<i128> {
+        let default = |literal: &Literal| match literal {
+            Literal::Integer(integer) => i128::from(*integer),
+            _ => no_default(name),
+        };
+        self.value(name, findings, default, |key, value| {
+            let Kind::Integer { min, max } = key.kind else {
+                unreachable!("{name} is declared as an integer")
+            };
+            integer(key, value, min..=max)
+        })
+    }
+
+    /// Processor numbers.
+    pub(super) fn cpus(&self, name: &'static str, findings: &mut Findings) -> Option<Vec<u16>> {
+        let default = |literal: &Literal| match literal {
+            Literal::Integers(cpus) => cpus.iter().map(|cpu| *cpu as u16).collect(),
+            _ => no_default(name),
+        };
+        self.value(name, findings, default, |key, value| {
+            let cpu = |element| integer(key, element, CPUS).map(|cpu| cpu as u16);
+            elements(key, value)?.iter().map(cpu).collect()
+        })
+    }
+
+    /// A list of names.
+    pub(super) fn names(&self, name: &'static str, findings: &mut Findings) -> Option<Vec<String>> {
+        self.value(
+            name,
+            findings,
+            |_| no_default(name),
+            |key, value| {
+                elements(key, value)?.iter().map(|element| text(key, element).map(str::to_owned)).collect()
+            },
+        )
+    }
+
+    /// A value read by `read`, for a key without a default.
+    pub(super) fn other<T>(
+        &self,
+        name: &'static str,
+        findings: &mut Findings,
+        read: impl FnOnce(&'static Key, &'t Spanned<DeValue<'t>>) -> Reading<T>,
+    ) -> Option<T> {
+        self.value(name, findings, |_| no_default(name), read)
+    }
+}
+
+fn no_default(name: &str) -> ! {
+    unreachable!("\"{name}\" is declared with a default of another kind")
+}
+
+fn word_of(literal: &Literal) -> &'static str {
+    match literal {
+        Literal::Text(text) => text,
+        _ => unreachable!("the default is declared as a text"),
+    }
+}
+
+fn text<'v>(key: &Key, value: &'v Spanned<DeValue<'_>>) -> Reading<&'v str> {
+    value.get_ref().as_str().ok_or_else(|| wrong_type(key, value))
+}
+
+/// The elements of a list.
+pub(super) fn elements<'v, 'i>(
+    key: &Key,
+    value: &'v Spanned<DeValue<'i>>,
+) -> Reading<&'v [Spanned<DeValue<'i>>]> {
+    value.get_ref().as_array().map(|array| &array[..]).ok_or_else(|| wrong_type(key, value))
+}
+
+/// A time; a bare number gets its own message because it is the most common mistake.
+pub(super) fn time(key: &Key, value: &Spanned<DeValue<'_>>) -> Reading<Duration> {
+    let written = match value.get_ref() {
+        DeValue::String(text) => text.as_ref(),
+        DeValue::Integer(integer) => {
+            let number = integer.to_string();
+            return Err(unit_missing(key, value.span(), &number));
+        }
+        DeValue::Float(float) => return Err(unit_missing(key, value.span(), float.as_str())),
+        _ => return Err(wrong_type(key, value)),
+    };
+    written.parse().map_err(|error| {
+        let (fault, remedy) = time_fault(error);
+        Misfit { span: value.span(), message: format!("\"{}\": {fault}", key.name), remedy }
+    })
+}
+
+fn unit_missing(key: &Key, span: Range<usize>, number: &str) -> Misfit {
+    Misfit {
+        span,
+        message: format!("\"{}\": the time {number} has no unit", key.name),
+        remedy: format!("write \"{number}ms\", or another of the units ns, us, ms, s, min, h"),
+    }
+}
+
+/// What is wrong with the text of a time, and what to write.
+pub(super) fn time_fault(error: ParseDurationError) -> (String, String) {
+    use ParseDurationError::*;
+    let units = "the units are ns, us, ms, s, min, h";
+    match error {
+        Empty => ("the time is empty".into(), "write a number and a unit, such as \"50ms\"".into()),
+        MissingUnit(text) => (
+            format!("the time {text} has no unit"),
+            format!("write \"{text}ms\", or another of the units ns, us, ms, s, min, h"),
+        ),
+        UnknownUnit(unit) => (format!("unknown unit \"{unit}\""), units.into()),
+        NotANumber(text) => (
+            format!("\"{text}\" is not a time"),
+            "write a number and a unit, such as \"50ms\" or \"1.5s\"".into(),
+        ),
+        Negative(text) => (format!("the time {text} is negative"), "write zero or more".into()),
+        TooFine(text) => (
+            format!("{text} is finer than a nanosecond"),
+            "nanoseconds are the resolution of all times".into(),
+        ),
+        TooLong(text) => (format!("{text} is too long"), "stay below 87600h, ten years".into()),
+    }
+}
+
+fn word<'v>(key: &Key, value: &'v Spanned<DeValue<'_>>) -> Reading<&'v str> {
+    let Kind::Word { known, later, reason } = key.kind else {
+        unreachable!("\"{}\" is declared as a word", key.name)
+    };
+    let word = text(key, value)?;
+    let known = known();
+    if known.contains(&word) {
+        return Ok(word);
+    }
+    let (message, remedy) = if later.contains(&word) {
+        (reason.to_owned(), format!("write {} = \"{}\", or leave it out", key.name, known[0]))
+    } else {
+        (format!("\"{}\" cannot be \"{word}\"", key.name), known_words(word, known.iter().copied()))
+    };
+    Err(Misfit { span: value.span(), message, remedy })
+}
+
+fn criticality(key: &Key, value: &Spanned<DeValue<'_>>) -> Reading<Criticality> {
+    match value.get_ref() {
+        DeValue::Integer(_) => {
+            let level = integer(key, value, 0..=Criticality::NAMES.len() as i128 - 1)?;
+            Ok(Criticality::new(level as u8).expect("the range was checked"))
+        }
+        DeValue::String(name) => Criticality::from_name(name).ok_or_else(|| Misfit {
+            span: value.span(),
+            message: format!("\"{}\" cannot be \"{name}\"", key.name),
+            remedy: known_words(name, Criticality::NAMES),
+        }),
+        _ => Err(wrong_type(key, value)),
+    }
+}
+
+fn integer(key: &Key, value: &Spanned<DeValue<'_>>, range: std::ops::RangeInclusive<i128>) -> Reading<i128> {
+    let DeValue::Integer(written) = value.get_ref() else {
+        return Err(wrong_type(key, value));
+    };
+    number(written).filter(|number| range.contains(number)).ok_or_else(|| Misfit {
+        span: value.span(),
+        message: format!("\"{}\": {written} is out of range", key.name),
+        remedy: format!("write a whole number from {} to {}", range.start(), range.end()),
+    })
+}
+
+fn number(written: &DeInteger<'_>) -> Option<i128> {
+    i128::from_str_radix(written.as_str(), written.radix()).ok()
+}

@@ -1,0 +1,153 @@
+//! The JSON Schema of system files, generated from the declarations the reader uses.
+
+use crate::description::Criticality;
+use crate::keys::{CPUS, FILE, Key, Kind, Literal, Presence, TASK, Table, most_tables};
+use crate::validate::NAME_BYTES_LIMIT;
+use serde_json::{Map, Value, json};
+
+/// The JSON Schema (draft 2020-12) of system files, for editors and other tools.
+///
+/// Everything it refuses the reader refuses too. The reader refuses more: rules that relate several
+/// values, such as names that must exist.
+pub fn json_schema() -> Value {
+    let mut schema = table(&FILE);
+    schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
+    schema["title"] = json!("Talea system file");
+    schema["$defs"] = json!({ "time": time(), "name": name(), "execution": execution() });
+    schema
+}
+
+fn table(table: &Table) -> Value {
+    let mut properties = Map::new();
+    for key in table.known() {
+        properties.insert(key.name.into(), property(key));
+    }
+    let required: Vec<_> =
+        table.known().filter(|key| matches!(key.presence, Presence::Required)).map(|key| key.name).collect();
+    let mut schema = json!({
+        "type": "object",
+        "description": table.doc,
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    });
+    if std::ptr::eq(table, &TASK) {
+        schema["oneOf"] = json!([
+            { "required": ["wcet"], "not": { "required": ["subtask"] } },
+            {
+                "required": ["subtask"],
+                "not": { "anyOf": [
+                    { "required": ["wcet"] },
+                    { "required": ["exec"] },
+                    { "required": ["node"] },
+                ] },
+            },
+        ]);
+    }
+    schema
+}
+
+fn property(key: &Key) -> Value {
+    let mut schema = match &key.kind {
+        Kind::Name | Kind::NodeName => json!({ "$ref": "#/$defs/name" }),
+        Kind::SubtaskNames => {
+            json!({ "type": "array", "items": { "$ref": "#/$defs/name" }, "uniqueItems": true })
+        }
+        Kind::Time => json!({ "$ref": "#/$defs/time" }),
+        Kind::Word { known, .. } => json!({ "enum": known() }),
+        Kind::Criticality => json!({ "enum": criticalities() }),
+        Kind::Integer { min, max } => {
+            json!({ "type": "integer", "minimum": number(*min), "maximum": number(*max) })
+        }
+        Kind::Cpus => json!({
+            "type": "array",
+            "items": { "type": "integer", "minimum": number(*CPUS.start()), "maximum": number(*CPUS.end()) },
+            "minItems": 1,
+            "uniqueItems": true,
+        }),
+        Kind::Execution => json!({ "$ref": "#/$defs/execution" }),
+        Kind::One(inner) => table(inner),
+        Kind::Many(inner) => many(inner),
+        Kind::Later(_) => unreachable!("keys of later versions are not in the schema"),
+    };
+    schema["description"] = json!(match &key.presence {
+        Presence::DefaultFrom(default) => format!("{} Default: {default}.", key.doc),
+        _ => key.doc.to_owned(),
+    });
+    if let Presence::Default(literal) = &key.presence {
+        schema["default"] = match literal {
+            Literal::Text(text) => json!(text),
+            Literal::Integer(integer) => json!(integer),
+            Literal::Integers(integers) => json!(integers),
+        };
+    }
+    schema
+}
+
+fn many(inner: &Table) -> Value {
+    let mut schema = json!({ "type": "array", "items": table(inner), "minItems": 1 });
+    if let Some(most) = most_tables(inner) {
+        schema["maxItems"] = json!(most);
+    }
+    schema
+}
+
+/// JSON numbers of this library are 64 bits wide, which every declared range fits.
+fn number(value: i128) -> Value {
+    match u64::try_from(value) {
+        Ok(natural) => json!(natural),
+        Err(_) => json!(i64::try_from(value).expect("declared ranges fit 64 bits")),
+    }
+}
+
+fn criticalities() -> Vec<Value> {
+    let levels = (0..Criticality::NAMES.len()).map(|level| json!(level));
+    levels.chain(Criticality::NAMES.iter().map(|name| json!(name))).collect()
+}
+
+fn time() -> Value {
+    json!({
+        "type": "string",
+        "description": "A number and a unit (ns, us, ms, s, min, h), such as \"50ms\" or \"1.5s\".",
+        "pattern": r"^\s*_*[0-9][0-9_]*(\.[0-9_]+)?\s*(ns|us|µs|ms|s|min|h)\s*$",
+    })
+}
+
+fn name() -> Value {
+    json!({
+        "type": "string",
+        "description": "Letters, digits, - and _.",
+        "minLength": 1,
+        "maxLength": NAME_BYTES_LIMIT,
+        "pattern": r"^[^\s.,;:/\\]+$",
+    })
+}
+
+fn execution() -> Value {
+    let time = json!({ "$ref": "#/$defs/time" });
+    let form = |name: &str, value: Value| {
+        json!({
+            "type": "object",
+            "properties": { name: value },
+            "required": [name],
+            "additionalProperties": false,
+        })
+    };
+    json!({
+        "oneOf": [
+            { "$ref": "#/$defs/time", "description": "Every job takes this long." },
+            form("uniform", json!({
+                "description": "Uniform between the two, both included, drawn from the seed.",
+                "type": "array", "items": time, "minItems": 2, "maxItems": 2,
+            })),
+            form("list", json!({
+                "description": "Job after job takes the next of these; after the last the first again.",
+                "type": "array", "items": time, "minItems": 1,
+            })),
+            form("trace", json!({
+                "description": "A list read from a file, one time per line; the path is relative to this file.",
+                "type": "string", "minLength": 1,
+            })),
+        ],
+    })
+}

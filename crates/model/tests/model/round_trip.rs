@@ -1,0 +1,129 @@
+//! Any system, written as a file, reads back as the same system.
+
+use crate::parsed;
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+use std::sync::Arc;
+use talea_model::{
+    CPU_LIMIT, Criticality, Execution, LaneDispatch, Late, Laxity, Overhead, Overrun, SubtaskBuilder, System,
+    SystemBuilder, TIME_LIMIT, TaskBuilder,
+};
+use talea_time::{Duration, Work};
+
+const LONGEST_NS: i64 = TIME_LIMIT.as_nanos();
+
+fn name() -> impl Strategy<Value = String> {
+    "[a-zA-Z0-9_µß-]{1,20}"
+}
+
+fn work(least: i64) -> impl Strategy<Value = Work> {
+    (least..=LONGEST_NS).prop_map(Work::from_nanos)
+}
+
+fn execution() -> impl Strategy<Value = Execution> {
+    prop_oneof![
+        work(0).prop_map(Execution::Constant),
+        (work(0), work(0)).prop_map(|(a, b)| Execution::Uniform(a.min(b), a.max(b))),
+        vec(work(0), 1..5).prop_map(|works| Execution::List(Arc::from(works))),
+    ]
+}
+
+/// Name, node, worst case, execution time and predecessors; indices are taken modulo what there is.
+type Step = (String, Index, Work, Option<Execution>, Option<Vec<Index>>);
+
+/// A subtask after some of those before it; the names are made unique by position.
+fn subtask() -> impl Strategy<Value = Step> {
+    (name(), any::<Index>(), work(1), option::of(execution()), option::of(vec(any::<Index>(), 0..3)))
+}
+
+fn task() -> impl Strategy<Value = (TaskBuilder, Vec<Step>)> {
+    let times = (2..=LONGEST_NS, 1..=LONGEST_NS, 0..=LONGEST_NS, any::<Index>());
+    let rank = (0u8..=4, any::<i32>(), select(Overrun::ALL));
+    (name(), times, rank, vec(subtask(), 1..6)).prop_map(
+        |(name, (period, deadline, phase, jitter), (level, importance, overrun), subtasks)| {
+            let jitter = jitter.index(period as usize) as i64;
+            let task = TaskBuilder::new(name, Duration::from_nanos(period))
+                .deadline(Duration::from_nanos(deadline))
+                .phase(Duration::from_nanos(phase))
+                .jitter(Duration::from_nanos(jitter))
+                .criticality(Criticality::new(level).expect("0 to 4"))
+                .importance(importance)
+                .overrun(overrun);
+            (task, subtasks)
+        },
+    )
+}
+
+fn settings() -> impl Strategy<Value = SystemBuilder> {
+    let words = (
+        select(talea_model::Strategy::ALL),
+        select(LaneDispatch::ALL),
+        select(Laxity::ALL),
+        select(Late::ALL),
+    );
+    let costs = (work(0), work(0), work(0), work(0), work(0), any::<u64>());
+    (name(), words, costs).prop_map(|(name, (strategy, dispatch, laxity, late), costs)| {
+        let (switch, queue, timer, message, delay, seed) = costs;
+        System::builder(name)
+            .strategy(strategy)
+            .lane_dispatch(dispatch)
+            .laxity(laxity)
+            .late(late)
+            .seed(seed)
+            .overhead(Overhead { switch, queue, timer, message })
+            .message_delay(delay.at_full_speed())
+    })
+}
+
+prop_compose! {
+    fn any_system()(
+        settings in settings(),
+        node_cpus in vec(proptest::collection::hash_set(0u16..CPU_LIMIT, 1..4), 1..4),
+        tasks in vec(task(), 1..5),
+    ) -> System {
+        let nodes = node_cpus.len();
+        let mut system = settings;
+        for (index, cpus) in node_cpus.into_iter().enumerate() {
+            system = system.node(format!("node-{index}"), cpus);
+        }
+        for (number, (mut task, subtasks)) in tasks.into_iter().enumerate() {
+            let name_of = |position: usize| format!("{}-{position}", subtasks[position].0);
+            for (position, (_, node, wcet, exec, after)) in subtasks.iter().enumerate() {
+                let mut subtask = SubtaskBuilder::new(name_of(position), *wcet)
+                    .on(format!("node-{}", node.index(nodes)));
+                if let Some(exec) = exec {
+                    subtask = subtask.exec(exec.clone());
+                }
+                if let (Some(after), true) = (after, position > 0) {
+                    let mut before: Vec<_> = after.iter().map(|index| index.index(position)).collect();
+                    before.sort_unstable();
+                    before.dedup();
+                    subtask = subtask.after(before.into_iter().map(name_of));
+                }
+                task = task.subtask(subtask);
+            }
+            // Tasks are named by number: the generated names may be equal.
+            system = system.task(task.named(format!("task-{number}")));
+        }
+        system.build().expect("generated systems are valid")
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_written_system_reads_back(system in any_system()) {
+        let text = system.to_toml();
+        prop_assert_eq!(&parsed(&text).system, &system, "{}", text);
+    }
+}
+
+#[test]
+fn a_task_of_one_operation_is_written_without_a_subtask() {
+    let work = Work::from_millis(1);
+    let system = System::builder("s").task(TaskBuilder::new("t", Duration::from_millis(9)).wcet(work));
+    let text = system.build().expect("the system is valid").to_toml();
+    assert!(!text.contains("subtask"), "{text}");
+    assert_eq!(parsed(&text).system.operations()[0].name, "t");
+}
