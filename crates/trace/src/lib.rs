@@ -9,9 +9,11 @@
 //! | [`log`] | a complete trace in one file |
 //! | [`merge`] | several rings as one stream |
 //! | [`read`] | opens either kind of file |
+//! | [`accounting`] | what the run achieved |
 
 #![deny(unsafe_code)]
 
+pub mod accounting;
 mod layout;
 pub mod log;
 #[expect(unsafe_code, reason = "a mapped file is memory that only this module can vouch for")]
@@ -24,6 +26,7 @@ pub mod read;
 mod record;
 pub mod ring;
 
+pub use accounting::{Accounting, Report, Samples};
 pub use log::{LogError, LogWriter};
 pub use merge::Merge;
 pub use metadata::*;

@@ -1,5 +1,6 @@
 //! Integration tests of the trace: files, processes, and what is computed from records.
 
+mod accounting;
 mod allocation;
 mod corruption;
 mod files;

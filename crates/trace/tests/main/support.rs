@@ -56,3 +56,25 @@ pub fn numbered(n: u64) -> Record {
 pub fn writers(count: usize) -> Vec<String> {
     (0..count).map(|index| format!("writer {index}")).collect()
 }
+
+/// A job event on processor 0, in the lane that [`metadata`] gives the operation.
+pub fn job(event: Event, time_ns: i64, operation: usize, instance: u64, words: [i64; 2], arg: u16) -> Record {
+    let causal = JobId { operation: OperationId::from_index(operation), instance }.pack();
+    let source = u16::from(operation > 0);
+    Record { time: at(time_ns), causal, words: words.map(|word| word as u64), event, source, cpu: 0, arg }
+}
+
+/// The beginning or end of a run of node 0.
+pub fn run_event(event: Event, time_ns: i64) -> Record {
+    Record { time: at(time_ns), causal: 0, words: [0, 0], event, source: 0, cpu: Record::NO_CPU, arg: 0 }
+}
+
+/// A node with so many tasks of one operation each, all in one lane.
+pub fn single_operation_tasks(count: usize) -> Metadata {
+    let mut metadata = metadata();
+    metadata.tasks = vec![metadata.tasks[1].clone(); count];
+    let operation =
+        OperationEntry { task: 0, predecessors: Vec::new(), is_last: true, ..metadata.operations[2].clone() };
+    metadata.operations = (0..count).map(|task| OperationEntry { task, ..operation.clone() }).collect();
+    metadata
+}

@@ -1,0 +1,547 @@
+//! What a run achieved, computed from its records alone, in memory that does not grow with it.
+//!
+//! [`Accounting`] is a [`Sink`]: the simulator feeds it while it runs, and so does a collector or the
+//! replay of a file; there is no other source of numbers. It costs a few nanoseconds a record: no
+//! allocation in the steady state, no hashing, tables indexed by operation.
+//!
+//! **A task's instance** is followed from the release of its first operation to the completion of all its
+//! last ones in a window of the instances in flight. It is counted once as met or missed, whichever
+//! comes first: completion, abortion, or its deadline, which is noticed when a sample ends (see
+//! [`SampleReport`]) or when it completes late.
+//!
+//! **Busy time** of a lane is the sum of the times at which its jobs leave a processor minus the sum of
+//! those at which they get one, so that no record has to be remembered.
+//!
+//! **Lost records** leave instances without beginning or end. A completion without release counts as
+//! a release as well, with the arrival computed from the period; an instance whose end was lost counts
+//! as missed once its deadline has passed. The number of lost records stands in the report.
+
+mod distribution;
+mod report;
+mod samples;
+mod window;
+
+pub use distribution::Distribution;
+pub use report::{LaneReport, NodeReport, OperationReport, Report, TaskReport};
+pub use samples::{Sample, SampleReport, Samples};
+
+use crate::{Event, LaneEntry, Metadata, NodeEntry, Record, Sink};
+use distribution::Recorder;
+use samples::{Kind, SampleClock};
+use talea_time::{Duration, Instant};
+use window::{Instance, Stage, Window};
+
+/// Computes a [`Report`] from records.
+#[derive(Debug)]
+pub struct Accounting {
+    metadata: Metadata,
+    operations: Vec<OperationState>,
+    tasks: Vec<TaskState>,
+    lanes: Vec<LaneState>,
+    nodes: Vec<NodeState>,
+    samples: SampleClock,
+    start: Option<Instant>,
+    last: Instant,
+    /// Whether a node has ended, so that records must be checked for coming after that.
+    ended: bool,
+    lost: u64,
+    unknown: u64,
+    after_end: u64,
+}
+
+#[derive(Debug)]
+struct OperationState {
+    task: u32,
+    lane: u32,
+    is_first: bool,
+    is_last: bool,
+    released: u64,
+    completed: u64,
+    aborted: u64,
+    preemptions: u64,
+    response: Recorder,
+    lateness: Recorder,
+}
+
+#[derive(Debug)]
+struct TaskState {
+    kind: Kind,
+    /// The first arrival and the period, for instances whose release was lost.
+    arrival_ns: i64,
+    period_ns: i64,
+    /// Number of last operations.
+    lasts: u32,
+    window: Window,
+    released: u64,
+    completed: u64,
+    met: u64,
+    missed: u64,
+    skipped: u64,
+    aborted: u64,
+    worst_lateness_ns: i64,
+    /// `None` for a task of one operation, which has the same response times as the operation.
+    response: Option<Recorder>,
+}
+
+#[derive(Debug, Default)]
+struct LaneState {
+    node: u32,
+    processors: u32,
+    /// Jobs on a processor now.
+    running: u32,
+    /// Times of leaving minus times of getting a processor, modulo 2^64.
+    busy_ns: i64,
+    jobs: u64,
+    max_queue: u16,
+}
+
+#[derive(Debug, Default)]
+struct NodeState {
+    end: Option<Instant>,
+    context_switches: u64,
+    preemptions: u64,
+}
+
+impl Accounting {
+    /// Accounting for a run of the system that `metadata` describe, with samples of this length from
+    /// `metadata.start` on.
+    ///
+    /// # Panics
+    /// If `sample` is not positive, or `metadata` do not pass [`Metadata::check`].
+    pub fn new(metadata: &Metadata, sample: Duration) -> Self {
+        metadata.check().expect("metadata are consistent");
+        let tasks: Vec<TaskState> =
+            (0..metadata.tasks.len()).map(|task| TaskState::new(metadata, task)).collect();
+        let operations = metadata
+            .operations
+            .iter()
+            .map(|operation| {
+                let task = &metadata.tasks[operation.task];
+                let expected =
+                    Duration::from_nanos(task.deadline.max(task.period).as_nanos().saturating_mul(4));
+                OperationState {
+                    task: operation.task as u32,
+                    lane: operation.lane as u32,
+                    is_first: operation.predecessors.is_empty(),
+                    is_last: operation.is_last,
+                    released: 0,
+                    completed: 0,
+                    aborted: 0,
+                    preemptions: 0,
+                    response: Recorder::new(expected),
+                    lateness: Recorder::new(Duration::ZERO),
+                }
+            })
+            .collect();
+        let lanes = metadata.lanes.iter().map(|lane| LaneState {
+            node: lane.node as u32,
+            processors: metadata.nodes[lane.node].cpus.len().max(1) as u32,
+            ..LaneState::default()
+        });
+        Accounting {
+            operations,
+            tasks,
+            lanes: lanes.collect(),
+            nodes: metadata.nodes.iter().map(|_| NodeState::default()).collect(),
+            samples: SampleClock::new(metadata.start, sample, Samples::Totals),
+            start: None,
+            last: metadata.start,
+            ended: false,
+            lost: 0,
+            unknown: 0,
+            after_end: 0,
+            metadata: metadata.clone(),
+        }
+    }
+
+    /// The same, keeping or not keeping single samples.
+    pub fn with_samples(mut self, keep: Samples) -> Self {
+        self.samples.keep(keep);
+        self
+    }
+
+    /// The time of the latest record that counts: the end of a trace that has no end in it.
+    pub fn last(&self) -> Instant {
+        self.last
+    }
+
+    /// The results of a run that ended at its last [`Event::RUN_END`], or at `end` if it has none.
+    pub fn finish(mut self, end: Instant) -> Report {
+        let end = self.nodes.iter().filter_map(|node| node.end).max().unwrap_or(end);
+        let end_ns = end.as_nanos();
+        if end_ns > self.samples.boundary_ns() {
+            self.close_samples(end_ns);
+        }
+        self.expire(end_ns);
+        let start = self.start.unwrap_or(self.metadata.start);
+        let duration_ns = end_ns.saturating_sub(start.as_nanos());
+        let lanes = self.lane_reports(end_ns, duration_ns);
+        Report {
+            system: self.metadata.system.clone(),
+            strategy: self.metadata.strategy.clone(),
+            origin: self.metadata.origin,
+            start_ns: start.as_nanos(),
+            end_ns,
+            duration_ns,
+            lost_records: self.lost,
+            unknown_records: self.unknown,
+            records_after_end: self.after_end,
+            tasks: self.task_reports(),
+            operations: self.operation_reports(),
+            nodes: self.node_reports(&lanes, duration_ns),
+            lanes,
+            samples: self.samples.finish(end_ns),
+        }
+    }
+
+    fn lane_reports(&self, end_ns: i64, duration_ns: i64) -> Vec<LaneReport> {
+        let report = |(lane, entry): (&LaneState, &LaneEntry)| {
+            let busy_ns = lane.busy_until(end_ns);
+            LaneReport {
+                node: self.metadata.nodes[entry.node].name.clone(),
+                level: entry.level,
+                label: entry.label.clone(),
+                discipline: entry.discipline.clone(),
+                jobs: lane.jobs,
+                busy_ns,
+                utilisation: share(busy_ns, duration_ns, 1),
+                max_queue: lane.max_queue,
+            }
+        };
+        self.lanes.iter().zip(&self.metadata.lanes).map(report).collect()
+    }
+
+    fn node_reports(&self, lanes: &[LaneReport], duration_ns: i64) -> Vec<NodeReport> {
+        let mut busy_ns = vec![0i64; self.nodes.len()];
+        for (lane, state) in lanes.iter().zip(&self.lanes) {
+            let sum = &mut busy_ns[state.node as usize];
+            *sum = sum.saturating_add(lane.busy_ns);
+        }
+        let report = |((node, entry), busy_ns): ((&NodeState, &NodeEntry), i64)| NodeReport {
+            name: entry.name.clone(),
+            processors: entry.cpus.len(),
+            busy_ns,
+            utilisation: share(busy_ns, duration_ns, entry.cpus.len().max(1)),
+            context_switches: node.context_switches,
+            preemptions: node.preemptions,
+        };
+        self.nodes.iter().zip(&self.metadata.nodes).zip(busy_ns).map(report).collect()
+    }
+
+    fn task_reports(&self) -> Vec<TaskReport> {
+        let only_operation = |task: usize| {
+            self.operations
+                .iter()
+                .find(|operation| operation.task as usize == task)
+                .expect("a task has operations")
+        };
+        self.tasks
+            .iter()
+            .zip(&self.metadata.tasks)
+            .enumerate()
+            .map(|(index, (task, entry))| {
+                let response = task.response.as_ref().unwrap_or_else(|| &only_operation(index).response);
+                TaskReport {
+                    name: entry.name.clone(),
+                    criticality: entry.criticality.level(),
+                    critical: entry.criticality.is_critical(),
+                    period_ns: entry.period.as_nanos(),
+                    deadline_ns: entry.deadline.as_nanos(),
+                    offered: task.released + task.skipped,
+                    released: task.released,
+                    completed: task.completed,
+                    met: task.met,
+                    missed: task.missed,
+                    skipped: task.skipped,
+                    aborted: task.aborted,
+                    unfinished: task.window.pending(),
+                    response_ns: response.distribution(),
+                    worst_lateness_ns: (task.completed > 0).then_some(task.worst_lateness_ns),
+                }
+            })
+            .collect()
+    }
+
+    fn operation_reports(&self) -> Vec<OperationReport> {
+        self.operations
+            .iter()
+            .zip(&self.metadata.operations)
+            .map(|(operation, entry)| OperationReport {
+                name: entry.name.clone(),
+                task: self.metadata.tasks[entry.task].name.clone(),
+                lane: entry.lane,
+                released: operation.released,
+                completed: operation.completed,
+                aborted: operation.aborted,
+                preemptions: operation.preemptions,
+                response_ns: operation.response.distribution(),
+                release_lateness_ns: operation.lateness.distribution(),
+            })
+            .collect()
+    }
+
+    /// Ends samples until the current one contains `time_ns`.
+    #[cold]
+    fn close_samples(&mut self, time_ns: i64) {
+        while time_ns > self.samples.boundary_ns() {
+            let next_deadline_ns = self.expire(self.samples.boundary_ns());
+            self.samples.close();
+            self.samples.skip_to(next_deadline_ns.map_or(time_ns, |deadline_ns| deadline_ns.min(time_ns)));
+        }
+    }
+
+    /// Counts the instances whose deadlines have passed at `boundary_ns` and returns the next deadline.
+    fn expire(&mut self, boundary_ns: i64) -> Option<i64> {
+        let mut earliest: Option<i64> = None;
+        for task in &mut self.tasks {
+            let (missed, next_ns) = task.window.expire(boundary_ns);
+            task.missed += missed;
+            self.samples.failed(task.kind, missed);
+            earliest = [earliest, next_ns].into_iter().flatten().min();
+        }
+        earliest
+    }
+
+    /// Whether the record is one of a node that has ended before it.
+    #[cold]
+    fn is_after_end(&self, record: &Record) -> bool {
+        let node = match record.event {
+            Event::RUN_START | Event::RUN_END => usize::from(record.source),
+            _ => match self.lanes.get(usize::from(record.source)) {
+                Some(lane) => lane.node as usize,
+                None => return false,
+            },
+        };
+        self.nodes.get(node).and_then(|node| node.end).is_some_and(|end| record.time > end)
+    }
+
+    fn run_event(&mut self, record: &Record) {
+        let Some(node) = self.nodes.get_mut(usize::from(record.source)) else {
+            self.unknown += 1;
+            return;
+        };
+        if record.event == Event::RUN_START {
+            self.start = Some(self.start.map_or(record.time, |start| start.min(record.time)));
+        } else {
+            node.end = Some(record.time);
+            self.ended = true;
+        }
+    }
+
+    #[inline]
+    fn job_event(&mut self, record: &Record) {
+        let (job, time_ns) = (record.job(), record.time.as_nanos());
+        let Some(operation) = self.operations.get_mut(job.operation.index()) else {
+            self.unknown += 1;
+            return;
+        };
+        let task = &mut self.tasks[operation.task as usize];
+        let lane = &mut self.lanes[operation.lane as usize];
+        let samples = &mut self.samples;
+        let release_ns = record.words[0] as i64;
+        match record.event {
+            Event::RELEASE => {
+                operation.released += 1;
+                if operation.is_first {
+                    operation.lateness.record(time_ns.saturating_sub(release_ns));
+                }
+                task.see(operation.is_first, job.instance, record, samples);
+            }
+            Event::START => {
+                lane.get_processor(time_ns);
+                lane.jobs += 1;
+                lane.max_queue = lane.max_queue.max(record.arg);
+                self.nodes[lane.node as usize].context_switches += 1;
+            }
+            Event::RESUME => {
+                lane.get_processor(time_ns);
+                self.nodes[lane.node as usize].context_switches += 1;
+            }
+            Event::PREEMPT => {
+                lane.leave_processor(time_ns);
+                operation.preemptions += 1;
+                self.nodes[lane.node as usize].preemptions += 1;
+            }
+            Event::COMPLETE => {
+                lane.leave_processor(time_ns);
+                operation.completed += 1;
+                operation.response.record(time_ns.saturating_sub(release_ns));
+                task.see(operation.is_first, job.instance, record, samples);
+                if operation.is_last {
+                    task.complete_one(job.instance, time_ns, samples);
+                }
+            }
+            Event::SKIP => task.skip(job.instance, samples),
+            _ => {
+                if record.arg == 1 {
+                    lane.leave_processor(time_ns);
+                }
+                operation.aborted += 1;
+                task.see(operation.is_first, job.instance, record, samples);
+                task.abort(job.instance, samples);
+            }
+        }
+    }
+}
+
+/// Busy time as a share of what `processors` could have given.
+fn share(busy_ns: i64, duration_ns: i64, processors: usize) -> f64 {
+    if duration_ns > 0 { busy_ns as f64 / duration_ns as f64 / processors as f64 } else { 0.0 }
+}
+
+impl Sink for Accounting {
+    #[inline]
+    fn record(&mut self, record: Record) {
+        if self.ended && self.is_after_end(&record) {
+            self.after_end += 1;
+            return;
+        }
+        if record.time.as_nanos() > self.samples.boundary_ns() {
+            self.close_samples(record.time.as_nanos());
+        }
+        self.last = self.last.max(record.time);
+        match record.event {
+            Event::RELEASE
+            | Event::START
+            | Event::PREEMPT
+            | Event::RESUME
+            | Event::COMPLETE
+            | Event::SKIP
+            | Event::ABORT => self.job_event(&record),
+            Event::RUN_START | Event::RUN_END => self.run_event(&record),
+            Event::LOST => self.lost = self.lost.saturating_add(record.words[0]),
+            _ => self.unknown += 1,
+        }
+    }
+}
+
+impl LaneState {
+    #[inline]
+    fn get_processor(&mut self, time_ns: i64) {
+        if self.running == self.processors {
+            // The record of a job leaving its processor was lost; it left by now.
+            return;
+        }
+        self.running += 1;
+        self.busy_ns = self.busy_ns.wrapping_sub(time_ns);
+    }
+
+    #[inline]
+    fn leave_processor(&mut self, time_ns: i64) {
+        if self.running > 0 {
+            self.running -= 1;
+            self.busy_ns = self.busy_ns.wrapping_add(time_ns);
+        }
+    }
+
+    fn busy_until(&self, end_ns: i64) -> i64 {
+        self.busy_ns.wrapping_add(end_ns.wrapping_mul(i64::from(self.running)))
+    }
+}
+
+impl TaskState {
+    fn new(metadata: &Metadata, index: usize) -> Self {
+        let entry = &metadata.tasks[index];
+        let own = || metadata.operations.iter().filter(|operation| operation.task == index);
+        let expected = Duration::from_nanos(entry.deadline.max(entry.period).as_nanos().saturating_mul(4));
+        TaskState {
+            kind: if entry.criticality.is_critical() { Kind::Critical } else { Kind::Soft },
+            arrival_ns: metadata.start.saturating_add(entry.phase).as_nanos(),
+            period_ns: entry.period.as_nanos(),
+            lasts: own().filter(|operation| operation.is_last).count() as u32,
+            window: Window::new(),
+            released: 0,
+            completed: 0,
+            met: 0,
+            missed: 0,
+            skipped: 0,
+            aborted: 0,
+            worst_lateness_ns: i64::MIN,
+            response: (own().count() > 1).then(|| Recorder::new(expected)),
+        }
+    }
+
+    /// Follows the instance from now on if it is new.
+    #[inline]
+    fn see(&mut self, is_first: bool, number: u64, record: &Record, samples: &mut SampleClock) {
+        if !self.window.is_new(number) {
+            return;
+        }
+        let release_ns = if is_first {
+            record.words[0] as i64
+        } else {
+            let since_first = self.period_ns.saturating_mul(i64::try_from(number).expect("44 bits"));
+            self.arrival_ns.saturating_add(since_first)
+        };
+        let deadline_ns = record.words[1] as i64;
+        self.released += 1;
+        let instance =
+            Instance { number, release_ns, deadline_ns, remaining: self.lasts, stage: Stage::Pending };
+        if self.window.push(instance).is_some_and(|given_up| given_up.stage == Stage::Pending) {
+            self.missed += 1;
+            samples.failed(self.kind, 1);
+        }
+    }
+
+    /// A last operation of the instance completed.
+    #[inline]
+    fn complete_one(&mut self, number: u64, time_ns: i64, samples: &mut SampleClock) {
+        let Some(instance) = self.window.find(number) else { return };
+        if instance.stage == Stage::Resolved {
+            return;
+        }
+        instance.remaining -= 1;
+        if instance.remaining > 0 {
+            return;
+        }
+        let before = std::mem::replace(&mut instance.stage, Stage::Resolved);
+        let lateness_ns = time_ns.saturating_sub(instance.deadline_ns);
+        if let Some(response) = &mut self.response {
+            response.record(time_ns.saturating_sub(instance.release_ns));
+        }
+        self.completed += 1;
+        self.worst_lateness_ns = self.worst_lateness_ns.max(lateness_ns);
+        if before == Stage::Pending {
+            if lateness_ns <= 0 {
+                self.met += 1;
+                samples.met(self.kind);
+            } else {
+                self.missed += 1;
+                samples.failed(self.kind, 1);
+            }
+        }
+        self.window.trim();
+    }
+
+    fn abort(&mut self, number: u64, samples: &mut SampleClock) {
+        let Some(instance) = self.window.find(number) else { return };
+        let before = std::mem::replace(&mut instance.stage, Stage::Resolved);
+        if before != Stage::Resolved {
+            self.aborted += 1;
+        }
+        if before == Stage::Pending {
+            self.missed += 1;
+            samples.failed(self.kind, 1);
+        }
+        self.window.trim();
+    }
+
+    /// The instance is skipped, by the first of its first operations that says so.
+    fn skip(&mut self, number: u64, samples: &mut SampleClock) {
+        if self.window.is_new(number) {
+            self.window.pass(number);
+            self.skipped += 1;
+            samples.failed(self.kind, 1);
+            return;
+        }
+        // Another first operation of the instance was released already.
+        let Some(instance) = self.window.find(number) else { return };
+        if instance.stage == Stage::Pending {
+            instance.stage = Stage::Resolved;
+            self.released -= 1;
+            self.skipped += 1;
+            samples.failed(self.kind, 1);
+            self.window.trim();
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The instances of one task that are in flight.
+
+use std::collections::VecDeque;
+
+/// Where an instance stands.
+///
+/// ```text
+/// Pending --1--> Expired      its deadline passed; the miss has been counted
+/// Pending --2--> Resolved     completed, aborted or skipped
+/// Expired --2--> Resolved
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    Pending,
+    Expired,
+    Resolved,
+}
+
+/// One instance of a task.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Instance {
+    pub number: u64,
+    pub release_ns: i64,
+    pub deadline_ns: i64,
+    /// Last operations that have not completed.
+    pub remaining: u32,
+    pub stage: Stage,
+}
+
+/// Instances from the oldest unresolved one on, in the order of their numbers.
+///
+/// Numbers are consecutive unless records were lost, so an instance is found by subtraction, and by
+/// binary search where that fails.
+#[derive(Debug)]
+pub(super) struct Window {
+    instances: VecDeque<Instance>,
+    /// One more than the greatest number seen.
+    next: u64,
+    /// Instances at the front that [`Self::expire`] need not look at again.
+    expired: usize,
+}
+
+impl Window {
+    /// More instances in flight than this can only be instances whose end was lost.
+    pub const LIMIT: usize = 1 << 16;
+
+    pub fn new() -> Self {
+        Window { instances: VecDeque::with_capacity(16), next: 0, expired: 0 }
+    }
+
+    /// Whether this number has never been seen, nor a greater one.
+    #[inline]
+    pub fn is_new(&self, number: u64) -> bool {
+        number >= self.next
+    }
+
+    /// Adds a new instance. Returns the oldest one if the window is full, which is then given up.
+    #[inline]
+    pub fn push(&mut self, instance: Instance) -> Option<Instance> {
+        debug_assert!(self.is_new(instance.number));
+        self.next = instance.number + 1;
+        let given_up = if self.instances.len() == Self::LIMIT { self.instances.pop_front() } else { None };
+        if given_up.is_some() {
+            self.expired = self.expired.saturating_sub(1);
+        }
+        self.instances.push_back(instance);
+        given_up
+    }
+
+    /// Notes a new instance that is resolved from the beginning.
+    pub fn pass(&mut self, number: u64) {
+        self.next = number + 1;
+    }
+
+    /// The instance of this number if it is unresolved or behind an unresolved one.
+    #[inline]
+    pub fn find(&mut self, number: u64) -> Option<&mut Instance> {
+        let offset = number.checked_sub(self.instances.front()?.number)? as usize;
+        let index = match self.instances.get(offset) {
+            Some(instance) if instance.number == number => offset,
+            _ => self.instances.binary_search_by_key(&number, |instance| instance.number).ok()?,
+        };
+        self.instances.get_mut(index)
+    }
+
+    /// Forgets resolved instances at the front.
+    #[inline]
+    pub fn trim(&mut self) {
+        while self.instances.front().is_some_and(|instance| instance.stage == Stage::Resolved) {
+            self.instances.pop_front();
+            self.expired = self.expired.saturating_sub(1);
+        }
+    }
+
+    /// Marks the pending instances with deadlines up to `boundary_ns` expired and returns their number,
+    /// and the earliest deadline left. Deadlines of later instances are taken to be no earlier.
+    pub fn expire(&mut self, boundary_ns: i64) -> (u64, Option<i64>) {
+        let mut count = 0;
+        while let Some(instance) = self.instances.get_mut(self.expired) {
+            if instance.stage == Stage::Pending {
+                if instance.deadline_ns > boundary_ns {
+                    return (count, Some(instance.deadline_ns));
+                }
+                instance.stage = Stage::Expired;
+                count += 1;
+            }
+            self.expired += 1;
+        }
+        (count, None)
+    }
+
+    /// Instances neither resolved nor expired.
+    pub fn pending(&self) -> u64 {
+        self.instances.iter().filter(|instance| instance.stage == Stage::Pending).count() as u64
+    }
+}
