@@ -12,8 +12,6 @@ use talea_time::{Clock, Duration, Instant};
 
 const STACK: usize = 256 * 1024;
 const PERIOD: Duration = Duration::from_millis(1);
-/// Releases in a row before it is the next subject's turn.
-const TURN: u32 = 100;
 
 const TAILS: [(&str, Tail); 5] = [
     ("sleeper, no tail", Tail::Off),
@@ -24,18 +22,18 @@ const TAILS: [(&str, Tail); 5] = [
 ];
 
 pub fn measure(stage: &Stage, effort: Effort, report: &mut Report) {
-    let turns = effort.releases * effort.repetitions / TURN;
     let thread = spawn("release", stage.policy(80), &[stage.here], STACK, move || {
         let stop = StopFlag::new();
         let mut bare = Samples::new();
         let mut sleepers = TAILS.map(|(name, tail)| (name, Sleeper::new(tail), Samples::new()));
-        for _ in 0..turns {
-            releases(|until| {
+        // Long turns: a sleeper must meet its own period, not the pauses between its turns.
+        for _ in 0..effort.repetitions {
+            releases(effort.releases, |until| {
                 clock_nanosleep_absolute(ClockId::Monotonic, &timespec(until)).expect("no signals here");
                 bare.add(MonotonicClock.now() - until);
             });
             for (_, sleeper, samples) in &mut sleepers {
-                releases(|until| match sleeper.sleep_until(until, &stop) {
+                releases(effort.releases, |until| match sleeper.sleep_until(until, &stop) {
                     Woken::Due { .. } => samples.add(MonotonicClock.now() - until),
                     Woken::Stopped => unreachable!("nobody stops"),
                 });
@@ -50,16 +48,16 @@ pub fn measure(stage: &Stage, effort: Effort, report: &mut Report) {
     for (name, sleeper, samples) in sleepers {
         // The sleeper's own share counts the turns of the others as well.
         let spun = sleeper.spin_cost().spun.as_secs_f64();
-        let share = 100.0 * spun / (PERIOD * i64::from(turns * TURN)).as_secs_f64();
+        let share = 100.0 * spun / (PERIOD * i64::from(effort.releases * effort.repetitions)).as_secs_f64();
         let note = format!("{share:.2} % of a CPU spun, lead {}", sleeper.lead());
         report.add_with_note(group, name, Role::Subject, samples, note);
     }
 }
 
 /// One turn of absolute releases, from now on.
-fn releases(mut release: impl FnMut(Instant)) {
+fn releases(count: u32, mut release: impl FnMut(Instant)) {
     let start = MonotonicClock.now();
-    (1..=i64::from(TURN)).for_each(|number| release(start + PERIOD * number));
+    (1..=i64::from(count)).for_each(|number| release(start + PERIOD * number));
 }
 
 fn timespec(instant: Instant) -> Timespec {
