@@ -134,6 +134,8 @@ pub trait Scheduler: Send {
     fn grant(&mut self, cx: &Context<'_>, own: VpId, processor: ProcessorId) -> Decision;
 
     /// A parent took `processor` back; `own` is Ready. The decision must take it from the child that has it.
+    /// The parent is in the middle of a decision of its own, so whoever wants to ask another parent now does it
+    /// when everything is known, by [`Wake::AtSchedulingPoint`].
     fn revoke(&mut self, cx: &Context<'_>, own: VpId, processor: ProcessorId) -> Decision;
 
     // From the infrastructure.

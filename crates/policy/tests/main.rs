@@ -1,0 +1,12 @@
+//! The evidence for the policies: laws, models written apart from the code, and schedulers that are not in
+//! the crate.
+//!
+//! A failing property prints its smallest input and a `cc` line; the line goes by itself into
+//! `proptest-regressions/`, from where `cargo test -p talea-policy` replays it first.
+
+#![forbid(unsafe_code)]
+
+mod hierarchy;
+mod lane;
+mod sketch;
+mod strategy;

@@ -1,0 +1,220 @@
+//! What every strategy makes of the same operations, and everything it may find wrong with them.
+
+use proptest::prelude::*;
+use talea_model::{Criticality, LaneDispatch, Late, Laxity, OperationId, Strategy as Kind};
+use talea_policy::discipline::Discipline::{self, Deadline, Fifo, Laxity as LaxityOrder};
+use talea_policy::strategy::{Anomaly, LaneRules, OperationTraits, Plan, fit_priorities, plan};
+use talea_time::{Duration, Work};
+
+const RULES: LaneRules =
+    LaneRules { dispatch: LaneDispatch::NonPreemptive, laxity: Laxity::Declared, late: Late::Last };
+
+/// An operation `name` of criticality `level` with times in ms.
+fn operation(index: usize, name: &str, level: u8, period_ms: i64, wcet_ms: i64) -> OperationTraits {
+    OperationTraits {
+        id: OperationId::from_index(index),
+        name: name.into(),
+        period: Duration::from_millis(period_ms),
+        deadline: Duration::from_millis(period_ms),
+        wcet: Work::from_millis(wcet_ms),
+        criticality: Criticality::new(level).expect("0 to 4"),
+        importance: 0,
+        topological_rank: 0,
+    }
+}
+
+/// Two rates at each of three criticalities, in an order that is sorted by nothing.
+fn operations() -> Vec<OperationTraits> {
+    [("a", 2, 100), ("b", 4, 50), ("c", 3, 100), ("d", 3, 50), ("e", 2, 50), ("f", 4, 100), ("g", 4, 50)]
+        .into_iter()
+        .enumerate()
+        .map(|(index, (name, level, period))| operation(index, name, level, period, 2))
+        .collect()
+}
+
+/// Label, discipline and members' names of every lane, highest first.
+fn lanes(strategy: Kind, operations: &[OperationTraits]) -> Vec<(String, Discipline, String)> {
+    let plan = plan(strategy, RULES, operations, 1).expect("nothing is wrong");
+    plan.lanes
+        .into_iter()
+        .enumerate()
+        .map(|(index, lane)| {
+            assert_eq!((lane.level, lane.rules, lane.tick), (index, RULES, None));
+            let members = lane.members.iter().map(|id| operations[id.index()].name.as_str());
+            (lane.label, lane.discipline, members.collect())
+        })
+        .collect()
+}
+
+fn lane(label: &str, discipline: Discipline, members: &str) -> (String, Discipline, String) {
+    (label.into(), discipline, members.into())
+}
+
+#[test]
+fn rms_has_a_fifo_lane_per_period() {
+    let expected = [lane("50ms", Fifo, "bdeg"), lane("100ms", Fifo, "acf")];
+    assert_eq!(lanes(Kind::Rms, &operations()), expected);
+}
+
+#[test]
+fn edf_has_one_deadline_lane() {
+    assert_eq!(lanes(Kind::Edf, &operations()), [lane("all", Deadline, "abcdefg")]);
+}
+
+#[test]
+fn mlf_has_one_laxity_lane() {
+    assert_eq!(lanes(Kind::Mlf, &operations()), [lane("all", LaxityOrder, "abcdefg")]);
+}
+
+#[test]
+fn muf_has_a_laxity_lane_per_criticality() {
+    let expected = [
+        lane("very-high", LaxityOrder, "bfg"),
+        lane("high", LaxityOrder, "cd"),
+        lane("medium", LaxityOrder, "ae"),
+    ];
+    assert_eq!(lanes(Kind::Muf, &operations()), expected);
+}
+
+#[test]
+fn rms_mlf_splits_critical_levels_by_period_and_leaves_the_others_to_laxity() {
+    let expected = [
+        lane("very-high 50ms", Fifo, "bg"),
+        lane("very-high 100ms", Fifo, "f"),
+        lane("high 50ms", Fifo, "d"),
+        lane("high 100ms", Fifo, "c"),
+        lane("medium", LaxityOrder, "ae"),
+    ];
+    assert_eq!(lanes(Kind::RmsMlf, &operations()), expected);
+}
+
+#[test]
+fn criticality_has_a_fifo_lane_per_criticality() {
+    let expected = [lane("very-high", Fifo, "bfg"), lane("high", Fifo, "cd"), lane("medium", Fifo, "ae")];
+    assert_eq!(lanes(Kind::Criticality, &operations()), expected);
+}
+
+#[test]
+fn members_stand_by_importance_then_topological_order_then_file_order() {
+    let mut operations: Vec<OperationTraits> =
+        ["a", "b", "c", "d", "e"].iter().enumerate().map(|(i, name)| operation(i, name, 2, 50, 1)).collect();
+    for (index, (importance, rank)) in [(0, 1), (0, 0), (5, 9), (-1, 0), (0, 0)].into_iter().enumerate() {
+        operations[index].importance = importance;
+        operations[index].topological_rank = rank;
+    }
+    for strategy in Kind::ALL.iter().copied() {
+        assert_eq!(lanes(strategy, &operations)[0].2, "cbead", "{strategy}");
+    }
+}
+
+fn anomalies(strategy: Kind, operations: &[OperationTraits]) -> Vec<Anomaly> {
+    plan(strategy, RULES, operations, 1).expect_err("something is wrong")
+}
+
+#[test]
+fn nothing_to_schedule_is_an_anomaly_of_every_strategy() {
+    for strategy in Kind::ALL.iter().copied() {
+        assert_eq!(anomalies(strategy, &[]), [Anomaly::NoOperations]);
+    }
+}
+
+/// Each strategy complains about what it looks at, completely and in file order, and about nothing else.
+#[test]
+fn every_anomaly_of_every_strategy_is_listed() {
+    let broken = [
+        operation(0, "hard", 3, 0, 0),
+        operation(1, "soft", 2, 0, 0),
+        operation(2, "hard", 4, 10, 0),
+        operation(3, "fine", 4, 10, 1),
+    ];
+    let duplicate = || Anomaly::DuplicateName("hard".into());
+    let period = |name: &str, strategy| Anomaly::NoPeriod { operation: name.into(), strategy };
+    let wcet = |name: &str, strategy| Anomaly::NoWorstCase { operation: name.into(), strategy };
+    let all_wcet =
+        |strategy| vec![wcet("hard", strategy), wcet("soft", strategy), duplicate(), wcet("hard", strategy)];
+    let expected = |strategy| match strategy {
+        Kind::Rms => vec![period("hard", strategy), period("soft", strategy), duplicate()],
+        Kind::Edf | Kind::Criticality => vec![duplicate()],
+        Kind::Mlf | Kind::Muf => all_wcet(strategy),
+        Kind::RmsMlf => vec![period("hard", strategy), wcet("soft", strategy), duplicate()],
+    };
+    for strategy in Kind::ALL.iter().copied() {
+        assert_eq!(anomalies(strategy, &broken), expected(strategy), "{strategy}");
+    }
+}
+
+#[test]
+fn overload_is_a_warning_and_critical_overload_the_worse_one() {
+    let warnings = |operations: &[OperationTraits], processors| {
+        plan(Kind::RmsMlf, RULES, operations, processors).expect("overload may be meant").warnings
+    };
+    let soft = [operation(0, "a", 2, 10, 8), operation(1, "b", 3, 10, 3)];
+    assert_eq!(warnings(&soft, 1), [Anomaly::Overload { percent: 110, processors: 1 }]);
+    assert_eq!(warnings(&soft, 2), []);
+    let hard = [operation(0, "a", 4, 10, 8), operation(1, "b", 3, 10, 3), operation(2, "c", 0, 10, 9)];
+    assert_eq!(warnings(&hard, 1), [Anomaly::CriticalOverload { percent: 110, processors: 1 }]);
+    let full = [operation(0, "a", 4, 10, 7), operation(1, "b", 3, 10, 3)];
+    assert_eq!(warnings(&full, 1), [], "a processor may be used completely");
+}
+
+#[test]
+fn a_plan_needs_as_many_priorities_as_it_has_levels() {
+    let plan = plan(Kind::RmsMlf, RULES, &operations(), 1).expect("nothing is wrong");
+    assert_eq!(fit_priorities(&plan, Kind::RmsMlf, 5), Ok(()));
+    let refusal = fit_priorities(&plan, Kind::RmsMlf, 4).expect_err("five lanes");
+    assert_eq!(refusal.to_string(), "rms+mlf needs 5 levels but only 4 priorities are available");
+}
+
+/// Utilisations that are exactly one in integers stay one, whatever binary fractions they are made of.
+#[test]
+fn a_processor_filled_by_thirds_is_not_overloaded() {
+    let thirds: Vec<OperationTraits> = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"]
+        .iter()
+        .enumerate()
+        .map(|(index, name)| operation(index, name, 4, 10 * (index as i64 + 1), index as i64 + 1))
+        .collect();
+    let plan = plan(Kind::Rms, RULES, &thirds, 1).expect("nothing is wrong");
+    assert_eq!(plan.warnings, []);
+}
+
+fn any_operations() -> impl Strategy<Value = Vec<OperationTraits>> {
+    let any = (0..5u8, 1..5i64, 1..4i64, -1..2i32, 0..3u32);
+    proptest::collection::vec(any, 1..10).prop_map(|rows| {
+        rows.into_iter()
+            .enumerate()
+            .map(|(index, (level, period, wcet, importance, topological_rank))| OperationTraits {
+                importance,
+                topological_rank,
+                ..operation(index, &format!("o{index}"), level, period * 10, wcet)
+            })
+            .collect()
+    })
+}
+
+proptest! {
+    #[test]
+    fn every_operation_is_in_exactly_one_lane_and_critical_work_is_never_below(
+        strategy in proptest::sample::select(Kind::ALL), operations in any_operations(),
+    ) {
+        let plan: Plan = plan(strategy, RULES, &operations, 1).expect("nothing is wrong");
+        let mut placed: Vec<usize> =
+            plan.lanes.iter().flat_map(|lane| lane.members.iter().map(|id| id.index())).collect();
+        placed.sort_unstable();
+        prop_assert_eq!(placed, (0..operations.len()).collect::<Vec<_>>());
+        for a in &operations {
+            for b in &operations {
+                let (level_a, level_b) = (plan.lane_of(a.id), plan.lane_of(b.id));
+                let higher = match strategy {
+                    Kind::Rms => a.period < b.period,
+                    Kind::Edf | Kind::Mlf => false,
+                    Kind::Muf | Kind::Criticality => a.criticality > b.criticality,
+                    Kind::RmsMlf => {
+                        let by_rate = a.criticality == b.criticality && a.criticality.is_critical();
+                        a.criticality > b.criticality || (by_rate && a.period < b.period)
+                    }
+                };
+                prop_assert_eq!(higher, level_a < level_b);
+            }
+        }
+    }
+}
