@@ -330,8 +330,8 @@ impl Accounting {
 
     #[inline]
     fn job_event(&mut self, record: &Record) {
-        let (job, time_ns) = (record.job(), record.time.as_nanos());
-        let Some(operation) = self.operations.get_mut(job.operation.index()) else {
+        let ((index, instance), time_ns) = (record.job_numbers(), record.time.as_nanos());
+        let Some(operation) = self.operations.get_mut(index) else {
             self.unknown += 1;
             return;
         };
@@ -345,7 +345,7 @@ impl Accounting {
                 if operation.is_first {
                     operation.lateness.record(time_ns.saturating_sub(release_ns));
                 }
-                task.see(operation.is_first, job.instance, record, samples);
+                task.see(operation.is_first, instance, record, samples);
             }
             Event::START => {
                 lane.get_processor(time_ns);
@@ -366,19 +366,19 @@ impl Accounting {
                 lane.leave_processor(time_ns);
                 operation.completed += 1;
                 operation.response.record(time_ns.saturating_sub(release_ns));
-                task.see(operation.is_first, job.instance, record, samples);
+                task.see(operation.is_first, instance, record, samples);
                 if operation.is_last {
-                    task.complete_one(job.instance, time_ns, samples);
+                    task.complete_one(instance, time_ns, samples);
                 }
             }
-            Event::SKIP => task.skip(job.instance, samples),
+            Event::SKIP => task.skip(instance, samples),
             _ => {
                 if record.arg == 1 {
                     lane.leave_processor(time_ns);
                 }
                 operation.aborted += 1;
-                task.see(operation.is_first, job.instance, record, samples);
-                task.abort(job.instance, samples);
+                task.see(operation.is_first, instance, record, samples);
+                task.abort(instance, samples);
             }
         }
     }

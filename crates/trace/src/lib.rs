@@ -10,6 +10,8 @@
 //! | [`merge`] | several rings as one stream |
 //! | [`read`] | opens either kind of file |
 //! | [`accounting`] | what the run achieved |
+//! | [`schedule`] | who ran where and when |
+//! | [`perfetto`], [`show`] | the trace for other programs and for people |
 
 #![deny(unsafe_code)]
 
@@ -20,19 +22,25 @@ pub mod log;
 mod mapping;
 pub mod merge;
 mod metadata;
+pub mod perfetto;
 #[doc(hidden)]
 pub mod primitive;
 pub mod read;
 mod record;
 pub mod ring;
+pub mod schedule;
+pub mod show;
 
 pub use accounting::{Accounting, Report, Samples};
 pub use log::{LogError, LogWriter};
 pub use merge::Merge;
 pub use metadata::*;
+pub use perfetto::PerfettoExport;
 pub use read::{Records, TraceError, TraceFile, TraceKind};
 pub use record::*;
 pub use ring::{CreateError, RingFile, RingReader, RingState, RingWriter};
+pub use schedule::{ScheduleCsv, Segment, Segments};
+pub use show::{export_csv, format_record};
 
 /// Whatever takes records as they happen: a ring, a file, the accounting, or several of them.
 pub trait Sink {

@@ -55,6 +55,12 @@ impl Record {
         }
     }
 
+    /// Index of the operation and number of the instance that a job event is about, as [`Self::job`].
+    #[inline]
+    pub(crate) fn job_numbers(&self) -> (usize, u64) {
+        JobId::numbers(self.causal)
+    }
+
     /// The job a job event is about.
     pub fn job(&self) -> JobId {
         JobId::unpack(self.causal)
@@ -140,9 +146,13 @@ impl JobId {
 
     /// The job that [`Self::pack`] gave.
     pub fn unpack(word: u64) -> Self {
-        JobId {
-            operation: OperationId::from_index((word >> Self::INSTANCE_BITS) as usize),
-            instance: word & ((1 << Self::INSTANCE_BITS) - 1),
-        }
+        let (operation, instance) = Self::numbers(word);
+        JobId { operation: OperationId::from_index(operation), instance }
+    }
+
+    /// Index of the operation and number of the instance in a packed job.
+    #[inline]
+    fn numbers(word: u64) -> (usize, u64) {
+        ((word >> Self::INSTANCE_BITS) as usize, word & ((1 << Self::INSTANCE_BITS) - 1))
     }
 }

@@ -3,6 +3,7 @@
 mod accounting;
 mod allocation;
 mod corruption;
+mod exports;
 mod files;
 mod killed;
 mod support;
