@@ -3,4 +3,5 @@
 
 #![cfg(not(loom))]
 
+mod exec;
 mod os;

@@ -1,0 +1,376 @@
+//! The process that starts the others, gives the start, and makes one report of all.
+
+use super::link;
+use super::wire::{
+    DIRECTORY_VARIABLE, FromMember, NODE_VARIABLE, ToMember, control_of, fingerprint, receive, send,
+};
+use crate::collector::Collector;
+use crate::options::{RunOptions, Start};
+use crate::outcome::{LostNode, Outcome, Stopped};
+use crate::prepare::{PrepareError, plans};
+use crate::run::{Ended, StopHandle, outcome};
+use crate::store::{rings_of, temporary_directory};
+use crate::sys::clock::MonotonicClock;
+use std::io::{self, BufReader};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use talea_model::System;
+use talea_time::{Clock, Duration, Instant};
+use talea_trace::{Metadata, Origin, RingReader, TraceError, TraceFile};
+use thiserror::Error;
+
+/// Why a run of several processes did not come about. All members have been ended.
+#[derive(Debug, Error)]
+pub enum ClusterError {
+    /// The system cannot be prepared on any process, or the run's directory could not be made.
+    #[error(transparent)]
+    Prepare(#[from] PrepareError),
+    /// The control socket or the pipes could not be made.
+    #[error("cannot set up the connections between the nodes: {0}")]
+    Setup(#[source] io::Error),
+    /// A member's command could not be started.
+    #[error("cannot start the process of node \"{node}\": {source}")]
+    Start {
+        /// The node.
+        node: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A member ended before it was ready.
+    #[error("the process of node \"{node}\" ended before it was ready: {how}")]
+    Ended {
+        /// The node.
+        node: String,
+        /// Its exit status or signal.
+        how: String,
+    },
+    /// A member could not prepare its node.
+    #[error("node \"{node}\": {message}")]
+    Refused {
+        /// The node.
+        node: String,
+        /// Why, with a remedy.
+        message: String,
+    },
+    /// A member has read another system, or was given other options.
+    #[error(
+        "the process of node \"{node}\" runs another system or other options than this one; was the system file \
+         changed while the run was starting?"
+    )]
+    Differs {
+        /// The node.
+        node: String,
+    },
+    /// Members did not get ready in time.
+    #[error("nodes {nodes} were not ready within {within}")]
+    NotReady {
+        /// The nodes.
+        nodes: String,
+        /// How long the coordinator waited.
+        within: Duration,
+    },
+    /// The rings of a member could not be opened.
+    #[error("the trace of node \"{node}\": {source}")]
+    Rings {
+        /// The node.
+        node: String,
+        /// What is wrong with it.
+        source: TraceError,
+    },
+    /// The run was stopped before it began.
+    #[error("the run was stopped before all nodes were ready")]
+    Stopped,
+}
+
+/// How long members may take until they are ready.
+const READY_WITHIN: Duration = Duration::from_secs(60);
+/// How long a member may take to end after it was told, or after the planned end.
+const END_WITHIN: Duration = Duration::from_secs(10);
+/// How often the coordinator looks for a stop.
+const LOOK: std::time::Duration = std::time::Duration::from_millis(20);
+
+/// Runs every node of `system` in a process of its own, started by `command` (which is given the node's name
+/// and is completed here), until the planned duration is over, `stop` is used, or a member ends early.
+///
+/// Standard input and output of the members are closed off; their standard error stays connected.
+///
+/// # Errors
+/// See [`ClusterError`]. Once the run has begun, the end of a member is no error but part of the outcome.
+pub fn run_cluster(
+    system: &System,
+    options: &RunOptions,
+    stop: &StopHandle,
+    command: impl FnMut(&str) -> Command,
+) -> Result<Outcome, ClusterError> {
+    let plans = plans(system)?;
+    let directory = temporary_directory()?;
+    let mut members = Members::start(system, directory.path(), command)?;
+    members.await_ready(stop, fingerprint(system, options))?;
+
+    let realtime = members.all.iter().all(|member| member.ready.as_ref().is_some_and(|ready| ready.realtime));
+    let start = match options.start {
+        Start::After(delay) => MonotonicClock.now().saturating_add(delay),
+        Start::At(instant) => instant,
+    };
+    let metadata = Metadata::new(system, &plans, Origin::Threads { realtime }, start);
+    let rings = members.rings(directory.path())?;
+    let log = options.keep_log.clone();
+    let collector = Collector::new(metadata, rings, options.samples(), log.as_deref(), None)
+        .map_err(PrepareError::from)?;
+    let collecting = collector.start(log).map_err(PrepareError::Collector)?;
+    let planned_end = options.duration.map_or(Instant::MAX, |duration| start.saturating_add(duration));
+    let ended = members.run(start, planned_end, stop);
+    let missing = members.missing();
+    // No member writes any more once all processes are gone.
+    drop(members);
+    let collected = collecting.finish();
+    Ok(outcome(ended, collected, realtime, missing))
+}
+
+/// What a member said when it was ready.
+struct Ready {
+    realtime: bool,
+    missing: Vec<String>,
+    threads: Vec<crate::outcome::ThreadAttributes>,
+}
+
+struct Member {
+    node: String,
+    process: Child,
+    control: Option<UnixStream>,
+    ready: Option<Ready>,
+    /// It has said that it finished, or is lost.
+    over: bool,
+}
+
+/// What a member's connection brought; `None` at its end.
+type News = (usize, Option<FromMember>);
+
+/// The processes of a run. Dropping it kills those that are left.
+struct Members {
+    all: Vec<Member>,
+    listener: UnixListener,
+    news: Receiver<News>,
+    tell: Sender<News>,
+}
+
+impl Drop for Members {
+    fn drop(&mut self) {
+        for member in &mut self.all {
+            // A process that has ended cannot be killed, which is as well.
+            let _ = member.process.kill();
+            let _ = member.process.wait();
+        }
+    }
+}
+
+impl Members {
+    fn start(
+        system: &System,
+        directory: &Path,
+        mut command: impl FnMut(&str) -> Command,
+    ) -> Result<Self, ClusterError> {
+        link::create(directory, system.nodes.len()).map_err(|errno| ClusterError::Setup(errno.into()))?;
+        let listener = UnixListener::bind(control_of(directory)).map_err(ClusterError::Setup)?;
+        listener.set_nonblocking(true).map_err(ClusterError::Setup)?;
+        let (tell, news) = mpsc::channel();
+        let mut members = Members { all: Vec::new(), listener, news, tell };
+        for node in &system.nodes {
+            let process = command(&node.name)
+                .env(DIRECTORY_VARIABLE, directory)
+                .env(NODE_VARIABLE, &node.name)
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .process_group(0)
+                .spawn()
+                .map_err(|source| ClusterError::Start { node: node.name.clone(), source })?;
+            let node = node.name.clone();
+            members.all.push(Member { node, process, control: None, ready: None, over: false });
+        }
+        Ok(members)
+    }
+
+    /// Waits until every member has connected and is ready.
+    fn await_ready(&mut self, stop: &StopHandle, fingerprint: u64) -> Result<(), ClusterError> {
+        let until = MonotonicClock.now() + READY_WITHIN;
+        while self.all.iter().any(|member| member.ready.is_none()) {
+            if stop.is_stopped() {
+                return Err(ClusterError::Stopped);
+            }
+            if MonotonicClock.now() > until {
+                let late = self.all.iter().filter(|member| member.ready.is_none());
+                let nodes = late.map(|member| format!("\"{}\"", member.node)).collect::<Vec<_>>().join(", ");
+                return Err(ClusterError::NotReady { nodes, within: READY_WITHIN });
+            }
+            self.accept(fingerprint)?;
+            match self.news.recv_timeout(LOOK) {
+                Ok((node, Some(FromMember::Ready { realtime, missing, threads }))) => {
+                    self.all[node].ready = Some(Ready { realtime, missing, threads });
+                }
+                Ok((node, Some(FromMember::Failed { message }))) => {
+                    return Err(ClusterError::Refused { node: self.all[node].node.clone(), message });
+                }
+                Ok((node, _)) => return Err(self.ended(node)),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => unreachable!("this process holds a sender"),
+            }
+            let gone = self.all.iter_mut().position(|member| {
+                member.control.is_none() && matches!(member.process.try_wait(), Ok(Some(_)))
+            });
+            if let Some(node) = gone {
+                // It may have connected and said why before it ended.
+                self.accept(fingerprint)?;
+                if self.all[node].control.is_none() {
+                    return Err(self.ended(node));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the connections that have come in, each with its greeting.
+    fn accept(&mut self, expected: u64) -> Result<(), ClusterError> {
+        loop {
+            let stream = match self.listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(ClusterError::Setup(error)),
+            };
+            stream.set_nonblocking(false).map_err(ClusterError::Setup)?;
+            let mut from = BufReader::new(stream.try_clone().map_err(ClusterError::Setup)?);
+            let greeting = receive(&mut from).map_err(ClusterError::Setup)?;
+            let Some(FromMember::Hello { node, fingerprint }) = greeting else { continue };
+            let Some(member) = self.all.get_mut(node) else { continue };
+            if fingerprint != expected {
+                return Err(ClusterError::Differs { node: member.node.clone() });
+            }
+            member.control = Some(stream);
+            let tell = self.tell.clone();
+            std::thread::spawn(move || {
+                // What cannot be understood ends the connection like its end does.
+                while let Ok(Some(message)) = receive(&mut from) {
+                    if tell.send((node, Some(message))).is_err() {
+                        return;
+                    }
+                }
+                let _ = tell.send((node, None));
+            });
+        }
+    }
+
+    /// Opens the rings of all members.
+    fn rings(&self, directory: &Path) -> Result<Vec<RingReader>, ClusterError> {
+        let mut readers = Vec::new();
+        for (index, member) in self.all.iter().enumerate() {
+            let file = TraceFile::open(&rings_of(directory, index))
+                .map_err(|source| ClusterError::Rings { node: member.node.clone(), source })?;
+            readers.extend(file.rings());
+        }
+        Ok(readers)
+    }
+
+    /// Gives the start and waits until every member has finished or is lost.
+    fn run(&mut self, start: Instant, planned_end: Instant, stop: &StopHandle) -> Ended {
+        self.tell_all(ToMember::Start { at_ns: start.as_nanos() });
+        let threads = self.all.iter_mut().filter_map(|member| member.ready.as_mut());
+        let threads = threads.flat_map(|ready| std::mem::take(&mut ready.threads)).collect();
+        let mut ended =
+            Ended { stopped: Stopped::Completed, threads, spin: Vec::new(), mishaps: Default::default() };
+        let mut give_up = planned_end.saturating_add(END_WITHIN);
+        let mut told = false;
+        while self.all.iter().any(|member| !member.over) {
+            let failed = !ended.mishaps.lost_nodes.is_empty();
+            if !told && (stop.is_stopped() || failed) {
+                self.tell_all(ToMember::Stop);
+                give_up = MonotonicClock.now() + END_WITHIN;
+                told = true;
+            }
+            if MonotonicClock.now() > give_up {
+                self.give_up(&mut ended);
+                break;
+            }
+            if let Ok((node, message)) = self.news.recv_timeout(LOOK) {
+                self.note(node, message, &mut ended);
+            }
+        }
+        if told {
+            ended.stopped = Stopped::Interrupted;
+        }
+        ended
+    }
+
+    fn note(&mut self, node: usize, message: Option<FromMember>, ended: &mut Ended) {
+        match message {
+            Some(FromMember::Finished { stopped, spin, mishaps }) => {
+                self.all[node].over = true;
+                if stopped == Stopped::Interrupted {
+                    ended.stopped = Stopped::Interrupted;
+                }
+                ended.spin.extend(spin);
+                ended.mishaps.overflows += mishaps.overflows;
+                ended.mishaps.unsent += mishaps.unsent;
+                ended.mishaps.slot_shortages += mishaps.slot_shortages;
+                ended.mishaps.panics.extend(mishaps.panics);
+            }
+            None if !self.all[node].over => {
+                self.all[node].over = true;
+                let lost = LostNode { node: self.all[node].node.clone(), how: self.how_it_ended(node) };
+                ended.mishaps.lost_nodes.push(lost);
+            }
+            _ => {}
+        }
+    }
+
+    /// The members that are left do not end: they are killed with this process's handle on them.
+    fn give_up(&mut self, ended: &mut Ended) {
+        for member in self.all.iter_mut().filter(|member| !member.over) {
+            let _ = member.process.kill();
+            let how = format!("did not end within {END_WITHIN} and was killed");
+            ended.mishaps.lost_nodes.push(LostNode { node: member.node.clone(), how });
+        }
+    }
+
+    fn tell_all(&mut self, message: ToMember) {
+        for member in self.all.iter_mut().filter(|member| !member.over) {
+            if let Some(control) = &mut member.control {
+                // A member that is gone is noticed by the end of its connection.
+                let _ = send(control, &message);
+            }
+        }
+    }
+
+    fn missing(&self) -> Vec<String> {
+        let of = |member: &Member| {
+            let missing = member.ready.iter().flat_map(|ready| &ready.missing);
+            missing.map(|missing| format!("node \"{}\": {missing}", member.node)).collect::<Vec<_>>()
+        };
+        self.all.iter().flat_map(of).collect()
+    }
+
+    fn ended(&mut self, node: usize) -> ClusterError {
+        let how = self.how_it_ended(node);
+        ClusterError::Ended { node: self.all[node].node.clone(), how }
+    }
+
+    /// The exit status of a member whose connection has ended. One that still runs without its
+    /// connection has no way back and is killed.
+    fn how_it_ended(&mut self, node: usize) -> String {
+        let process = &mut self.all[node].process;
+        let until = MonotonicClock.now() + Duration::from_secs(1);
+        while MonotonicClock.now() < until {
+            if let Ok(Some(status)) = process.try_wait() {
+                return describe(status);
+            }
+            std::thread::sleep(LOOK);
+        }
+        let _ = process.kill();
+        "closed its connection and was killed".into()
+    }
+}
+
+fn describe(status: ExitStatus) -> String {
+    if status.success() { "ended of its own accord".into() } else { status.to_string() }
+}

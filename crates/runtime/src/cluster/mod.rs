@@ -1,0 +1,32 @@
+//! Several nodes as several processes of one machine, with a common start instant.
+//!
+//! A *coordinator* ([`run_cluster`]) starts one *member* ([`Membership`]) per node by running a command of
+//! the caller's once for each; that command is expected to arrive at [`Membership::from_environment`] and
+//! [`Membership::run`] with the same system and options.
+//!
+//! ```text
+//!   coordinator                                     member (one per node)
+//!   private directory, pipes, control socket
+//!   start processes ──────────────────────────────► connect
+//!                    ◄─────────────────── hello ─── which node, fingerprint of system and options
+//!                                                   prepare: threads, rings in the directory
+//!                    ◄──────────── ready / failed ──
+//!   all ready: start instant ──── start ──────────► open the gate
+//!   follow all rings                                run; messages go from pipe to pipe
+//!   stop asked for ────────────── stop ───────────► end early
+//!                    ◄──────────────── finished ────
+//!   one report from all rings                       exit
+//! ```
+//!
+//! The rings are shared memory that the coordinator reads while they are written, so what a member that is
+//! killed has recorded is not lost. A member ends when its control connection ends: no member outlives its
+//! coordinator. Members are put into process groups of their own, so that Ctrl-C on a terminal reaches
+//! the coordinator only, which then stops them in order.
+
+mod coordinator;
+pub(crate) mod link;
+mod member;
+mod wire;
+
+pub use coordinator::{ClusterError, run_cluster};
+pub use member::{MemberError, Membership};

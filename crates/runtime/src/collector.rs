@@ -1,0 +1,185 @@
+//! The collector: an ordinary thread that reads the rings while the run goes on, keeps the accounts,
+//! writes the log, and hands finished jobs to whoever wants them.
+//!
+//! Real-time threads only ever write into their rings. Whatever may block, allocate or take long happens
+//! here.
+
+use crate::sys::clock::MonotonicClock;
+use crate::sys::stop::{Slept, StopFlag};
+use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
+use talea_time::{Clock, Duration, Instant};
+use talea_trace::{
+    Accounting, CreateError, Event, LogWriter, Merge, Metadata, Record, Report, RingReader, Samples, Sink,
+};
+
+/// How a job ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// It completed, by its deadline or later.
+    Completed,
+    /// It was aborted, or its code panicked.
+    Aborted,
+    /// It was never released.
+    Skipped,
+}
+
+/// A job that is over, as handed out during the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FinishedJob<'a> {
+    /// The operation's name.
+    pub operation: &'a str,
+    /// Number of the task's instance.
+    pub instance: u64,
+    /// How it ended.
+    pub ending: Ending,
+    /// When, on CLOCK_MONOTONIC.
+    pub at: Instant,
+    /// From its nominal release to its end.
+    pub response: Duration,
+    /// From its deadline to its end: positive if it missed.
+    pub lateness: Duration,
+}
+
+impl FinishedJob<'_> {
+    /// Whether it completed by its deadline.
+    pub fn met(&self) -> bool {
+        self.ending == Ending::Completed && self.lateness <= Duration::ZERO
+    }
+}
+
+/// Whoever wants the finished jobs. Called on the collector's thread, never on a real-time thread.
+pub type OnFinished = Box<dyn FnMut(&FinishedJob<'_>) + Send>;
+
+/// How often the rings are looked at.
+const INTERVAL: Duration = Duration::from_millis(10);
+/// A record younger than this may be preceded by one that is not written yet.
+const SETTLING: Duration = Duration::from_millis(20);
+/// How often the log is written out, in looks.
+const FLUSH_EVERY: u32 = 50;
+
+/// What the records go to.
+struct Books {
+    metadata: Metadata,
+    accounting: Accounting,
+    log: Option<LogWriter>,
+    on_finished: Option<OnFinished>,
+}
+
+impl Sink for Books {
+    fn record(&mut self, record: Record) {
+        self.accounting.record(record);
+        if let Some(log) = &mut self.log {
+            log.record(record);
+        }
+        if let Some(on_finished) = &mut self.on_finished
+            && let Some(job) = finished(&record, &self.metadata)
+        {
+            on_finished(&job);
+        }
+    }
+}
+
+fn finished<'a>(record: &Record, metadata: &'a Metadata) -> Option<FinishedJob<'a>> {
+    let ending = match record.event {
+        Event::COMPLETE => Ending::Completed,
+        Event::ABORT => Ending::Aborted,
+        Event::SKIP => Ending::Skipped,
+        _ => return None,
+    };
+    let [nominal, deadline] = record.words.map(|word| Instant::from_nanos(word as i64));
+    Some(FinishedJob {
+        operation: &metadata.operations[record.job().operation.index()].name,
+        instance: record.job().instance,
+        ending,
+        at: record.time,
+        response: record.time - nominal,
+        lateness: record.time - deadline,
+    })
+}
+
+/// Reads the rings of a run.
+pub(crate) struct Collector {
+    merge: Merge,
+    books: Books,
+}
+
+/// What the collector has at the end.
+#[derive(Debug)]
+pub(crate) struct Collected {
+    pub report: Report,
+    pub late: u64,
+    pub log: Option<PathBuf>,
+    pub log_failure: Option<String>,
+}
+
+impl Collector {
+    /// A collector for these rings, with samples of this length, which keeps a log if a path is given.
+    ///
+    /// # Errors
+    /// If the log cannot be created.
+    pub fn new(
+        metadata: Metadata,
+        rings: Vec<RingReader>,
+        sample: (Duration, Samples),
+        log: Option<&Path>,
+        on_finished: Option<OnFinished>,
+    ) -> Result<Self, CreateError> {
+        let log = log.map(|path| LogWriter::create(path, &metadata)).transpose()?;
+        let accounting = Accounting::new(&metadata, sample.0).with_samples(sample.1);
+        let books = Books { metadata, accounting, log, on_finished };
+        Ok(Collector { merge: Merge::new(rings), books })
+    }
+
+    /// Collects on a thread of its own until it is told to finish.
+    ///
+    /// # Errors
+    /// If the thread cannot be created.
+    pub fn start(self, log: Option<PathBuf>) -> std::io::Result<Collecting> {
+        let done = StopFlag::new();
+        let told = done.clone();
+        let thread = std::thread::Builder::new().name("collector".into());
+        let thread = thread.spawn(move || self.collect(&told, log))?;
+        Ok(Collecting { done, thread })
+    }
+
+    /// Collects until `done`, when all writers have ended, and then the rest.
+    fn collect(mut self, done: &StopFlag, log: Option<PathBuf>) -> Collected {
+        let mut looks = 0u32;
+        while done.sleep_until(MonotonicClock.now() + INTERVAL) == Slept::Due {
+            self.merge.poll(MonotonicClock.now() - SETTLING, &mut self.books);
+            looks = looks.wrapping_add(1);
+            if let Some(log) = &mut self.books.log
+                && looks.is_multiple_of(FLUSH_EVERY)
+            {
+                log.flush();
+            }
+        }
+        self.merge.drain(&mut self.books);
+        let log_failure = self.books.log.take().and_then(|log| log.finish().err());
+        let last = self.books.accounting.last();
+        Collected {
+            report: self.books.accounting.finish(last),
+            late: self.merge.late(),
+            log,
+            log_failure: log_failure.map(|failure| failure.to_string()),
+        }
+    }
+}
+
+/// A collector at work.
+pub(crate) struct Collecting {
+    done: StopFlag,
+    thread: JoinHandle<Collected>,
+}
+
+impl Collecting {
+    /// All writers have ended: takes the rest.
+    ///
+    /// # Panics
+    /// With what the collector, or whoever was handed finished jobs, panicked with.
+    pub fn finish(self) -> Collected {
+        self.done.stop();
+        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}

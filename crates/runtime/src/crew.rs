@@ -1,0 +1,373 @@
+//! The threads of a run: created with what they need, and ended together.
+
+use crate::cluster::link::{Inlet, InletStop, Received};
+use crate::flow::{Hand, LaneMessage, Shared};
+use crate::inbox::{self, Receiver};
+use crate::lane_thread::LaneThread;
+use crate::lowering::{LanePriorities, Lowering};
+use crate::options::RunOptions;
+use crate::outcome::{NodeSpin, ThreadAttributes};
+use crate::preemptive::{Controller, Grades, Slot, SlotCell, SlotThread};
+use crate::recorder::Recorder;
+use crate::release::{ReleaseThread, Source};
+use crate::seat::Seat;
+use crate::sys::clock::MonotonicClock;
+use crate::sys::memory::prefault_stack;
+use crate::sys::sched::Policy;
+use crate::sys::thread::{JoinHandle, SpawnError, spawn};
+use crate::timer::Sleeper;
+use std::sync::Arc;
+use talea_model::{LaneDispatch, System};
+use talea_policy::lane::LaneQueue;
+use talea_policy::strategy::{Lane, Plan};
+use talea_time::Clock;
+use talea_trace::{RingFile, RingWriter};
+
+/// What a thread is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Release { node: usize },
+    Receive { node: usize },
+    Lane { lane: usize },
+    Slot { lane: usize, slot: usize },
+    Controller { lane: usize },
+}
+
+/// Everything threads are created from.
+pub(crate) struct Station<'a> {
+    pub system: &'a System,
+    pub plans: &'a [Plan],
+    pub options: &'a RunOptions,
+    pub shared: &'a Arc<Shared>,
+    /// The nodes of this process and their kernel settings.
+    pub nodes: &'a [(usize, Lowering)],
+    pub realtime: bool,
+    pub window: usize,
+}
+
+/// The inboxes of the lanes of this process, by lane over all nodes.
+pub(crate) type Inboxes = Vec<Option<Receiver<LaneMessage>>>;
+
+/// What a thread leaves when it ends.
+type Ended = Option<NodeSpin>;
+
+/// What a thread does.
+type Duty = Box<dyn FnOnce() -> Ended + Send>;
+
+/// The running threads. Dropping it ends them.
+pub(crate) struct Crew {
+    pub shared: Arc<Shared>,
+    threads: Vec<JoinHandle<Ended>>,
+    slots: Vec<Arc<SlotCell>>,
+    inlet: Option<InletStop>,
+}
+
+/// Slots of a lane: a lane whose members are outranked one after the other needs one for each and one
+/// for the job that outranks them all.
+pub(crate) fn slots_of(lane: &Lane, options: &RunOptions) -> usize {
+    match lane.rules.dispatch {
+        LaneDispatch::NonPreemptive => 0,
+        LaneDispatch::Preemptive => options.slots.clamp(1, lane.members.len() + 1),
+    }
+}
+
+impl Station<'_> {
+    /// The threads of this process. A lane's slots come before its controller, which has to know them.
+    pub fn roles(&self) -> Vec<Role> {
+        let mut roles = Vec::new();
+        let hosted = self.shared.ports.iter().enumerate().filter(|(_, port)| port.is_some());
+        for (lane, _) in hosted {
+            let slots = slots_of(self.lane(lane), self.options);
+            if slots == 0 {
+                roles.push(Role::Lane { lane });
+            } else {
+                roles.extend((0..slots).map(|slot| Role::Slot { lane, slot }));
+                roles.push(Role::Controller { lane });
+            }
+        }
+        if self.shared.link.is_open() {
+            roles.extend(self.nodes.iter().map(|(node, _)| Role::Receive { node: *node }));
+        }
+        roles.extend(self.nodes.iter().map(|(node, _)| Role::Release { node: *node }));
+        roles
+    }
+
+    fn lane(&self, lane: usize) -> &Lane {
+        let site = &self.shared.layout.lanes[lane];
+        &self.plans[site.node].lanes[site.level]
+    }
+
+    fn node(&self, role: Role) -> usize {
+        match role {
+            Role::Release { node } | Role::Receive { node } => node,
+            Role::Lane { lane } | Role::Slot { lane, .. } | Role::Controller { lane } => {
+                self.shared.layout.lanes[lane].node
+            }
+        }
+    }
+
+    /// A name that says what the thread is within the 15 characters that Linux keeps.
+    pub fn name(&self, role: Role) -> String {
+        let node = &self.system.nodes[self.node(role)].name;
+        let level = |lane: usize| self.shared.layout.lanes[lane].level;
+        match role {
+            Role::Release { .. } => format!("rel:{node}"),
+            Role::Receive { .. } => format!("rcv:{node}"),
+            Role::Lane { lane } => format!("l{}:{node}", level(lane)),
+            Role::Slot { lane, slot } => format!("l{}s{slot}:{node}", level(lane)),
+            Role::Controller { lane } => format!("l{}c:{node}", level(lane)),
+        }
+    }
+
+    fn lowering(&self, node: usize) -> &Lowering {
+        let found = self.nodes.iter().find(|(own, _)| *own == node);
+        &found.expect("a node of this process").1
+    }
+
+    fn policy(&self, role: Role) -> Policy {
+        if !self.realtime {
+            return Policy::Other;
+        }
+        let lowering = self.lowering(self.node(role));
+        let lane = |lane: usize| lowering.lanes[self.shared.layout.lanes[lane].level];
+        Policy::Fifo(match role {
+            Role::Release { .. } | Role::Receive { .. } => lowering.release,
+            Role::Lane { lane: number }
+            | Role::Slot { lane: number, .. }
+            | Role::Controller { lane: number } => match (lane(number), role) {
+                (LanePriorities::Single(priority), _) => priority,
+                (LanePriorities::Banded { controller, .. }, Role::Controller { .. }) => controller,
+                (LanePriorities::Banded { granted, .. }, _) => granted,
+            },
+        })
+    }
+
+    /// The processor whose word a node's lanes use: its only one, unless it shares that with a node
+    /// of several processors, or the kernel does not keep the lanes nested.
+    fn processor(&self, node: usize) -> Option<usize> {
+        let [cpu] = self.system.nodes[node].cpus[..] else { return None };
+        let shares = |(other, _): &(usize, Lowering)| {
+            let cpus = &self.system.nodes[*other].cpus;
+            cpus.len() > 1 && cpus.contains(&cpu)
+        };
+        (self.realtime && !self.nodes.iter().any(shares)).then_some(usize::from(cpu))
+    }
+
+    /// Creates the threads; each has the ring of the same position.
+    pub fn employ(
+        &self,
+        roles: &[Role],
+        rings: &mut RingFile,
+        mut inboxes: Inboxes,
+        inlet: Option<(Inlet, InletStop)>,
+    ) -> Result<Crew, SpawnError> {
+        let (mut inlet, stop) = inlet.unzip();
+        let mut crew =
+            Crew { shared: Arc::clone(self.shared), threads: Vec::new(), slots: Vec::new(), inlet: stop };
+        let mut slots = Vec::new();
+        for (position, &role) in roles.iter().enumerate() {
+            let writer = rings.writer(position);
+            match role {
+                Role::Slot { lane, slot } => {
+                    let (sender, inbox) = inbox::channel(2);
+                    let cell = Arc::new(SlotCell::new());
+                    crew.slots.push(Arc::clone(&cell));
+                    let duty = self.slot_duty(lane, slot, writer, Arc::clone(&cell), inbox);
+                    let tid = crew.hire(self, role, duty)?;
+                    slots.push(Slot::new(sender, cell, tid));
+                }
+                Role::Controller { lane } => {
+                    let inbox = inboxes[lane].take().expect("each lane has one inbox");
+                    let duty = self.controller_duty(lane, writer, inbox, std::mem::take(&mut slots));
+                    crew.hire(self, role, duty)?;
+                }
+                Role::Lane { lane } => {
+                    let inbox = inboxes[lane].take().expect("each lane has one inbox");
+                    crew.hire(self, role, self.lane_duty(lane, writer, inbox))?;
+                }
+                Role::Receive { node } => {
+                    let inlet = inlet.take().expect("a process has one inlet");
+                    crew.hire(self, role, self.receive_duty(node, writer, inlet))?;
+                }
+                Role::Release { node } => {
+                    crew.hire(self, role, self.release_duty(node, writer))?;
+                }
+            }
+        }
+        Ok(crew)
+    }
+
+    fn hand(&self, node: usize, writer: RingWriter) -> Hand {
+        Hand::new(self.shared, Recorder::new(writer, &self.system.nodes[node].cpus))
+    }
+
+    fn queue(&self, lane: usize) -> LaneQueue {
+        let Lane { discipline, rules, members, .. } = self.lane(lane);
+        LaneQueue::new(*discipline, *rules, members.len() * self.window)
+    }
+
+    fn lane_duty(&self, lane: usize, writer: RingWriter, inbox: Receiver<LaneMessage>) -> Duty {
+        let node = self.shared.layout.lanes[lane].node;
+        let thread = LaneThread {
+            shared: Arc::clone(self.shared),
+            hand: self.hand(node, writer),
+            inbox,
+            queue: self.queue(lane),
+            lane,
+            processor: self.processor(node),
+        };
+        Box::new(move || {
+            thread.serve();
+            None
+        })
+    }
+
+    fn slot_duty(
+        &self,
+        lane: usize,
+        slot: usize,
+        writer: RingWriter,
+        cell: Arc<SlotCell>,
+        inbox: Receiver<crate::preemptive::Assignment>,
+    ) -> Duty {
+        let node = self.shared.layout.lanes[lane].node;
+        let thread = SlotThread {
+            shared: Arc::clone(self.shared),
+            hand: self.hand(node, writer),
+            cell,
+            inbox,
+            slot,
+            lane,
+            processor: self.processor(node),
+        };
+        Box::new(move || {
+            thread.serve();
+            None
+        })
+    }
+
+    fn controller_duty(
+        &self,
+        lane: usize,
+        writer: RingWriter,
+        inbox: Receiver<LaneMessage>,
+        slots: Vec<Slot>,
+    ) -> Duty {
+        let site = &self.shared.layout.lanes[lane];
+        let grades = match self.lowering(site.node).lanes[site.level] {
+            LanePriorities::Banded { granted, parked, .. } => Grades { granted, parked },
+            LanePriorities::Single(priority) => {
+                unreachable!("a preemptive lane has priority {priority} only")
+            }
+        };
+        let thread = Controller {
+            shared: Arc::clone(self.shared),
+            hand: self.hand(site.node, writer),
+            inbox,
+            queue: self.queue(lane),
+            lane,
+            slots,
+            grades: self.realtime.then_some(grades),
+            seat: Seat::new(self.processor(site.node)),
+            granted: None,
+        };
+        Box::new(move || {
+            thread.serve();
+            None
+        })
+    }
+
+    fn release_duty(&self, node: usize, writer: RingWriter) -> Duty {
+        let gate = self.nodes.iter().position(|(own, _)| *own == node).expect("a node of this process");
+        let thread = ReleaseThread {
+            shared: Arc::clone(self.shared),
+            hand: self.hand(node, writer),
+            sleeper: Sleeper::new(self.options.tail),
+            sources: Source::of_node(self.system, node),
+            node,
+            gate,
+            duration: self.options.duration,
+        };
+        let name = self.system.nodes[node].name.clone();
+        Box::new(move || Some(NodeSpin::new(name, thread.serve())))
+    }
+
+    /// Receives what other processes send, and only enqueues.
+    fn receive_duty(&self, node: usize, writer: RingWriter, mut inlet: Inlet) -> Duty {
+        let shared = Arc::clone(self.shared);
+        let mut hand = self.hand(node, writer);
+        Box::new(move || {
+            loop {
+                let received = inlet.receive(|message| {
+                    hand.arrive(&shared, message, MonotonicClock.now());
+                });
+                hand.ring(&shared);
+                match received {
+                    Ok(Received::More) => {}
+                    Ok(Received::End) => return None,
+                    Err(errno) => panic!("reading a pipe of our own failed: {errno}"),
+                }
+            }
+        })
+    }
+}
+
+impl Crew {
+    fn hire(&mut self, station: &Station<'_>, role: Role, duty: Duty) -> Result<crate::sys::Tid, SpawnError> {
+        let cpus = &station.system.nodes[station.node(role)].cpus;
+        let stack = station.options.stack;
+        let thread = spawn(&station.name(role), station.policy(role), cpus, stack, move || {
+            prefault_stack(stack / 4);
+            duty()
+        })?;
+        let tid = thread.report().tid;
+        self.threads.push(thread);
+        Ok(tid)
+    }
+
+    /// What the kernel says each thread has.
+    pub fn attributes(&self) -> Vec<ThreadAttributes> {
+        self.threads.iter().map(|thread| thread.report().into()).collect()
+    }
+
+    /// Threads that have something else than was asked for.
+    pub fn not_as_wanted(&self) -> Vec<String> {
+        let reports = self.threads.iter().map(JoinHandle::report);
+        reports.filter(|report| !report.is_as_wanted()).map(ToString::to_string).collect()
+    }
+
+    /// Ends all threads and returns what the release threads spun.
+    ///
+    /// # Panics
+    /// With what a thread of the runtime panicked with.
+    pub fn dismiss(&mut self) -> Vec<NodeSpin> {
+        self.shared.shut_down();
+        self.slots.iter().for_each(|slot| slot.wake_to_stop());
+        if let Some(inlet) = self.inlet.take() {
+            // A full pipe is being emptied by the receiver, which takes the stop after that.
+            while inlet.stop().is_err() {
+                std::thread::yield_now();
+            }
+        }
+        let mut spins = Vec::new();
+        let mut panicked = None;
+        for thread in self.threads.drain(..) {
+            match thread.join() {
+                Ok(ended) => spins.extend(ended),
+                Err(panic) => panicked = Some(panic),
+            }
+        }
+        if let Some(panic) = panicked
+            && !std::thread::panicking()
+        {
+            std::panic::resume_unwind(panic);
+        }
+        spins
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        let _ = self.dismiss();
+    }
+}

@@ -1,0 +1,118 @@
+//! Running one job: from START to COMPLETE or ABORT, on whatever thread the lane chose.
+
+use crate::flow::{Hand, OperationPanic, Shared};
+use crate::job_table::{Begin, Finish};
+use crate::layout::OperationSite;
+use crate::operation::{Behaviour, JobContext};
+use crate::recorder::{Subject, release_words};
+use crate::seat::vacate;
+use crate::sys::clock::{MonotonicClock, thread_cpu_time};
+use std::any::Any;
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::PoisonError;
+use talea_policy::demand;
+use talea_policy::job::Job;
+use talea_time::{Clock, Instant};
+use talea_trace::{Event, JobId};
+
+/// What the thread that runs a job does around it.
+pub(crate) trait Surroundings {
+    /// The job has begun at the instant and is about to run; called before its START is recorded.
+    fn started(&mut self, hand: &mut Hand, job: JobId, now: Instant);
+    /// The job asks whether it is to stop.
+    fn checkpoint(&self);
+    /// Index of the processor whose word the job leaves when it ends.
+    fn processor(&self) -> Option<usize>;
+}
+
+/// How the code of a job came back.
+enum Return {
+    /// It ran to its end.
+    Whole,
+    /// It was told that the run is over and may have left early: it neither completed nor was aborted.
+    CutShort,
+    /// It panicked.
+    Panicked,
+}
+
+/// Runs `job`, records it, and releases its successors without ringing. `depth` is the number of jobs
+/// in the lane. Returns whether the job ran; a dead one does not.
+pub(crate) fn execute(
+    shared: &Shared,
+    hand: &mut Hand,
+    surroundings: &mut impl Surroundings,
+    job: &Job,
+    depth: usize,
+) -> Begin {
+    if shared.jobs.begin(job.tag, job.number) == Begin::Dead {
+        return Begin::Dead;
+    }
+    let operation = shared.operation_of(job.tag);
+    let site = shared.layout.operation(operation);
+    let subject = Subject { job: JobId { operation, instance: job.number }, lane: site.lane };
+    let now = MonotonicClock.now();
+    surroundings.started(hand, subject.job, now);
+    let depth = depth.min(usize::from(u16::MAX)) as u16;
+    hand.recorder.job(now, Event::START, subject, [0, 0], depth);
+
+    let returned = call(shared, site, job, surroundings);
+
+    let end = MonotonicClock.now();
+    let finish = shared.jobs.finish(job.tag, job.number);
+    let arrival = job.deadline - shared.layout.tasks[site.task].deadline;
+    let words = release_words(if site.predecessors == 0 { arrival } else { job.release }, job);
+    let completed = match (returned, finish) {
+        (Return::Panicked, _) | (_, Finish::Aborted) => {
+            hand.recorder.job(end, Event::ABORT, subject, words, 1);
+            false
+        }
+        (Return::CutShort, Finish::Completed) => false,
+        (Return::Whole, Finish::Completed) => {
+            hand.recorder.job(end, Event::COMPLETE, subject, words, 0);
+            true
+        }
+    };
+    vacate(shared, surroundings.processor());
+    if completed {
+        hand.tell_successors(shared, subject.job, job.deadline, end);
+    }
+    Begin::Run
+}
+
+fn call(shared: &Shared, site: &OperationSite, job: &Job, surroundings: &impl Surroundings) -> Return {
+    let told_the_end = Cell::new(false);
+    let checkpoint = || {
+        surroundings.checkpoint();
+        let over = shared.stop.is_stopped();
+        told_the_end.set(told_the_end.get() || over);
+        over
+    };
+    let began_at = thread_cpu_time();
+    let context = JobContext { shared, name: &site.name, job, began_at, checkpoint: &checkpoint };
+    match &shared.behaviours[site.id.index()] {
+        Behaviour::Synthetic => {
+            let demand = demand::execution_from(&site.exec, site.stream, job.number);
+            shared.burner.burn(demand, || context.aborted());
+        }
+        Behaviour::User(code) => {
+            // The user's closure is called again for the next job whatever state a panic left it in;
+            // what it shares with itself is Sync and its own business.
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| code(&context))) {
+                note_panic(shared, site, job, panic);
+                return Return::Panicked;
+            }
+        }
+    }
+    if told_the_end.get() { Return::CutShort } else { Return::Whole }
+}
+
+fn note_panic(shared: &Shared, site: &OperationSite, job: &Job, panic: Box<dyn Any + Send>) {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let message = text
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without a text".to_owned());
+    let operation = site.name.to_string();
+    let mut panics = shared.tally.panics.lock().unwrap_or_else(PoisonError::into_inner);
+    panics.push(OperationPanic { operation, instance: job.number, message });
+}

@@ -1,0 +1,251 @@
+//! The way of a job through the run: released into a lane, completed, its successors released.
+//!
+//! Releases come from three kinds of threads: the release threads (first subtasks), the threads that
+//! run jobs (successors), and the receiver (predecessors that ran in another process). All do the same:
+//! claim the job's word, record, push into the lane's inbox, and after everything that belongs together
+//! has been pushed, ring. Ringing last keeps a higher lane from preempting the releaser between two
+//! pushes.
+
+use crate::bell::Bell;
+use crate::burn::Burner;
+use crate::cluster::link::{Link, Message};
+use crate::inbox::Sender;
+use crate::job_table::{JobTable, Tag, WindowFull};
+use crate::join::{Arrival, JoinTable};
+use crate::layout::Layout;
+use crate::operation::Behaviour;
+use crate::recorder::{Recorder, Subject, release_words};
+use crate::seat::Processor;
+use crate::sys::stop::StopFlag;
+use serde::{Deserialize, Serialize};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use talea_model::OperationId;
+use talea_policy::job::Job;
+use talea_time::Instant;
+use talea_trace::{Event, JobId};
+
+/// What a lane finds in its inbox.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum LaneMessage {
+    /// A job for the lane.
+    Released(Job),
+    /// The job in this slot of a preemptive lane has ended.
+    Done(usize),
+}
+
+/// How to reach a lane.
+pub(crate) struct Port {
+    pub sender: Sender<LaneMessage>,
+    pub bell: Bell,
+    /// Jobs aborted while they waited that the lane has not dropped yet. They do not count as load.
+    pub dead: AtomicU32,
+}
+
+/// A panic in a user's operation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OperationPanic {
+    /// The operation's name.
+    pub operation: String,
+    /// Number of the instance.
+    pub instance: u64,
+    /// What the panic said.
+    pub message: String,
+}
+
+/// Things that should not happen, counted.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    /// Successors that were not released because their window was full or overtaken.
+    pub overflows: AtomicU64,
+    /// Messages to other processes that could not be sent.
+    pub unsent: AtomicU64,
+    /// Elected jobs of preemptive lanes that had to wait for a thread.
+    pub slot_shortages: AtomicU64,
+    /// Only locked by a job that has just panicked, and after the run.
+    pub panics: Mutex<Vec<OperationPanic>>,
+}
+
+/// Everything the threads of a process share.
+pub(crate) struct Shared {
+    pub layout: Layout,
+    /// By operation number.
+    pub behaviours: Vec<Behaviour>,
+    pub jobs: JobTable,
+    pub joins: JoinTable,
+    /// By lane over all nodes; `None` for lanes of other processes.
+    pub ports: Vec<Option<Port>>,
+    /// The way to nodes in other processes.
+    pub link: Link,
+    pub processors: Vec<Processor>,
+    pub burner: Burner,
+    pub stop: StopFlag,
+    pub gate: Gate,
+    pub tally: Tally,
+}
+
+impl Shared {
+    /// Whether the job is one of this process, has begun and has not ended.
+    pub fn is_under_way(&self, job: JobId) -> bool {
+        let local = self.layout.operation(job.operation).local;
+        local.is_some_and(|local| self.jobs.is_under_way(self.jobs.tag(local, job.instance), job.instance))
+    }
+
+    /// The operation behind a tag.
+    pub fn operation_of(&self, tag: Tag) -> OperationId {
+        self.layout.local[self.jobs.operation(tag)]
+    }
+
+    /// The lane's port.
+    ///
+    /// # Panics
+    /// If the lane belongs to another process.
+    pub fn port(&self, lane: usize) -> &Port {
+        self.ports[lane].as_ref().expect("a lane of this process")
+    }
+
+    /// Stops the run: every thread ends after what it is doing.
+    pub fn shut_down(&self) {
+        self.stop.stop();
+        self.gate.bells.iter().for_each(|bell| {
+            bell.ring();
+        });
+        self.ports.iter().flatten().for_each(|port| {
+            port.bell.ring();
+        });
+    }
+}
+
+/// Where release threads wait for the start instant.
+pub(crate) struct Gate {
+    start: AtomicI64,
+    /// One per release thread.
+    pub bells: Vec<Bell>,
+}
+
+impl Gate {
+    const CLOSED: i64 = i64::MIN;
+
+    pub fn new(threads: usize) -> Self {
+        Gate { start: AtomicI64::new(Self::CLOSED), bells: (0..threads).map(|_| Bell::new()).collect() }
+    }
+
+    /// Announces the start instant.
+    pub fn open(&self, start: Instant) {
+        self.start.store(start.as_nanos(), Ordering::Release);
+        self.bells.iter().for_each(|bell| {
+            bell.ring();
+        });
+    }
+
+    /// Waits for the start instant; `None` if the run is stopped before there is one.
+    pub fn wait(&self, thread: usize, stop: &StopFlag) -> Option<Instant> {
+        loop {
+            let start = self.start.load(Ordering::Acquire);
+            if stop.is_stopped() {
+                return None;
+            }
+            if start != Self::CLOSED {
+                return Some(Instant::from_nanos(start));
+            }
+            self.bells[thread]
+                .wait_unless(|| self.start.load(Ordering::Acquire) != Self::CLOSED || stop.is_stopped());
+        }
+    }
+}
+
+/// A job about to be released.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Release {
+    pub operation: OperationId,
+    pub instance: u64,
+    /// The nominal release that goes into the trace.
+    pub nominal: Instant,
+    /// The release that orders the job.
+    pub release: Instant,
+    pub deadline: Instant,
+}
+
+/// One thread's means to take part in the flow.
+pub(crate) struct Hand {
+    pub recorder: Recorder,
+    /// Lanes that have been given something since the last ringing; preallocated.
+    to_ring: Vec<usize>,
+}
+
+impl Hand {
+    pub fn new(shared: &Shared, recorder: Recorder) -> Self {
+        Hand { recorder, to_ring: Vec::with_capacity(shared.layout.lanes.len()) }
+    }
+
+    /// Releases a job of this process at `now` into its lane, without ringing.
+    ///
+    /// # Errors
+    /// [`WindowFull`]; nothing has been recorded.
+    pub fn release(&mut self, shared: &Shared, release: Release, now: Instant) -> Result<(), WindowFull> {
+        let Release { operation, instance, .. } = release;
+        let site = shared.layout.operation(operation);
+        let local = site.local.expect("an operation of this process");
+        let tag = shared.jobs.claim(local, instance)?;
+        let job = job_of(site, release, tag);
+        let subject = Subject { job: JobId { operation, instance }, lane: site.lane };
+        self.recorder.job(now, Event::RELEASE, subject, release_words(release.nominal, &job), 0);
+        let pushed = shared.port(site.lane).sender.push(LaneMessage::Released(job));
+        assert!(pushed.is_ok(), "an inbox has room for the windows of all its operations");
+        if !self.to_ring.contains(&site.lane) {
+            self.to_ring.push(site.lane);
+        }
+        Ok(())
+    }
+
+    /// One predecessor of a job has completed; releases the job if it was the last one. Does not ring.
+    pub fn arrive(&mut self, shared: &Shared, message: Message, now: Instant) {
+        let Message { job: JobId { operation, instance }, deadline } = message;
+        let site = shared.layout.operation(operation);
+        let local = site.local.expect("an operation of this process");
+        let release = Release { operation, instance, nominal: now, release: now, deadline };
+        let fits = match shared.joins.arrive(local, instance, site.predecessors) {
+            Arrival::Incomplete => true,
+            Arrival::Complete => self.release(shared, release, now).is_ok(),
+            Arrival::Overtaken => false,
+        };
+        if !fits {
+            shared.tally.overflows.fetch_add(1, Ordering::Relaxed);
+            let subject = Subject { job: message.job, lane: site.lane };
+            let words = release_words(now, &job_of(site, release, 0));
+            self.recorder.job(now, Event::RELEASE, subject, words, 0);
+            self.recorder.job(now, Event::ABORT, subject, words, 0);
+        }
+    }
+
+    /// A job has completed at `now`: tells its successors, without ringing.
+    pub fn tell_successors(&mut self, shared: &Shared, job: JobId, deadline: Instant, now: Instant) {
+        for &successor in &shared.layout.operation(job.operation).successors {
+            let message = Message { job: JobId { operation: successor, ..job }, deadline };
+            let site = shared.layout.operation(successor);
+            if site.local.is_some() {
+                self.arrive(shared, message, now);
+            } else if shared.link.send(site.node, message).is_err() {
+                shared.tally.unsent.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Rings the lanes that have been given something, in the order in which they were given it.
+    pub fn ring(&mut self, shared: &Shared) {
+        for lane in self.to_ring.drain(..) {
+            shared.port(lane).bell.ring();
+        }
+    }
+}
+
+fn job_of(site: &crate::layout::OperationSite, release: Release, tag: Tag) -> Job {
+    Job {
+        release: release.release,
+        deadline: release.deadline,
+        wcet: site.wcet,
+        rank: site.rank,
+        number: release.instance,
+        tag,
+    }
+}

@@ -1,0 +1,290 @@
+//! The jobs in flight: one preallocated word per operation and instance of a bounded window.
+//!
+//! ```text
+//!           claim             begin              finish: Completed
+//!   FREE ────(1)───► WAITING ──(2)───► RUNNING ──────(3)──────────► ENDED
+//!    ▲                  │ abort           │ abort                    ▲ │
+//!    │                  ▼ (4)             ▼ (5)     finish: Aborted  │ │
+//!    │                 DEAD            STOPPING ─────(6)─────────────┘ │
+//!    └──── forget (7) ──┴──────────────── forget (7) ──────────────────┘
+//! ```
+//!
+//! 1. The releaser claims the word of instance `k`, position `k mod window`. If the job of instance
+//!    `k - window` is still there the window is full, and the releaser says so instead of waiting.
+//! 2. The thread that is to run the job begins it.
+//! 3. The job has completed.
+//! 4. The instance is aborted while the job waits. The lane drops it when it gets to it.
+//! 5. The instance is aborted while the job runs: it is told to stop, and
+//! 6. ends as aborted, even if it was just about to complete.
+//! 7. The lane has removed the job from its queue. Until then the word stays taken, because the queue
+//!    knows the job by it.
+//!
+//! Each transition is one compare-exchange, so abort and begin, or abort and finish, agree on which
+//! came first, and exactly one thread records how a job ended. The instance number is part of the word:
+//! a request about instance `k` never hits instance `k + window`.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+const FREE: u64 = 0;
+const WAITING: u64 = 1;
+const RUNNING: u64 = 2;
+const STOPPING: u64 = 3;
+const DEAD: u64 = 4;
+const ENDED: u64 = 5;
+
+const STATE_BITS: u32 = 3;
+
+const fn word(instance: u64, state: u64) -> u64 {
+    instance << STATE_BITS | state
+}
+
+const fn state(word: u64) -> u64 {
+    word & ((1 << STATE_BITS) - 1)
+}
+
+/// The index of a job's word; a lane's queue knows the job by it.
+pub(crate) type Tag = u32;
+
+/// The window of an operation is full: the job that used the word before is unfinished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WindowFull;
+
+/// What an abort found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Abort {
+    /// The job waited and will never begin. The caller records the abort.
+    Waiting,
+    /// The job runs and has been told to stop. Whoever runs it records the abort.
+    Running,
+    /// There is no such job, or it was aborted before.
+    Gone,
+}
+
+/// What a thread that is to run a job found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Begin {
+    /// The job runs now.
+    Run,
+    /// It was aborted while it waited.
+    Dead,
+}
+
+/// How a job ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Finish {
+    /// Nobody told it to stop.
+    Completed,
+    /// It was told to stop.
+    Aborted,
+}
+
+/// The words of all jobs that one process may have in flight.
+pub(crate) struct JobTable {
+    words: Box<[AtomicU64]>,
+    /// Jobs per operation that are released and neither ended nor dead.
+    unfinished: Box<[AtomicU32]>,
+    window: u64,
+}
+
+impl JobTable {
+    /// Room for `window` instances of each of `operations` operations.
+    ///
+    /// # Panics
+    /// If `window` is not a power of two or the words outnumber the tags.
+    pub fn new(operations: usize, window: usize) -> Self {
+        assert!(window.is_power_of_two(), "a window of {window} instances");
+        let words = operations * window;
+        assert!(u32::try_from(words).is_ok(), "{words} jobs in flight have no tags");
+        JobTable {
+            words: (0..words).map(|_| AtomicU64::new(FREE)).collect(),
+            unfinished: (0..operations).map(|_| AtomicU32::new(0)).collect(),
+            window: window as u64,
+        }
+    }
+
+    /// The tag of an operation's `instance`. `operation` counts the operations of this process.
+    pub fn tag(&self, operation: usize, instance: u64) -> Tag {
+        (operation as u64 * self.window + (instance & (self.window - 1))) as Tag
+    }
+
+    /// The operation behind a tag.
+    pub fn operation(&self, tag: Tag) -> usize {
+        (u64::from(tag) / self.window) as usize
+    }
+
+    /// Whether the job's word is free.
+    pub fn has_room(&self, operation: usize, instance: u64) -> bool {
+        state(self.words[self.tag(operation, instance) as usize].load(Ordering::Acquire)) == FREE
+    }
+
+    /// Transition 1.
+    pub fn claim(&self, operation: usize, instance: u64) -> Result<Tag, WindowFull> {
+        let tag = self.tag(operation, instance);
+        let cell = &self.words[tag as usize];
+        let seen = cell.load(Ordering::Acquire);
+        if state(seen) != FREE {
+            return Err(WindowFull);
+        }
+        cell.compare_exchange(seen, word(instance, WAITING), Ordering::AcqRel, Ordering::Relaxed)
+            .map_err(|_| WindowFull)?;
+        self.unfinished[operation].fetch_add(1, Ordering::Relaxed);
+        Ok(tag)
+    }
+
+    /// Transition 2, unless the job is dead.
+    ///
+    /// # Panics
+    /// If the job neither waits nor is dead: it was lost or is run twice.
+    pub fn begin(&self, tag: Tag, instance: u64) -> Begin {
+        let cell = &self.words[tag as usize];
+        let waiting = word(instance, WAITING);
+        match cell.compare_exchange(waiting, word(instance, RUNNING), Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => Begin::Run,
+            Err(seen) => {
+                assert_eq!(seen, word(instance, DEAD), "a job that begins neither waits nor is dead");
+                Begin::Dead
+            }
+        }
+    }
+
+    /// Transition 3 or 6.
+    ///
+    /// # Panics
+    /// If the job does not run.
+    pub fn finish(&self, tag: Tag, instance: u64) -> Finish {
+        let before = self.words[tag as usize].swap(word(instance, ENDED), Ordering::AcqRel);
+        self.unfinished[self.operation(tag)].fetch_sub(1, Ordering::Release);
+        match before {
+            seen if seen == word(instance, RUNNING) => Finish::Completed,
+            seen if seen == word(instance, STOPPING) => Finish::Aborted,
+            seen => panic!("a job that ends does not run: {seen:#x}"),
+        }
+    }
+
+    /// Transition 7.
+    ///
+    /// # Panics
+    /// If the job waits or runs.
+    pub fn forget(&self, tag: Tag, instance: u64) {
+        let before = self.words[tag as usize].swap(word(instance, FREE), Ordering::AcqRel);
+        let gone = [word(instance, ENDED), word(instance, DEAD)].contains(&before);
+        assert!(gone, "a job that is forgotten waits or runs: {before:#x}");
+    }
+
+    /// Transition 4 or 5.
+    pub fn abort(&self, operation: usize, instance: u64) -> Abort {
+        let cell = &self.words[self.tag(operation, instance) as usize];
+        let change = |from, to| {
+            cell.compare_exchange(
+                word(instance, from),
+                word(instance, to),
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            )
+            .is_ok()
+        };
+        // A job only moves from WAITING to RUNNING meanwhile, so this order misses neither.
+        if change(WAITING, DEAD) {
+            self.unfinished[operation].fetch_sub(1, Ordering::Relaxed);
+            Abort::Waiting
+        } else if change(RUNNING, STOPPING) {
+            Abort::Running
+        } else {
+            Abort::Gone
+        }
+    }
+
+    /// Whether the job was aborted while it waited. True until it is forgotten.
+    pub fn is_dead(&self, tag: Tag, instance: u64) -> bool {
+        self.words[tag as usize].load(Ordering::Acquire) == word(instance, DEAD)
+    }
+
+    /// Whether the job has been told to stop.
+    pub fn is_stopping(&self, tag: Tag, instance: u64) -> bool {
+        self.words[tag as usize].load(Ordering::Relaxed) == word(instance, STOPPING)
+    }
+
+    /// Whether the job has ended and the lane has not removed it yet.
+    pub fn has_ended(&self, tag: Tag, instance: u64) -> bool {
+        self.words[tag as usize].load(Ordering::Acquire) == word(instance, ENDED)
+    }
+
+    /// Whether the job has begun and not ended.
+    pub fn is_under_way(&self, tag: Tag, instance: u64) -> bool {
+        let seen = self.words[tag as usize].load(Ordering::Acquire);
+        seen == word(instance, RUNNING) || seen == word(instance, STOPPING)
+    }
+
+    /// Jobs of an operation that are released and neither ended nor aborted before they began.
+    pub fn unfinished(&self, operation: usize) -> u32 {
+        self.unfinished[operation].load(Ordering::Acquire)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_passes_from_claim_to_completion_and_frees_its_word() {
+        let table = JobTable::new(2, 4);
+        let tag = table.claim(1, 5).unwrap();
+        assert_eq!((table.operation(tag), table.unfinished(1)), (1, 1));
+        assert_eq!(table.begin(tag, 5), Begin::Run);
+        assert!(table.is_under_way(tag, 5) && !table.is_under_way(tag, 9));
+        assert_eq!(table.finish(tag, 5), Finish::Completed);
+        assert_eq!((table.unfinished(1), table.claim(1, 9)), (0, Err(WindowFull)));
+        table.forget(tag, 5);
+        assert_eq!(table.claim(1, 9), Ok(tag));
+    }
+
+    #[test]
+    fn the_window_bounds_the_instances_of_one_operation_only() {
+        let table = JobTable::new(2, 2);
+        assert!(table.claim(0, 0).is_ok() && table.claim(0, 1).is_ok());
+        assert_eq!(table.claim(0, 2), Err(WindowFull));
+        assert!(table.claim(1, 2).is_ok());
+    }
+
+    #[test]
+    fn an_abort_before_the_beginning_keeps_the_word_until_the_lane_drops_the_job() {
+        let table = JobTable::new(1, 1);
+        let tag = table.claim(0, 0).unwrap();
+        assert_eq!(table.abort(0, 0), Abort::Waiting);
+        assert_eq!(table.abort(0, 0), Abort::Gone);
+        assert_eq!((table.unfinished(0), table.claim(0, 1)), (0, Err(WindowFull)));
+        assert_eq!(table.begin(tag, 0), Begin::Dead);
+        assert!(table.is_dead(tag, 0));
+        table.forget(tag, 0);
+        assert!(table.claim(0, 1).is_ok());
+    }
+
+    #[test]
+    fn an_abort_of_a_running_job_decides_how_it_ends() {
+        let table = JobTable::new(1, 1);
+        let tag = table.claim(0, 3).unwrap();
+        assert_eq!(table.begin(tag, 3), Begin::Run);
+        assert!(!table.is_stopping(tag, 3));
+        assert_eq!(table.abort(0, 3), Abort::Running);
+        assert!(table.is_stopping(tag, 3));
+        assert_eq!(table.finish(tag, 3), Finish::Aborted);
+        assert_eq!(table.abort(0, 3), Abort::Gone);
+    }
+
+    #[test]
+    fn a_request_about_an_earlier_instance_of_the_same_word_does_nothing() {
+        let table = JobTable::new(1, 2);
+        table.claim(0, 2).unwrap();
+        assert_eq!(table.abort(0, 0), Abort::Gone);
+        assert_eq!(table.unfinished(0), 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "neither waits nor is dead")]
+    fn beginning_a_job_twice_is_a_broken_invariant() {
+        let table = JobTable::new(1, 1);
+        let tag = table.claim(0, 0).unwrap();
+        let _ = table.begin(tag, 0);
+        let _ = table.begin(tag, 0);
+    }
+}

@@ -1,0 +1,95 @@
+//! A non-preemptive lane: one thread that takes jobs from its inbox, orders them, and runs the best to
+//! its end. Preemption by higher lanes is the kernel's, so the thread never has to ask.
+//!
+//! ```text
+//!          ┌─────────── ring ────────────┐
+//!          ▼                             │
+//!   (1) take in ──► (2) elect ──None──► (5) sleep
+//!          ▲             │ job
+//!          │             ▼
+//!          └── (4) ── (3) run to completion, release successors, ring
+//! ```
+
+use crate::execute::{Surroundings, execute};
+use crate::flow::{Hand, LaneMessage, Shared};
+use crate::inbox::Receiver;
+use crate::job_table::Begin;
+use crate::seat::Seat;
+use crate::sys::clock::MonotonicClock;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use talea_policy::job::Job;
+use talea_policy::lane::LaneQueue;
+use talea_time::{Clock, Instant, Work};
+use talea_trace::JobId;
+
+/// Everything a lane's thread owns.
+pub(crate) struct LaneThread {
+    pub shared: Arc<Shared>,
+    pub hand: Hand,
+    pub inbox: Receiver<LaneMessage>,
+    pub queue: LaneQueue,
+    /// Index over the lanes of all nodes.
+    pub lane: usize,
+    /// The word of the node's processor, if preemption is recorded.
+    pub processor: Option<usize>,
+}
+
+/// A job of this lane runs on the lane's own thread.
+struct OnLane<'a> {
+    shared: &'a Shared,
+    seat: &'a mut Seat,
+    processor: Option<usize>,
+}
+
+impl Surroundings for OnLane<'_> {
+    fn started(&mut self, hand: &mut Hand, job: JobId, now: Instant) {
+        self.seat.take(self.shared, hand, job, now);
+    }
+
+    fn checkpoint(&self) {}
+
+    fn processor(&self) -> Option<usize> {
+        self.processor
+    }
+}
+
+impl LaneThread {
+    /// Serves the lane until the run is stopped.
+    pub fn serve(self) {
+        let LaneThread { shared, mut hand, mut inbox, mut queue, lane, processor } = self;
+        let mut seat = Seat::new(processor);
+        let port = shared.port(lane);
+        while !shared.stop.is_stopped() {
+            take_in(&mut inbox, &mut queue);
+            let Some(job) = queue.elect(MonotonicClock.now(), Work::ZERO) else {
+                seat.leave(&shared, &mut hand, MonotonicClock.now());
+                port.bell.wait_unless(|| inbox.has_value() || shared.stop.is_stopped());
+                continue;
+            };
+            let depth = queue.len().saturating_sub(port.dead.load(Ordering::Relaxed) as usize).max(1);
+            let mut on_lane = OnLane { shared: &shared, seat: &mut seat, processor };
+            if execute(&shared, &mut hand, &mut on_lane, &job, depth) == Begin::Dead {
+                port.dead.fetch_sub(1, Ordering::Relaxed);
+            }
+            forget(&shared, &mut queue, &job);
+            hand.ring(&shared);
+        }
+    }
+}
+
+fn take_in(inbox: &mut Receiver<LaneMessage>, queue: &mut LaneQueue) {
+    while let Some(message) = inbox.pop() {
+        match message {
+            LaneMessage::Released(job) => queue.push(job),
+            LaneMessage::Done(slot) => unreachable!("slot {slot} of a lane without slots"),
+        }
+    }
+}
+
+/// The job is over: the queue, and then the table, forget it.
+pub(crate) fn forget(shared: &Shared, queue: &mut LaneQueue, job: &Job) {
+    let removed = queue.remove(job.tag);
+    assert!(removed.is_some(), "a lane holds the job it ran");
+    shared.jobs.forget(job.tag, job.number);
+}

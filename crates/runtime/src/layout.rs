@@ -1,0 +1,133 @@
+//! The fixed tables of a run: where each operation runs and what follows it.
+
+use talea_model::{Execution, OperationId, System};
+use talea_policy::demand::{self, Purpose};
+use talea_policy::strategy::Plan;
+use talea_time::{Duration, Instant, Work};
+
+/// What the threads need to know about one operation.
+#[derive(Clone, Debug)]
+pub(crate) struct OperationSite {
+    pub id: OperationId,
+    pub name: Box<str>,
+    pub task: usize,
+    pub node: usize,
+    /// Index over the lanes of all nodes.
+    pub lane: usize,
+    /// Position in the lane's member list.
+    pub rank: u32,
+    pub wcet: Work,
+    pub predecessors: u32,
+    /// In the order in which they are told: other nodes first, since their processors can start at
+    /// once, then this node's lanes from the highest.
+    pub successors: Box<[OperationId]>,
+    /// Index among the operations of this process, if it is one of them.
+    pub local: Option<usize>,
+    pub exec: Execution,
+    /// Stream of its synthetic execution times.
+    pub stream: u64,
+}
+
+/// What the threads need to know about one task.
+#[derive(Clone, Debug)]
+pub(crate) struct TaskSite {
+    pub period: Duration,
+    pub deadline: Duration,
+    pub phase: Duration,
+}
+
+impl TaskSite {
+    /// The arrival of `instance` when arrivals count from `start`.
+    pub fn arrival(&self, start: Instant, instance: u64) -> Instant {
+        let periods = i64::try_from(instance).ok().and_then(|count| self.period.checked_mul(count));
+        match periods.and_then(|distance| distance.checked_add(self.phase)) {
+            Some(distance) => start.saturating_add(distance),
+            None => Instant::MAX,
+        }
+    }
+}
+
+/// One lane among the lanes of all nodes.
+#[derive(Clone, Debug)]
+pub(crate) struct LaneSite {
+    pub node: usize,
+    /// Index within its node's plan.
+    pub level: usize,
+}
+
+/// The tables.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    pub operations: Vec<OperationSite>,
+    pub tasks: Vec<TaskSite>,
+    pub lanes: Vec<LaneSite>,
+    /// Operations of this process; the position is [`OperationSite::local`].
+    pub local: Vec<OperationId>,
+}
+
+impl Layout {
+    /// The tables of `system`, whose node `i` is served by `plans[i]`, for a process that hosts
+    /// the nodes for which `hosts` is true.
+    ///
+    /// # Panics
+    /// If a plan lacks an operation of its node.
+    pub fn new(system: &System, plans: &[Plan], hosts: impl Fn(usize) -> bool) -> Self {
+        let mut lanes = Vec::new();
+        let mut place = vec![None; system.operations().len()];
+        for (node, plan) in plans.iter().enumerate() {
+            for (level, lane) in plan.lanes.iter().enumerate() {
+                for (rank, member) in lane.members.iter().enumerate() {
+                    place[member.index()] = Some((lanes.len(), rank as u32));
+                }
+                lanes.push(LaneSite { node, level });
+            }
+        }
+        let place = |id: OperationId| place[id.index()].expect("every operation has a lane on its node");
+        let mut local = Vec::new();
+        let operations = system
+            .operations()
+            .iter()
+            .map(|operation| {
+                let subtask = system.subtask(operation.id);
+                let mut successors = operation.successors.clone();
+                successors.sort_by_key(|successor| {
+                    (system.subtask(*successor).node == subtask.node, place(*successor).0)
+                });
+                let position = hosts(subtask.node).then(|| {
+                    local.push(operation.id);
+                    local.len() - 1
+                });
+                let (lane, rank) = place(operation.id);
+                OperationSite {
+                    id: operation.id,
+                    name: operation.name.as_str().into(),
+                    task: operation.task,
+                    node: subtask.node,
+                    lane,
+                    rank,
+                    wcet: subtask.wcet,
+                    predecessors: operation.predecessors.len() as u32,
+                    successors: successors.into(),
+                    local: position,
+                    exec: subtask.exec.clone(),
+                    stream: demand::stream(system.seed, Purpose::Execution, operation.id.index()),
+                }
+            })
+            .collect();
+        let tasks = system
+            .tasks
+            .iter()
+            .map(|task| TaskSite { period: task.period, deadline: task.deadline, phase: task.phase })
+            .collect();
+        Layout { operations, tasks, lanes, local }
+    }
+
+    pub fn operation(&self, id: OperationId) -> &OperationSite {
+        &self.operations[id.index()]
+    }
+
+    /// How many operations of this process the lane serves.
+    pub fn members(&self, lane: usize) -> usize {
+        self.operations.iter().filter(|operation| operation.lane == lane).count()
+    }
+}

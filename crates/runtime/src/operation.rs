@@ -1,0 +1,153 @@
+//! What runs when a job runs: a user's closure, or synthetic work.
+
+use crate::flow::Shared;
+use crate::sys::clock::{MonotonicClock, thread_cpu_time};
+use std::collections::BTreeMap;
+use talea_model::System;
+use talea_policy::job::Job;
+use talea_time::{Clock, Duration, Instant, Work};
+use thiserror::Error;
+
+/// A user's operation, called once per job. A non-preemptive lane calls its operations one after the other
+/// on one thread; in a preemptive lane several jobs may be under way on different threads, of which the
+/// most urgent runs.
+pub type Operation = Box<dyn Fn(&JobContext<'_>) + Send + Sync>;
+
+/// Which operations of a system run users' code. All others burn synthetic processor time, as the system
+/// describes.
+#[derive(Default)]
+pub struct Operations {
+    by_name: BTreeMap<String, Operation>,
+}
+
+/// An operation that the system does not have.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("the system has no operation \"{name}\"{}", nearest_hint(.nearest))]
+pub struct UnknownOperation {
+    /// What was asked for.
+    pub name: String,
+    /// The operation of the system that is written most alike.
+    pub nearest: Option<String>,
+}
+
+fn nearest_hint(nearest: &Option<String>) -> String {
+    nearest.as_ref().map_or_else(String::new, |name| format!("; did you mean \"{name}\"?"))
+}
+
+impl std::fmt::Debug for Operations {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.by_name.keys()).finish()
+    }
+}
+
+impl Operations {
+    /// Synthetic work everywhere.
+    pub fn synthetic() -> Self {
+        Self::default()
+    }
+
+    /// Runs `code` for every job of the operation `name` (`task`, or `task.subtask`), instead of what
+    /// was set before.
+    #[must_use]
+    pub fn with(mut self, name: &str, code: impl Fn(&JobContext<'_>) + Send + Sync + 'static) -> Self {
+        self.by_name.insert(name.to_owned(), Box::new(code));
+        self
+    }
+
+    /// The behaviour of every operation of `system`, by its number.
+    pub(crate) fn resolve(mut self, system: &System) -> Result<Vec<Behaviour>, UnknownOperation> {
+        let behaviours = system
+            .operations()
+            .iter()
+            .map(|operation| match self.by_name.remove(&operation.name) {
+                Some(code) => Behaviour::User(code),
+                None => Behaviour::Synthetic,
+            })
+            .collect();
+        match self.by_name.into_keys().next() {
+            None => Ok(behaviours),
+            Some(name) => {
+                let nearest = system
+                    .operations()
+                    .iter()
+                    .min_by_key(|operation| strsim::damerau_levenshtein(&operation.name, &name))
+                    .map(|operation| operation.name.clone());
+                Err(UnknownOperation { name, nearest })
+            }
+        }
+    }
+}
+
+/// What a job does.
+pub(crate) enum Behaviour {
+    /// Burns the processor time that [`talea_policy::demand`] draws for it.
+    Synthetic,
+    /// Calls the user.
+    User(Operation),
+}
+
+/// A job as its operation sees it.
+pub struct JobContext<'a> {
+    pub(crate) shared: &'a Shared,
+    pub(crate) name: &'a str,
+    pub(crate) job: &'a Job,
+    /// The thread's processor time when the job began.
+    pub(crate) began_at: Work,
+    /// Called at every cancellation point of the job; says whether the run is over.
+    pub(crate) checkpoint: &'a (dyn Fn() -> bool + 'a),
+}
+
+impl std::fmt::Debug for JobContext<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("JobContext")
+            .field("operation", &self.name)
+            .field("job", self.job)
+            .finish_non_exhaustive()
+    }
+}
+
+impl JobContext<'_> {
+    /// The operation's name.
+    pub fn operation(&self) -> &str {
+        self.name
+    }
+
+    /// Number of the task's instance, from 0; skipped instances are counted.
+    pub fn instance(&self) -> u64 {
+        self.job.number
+    }
+
+    /// When the job was due for release, on CLOCK_MONOTONIC: arrival plus jitter for a first subtask, else
+    /// the completion of the last predecessor.
+    pub fn release(&self) -> Instant {
+        self.job.release
+    }
+
+    /// The absolute end-to-end deadline of the instance.
+    pub fn deadline(&self) -> Instant {
+        self.job.deadline
+    }
+
+    /// The current instant on CLOCK_MONOTONIC.
+    pub fn now(&self) -> Instant {
+        MonotonicClock.now()
+    }
+
+    /// Processor time this job has received so far.
+    pub fn executed(&self) -> Work {
+        thread_cpu_time() - self.began_at
+    }
+
+    /// How long the job may still be delayed and meet its deadline, if it needs its whole worst case:
+    /// deadline - now - (wcet - executed). Negative: it is late, unless it needs less.
+    pub fn laxity(&self) -> Duration {
+        let left = self.job.wcet - self.executed();
+        self.job.deadline - self.now() - left.at_full_speed()
+    }
+
+    /// Whether the job is to stop: its instance was aborted, or the run is over. An operation that takes
+    /// long asks now and then and returns when told; nothing is ever torn out of its hands.
+    pub fn aborted(&self) -> bool {
+        (self.checkpoint)() || self.shared.jobs.is_stopping(self.job.tag, self.job.number)
+    }
+}

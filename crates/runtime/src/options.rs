@@ -1,0 +1,155 @@
+//! What a run is asked for.
+
+use crate::lowering::Band;
+use crate::timer::Tail;
+use talea_time::{Duration, Instant};
+use talea_trace::Samples;
+use thiserror::Error;
+
+/// How much the run insists on real-time scheduling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum RtMode {
+    /// Real-time priorities, locked memory and every attribute as asked for, or no run at all.
+    Strict,
+    /// As much of it as the process is permitted; what is missing is listed as a warning.
+    #[default]
+    Warn,
+    /// Ordinary threads; nothing is asked for.
+    Off,
+}
+
+impl RtMode {
+    /// Every mode, in the order of the documentation.
+    pub const ALL: [RtMode; 3] = [RtMode::Strict, RtMode::Warn, RtMode::Off];
+
+    /// The text that stands for this mode.
+    pub const fn keyword(self) -> &'static str {
+        match self {
+            RtMode::Strict => "strict",
+            RtMode::Warn => "warn",
+            RtMode::Off => "off",
+        }
+    }
+}
+
+impl std::fmt::Display for RtMode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.keyword())
+    }
+}
+
+/// A text that names no [`RtMode`].
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("\"{0}\" is none of strict, warn, off")]
+pub struct UnknownRtMode(String);
+
+impl std::str::FromStr for RtMode {
+    type Err = UnknownRtMode;
+    fn from_str(text: &str) -> Result<Self, UnknownRtMode> {
+        RtMode::ALL.into_iter().find(|mode| mode.keyword() == text).ok_or_else(|| UnknownRtMode(text.into()))
+    }
+}
+
+/// The instant from which arrivals count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// This long after [`Prepared::run`](crate::Prepared::run) is called.
+    After(Duration),
+    /// At this instant of CLOCK_MONOTONIC, the same for all processes of a run.
+    At(Instant),
+}
+
+/// Options of a run. `RunOptions::default()` is a good start; change what differs.
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    /// How long the run lasts from its start; `None`: until it is stopped.
+    pub duration: Option<Duration>,
+    /// How much it insists on real-time scheduling.
+    pub rt: RtMode,
+    /// The spin tail of the release threads.
+    pub tail: Tail,
+    /// The SCHED_FIFO priorities it may use.
+    pub band: Band,
+    /// The instant from which arrivals count.
+    pub start: Start,
+    /// Instances of one operation that may be in flight, rounded up to a power of two; further ones are
+    /// skipped as [`talea_trace::SkipReason::Full`]. `None`: 1024, or less in a large system so that
+    /// all of them stay within about a million jobs.
+    pub window: Option<usize>,
+    /// Threads of a preemptive lane, at least one: as many jobs can be under way. A job that would be
+    /// one more waits for one of them to end.
+    pub slots: usize,
+    /// Stack of each thread that runs operations, in bytes.
+    pub stack: usize,
+    /// Records each thread can write before the collector has read them, rounded up to a power of two.
+    pub ring_records: usize,
+    /// Length of a sample, over which effectiveness is judged (see [`talea_trace::Samples`]).
+    pub sample: Duration,
+    /// Whether the report lists every sample.
+    pub samples: Samples,
+    /// Where the trace of the run is kept, if it is.
+    pub keep_log: Option<std::path::PathBuf>,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        RunOptions {
+            duration: None,
+            rt: RtMode::Warn,
+            tail: Tail::Adaptive { budget: 0.02 },
+            band: Band::default(),
+            start: Start::After(Duration::from_millis(50)),
+            window: None,
+            slots: 16,
+            stack: 512 * 1024,
+            ring_records: 16 * 1024,
+            sample: Duration::from_secs(1),
+            samples: Samples::Totals,
+            keep_log: None,
+        }
+    }
+}
+
+/// Jobs in flight that a process provides for unless told otherwise.
+const JOBS_IN_FLIGHT: usize = 1 << 20;
+
+impl RunOptions {
+    /// How samples are taken.
+    pub(crate) fn samples(&self) -> (Duration, Samples) {
+        (self.sample, self.samples)
+    }
+
+    /// The window for a process that hosts this many operations, a power of two.
+    pub(crate) fn window_for(&self, operations: usize) -> usize {
+        let derived = (JOBS_IN_FLIGHT / operations.max(1)).clamp(16, 1024);
+        let window = self.window.unwrap_or(derived).max(2).next_power_of_two();
+        let most = (u32::MAX as usize / operations.max(1)).max(2);
+        if window > most { most.next_power_of_two() / 2 } else { window }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_window_shrinks_in_large_systems_only() {
+        let options = RunOptions::default();
+        assert_eq!(options.window_for(1), 1024);
+        assert_eq!(options.window_for(1000), 1024);
+        assert_eq!(options.window_for(10_000), 128);
+        assert_eq!(options.window_for(1 << 20), 16);
+        let asked = RunOptions { window: Some(100), ..options };
+        assert_eq!(asked.window_for(5), 128);
+        let too_many = RunOptions { window: Some(1 << 20), ..asked };
+        assert!(too_many.window_for(1 << 14) << 14 <= u32::MAX as usize);
+    }
+
+    #[test]
+    fn modes_read_back_from_their_keywords() {
+        for mode in RtMode::ALL {
+            assert_eq!(mode.keyword().parse(), Ok(mode));
+        }
+        assert_eq!("on".parse::<RtMode>(), Err(UnknownRtMode("on".into())));
+    }
+}

@@ -1,0 +1,122 @@
+//! What a run leaves.
+
+pub use crate::flow::OperationPanic;
+use crate::sys::thread::ThreadReport;
+use crate::timer::SpinCost;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use talea_time::Duration;
+use talea_trace::Report;
+
+/// How a run came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stopped {
+    /// It lasted as long as it was to last.
+    Completed,
+    /// It was stopped before, or had no planned end.
+    Interrupted,
+}
+
+/// One thread: what was asked for and what the kernel says it has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThreadAttributes {
+    /// Its name.
+    pub name: String,
+    /// The kernel's number for it.
+    pub tid: i32,
+    /// The policy asked for, as Linux writes it.
+    pub wanted_policy: String,
+    /// The policy read back.
+    pub actual_policy: String,
+    /// The processors asked for.
+    pub wanted_cpus: Vec<u16>,
+    /// The processors read back.
+    pub actual_cpus: Vec<u16>,
+}
+
+impl From<&ThreadReport> for ThreadAttributes {
+    fn from(report: &ThreadReport) -> Self {
+        ThreadAttributes {
+            name: report.name.clone(),
+            tid: report.tid.as_raw_nonzero().get(),
+            wanted_policy: report.wanted_policy.to_string(),
+            actual_policy: report.actual_policy.to_string(),
+            wanted_cpus: report.wanted_cpus.clone(),
+            actual_cpus: report.actual_cpus.clone(),
+        }
+    }
+}
+
+/// What the spin tail of a node's release thread has cost.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeSpin {
+    /// The node.
+    pub node: String,
+    /// Time spun.
+    pub spun: Duration,
+    /// The time over which it was.
+    pub over: Duration,
+    /// How many times the thread spun.
+    pub times: u64,
+}
+
+impl NodeSpin {
+    pub(crate) fn new(node: String, cost: SpinCost) -> Self {
+        NodeSpin { node, spun: cost.spun, over: cost.over, times: cost.times }
+    }
+
+    /// The share of one processor, 0 to 1.
+    pub fn share(&self) -> f64 {
+        SpinCost { spun: self.spun, over: self.over, times: self.times }.share()
+    }
+}
+
+/// A process of the run that ended before the run did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LostNode {
+    /// Its node.
+    pub node: String,
+    /// How it ended: an exit status, a signal.
+    pub how: String,
+}
+
+/// Events that are no part of the schedule and that a good run has none of.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mishaps {
+    /// Successors aborted because too many instances were in flight.
+    pub overflows: u64,
+    /// Messages to other processes that were lost because their pipe was full or closed.
+    pub unsent: u64,
+    /// Times an elected job of a preemptive lane waited because all of the lane's threads were taken.
+    pub slot_shortages: u64,
+    /// Panics of operations; each also aborted its job.
+    pub panics: Vec<OperationPanic>,
+    /// Processes that ended early; the report has what they had recorded.
+    pub lost_nodes: Vec<LostNode>,
+}
+
+/// The result of a run.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Every number, computed from the run's records.
+    pub report: Report,
+    /// How it ended.
+    pub stopped: Stopped,
+    /// Whether every lane had a real-time priority.
+    pub realtime: bool,
+    /// What was asked for and not granted, each with its remedy; only in [`crate::RtMode::Warn`].
+    pub missing: Vec<String>,
+    /// The threads, with their attributes as the kernel has them.
+    pub threads: Vec<ThreadAttributes>,
+    /// What spinning before releases cost, by node.
+    pub spin: Vec<NodeSpin>,
+    /// What went wrong without ending the run.
+    pub mishaps: Mishaps,
+    /// Records that came too late to be put in order; their job's numbers may be off.
+    pub late_records: u64,
+    /// The trace, if it was to be kept.
+    pub log: Option<PathBuf>,
+    /// Why the trace is incomplete, if it is.
+    pub log_failure: Option<String>,
+}

@@ -1,0 +1,341 @@
+//! A preemptive lane: a controller that decides, and threads, *slots*, in which its jobs run.
+//!
+//! The kernel has no policy for the order inside the lane, but it preempts between priorities at once.
+//! So the lane takes three priorities in a row:
+//!
+//! | Priority | Who |
+//! |---|---|
+//! | highest | the controller: owns the queue, wakes for each release and completion, decides, sleeps |
+//! | middle | *granted*: the slot of the job the queue elected |
+//! | lowest | *parked*: slots of jobs that have begun and were outranked |
+//!
+//! ```text
+//!            assign + ring        outranked: lower         elected again: raise
+//!   (free) ───────────────► granted ─────────────► parked ──────────────────────► granted
+//!      ▲                       │ Done
+//!      └───────────────────────┘
+//! ```
+//!
+//! A thread whose priority is lowered goes to the *head* of its new level, so parked slots form a stack,
+//! last outranked on top. Parking is work-conserving: while the granted job blocks, the top parked job
+//! runs. A free slot keeps the priority it has; it sleeps.
+//!
+//! The queue elects for one processor, so the lane's node has one (see [`crate::lowering`]). It decides at
+//! the lane's own releases and completions. A job that has begun keeps its slot until it ends; when all
+//! slots are taken by jobs that have begun, a newly elected job waits for one of them to end.
+//!
+//! Without real-time priorities the kernel cannot do this. There a job that is outranked parks itself at its
+//! next cancellation point ([`crate::JobContext::aborted`], which synthetic work passes every 50 µs) until
+//! it is granted again.
+
+use crate::bell::Bell;
+use crate::execute::{Surroundings, execute};
+use crate::flow::{Hand, LaneMessage, Shared};
+use crate::inbox::{Receiver, Sender};
+use crate::lane_thread::forget;
+use crate::recorder::Subject;
+use crate::seat::Seat;
+use crate::sys::Tid;
+use crate::sys::clock::{MonotonicClock, thread_cpu_time};
+use crate::sys::sched::{Policy, set_thread};
+use crate::thread_clock::thread_cpu_time_of;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use talea_policy::job::Job;
+use talea_policy::lane::LaneQueue;
+use talea_time::{Clock, Instant, Work};
+use talea_trace::{Event, JobId};
+
+/// A job for a slot, with the number of jobs in the lane.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Assignment {
+    job: Job,
+    depth: usize,
+}
+
+/// What a slot's thread and the controller both see.
+#[derive(Debug)]
+pub(crate) struct SlotCell {
+    /// For assignments.
+    bell: Bell,
+    /// For the end of a cooperative park.
+    permit: Bell,
+    /// The job is to park itself at its next cancellation point. Only without real-time priorities.
+    parked: AtomicBool,
+    /// The thread's processor time when the job began.
+    began_at: AtomicI64,
+}
+
+impl SlotCell {
+    pub fn new() -> Self {
+        SlotCell {
+            bell: Bell::new(),
+            permit: Bell::new(),
+            parked: AtomicBool::new(false),
+            began_at: AtomicI64::new(0),
+        }
+    }
+
+    /// Wakes the slot's thread so that it sees that the run is over.
+    pub fn wake_to_stop(&self) {
+        self.bell.ring();
+        self.permit.ring();
+    }
+}
+
+/// Everything a slot's thread owns.
+pub(crate) struct SlotThread {
+    pub shared: Arc<Shared>,
+    pub hand: Hand,
+    pub cell: Arc<SlotCell>,
+    pub inbox: Receiver<Assignment>,
+    /// Its number in its lane.
+    pub slot: usize,
+    pub lane: usize,
+    pub processor: Option<usize>,
+}
+
+struct InSlot<'a> {
+    shared: &'a Shared,
+    cell: &'a SlotCell,
+    processor: Option<usize>,
+}
+
+impl Surroundings for InSlot<'_> {
+    fn started(&mut self, _hand: &mut Hand, _job: JobId, _now: Instant) {
+        // The controller has put the job into the processor's word when it granted it.
+    }
+
+    fn checkpoint(&self) {
+        let goes_on = || !self.cell.parked.load(Ordering::Acquire) || self.shared.stop.is_stopped();
+        while !goes_on() {
+            self.cell.permit.wait_unless(goes_on);
+        }
+    }
+
+    fn processor(&self) -> Option<usize> {
+        self.processor
+    }
+}
+
+impl SlotThread {
+    /// Runs what is assigned until the run is stopped.
+    pub fn serve(self) {
+        let SlotThread { shared, mut hand, cell, mut inbox, slot, lane, processor } = self;
+        let port = shared.port(lane);
+        while !shared.stop.is_stopped() {
+            let Some(Assignment { job, depth }) = inbox.pop() else {
+                cell.bell.wait_unless(|| inbox.has_value() || shared.stop.is_stopped());
+                continue;
+            };
+            let mut in_slot = InSlot { shared: &shared, cell: &cell, processor };
+            // Before the job begins, so that the controller never measures from an older job's beginning.
+            cell.began_at.store(thread_cpu_time().as_nanos(), Ordering::Release);
+            // A dead job is done as well.
+            let _ = execute(&shared, &mut hand, &mut in_slot, &job, depth);
+            // The controller is told before anybody is woken: it, and the successors' lanes, preempt
+            // this thread, and a lane must not decide on the belief that an ended job still runs.
+            let pushed = port.sender.push(LaneMessage::Done(slot));
+            assert!(pushed.is_ok(), "an inbox has room for one message of each slot");
+            hand.ring(&shared);
+            port.bell.ring();
+        }
+    }
+}
+
+/// Where a slot's thread stands among the lane's priorities.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Level {
+    Granted,
+    Parked,
+}
+
+/// A slot as the controller sees it.
+pub(crate) struct Slot {
+    sender: Sender<Assignment>,
+    cell: Arc<SlotCell>,
+    tid: Tid,
+    level: Level,
+    held: Option<Job>,
+}
+
+impl Slot {
+    /// A free slot whose thread was created with the granted priority.
+    pub fn new(sender: Sender<Assignment>, cell: Arc<SlotCell>, tid: Tid) -> Self {
+        Slot { sender, cell, tid, level: Level::Granted, held: None }
+    }
+}
+
+/// The priorities of granted and parked slots, if the run is real-time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Grades {
+    pub granted: u8,
+    pub parked: u8,
+}
+
+/// Everything a controller's thread owns.
+pub(crate) struct Controller {
+    pub shared: Arc<Shared>,
+    pub hand: Hand,
+    pub inbox: Receiver<LaneMessage>,
+    pub queue: LaneQueue,
+    pub lane: usize,
+    pub slots: Vec<Slot>,
+    pub grades: Option<Grades>,
+    pub seat: Seat,
+    /// The slot whose job is to run.
+    pub granted: Option<usize>,
+}
+
+impl Controller {
+    /// Decides until the run is stopped.
+    pub fn serve(mut self) {
+        let shared = Arc::clone(&self.shared);
+        let port = shared.port(self.lane);
+        while !shared.stop.is_stopped() {
+            if self.take_in() {
+                self.decide();
+            } else {
+                port.bell.wait_unless(|| self.inbox.has_value() || shared.stop.is_stopped());
+            }
+        }
+    }
+
+    /// Whether anything has changed.
+    fn take_in(&mut self) -> bool {
+        let mut changed = false;
+        while let Some(message) = self.inbox.pop() {
+            changed = true;
+            match message {
+                LaneMessage::Released(job) => self.queue.push(job),
+                LaneMessage::Done(slot) => self.retire(slot),
+            }
+        }
+        changed
+    }
+
+    fn retire(&mut self, slot: usize) {
+        let job = self.slots[slot].held.take().expect("a slot that is done held a job");
+        if self.shared.jobs.is_dead(job.tag, job.number) {
+            self.shared.port(self.lane).dead.fetch_sub(1, Ordering::Relaxed);
+        }
+        forget(&self.shared, &mut self.queue, &job);
+        if self.granted == Some(slot) {
+            self.granted = None;
+        }
+    }
+
+    /// Has the queue elect, and makes the kernel run what it elected.
+    fn decide(&mut self) {
+        if self.granted_is_ending() {
+            return;
+        }
+        loop {
+            let now = MonotonicClock.now();
+            let current = self.queue.current().map(|progress| progress.job);
+            let executed = current.map_or(Work::ZERO, |job| self.executed(&job));
+            let Some(job) = self.queue.elect(now, executed) else {
+                self.seat.leave(&self.shared, &mut self.hand, now);
+                return;
+            };
+            let held_by =
+                self.slots.iter().position(|slot| slot.held.is_some_and(|held| held.tag == job.tag));
+            if held_by.is_none() && self.shared.jobs.is_dead(job.tag, job.number) {
+                self.shared.port(self.lane).dead.fetch_sub(1, Ordering::Relaxed);
+                forget(&self.shared, &mut self.queue, &job);
+                continue;
+            }
+            match held_by.or_else(|| self.assign(job)).or_else(|| self.make_do()) {
+                Some(slot) if self.granted == Some(slot) => {}
+                Some(slot) => self.grant(slot, now),
+                None => unreachable!("where no slot is free, one holds a job"),
+            }
+            return;
+        }
+    }
+
+    /// Whether the granted job has ended but its thread was interrupted before it could say so. It will
+    /// say so as soon as this thread sleeps; lowering it now would delay the release of the job's
+    /// successors by whatever is elected instead.
+    fn granted_is_ending(&self) -> bool {
+        let held = self.granted.and_then(|slot| self.slots[slot].held);
+        held.is_some_and(|job| self.shared.jobs.has_ended(job.tag, job.number))
+    }
+
+    /// How long a job of this lane has executed; at least one nanosecond once it has begun, which is
+    /// how the queue knows that it has.
+    fn executed(&self, job: &Job) -> Work {
+        let holds = |slot: &&Slot| slot.held.is_some_and(|held| held.tag == job.tag);
+        let Some(slot) = self.slots.iter().find(holds) else { return Work::ZERO };
+        if !self.shared.jobs.is_under_way(job.tag, job.number) {
+            return Work::ZERO;
+        }
+        let began_at = Work::from_nanos(slot.cell.began_at.load(Ordering::Acquire));
+        let consumed = thread_cpu_time_of(slot.tid).map_or(Work::ZERO, |total| total - began_at);
+        consumed.max(Work::from_nanos(1))
+    }
+
+    /// Gives the job a free slot, one that need not be raised if there is a choice.
+    fn assign(&mut self, job: Job) -> Option<usize> {
+        let free = |level| self.slots.iter().position(|slot| slot.held.is_none() && slot.level == level);
+        let position = free(Level::Granted).or_else(|| free(Level::Parked))?;
+        self.slots[position].held = Some(job);
+        let dead = self.shared.port(self.lane).dead.load(Ordering::Relaxed) as usize;
+        let depth = self.queue.len().saturating_sub(dead).max(1);
+        let pushed = self.slots[position].sender.push(Assignment { job, depth });
+        assert!(pushed.is_ok(), "a free slot has taken what it was assigned before");
+        Some(position)
+    }
+
+    /// The elected job has to wait for a slot: goes on with a job that has one.
+    fn make_do(&mut self) -> Option<usize> {
+        self.shared.tally.slot_shortages.fetch_add(1, Ordering::Relaxed);
+        self.granted.or_else(|| self.slots.iter().rposition(|slot| slot.held.is_some()))
+    }
+
+    /// Makes the slot the one that runs.
+    fn grant(&mut self, position: usize, now: Instant) {
+        let job = self.slots[position].held.expect("a granted slot holds a job");
+        let id = self.id(&job);
+        let outranked = self.granted.replace(position);
+        if let Some(outranked) = outranked {
+            self.park(outranked, id, now);
+        }
+        self.seat.take(&self.shared, &mut self.hand, id, now);
+        if self.shared.jobs.is_under_way(job.tag, job.number) {
+            let subject = Subject { job: id, lane: self.lane };
+            self.hand.recorder.job(now, Event::RESUME, subject, [0, 0], 0);
+        }
+        self.set_level(position, Level::Granted);
+        let cell = &self.slots[position].cell;
+        cell.parked.store(false, Ordering::Release);
+        cell.permit.ring();
+        cell.bell.ring();
+    }
+
+    fn park(&mut self, position: usize, preemptor: JobId, now: Instant) {
+        let Some(job) = self.slots[position].held else { return };
+        if self.shared.jobs.is_under_way(job.tag, job.number) {
+            let subject = Subject { job: self.id(&job), lane: self.lane };
+            self.hand.recorder.job(now, Event::PREEMPT, subject, [preemptor.pack(), 0], 0);
+        }
+        self.set_level(position, Level::Parked);
+        self.slots[position].cell.parked.store(self.grades.is_none(), Ordering::Release);
+    }
+
+    fn set_level(&mut self, position: usize, level: Level) {
+        let slot = &mut self.slots[position];
+        if let Some(Grades { granted, parked }) = self.grades
+            && slot.level != level
+        {
+            let priority = if level == Level::Granted { granted } else { parked };
+            set_thread(slot.tid, Policy::Fifo(priority))
+                .expect("a process that created a thread at this priority may set it");
+        }
+        slot.level = level;
+    }
+
+    fn id(&self, job: &Job) -> JobId {
+        JobId { operation: self.shared.operation_of(job.tag), instance: job.number }
+    }
+}

@@ -1,0 +1,303 @@
+//! Preparing a run: everything that may fail, allocate or take time.
+
+use crate::bell::Bell;
+use crate::burn::Burner;
+use crate::cluster::link::{Inlet, InletStop, Link};
+use crate::crew::{Inboxes, Station, slots_of};
+use crate::flow::{Gate, Port, Shared, Tally};
+use crate::inbox;
+use crate::job_table::JobTable;
+use crate::join::JoinTable;
+use crate::layout::{LaneSite, Layout};
+use crate::lowering::{Lowering, LoweringError, lower};
+use crate::operation::{Operations, UnknownOperation};
+use crate::options::{RtMode, RunOptions};
+use crate::run::Prepared;
+use crate::seat::Processor;
+use crate::store::Store;
+use crate::sys::affinity::{self, AffinityError};
+use crate::sys::memory::lock_all;
+use crate::sys::sched::Policy;
+use crate::sys::stop::StopFlag;
+use crate::sys::thread::{SpawnError, spawn};
+use rustix::io::Errno;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use talea_model::System;
+use talea_policy::strategy::{Anomaly, Plan, plan_node};
+use talea_trace::CreateError;
+use thiserror::Error;
+
+/// Why a run could not be prepared. No thread is left over.
+#[derive(Debug, Error)]
+pub enum PrepareError {
+    /// The strategy cannot sort the operations of a node into lanes.
+    #[error("node \"{node}\": {}", anomalies.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Anomalies {
+        /// The node.
+        node: String,
+        /// All of them.
+        anomalies: Vec<Anomaly>,
+    },
+    /// The lanes of a node do not fit what the kernel offers.
+    #[error("node \"{node}\": {source}")]
+    Lowering {
+        /// The node.
+        node: String,
+        /// What does not fit.
+        source: LoweringError,
+    },
+    /// Code was given for an operation that the system does not have.
+    #[error(transparent)]
+    UnknownOperation(#[from] UnknownOperation),
+    /// A node names processors that this machine does not have or this process may not use.
+    #[error(
+        "node \"{node}\" is to run on cpu {}, but this process may use only {}; \
+         change `cpus` of the node, or run where those cpus are available",
+        affinity::list(missing),
+        affinity::list(available)
+    )]
+    MissingCpus {
+        /// The node.
+        node: String,
+        /// Processors it names in vain.
+        missing: Vec<u16>,
+        /// Processors there are.
+        available: Vec<u16>,
+    },
+    /// The processors of this process could not be determined.
+    #[error(transparent)]
+    Affinity(#[from] AffinityError),
+    /// Strict mode, and something that real-time scheduling needs is not permitted.
+    #[error(
+        "real-time scheduling is not available to this process:\n  {}\nRun `talea doctor` for details, or choose `--rt warn` to run without",
+        missing.join("\n  ")
+    )]
+    NotPermitted {
+        /// What was refused, each with its remedy.
+        missing: Vec<String>,
+    },
+    /// A thread could not be created.
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+    /// Strict mode, and the kernel gave a thread something else than was asked for.
+    #[error("the kernel did not give these threads what they need: {}", threads.join("; "))]
+    OtherAttributes {
+        /// The threads with what they have and what was wanted.
+        threads: Vec<String>,
+    },
+    /// The rings for the trace could not be created.
+    #[error(transparent)]
+    Rings(#[from] CreateError),
+    /// The directory for the rings, or a log, could not be created.
+    #[error("cannot create {path}: {source}")]
+    Io {
+        /// Where.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The collector's thread could not be created.
+    #[error("cannot create the collector's thread: {0}; look at `ulimit -u` and the cgroup's pids.max")]
+    Collector(#[source] std::io::Error),
+    /// The pipes to the other processes of the run could not be opened.
+    #[error("cannot open the pipes to the other nodes in {directory}: {source}")]
+    Link {
+        /// The run's directory.
+        directory: PathBuf,
+        /// What the system said.
+        source: Errno,
+    },
+}
+
+/// Which nodes this process runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Hosted {
+    /// All of them.
+    All,
+    /// One of several processes that share a directory.
+    Node { node: usize, directory: PathBuf },
+}
+
+impl Hosted {
+    pub fn hosts(&self, node: usize) -> bool {
+        match self {
+            Hosted::All => true,
+            Hosted::Node { node: own, .. } => *own == node,
+        }
+    }
+}
+
+/// Runs systems on threads of this machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Executive;
+
+impl Executive {
+    /// Prepares a run of all nodes of `system` in this process.
+    ///
+    /// # Errors
+    /// See [`PrepareError`].
+    pub fn prepare(
+        system: &System,
+        operations: Operations,
+        options: RunOptions,
+    ) -> Result<Prepared, PrepareError> {
+        prepare(system, operations, options, Hosted::All)
+    }
+}
+
+/// The plans of all nodes.
+pub(crate) fn plans(system: &System) -> Result<Vec<Plan>, PrepareError> {
+    let plan = |node: usize| {
+        let name = || system.nodes[node].name.clone();
+        plan_node(system, node).map_err(|anomalies| PrepareError::Anomalies { node: name(), anomalies })
+    };
+    (0..system.nodes.len()).map(plan).collect()
+}
+
+/// Prepares a run of the hosted nodes.
+pub(crate) fn prepare(
+    system: &System,
+    operations: Operations,
+    options: RunOptions,
+    hosted: Hosted,
+) -> Result<Prepared, PrepareError> {
+    let plans = plans(system)?;
+    let nodes = lower_nodes(system, &plans, &options, &hosted)?;
+    let behaviours = operations.resolve(system)?;
+    check_cpus(system, &nodes)?;
+    let Privileges { realtime, mut missing } = Privileges::obtain(options.rt, options.band.top)?;
+
+    let layout = Layout::new(system, &plans, |node| hosted.hosts(node));
+    let window = options.window_for(layout.local.len());
+    let (ports, inboxes) = open_ports(&layout, &plans, &options, window, &hosted);
+    let (link, inlet) = open_link(system, &hosted)?;
+    let highest_cpu = system.nodes.iter().flat_map(|node| &node.cpus).max().copied().unwrap_or(0);
+    let shared = Arc::new(Shared {
+        behaviours,
+        jobs: JobTable::new(layout.local.len(), window),
+        joins: JoinTable::new(layout.local.len(), window),
+        ports,
+        link,
+        processors: (0..=highest_cpu).map(|_| Processor::default()).collect(),
+        burner: Burner::calibrate(),
+        stop: StopFlag::new(),
+        gate: Gate::new(nodes.len()),
+        tally: Tally::default(),
+        layout,
+    });
+    let station = Station {
+        system,
+        plans: &plans,
+        options: &options,
+        shared: &shared,
+        nodes: &nodes,
+        realtime,
+        window,
+    };
+    let roles = station.roles();
+    let names: Vec<String> = roles.iter().map(|role| station.name(*role)).collect();
+    let mut store = Store::create(system, &plans, &names, &options, &hosted, realtime)?;
+    let crew = station.employ(&roles, &mut store.rings, inboxes, inlet)?;
+    let others = crew.not_as_wanted();
+    if options.rt == RtMode::Strict && !others.is_empty() {
+        return Err(PrepareError::OtherAttributes { threads: others });
+    }
+    missing.extend(others);
+    Ok(Prepared::new(crew, store, options, realtime, missing))
+}
+
+fn lower_nodes(
+    system: &System,
+    plans: &[Plan],
+    options: &RunOptions,
+    hosted: &Hosted,
+) -> Result<Vec<(usize, Lowering)>, PrepareError> {
+    let lower_node = |node: usize| {
+        let description = &system.nodes[node];
+        let lowering = lower(&plans[node], description.cpus.len(), options.band);
+        let error = |source| PrepareError::Lowering { node: description.name.clone(), source };
+        lowering.map(|lowering| (node, lowering)).map_err(error)
+    };
+    (0..system.nodes.len()).filter(|node| hosted.hosts(*node)).map(lower_node).collect()
+}
+
+/// The processors that nodes of this process name must exist.
+fn check_cpus(system: &System, nodes: &[(usize, Lowering)]) -> Result<(), PrepareError> {
+    let available = affinity::allowed()?;
+    for (node, _) in nodes {
+        let description = &system.nodes[*node];
+        let missing: Vec<u16> =
+            description.cpus.iter().copied().filter(|cpu| !available.contains(cpu)).collect();
+        if !missing.is_empty() {
+            return Err(PrepareError::MissingCpus { node: description.name.clone(), missing, available });
+        }
+    }
+    Ok(())
+}
+
+/// What the process may do.
+struct Privileges {
+    realtime: bool,
+    /// What was refused, with its remedy.
+    missing: Vec<String>,
+}
+
+impl Privileges {
+    /// Locks memory and tries a real-time thread, as far as the mode wants it.
+    fn obtain(rt: RtMode, top: u8) -> Result<Self, PrepareError> {
+        if rt == RtMode::Off {
+            return Ok(Privileges { realtime: false, missing: Vec::new() });
+        }
+        let mut missing = Vec::new();
+        if let Err(refused) = lock_all() {
+            missing.push(refused.to_string());
+        }
+        let probe = spawn("probe", Policy::Fifo(top), &[], PROBE_STACK, || ());
+        let realtime = match probe {
+            Ok(thread) => {
+                // The thread does nothing that could panic.
+                let _ = thread.join();
+                true
+            }
+            Err(refused) => {
+                missing.push(refused.to_string());
+                false
+            }
+        };
+        if rt == RtMode::Strict && !missing.is_empty() {
+            return Err(PrepareError::NotPermitted { missing });
+        }
+        Ok(Privileges { realtime, missing })
+    }
+}
+
+const PROBE_STACK: usize = 64 * 1024;
+
+fn open_ports(
+    layout: &Layout,
+    plans: &[Plan],
+    options: &RunOptions,
+    window: usize,
+    hosted: &Hosted,
+) -> (Vec<Option<Port>>, Inboxes) {
+    let open = |(lane, site): (usize, &LaneSite)| {
+        if !hosted.hosts(site.node) {
+            return (None, None);
+        }
+        // All jobs that can be in flight, and one message of each slot: no push ever finds it full.
+        let slots = slots_of(&plans[site.node].lanes[site.level], options);
+        let (sender, receiver) = inbox::channel(layout.members(lane) * window + slots);
+        (Some(Port { sender, bell: Bell::new(), dead: AtomicU32::new(0) }), Some(receiver))
+    };
+    layout.lanes.iter().enumerate().map(open).unzip()
+}
+
+fn open_link(system: &System, hosted: &Hosted) -> Result<(Link, Option<(Inlet, InletStop)>), PrepareError> {
+    let Hosted::Node { node, directory } = hosted else { return Ok((Link::default(), None)) };
+    let error = |source| PrepareError::Link { directory: directory.clone(), source };
+    let link = Link::open(directory, system.nodes.len(), *node).map_err(error)?;
+    let inlet = Inlet::open(directory, *node).map_err(error)?;
+    Ok((link, Some(inlet)))
+}

@@ -1,0 +1,188 @@
+//! The release thread of a node: sleeps until the next release, releases everything that is due, rings.
+//!
+//! Releases are absolute: instance `k` of a task is due at `start + phase + k * period` plus its jitter,
+//! whatever happened to the instances before it, so nothing drifts. The thread stands above all lanes.
+
+use crate::flow::{Hand, Release, Shared};
+use crate::job_table::Abort;
+use crate::recorder::Subject;
+use crate::sys::clock::MonotonicClock;
+use crate::timer::{Sleeper, SpinCost, Woken};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use talea_model::{OperationId, Overrun, System};
+use talea_policy::demand::{self, Purpose};
+use talea_time::{Clock, Duration, Instant};
+use talea_trace::{Event, JobId, SkipReason};
+
+/// The first subtasks of one task on one node; they are released, skipped and aborted together. (First
+/// subtasks of a task on other nodes are those nodes' own business: no node waits for another to release.)
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    task: usize,
+    operations: Vec<OperationId>,
+    overrun: Overrun,
+    jitter: Duration,
+    jitter_stream: u64,
+    /// The instance released last, if any.
+    last: Option<u64>,
+}
+
+impl Source {
+    /// The sources of a node, in file order.
+    pub fn of_node(system: &System, node: usize) -> Vec<Self> {
+        let first_on_node = |task: usize| {
+            let operations = system.operations_of(task).iter();
+            let first = operations.filter(|operation| operation.predecessors.is_empty());
+            first.map(|operation| operation.id).filter(|id| system.subtask(*id).node == node).collect()
+        };
+        system
+            .tasks
+            .iter()
+            .enumerate()
+            .map(|(task, description)| Source {
+                task,
+                operations: first_on_node(task),
+                overrun: description.overrun,
+                jitter: description.jitter,
+                jitter_stream: demand::stream(system.seed, Purpose::Jitter, task),
+                last: None,
+            })
+            .filter(|source| !source.operations.is_empty())
+            .collect()
+    }
+
+    fn due(&self, shared: &Shared, start: Instant, instance: u64) -> Instant {
+        let arrival = shared.layout.tasks[self.task].arrival(start, instance);
+        arrival.saturating_add(demand::release_jitter_from(self.jitter, self.jitter_stream, instance))
+    }
+}
+
+/// The next release of a source; ordered by instant, then by file order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Due {
+    at: Instant,
+    source: usize,
+    instance: u64,
+}
+
+/// Everything a release thread owns.
+pub(crate) struct ReleaseThread {
+    pub shared: Arc<Shared>,
+    pub hand: Hand,
+    pub sleeper: Sleeper,
+    pub sources: Vec<Source>,
+    pub node: usize,
+    /// Index of its bell at the start gate.
+    pub gate: usize,
+    /// How long the run lasts, if that is known.
+    pub duration: Option<Duration>,
+}
+
+impl ReleaseThread {
+    /// Releases from the start instant until the run ends or is stopped. Returns what the spin tail cost.
+    pub fn serve(mut self) -> SpinCost {
+        let shared = Arc::clone(&self.shared);
+        let mut agenda: BinaryHeap<Reverse<Due>> = BinaryHeap::with_capacity(self.sources.len());
+        let Some(start) = shared.gate.wait(self.gate, &shared.stop) else { return SpinCost::default() };
+        let end = self.duration.map_or(Instant::MAX, |duration| start.saturating_add(duration));
+        let planned_end = self.duration.map_or(0, |_| end.as_nanos() as u64);
+        for (position, source) in self.sources.iter().enumerate() {
+            let at = source.due(&shared, start, 0);
+            agenda.push(Reverse(Due { at, source: position, instance: 0 }));
+        }
+        self.hand.recorder.run(start, Event::RUN_START, self.node, planned_end);
+        loop {
+            let next = agenda.peek().map_or(end, |due| due.0.at.min(end));
+            let woken = self.sleeper.sleep_until(next, &shared.stop);
+            let now = MonotonicClock.now();
+            if woken == Woken::Stopped || now >= end {
+                self.hand.recorder.run(now.min(end), Event::RUN_END, self.node, 0);
+                return self.sleeper.spin_cost();
+            }
+            self.release_due(&shared, &mut agenda, start, now);
+        }
+    }
+
+    fn release_due(
+        &mut self,
+        shared: &Shared,
+        agenda: &mut BinaryHeap<Reverse<Due>>,
+        start: Instant,
+        now: Instant,
+    ) {
+        while let Some(mut first) = agenda.peek_mut() {
+            let due = first.0;
+            if due.at > now {
+                break;
+            }
+            let instance = due.instance + 1;
+            *first =
+                Reverse(Due { at: self.sources[due.source].due(shared, start, instance), instance, ..due });
+            drop(first);
+            self.release(shared, due, start);
+        }
+        self.hand.ring(shared);
+    }
+
+    /// Releases, or skips, one instance of a source.
+    fn release(&mut self, shared: &Shared, due: Due, start: Instant) {
+        let source = &mut self.sources[due.source];
+        let hand = &mut self.hand;
+        let instance = due.instance;
+        let nominal = shared.layout.tasks[source.task].arrival(start, instance);
+        let deadline = nominal.saturating_add(shared.layout.tasks[source.task].deadline);
+        let local = |operation: &OperationId| shared.layout.operation(*operation).local.expect("it is ours");
+        let operations = &source.operations;
+        let overrun = operations.iter().any(|operation| shared.jobs.unfinished(local(operation)) > 0);
+        if overrun
+            && source.overrun == Overrun::Abort
+            && let Some(last) = source.last
+        {
+            operations.iter().for_each(|operation| abort(shared, hand, *operation, last, start));
+        }
+        // Words of first subtasks are claimed by this thread alone: room that is seen stays.
+        let room = operations.iter().all(|operation| shared.jobs.has_room(local(operation), instance));
+        let skip = match source.overrun {
+            Overrun::SkipNext if overrun => Some(SkipReason::Overrun),
+            _ if !room => Some(SkipReason::Full),
+            _ => None,
+        };
+        if let Some(reason) = skip {
+            // One record stands for the whole instance.
+            let subject = subject(shared, operations[0], instance);
+            let words = [nominal.as_nanos() as u64, deadline.as_nanos() as u64];
+            hand.recorder.job(MonotonicClock.now(), Event::SKIP, subject, words, reason as u16);
+            return;
+        }
+        for &operation in operations {
+            let release = Release { operation, instance, nominal, release: due.at, deadline };
+            let released = hand.release(shared, release, MonotonicClock.now());
+            assert!(released.is_ok(), "the window had room");
+        }
+        source.last = Some(instance);
+    }
+}
+
+fn subject(shared: &Shared, operation: OperationId, instance: u64) -> Subject {
+    Subject { job: JobId { operation, instance }, lane: shared.layout.operation(operation).lane }
+}
+
+/// Aborts the job of `instance` if it is unfinished.
+fn abort(shared: &Shared, hand: &mut Hand, operation: OperationId, instance: u64, start: Instant) {
+    let site = shared.layout.operation(operation);
+    let local = site.local.expect("an operation of this process");
+    let port = shared.port(site.lane);
+    // Counted before the job can be seen dead, so that the lane never counts down first.
+    port.dead.fetch_add(1, Ordering::Relaxed);
+    if shared.jobs.abort(local, instance) != Abort::Waiting {
+        port.dead.fetch_sub(1, Ordering::Relaxed);
+        return;
+    }
+    let task = &shared.layout.tasks[site.task];
+    let nominal = task.arrival(start, instance);
+    let words = [nominal.as_nanos() as u64, nominal.saturating_add(task.deadline).as_nanos() as u64];
+    hand.recorder.job(MonotonicClock.now(), Event::ABORT, subject(shared, operation, instance), words, 0);
+}

@@ -1,0 +1,170 @@
+//! The run as a whole: start, wait, end, result.
+
+use crate::collector::{Collected, Collector, OnFinished};
+use crate::crew::Crew;
+use crate::options::{RunOptions, Start};
+use crate::outcome::{Mishaps, NodeSpin, Outcome, Stopped, ThreadAttributes};
+use crate::prepare::PrepareError;
+use crate::store::Store;
+use crate::sys::clock::MonotonicClock;
+use crate::sys::stop::{Slept, StopFlag};
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+use talea_time::{Clock, Instant};
+
+/// Stops a run from another thread.
+#[derive(Clone, Debug)]
+pub struct StopHandle(StopFlag);
+
+impl Default for StopHandle {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl StopHandle {
+    /// A handle for a run of several processes; [`Prepared::stop_handle`] is that of a prepared one.
+    pub fn new() -> Self {
+        StopHandle(StopFlag::new())
+    }
+
+    /// Whether the run was told to stop.
+    pub fn is_stopped(&self) -> bool {
+        self.0.is_stopped()
+    }
+
+    /// Ends the run: operations under way are told, and [`Prepared::run`] returns with the results so far
+    /// when they have returned. May be called more than once, and from a signal handler.
+    pub fn stop(&self) {
+        self.0.stop();
+    }
+}
+
+/// A run with all its threads waiting at the start. Dropping it ends them.
+pub struct Prepared {
+    crew: Crew,
+    store: Store,
+    options: RunOptions,
+    realtime: bool,
+    missing: Vec<String>,
+    on_finished: Option<OnFinished>,
+}
+
+impl std::fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Prepared").field("realtime", &self.realtime).finish_non_exhaustive()
+    }
+}
+
+/// How the threads of a process ended.
+pub(crate) struct Ended {
+    pub stopped: Stopped,
+    pub threads: Vec<ThreadAttributes>,
+    pub spin: Vec<NodeSpin>,
+    pub mishaps: Mishaps,
+}
+
+impl Prepared {
+    pub(crate) fn new(
+        crew: Crew,
+        store: Store,
+        options: RunOptions,
+        realtime: bool,
+        missing: Vec<String>,
+    ) -> Self {
+        Prepared { crew, store, options, realtime, missing, on_finished: None }
+    }
+
+    /// Hands every finished job to `callback` during the run, some tens of milliseconds after its end, on
+    /// an ordinary thread.
+    #[must_use]
+    pub fn on_finished(mut self, callback: OnFinished) -> Self {
+        self.on_finished = Some(callback);
+        self
+    }
+
+    /// Stops the run; for a signal handler or another thread.
+    pub fn stop_handle(&self) -> StopHandle {
+        StopHandle(self.crew.shared.stop.clone())
+    }
+
+    /// Whether every lane has a real-time priority.
+    pub fn is_realtime(&self) -> bool {
+        self.realtime
+    }
+
+    /// What was asked for and not granted, each with its remedy.
+    pub fn missing(&self) -> &[String] {
+        &self.missing
+    }
+
+    /// The threads, with their attributes as the kernel has them.
+    pub fn threads(&self) -> Vec<ThreadAttributes> {
+        self.crew.attributes()
+    }
+
+    /// Runs until the planned duration is over or the run is stopped. Blocks; a running operation that does
+    /// not return when it is told delays the end.
+    ///
+    /// # Errors
+    /// If the log cannot be created. Nothing has run then.
+    ///
+    /// # Panics
+    /// If a thread of the runtime panicked; panics of operations do not come here.
+    pub fn run(mut self) -> Result<Outcome, PrepareError> {
+        let start = match self.options.start {
+            Start::After(delay) => MonotonicClock.now().saturating_add(delay),
+            Start::At(instant) => instant,
+        };
+        let mut metadata = self.store.metadata.clone();
+        metadata.start = start;
+        let log = self.options.keep_log.clone();
+        let rings = std::mem::take(&mut self.store.readers);
+        let collector =
+            Collector::new(metadata, rings, self.options.samples(), log.as_deref(), self.on_finished.take())?;
+        let collecting = collector.start(log).map_err(PrepareError::Collector)?;
+        let ended = self.run_threads(start);
+        let collected = collecting.finish();
+        // The rings go with their directory; the log is what stays.
+        drop(self.store.directory.take());
+        Ok(outcome(ended, collected, self.realtime, self.missing))
+    }
+
+    /// Runs the threads from `start` to their end.
+    pub(crate) fn run_threads(&mut self, start: Instant) -> Ended {
+        let shared = &self.crew.shared;
+        shared.gate.open(start);
+        let end = self.options.duration.map_or(Instant::MAX, |duration| start.saturating_add(duration));
+        let stopped = match shared.stop.sleep_until(end) {
+            Slept::Due => Stopped::Completed,
+            Slept::Stopped => Stopped::Interrupted,
+        };
+        let threads = self.crew.attributes();
+        let spin = self.crew.dismiss();
+        let tally = &self.crew.shared.tally;
+        let mishaps = Mishaps {
+            overflows: tally.overflows.load(Ordering::Relaxed),
+            unsent: tally.unsent.load(Ordering::Relaxed),
+            slot_shortages: tally.slot_shortages.load(Ordering::Relaxed),
+            panics: std::mem::take(&mut *tally.panics.lock().unwrap_or_else(PoisonError::into_inner)),
+            lost_nodes: Vec::new(),
+        };
+        Ended { stopped, threads, spin, mishaps }
+    }
+}
+
+/// Puts the parts of a result together.
+pub(crate) fn outcome(ended: Ended, collected: Collected, realtime: bool, missing: Vec<String>) -> Outcome {
+    Outcome {
+        report: collected.report,
+        stopped: ended.stopped,
+        realtime,
+        missing,
+        threads: ended.threads,
+        spin: ended.spin,
+        mishaps: ended.mishaps,
+        late_records: collected.late,
+        log: collected.log,
+        log_failure: collected.log_failure,
+    }
+}

@@ -1,0 +1,99 @@
+//! Who runs on a processor right now, and whom that displaced: preemption between lanes, recorded
+//! without a system call.
+//!
+//! Each processor has one word: the job that runs on it. On a node of one processor the kernel runs
+//! lanes like nested calls: a higher lane starts while a lower one runs, and the lower one goes on only
+//! when the higher one sleeps. So a lane that starts a job and finds another one in the word has
+//! displaced that job by definition, and gives it back when it goes to sleep:
+//!
+//! ```text
+//!   word     IDLE ── L starts a ──► a ── H starts b ──► b ── b ends ──► IDLE ── H sleeps ──► a
+//!   records         START a            PREEMPT a by b       COMPLETE b         RESUME a
+//!                                      START b
+//! ```
+//!
+//! Each step is one store, so a preemption between two steps leaves the word as it was found. The
+//! reading of the clock and the store are two steps: a preemption exactly between them lets the lower
+//! job start some nanoseconds before the higher one that ran first.
+//!
+//! An operation that *blocks* lets lower lanes run although its lane is not asleep; what runs meanwhile
+//! is recorded as started but not as preempted. On nodes of several processors threads migrate and the
+//! word would lie; there, and without real-time priorities, no preemption is recorded at all.
+
+use crate::flow::{Hand, Shared};
+use crate::recorder::Subject;
+use std::sync::atomic::{AtomicU64, Ordering};
+use talea_time::Instant;
+use talea_trace::{Event, JobId};
+
+/// No job: not a packed job of any system.
+const IDLE: u64 = u64::MAX;
+
+/// The word of a processor.
+#[derive(Debug)]
+pub(crate) struct Processor(AtomicU64);
+
+impl Default for Processor {
+    fn default() -> Self {
+        Processor(AtomicU64::new(IDLE))
+    }
+}
+
+/// A lane's view of its processor's word.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    /// Index into [`Shared::processors`]; `None` where preemption is not recorded.
+    processor: Option<usize>,
+    /// Between the first start after a sleep and the next sleep.
+    holding: Option<Holding>,
+}
+
+/// What a lane that is awake has displaced.
+#[derive(Clone, Copy, Debug)]
+struct Holding {
+    victim: Option<JobId>,
+}
+
+impl Seat {
+    pub fn new(processor: Option<usize>) -> Self {
+        Seat { processor, holding: None }
+    }
+
+    /// The lane gives the processor to `job`, from a lower lane, from another job of its own, or
+    /// from nobody.
+    pub fn take(&mut self, shared: &Shared, hand: &mut Hand, job: JobId, now: Instant) {
+        let Some(processor) = self.processor else { return };
+        let displaced = shared.processors[processor].0.swap(job.pack(), Ordering::Relaxed);
+        if self.holding.is_some() {
+            return;
+        }
+        let victim = (displaced != IDLE).then(|| JobId::unpack(displaced));
+        // What blocked and has ended since is nobody's victim.
+        let victim = victim.filter(|victim| shared.is_under_way(*victim));
+        if let Some(victim) = victim {
+            let subject = Subject { job: victim, lane: shared.layout.operation(victim.operation).lane };
+            hand.recorder.job(now, Event::PREEMPT, subject, [job.pack(), 0], 0);
+        }
+        self.holding = Some(Holding { victim });
+    }
+
+    /// The lane has nothing to do and gives the processor back.
+    pub fn leave(&mut self, shared: &Shared, hand: &mut Hand, now: Instant) {
+        let (Some(processor), Some(Holding { victim })) = (self.processor, self.holding.take()) else {
+            return;
+        };
+        let victim = victim.filter(|victim| shared.is_under_way(*victim));
+        shared.processors[processor].0.store(victim.map_or(IDLE, JobId::pack), Ordering::Relaxed);
+        if let Some(victim) = victim {
+            let subject = Subject { job: victim, lane: shared.layout.operation(victim.operation).lane };
+            hand.recorder.job(now, Event::RESUME, subject, [0, 0], 0);
+        }
+    }
+}
+
+/// A job of the lane has ended; nothing runs until the lane takes the processor again.
+pub(crate) fn vacate(shared: &Shared, processor: Option<usize>) {
+    if let Some(processor) = processor {
+        shared.processors[processor].0.store(IDLE, Ordering::Relaxed);
+    }
+}

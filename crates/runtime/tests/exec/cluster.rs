@@ -1,0 +1,206 @@
+//! Nodes as processes. The processes are this test binary again, started with one of the ignored tests.
+
+use super::*;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration as StdDuration, Instant as StdInstant};
+use talea_model::SubtaskBuilder;
+use talea_runtime::cluster::{ClusterError, Membership, run_cluster};
+use talea_runtime::{JobContext, StopHandle, Stopped};
+
+/// Tells a member what to do besides its jobs.
+const CASE: &str = "TALEA_TEST_CASE";
+/// Where members leave their process numbers.
+const PLACE: &str = "TALEA_TEST_PLACE";
+
+/// Back and forth between two processes.
+fn ping_pong() -> System {
+    let step = |name: &str, node: &str| SubtaskBuilder::new(name, Work::from_nanos(100_000)).on(node);
+    let task = TaskBuilder::new("rally", ms(5))
+        .deadline(ms(50))
+        .subtask(step("serve", "one"))
+        .subtask(step("left", "two").after(["serve"]))
+        .subtask(step("right", "two").after(["serve"]))
+        .subtask(step("catch", "one").after(["left", "right"]));
+    system(Strategy::Edf).node("one", [0]).node("two", [0]).task(task).build().expect("a system")
+}
+
+fn member_command(case: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("this program has a path"));
+    command
+        .args(["exec::cluster::as_member", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
+        .env(CASE, case);
+    command
+}
+
+fn duration_of(case: &str) -> i64 {
+    if case == "whole" { 300 } else { 60_000 }
+}
+
+#[test]
+#[ignore = "run by the tests below in processes of their own"]
+fn as_member() {
+    let Some(membership) = Membership::from_environment() else { return };
+    let case = std::env::var(CASE).expect("the test says which case this is");
+    let node = membership.node().to_owned();
+    let extra = {
+        let case = case.clone();
+        move |context: &JobContext<'_>| match (case.as_str(), context.instance()) {
+            ("killed", 20) => {
+                // SAFETY: ends this process, which is what the test is about.
+                unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+            }
+            ("orphaned", 5) => {
+                let place = PathBuf::from(std::env::var_os(PLACE).expect("the test says where"));
+                std::fs::write(place.join("pid"), std::process::id().to_string()).expect("writable");
+            }
+            _ => {}
+        }
+    };
+    let operations = match node.as_str() {
+        "two" => Operations::synthetic().with("rally.left", extra),
+        _ => Operations::synthetic(),
+    };
+    if case == "refused" && node == "two" {
+        let wrong = Operations::synthetic().with("raly.left", |_| ());
+        membership.run(&ping_pong(), wrong, options(RtMode::Warn, duration_of(&case))).expect_err("refused");
+        return;
+    }
+    let result = membership.run(&ping_pong(), operations, options(RtMode::Warn, duration_of(&case)));
+    if case != "orphaned" {
+        result.expect("the member takes part");
+    }
+}
+
+struct Clustered {
+    outcome: Result<talea_runtime::Outcome, ClusterError>,
+    records: Vec<Record>,
+}
+
+fn run_case(case: &str, stop: &StopHandle) -> Clustered {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let log = directory.path().join("log");
+    let options = RunOptions { keep_log: Some(log.clone()), ..options(RtMode::Warn, duration_of(case)) };
+    let outcome = run_cluster(&ping_pong(), &options, stop, |_| member_command(case));
+    let records = match TraceFile::open(&log) {
+        Ok(trace) => trace.records().expect("readable").map(|record| record.expect("whole")).collect(),
+        Err(_) => Vec::new(),
+    };
+    Clustered { outcome, records }
+}
+
+#[test]
+fn two_processes_make_one_run() {
+    let _alone = alone();
+    let clustered = run_case("whole", &StopHandle::new());
+    let ran =
+        Ran { outcome: clustered.outcome.expect("it runs"), records: clustered.records, system: ping_pong() };
+    ran.check_lives();
+    assert_eq!(ran.outcome.stopped, Stopped::Completed);
+    assert_eq!(ran.outcome.mishaps, talea_runtime::Mishaps::default());
+    let caught = ran.count(Event::COMPLETE, "rally.catch");
+    assert!(caught >= 5, "only {caught}");
+    for instance in 0..caught as u64 {
+        let sequence = [
+            ran.position(Event::COMPLETE, "rally.serve", instance),
+            ran.position(Event::COMPLETE, "rally.left", instance).max(ran.position(
+                Event::COMPLETE,
+                "rally.right",
+                instance,
+            )),
+            ran.position(Event::RELEASE, "rally.catch", instance),
+        ];
+        assert!(sequence.is_sorted() && sequence[0].is_some(), "{instance}: {sequence:?}");
+    }
+    assert_eq!(ran.records.iter().filter(|record| record.event == Event::RUN_START).count(), 2);
+    assert!(ran.outcome.threads.iter().any(|thread| thread.name == "rcv:two"));
+}
+
+#[test]
+fn a_killed_member_ends_the_run_and_is_named() {
+    let _alone = alone();
+    let clustered = run_case("killed", &StopHandle::new());
+    let outcome = clustered.outcome.expect("a run that began has an outcome");
+    assert_eq!(outcome.stopped, Stopped::Interrupted);
+    let [lost] = &outcome.mishaps.lost_nodes[..] else { panic!("{:?}", outcome.mishaps) };
+    assert!(lost.node == "two" && lost.how.contains("SIGKILL"), "{lost:?}");
+    let left =
+        ping_pong().operations().iter().find(|operation| operation.name == "rally.left").expect("there").id;
+    let done = |record: &&Record| record.event == Event::COMPLETE && record.job().operation == left;
+    assert_eq!(clustered.records.iter().filter(done).count(), 20, "what it had recorded is there");
+}
+
+#[test]
+fn a_stop_reaches_all_members() {
+    let _alone = alone();
+    let stop = StopHandle::new();
+    let stopper = {
+        let stop = stop.clone();
+        std::thread::spawn(move || {
+            std::thread::sleep(StdDuration::from_millis(300));
+            stop.stop();
+        })
+    };
+    match run_case("stopped", &stop).outcome {
+        Ok(outcome) => {
+            assert_eq!(outcome.stopped, Stopped::Interrupted);
+            assert!(outcome.mishaps.lost_nodes.is_empty(), "{:?}", outcome.mishaps);
+        }
+        Err(error) => assert!(matches!(error, ClusterError::Stopped), "{error}"),
+    }
+    stopper.join().expect("it stops");
+}
+
+#[test]
+fn what_one_member_refuses_ends_all() {
+    let _alone = alone();
+    let error = run_case("refused", &StopHandle::new()).outcome.expect_err("one member cannot prepare");
+    assert!(error.to_string().contains("did you mean \"rally.left\"?"), "{error}");
+    let dies = |_: &str| Command::new("false");
+    let error = run_cluster(&ping_pong(), &options(RtMode::Warn, 100), &StopHandle::new(), dies)
+        .expect_err("no member");
+    assert!(matches!(&error, ClusterError::Ended { .. }), "{error}");
+}
+
+#[test]
+#[ignore = "run by no_member_outlives_its_coordinator in a process of its own"]
+fn as_coordinator() {
+    if std::env::var_os(PLACE).is_some() {
+        let _ = run_case("orphaned", &StopHandle::new());
+    }
+}
+
+#[test]
+fn no_member_outlives_its_coordinator() {
+    let _alone = alone();
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let mut coordinator = Command::new(std::env::current_exe().expect("this program has a path"))
+        .args(["exec::cluster::as_coordinator", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
+        .env(PLACE, place.path())
+        .env("TMPDIR", place.path())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    let member = await_pid(&place.path().join("pid"), &mut coordinator);
+    coordinator.kill().expect("it can be killed");
+    coordinator.wait().expect("it has ended");
+    let until = StdInstant::now() + StdDuration::from_secs(30);
+    while Path::new(&format!("/proc/{member}")).exists() {
+        assert!(StdInstant::now() < until, "member {member} outlives its coordinator");
+        std::thread::sleep(StdDuration::from_millis(10));
+    }
+}
+
+/// The number of a process that will be written there.
+fn await_pid(path: &Path, coordinator: &mut Child) -> String {
+    loop {
+        match std::fs::read_to_string(path) {
+            Ok(pid) if !pid.is_empty() => return pid,
+            _ => std::thread::sleep(StdDuration::from_millis(10)),
+        }
+        assert!(
+            coordinator.try_wait().expect("ours").is_none(),
+            "the coordinator ended before its member began"
+        );
+    }
+}

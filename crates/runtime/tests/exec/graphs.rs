@@ -1,0 +1,41 @@
+//! Chains and graphs over nodes of one process.
+
+use super::*;
+use talea_model::SubtaskBuilder;
+
+/// Two nodes, on two processors where there are two.
+fn fork_and_join() -> System {
+    let second = u16::from(std::thread::available_parallelism().is_ok_and(|count| count.get() > 1));
+    let step = |name: &str, node: &str| SubtaskBuilder::new(name, Work::from_nanos(300_000)).on(node);
+    let task = TaskBuilder::new("graph", ms(8))
+        .deadline(ms(40))
+        .subtask(step("source", "one"))
+        .subtask(step("left", "two").after(["source"]))
+        .subtask(step("right", "two").after(["source"]))
+        .subtask(step("near", "one").after(["source"]))
+        .subtask(step("join", "one").after(["left", "right", "near"]))
+        .subtask(step("last", "two").after(["join"]));
+    system(Strategy::Edf).node("one", [0]).node("two", [second]).task(task).build().expect("a system")
+}
+
+#[test]
+fn a_join_waits_for_all_its_predecessors() {
+    for rt in [RtMode::Off, RtMode::Warn] {
+        let ran = run(&fork_and_join(), Operations::synthetic(), options(rt, 300));
+        let joins = ran.count(Event::RELEASE, "graph.join");
+        assert!(joins >= 5, "{rt}: only {joins} joins");
+        for instance in 0..joins as u64 {
+            let released =
+                ran.position(Event::RELEASE, "graph.join", instance).expect("instances are joined in order");
+            for before in ["graph.left", "graph.right", "graph.near"] {
+                let completed = ran.position(Event::COMPLETE, before, instance).expect("it has completed");
+                assert!(completed < released, "{rt}: {before}#{instance}");
+            }
+        }
+        let instances: Vec<_> = ran.of(Event::RELEASE, "graph.join").collect();
+        let deadline = |record: &Record| record.words[1];
+        let source = ran.of(Event::RELEASE, "graph.source").next().expect("released");
+        assert_eq!(deadline(instances[0]), deadline(source), "the deadline is end to end");
+        assert!(ran.count(Event::COMPLETE, "graph.last") >= joins - 2, "{rt}");
+    }
+}

@@ -1,0 +1,138 @@
+//! The order of jobs inside a lane and between lanes.
+
+use super::*;
+use talea_model::{Criticality, LaneDispatch};
+use talea_runtime::Stopped;
+
+#[test]
+fn a_deadline_lane_runs_jobs_released_together_by_deadline() {
+    let system = system(Strategy::Edf)
+        .task(task("late", 10_000, 2).deadline(ms(900)))
+        .task(task("soon", 10_000, 2).deadline(ms(500)))
+        .task(task("middle", 10_000, 2).deadline(ms(700)))
+        .build()
+        .expect("a system");
+    for rt in [RtMode::Off, RtMode::Warn] {
+        let ran = run(&system, Operations::synthetic(), options(rt, 300));
+        assert_eq!(ran.order_of(Event::START), ["soon#0", "middle#0", "late#0"], "{rt}");
+        assert_eq!(ran.order_of(Event::COMPLETE), ["soon#0", "middle#0", "late#0"], "{rt}");
+        assert_eq!(ran.outcome.stopped, Stopped::Completed);
+        let depths: Vec<u16> =
+            ran.records.iter().filter(|r| r.event == Event::START).map(|r| r.arg).collect();
+        assert_eq!(depths, [3, 2, 1], "{rt}");
+    }
+}
+
+#[test]
+fn a_fifo_lane_breaks_ties_by_importance() {
+    let system = system(Strategy::Criticality)
+        .task(task("plain", 10_000, 1))
+        .task(task("weighty", 10_000, 1).importance(5))
+        .task(task("weightier", 10_000, 1).importance(9))
+        .build()
+        .expect("a system");
+    let ran = run(&system, Operations::synthetic(), options(RtMode::Off, 200));
+    assert_eq!(ran.order_of(Event::START), ["weightier#0", "weighty#0", "plain#0"]);
+}
+
+/// The higher lane's job comes while the lower one's runs, which needs more processor time than that.
+#[test]
+fn a_higher_lane_preempts_a_lower_one_and_the_records_say_so() {
+    let system = system(Strategy::Criticality)
+        .task(task("low", 10_000, 60).criticality(Criticality::LOW))
+        .task(task("high", 10_000, 5).criticality(Criticality::HIGH).phase(ms(20)))
+        .build()
+        .expect("a system");
+    let ran = run(&system, Operations::synthetic(), options(RtMode::Warn, 600));
+    if without_realtime(&ran) {
+        return;
+    }
+    let at = |event, name| ran.position(event, name, 0).unwrap_or_else(|| panic!("no {event:?} of {name}"));
+    let sequence = [
+        at(Event::START, "low"),
+        at(Event::RELEASE, "high"),
+        at(Event::PREEMPT, "low"),
+        at(Event::START, "high"),
+        at(Event::COMPLETE, "high"),
+        at(Event::RESUME, "low"),
+        at(Event::COMPLETE, "low"),
+    ];
+    assert!(sequence.is_sorted(), "{sequence:?}");
+    let preempt = &ran.records[sequence[2]];
+    assert_eq!(ran.name(JobId::unpack(preempt.words[0])), "high");
+    assert_eq!(ran.count(Event::PREEMPT, "low"), 1);
+}
+
+#[test]
+fn a_preemptive_lane_lets_the_earlier_deadline_through() {
+    let system = system(Strategy::Edf)
+        .lane_dispatch(LaneDispatch::Preemptive)
+        .task(task("long", 10_000, 60).deadline(ms(900)))
+        .task(task("short", 10_000, 5).deadline(ms(200)).phase(ms(20)))
+        .build()
+        .expect("a system");
+    for rt in [RtMode::Off, RtMode::Warn] {
+        let ran = run(&system, Operations::synthetic(), options(rt, 600));
+        let at = |event, name| {
+            ran.position(event, name, 0).unwrap_or_else(|| panic!("{rt}: no {event:?} of {name}"))
+        };
+        let sequence = [
+            at(Event::START, "long"),
+            at(Event::RELEASE, "short"),
+            at(Event::PREEMPT, "long"),
+            at(Event::START, "short"),
+            at(Event::COMPLETE, "short"),
+            at(Event::RESUME, "long"),
+            at(Event::COMPLETE, "long"),
+        ];
+        assert!(sequence.is_sorted(), "{rt}: {sequence:?}");
+    }
+}
+
+#[test]
+fn a_non_preemptive_lane_finishes_what_it_has_begun() {
+    let system = system(Strategy::Edf)
+        .task(task("long", 10_000, 60).deadline(ms(900)))
+        .task(task("short", 10_000, 5).deadline(ms(200)).phase(ms(20)))
+        .build()
+        .expect("a system");
+    let ran = run(&system, Operations::synthetic(), options(RtMode::Warn, 600));
+    assert_eq!(ran.order_of(Event::COMPLETE), ["long#0", "short#0"]);
+    assert_eq!(ran.order_of(Event::PREEMPT), [""; 0]);
+}
+
+/// Many short jobs through every kind of lane; [`run`] checks that each lives exactly once.
+#[test]
+fn no_job_is_lost_or_run_twice() {
+    for dispatch in [LaneDispatch::NonPreemptive, LaneDispatch::Preemptive] {
+        for strategy in Strategy::ALL {
+            let build = |name: &str, period, criticality| {
+                let exec =
+                    talea_model::Execution::Uniform(Work::from_nanos(20_000), Work::from_nanos(400_000));
+                TaskBuilder::new(name, Duration::from_micros(period))
+                    .criticality(criticality)
+                    .jitter(Duration::from_micros(300))
+                    .wcet(Work::from_nanos(400_000))
+                    .exec(exec)
+            };
+            let system = system(*strategy)
+                .lane_dispatch(dispatch)
+                .task(build("a", 2_000, Criticality::HIGH))
+                .task(build("b", 3_000, Criticality::HIGH))
+                .task(build("c", 5_000, Criticality::LOW))
+                .task(build("d", 1_500, Criticality::LOW))
+                .build()
+                .expect("a system");
+            let ran = run(&system, Operations::synthetic(), options(RtMode::Warn, 200));
+            for name in ["a", "b", "c", "d"] {
+                let (released, completed) =
+                    (ran.count(Event::RELEASE, name), ran.count(Event::COMPLETE, name));
+                assert!(
+                    released >= 20 && completed > 0,
+                    "{strategy} {dispatch} {name}: {released} {completed}"
+                );
+            }
+            assert_eq!(ran.outcome.mishaps, talea_runtime::Mishaps::default());
+        }
+    }
+}

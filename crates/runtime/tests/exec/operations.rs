@@ -1,0 +1,69 @@
+//! Users' code as operations.
+
+use super::*;
+use std::sync::{Arc, mpsc};
+use talea_runtime::{Ending, JobContext, PrepareError};
+
+#[test]
+fn an_operation_is_told_everything_about_its_job() {
+    let (tell, told) = mpsc::channel();
+    let operation = move |context: &JobContext<'_>| {
+        assert_eq!(context.operation(), "job");
+        let span = context.deadline() - context.release();
+        tell.send((context.instance(), span, context.now() >= context.release(), context.laxity() <= span))
+            .unwrap();
+    };
+    let system = system(Strategy::Edf).task(task("job", 20, 1).deadline(ms(15))).build().expect("a system");
+    let ran = run(&system, Operations::synthetic().with("job", operation), options(RtMode::Warn, 150));
+    let jobs: Vec<_> = told.iter().collect();
+    assert!(jobs.len() >= 3 && jobs.len() >= ran.count(Event::COMPLETE, "job"));
+    for (position, job) in jobs.iter().enumerate() {
+        assert_eq!(*job, (position as u64, ms(15), true, true));
+    }
+}
+
+#[test]
+fn a_panic_aborts_its_job_and_nothing_else() {
+    let operation = |context: &JobContext<'_>| assert!(context.instance() != 2, "number two is broken");
+    // Printing the panic may take long; the run lasts until the jobs after it are through.
+    let system = system(Strategy::Rms).task(task("job", 10, 1)).build().expect("a system");
+    let ran = run_until(&system, Operations::synthetic().with("job", operation), "job", 4);
+    let [panic] = &ran.outcome.mishaps.panics[..] else { panic!("{:?}", ran.outcome.mishaps) };
+    assert_eq!((panic.operation.as_str(), panic.instance), ("job", 2));
+    assert!(panic.message.contains("number two is broken"), "{panic:?}");
+    assert!(ran.position(Event::ABORT, "job", 2).is_some());
+    assert!(ran.position(Event::COMPLETE, "job", 3).is_some());
+}
+
+#[test]
+fn finished_jobs_are_handed_out() {
+    let _alone = alone();
+    let finished = Arc::new(Mutex::new(Vec::new()));
+    let system = system(Strategy::Edf).task(task("job", 10, 1)).build().expect("a system");
+    let sink = Arc::clone(&finished);
+    let prepared =
+        Executive::prepare(&system, Operations::synthetic(), options(RtMode::Warn, 100)).expect("prepared");
+    prepared
+        .on_finished(Box::new(move |job| {
+            assert_eq!(job.met(), job.lateness <= Duration::ZERO);
+            assert_eq!((job.operation, job.ending), ("job", Ending::Completed));
+            sink.lock().unwrap().push((job.instance, job.response - job.lateness));
+        }))
+        .run()
+        .expect("run");
+    let finished = finished.lock().unwrap();
+    assert!(finished.len() >= 3);
+    assert!(
+        finished.iter().enumerate().all(|(position, job)| *job == (position as u64, ms(10))),
+        "{finished:?}"
+    );
+}
+
+#[test]
+fn an_unknown_operation_is_refused_with_the_nearest_known() {
+    let system = system(Strategy::Edf).task(task("steering", 10, 1)).build().expect("a system");
+    let operations = Operations::synthetic().with("stearing", |_| ());
+    let error = Executive::prepare(&system, operations, options(RtMode::Off, 10)).unwrap_err();
+    assert!(matches!(&error, PrepareError::UnknownOperation(_)));
+    assert_eq!(error.to_string(), "the system has no operation \"stearing\"; did you mean \"steering\"?");
+}

@@ -1,0 +1,53 @@
+//! Ends before the planned end.
+
+use super::*;
+use std::sync::Barrier;
+use talea_runtime::{JobContext, Stopped};
+
+#[test]
+fn a_stop_ends_an_endless_run_with_the_results_so_far() {
+    let _alone = alone();
+    let system = system(Strategy::Edf).task(task("job", 5, 1)).build().expect("a system");
+    let options = RunOptions { duration: None, ..options(RtMode::Warn, 0) };
+    let barrier = std::sync::Arc::new(Barrier::new(2));
+    let operation = {
+        let barrier = std::sync::Arc::clone(&barrier);
+        move |context: &JobContext<'_>| {
+            if context.instance() == 3 {
+                barrier.wait();
+            }
+        }
+    };
+    let prepared = Executive::prepare(&system, Operations::synthetic().with("job", operation), options)
+        .expect("prepared");
+    let stop = prepared.stop_handle();
+    let stopper = std::thread::spawn(move || {
+        barrier.wait();
+        stop.stop();
+        stop.stop();
+    });
+    let outcome = prepared.run().expect("run");
+    stopper.join().unwrap();
+    assert_eq!(outcome.stopped, Stopped::Interrupted);
+}
+
+#[test]
+fn a_stop_before_the_start_and_a_drop_without_a_run_leave_no_thread_waiting() {
+    let _alone = alone();
+    let system = system(Strategy::Edf)
+        .lane_dispatch(talea_model::LaneDispatch::Preemptive)
+        .task(task("job", 5, 1))
+        .build()
+        .expect("a system");
+    let prepare = || {
+        let far = RunOptions {
+            start: talea_runtime::Start::After(Duration::from_secs(3600)),
+            ..options(RtMode::Warn, 10)
+        };
+        Executive::prepare(&system, Operations::synthetic(), far).expect("prepared")
+    };
+    drop(prepare());
+    let prepared = prepare();
+    prepared.stop_handle().stop();
+    assert_eq!(prepared.run().expect("run").stopped, Stopped::Interrupted);
+}
