@@ -76,6 +76,16 @@ impl Plan {
     }
 }
 
+impl Lane {
+    /// Sum of wcet / period over the lane's operations, for display (the analysis is exact).
+    pub fn utilisation(&self, system: &System) -> f64 {
+        let share = |id: &OperationId| {
+            system.subtask(*id).wcet.as_nanos() as f64 / system.task_of(*id).period.as_nanos() as f64
+        };
+        self.members.iter().map(share).sum()
+    }
+}
+
 /// Something a strategy cannot work with, or should not be given.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Anomaly {

@@ -6,11 +6,9 @@ use talea_model::{OperationId, System};
 use talea_policy::demand::{self, Purpose};
 use talea_time::{Duration, Instant};
 
-/// The next release of a task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// A release of a task.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
-    /// When it is released: nominal arrival plus jitter.
-    pub release: Instant,
     /// Index of the task.
     pub task: u32,
     /// Number of the instance.
@@ -34,17 +32,21 @@ pub(crate) struct Delivery {
     pub deadline: Instant,
 }
 
+/// A task as a source of releases.
 struct Source {
     period: Duration,
     jitter: Duration,
     stream: u64,
+    /// The next instance and its nominal arrival.
+    instance: u64,
+    nominal: Instant,
 }
 
 /// Future releases and deliveries in the order of time, then task index or sending order.
 pub(crate) struct Calendar {
     sources: Vec<Source>,
-    /// Exactly one entry per task.
-    arrivals: BinaryHeap<Reverse<Arrival>>,
+    /// The next release of every task: nominal arrival plus jitter, and the task's index.
+    arrivals: BinaryHeap<Reverse<(Instant, u32)>>,
     deliveries: BinaryHeap<Reverse<Delivery>>,
     sent: u64,
 }
@@ -59,19 +61,20 @@ impl Calendar {
                 period: task.period,
                 jitter: task.jitter,
                 stream: demand::stream(system.seed, Purpose::Jitter, index),
+                instance: 0,
+                nominal: Instant::ZERO + task.phase,
             })
             .collect();
-        let arrivals = sources.iter().zip(&system.tasks).enumerate().map(|(index, (source, task))| {
-            let nominal = Instant::ZERO + task.phase;
-            let release = nominal + demand::release_jitter_from(source.jitter, source.stream, 0);
-            Reverse(Arrival { release, task: index as u32, instance: 0, nominal })
+        let arrivals = sources.iter().enumerate().map(|(index, source)| {
+            let jitter = demand::release_jitter_from(source.jitter, source.stream, 0);
+            Reverse((source.nominal + jitter, index as u32))
         });
         Calendar { arrivals: arrivals.collect(), sources, deliveries: BinaryHeap::new(), sent: 0 }
     }
 
     /// The instant of the next release or delivery.
     pub fn next(&self) -> Instant {
-        let arrival = self.arrivals.peek().map_or(Instant::MAX, |entry| entry.0.release);
+        let arrival = self.arrivals.peek().map_or(Instant::MAX, |entry| entry.0.0);
         let delivery = self.deliveries.peek().map_or(Instant::MAX, |entry| entry.0.at);
         arrival.min(delivery)
     }
@@ -79,16 +82,17 @@ impl Calendar {
     /// Takes a release of instant `now` and puts the task's next one in its place.
     pub fn pop_arrival(&mut self, now: Instant) -> Option<Arrival> {
         let mut entry = self.arrivals.peek_mut()?;
-        let arrival = entry.0;
-        if arrival.release > now {
+        let (release, task) = entry.0;
+        if release > now {
             return None;
         }
-        let source = &self.sources[arrival.task as usize];
-        let instance = arrival.instance + 1;
-        let nominal = arrival.nominal.saturating_add(source.period);
-        let jitter = demand::release_jitter_from(source.jitter, source.stream, instance);
+        let source = &mut self.sources[task as usize];
+        let arrival = Arrival { task, instance: source.instance, nominal: source.nominal };
+        source.instance += 1;
+        source.nominal = source.nominal.saturating_add(source.period);
+        let jitter = demand::release_jitter_from(source.jitter, source.stream, source.instance);
         // Jitter is below the period, so releases of a task keep their order.
-        *entry = Reverse(Arrival { release: nominal.saturating_add(jitter), instance, nominal, ..arrival });
+        *entry = Reverse((source.nominal.saturating_add(jitter), task));
         Some(arrival)
     }
 

@@ -32,10 +32,12 @@ pub enum Wake {
 }
 
 /// The answer to a notification: up to [`Decision::CAPACITY`] actions in order, and when to be asked again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 #[must_use = "a decision has no effect until the engine applies it"]
 pub struct Decision {
-    actions: [Option<Action>; Decision::CAPACITY],
+    /// The first `len` count.
+    actions: [Action; Decision::CAPACITY],
+    len: u8,
     wake: Wake,
 }
 
@@ -45,7 +47,8 @@ impl Decision {
     pub const CAPACITY: usize = 4;
 
     /// Nothing changes.
-    pub const NONE: Decision = Decision { actions: [None; Decision::CAPACITY], wake: Wake::Keep };
+    pub const NONE: Decision =
+        Decision { actions: [Action::Release(VpId(0)); Decision::CAPACITY], len: 0, wake: Wake::Keep };
 
     /// Give `processor` to `child`.
     pub fn grant(child: VpId, processor: ProcessorId) -> Self {
@@ -77,8 +80,9 @@ impl Decision {
     /// # Panics
     /// If the decision is full.
     pub fn and(mut self, action: Action) -> Self {
-        let free = self.actions.iter_mut().find(|slot| slot.is_none());
-        *free.expect("a decision has at most four actions") = Some(action);
+        assert!(usize::from(self.len) < Self::CAPACITY, "a decision has at most four actions");
+        self.actions[usize::from(self.len)] = action;
+        self.len += 1;
         self
     }
 
@@ -94,8 +98,8 @@ impl Decision {
     }
 
     /// The actions in order.
-    pub fn actions(&self) -> impl DoubleEndedIterator<Item = Action> + '_ {
-        self.actions.iter().filter_map(|action| *action)
+    pub fn actions(&self) -> &[Action] {
+        &self.actions[..usize::from(self.len)]
     }
 
     /// What becomes of the timer.

@@ -324,7 +324,7 @@ impl Engine {
         let decision = self.seats[id.0 as usize].scheduler.timer(&cx);
         self.take(id, decision);
         self.run_to_fixed_point();
-        decision.actions().next().is_some()
+        !decision.actions().is_empty()
     }
 
     /// Remembers a decision's timer and puts its actions before everything that is pending.
@@ -344,7 +344,9 @@ impl Engine {
                 }
             }
         }
-        self.pending.extend(decision.actions().rev().map(|action| (from, action)));
+        for &action in decision.actions().iter().rev() {
+            self.pending.push((from, action));
+        }
     }
 
     fn run_to_fixed_point(&mut self) {

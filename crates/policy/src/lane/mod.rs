@@ -16,6 +16,7 @@
 //! The same object decides in the simulator and on real threads. It never allocates while at most
 //! `capacity` jobs wait.
 
+mod jobs;
 mod waiting;
 
 use crate::discipline::Discipline;
@@ -23,6 +24,7 @@ use crate::job::Job;
 use crate::strategy::LaneRules;
 use talea_model::{Late, LaneDispatch};
 use talea_time::{Instant, Work};
+use jobs::{Jobs, Place};
 use waiting::{Key, Waiting};
 
 /// A job together with how long it has executed.
@@ -39,11 +41,13 @@ pub struct Progress {
 pub struct LaneQueue {
     order: Order,
     dispatch: LaneDispatch,
+    /// Every job in the lane, at a place it keeps until it leaves.
+    jobs: Jobs,
     waiting: Waiting,
     /// The job the lane last ran, while it is unfinished. Not in `waiting`.
-    started: Option<Progress>,
+    started: Option<Place>,
     /// Chosen but not yet started. Not in `waiting`; differs from `started`.
-    elected: Option<Progress>,
+    elected: Option<Place>,
 }
 
 /// Who is first among jobs of equal urgency.
@@ -64,6 +68,7 @@ pub(crate) struct Order {
 }
 
 impl Order {
+    #[inline]
     fn key(&self, progress: &Progress) -> Key {
         Key {
             urgency: self.discipline.urgency(&progress.job, progress.executed, self.rules.laxity),
@@ -101,12 +106,13 @@ impl Order {
 }
 
 impl LaneQueue {
-    /// An empty queue that holds `capacity` waiting jobs without allocating.
+    /// An empty queue that holds `capacity` jobs without allocating.
     pub fn new(discipline: Discipline, rules: LaneRules, capacity: usize) -> Self {
         let order = Order { discipline, rules, ties: Ties::LastRan };
         LaneQueue {
             order,
             dispatch: rules.dispatch,
+            jobs: Jobs::with_capacity(capacity),
             waiting: Waiting::with_capacity(capacity),
             started: None,
             elected: None,
@@ -131,8 +137,8 @@ impl LaneQueue {
 
     /// Adds a job that has not executed yet.
     pub fn push(&mut self, job: Job) {
-        let progress = Progress { job, executed: Work::ZERO };
-        self.waiting.push(self.order.key(&progress), progress);
+        let place = self.jobs.add(Progress { job, executed: Work::ZERO });
+        self.wait(place);
     }
 
     /// Chooses the job the lane's processor is to execute at `now`, given that the job chosen before has
@@ -140,12 +146,21 @@ impl LaneQueue {
     ///
     /// Jobs of equal urgency stand in the order of [`Ties`], so the choice is deterministic.
     pub fn elect(&mut self, now: Instant, executed: Work) -> Option<Job> {
+        self.choose(now, executed).map(|place| self.jobs.get(place).job)
+    }
+
+    /// [`Self::elect`] where the job's tag is enough.
+    pub fn elect_tag(&mut self, now: Instant, executed: Work) -> Option<u32> {
+        self.choose(now, executed).map(|place| self.jobs.get(place).job.tag)
+    }
+
+    fn choose(&mut self, now: Instant, executed: Work) -> Option<Place> {
         self.charge(executed);
-        if let (Some(started), LaneDispatch::NonPreemptive) = (&self.started, self.dispatch) {
-            return Some(started.job);
+        if self.started.is_some() && self.dispatch == LaneDispatch::NonPreemptive {
+            return self.started;
         }
         let best = self.waiting.best(now, &self.order);
-        let elected = self.elected.map(|progress| self.order.key(&progress));
+        let elected = self.elected.map(|place| self.order.key(self.jobs.get(place)));
         let position = |key: Key| (self.order.is_late(&key, now), key);
         let waiting_first = match (best, elected) {
             (Some(best), Some(elected)) => position(best) < position(elected),
@@ -153,54 +168,60 @@ impl LaneQueue {
         };
         let rival = if waiting_first { best } else { elected };
         if let Some(started) = self.started {
-            let own = self.order.key(&started);
+            let own = self.order.key(self.jobs.get(started));
             if rival.is_none_or(|rival| self.order.outranks(&own, &rival, now)) {
-                if let (Some(key), Some(unlucky)) = (elected, self.elected.take()) {
-                    self.waiting.push(key, unlucky);
+                if let Some(unlucky) = self.elected.take() {
+                    self.wait(unlucky);
                 }
-                return Some(started.job);
+                return self.started;
             }
         }
         if waiting_first {
-            let chosen = self.waiting.pop_best(now, &self.order);
-            if let (Some(key), Some(unlucky)) = (elected, std::mem::replace(&mut self.elected, chosen)) {
-                self.waiting.push(key, unlucky);
+            let chosen = self.waiting.pop_best();
+            if let Some(unlucky) = std::mem::replace(&mut self.elected, chosen) {
+                self.wait(unlucky);
             }
         }
-        self.elected.map(|progress| progress.job)
+        self.elected
     }
 
     /// Charges the chosen job for its execution so far. Once it has executed it is the job the lane last
     /// ran, and the one that was before goes back among the waiting.
     pub fn charge(&mut self, executed: Work) {
-        match (&mut self.elected, &mut self.started) {
-            (Some(elected), _) if executed > elected.executed => {
-                let began = Progress { executed, ..*elected };
+        if let Some(elected) = self.elected {
+            let progress = self.jobs.get_mut(elected);
+            if executed > progress.executed {
+                progress.executed = executed;
                 self.elected = None;
-                if let Some(outranked) = self.started.replace(began) {
-                    self.waiting.push(self.order.key(&outranked), outranked);
+                if let Some(outranked) = self.started.replace(elected) {
+                    self.wait(outranked);
                 }
             }
-            (None, Some(started)) => started.executed = executed.max(started.executed),
-            _ => {}
+        } else if let Some(started) = self.started {
+            let progress = self.jobs.get_mut(started);
+            progress.executed = executed.max(progress.executed);
         }
     }
 
     /// The job chosen last, if it is still in the lane.
     pub fn current(&self) -> Option<&Progress> {
-        self.elected.as_ref().or(self.started.as_ref())
+        self.elected.or(self.started).map(|place| self.jobs.get(place))
     }
 
     /// Removes the job with `tag`: it has completed or was aborted. Returns it with its service, or
     /// `None` if the lane does not hold it. Takes time linear in the lane's length only for a job that is
     /// waiting, which is never the one that completes.
     pub fn remove(&mut self, tag: u32) -> Option<Progress> {
-        for place in [&mut self.elected, &mut self.started] {
-            if place.is_some_and(|progress| progress.job.tag == tag) {
-                return place.take();
-            }
-        }
-        self.waiting.remove(tag)
+        let jobs = &self.jobs;
+        let is_it = |place: Place| jobs.get(place).job.tag == tag;
+        let place = if self.elected.is_some_and(is_it) {
+            self.elected.take()
+        } else if self.started.is_some_and(is_it) {
+            self.started.take()
+        } else {
+            self.waiting.remove(is_it)
+        };
+        place.map(|place| self.jobs.remove(place))
     }
 
     /// Whether the lane must be asked again at the next scheduling point of its processor even if nothing
@@ -211,6 +232,11 @@ impl LaneQueue {
 
     /// Every job in the lane, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = &Progress> {
-        self.elected.iter().chain(self.started.iter()).chain(self.waiting.iter())
+        let places = self.elected.into_iter().chain(self.started).chain(self.waiting.iter());
+        places.map(|place| self.jobs.get(place))
+    }
+
+    fn wait(&mut self, place: Place) {
+        self.waiting.push(self.order.key(self.jobs.get(place)), place);
     }
 }

@@ -3,7 +3,8 @@
 //! Keys of waiting jobs do not change and time only grows, so a job moves from `timely` to `late` at most
 //! once per stay: every operation is logarithmic, amortised.
 
-use super::{Order, Progress};
+use super::Order;
+use super::jobs::Place;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use talea_time::Instant;
@@ -24,7 +25,7 @@ pub(super) struct Key {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     key: Key,
-    progress: Progress,
+    place: Place,
 }
 
 impl PartialEq for Entry {
@@ -57,46 +58,45 @@ impl Waiting {
         Waiting { timely: BinaryHeap::with_capacity(capacity), late: BinaryHeap::with_capacity(capacity) }
     }
 
+    #[inline]
     pub fn len(&self) -> usize {
         self.timely.len() + self.late.len()
     }
 
-    pub fn push(&mut self, key: Key, progress: Progress) {
-        self.timely.push(Reverse(Entry { key, progress }));
+    #[inline]
+    pub fn push(&mut self, key: Key, place: Place) {
+        self.timely.push(Reverse(Entry { key, place }));
     }
 
     /// The key of the job to serve first at `now`.
+    #[inline]
     pub fn best(&mut self, now: Instant, order: &Order) -> Option<Key> {
-        self.set_late_apart(now, order);
+        while self.timely.peek().is_some_and(|entry| order.is_late(&entry.0.key, now)) {
+            let entry = self.timely.pop().expect("peeked");
+            self.late.push(entry);
+        }
         self.timely.peek().or_else(|| self.late.peek()).map(|entry| entry.0.key)
     }
 
-    /// Removes the job to serve first at `now`.
-    pub fn pop_best(&mut self, now: Instant, order: &Order) -> Option<Progress> {
-        self.set_late_apart(now, order);
-        self.timely.pop().or_else(|| self.late.pop()).map(|entry| entry.0.progress)
+    /// Removes the job whose key [`Self::best`] has just returned.
+    #[inline]
+    pub fn pop_best(&mut self) -> Option<Place> {
+        self.timely.pop().or_else(|| self.late.pop()).map(|entry| entry.0.place)
     }
 
-    /// Removes the job with `tag`, in linear time.
-    pub fn remove(&mut self, tag: u32) -> Option<Progress> {
+    /// Removes the job that `is_it` recognises, in linear time.
+    pub fn remove(&mut self, is_it: impl Fn(Place) -> bool) -> Option<Place> {
         for heap in [&mut self.timely, &mut self.late] {
-            let found = heap.iter().find(|entry| entry.0.progress.job.tag == tag).map(|entry| entry.0.progress);
+            let found = heap.iter().map(|entry| entry.0.place).find(|place| is_it(*place));
             if found.is_some() {
-                heap.retain(|entry| entry.0.progress.job.tag != tag);
+                heap.retain(|entry| Some(entry.0.place) != found);
                 return found;
             }
         }
         None
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Progress> {
-        self.timely.iter().chain(self.late.iter()).map(|entry| &entry.0.progress)
-    }
-
-    fn set_late_apart(&mut self, now: Instant, order: &Order) {
-        while self.timely.peek().is_some_and(|entry| order.is_late(&entry.0.key, now)) {
-            let entry = self.timely.pop().expect("peeked");
-            self.late.push(entry);
-        }
+    pub fn iter(&self) -> impl Iterator<Item = Place> + '_ {
+        self.timely.iter().chain(self.late.iter()).map(|entry| entry.0.place)
     }
 }

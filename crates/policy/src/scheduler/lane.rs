@@ -46,7 +46,7 @@ impl LaneScheduler {
     /// Lets the queue choose for `processor` and gives it to the chosen slot.
     fn choose(&mut self, cx: &Context<'_>, processor: ProcessorId) -> Decision {
         let executed = self.executed(cx);
-        let chosen = self.queue.elect(cx.now(), executed).map(|job| slot_of(job.tag));
+        let chosen = self.queue.elect_tag(cx.now(), executed).map(slot_of);
         let decision = match (self.running, chosen) {
             (Some(running), Some(chosen)) if running != chosen => {
                 Decision::switch(running, chosen, processor)

@@ -1,0 +1,126 @@
+//! How fast the simulator is: jobs per second of one core, with every number of a report accounted for.
+//!
+//! `cargo bench -p talea-sim --bench jobs [-- --json] [--quick]`
+//!
+//! The system has 10 tasks of harmonic periods on one node and 78 % load. The floor is the same simulation into a
+//! sink that only counts: what the policies and the engine cost without the accounting.
+
+use std::process::ExitCode;
+use talea_model::{Criticality, Execution, LaneDispatch, Strategy, System, TaskBuilder};
+use talea_sim::Simulation;
+use talea_time::{Duration, Instant, Work};
+use talea_trace::{Accounting, Event, Record, Sink};
+
+/// Counts completed jobs.
+struct Counter(u64);
+
+impl Sink for Counter {
+    fn record(&mut self, record: Record) {
+        self.0 += u64::from(record.event == Event::COMPLETE);
+    }
+}
+
+struct Effort {
+    repetitions: usize,
+    simulated: Duration,
+}
+
+const FULL: Effort = Effort { repetitions: 9, simulated: Duration::from_secs(1_000) };
+const QUICK: Effort = Effort { repetitions: 3, simulated: Duration::from_secs(300) };
+/// Enough to see that everything runs.
+const SMOKE: Effort = Effort { repetitions: 1, simulated: Duration::from_secs(1) };
+
+fn main() -> ExitCode {
+    let (mut effort, mut json) = (SMOKE, false);
+    let mut quick = false;
+    for argument in std::env::args().skip(1) {
+        match argument.as_str() {
+            "--bench" => effort = FULL,
+            "--quick" => quick = true,
+            "--json" => json = true,
+            unknown => {
+                eprintln!("unknown argument {unknown}; this takes --quick and --json");
+                return ExitCode::from(2);
+            }
+        }
+    }
+    if quick {
+        effort = QUICK;
+    }
+    for &strategy in Strategy::ALL {
+        for &dispatch in LaneDispatch::ALL {
+            measure(&system(strategy, dispatch), &effort, json);
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn system(strategy: Strategy, dispatch: LaneDispatch) -> System {
+    let periods_ms = [5, 5, 10, 10, 20, 20, 40, 40, 50, 100];
+    let criticality = [4, 1, 3, 1, 3, 1, 3, 1, 3, 0];
+    let tasks = periods_ms.iter().zip(criticality).enumerate().map(|(index, (&period, criticality))| {
+        let work = |percent: i64| Work::from_nanos(period * 10_000 * percent);
+        TaskBuilder::new(format!("task-{index}"), Duration::from_millis(period))
+            .criticality(Criticality::new(criticality).expect("0 to 4"))
+            .wcet(work(10))
+            .exec(Execution::Uniform(work(5), work(10)))
+    });
+    let builder = System::builder("benchmark").strategy(strategy).lane_dispatch(dispatch);
+    tasks.fold(builder, |builder, task| builder.task(task)).build().expect("the benchmark's system is valid")
+}
+
+fn measure(system: &System, effort: &Effort, json: bool) {
+    let (mut accounted, mut counted) = (Vec::new(), Vec::new());
+    for _ in 0..effort.repetitions {
+        counted.push(rate(system, effort, &mut Counter(0)));
+        let simulation = Simulation::new(system).expect("the system can be simulated");
+        let mut accounting = Accounting::new(simulation.metadata(), Duration::from_secs(1));
+        drop(simulation);
+        accounted.push(rate(system, effort, &mut accounting));
+        let report = accounting.finish(Instant::ZERO + effort.simulated);
+        assert!(report.tasks.iter().all(|task| task.completed > 0), "every task runs");
+    }
+    let (accounted, floor) = (Spread::of(accounted), Spread::of(counted));
+    let subject = format!("{} {}", system.strategy, system.lane_dispatch);
+    if json {
+        println!(
+            "{{\"group\":\"simulated jobs per second\",\"subject\":\"{subject}\",\"min\":{:.0},\"median\":{:.0},\"max\":{:.0},\"floor_median\":{:.0}}}",
+            accounted.min, accounted.median, accounted.max, floor.median
+        );
+    } else {
+        println!(
+            "{subject:<28} {:>6.2} M jobs/s (min {:.2}, max {:.2}); without accounting {:.2}",
+            accounted.median / 1e6,
+            accounted.min / 1e6,
+            accounted.max / 1e6,
+            floor.median / 1e6
+        );
+    }
+}
+
+/// Completed jobs per second of processor time, which other programs on the machine disturb least.
+fn rate(system: &System, effort: &Effort, sink: &mut impl Sink) -> f64 {
+    let mut simulation = Simulation::new(system).expect("the system can be simulated");
+    let mut sink = (Counter(0), sink);
+    let start = processor_time_s();
+    simulation.advance(Instant::ZERO + effort.simulated, &mut sink);
+    sink.0.0 as f64 / (processor_time_s() - start)
+}
+
+fn processor_time_s() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+struct Spread {
+    min: f64,
+    median: f64,
+    max: f64,
+}
+
+impl Spread {
+    fn of(mut rates: Vec<f64>) -> Self {
+        rates.sort_by(f64::total_cmp);
+        Spread { min: rates[0], median: rates[rates.len() / 2], max: rates[rates.len() - 1] }
+    }
+}
