@@ -70,7 +70,7 @@ pub(crate) struct Node {
     /// By operation index; `None` for operations of other nodes.
     services: Vec<Option<Service>>,
     overhead: Overhead,
-    /// Timer expiries since the last decision.
+    /// Timer expiries at this instant.
     interrupts: i64,
     /// Something was announced to the engine since the last decision.
     pub unsettled: bool,
@@ -183,7 +183,15 @@ impl Node {
     }
 
     /// Records that `id` is not released.
-    pub fn skip(&mut self, id: JobId, nominal: Instant, deadline: Instant, reason: u16, now: Instant, sink: &mut impl Sink) {
+    pub fn skip(
+        &mut self,
+        id: JobId,
+        nominal: Instant,
+        deadline: Instant,
+        reason: u16,
+        now: Instant,
+        sink: &mut impl Sink,
+    ) {
         let service = self.services[id.operation.index()].expect("operations are skipped on their node");
         sink.record(Record {
             time: now,
@@ -226,8 +234,14 @@ impl Node {
                 self.dispatch(switch.processor.index(), to.thread, now, sink);
             }
         }
+    }
+
+    /// Lets whoever runs on the first processor pay for the timers that expired at this instant.
+    pub fn charge_interrupts(&mut self) {
         let stolen = Work::from_nanos(self.overhead.timer.as_nanos() * std::mem::take(&mut self.interrupts));
-        if stolen > Work::ZERO && let Some(vp) = self.processors[0].running {
+        if stolen > Work::ZERO
+            && let Some(vp) = self.processors[0].running
+        {
             let slot = self.slots[vp.index()].as_mut().expect("a running job has a slot");
             slot.remaining += stolen;
             self.processors[0].completes_at += stolen.at_full_speed();

@@ -3,7 +3,7 @@
 use crate::calendar::{Arrival, Calendar, Delivery};
 use crate::flow::Joins;
 use crate::node::{Node, Released, Slot};
-use talea_model::{Execution, OperationId, Overrun, System};
+use talea_model::{Execution, Operation, OperationId, Overrun, System};
 use talea_policy::demand::{self, Purpose};
 use talea_policy::hierarchy::VpId;
 use talea_policy::strategy::{NodeAnomaly, Plan, plan_system};
@@ -32,12 +32,15 @@ struct OperationState {
     latest: Option<(VpId, JobId)>,
     predecessors: usize,
     successors: Vec<OperationId>,
+    /// Scratch of [`Simulation::abort_instance`]; zero outside.
+    doomed_predecessors: usize,
 }
 
 struct TaskState {
     deadline: Duration,
     overrun: Overrun,
     firsts: Vec<OperationId>,
+    /// Predecessors before successors.
     operations: Vec<OperationId>,
 }
 
@@ -164,6 +167,7 @@ impl Simulation {
             if node.unsettled {
                 node.settle(now, sink);
             }
+            node.charge_interrupts();
         }
     }
 
@@ -182,7 +186,7 @@ impl Simulation {
                 node.skip(id, arrival.nominal, deadline, reason, self.now, sink);
                 return;
             }
-            Overrun::Abort if busy => self.abort_previous(arrival.task as usize, sink),
+            Overrun::Abort if busy => self.abort_instance(arrival.task as usize, arrival.instance - 1, sink),
             _ => {}
         }
         for index in 0..firsts {
@@ -193,21 +197,33 @@ impl Simulation {
         }
     }
 
-    /// Aborts the unfinished first jobs of a task's previous instance; what would follow them never will.
-    fn abort_previous(&mut self, task: usize, sink: &mut impl Sink) {
-        for index in 0..self.tasks[task].firsts.len() {
-            let operation = self.tasks[task].firsts[index];
+    /// Aborts the unfinished first jobs of an instance of a task. What would follow them never will; branches
+    /// that do not depend on them run on.
+    fn abort_instance(&mut self, task: usize, instance: u64, sink: &mut impl Sink) {
+        for index in 0..self.tasks[task].operations.len() {
+            let operation = self.tasks[task].operations[index];
             let state = &mut self.operations[operation.index()];
-            let Some((vp, id)) = state.latest.take() else {
+            let doomed = std::mem::take(&mut state.doomed_predecessors);
+            if doomed > 0 {
+                self.joins.doom(operation, instance, state.predecessors, doomed);
+            } else if !self.abort_job(operation, instance, sink) {
                 continue;
-            };
-            if self.nodes[state.node as usize].abort(vp, id, self.now, sink) {
-                state.outstanding -= 1;
-                for member in &self.tasks[task].operations {
-                    self.joins.forget(*member, id.instance);
-                }
+            }
+            for index in 0..self.operations[operation.index()].successors.len() {
+                let successor = self.operations[operation.index()].successors[index];
+                self.operations[successor.index()].doomed_predecessors += 1;
             }
         }
+    }
+
+    /// Aborts the job of a first operation if it is unfinished. Returns whether it was.
+    fn abort_job(&mut self, operation: OperationId, instance: u64, sink: &mut impl Sink) -> bool {
+        let state = &mut self.operations[operation.index()];
+        let latest = state.latest.filter(|(_, id)| id.instance == instance && state.predecessors == 0);
+        let aborts =
+            latest.is_some_and(|(vp, id)| self.nodes[state.node as usize].abort(vp, id, self.now, sink));
+        state.outstanding -= u32::from(aborts);
+        aborts
     }
 
     fn deliver(&mut self, delivery: Delivery, sink: &mut impl Sink) {
@@ -277,6 +293,7 @@ fn operation_states(system: &System) -> Vec<OperationState> {
             latest: None,
             predecessors: operation.predecessors.len(),
             successors: operation.successors.clone(),
+            doomed_predecessors: 0,
         })
         .collect()
 }
@@ -289,11 +306,13 @@ fn task_states(system: &System) -> Vec<TaskState> {
         .map(|(index, task)| {
             let members = system.operations_of(index);
             let firsts = members.iter().filter(|operation| operation.predecessors.is_empty());
+            let mut in_order: Vec<&Operation> = members.iter().collect();
+            in_order.sort_by_key(|operation| operation.topological_rank);
             TaskState {
                 deadline: task.deadline,
                 overrun: task.overrun,
                 firsts: firsts.map(|operation| operation.id).collect(),
-                operations: members.iter().map(|operation| operation.id).collect(),
+                operations: in_order.into_iter().map(|operation| operation.id).collect(),
             }
         })
         .collect()
