@@ -1,0 +1,13 @@
+//! The evidence for the simulator: its records replayed and judged, a naive simulator to agree with, and
+//! memory that does not grow.
+//!
+//! A failing property prints its smallest input and a `cc` line; the line goes by itself into
+//! `proptest-regressions/`, from where `cargo test -p talea-sim` replays it first.
+
+#![forbid(unsafe_code)]
+
+mod memory;
+mod properties;
+mod reference;
+mod replay;
+mod systems;

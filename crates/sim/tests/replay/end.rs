@@ -1,0 +1,46 @@
+//! What must hold of a whole run: nothing that should have happened by its end is missing.
+
+use super::judge::Judge;
+use talea_policy::demand;
+use talea_time::{Instant, Work};
+use talea_trace::JobId;
+
+/// Judges a run whose last record has been taken.
+pub fn judge(judge: &Judge<'_>) {
+    let end = judge.end();
+    for operation in judge.system.operations() {
+        let task = &judge.system.tasks[operation.task];
+        let instances = (end.as_nanos() / task.period.as_nanos()) as u64 + 1;
+        for instance in 0..instances {
+            let nominal = Instant::ZERO + task.phase + task.period * instance as i64;
+            let due = if operation.predecessors.is_empty() {
+                Some(nominal + demand::release_jitter(judge.system, operation.task, instance))
+            } else {
+                let here = judge.system.subtask(operation.id).node;
+                let signals =
+                    operation.predecessors.iter().map(|before| judge.signal(*before, instance, here));
+                signals.collect::<Option<Vec<_>>>().map(|signals| {
+                    signals.into_iter().map(|(at, _)| at).max().expect("there is a predecessor")
+                })
+            };
+            let job = JobId { operation: operation.id, instance };
+            let skipped = judge.skipped.contains(&(operation.task, instance));
+            let told = judge.lives.contains_key(&job) || skipped;
+            assert_eq!(told, skipped || due.is_some_and(|due| due < end), "{job:?} due at {due:?}");
+        }
+    }
+    for (job, life) in &judge.lives {
+        if let Some(completed) = life.completed {
+            assert!(life.released <= completed, "{job:?}");
+        } else if !life.aborted {
+            let since = life.running.map_or(end, |(_, since)| since);
+            let service = life.service + (end - since).as_work();
+            // A job that needs nothing at all completes as soon as it gets a processor.
+            let waits_for_nothing = life.demand == Work::ZERO && life.running.is_none();
+            assert!(
+                service < life.demand || waits_for_nothing,
+                "{job:?} has all it needs and did not complete"
+            );
+        }
+    }
+}

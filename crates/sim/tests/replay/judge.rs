@@ -1,0 +1,288 @@
+//! What must hold at every record and in between.
+
+use super::end;
+use std::collections::{BTreeMap, HashMap};
+use talea_model::{LaneDispatch, OperationId, Overrun, System};
+use talea_policy::demand;
+use talea_policy::strategy::plan_system;
+use talea_time::{Duration, Instant, Work};
+use talea_trace::{Event, JobId, Metadata, Origin, Record};
+
+/// One job as the records tell it.
+#[derive(Clone, Debug)]
+pub struct Life {
+    pub released: Instant,
+    pub deadline: Instant,
+    /// Processor time it is to receive, as far as is known by now.
+    pub demand: Work,
+    pub service: Work,
+    pub running: Option<(u16, Instant)>,
+    pub started: bool,
+    pub completed: Option<Instant>,
+    pub aborted: bool,
+}
+
+impl Life {
+    pub fn is_unfinished(&self) -> bool {
+        self.completed.is_none() && !self.aborted
+    }
+}
+
+/// What the records have told so far.
+pub struct Judge<'a> {
+    pub system: &'a System,
+    pub metadata: Metadata,
+    pub lives: BTreeMap<JobId, Life>,
+    /// Task and instance of every skipped instance.
+    pub skipped: Vec<(usize, u64)>,
+    /// The job that last got each processor, and whom it was said to be taken for at this instant.
+    last_on: HashMap<u16, JobId>,
+    announced: HashMap<u16, u64>,
+    /// Timer expiries of this instant, by node.
+    interrupts: Vec<i64>,
+    now: Instant,
+}
+
+/// Replays `records` and panics at the first that breaks a rule.
+pub fn judge(system: &System, records: &[Record]) {
+    let plans = plan_system(system).expect("random systems have no anomalies");
+    let origin = Origin::Simulation { seed: system.seed };
+    let mut judge = Judge {
+        system,
+        metadata: Metadata::new(system, &plans, origin, Instant::ZERO),
+        lives: BTreeMap::new(),
+        skipped: Vec::new(),
+        last_on: HashMap::new(),
+        announced: HashMap::new(),
+        interrupts: vec![0; system.nodes.len()],
+        now: Instant::ZERO,
+    };
+    for record in records {
+        assert!(record.time >= judge.now, "records come in the order of time");
+        if record.time > judge.now {
+            judge.end_instant();
+            judge.now = record.time;
+        }
+        judge.take(record);
+    }
+    end::judge(&judge);
+}
+
+impl Judge<'_> {
+    fn take(&mut self, record: &Record) {
+        let job = record.job();
+        match record.event {
+            Event::RELEASE => self.release(job, record),
+            Event::SKIP => self.skip(job, record),
+            Event::START | Event::RESUME => self.dispatch(job, record),
+            Event::PREEMPT => {
+                self.stop(job, record.cpu);
+                self.announced.insert(record.cpu, record.words[0]);
+            }
+            Event::COMPLETE => {
+                self.stop(job, record.cpu);
+                self.check_words(job, record);
+                let life = self.life(job);
+                assert_eq!(life.service, life.demand, "{job:?} gets what it needs, and its costs");
+                self.life(job).completed = Some(record.time);
+            }
+            Event::ABORT => self.abort(job, record),
+            Event::RUN_START | Event::RUN_END => {}
+            other => panic!("{other:?} does not belong here"),
+        }
+    }
+
+    /// The instant of the last record.
+    pub fn end(&self) -> Instant {
+        self.now
+    }
+
+    fn life(&mut self, job: JobId) -> &mut Life {
+        self.lives.get_mut(&job).expect("a job is released first")
+    }
+
+    fn check_words(&mut self, job: JobId, record: &Record) {
+        let deadline = self.life(job).deadline.as_nanos() as u64;
+        assert_eq!(record.words[1], deadline, "a job keeps its deadline");
+    }
+
+    fn node_of(&self, operation: OperationId) -> usize {
+        self.system.subtask(operation).node
+    }
+
+    /// When `instance` of `task` arrives nominally, and its deadline.
+    fn arrival(&self, task: usize, instance: u64) -> (Instant, Instant) {
+        let task = &self.system.tasks[task];
+        let nominal = Instant::ZERO + task.phase + task.period * instance as i64;
+        (nominal, nominal + task.deadline)
+    }
+
+    fn release(&mut self, job: JobId, record: &Record) {
+        let operation = &self.system.operations()[job.operation.index()];
+        let (nominal, deadline) = self.arrival(operation.task, job.instance);
+        let lane = self.metadata.operations[job.operation.index()].lane;
+        assert_eq!(usize::from(record.source), lane, "an operation has one lane");
+        assert!(!self.skipped.contains(&(operation.task, job.instance)), "a skipped instance stays skipped");
+        let here = self.node_of(job.operation);
+        let mut cost = self.system.overhead.queue + self.system.overhead.queue;
+        let expected = if operation.predecessors.is_empty() {
+            self.interrupts[here] += 1;
+            nominal + demand::release_jitter(self.system, operation.task, job.instance)
+        } else {
+            let arrivals: Vec<(Instant, bool)> = operation
+                .predecessors
+                .iter()
+                .map(|before| self.signal(*before, job.instance, here).expect("predecessors complete first"))
+                .collect();
+            let last = arrivals.iter().map(|(at, _)| *at).max().expect("there is one");
+            // Completions of an instant come before its messages, so the message is the last signal.
+            if arrivals.iter().any(|(at, by_message)| *at == last && *by_message) {
+                cost += self.system.overhead.message;
+            }
+            last
+        };
+        let told_nominal = if operation.predecessors.is_empty() { nominal } else { expected };
+        assert_eq!(record.time, expected, "{job:?} is released when it is to be");
+        assert_eq!(record.words, [told_nominal.as_nanos() as u64, deadline.as_nanos() as u64]);
+        let demand = demand::execution(self.system, job.operation, job.instance) + cost;
+        let life = Life {
+            released: record.time,
+            deadline,
+            demand,
+            service: Work::ZERO,
+            running: None,
+            started: false,
+            completed: None,
+            aborted: false,
+        };
+        assert!(self.lives.insert(job, life).is_none(), "{job:?} is released once");
+    }
+
+    /// When the completion of `before` is known on node `here`, and whether a message says so.
+    pub fn signal(&self, before: OperationId, instance: u64, here: usize) -> Option<(Instant, bool)> {
+        let life = self.lives.get(&JobId { operation: before, instance })?;
+        let completed = life.completed?;
+        let by_message = self.node_of(before) != here;
+        let delay = if by_message { self.system.message_delay } else { Duration::ZERO };
+        Some((completed + delay, by_message))
+    }
+
+    /// The unfinished first jobs of `task` that were released before `instance`.
+    fn unfinished_firsts(&self, task: usize, instance: u64) -> usize {
+        let first =
+            |operation: &OperationId| self.system.operations()[operation.index()].predecessors.is_empty();
+        self.lives
+            .iter()
+            .filter(|(job, life)| {
+                let of_task = self.system.operations()[job.operation.index()].task == task;
+                of_task && first(&job.operation) && job.instance < instance && life.is_unfinished()
+            })
+            .count()
+    }
+
+    fn skip(&mut self, job: JobId, record: &Record) {
+        let operation = &self.system.operations()[job.operation.index()];
+        let task = operation.task;
+        assert_eq!(self.system.tasks[task].overrun, Overrun::SkipNext);
+        assert!(self.unfinished_firsts(task, job.instance) > 0, "only an overrun skips");
+        let (nominal, deadline) = self.arrival(task, job.instance);
+        assert_eq!(record.time, nominal + demand::release_jitter(self.system, task, job.instance));
+        assert_eq!(record.words, [nominal.as_nanos() as u64, deadline.as_nanos() as u64]);
+        let node = self.node_of(job.operation);
+        self.interrupts[node] += 1;
+        self.skipped.push((task, job.instance));
+    }
+
+    fn abort(&mut self, job: JobId, record: &Record) {
+        let task = self.system.operations()[job.operation.index()].task;
+        assert_eq!(self.system.tasks[task].overrun, Overrun::Abort);
+        let (next, _) = self.arrival(task, job.instance + 1);
+        assert_eq!(record.time, next + demand::release_jitter(self.system, task, job.instance + 1));
+        let was_running = self.life(job).running.is_some();
+        assert_eq!(record.arg, u16::from(was_running));
+        if was_running {
+            self.stop(job, record.cpu);
+        }
+        self.check_words(job, record);
+        let life = self.life(job);
+        assert!(life.is_unfinished() && life.service <= life.demand);
+        life.aborted = true;
+    }
+
+    fn dispatch(&mut self, job: JobId, record: &Record) {
+        let (now, cpu) = (record.time, record.cpu);
+        let node = self.node_of(job.operation);
+        assert!(self.system.nodes[node].cpus.contains(&cpu), "a job runs on its node");
+        assert!(self.lives.values().all(|life| life.running.is_none_or(|(busy, _)| busy != cpu)));
+        if let Some(announced) = self.announced.remove(&cpu) {
+            assert_eq!(announced, job.pack(), "the processor goes to whom it was taken for");
+        }
+        if record.event == Event::START {
+            assert_eq!(usize::from(record.arg), self.lane_jobs(usize::from(record.source)).count());
+        }
+        let switch = self.system.overhead.switch;
+        let continues = self.last_on.insert(cpu, job) == Some(job);
+        let life = self.life(job);
+        assert!(life.is_unfinished() && life.running.is_none(), "{job:?} does not run twice");
+        assert_eq!(record.event == Event::START, !std::mem::replace(&mut life.started, true));
+        life.running = Some((cpu, now));
+        if !continues {
+            life.demand += switch;
+        }
+    }
+
+    fn stop(&mut self, job: JobId, cpu: u16) {
+        let now = self.now;
+        let life = self.life(job);
+        let (was_on, since) = life.running.take().expect("only a running job stops");
+        assert_eq!(was_on, cpu);
+        life.service += (now - since).as_work();
+    }
+
+    /// The unfinished jobs of a lane.
+    pub fn lane_jobs(&self, lane: usize) -> impl Iterator<Item = (&JobId, &Life)> {
+        self.lives.iter().filter(move |(job, life)| {
+            self.metadata.operations[job.operation.index()].lane == lane && life.is_unfinished()
+        })
+    }
+
+    /// What holds from this instant to the next: the highest lanes with work run, each one job.
+    fn end_instant(&mut self) {
+        for (cpu, announced) in self.announced.drain() {
+            assert_eq!(announced, u64::MAX, "cpu {cpu} was taken for a job that did not get it");
+        }
+        for node in 0..self.system.nodes.len() {
+            self.check_lanes(node);
+            self.charge_timers(node);
+        }
+    }
+
+    fn check_lanes(&self, node: usize) {
+        let mut processors = self.system.nodes[node].cpus.len();
+        let lanes = self.metadata.lanes.iter().enumerate().filter(|(_, lane)| lane.node == node);
+        for (index, lane) in lanes {
+            let running: Vec<&JobId> = self
+                .lane_jobs(index)
+                .filter(|(_, life)| life.running.is_some())
+                .map(|(job, _)| job)
+                .collect();
+            let wanted = usize::from(self.lane_jobs(index).next().is_some()).min(processors);
+            processors -= wanted;
+            assert_eq!(running.len(), wanted, "at {} in lane {} of node {node}", self.now, lane.level);
+            if self.system.lane_dispatch == LaneDispatch::NonPreemptive && wanted == 1 {
+                let mut begun = self.lane_jobs(index).filter(|(_, life)| life.service > Work::ZERO);
+                assert!(begun.all(|(job, _)| job == running[0]), "a started job keeps its lane");
+            }
+        }
+    }
+
+    fn charge_timers(&mut self, node: usize) {
+        let expiries = std::mem::take(&mut self.interrupts[node]);
+        let cost = Work::from_nanos(self.system.overhead.timer.as_nanos() * expiries);
+        let first = self.system.nodes[node].cpus[0];
+        let victim = self.lives.values_mut().find(|life| life.running.is_some_and(|(cpu, _)| cpu == first));
+        if let Some(life) = victim {
+            life.demand += cost;
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! A judge that replays a run's records against the system and the rules, knowing nothing of how the
+//! simulator works.
+
+mod end;
+mod judge;
+
+pub use judge::judge;
+
+use talea_model::System;
+use talea_sim::Simulation;
+use talea_time::Instant;
+use talea_trace::{Record, Sink};
+
+/// All records, in memory.
+#[derive(Default)]
+pub struct Everything(pub Vec<Record>);
+
+impl Sink for Everything {
+    fn record(&mut self, record: Record) {
+        self.0.push(record);
+    }
+}
+
+/// The records of `system` up to `until`, with the simulation's own invariants checked at every of `slices`
+/// on the way.
+pub fn records(system: &System, slices: &[i64], until: i64) -> Vec<Record> {
+    let mut simulation = Simulation::new(system).expect("random systems have no anomalies");
+    let mut everything = Everything::default();
+    for slice in slices {
+        simulation.advance(Instant::from_nanos(*slice), &mut everything);
+        simulation.check_invariants();
+    }
+    simulation.advance(Instant::from_nanos(until), &mut everything);
+    simulation.finish(&mut everything);
+    everything.0
+}

@@ -1,0 +1,119 @@
+//! Random systems with small integer times, so that ties, lateness and overload are frequent.
+
+use proptest::prelude::*;
+use proptest::sample::select;
+use talea_model::{
+    Criticality, Description, Execution, LaneDispatch, Late, Laxity, Node, Overhead, Overrun,
+    Strategy as StrategyKind, Subtask, System, Task,
+};
+use talea_time::{Duration, Work};
+
+fn ns(ns: i64) -> Duration {
+    Duration::from_nanos(ns)
+}
+
+fn work(ns: i64) -> Work {
+    Work::from_nanos(ns)
+}
+
+/// What kinds of system to draw.
+#[derive(Clone, Copy, Debug)]
+pub struct Scope {
+    pub nodes: usize,
+    pub processors: usize,
+    pub subtasks: usize,
+    pub jitter: bool,
+    /// Greatest overhead of each kind and greatest message delay.
+    pub costs: i64,
+    /// Least execution time.
+    pub least_exec: i64,
+}
+
+impl Scope {
+    /// One processor, no costs: what the reference knows.
+    pub const ONE_PROCESSOR: Scope =
+        Scope { nodes: 1, processors: 1, subtasks: 3, jitter: false, costs: 0, least_exec: 1 };
+    /// Everything but costs, with jobs that take no time at all.
+    pub const FREE: Scope =
+        Scope { nodes: 3, processors: 2, subtasks: 4, jitter: true, costs: 0, least_exec: 0 };
+    /// Everything with costs.
+    pub const COSTLY: Scope = Scope { costs: 2, least_exec: 1, ..Scope::FREE };
+}
+
+fn execution(scope: Scope) -> impl Strategy<Value = Execution> {
+    let time = scope.least_exec..5i64;
+    prop_oneof![
+        time.clone().prop_map(|ns| Execution::Constant(work(ns))),
+        (time.clone(), 0..3i64).prop_map(|(low, width)| Execution::Uniform(work(low), work(low + width))),
+        proptest::collection::vec(time, 1..4)
+            .prop_map(|list| Execution::List(list.into_iter().map(work).collect())),
+    ]
+}
+
+/// The subtask at `position`; bit `i` of the drawn mask makes subtask `i` a predecessor.
+fn subtask(scope: Scope, position: usize) -> impl Strategy<Value = Subtask> {
+    (0..scope.nodes, 1..5i64, execution(scope), any::<u8>()).prop_map(move |(node, wcet, exec, mask)| {
+        Subtask {
+            name: format!("s{position}"),
+            node,
+            wcet: work(wcet),
+            exec,
+            after: (0..position).filter(|before| mask >> before & 1 == 1).collect(),
+        }
+    })
+}
+
+fn task(scope: Scope, index: usize) -> impl Strategy<Value = Task> {
+    let subtasks = (1..=scope.subtasks)
+        .prop_flat_map(move |count| (0..count).map(|position| subtask(scope, position)).collect::<Vec<_>>());
+    let times = (2..14i64, 1..25i64, 0..6i64, 0..4i64);
+    (times, 0..5u8, -1..2i32, select(Overrun::ALL), subtasks).prop_map(
+        move |((period, deadline, phase, jitter), level, importance, overrun, subtasks)| Task {
+            name: format!("t{index}"),
+            period: ns(period),
+            deadline: ns(deadline),
+            phase: ns(phase),
+            jitter: ns(if scope.jitter { jitter.min(period - 1) } else { 0 }),
+            criticality: Criticality::new(level).expect("0 to 4"),
+            importance,
+            overrun,
+            subtasks,
+        },
+    )
+}
+
+/// Random systems of `scope`.
+pub fn systems(scope: Scope) -> impl Strategy<Value = System> {
+    let rules =
+        (select(StrategyKind::ALL), select(LaneDispatch::ALL), select(Laxity::ALL), select(Late::ALL));
+    let cost = 0..=scope.costs;
+    let costs = (cost.clone(), cost.clone(), cost.clone(), cost, 0..=2 * scope.costs.max(1));
+    let processors = proptest::collection::vec(1..=scope.processors, scope.nodes);
+    let tasks =
+        (1..5usize).prop_flat_map(move |count| (0..count).map(|i| task(scope, i)).collect::<Vec<_>>());
+    (rules, any::<u64>(), costs, processors, tasks).prop_map(|(rules, seed, costs, processors, tasks)| {
+        let (strategy, lane_dispatch, laxity, late) = rules;
+        let (switch, queue, timer, message, delay) = costs;
+        let node = |(index, count): (usize, usize)| Node {
+            name: format!("n{index}"),
+            cpus: (0..count as u16).map(|cpu| index as u16 * 8 + cpu).collect(),
+        };
+        let nodes = processors.into_iter().enumerate().map(node).collect();
+        let overhead =
+            Overhead { switch: work(switch), queue: work(queue), timer: work(timer), message: work(message) };
+        let message_delay = ns(delay);
+        System::new(Description {
+            name: "random".into(),
+            strategy,
+            lane_dispatch,
+            laxity,
+            late,
+            seed,
+            overhead,
+            message_delay,
+            nodes,
+            tasks,
+        })
+        .expect("only valid systems are drawn")
+    })
+}
