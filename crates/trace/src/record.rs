@@ -98,6 +98,11 @@ impl Event {
     /// been running on `cpu` at that instant, else 0.
     pub const ABORT: Event = Event(0x0107);
 
+    /// Whether the event is about a job: its causal id is a job and its source a lane.
+    pub fn is_job(self) -> bool {
+        (Event::RELEASE.0..=Event::ABORT.0).contains(&self.0)
+    }
+
     /// The event's name, for listings; `None` for an event this version does not know.
     pub fn name(self) -> Option<&'static str> {
         Some(match self {

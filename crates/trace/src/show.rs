@@ -14,7 +14,7 @@ pub fn format_record(metadata: &Metadata, record: &Record) -> String {
     let cpu = if record.cpu == Record::NO_CPU { "-".into() } else { format!("cpu{}", record.cpu) };
     let lane = lane_label(metadata, record).unwrap_or("-");
     let mut line = format!("{seconds:>16.9}  {node:<10} {cpu:<5} {lane:<14} {event:<9}");
-    if is_job_event(record.event) {
+    if record.event.is_job() {
         line.push_str(&format!(" {}", job_name(metadata, record.job())));
     }
     let detail = detail(metadata, record);
@@ -97,7 +97,7 @@ pub fn export_csv(
         "word1",
     ])?;
     for record in records {
-        let job = is_job_event(record.event).then(|| record.job());
+        let job = record.event.is_job().then(|| record.job());
         let operation =
             job.map(|job| job.operation.index()).filter(|index| *index < metadata.operations.len());
         let task = operation.map(|index| &metadata.tasks[metadata.operations[index].task].name);
@@ -125,11 +125,6 @@ pub fn export_csv(
     Ok(())
 }
 
-/// Whether the event is about a job, so that causal id and source are a job and a lane.
-pub(crate) fn is_job_event(event: Event) -> bool {
-    (Event::RELEASE.0..=Event::ABORT.0).contains(&event.0)
-}
-
 /// `nav.filter #12`.
 pub(crate) fn job_name(metadata: &Metadata, job: JobId) -> String {
     match metadata.operations.get(job.operation.index()) {
@@ -146,14 +141,14 @@ fn node_name<'a>(metadata: &'a Metadata, record: &Record) -> Option<&'a str> {
     let source = usize::from(record.source);
     let node = match record.event {
         Event::RUN_START | Event::RUN_END => source,
-        event if is_job_event(event) => metadata.lanes.get(source)?.node,
+        event if event.is_job() => metadata.lanes.get(source)?.node,
         _ => return None,
     };
     Some(&metadata.nodes.get(node)?.name)
 }
 
 fn lane_label<'a>(metadata: &'a Metadata, record: &Record) -> Option<&'a str> {
-    let lane = metadata.lanes.get(usize::from(record.source)).filter(|_| is_job_event(record.event))?;
+    let lane = metadata.lanes.get(usize::from(record.source)).filter(|_| record.event.is_job())?;
     Some(&lane.label)
 }
 

@@ -45,7 +45,7 @@ impl Window {
     pub const LIMIT: usize = 1 << 16;
 
     pub fn new() -> Self {
-        Window { instances: VecDeque::with_capacity(16), next: 0, expired: 0 }
+        Window { instances: VecDeque::with_capacity(4), next: 0, expired: 0 }
     }
 
     /// Whether this number has never been seen, nor a greater one.
@@ -89,6 +89,10 @@ impl Window {
         while self.instances.front().is_some_and(|instance| instance.stage == Stage::Resolved) {
             self.instances.pop_front();
             self.expired = self.expired.saturating_sub(1);
+        }
+        if self.instances.is_empty() {
+            // Begins again at the start of its memory, so that one instance at a time keeps to one place.
+            self.instances.clear();
         }
     }
 
