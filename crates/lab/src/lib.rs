@@ -1,5 +1,11 @@
 //! Experiments, comparisons, test vectors and figures: whatever turns runs into results.
+//!
+//! Nothing here measures: every number comes from the records of a run.
 
 #![forbid(unsafe_code)]
 
+pub mod compare;
+pub mod experiments;
+pub mod figure;
+pub mod timeline;
 pub mod vectors;

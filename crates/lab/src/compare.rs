@@ -1,0 +1,156 @@
+//! One system under several strategies, on one clock, with the identical demand.
+
+use talea_model::{Strategy, System};
+use talea_runtime::{Executive, Operations, PrepareError, RunOptions, StopHandle};
+use talea_sim::{Simulation, SimulationError};
+use talea_time::{Duration, Instant};
+use talea_trace::{Accounting, Report};
+
+/// Where time passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// In the simulator.
+    Virtual,
+    /// On real threads of this process.
+    Real,
+}
+
+/// What to compare, and how long.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The strategies, in the order of the rows.
+    pub strategies: Vec<Strategy>,
+    /// Simulator or real threads.
+    pub clock: Clock,
+    /// How long each strategy runs.
+    pub duration: Duration,
+    /// Length of the samples of effectiveness and efficiency.
+    pub sample: Duration,
+    /// How real threads run; `duration` and `sample` come from above.
+    pub options: RunOptions,
+}
+
+/// One strategy's run.
+#[derive(Debug)]
+pub struct Trial {
+    /// The strategy.
+    pub strategy: Strategy,
+    /// What the records of its run say.
+    pub report: Report,
+    /// Whether every lane had a real-time priority; `None` in virtual time.
+    pub realtime: Option<bool>,
+}
+
+/// Why a comparison could not be made. Trials finished before it are lost.
+#[derive(Debug, thiserror::Error)]
+pub enum CompareError {
+    /// A strategy cannot be simulated.
+    #[error("{strategy}: {cause}")]
+    Simulation {
+        /// The strategy.
+        strategy: Strategy,
+        /// Why.
+        cause: SimulationError,
+    },
+    /// A strategy cannot be run.
+    #[error("{strategy}: {cause}")]
+    Run {
+        /// The strategy.
+        strategy: Strategy,
+        /// Why.
+        cause: Box<PrepareError>,
+    },
+}
+
+/// Told about the course of a comparison, and asked whether it is to go on.
+pub trait Observer {
+    /// `strategy` is about to run. Where it runs on real threads, `stop` ends it early.
+    fn starting(&mut self, strategy: Strategy, stop: Option<StopHandle>);
+    /// Whether to end after the trials made so far.
+    fn cancelled(&self) -> bool;
+}
+
+/// Runs every strategy in turn.
+///
+/// # Errors
+/// See [`CompareError`].
+pub fn compare(system: &System, plan: &Plan, observer: &mut dyn Observer) -> Result<Vec<Trial>, CompareError> {
+    let mut trials = Vec::new();
+    for &strategy in &plan.strategies {
+        if observer.cancelled() {
+            break;
+        }
+        let system = system.with_strategy(strategy);
+        let (report, realtime) = match plan.clock {
+            Clock::Virtual => {
+                observer.starting(strategy, None);
+                let report =
+                    simulate(&system, plan).map_err(|cause| CompareError::Simulation { strategy, cause })?;
+                (report, None)
+            }
+            Clock::Real => {
+                let failed = |cause| CompareError::Run { strategy, cause: Box::new(cause) };
+                let options = RunOptions {
+                    duration: Some(plan.duration),
+                    sample: plan.sample,
+                    ..plan.options.clone()
+                };
+                let prepared =
+                    Executive::prepare(&system, Operations::synthetic(), options).map_err(failed)?;
+                observer.starting(strategy, Some(prepared.stop_handle()));
+                let outcome = prepared.run().map_err(failed)?;
+                (outcome.report, Some(outcome.realtime))
+            }
+        };
+        trials.push(Trial { strategy, report, realtime });
+    }
+    Ok(trials)
+}
+
+fn simulate(system: &System, plan: &Plan) -> Result<Report, SimulationError> {
+    let mut simulation = Simulation::new(system)?;
+    let mut accounting = Accounting::new(simulation.metadata(), plan.sample);
+    simulation.advance(Instant::ZERO + plan.duration, &mut accounting);
+    let end = simulation.now();
+    simulation.finish(&mut accounting);
+    Ok(accounting.finish(end))
+}
+
+/// What a missed deadline means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A failure: the task is critical.
+    Hard,
+    /// A loss of quality.
+    Soft,
+}
+
+/// How a kind of deadlines fared in a trial.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Score {
+    /// Deadlines met.
+    pub met: u64,
+    /// Deadlines missed.
+    pub missed: u64,
+    /// Instances skipped.
+    pub skipped: u64,
+}
+
+impl Score {
+    /// Met, missed and skipped together.
+    pub fn offered(&self) -> u64 {
+        self.met + self.missed + self.skipped
+    }
+}
+
+impl Trial {
+    /// The score of the tasks of one kind.
+    pub fn score(&self, kind: Kind) -> Score {
+        let of_kind = self.report.tasks.iter().filter(|task| task.critical == (kind == Kind::Hard));
+        of_kind.fold(Score::default(), |score, task| Score {
+            met: score.met + task.met,
+            missed: score.missed + task.missed,
+            skipped: score.skipped + task.skipped,
+        })
+    }
+}

@@ -1,0 +1,162 @@
+//! Figures as SVG.
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use std::error::Error;
+use std::path::Path;
+
+/// Colours that people with common colour-vision deficiencies can tell apart (Okabe and Ito).
+const COLOURS: [RGBColor; 8] = [
+    RGBColor(0, 114, 178),
+    RGBColor(230, 159, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(86, 180, 233),
+    RGBColor(213, 94, 0),
+    RGBColor(148, 148, 148),
+    RGBColor(100, 80, 60),
+];
+const TEXT: (&str, i32) = ("sans-serif", 15);
+const SMALL: (&str, i32) = ("sans-serif", 13);
+
+/// Two values, 0 to 100, under one label.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bar {
+    /// What they belong to.
+    pub label: String,
+    /// The value drawn above.
+    pub upper: f64,
+    /// The value drawn below.
+    pub lower: f64,
+}
+
+/// Draws pairs of horizontal bars from 0 to 100; `names` are those of the upper and the lower bars.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn bars(path: &Path, title: &str, names: [&str; 2], bars: &[Bar]) -> Result<(), Box<dyn Error>> {
+    let height = 110 + 44 * bars.len() as u32;
+    let root = SVGBackend::new(path, (760, height)).into_drawing_area();
+    root.fill(&WHITE)?;
+    root.draw(&Text::new(title.to_string(), (20, 14), TEXT.into_font().color(&BLACK)))?;
+    for (index, name) in names.iter().enumerate() {
+        let x = 480 + 120 * index as i32;
+        root.draw(&Rectangle::new([(x, 16), (x + 14, 28)], COLOURS[index].filled()))?;
+        root.draw(&Text::new(name.to_string(), (x + 20, 15), SMALL.into_font().color(&BLACK)))?;
+    }
+    let (left, width, top) = (130, 560.0, 50);
+    for mark in [0, 25, 50, 75, 100] {
+        let x = left + (width * f64::from(mark) / 100.0) as i32;
+        let bottom = height as i32 - 40;
+        root.draw(&PathElement::new(vec![(x, top), (x, bottom)], BLACK.mix(0.15)))?;
+        root.draw(&Text::new(format!("{mark} %"), (x - 12, bottom + 6), SMALL.into_font().color(&BLACK)))?;
+    }
+    for (index, bar) in bars.iter().enumerate() {
+        let y = top + 8 + 44 * index as i32;
+        root.draw(&Text::new(bar.label.clone(), (20, y + 8), TEXT.into_font().color(&BLACK)))?;
+        for (offset, value) in [(0, bar.upper), (16, bar.lower)] {
+            let right = left + (width * value.clamp(0.0, 100.0) / 100.0) as i32;
+            let colour = COLOURS[usize::from(offset > 0)];
+            root.draw(&Rectangle::new([(left, y + offset), (right, y + offset + 14)], colour.filled()))?;
+            let label = Text::new(format!("{value:.1}"), (right + 4, y + offset), SMALL.into_font().color(&BLACK));
+            root.draw(&label)?;
+        }
+    }
+    root.present()?;
+    Ok(())
+}
+
+/// Something that lasted, in one row of a time line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Span {
+    /// Index of its row.
+    pub row: usize,
+    /// Index of what it belongs to; decides the colour.
+    pub kind: usize,
+    /// Start in milliseconds.
+    pub start_ms: f64,
+    /// End in milliseconds.
+    pub end_ms: f64,
+}
+
+/// A time line: rows of spans between two instants.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TimeLine {
+    /// Heading.
+    pub title: String,
+    /// Names of the rows, from the top.
+    pub rows: Vec<String>,
+    /// Names of the kinds, in the order of their indices.
+    pub kinds: Vec<String>,
+    /// First instant drawn, in milliseconds.
+    pub from_ms: f64,
+    /// Last instant drawn, in milliseconds.
+    pub to_ms: f64,
+    /// What is drawn; spans outside are cut.
+    pub spans: Vec<Span>,
+    /// Instants marked in a row, such as missed deadlines: row, milliseconds.
+    pub marks: Vec<(usize, f64)>,
+}
+
+const LEFT: i32 = 210;
+const WIDTH: f64 = 820.0;
+const TOP: i32 = 52;
+const ROW: i32 = 34;
+
+impl TimeLine {
+    /// Draws the time line.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn draw(&self, path: &Path) -> Result<(), Box<dyn Error>> {
+        let legend_rows = self.kinds.len().div_ceil(5) as i32;
+        let bottom = TOP + ROW * self.rows.len() as i32;
+        let size = (1060, (bottom + 46 + 22 * legend_rows) as u32);
+        let root = SVGBackend::new(path, size).into_drawing_area();
+        root.fill(&WHITE)?;
+        root.draw(&Text::new(self.title.clone(), (20, 14), TEXT.into_font().color(&BLACK)))?;
+        self.draw_grid(&root, bottom)?;
+        for span in &self.spans {
+            let (start, end) = (span.start_ms.max(self.from_ms), span.end_ms.min(self.to_ms));
+            if start < end {
+                let top = TOP + ROW * span.row as i32 + 6;
+                // At least a pixel, so that the shortest job is seen.
+                let right = self.x(end).max(self.x(start) + 1);
+                let area = [(self.x(start), top), (right, top + ROW - 12)];
+                root.draw(&Rectangle::new(area, COLOURS[span.kind % COLOURS.len()].filled()))?;
+            }
+        }
+        for &(row, at) in self.marks.iter().filter(|(_, at)| (self.from_ms..=self.to_ms).contains(at)) {
+            let (x, y) = (self.x(at), TOP + ROW * row as i32);
+            root.draw(&PathElement::new(vec![(x - 4, y + 2), (x + 4, y + 10)], RED.stroke_width(2)))?;
+            root.draw(&PathElement::new(vec![(x + 4, y + 2), (x - 4, y + 10)], RED.stroke_width(2)))?;
+        }
+        for (index, kind) in self.kinds.iter().enumerate() {
+            let (x, y) = (20 + 205 * (index as i32 % 5), bottom + 42 + 22 * (index as i32 / 5));
+            root.draw(&Rectangle::new([(x, y), (x + 14, y + 12)], COLOURS[index % COLOURS.len()].filled()))?;
+            root.draw(&Text::new(kind.clone(), (x + 20, y - 1), SMALL.into_font().color(&BLACK)))?;
+        }
+        root.present()?;
+        Ok(())
+    }
+
+    fn x(&self, ms: f64) -> i32 {
+        LEFT + (WIDTH * (ms - self.from_ms) / (self.to_ms - self.from_ms)) as i32
+    }
+
+    fn draw_grid(&self, root: &DrawingArea<SVGBackend<'_>, Shift>, bottom: i32) -> Result<(), Box<dyn Error>> {
+        for tick in 0..=10 {
+            let ms = self.from_ms + (self.to_ms - self.from_ms) * f64::from(tick) / 10.0;
+            let x = self.x(ms);
+            root.draw(&PathElement::new(vec![(x, TOP), (x, bottom)], BLACK.mix(0.12)))?;
+            let text = if tick == 10 { format!("{ms:.0} ms") } else { format!("{ms:.0}") };
+            root.draw(&Text::new(text, (x - 10, bottom + 6), SMALL.into_font().color(&BLACK)))?;
+        }
+        for (index, row) in self.rows.iter().enumerate() {
+            let y = TOP + ROW * index as i32;
+            root.draw(&PathElement::new(vec![(LEFT, y), (LEFT + WIDTH as i32, y)], BLACK.mix(0.12)))?;
+            root.draw(&Text::new(row.clone(), (20, y + 9), SMALL.into_font().color(&BLACK)))?;
+        }
+        Ok(())
+    }
+}

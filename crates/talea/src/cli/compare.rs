@@ -1,0 +1,181 @@
+//! `talea compare`.
+
+use super::failure::{Failure, Verdict};
+use super::options::positive;
+use super::output::{self, Sheet};
+use clap::Args;
+use indicatif::ProgressBar;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use talea_lab::compare::{Clock, Kind, Observer, Plan, Trial, compare};
+use talea_model::Strategy;
+use talea_runtime::{RtMode, RunOptions, StopHandle};
+use talea_time::Duration;
+
+/// Run one system under several strategies, with the identical demand, and put the results side by side.
+///
+/// Effectiveness is the mean number of soft deadlines met in a sample, where a sample in which a hard deadline was
+/// missed counts 0; efficiency is that divided by the soft deadlines offered.
+#[derive(Args)]
+#[command(after_help = "Example:\n  talea compare examples/ofp.toml --strategy rms --strategy muf --strategy rms+mlf --sim")]
+pub struct Options {
+    /// The system file
+    system: PathBuf,
+    /// A strategy to compare; repeat it. All of them if none is given
+    #[arg(long, value_name = "STRATEGY")]
+    strategy: Vec<Strategy>,
+    /// Compare in virtual time instead of on real threads
+    #[arg(long)]
+    sim: bool,
+    /// How long each strategy runs [default: 60s simulated, 10s real]
+    #[arg(long = "for", value_name = "TIME", value_parser = positive)]
+    duration: Option<Duration>,
+    /// Use this seed instead of the file's
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
+    /// Length of the samples
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive)]
+    sample: Duration,
+    /// On real threads: how much to insist on real-time scheduling (strict, warn, off)
+    #[arg(long, value_name = "MODE", default_value_t = RtMode::Warn)]
+    rt: RtMode,
+    /// Print the results as JSON instead
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn main(options: &Options) -> super::Outcome {
+    let mut system = super::failure::read_system(&options.system)?.system;
+    if let Some(seed) = options.seed {
+        system = system.with_seed(seed);
+    }
+    let strategies =
+        if options.strategy.is_empty() { Strategy::ALL.to_vec() } else { options.strategy.clone() };
+    let clock = if options.sim { Clock::Virtual } else { Clock::Real };
+    let default = if options.sim { Duration::from_secs(60) } else { Duration::from_secs(10) };
+    let plan = Plan {
+        strategies,
+        clock,
+        duration: options.duration.unwrap_or(default),
+        sample: options.sample,
+        options: RunOptions { rt: options.rt, ..RunOptions::default() },
+    };
+    let mut watch = Watch::new(plan.strategies.len())?;
+    let trials = compare(&system, &plan, &mut watch).map_err(|error| Failure::new(error, ""))?;
+    watch.done();
+    if options.json {
+        output::json(&as_json(&trials))?;
+    } else {
+        let mut lines = output::Lines::new();
+        let how = match clock {
+            Clock::Virtual => "simulated",
+            Clock::Real if trials.iter().all(|trial| trial.realtime == Some(true)) => "on real-time threads",
+            Clock::Real => "on ordinary threads (no-rt)",
+        };
+        lines.line(&format!("{}: {} of each strategy, {how}, seed {}", system.name, plan.duration, system.seed))?;
+        lines.line(&text(&trials))?;
+        if watch.cancelled() {
+            lines.line("interrupted; the last row, if it is shorter, covers what had run")?;
+        }
+    }
+    Ok(Verdict::Fine)
+}
+
+/// Shows progress, and ends the comparison at Ctrl-C.
+pub struct Watch {
+    bar: ProgressBar,
+    cancelled: Arc<AtomicBool>,
+    running: Arc<Mutex<Option<StopHandle>>>,
+}
+
+impl Watch {
+    /// For a comparison of so many runs.
+    pub fn new(runs: usize) -> Result<Self, Failure> {
+        let bar = super::progress::bar("comparing", runs as u64);
+        let cancelled = Arc::new(AtomicBool::new(false));
+        let running: Arc<Mutex<Option<StopHandle>>> = Arc::default();
+        let (set, stop) = (Arc::clone(&cancelled), Arc::clone(&running));
+        super::interrupt::on_interrupt(move || {
+            set.store(true, Ordering::Relaxed);
+            if let Some(handle) = &*stop.lock().unwrap_or_else(PoisonError::into_inner) {
+                handle.stop();
+            }
+        })?;
+        Ok(Watch { bar, cancelled, running })
+    }
+
+    /// Takes the progress bar away.
+    pub fn done(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Observer for Watch {
+    fn starting(&mut self, strategy: Strategy, stop: Option<StopHandle>) {
+        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = stop;
+        self.bar.set_message(strategy.keyword());
+        self.bar.inc(1);
+    }
+
+    fn cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+}
+
+fn text(trials: &[Trial]) -> String {
+    let mut overall = Sheet::new(
+        1,
+        &["strategy", "lanes", "hard met", "hard missed", "soft met", "of", "effectiveness", "efficiency",
+          "bad samples", "preemptions", "switches"],
+    );
+    for trial in trials {
+        let (hard, soft) = (trial.score(Kind::Hard), trial.score(Kind::Soft));
+        let samples = &trial.report.samples;
+        let sum = |count: fn(&talea_trace::accounting::NodeReport) -> u64| trial.report.nodes.iter().map(count).sum::<u64>();
+        overall.row(vec![
+            trial.strategy.to_string(),
+            trial.report.lanes.len().to_string(),
+            hard.met.to_string(),
+            (hard.missed + hard.skipped).to_string(),
+            soft.met.to_string(),
+            soft.offered().to_string(),
+            format!("{:.1}", samples.mean_effectiveness),
+            samples.mean_efficiency.map_or("-".into(), |mean| format!("{:.1} %", mean * 100.0)),
+            format!("{}/{}", samples.samples_with_critical_failure, samples.samples),
+            sum(|node| node.preemptions).to_string(),
+            sum(|node| node.context_switches).to_string(),
+        ]);
+    }
+    format!("{}\n\ndeadlines met, in percent of those offered\n{}", overall.render(), by_task(trials))
+}
+
+fn by_task(trials: &[Trial]) -> String {
+    let Some(first) = trials.first() else {
+        return "nothing has run".into();
+    };
+    let names: Vec<&str> = trials.iter().map(|trial| trial.strategy.keyword()).collect();
+    let headings: Vec<&str> = ["task", "kind"].into_iter().chain(names).collect();
+    let mut sheet = Sheet::new(2, &headings);
+    for (index, task) in first.report.tasks.iter().enumerate() {
+        let kind = if task.critical { "hard" } else { "soft" };
+        let mut row = vec![task.name.clone(), kind.into()];
+        row.extend(trials.iter().map(|trial| {
+            let task = &trial.report.tasks[index];
+            let decided = task.met + task.missed + task.skipped;
+            if decided == 0 { "-".into() } else { format!("{:.1}", task.met as f64 * 100.0 / decided as f64) }
+        }));
+        sheet.row(row);
+    }
+    sheet.render()
+}
+
+fn as_json(trials: &[Trial]) -> serde_json::Value {
+    let trial = |trial: &Trial| {
+        serde_json::json!({
+            "strategy": trial.strategy, "realtime": trial.realtime,
+            "hard": trial.score(Kind::Hard), "soft": trial.score(Kind::Soft), "report": trial.report,
+        })
+    };
+    serde_json::Value::Array(trials.iter().map(trial).collect())
+}

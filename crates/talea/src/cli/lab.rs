@@ -1,0 +1,86 @@
+//! `talea lab`.
+
+use super::compare::Watch;
+use super::failure::{Failure, Verdict};
+use super::output;
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+use talea_lab::compare::Clock;
+use talea_lab::experiments::{ALL, Effort, Experiment, Options as ExperimentOptions};
+use talea_model::Strategy;
+
+/// List or run experiments: a question, runs that answer it, and a verdict on every claim.
+#[derive(Args)]
+#[command(after_help = "Example:\n  talea lab run strategies --sim --quick")]
+pub struct Options {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// List the experiments
+    List,
+    /// Run an experiment
+    Run(RunArguments),
+}
+
+#[derive(Args)]
+struct RunArguments {
+    /// Name of the experiment
+    name: String,
+    /// In virtual time (the default)
+    #[arg(long, conflicts_with = "real")]
+    sim: bool,
+    /// On real threads
+    #[arg(long)]
+    real: bool,
+    /// Shorter: enough to see the pattern
+    #[arg(long)]
+    quick: bool,
+    /// Folder for its results [default: out/NAME]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+pub fn main(options: &Options) -> super::Outcome {
+    match &options.command {
+        Command::List => list(),
+        Command::Run(arguments) => run(arguments),
+    }
+}
+
+fn list() -> super::Outcome {
+    let mut lines = output::Lines::new();
+    for experiment in ALL {
+        lines.line(&format!("{:<12} {}\n{:<12} {}", experiment.name, experiment.title, "", experiment.source))?;
+    }
+    Ok(Verdict::Fine)
+}
+
+fn run(arguments: &RunArguments) -> super::Outcome {
+    let experiment = Experiment::named(&arguments.name).ok_or_else(|| {
+        let names: Vec<&str> = ALL.iter().map(|experiment| experiment.name).collect();
+        Failure::new(
+            format!("there is no experiment \"{}\"", arguments.name),
+            format!("choose one of: {}", names.join(", ")),
+        )
+    })?;
+    let options = ExperimentOptions {
+        clock: if arguments.real { Clock::Real } else { Clock::Virtual },
+        effort: if arguments.quick { Effort::Quick } else { Effort::Full },
+        out: arguments.out.clone().unwrap_or_else(|| PathBuf::from("out").join(experiment.name)),
+    };
+    let mut watch = Watch::new(Strategy::ALL.len())?;
+    let findings = experiment.run(&options, &mut watch).map_err(|error| Failure::new(error, ""))?;
+    watch.done();
+    let mut lines = output::Lines::new();
+    lines.line(&format!("{}\n\n{}\n", experiment.title, findings.table))?;
+    for claim in &findings.claims {
+        let verdict = if claim.holds { "holds              " } else { "does not hold here " };
+        lines.line(&format!("{verdict} {}\n                    {}", claim.statement, claim.figures))?;
+    }
+    let files: Vec<String> = findings.files.iter().map(|file| file.display().to_string()).collect();
+    lines.line(&format!("\nwritten: {}", files.join(", ")))?;
+    Ok(Verdict::Fine)
+}

@@ -1,0 +1,95 @@
+//! The command line: arguments in, library calls, tables or JSON out.
+
+mod artefacts;
+mod check;
+mod compare;
+mod doctor;
+mod failure;
+mod interrupt;
+mod lab;
+mod options;
+mod output;
+mod progress;
+mod report;
+mod run;
+mod sim;
+mod trace;
+mod vectors;
+
+use clap::{Parser, Subcommand};
+use failure::{Failure, Verdict};
+use std::process::ExitCode;
+
+/// Describe a real-time event-driven system once; check it, simulate it, run it, trace it.
+#[derive(Parser)]
+#[command(name = "talea", version, max_term_width = 110, after_help = AFTER_HELP)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  talea run examples/ofp.toml --for 10s              real threads on this machine
+  talea sim examples/ofp.toml --for 1min             the same in virtual time
+  talea compare examples/ofp.toml --strategy rms --strategy muf --strategy rms+mlf --sim
+  talea check examples/ofp.toml                      lanes and utilisation
+
+Exit status: 0 fine; 1 the answer is no (hard deadline missed, vector failed); 2 usage or input error.";
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run a system on real threads of this machine
+    Run(run::Options),
+    /// Run a system in virtual time
+    Sim(sim::Options),
+    /// Run a system under several strategies and compare them
+    Compare(compare::Options),
+    /// Validate a system; show its lanes and utilisation
+    Check(check::Options),
+    /// Run test vectors and list what differs
+    Vectors(vectors::Options),
+    /// List or run experiments
+    Lab(lab::Options),
+    /// Look into traces: show, export, stats
+    Trace(trace::Options),
+    /// Test what this machine and account allow, with the fix for what is missing
+    Doctor(doctor::Options),
+    /// Print the JSON Schema of system files
+    Schema,
+}
+
+/// Runs the command that the process was started with.
+pub fn main() -> ExitCode {
+    let outcome = match Arguments::parse().command {
+        Command::Run(options) => run::main(options),
+        Command::Sim(options) => sim::main(&options),
+        Command::Compare(options) => compare::main(&options),
+        Command::Check(options) => check::main(&options),
+        Command::Vectors(options) => vectors::main(&options),
+        Command::Lab(options) => lab::main(&options),
+        Command::Trace(options) => trace::main(&options),
+        Command::Doctor(options) => doctor::main(&options),
+        Command::Schema => output::json(&talea_model::json_schema()).map(|()| Verdict::Fine),
+    };
+    match outcome {
+        Ok(Verdict::Fine) => ExitCode::SUCCESS,
+        Ok(Verdict::Negative) => ExitCode::from(1),
+        Err(failure) => {
+            failure.show();
+            ExitCode::from(2)
+        }
+    }
+}
+
+type Outcome = Result<Verdict, Failure>;
+
+/// The answer that a report gives.
+fn verdict(report: &talea_trace::Report, fail_on: options::FailOn) -> Verdict {
+    let fine = match fail_on {
+        options::FailOn::Hard => report.critical_met(),
+        options::FailOn::Any => report.all_met(),
+        options::FailOn::Never => true,
+    };
+    if fine { Verdict::Fine } else { Verdict::Negative }
+}

@@ -1,0 +1,90 @@
+//! Options that several commands share.
+
+use super::failure::Failure;
+use clap::Args;
+use std::path::{Path, PathBuf};
+use talea_model::{Strategy, System};
+use talea_policy::strategy::{Plan, plan_system};
+use talea_time::Duration;
+
+/// Which system, and what to change about it.
+#[derive(Args)]
+pub struct SystemOptions {
+    /// The system file
+    pub system: PathBuf,
+    /// Use this strategy instead of the file's
+    #[arg(long, value_name = "STRATEGY")]
+    pub strategy: Option<Strategy>,
+    /// Use this seed instead of the file's
+    #[arg(long, value_name = "NUMBER")]
+    pub seed: Option<u64>,
+}
+
+impl SystemOptions {
+    /// Reads the file, shows its warnings and makes the changes.
+    pub fn read(&self) -> Result<System, Failure> {
+        let mut system = super::failure::read_system(&self.system)?.system;
+        if let Some(strategy) = self.strategy {
+            system = system.with_strategy(strategy);
+        }
+        if let Some(seed) = self.seed {
+            system = system.with_seed(seed);
+        }
+        Ok(system)
+    }
+}
+
+/// What to write besides the table.
+#[derive(Args)]
+pub struct ResultOptions {
+    /// Print the results as JSON, and nothing else, on standard output
+    #[arg(long)]
+    pub json: bool,
+    /// Keep result.json, schedule.csv and trace.talea in this folder
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Write who ran when: start_ns,end_ns,node,cpu,task,subtask,job
+    #[arg(long, value_name = "FILE.csv")]
+    pub schedule: Option<PathBuf>,
+    /// Length of the samples in which soft deadlines count only if no hard one was missed
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive)]
+    pub sample: Duration,
+    /// Which missed deadlines make the exit status 1
+    #[arg(long, value_name = "WHICH", value_enum, default_value_t = FailOn::Hard)]
+    pub fail_on: FailOn,
+}
+
+/// Which missed deadlines make the answer no.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum FailOn {
+    /// Those of critical tasks.
+    Hard,
+    /// Any.
+    Any,
+    /// None.
+    Never,
+}
+
+/// A duration greater than zero.
+pub fn positive(text: &str) -> Result<Duration, String> {
+    let duration: Duration = text.parse().map_err(|error: talea_time::ParseDurationError| error.to_string())?;
+    if duration > Duration::ZERO { Ok(duration) } else { Err("it must be longer than zero".into()) }
+}
+
+/// The lanes of every node.
+pub fn plans(system: &System) -> Result<Vec<Plan>, Failure> {
+    plan_system(system).map_err(|anomalies| {
+        let lines: Vec<String> = anomalies.iter().map(ToString::to_string).collect();
+        Failure::new(lines.join("\n       "), "choose another strategy, or change the operations named above")
+    })
+}
+
+/// Makes the folder `out`, if there is to be one.
+pub fn make_folder(out: Option<&Path>) -> Result<(), Failure> {
+    match out {
+        Some(folder) => {
+            std::fs::create_dir_all(folder).map_err(|error| Failure::file("make the folder", folder, error))
+        }
+        None => Ok(()),
+    }
+}

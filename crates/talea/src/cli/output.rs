@@ -1,0 +1,79 @@
+//! Standard output: lines, tables and JSON. A reader that goes away (`| head`) ends the command quietly.
+
+use super::failure::Failure;
+use comfy_table::{Cell, CellAlignment, Table, presets};
+use std::io::{self, ErrorKind, StdoutLock, Write};
+
+/// Standard output, line by line.
+pub struct Lines(io::BufWriter<StdoutLock<'static>>);
+
+impl Lines {
+    /// Locks standard output until dropped.
+    pub fn new() -> Self {
+        Lines(io::BufWriter::new(io::stdout().lock()))
+    }
+
+    /// Prints one line.
+    pub fn line(&mut self, line: &str) -> Result<(), Failure> {
+        check(writeln!(self.0, "{line}"))
+    }
+}
+
+impl Drop for Lines {
+    fn drop(&mut self) {
+        let flushed = self.0.flush();
+        debug_assert!(flushed.is_ok() || flushed.is_err_and(|error| error.kind() == ErrorKind::BrokenPipe));
+    }
+}
+
+/// Prints `value` as indented JSON and nothing else.
+pub fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(value).map_err(|error| Failure::new(error, ""))?;
+    Lines::new().line(&text)
+}
+
+fn check(written: io::Result<()>) -> Result<(), Failure> {
+    match written {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
+        Err(error) => Err(Failure::new(format!("cannot write to standard output: {error}"), "")),
+        Ok(()) => Ok(()),
+    }
+}
+
+/// A table whose first `text_columns` columns are left-aligned and the others, numbers, right-aligned.
+pub struct Sheet {
+    table: Table,
+    text_columns: usize,
+}
+
+impl Sheet {
+    /// A sheet with these headings.
+    pub fn new(text_columns: usize, headings: &[&str]) -> Self {
+        let mut sheet = Sheet { table: Table::new(), text_columns };
+        sheet.table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+        let cells = sheet.cells(headings.iter().map(ToString::to_string).collect());
+        sheet.table.set_header(cells);
+        sheet
+    }
+
+    /// Adds a row.
+    pub fn row(&mut self, row: Vec<String>) {
+        let cells = self.cells(row);
+        self.table.add_row(cells);
+    }
+
+    /// The table as text without trailing blanks.
+    pub fn render(&self) -> String {
+        let lines: Vec<String> = self.table.lines().map(|line| line.trim_end().to_string()).collect();
+        lines.join("\n")
+    }
+
+    fn cells(&self, row: Vec<String>) -> Vec<Cell> {
+        let align = |(column, text): (usize, String)| {
+            let alignment =
+                if column < self.text_columns { CellAlignment::Left } else { CellAlignment::Right };
+            Cell::new(text).set_alignment(alignment)
+        };
+        row.into_iter().enumerate().map(align).collect()
+    }
+}

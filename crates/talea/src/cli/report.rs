@@ -1,0 +1,167 @@
+//! A run's report as a table worth reading.
+
+use super::output::Sheet;
+use talea_time::Duration;
+use talea_trace::accounting::{Distribution, LaneReport, OperationReport, Report, TaskReport};
+
+/// The whole report as text.
+pub fn text(report: &Report) -> String {
+    let mut parts = vec![tasks(report)];
+    if report.operations.len() > report.tasks.len() {
+        parts.push(format!("\noperations of tasks with several\n{}", operations(report)));
+    }
+    parts.push(format!("\nlanes\n{}", lanes(report)));
+    parts.push(format!("\n{}", summary(report)));
+    parts.extend(warnings(report));
+    parts.join("\n")
+}
+
+fn tasks(report: &Report) -> String {
+    let mut sheet = Sheet::new(
+        2,
+        &[
+            "task", "kind", "period", "deadline", "released", "met", "missed", "skipped", "aborted", "min", "p50",
+            "p99", "p99.9", "max",
+        ],
+    );
+    for task in &report.tasks {
+        let mut row = vec![
+            task.name.clone(),
+            kind(task).into(),
+            exact(task.period_ns),
+            exact(task.deadline_ns),
+            task.released.to_string(),
+            task.met.to_string(),
+            count(task.missed),
+            count(task.skipped),
+            count(task.aborted),
+        ];
+        row.extend(spread(task.response_ns.as_ref()));
+        sheet.row(row);
+    }
+    sheet.render()
+}
+
+fn operations(report: &Report) -> String {
+    let mut sheet =
+        Sheet::new(2, &["operation", "lane", "released", "completed", "preempted", "min", "p50", "p99", "p99.9", "max"]);
+    let several = |operation: &&OperationReport| operation.name != operation.task;
+    for operation in report.operations.iter().filter(several) {
+        let mut row = vec![
+            operation.name.clone(),
+            report.lanes[operation.lane].label.clone(),
+            operation.released.to_string(),
+            operation.completed.to_string(),
+            count(operation.preemptions),
+        ];
+        row.extend(spread(operation.response_ns.as_ref()));
+        sheet.row(row);
+    }
+    sheet.render()
+}
+
+fn lanes(report: &Report) -> String {
+    let mut sheet = Sheet::new(
+        4,
+        &["node", "level", "lane", "order", "jobs", "used", "max queue", "preempted", "release p50", "p99", "max"],
+    );
+    for (index, lane) in report.lanes.iter().enumerate() {
+        let members = || report.operations.iter().filter(|operation| operation.lane == index);
+        let preemptions = members().map(|operation| operation.preemptions).sum();
+        // The operation whose releases came latest stands for the lane.
+        let late = members()
+            .filter_map(|operation| operation.release_lateness_ns.as_ref())
+            .max_by_key(|distribution| distribution.max);
+        let mut row = lane_cells(lane);
+        row.push(count(preemptions));
+        match late {
+            Some(late) => row.extend([late.p50, late.p99, late.max].map(rounded)),
+            None => row.extend(["-"; 3].map(String::from)),
+        }
+        sheet.row(row);
+    }
+    sheet.render()
+}
+
+fn lane_cells(lane: &LaneReport) -> Vec<String> {
+    vec![
+        lane.node.clone(),
+        lane.level.to_string(),
+        lane.label.clone(),
+        lane.discipline.clone(),
+        lane.jobs.to_string(),
+        format!("{:.1} %", lane.utilisation * 100.0),
+        lane.max_queue.to_string(),
+    ]
+}
+
+fn summary(report: &Report) -> String {
+    let total = |critical: bool| {
+        let of_kind = report.tasks.iter().filter(|task| task.critical == critical);
+        of_kind.fold((0, 0), |(met, offered), task| (met + task.met, offered + task.met + task.missed + task.skipped))
+    };
+    let (hard_met, hard) = total(true);
+    let (soft_met, soft) = total(false);
+    let samples = &report.samples;
+    let mut lines = Vec::new();
+    for node in &report.nodes {
+        lines.push(format!(
+            "node {}: {:.1} % of {} processor(s) used, {} switches, {} preemptions",
+            node.name,
+            node.utilisation * 100.0,
+            node.processors,
+            node.context_switches,
+            node.preemptions
+        ));
+    }
+    if hard > 0 {
+        lines.push(format!("hard deadlines: {hard_met} of {hard} met{}", if hard_met == hard { "" } else { "  <-- MISSED" }));
+    }
+    if soft > 0 {
+        lines.push(format!("soft deadlines: {soft_met} of {soft} met"));
+        let efficiency = samples.mean_efficiency.map_or("-".into(), |mean| format!("{:.1} %", mean * 100.0));
+        lines.push(format!(
+            "per sample of {}: effectiveness {:.1} soft deadlines, efficiency {efficiency} ({} of {} samples with a hard miss)",
+            exact(samples.sample_ns),
+            samples.mean_effectiveness,
+            samples.samples_with_critical_failure,
+            samples.samples,
+        ));
+    }
+    lines.join("\n")
+}
+
+fn warnings(report: &Report) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if report.lost_records > 0 {
+        warnings.push(format!("warning: {} records were lost; the numbers above are incomplete", report.lost_records));
+    }
+    if report.unknown_records > 0 {
+        warnings.push(format!("warning: {} records of unknown kind were ignored", report.unknown_records));
+    }
+    warnings
+}
+
+fn kind(task: &TaskReport) -> &'static str {
+    if task.critical { "hard" } else { "soft" }
+}
+
+/// A count whose absence is good news.
+fn count(count: u64) -> String {
+    if count == 0 { "-".into() } else { count.to_string() }
+}
+
+fn spread(distribution: Option<&Distribution>) -> [String; 5] {
+    match distribution {
+        Some(d) => [d.min, d.p50, d.p99, d.p99_9, d.max].map(rounded),
+        None => ["-"; 5].map(String::from),
+    }
+}
+
+fn rounded(ns: i64) -> String {
+    Duration::from_nanos(ns).rounded().to_string()
+}
+
+fn exact(ns: i64) -> String {
+    Duration::from_nanos(ns).to_string()
+}

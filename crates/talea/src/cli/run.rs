@@ -1,0 +1,219 @@
+//! `talea run`.
+
+use super::artefacts::{self, TRACE};
+use super::failure::Failure;
+use super::options::{ResultOptions, SystemOptions, make_folder, plans, positive};
+use super::progress;
+use clap::Args;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::mpsc;
+use talea_model::System;
+use talea_runtime::cluster::{Membership, run_cluster};
+use talea_runtime::timer::Tail;
+use talea_runtime::{Executive, Operations, Outcome, RtMode, RunOptions, StopHandle, Stopped};
+use talea_time::Duration;
+
+/// Run a system on real threads of this machine, with synthetic work.
+///
+/// Every lane is a thread with a SCHED_FIFO priority; work burns processor time as the system describes. A system of
+/// several nodes runs as one process per node with a common start. Ctrl-C ends the run with the results so far.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  talea run examples/ofp.toml --for 10s
+  talea run examples/ofp.toml --rt strict --strategy muf --out out/muf")]
+pub struct Options {
+    #[command(flatten)]
+    system: SystemOptions,
+    /// How long to run
+    #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = positive)]
+    duration: Duration,
+    /// Run until Ctrl-C
+    #[arg(long, conflicts_with = "duration")]
+    forever: bool,
+    /// How much to insist on real-time scheduling: strict refuses to run without, warn runs without and says so, off
+    /// does not ask
+    #[arg(long, value_name = "MODE", default_value_t = RtMode::Warn)]
+    rt: RtMode,
+    /// Spin before releases for punctuality: off, adaptive, or at most a time such as 50us
+    #[arg(long, value_name = "TAIL", default_value = "adaptive", value_parser = tail)]
+    tail: Tail,
+    /// Threads of a preemptive lane: as many of its jobs can be under way
+    #[arg(long, value_name = "NUMBER", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256))]
+    slots: u16,
+    #[command(flatten)]
+    results: ResultOptions,
+}
+
+fn tail(text: &str) -> Result<Tail, String> {
+    match text {
+        "off" => Ok(Tail::Off),
+        "adaptive" => Ok(Tail::default()),
+        _ => positive(text).map(Tail::Fixed).map_err(|error| format!("give off, adaptive, or a time: {error}")),
+    }
+}
+
+pub fn main(options: Options) -> super::Outcome {
+    let system = options.system.read()?;
+    plans(&system)?;
+    if let Some(membership) = Membership::from_environment() {
+        return take_part(membership, &system, &options);
+    }
+    make_folder(options.results.out.as_deref())?;
+    let kept = kept_trace(&options.results)?;
+    let mut run_options = run_options(&options);
+    run_options.keep_log = kept.as_ref().map(|kept| kept.path.clone());
+    let outcome = start(&system, &options, run_options)?;
+
+    if let Some(kept) = &kept {
+        artefacts::schedules_from(&kept.path, &options.results)?;
+    }
+    show(&system, &options, &outcome)?;
+    if let Some(failure) = &outcome.log_failure {
+        return Err(Failure::new(format!("the trace is incomplete: {failure}"), ""));
+    }
+    Ok(super::verdict(&outcome.report, options.results.fail_on))
+}
+
+fn run_options(options: &Options) -> RunOptions {
+    RunOptions {
+        duration: (!options.forever).then_some(options.duration),
+        rt: options.rt,
+        tail: options.tail,
+        slots: usize::from(options.slots),
+        sample: options.results.sample,
+        ..RunOptions::default()
+    }
+}
+
+/// One node runs in this process, several in one each.
+fn start(system: &System, options: &Options, run_options: RunOptions) -> Result<Outcome, Failure> {
+    let failed = |error: &dyn std::fmt::Display| Failure::new(error, "");
+    if system.nodes.len() == 1 {
+        let prepared = Executive::prepare(system, Operations::synthetic(), run_options)
+            .map_err(|error| failed(&error))?;
+        let stop = prepared.stop_handle();
+        super::interrupt::on_interrupt(move || stop.stop())?;
+        return with_progress(options, || prepared.run()).map_err(|error| failed(&error));
+    }
+    let stop = StopHandle::new();
+    let handle = stop.clone();
+    super::interrupt::on_interrupt(move || handle.stop())?;
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::new(format!("cannot find this program to start the nodes with: {error}"), ""))?;
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let command = |_: &str| {
+        let mut command = Command::new(&program);
+        command.args(&arguments);
+        command
+    };
+    with_progress(options, || run_cluster(system, &run_options, &stop, command)).map_err(|error| failed(&error))
+}
+
+/// This process is one node of a run that another process of this program coordinates.
+fn take_part(membership: Membership, system: &System, options: &Options) -> super::Outcome {
+    let node = membership.node().to_string();
+    membership
+        .run(system, Operations::synthetic(), run_options(options))
+        .map(|()| super::Verdict::Fine)
+        .map_err(|error| Failure::new(format!("node \"{node}\": {error}"), ""))
+}
+
+/// Runs `work` beside a progress bar.
+fn with_progress<T>(options: &Options, work: impl FnOnce() -> T) -> T {
+    const STEPS: u64 = 100;
+    let step = std::time::Duration::from_nanos(options.duration.as_nanos() as u64 / STEPS);
+    let bar = if options.forever { indicatif::ProgressBar::hidden() } else { progress::bar("running", STEPS) };
+    let (done, over) = mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            while over.recv_timeout(step) == Err(mpsc::RecvTimeoutError::Timeout) {
+                bar.inc(1);
+            }
+            bar.finish_and_clear();
+        });
+        let result = work();
+        drop(done);
+        result
+    })
+}
+
+/// Where the trace goes while it is needed.
+struct Kept {
+    path: PathBuf,
+    /// Removed with this when it is needed for the schedule only.
+    _temporary: Option<tempfile::TempDir>,
+}
+
+fn kept_trace(results: &ResultOptions) -> Result<Option<Kept>, Failure> {
+    if let Some(folder) = &results.out {
+        return Ok(Some(Kept { path: folder.join(TRACE), _temporary: None }));
+    }
+    if results.schedule.is_none() {
+        return Ok(None);
+    }
+    let temporary = tempfile::tempdir()
+        .map_err(|error| Failure::new(format!("cannot make a temporary folder for the trace: {error}"), ""))?;
+    Ok(Some(Kept { path: temporary.path().join(TRACE), _temporary: Some(temporary) }))
+}
+
+fn show(system: &System, options: &Options, outcome: &Outcome) -> Result<(), Failure> {
+    let realtime = if outcome.realtime { "real-time threads" } else { "ordinary threads (no-rt)" };
+    let heading = format!(
+        "{}: {} on {realtime} under {}, {} lanes{}",
+        system.name,
+        Duration::from_nanos(outcome.report.duration_ns).rounded(),
+        system.strategy,
+        system.lane_dispatch,
+        if outcome.stopped == Stopped::Interrupted { " (interrupted)" } else { "" },
+    );
+    let run = serde_json::json!({
+        "mode": "run", "rt": if outcome.realtime { "rt" } else { "no-rt" }, "stopped": outcome.stopped,
+        "seed": system.seed, "missing": outcome.missing, "threads": outcome.threads, "spin": outcome.spin,
+        "mishaps": outcome.mishaps, "late_records": outcome.late_records,
+    });
+    artefacts::show(&options.results, &heading, &run, &outcome.report)?;
+    remarks(outcome).iter().for_each(|remark| eprintln!("{remark}"));
+    Ok(())
+}
+
+/// What went differently than a good run goes, for standard error.
+fn remarks(outcome: &Outcome) -> Vec<String> {
+    let mut remarks = Vec::new();
+    for missing in &outcome.missing {
+        remarks.push(format!("warning: {missing}"));
+    }
+    if !outcome.missing.is_empty() {
+        remarks.push("  help: `talea doctor` tests what is permitted; `--rt off` does not ask for it".into());
+    }
+    for spin in outcome.spin.iter().filter(|spin| spin.share() > 0.05) {
+        remarks.push(format!(
+            "warning: node {}: spinning before releases took {:.1} % of a processor; `--tail off` saves it",
+            spin.node,
+            spin.share() * 100.0
+        ));
+    }
+    let mishaps = &outcome.mishaps;
+    for lost in &mishaps.lost_nodes {
+        remarks.push(format!(
+            "warning: node {} ended before the run did ({}); its results go up to there",
+            lost.node, lost.how
+        ));
+    }
+    for panic in &mishaps.panics {
+        remarks.push(format!("warning: {} panicked in job {}: {}", panic.operation, panic.instance, panic.message));
+    }
+    for (count, what) in [
+        (mishaps.overflows, "jobs were aborted because too many instances were in flight"),
+        (mishaps.unsent, "messages between nodes were lost"),
+        (mishaps.slot_shortages, "times a job of a preemptive lane waited for a thread; raise --slots"),
+        (outcome.late_records, "records came too late to be put in order"),
+    ] {
+        if count > 0 {
+            remarks.push(format!("warning: {count} {what}"));
+        }
+    }
+    remarks
+}

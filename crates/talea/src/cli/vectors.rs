@@ -1,0 +1,76 @@
+//! `talea vectors`.
+
+use super::failure::{Failure, Verdict};
+use super::output;
+use clap::Args;
+use std::path::PathBuf;
+use talea_lab::vectors::{self, CaseResult, Outcome, Tally};
+
+/// Run test vectors in the formats of vectors/README.md.
+///
+/// Prints a line per case; a failed one shows its first difference. Kinds that this version cannot judge are
+/// listed as unsupported and never count as passed. The last line counts.
+#[derive(Args)]
+#[command(after_help = "Example:\n  talea vectors vectors/traces_uniproc.json")]
+pub struct Options {
+    /// Vector files, or folders of them
+    #[arg(required = true)]
+    paths: Vec<PathBuf>,
+    /// Print only failures and the count
+    #[arg(long)]
+    quiet: bool,
+    /// Print the results as JSON instead
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn main(options: &Options) -> super::Outcome {
+    let mut results = Vec::new();
+    for path in &options.paths {
+        for file in vectors::files(path).map_err(failure)? {
+            results.extend(vectors::run_file(&file).map_err(failure)?);
+        }
+    }
+    let tally = Tally::of(&results);
+    if options.json {
+        output::json(&as_json(&results, tally))?;
+    } else {
+        let mut lines = output::Lines::new();
+        for result in &results {
+            if !options.quiet || matches!(result.outcome, Outcome::Failed(_)) {
+                lines.line(&line(result))?;
+            }
+        }
+        lines.line(&tally.to_string())?;
+    }
+    Ok(if tally.failed > 0 { Verdict::Negative } else { Verdict::Fine })
+}
+
+fn failure(error: vectors::VectorError) -> Failure {
+    Failure::new(error, "give a vector file, or a folder that holds some")
+}
+
+fn line(result: &CaseResult) -> String {
+    let name = result.file.file_name().unwrap_or_default().to_string_lossy();
+    let CaseResult { id, outcome, .. } = result;
+    match outcome {
+        Outcome::Passed => format!("passed       {name} {id}"),
+        Outcome::Failed(difference) => format!("FAILED       {name} {id}: {difference}"),
+        Outcome::Unsupported(reason) => format!("unsupported  {name} {id}: {reason}"),
+    }
+}
+
+fn as_json(results: &[CaseResult], tally: Tally) -> serde_json::Value {
+    let case = |result: &CaseResult| {
+        let (outcome, detail) = match &result.outcome {
+            Outcome::Passed => ("passed", None),
+            Outcome::Failed(difference) => ("failed", Some(difference.to_string())),
+            Outcome::Unsupported(reason) => ("unsupported", Some(reason.clone())),
+        };
+        serde_json::json!({ "file": result.file, "id": result.id, "outcome": outcome, "detail": detail })
+    };
+    serde_json::json!({
+        "passed": tally.passed, "failed": tally.failed, "unsupported": tally.unsupported,
+        "cases": results.iter().map(case).collect::<Vec<_>>(),
+    })
+}
