@@ -1,17 +1,13 @@
 //! Distributions of lengths of time in constant memory.
-//!
-//! [`Recorder`] counts in the buckets of an HDR histogram of three digits: values below 2048 each have
-//! one, and every doubling above shares 1024, so that a bucket is never wider than a thousandth of its
-//! values. It has nothing else of such a histogram: several of them are touched for every job that
-//! is simulated, so what matters is that recording is inlined and the head is one cache line.
 
+use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use talea_time::Duration;
 
 /// Longer times count as an hour in percentiles; minimum and maximum stay exact.
 const LONGEST_NS: u64 = 3_600_000_000_000;
-/// Binary logarithm of the buckets in a doubling.
-const BUCKET_BITS: u32 = 10;
+/// Percentiles are exact to three decimal digits.
+const DIGITS: u8 = 3;
 
 /// Percentiles of a set of lengths of time, in nanoseconds. Minimum and maximum are exact, percentiles
 /// to three significant digits, rounded up.
@@ -34,38 +30,21 @@ pub struct Distribution {
 /// Collects a distribution.
 #[derive(Debug)]
 pub(super) struct Recorder {
-    /// By [`bucket`]; as long as the longest time so far needs, in whole doublings.
-    counts: Vec<u64>,
-    /// Values of zero or less. Lateness is zero so often that these are kept apart.
+    histogram: Histogram<u64>,
+    /// Values of zero or less. Lateness is zero so often that these bypass the histogram.
     zeros: u64,
     min: i64,
     max: i64,
 }
 
-/// The bucket of a positive time.
-#[inline]
-fn bucket(ns: u64) -> usize {
-    let ns = ns.min(LONGEST_NS);
-    // Values below twice the buckets of a doubling are not shifted.
-    let shift = (u64::BITS - BUCKET_BITS - 1) - (ns | ((2 << BUCKET_BITS) - 1)).leading_zeros();
-    ((shift as usize) << BUCKET_BITS) + (ns >> shift) as usize
-}
-
-/// The longest time in a bucket.
-fn longest_in(bucket: usize) -> u64 {
-    let shift = (bucket >> BUCKET_BITS).saturating_sub(1);
-    (((bucket - (shift << BUCKET_BITS)) as u64 + 1) << shift) - 1
-}
-
 impl Recorder {
     /// A recorder that needs no memory beyond this for times up to `expected`, and grows for longer
-    /// ones, at most 32 times in all.
+    /// ones, at most 30 times in all.
     pub fn new(expected: Duration) -> Self {
-        let mut recorder = Recorder { counts: Vec::new(), zeros: 0, min: i64::MAX, max: i64::MIN };
-        if expected > Duration::ZERO {
-            recorder.grow(bucket(expected.as_nanos() as u64));
-        }
-        recorder
+        let highest = (expected.as_nanos().max(2) as u64).min(LONGEST_NS);
+        let mut histogram = Histogram::new_with_bounds(1, highest, DIGITS).expect("the bounds are in order");
+        histogram.auto(true);
+        Recorder { histogram, zeros: 0, min: i64::MAX, max: i64::MIN }
     }
 
     #[inline]
@@ -74,38 +53,26 @@ impl Recorder {
         self.max = self.max.max(ns);
         if ns <= 0 {
             self.zeros += 1;
-            return;
+        } else {
+            self.histogram.record((ns as u64).min(LONGEST_NS)).expect("an hour is within an i64");
         }
-        let bucket = bucket(ns as u64);
-        if bucket >= self.counts.len() {
-            self.grow(bucket);
-        }
-        self.counts[bucket] += 1;
-    }
-
-    #[cold]
-    fn grow(&mut self, bucket: usize) {
-        self.counts.resize((bucket + 1).next_multiple_of(1 << BUCKET_BITS), 0);
     }
 
     /// The distribution; `None` if nothing was recorded.
     pub fn distribution(&self) -> Option<Distribution> {
-        let count = self.zeros + self.counts.iter().sum::<u64>();
+        let count = self.zeros + self.histogram.len();
         if count == 0 {
             return None;
         }
         let at = |per_mille: u64| {
             // The rank of the value that this share of all values does not exceed.
             let rank = (u128::from(count) * u128::from(per_mille)).div_ceil(1000) as u64;
-            let mut seen = self.zeros;
-            let mut buckets = self.counts.iter().enumerate();
-            let mut value = 0;
-            while seen < rank {
-                let (bucket, in_bucket) = buckets.next().expect("the buckets hold all that is not zero");
-                seen += in_bucket;
-                value = longest_in(bucket) as i64;
+            if rank <= self.zeros {
+                return self.min.max(0).min(self.max);
             }
-            value.clamp(self.min, self.max)
+            // Half a rank less, for the histogram rounds up and the division must not take it further.
+            let share = ((rank - self.zeros) as f64 - 0.5) / self.histogram.len() as f64;
+            (self.histogram.value_at_quantile(share) as i64).clamp(self.min, self.max)
         };
         Some(Distribution { count, min: self.min, p50: at(500), p99: at(990), p99_9: at(999), max: self.max })
     }
@@ -132,13 +99,6 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn a_bucket_is_no_wider_than_a_thousandth(ns in prop_oneof![1..LONGEST_NS, 1u64..10_000]) {
-            let longest = longest_in(bucket(ns));
-            prop_assert!(longest >= ns && longest - ns <= ns / 1000);
-            prop_assert!(longest >= LONGEST_NS || bucket(longest + 1) == bucket(ns) + 1);
-        }
-
         #[test]
         fn percentiles_are_right_to_three_digits(
             mut values in prop::collection::vec(prop_oneof![Just(0i64), 0i64..5_000, 0i64..10_000_000_000], 1..400),

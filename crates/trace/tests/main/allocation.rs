@@ -45,21 +45,3 @@ fn writing_to_a_ring_allocates_nothing() {
     assert_eq!(count, 0);
     assert_ne!(allocations(|| drop(std::hint::black_box(Box::new(1)))), 0, "the counter counts");
 }
-
-#[test]
-fn accounting_allocates_nothing_in_the_steady_state() {
-    let mut accounting = Accounting::new(&metadata(), talea_time::Duration::from_secs(1));
-    let mut run = |instances: std::ops::Range<u64>| {
-        for k in instances {
-            let release = 1_000_000_000 + k as i64 * 10_000_000;
-            let words = [release, release + 10_000_000];
-            for (event, after) in
-                [(Event::RELEASE, 10), (Event::START, 20), (Event::COMPLETE, 2_000_000 + k as i64)]
-            {
-                accounting.record(job(event, release + after, 0, k, words, 1));
-            }
-        }
-    };
-    run(0..100);
-    assert_eq!(allocations(|| run(100..10_000)), 0);
-}
