@@ -157,12 +157,14 @@ pub(crate) struct Slot {
     tid: Tid,
     level: Level,
     held: Option<Job>,
+    /// Its job has been recorded as preempted and not yet as resumed.
+    preempted: bool,
 }
 
 impl Slot {
     /// A free slot whose thread was created with the granted priority.
     pub fn new(sender: Sender<Assignment>, cell: Arc<SlotCell>, tid: Tid) -> Self {
-        Slot { sender, cell, tid, level: Level::Granted, held: None }
+        Slot { sender, cell, tid, level: Level::Granted, held: None, preempted: false }
     }
 }
 
@@ -216,6 +218,7 @@ impl Controller {
 
     fn retire(&mut self, slot: usize) {
         let job = self.slots[slot].held.take().expect("a slot that is done held a job");
+        self.slots[slot].preempted = false;
         if self.shared.jobs.is_dead(job.tag, job.number) {
             self.shared.port(self.lane).dead.fetch_sub(1, Ordering::Relaxed);
         }
@@ -302,7 +305,9 @@ impl Controller {
             self.park(outranked, id, now);
         }
         self.seat.take(&self.shared, &mut self.hand, id, now);
-        if self.shared.jobs.is_under_way(job.tag, job.number) {
+        // A job that began while it was parked, because the granted one blocked, was never preempted.
+        let preempted = std::mem::take(&mut self.slots[position].preempted);
+        if preempted && self.shared.jobs.is_under_way(job.tag, job.number) {
             let subject = Subject { job: id, lane: self.lane };
             self.hand.recorder.job(now, Event::RESUME, subject, [0, 0], 0);
         }
@@ -318,6 +323,7 @@ impl Controller {
         if self.shared.jobs.is_under_way(job.tag, job.number) {
             let subject = Subject { job: self.id(&job), lane: self.lane };
             self.hand.recorder.job(now, Event::PREEMPT, subject, [preemptor.pack(), 0], 0);
+            self.slots[position].preempted = true;
         }
         self.set_level(position, Level::Parked);
         self.slots[position].cell.parked.store(self.grades.is_none(), Ordering::Release);

@@ -73,7 +73,7 @@ fn releasing_dispatching_and_tracing_do_not_allocate() {
             _ => {}
         };
         let operations = Operations::synthetic().with("chain.a", switch);
-        let ran = run_until(&system, operations, "chain.a", 61);
+        let ran = run_until(&system, operations, RtMode::Warn, "chain.a", 61);
         assert!(ran.position(Event::COMPLETE, "chain.a", 5).is_some(), "the counting was on");
         assert_eq!(ALLOCATIONS.load(Ordering::Relaxed), 0, "{dispatch}");
     }

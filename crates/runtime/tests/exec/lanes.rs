@@ -1,8 +1,9 @@
 //! The order of jobs inside a lane and between lanes.
 
 use super::*;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use talea_model::{Criticality, LaneDispatch};
-use talea_runtime::Stopped;
 
 #[test]
 fn a_deadline_lane_runs_jobs_released_together_by_deadline() {
@@ -13,10 +14,9 @@ fn a_deadline_lane_runs_jobs_released_together_by_deadline() {
         .build()
         .expect("a system");
     for rt in [RtMode::Off, RtMode::Warn] {
-        let ran = run(&system, Operations::synthetic(), options(rt, 300));
+        let ran = run_until(&system, Operations::synthetic(), rt, "late", 0);
         assert_eq!(ran.order_of(Event::START), ["soon#0", "middle#0", "late#0"], "{rt}");
         assert_eq!(ran.order_of(Event::COMPLETE), ["soon#0", "middle#0", "late#0"], "{rt}");
-        assert_eq!(ran.outcome.stopped, Stopped::Completed);
         let depths: Vec<u16> =
             ran.records.iter().filter(|r| r.event == Event::START).map(|r| r.arg).collect();
         assert_eq!(depths, [3, 2, 1], "{rt}");
@@ -31,7 +31,7 @@ fn a_fifo_lane_breaks_ties_by_importance() {
         .task(task("weightier", 10_000, 1).importance(9))
         .build()
         .expect("a system");
-    let ran = run(&system, Operations::synthetic(), options(RtMode::Off, 200));
+    let ran = run_until(&system, Operations::synthetic(), RtMode::Off, "plain", 0);
     assert_eq!(ran.order_of(Event::START), ["weightier#0", "weighty#0", "plain#0"]);
 }
 
@@ -43,7 +43,7 @@ fn a_higher_lane_preempts_a_lower_one_and_the_records_say_so() {
         .task(task("high", 10_000, 5).criticality(Criticality::HIGH).phase(ms(20)))
         .build()
         .expect("a system");
-    let ran = run(&system, Operations::synthetic(), options(RtMode::Warn, 600));
+    let ran = run_until(&system, Operations::synthetic(), RtMode::Warn, "low", 0);
     if without_realtime(&ran) {
         return;
     }
@@ -63,29 +63,44 @@ fn a_higher_lane_preempts_a_lower_one_and_the_records_say_so() {
     assert_eq!(ran.count(Event::PREEMPT, "low"), 1);
 }
 
+/// The long job goes on until the short one is over, so it is there to be preempted.
 #[test]
 fn a_preemptive_lane_lets_the_earlier_deadline_through() {
     let system = system(Strategy::Edf)
         .lane_dispatch(LaneDispatch::Preemptive)
-        .task(task("long", 10_000, 60).deadline(ms(900)))
-        .task(task("short", 10_000, 5).deadline(ms(200)).phase(ms(20)))
+        .task(task("long", 10_000, 5_000).deadline(ms(9_000)))
+        .task(task("short", 10_000, 5).deadline(ms(8_000)).phase(ms(50)))
         .build()
         .expect("a system");
     for rt in [RtMode::Off, RtMode::Warn] {
-        let ran = run(&system, Operations::synthetic(), options(rt, 600));
-        let at = |event, name| {
-            ran.position(event, name, 0).unwrap_or_else(|| panic!("{rt}: no {event:?} of {name}"))
-        };
+        let short_is_over = Arc::new(AtomicBool::new(false));
+        let (seen, set) = (Arc::clone(&short_is_over), short_is_over);
+        let operations = Operations::synthetic()
+            .with("long", move |context| {
+                while !seen.load(Ordering::Relaxed) && !context.aborted() {
+                    std::hint::spin_loop();
+                }
+            })
+            .with("short", move |_| set.store(true, Ordering::Relaxed));
+        let ran = run_until(&system, operations, rt, "long", 0);
+        let at = |event, name| ran.position(event, name, 0);
+        if at(Event::START, "long") > at(Event::RELEASE, "short") {
+            println!("skipped: {rt}: the machine is too busy for the long job to begin first");
+            continue;
+        }
+        // Without priorities a job that is outranked may still end before it parks itself.
+        let resumed = at(Event::RESUME, "long");
+        assert!(resumed.is_some() || !ran.outcome.realtime);
         let sequence = [
             at(Event::START, "long"),
             at(Event::RELEASE, "short"),
             at(Event::PREEMPT, "long"),
             at(Event::START, "short"),
             at(Event::COMPLETE, "short"),
-            at(Event::RESUME, "long"),
+            resumed.or(at(Event::COMPLETE, "long")),
             at(Event::COMPLETE, "long"),
         ];
-        assert!(sequence.is_sorted(), "{rt}: {sequence:?}");
+        assert!(sequence.is_sorted() && sequence[0].is_some(), "{rt}: {sequence:?}");
     }
 }
 
@@ -96,7 +111,7 @@ fn a_non_preemptive_lane_finishes_what_it_has_begun() {
         .task(task("short", 10_000, 5).deadline(ms(200)).phase(ms(20)))
         .build()
         .expect("a system");
-    let ran = run(&system, Operations::synthetic(), options(RtMode::Warn, 600));
+    let ran = run_until(&system, Operations::synthetic(), RtMode::Warn, "short", 0);
     assert_eq!(ran.order_of(Event::COMPLETE), ["long#0", "short#0"]);
     assert_eq!(ran.order_of(Event::PREEMPT), [""; 0]);
 }

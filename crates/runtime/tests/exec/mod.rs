@@ -9,6 +9,7 @@ mod operations;
 mod overrun;
 mod refusals;
 mod stopping;
+mod unprivileged;
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -51,9 +52,15 @@ pub(crate) fn run(system: &System, operations: Operations, options: RunOptions) 
     run_with(system, operations, options, |prepared| prepared)
 }
 
-/// Runs until `instance` of the operation `name` has ended.
-pub(crate) fn run_until(system: &System, operations: Operations, name: &'static str, instance: u64) -> Ran {
-    let options = RunOptions { duration: None, ..options(RtMode::Warn, 0) };
+/// Runs until `instance` of the operation `name` has ended, however long that takes here.
+pub(crate) fn run_until(
+    system: &System,
+    operations: Operations,
+    rt: RtMode,
+    name: &'static str,
+    instance: u64,
+) -> Ran {
+    let options = RunOptions { duration: None, ..options(rt, 0) };
     run_with(system, operations, options, |prepared| {
         let stop = prepared.stop_handle();
         prepared.on_finished(Box::new(move |job| {

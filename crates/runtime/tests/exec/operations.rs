@@ -13,10 +13,10 @@ fn an_operation_is_told_everything_about_its_job() {
         tell.send((context.instance(), span, context.now() >= context.release(), context.laxity() <= span))
             .unwrap();
     };
-    let system = system(Strategy::Edf).task(task("job", 20, 1).deadline(ms(15))).build().expect("a system");
-    let ran = run(&system, Operations::synthetic().with("job", operation), options(RtMode::Warn, 150));
+    let system = system(Strategy::Rms).task(task("job", 20, 1).deadline(ms(15))).build().expect("a system");
+    let ran = run_until(&system, Operations::synthetic().with("job", operation), RtMode::Warn, "job", 3);
     let jobs: Vec<_> = told.iter().collect();
-    assert!(jobs.len() >= 3 && jobs.len() >= ran.count(Event::COMPLETE, "job"));
+    assert!(jobs.len() >= 4 && jobs.len() >= ran.count(Event::COMPLETE, "job"));
     for (position, job) in jobs.iter().enumerate() {
         assert_eq!(*job, (position as u64, ms(15), true, true));
     }
@@ -27,7 +27,7 @@ fn a_panic_aborts_its_job_and_nothing_else() {
     let operation = |context: &JobContext<'_>| assert!(context.instance() != 2, "number two is broken");
     // Printing the panic may take long; the run lasts until the jobs after it are through.
     let system = system(Strategy::Rms).task(task("job", 10, 1)).build().expect("a system");
-    let ran = run_until(&system, Operations::synthetic().with("job", operation), "job", 4);
+    let ran = run_until(&system, Operations::synthetic().with("job", operation), RtMode::Warn, "job", 4);
     let [panic] = &ran.outcome.mishaps.panics[..] else { panic!("{:?}", ran.outcome.mishaps) };
     assert_eq!((panic.operation.as_str(), panic.instance), ("job", 2));
     assert!(panic.message.contains("number two is broken"), "{panic:?}");
@@ -39,20 +39,24 @@ fn a_panic_aborts_its_job_and_nothing_else() {
 fn finished_jobs_are_handed_out() {
     let _alone = alone();
     let finished = Arc::new(Mutex::new(Vec::new()));
-    let system = system(Strategy::Edf).task(task("job", 10, 1)).build().expect("a system");
+    let system = system(Strategy::Rms).task(task("job", 10, 1)).build().expect("a system");
     let sink = Arc::clone(&finished);
-    let prepared =
-        Executive::prepare(&system, Operations::synthetic(), options(RtMode::Warn, 100)).expect("prepared");
+    let endless = RunOptions { duration: None, ..options(RtMode::Warn, 0) };
+    let prepared = Executive::prepare(&system, Operations::synthetic(), endless).expect("prepared");
+    let stop = prepared.stop_handle();
     prepared
         .on_finished(Box::new(move |job| {
             assert_eq!(job.met(), job.lateness <= Duration::ZERO);
             assert_eq!((job.operation, job.ending), ("job", Ending::Completed));
             sink.lock().unwrap().push((job.instance, job.response - job.lateness));
+            if job.instance == 3 {
+                stop.stop();
+            }
         }))
         .run()
         .expect("run");
     let finished = finished.lock().unwrap();
-    assert!(finished.len() >= 3);
+    assert!(finished.len() >= 4);
     assert!(
         finished.iter().enumerate().all(|(position, job)| *job == (position as u64, ms(10))),
         "{finished:?}"
