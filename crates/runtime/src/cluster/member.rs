@@ -5,12 +5,13 @@ use super::wire::{
 };
 use crate::operation::Operations;
 use crate::options::RunOptions;
+use crate::outcome::Stopped;
 use crate::prepare::{Hosted, PrepareError, prepare};
 use crate::run::Ended;
 use std::io::{self, BufReader};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use talea_model::System;
 use talea_time::Instant;
 use thiserror::Error;
@@ -88,19 +89,36 @@ impl Membership {
             threads: prepared.threads(),
         };
         send(&mut to, &ready).map_err(lost)?;
-        let Some(ToMember::Start { at_ns }) = receive(&mut from).map_err(lost)? else { return Ok(()) };
+        let at_ns = match receive(&mut from) {
+            Ok(Some(ToMember::Start { at_ns })) => at_ns,
+            Ok(Some(ToMember::Stop)) => return Ok(()),
+            Ok(None) | Err(_) => {
+                clear(&directory);
+                return Ok(());
+            }
+        };
 
         let stop = prepared.stop_handle();
         let listener = std::thread::spawn(move || {
             // A stop, the end of the connection, and nonsense all mean that the run is over.
-            let _ = receive::<ToMember>(&mut from);
+            let told = matches!(receive(&mut from), Ok(Some(ToMember::Stop)));
             stop.stop();
+            told
         });
         let Ended { stopped, spin, mishaps, .. } = prepared.run_threads(Instant::from_nanos(at_ns));
         let finished = send(&mut to, &FromMember::Finished { stopped, spin, mishaps });
         // Ends the listener if the coordinator has not hung up by itself.
         let _ = to.shutdown(Shutdown::Both);
-        listener.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let told = listener.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        if stopped == Stopped::Interrupted && !told {
+            clear(&directory);
+        }
         finished.map_err(lost)
     }
+}
+
+/// The coordinator is gone and can no longer remove the run's directory, which may hold memory.
+fn clear(directory: &Path) {
+    // Another member may have been faster.
+    let _ = std::fs::remove_dir_all(directory);
 }
