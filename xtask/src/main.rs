@@ -45,17 +45,17 @@ fn test_steps() -> Vec<Step> {
         Step::install_component("rustfmt", &["fmt", "--version"]),
         Step::install_component("clippy", &["clippy", "--version"]),
         Step::cargo("format", &["fmt", "--all", "--check"]),
-        Step::cargo(
-            "lints",
-            &["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"],
-        ),
+        Step::cargo("lints", &["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]),
         Step::cargo("documentation", &["doc", "--workspace", "--no-deps", "--quiet"])
             .env("RUSTDOCFLAGS", "-D warnings"),
         Step::cargo("tests", &["test", "--workspace", "--quiet"]),
         // Loom replaces the atomics at compile time, so its models are built apart.
-        Step::cargo("loom models", &["test", "-p", "talea-runtime", "-p", "talea-trace", "--release", "--test", "loom", "--quiet"])
-            .env("RUSTFLAGS", "--cfg loom")
-            .env("CARGO_TARGET_DIR", "target/loom"),
+        Step::cargo(
+            "loom models",
+            &["test", "-p", "talea-runtime", "-p", "talea-trace", "--release", "--test", "loom", "--quiet"],
+        )
+        .env("RUSTFLAGS", "--cfg loom")
+        .env("CARGO_TARGET_DIR", "target/loom"),
         Step::cargo("vectors", &["run", "--quiet", "--", "vectors", "vectors", "--quiet"]),
     ]
 }

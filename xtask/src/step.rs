@@ -37,7 +37,8 @@ impl Step {
 
     fn run(&self) -> Result<(), String> {
         if let Some(probe) = &self.unless {
-            let works = Command::new(&probe[0]).args(&probe[1..]).output().is_ok_and(|out| out.status.success());
+            let works =
+                Command::new(&probe[0]).args(&probe[1..]).output().is_ok_and(|out| out.status.success());
             if works {
                 return Ok(());
             }

@@ -32,7 +32,8 @@ fn dependencies_point_down() {
             wrong.push(format!("{} has no place in the order", package.name));
             continue;
         };
-        let normal = package.dependencies.iter().filter(|dependency| dependency.kind == DependencyKind::Normal);
+        let normal =
+            package.dependencies.iter().filter(|dependency| dependency.kind == DependencyKind::Normal);
         for dependency in normal {
             let strangers = STRANGERS.contains(&(package.name.as_str(), dependency.name.as_str()));
             if strangers || place(&dependency.name).is_some_and(|other| other >= own) {

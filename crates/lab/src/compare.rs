@@ -74,7 +74,11 @@ pub trait Observer {
 ///
 /// # Errors
 /// See [`CompareError`].
-pub fn compare(system: &System, plan: &Plan, observer: &mut dyn Observer) -> Result<Vec<Trial>, CompareError> {
+pub fn compare(
+    system: &System,
+    plan: &Plan,
+    observer: &mut dyn Observer,
+) -> Result<Vec<Trial>, CompareError> {
     let mut trials = Vec::new();
     for &strategy in &plan.strategies {
         if observer.cancelled() {
@@ -90,11 +94,8 @@ pub fn compare(system: &System, plan: &Plan, observer: &mut dyn Observer) -> Res
             }
             Clock::Real => {
                 let failed = |cause| CompareError::Run { strategy, cause: Box::new(cause) };
-                let options = RunOptions {
-                    duration: Some(plan.duration),
-                    sample: plan.sample,
-                    ..plan.options.clone()
-                };
+                let options =
+                    RunOptions { duration: Some(plan.duration), sample: plan.sample, ..plan.options.clone() };
                 let prepared =
                     Executive::prepare(&system, Operations::synthetic(), options).map_err(failed)?;
                 observer.starting(strategy, Some(prepared.stop_handle()));

@@ -58,7 +58,8 @@ pub fn bars(path: &Path, title: &str, names: [&str; 2], bars: &[Bar]) -> Result<
             let right = left + (width * value.clamp(0.0, 100.0) / 100.0) as i32;
             let colour = COLOURS[usize::from(offset > 0)];
             root.draw(&Rectangle::new([(left, y + offset), (right, y + offset + 14)], colour.filled()))?;
-            let label = Text::new(format!("{value:.1}"), (right + 4, y + offset), SMALL.into_font().color(&BLACK));
+            let label =
+                Text::new(format!("{value:.1}"), (right + 4, y + offset), SMALL.into_font().color(&BLACK));
             root.draw(&label)?;
         }
     }
@@ -144,7 +145,11 @@ impl TimeLine {
         LEFT + (WIDTH * (ms - self.from_ms) / (self.to_ms - self.from_ms)) as i32
     }
 
-    fn draw_grid(&self, root: &DrawingArea<SVGBackend<'_>, Shift>, bottom: i32) -> Result<(), Box<dyn Error>> {
+    fn draw_grid(
+        &self,
+        root: &DrawingArea<SVGBackend<'_>, Shift>,
+        bottom: i32,
+    ) -> Result<(), Box<dyn Error>> {
         for tick in 0..=10 {
             let ms = self.from_ms + (self.to_ms - self.from_ms) * f64::from(tick) / 10.0;
             let x = self.x(ms);

@@ -13,6 +13,8 @@ pub struct Builder {
     to: Instant,
     /// Lane and task, by operation.
     places: Vec<(usize, usize)>,
+    /// Whether the operation's completion may be its task's, by operation.
+    is_last: Vec<bool>,
 }
 
 impl Builder {
@@ -34,12 +36,13 @@ impl Builder {
             marks: Vec::new(),
         };
         let places = metadata.operations.iter().map(|operation| (operation.lane, operation.task)).collect();
-        Builder { line, segments: Segments::new(metadata), start: metadata.start, from, to, places }
+        let is_last = metadata.operations.iter().map(|operation| operation.is_last).collect();
+        Builder { line, segments: Segments::new(metadata), start: metadata.start, from, to, places, is_last }
     }
 
     /// The picture of a run whose last record is of instant `end`.
     pub fn finish(self, end: Instant) -> TimeLine {
-        let Builder { mut line, segments, start, from, to, places } = self;
+        let Builder { mut line, segments, start, from, to, places, .. } = self;
         segments.finish(end, |segment| add(&mut line, &places, start, (from, to), &segment));
         line
     }
@@ -47,12 +50,20 @@ impl Builder {
 
 impl Sink for Builder {
     fn record(&mut self, record: Record) {
-        let Builder { line, segments, start, from, to, places } = self;
+        let Builder { line, segments, start, from, to, places, is_last } = self;
         segments.feed(&record, |segment| add(line, places, *start, (*from, *to), &segment));
-        let late = matches!(record.event, Event::COMPLETE | Event::ABORT)
-            && record.time.as_nanos() > record.words[1] as i64
-            && (*from..=*to).contains(&record.time);
-        if late && let Some((lane, _)) = places.get(record.job().operation.index()) {
+        let operation = record.job().operation.index();
+        let ended = match record.event {
+            Event::ABORT => true,
+            Event::COMPLETE => {
+                is_last.get(operation) == Some(&true) && record.time.as_nanos() > record.words[1] as i64
+            }
+            _ => false,
+        };
+        if ended
+            && (*from..=*to).contains(&record.time)
+            && let Some((lane, _)) = places.get(operation)
+        {
             line.marks.push((*lane, (record.time - *start).as_secs_f64() * 1e3));
         }
     }

@@ -83,8 +83,7 @@ mod tests {
     fn uniform_draws_reach_both_ends_and_the_mean() {
         let exec = Execution::Uniform(Work::from_nanos(5), Work::from_nanos(9));
         let stream = stream(7, Purpose::Execution, 3);
-        let draws: Vec<i64> =
-            (0..10_000).map(|job| execution_from(&exec, stream, job).as_nanos()).collect();
+        let draws: Vec<i64> = (0..10_000).map(|job| execution_from(&exec, stream, job).as_nanos()).collect();
         assert_eq!((draws.iter().min(), draws.iter().max()), (Some(&5), Some(&9)));
         let mean = draws.iter().sum::<i64>() as f64 / draws.len() as f64;
         assert!((6.9..7.1).contains(&mean), "mean {mean}");

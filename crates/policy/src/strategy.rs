@@ -6,7 +6,7 @@
 use crate::discipline::Discipline;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use talea_model::{Late, LaneDispatch, Laxity, OperationId, Strategy, System};
+use talea_model::{LaneDispatch, Late, Laxity, OperationId, Strategy, System};
 use talea_time::{Duration, Work};
 
 /// What a strategy needs to know about one operation.
@@ -104,7 +104,9 @@ pub enum Anomaly {
         strategy: Strategy,
     },
     /// A laxity lane met an operation without a worst-case execution time. Error.
-    #[error("operation \"{operation}\" has no worst-case execution time, which {strategy} needs for its laxity")]
+    #[error(
+        "operation \"{operation}\" has no worst-case execution time, which {strategy} needs for its laxity"
+    )]
     NoWorstCase {
         /// The operation.
         operation: String,
@@ -168,9 +170,8 @@ pub fn plan_system(system: &System) -> Result<Vec<Plan>, Vec<NodeAnomaly>> {
         }
         match plan_node(system, index) {
             Ok(plan) => plans.push(plan),
-            Err(found) => anomalies.extend(
-                found.into_iter().map(|anomaly| NodeAnomaly { node: node.name.clone(), anomaly }),
-            ),
+            Err(found) => anomalies
+                .extend(found.into_iter().map(|anomaly| NodeAnomaly { node: node.name.clone(), anomaly })),
         }
     }
     if anomalies.is_empty() { Ok(plans) } else { Err(anomalies) }

@@ -233,14 +233,7 @@ impl Simulation {
         }
     }
 
-    fn release(
-        &mut self,
-        id: JobId,
-        nominal: Instant,
-        deadline: Instant,
-        extra: Work,
-        sink: &mut impl Sink,
-    ) {
+    fn release(&mut self, id: JobId, nominal: Instant, deadline: Instant, extra: Work, sink: &mut impl Sink) {
         let state = &mut self.operations[id.operation.index()];
         let demand = demand::execution_from(&state.exec, state.stream, id.instance) + extra;
         state.outstanding += 1;

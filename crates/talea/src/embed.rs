@@ -2,7 +2,9 @@
 
 use talea_model::System;
 use talea_runtime::timer::Tail;
-use talea_runtime::{Executive, FinishedJob, JobContext, Operations, Outcome, PrepareError, Prepared, RtMode, RunOptions};
+use talea_runtime::{
+    Executive, FinishedJob, JobContext, Operations, Outcome, PrepareError, Prepared, RtMode, RunOptions,
+};
 use talea_sim::{Simulation, SimulationError};
 use talea_time::{Duration, Instant};
 use talea_trace::{Accounting, Report};

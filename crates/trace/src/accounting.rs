@@ -25,9 +25,10 @@ pub use distribution::Distribution;
 pub use report::{LaneReport, NodeReport, OperationReport, Report, TaskReport};
 pub use samples::{Sample, SampleReport, Samples};
 
-use crate::{Event, LaneEntry, Metadata, NodeEntry, Record, Sink};
+use crate::{Event, LaneEntry, Metadata, NodeEntry, Record, Sink, TaskEntry};
 use distribution::Recorder;
 use samples::{Kind, SampleClock};
+use talea_policy::demand;
 use talea_time::{Duration, Instant};
 use window::{Instance, Stage, Window};
 
@@ -69,6 +70,8 @@ struct TaskState {
     /// The first arrival and the period, for instances whose release was lost.
     arrival_ns: i64,
     period_ns: i64,
+    jitter: Duration,
+    jitter_stream: u64,
     /// Number of last operations.
     lasts: u32,
     window: Window,
@@ -110,15 +113,21 @@ impl Accounting {
     /// If `sample` is not positive, or `metadata` do not pass [`Metadata::check`].
     pub fn new(metadata: &Metadata, sample: Duration) -> Self {
         metadata.check().expect("metadata are consistent");
-        let tasks: Vec<TaskState> =
-            (0..metadata.tasks.len()).map(|task| TaskState::new(metadata, task)).collect();
+        let mut tasks: Vec<TaskState> =
+            metadata.tasks.iter().map(|task| TaskState::new(task, metadata.start)).collect();
+        let mut operation_counts = vec![0; tasks.len()];
+        for operation in &metadata.operations {
+            tasks[operation.task].lasts += u32::from(operation.is_last);
+            operation_counts[operation.task] += 1;
+        }
+        for (index, task) in tasks.iter_mut().enumerate().filter(|(index, _)| operation_counts[*index] > 1) {
+            task.response = Some(Recorder::new(expected_response(&metadata.tasks[index])));
+        }
         let operations = metadata
             .operations
             .iter()
             .map(|operation| {
                 let task = &metadata.tasks[operation.task];
-                let expected =
-                    Duration::from_nanos(task.deadline.max(task.period).as_nanos().saturating_mul(4));
                 OperationState {
                     task: operation.task as u32,
                     lane: operation.lane as u32,
@@ -128,7 +137,7 @@ impl Accounting {
                     completed: 0,
                     aborted: 0,
                     preemptions: 0,
-                    response: Recorder::new(expected),
+                    response: Recorder::new(expected_response(task)),
                     lateness: Recorder::new(Duration::ZERO),
                 }
             })
@@ -343,7 +352,8 @@ impl Accounting {
             Event::RELEASE => {
                 operation.released += 1;
                 if operation.is_first {
-                    operation.lateness.record(time_ns.saturating_sub(release_ns));
+                    let jitter_ns = task.jitter_ns(instance);
+                    operation.lateness.record(time_ns.saturating_sub(release_ns.saturating_add(jitter_ns)));
                 }
                 task.see(operation.is_first, instance, record, samples);
             }
@@ -439,16 +449,21 @@ impl LaneState {
     }
 }
 
+/// Response times to provide memory for.
+fn expected_response(task: &TaskEntry) -> Duration {
+    Duration::from_nanos(task.deadline.max(task.period).as_nanos().saturating_mul(4))
+}
+
 impl TaskState {
-    fn new(metadata: &Metadata, index: usize) -> Self {
-        let entry = &metadata.tasks[index];
-        let own = || metadata.operations.iter().filter(|operation| operation.task == index);
-        let expected = Duration::from_nanos(entry.deadline.max(entry.period).as_nanos().saturating_mul(4));
+    /// A task of one operation that is none of the last, until its operations are seen.
+    fn new(entry: &TaskEntry, start: Instant) -> Self {
         TaskState {
             kind: if entry.criticality.is_critical() { Kind::Critical } else { Kind::Soft },
-            arrival_ns: metadata.start.saturating_add(entry.phase).as_nanos(),
+            arrival_ns: start.saturating_add(entry.phase).as_nanos(),
             period_ns: entry.period.as_nanos(),
-            lasts: own().filter(|operation| operation.is_last).count() as u32,
+            jitter: entry.jitter,
+            jitter_stream: entry.jitter_stream,
+            lasts: 0,
             window: Window::new(),
             released: 0,
             completed: 0,
@@ -457,8 +472,14 @@ impl TaskState {
             skipped: 0,
             aborted: 0,
             worst_lateness_ns: i64::MIN,
-            response: (own().count() > 1).then(|| Recorder::new(expected)),
+            response: None,
         }
+    }
+
+    /// How long after its arrival the instance is meant to be released.
+    #[inline]
+    fn jitter_ns(&self, number: u64) -> i64 {
+        demand::release_jitter_from(self.jitter, self.jitter_stream, number).as_nanos()
     }
 
     /// Follows the instance from now on if it is new.

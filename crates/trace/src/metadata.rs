@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use talea_model::{Criticality, System};
+use talea_policy::demand::{self, Purpose};
 use talea_policy::strategy::Plan;
 use talea_time::{Duration, Instant, Work};
 use thiserror::Error;
@@ -76,6 +77,10 @@ pub struct TaskEntry {
     pub deadline: Duration,
     /// Arrival of its first instance after the start.
     pub phase: Duration,
+    /// Greatest delay from arrival to release that the description asks for.
+    pub jitter: Duration,
+    /// The stream of [`talea_policy::demand`] that the delay of each instance is drawn from.
+    pub jitter_stream: u64,
     /// Its criticality; critical is hard.
     pub criticality: Criticality,
 }
@@ -133,11 +138,14 @@ impl Metadata {
         let tasks = system
             .tasks
             .iter()
-            .map(|task| TaskEntry {
+            .enumerate()
+            .map(|(index, task)| TaskEntry {
                 name: task.name.clone(),
                 period: task.period,
                 deadline: task.deadline,
                 phase: task.phase,
+                jitter: task.jitter,
+                jitter_stream: demand::stream(system.seed, Purpose::Jitter, index),
                 criticality: task.criticality,
             })
             .collect();

@@ -92,7 +92,8 @@ fn claims(trials: &[Trial]) -> Vec<Claim> {
             figures: misses(&[muf, hybrid]),
         },
         Claim {
-            statement: "RMS misses hard deadlines under high load, because it sees rates only (section 4.1)".into(),
+            statement: "RMS misses hard deadlines under high load, because it sees rates only (section 4.1)"
+                .into(),
             holds: hard_misses(Strategy::Rms) > 0,
             figures: misses(&[Strategy::Rms]),
         },
@@ -107,9 +108,10 @@ fn claims(trials: &[Trial]) -> Vec<Claim> {
             ),
         },
         Claim {
-            statement: "MUF and RMS+MLF serve soft operations differently although their policies rank them alike \
+            statement:
+                "MUF and RMS+MLF serve soft operations differently although their policies rank them alike \
                         (section 4.2)"
-                .into(),
+                    .into(),
             holds: of(muf).score(Kind::Soft) != of(hybrid).score(Kind::Soft),
             figures: format!(
                 "soft deadlines met: muf {}, rms+mlf {}",
@@ -145,8 +147,9 @@ fn write(mut findings: Findings, trials: &[Trial], out: &Path) -> Result<Finding
         })
         .collect();
     let results = out.join("results.json");
-    let text = serde_json::to_string_pretty(&serde_json::json!({ "claims": findings.claims, "trials": rows }))
-        .expect("reports are plain data");
+    let text =
+        serde_json::to_string_pretty(&serde_json::json!({ "claims": findings.claims, "trials": rows }))
+            .expect("reports are plain data");
     std::fs::write(&results, text).map_err(|cause| ExperimentError::unwritable(&results, cause))?;
     findings.files = vec![figure, results];
     Ok(findings)

@@ -6,8 +6,8 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::fmt::Debug;
 use talea_model::{
-    Criticality, Description, Execution, Late, LaneDispatch, Laxity, Node, Overhead, Overrun, Strategy, Subtask,
-    System, Task,
+    Criticality, Description, Execution, LaneDispatch, Late, Laxity, Node, Overhead, Overrun, Strategy,
+    Subtask, System, Task,
 };
 use talea_policy::strategy::plan_node;
 use talea_sim::Simulation;
@@ -89,7 +89,8 @@ pub(super) fn judge(case: &Value) -> Outcome {
         Ok(simulation) => simulation,
         Err(error) => return Outcome::Unsupported(error.to_string()),
     };
-    let mut seen = Observer { system: &system, horizon: Instant::from_nanos(case.horizon_ns), ..Observer::new(&system) };
+    let mut seen =
+        Observer { system: &system, horizon: Instant::from_nanos(case.horizon_ns), ..Observer::new(&system) };
     simulation.advance(seen.horizon, &mut seen);
     simulation.finish(&mut seen);
 
@@ -102,9 +103,9 @@ pub(super) fn judge(case: &Value) -> Outcome {
             &expect.segments,
             &seen.segments,
         ),
-        expect.jobs.and_then(|expected| {
-            first_difference("job", |row| row.to_string(), &expected, &seen.jobs())
-        }),
+        expect
+            .jobs
+            .and_then(|expected| first_difference("job", |row| row.to_string(), &expected, &seen.jobs())),
         expect.preemptions.filter(|expected| *expected != seen.preemptions).map(|expected| Difference {
             at: "preemptions".into(),
             expected: expected.to_string(),

@@ -125,7 +125,12 @@ pub trait Scheduler: Send {
     ///
     /// # Errors
     /// The scheduler cannot or will not; nothing has changed.
-    fn message(&mut self, cx: &Context<'_>, child: Option<VpId>, message: Message) -> Result<Decision, Refusal>;
+    fn message(
+        &mut self,
+        cx: &Context<'_>,
+        child: Option<VpId>,
+        message: Message,
+    ) -> Result<Decision, Refusal>;
 
     // From the parents.
 

@@ -22,9 +22,9 @@ mod waiting;
 use crate::discipline::Discipline;
 use crate::job::Job;
 use crate::strategy::LaneRules;
-use talea_model::{Late, LaneDispatch};
-use talea_time::{Instant, Work};
 use jobs::{Jobs, Place};
+use talea_model::{LaneDispatch, Late};
+use talea_time::{Instant, Work};
 use waiting::{Key, Waiting};
 
 /// A job together with how long it has executed.

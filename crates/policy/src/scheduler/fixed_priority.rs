@@ -70,7 +70,8 @@ impl FixedPriority {
 
     /// Gives the lowest running child's processor to the highest Ready one if that is higher.
     fn preempt(&mut self, cx: &Context<'_>) -> Decision {
-        let (Some(ready), Some((running, processor))) = (self.highest_ready(), self.lowest_running(cx)) else {
+        let (Some(ready), Some((running, processor))) = (self.highest_ready(), self.lowest_running(cx))
+        else {
             return Decision::NONE;
         };
         if ready > running {
@@ -155,7 +156,12 @@ impl Scheduler for FixedPriority {
         }
     }
 
-    fn message(&mut self, cx: &Context<'_>, child: Option<VpId>, message: Message) -> Result<Decision, Refusal> {
+    fn message(
+        &mut self,
+        cx: &Context<'_>,
+        child: Option<VpId>,
+        message: Message,
+    ) -> Result<Decision, Refusal> {
         let Message::Change(parameters) = message;
         let (Some(child), priority) = (child, self.priority_in(parameters)?) else {
             let wanted = "changes of a child's priority";
@@ -219,4 +225,3 @@ impl Scheduler for FixedPriority {
         assert_eq!(runs, holds, "every processor held runs a child");
     }
 }
-

@@ -117,7 +117,12 @@ impl Scheduler for LaneScheduler {
         }
     }
 
-    fn message(&mut self, _cx: &Context<'_>, _child: Option<VpId>, message: Message) -> Result<Decision, Refusal> {
+    fn message(
+        &mut self,
+        _cx: &Context<'_>,
+        _child: Option<VpId>,
+        message: Message,
+    ) -> Result<Decision, Refusal> {
         let Message::Change(given) = message;
         Err(Refusal::Unacceptable { scheduler: self.kind(), wanted: "no messages", given })
     }
@@ -145,9 +150,17 @@ impl Scheduler for LaneScheduler {
 
     fn check_invariants(&self, cx: &Context<'_>) {
         let own = self.own();
-        assert_eq!(self.queue.is_empty(), cx.state(own) == VpState::Waiting, "a lane with jobs asks for a processor");
+        assert_eq!(
+            self.queue.is_empty(),
+            cx.state(own) == VpState::Waiting,
+            "a lane with jobs asks for a processor"
+        );
         for progress in self.queue.iter() {
-            assert_ne!(cx.state(slot_of(progress.job.tag)), VpState::Waiting, "queued jobs have a slot that wants");
+            assert_ne!(
+                cx.state(slot_of(progress.job.tag)),
+                VpState::Waiting,
+                "queued jobs have a slot that wants"
+            );
         }
         let processor = self.running.and_then(|running| cx.processor(running));
         assert_eq!(processor, cx.processor(own), "a job runs where the lane does");

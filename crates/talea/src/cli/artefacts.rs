@@ -25,7 +25,10 @@ impl Files {
         let trace = match &options.out {
             Some(folder) => {
                 let path = folder.join(TRACE);
-                Some(LogWriter::create(&path, metadata).map_err(|error| Failure::file("create", &path, error))?)
+                Some(
+                    LogWriter::create(&path, metadata)
+                        .map_err(|error| Failure::file("create", &path, error))?,
+                )
             }
             None => None,
         };

@@ -18,7 +18,9 @@ use talea_time::Duration;
 /// Effectiveness is the mean number of soft deadlines met in a sample, where a sample in which a hard deadline was
 /// missed counts 0; efficiency is that divided by the soft deadlines offered.
 #[derive(Args)]
-#[command(after_help = "Example:\n  talea compare examples/ofp.toml --strategy rms --strategy muf --strategy rms+mlf --sim")]
+#[command(
+    after_help = "Example:\n  talea compare examples/ofp.toml --strategy rms --strategy muf --strategy rms+mlf --sim"
+)]
 pub struct Options {
     /// The system file
     system: PathBuf,
@@ -73,7 +75,10 @@ pub fn main(options: &Options) -> super::Outcome {
             Clock::Real if trials.iter().all(|trial| trial.realtime == Some(true)) => "on real-time threads",
             Clock::Real => "on ordinary threads (no-rt)",
         };
-        lines.line(&format!("{}: {} of each strategy, {how}, seed {}", system.name, plan.duration, system.seed))?;
+        lines.line(&format!(
+            "{}: {} of each strategy, {how}, seed {}",
+            system.name, plan.duration, system.seed
+        ))?;
         lines.line(&text(&trials))?;
         if watch.cancelled() {
             lines.line("interrupted; the last row, if it is shorter, covers what had run")?;
@@ -126,13 +131,26 @@ impl Observer for Watch {
 fn text(trials: &[Trial]) -> String {
     let mut overall = Sheet::new(
         1,
-        &["strategy", "lanes", "hard met", "hard missed", "soft met", "of", "effectiveness", "efficiency",
-          "bad samples", "preemptions", "switches"],
+        &[
+            "strategy",
+            "lanes",
+            "hard met",
+            "hard missed",
+            "soft met",
+            "of",
+            "effectiveness",
+            "efficiency",
+            "bad samples",
+            "preemptions",
+            "switches",
+        ],
     );
     for trial in trials {
         let (hard, soft) = (trial.score(Kind::Hard), trial.score(Kind::Soft));
         let samples = &trial.report.samples;
-        let sum = |count: fn(&talea_trace::accounting::NodeReport) -> u64| trial.report.nodes.iter().map(count).sum::<u64>();
+        let sum = |count: fn(&talea_trace::accounting::NodeReport) -> u64| {
+            trial.report.nodes.iter().map(count).sum::<u64>()
+        };
         overall.row(vec![
             trial.strategy.to_string(),
             trial.report.lanes.len().to_string(),

@@ -53,7 +53,10 @@ pub fn main(options: &Options) -> super::Outcome {
 fn list() -> super::Outcome {
     let mut lines = output::Lines::new();
     for experiment in ALL {
-        lines.line(&format!("{:<12} {}\n{:<12} {}", experiment.name, experiment.title, "", experiment.source))?;
+        lines.line(&format!(
+            "{:<12} {}\n{:<12} {}",
+            experiment.name, experiment.title, "", experiment.source
+        ))?;
     }
     Ok(Verdict::Fine)
 }

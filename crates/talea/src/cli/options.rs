@@ -67,7 +67,8 @@ pub enum FailOn {
 
 /// A duration greater than zero.
 pub fn positive(text: &str) -> Result<Duration, String> {
-    let duration: Duration = text.parse().map_err(|error: talea_time::ParseDurationError| error.to_string())?;
+    let duration: Duration =
+        text.parse().map_err(|error: talea_time::ParseDurationError| error.to_string())?;
     if duration > Duration::ZERO { Ok(duration) } else { Err("it must be longer than zero".into()) }
 }
 

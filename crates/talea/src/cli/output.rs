@@ -1,7 +1,7 @@
 //! Standard output: lines, tables and JSON. A reader that goes away (`| head`) ends the command quietly.
 
 use super::failure::Failure;
-use comfy_table::{Cell, CellAlignment, Table, presets};
+use comfy_table::{Cell, CellAlignment, LineStyle, Table, TableStyle};
 use std::io::{self, ErrorKind, StdoutLock, Write};
 
 /// Standard output, line by line.
@@ -50,7 +50,7 @@ impl Sheet {
     /// A sheet with these headings.
     pub fn new(text_columns: usize, headings: &[&str]) -> Self {
         let mut sheet = Sheet { table: Table::new(), text_columns };
-        sheet.table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+        sheet.table.load_style(TableStyle::new().header_separator(LineStyle::new('─', '─', '─', '─')));
         let cells = sheet.cells(headings.iter().map(ToString::to_string).collect());
         sheet.table.set_header(cells);
         sheet

@@ -20,8 +20,8 @@ fn tasks(report: &Report) -> String {
     let mut sheet = Sheet::new(
         2,
         &[
-            "task", "kind", "period", "deadline", "released", "met", "missed", "skipped", "aborted", "min", "p50",
-            "p99", "p99.9", "max",
+            "task", "kind", "period", "deadline", "released", "met", "missed", "skipped", "aborted", "min",
+            "p50", "p99", "p99.9", "max",
         ],
     );
     for task in &report.tasks {
@@ -43,8 +43,10 @@ fn tasks(report: &Report) -> String {
 }
 
 fn operations(report: &Report) -> String {
-    let mut sheet =
-        Sheet::new(2, &["operation", "lane", "released", "completed", "preempted", "min", "p50", "p99", "p99.9", "max"]);
+    let mut sheet = Sheet::new(
+        2,
+        &["operation", "lane", "released", "completed", "preempted", "min", "p50", "p99", "p99.9", "max"],
+    );
     let several = |operation: &&OperationReport| operation.name != operation.task;
     for operation in report.operations.iter().filter(several) {
         let mut row = vec![
@@ -63,7 +65,19 @@ fn operations(report: &Report) -> String {
 fn lanes(report: &Report) -> String {
     let mut sheet = Sheet::new(
         4,
-        &["node", "level", "lane", "order", "jobs", "used", "max queue", "preempted", "release p50", "p99", "max"],
+        &[
+            "node",
+            "level",
+            "lane",
+            "order",
+            "jobs",
+            "used",
+            "max queue",
+            "preempted",
+            "release p50",
+            "p99",
+            "max",
+        ],
     );
     for (index, lane) in report.lanes.iter().enumerate() {
         let members = || report.operations.iter().filter(|operation| operation.lane == index);
@@ -98,7 +112,9 @@ fn lane_cells(lane: &LaneReport) -> Vec<String> {
 fn summary(report: &Report) -> String {
     let total = |critical: bool| {
         let of_kind = report.tasks.iter().filter(|task| task.critical == critical);
-        of_kind.fold((0, 0), |(met, offered), task| (met + task.met, offered + task.met + task.missed + task.skipped))
+        of_kind.fold((0, 0), |(met, offered), task| {
+            (met + task.met, offered + task.met + task.missed + task.skipped)
+        })
     };
     let (hard_met, hard) = total(true);
     let (soft_met, soft) = total(false);
@@ -115,7 +131,10 @@ fn summary(report: &Report) -> String {
         ));
     }
     if hard > 0 {
-        lines.push(format!("hard deadlines: {hard_met} of {hard} met{}", if hard_met == hard { "" } else { "  <-- MISSED" }));
+        lines.push(format!(
+            "hard deadlines: {hard_met} of {hard} met{}",
+            if hard_met == hard { "" } else { "  <-- MISSED" }
+        ));
     }
     if soft > 0 {
         lines.push(format!("soft deadlines: {soft_met} of {soft} met"));
@@ -134,7 +153,10 @@ fn summary(report: &Report) -> String {
 fn warnings(report: &Report) -> Vec<String> {
     let mut warnings = Vec::new();
     if report.lost_records > 0 {
-        warnings.push(format!("warning: {} records were lost; the numbers above are incomplete", report.lost_records));
+        warnings.push(format!(
+            "warning: {} records were lost; the numbers above are incomplete",
+            report.lost_records
+        ));
     }
     if report.unknown_records > 0 {
         warnings.push(format!("warning: {} records of unknown kind were ignored", report.unknown_records));

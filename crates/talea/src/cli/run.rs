@@ -51,7 +51,9 @@ fn tail(text: &str) -> Result<Tail, String> {
     match text {
         "off" => Ok(Tail::Off),
         "adaptive" => Ok(Tail::default()),
-        _ => positive(text).map(Tail::Fixed).map_err(|error| format!("give off, adaptive, or a time: {error}")),
+        _ => {
+            positive(text).map(Tail::Fixed).map_err(|error| format!("give off, adaptive, or a time: {error}"))
+        }
     }
 }
 
@@ -101,15 +103,17 @@ fn start(system: &System, options: &Options, run_options: RunOptions) -> Result<
     let stop = StopHandle::new();
     let handle = stop.clone();
     super::interrupt::on_interrupt(move || handle.stop())?;
-    let program = std::env::current_exe()
-        .map_err(|error| Failure::new(format!("cannot find this program to start the nodes with: {error}"), ""))?;
+    let program = std::env::current_exe().map_err(|error| {
+        Failure::new(format!("cannot find this program to start the nodes with: {error}"), "")
+    })?;
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     let command = |_: &str| {
         let mut command = Command::new(&program);
         command.args(&arguments);
         command
     };
-    with_progress(options, || run_cluster(system, &run_options, &stop, command)).map_err(|error| failed(&error))
+    with_progress(options, || run_cluster(system, &run_options, &stop, command))
+        .map_err(|error| failed(&error))
 }
 
 /// This process is one node of a run that another process of this program coordinates.
@@ -125,7 +129,8 @@ fn take_part(membership: Membership, system: &System, options: &Options) -> supe
 fn with_progress<T>(options: &Options, work: impl FnOnce() -> T) -> T {
     const STEPS: u64 = 100;
     let step = std::time::Duration::from_nanos(options.duration.as_nanos() as u64 / STEPS);
-    let bar = if options.forever { indicatif::ProgressBar::hidden() } else { progress::bar("running", STEPS) };
+    let bar =
+        if options.forever { indicatif::ProgressBar::hidden() } else { progress::bar("running", STEPS) };
     let (done, over) = mpsc::channel::<()>();
     std::thread::scope(|scope| {
         scope.spawn(move || {
@@ -154,8 +159,9 @@ fn kept_trace(results: &ResultOptions) -> Result<Option<Kept>, Failure> {
     if results.schedule.is_none() {
         return Ok(None);
     }
-    let temporary = tempfile::tempdir()
-        .map_err(|error| Failure::new(format!("cannot make a temporary folder for the trace: {error}"), ""))?;
+    let temporary = tempfile::tempdir().map_err(|error| {
+        Failure::new(format!("cannot make a temporary folder for the trace: {error}"), "")
+    })?;
     Ok(Some(Kept { path: temporary.path().join(TRACE), _temporary: Some(temporary) }))
 }
 
@@ -203,7 +209,10 @@ fn remarks(outcome: &Outcome) -> Vec<String> {
         ));
     }
     for panic in &mishaps.panics {
-        remarks.push(format!("warning: {} panicked in job {}: {}", panic.operation, panic.instance, panic.message));
+        remarks.push(format!(
+            "warning: {} panicked in job {}: {}",
+            panic.operation, panic.instance, panic.message
+        ));
     }
     for (count, what) in [
         (mishaps.overflows, "jobs were aborted because too many instances were in flight"),

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use talea_lab::timeline;
 use talea_time::Duration;
 use talea_trace::{
-    Accounting, PerfettoExport, Record, ScheduleCsv, TraceError, TraceFile, TraceKind, export_csv, format_record,
+    Accounting, PerfettoExport, Record, ScheduleCsv, TraceError, TraceFile, TraceKind, export_csv,
+    format_record,
 };
 
 /// Look into a trace: its records, its numbers, and exports for other programs.

@@ -93,7 +93,8 @@ pub struct OperationReport {
     pub preemptions: u64,
     /// From the job's release (nominal for a first operation) to its completion.
     pub response_ns: Option<Distribution>,
-    /// From the nominal to the actual release, for first operations.
+    /// From the intended release, which is the nominal one and the jitter drawn for it, to the actual one; for
+    /// first operations.
     pub release_lateness_ns: Option<Distribution>,
 }
 

@@ -12,6 +12,8 @@ pub fn metadata() -> Metadata {
         period: Duration::from_millis(ms),
         deadline: Duration::from_millis(ms),
         phase: Duration::ZERO,
+        jitter: Duration::ZERO,
+        jitter_stream: 0,
         criticality,
     };
     let operation = |name: &str, task, lane, predecessors: &[usize], is_last| OperationEntry {

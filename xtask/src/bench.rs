@@ -1,0 +1,168 @@
+//! `cargo xtask bench`: runs the benchmarks and writes docs/performance.md.
+
+use crate::step::root;
+use clap::Args;
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, Stdio};
+
+#[derive(Args)]
+pub struct Options {
+    /// Fewer repetitions: enough to see the order of magnitude
+    #[arg(long)]
+    quick: bool,
+    /// Write the report here instead of docs/performance.md
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+/// Package and name of every benchmark.
+const BENCHMARKS: [(&str, &str); 2] = [("talea-sim", "jobs"), ("talea-runtime", "mechanisms")];
+
+/// Runs every benchmark and writes the report.
+pub fn run(options: &Options) -> ExitCode {
+    match report(options) {
+        Ok(path) => {
+            println!("written: {}", path.display());
+            ExitCode::SUCCESS
+        }
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn report(options: &Options) -> Result<PathBuf, String> {
+    let mut rows = Vec::new();
+    for (package, bench) in BENCHMARKS {
+        println!("==> {package} {bench}");
+        rows.extend(measure(package, bench, options)?);
+    }
+    let path = options.out.clone().unwrap_or_else(|| root().join("docs/performance.md"));
+    std::fs::write(&path, text(&rows, options)?).map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(path)
+}
+
+/// One JSON object per line of the benchmark's standard output.
+fn measure(package: &str, bench: &str, options: &Options) -> Result<Vec<Value>, String> {
+    let mut command = Command::new("cargo");
+    command.args(["bench", "--quiet", "-p", package, "--bench", bench, "--", "--json"]);
+    if options.quick {
+        command.arg("--quick");
+    }
+    let output = command
+        .current_dir(root())
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| format!("cannot run cargo bench: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("the benchmark {package} {bench} failed: {}", output.status));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let rows = text.lines().filter(|line| line.starts_with('{'));
+    rows.map(|line| serde_json::from_str(line).map_err(|error| format!("{package} {bench}: {error}: {line}")))
+        .collect()
+}
+
+fn text(rows: &[Value], options: &Options) -> Result<String, String> {
+    let mut text = String::new();
+    let mut line = |content: &str| {
+        text.push_str(content);
+        text.push('\n');
+    };
+    line("# Performance\n");
+    line(
+        "Written by `cargo xtask bench`; do not edit. Machines are shared and noisy, so read the ratios to the floors,",
+    );
+    line("which were measured in the same run, alternating with what they are compared with.\n");
+    line(&machine(options)?);
+    line("\n## Simulator\n");
+    line(
+        "Jobs per second of one core with the whole accounting of a report: 10 tasks, one node, 78 % load. The floor is the",
+    );
+    line("same simulation without accounting.\n");
+    line("| system | median | min | max | without accounting |");
+    line("|---|---:|---:|---:|---:|");
+    for row in rows.iter().filter(|row| row["median"].is_number()) {
+        let million = |key: &str| format!("{:.2} M/s", row[key].as_f64().unwrap_or(f64::NAN) / 1e6);
+        line(&format!(
+            "| {} | {} | {} | {} | {} |",
+            string(row, "subject"),
+            million("median"),
+            million("min"),
+            million("max"),
+            million("floor_median"),
+        ));
+    }
+    line("\n## Mechanisms of the Linux runtime\n");
+    let mut group = "";
+    for row in rows.iter().filter(|row| row["p50_ns"].is_number()) {
+        if string(row, "group") != group {
+            group = string(row, "group");
+            line(&format!("\n### {group}\n"));
+            line("| | role | p50 | p99 | p99.9 | max | p50 / floor | p99 / floor | |");
+            line("|---|---|---:|---:|---:|---:|---:|---:|---|");
+        }
+        line(&mechanism(row));
+    }
+    Ok(text)
+}
+
+fn mechanism(row: &Value) -> String {
+    let mut cells = format!("| {} | {} |", string(row, "subject"), string(row, "role"));
+    for key in ["p50_ns", "p99_ns", "p999_ns", "max_ns"] {
+        write!(cells, " {} |", time(row[key].as_f64().unwrap_or(f64::NAN))).expect("text grows");
+    }
+    for key in ["p50_ratio", "p99_ratio"] {
+        write!(cells, " {:.2} |", row[key].as_f64().unwrap_or(f64::NAN)).expect("text grows");
+    }
+    write!(cells, " {} |", string(row, "note")).expect("text grows");
+    cells
+}
+
+fn string<'a>(row: &'a Value, key: &str) -> &'a str {
+    row[key].as_str().unwrap_or_default()
+}
+
+fn time(ns: f64) -> String {
+    match ns {
+        ns if ns < 1e3 => format!("{ns:.1} ns"),
+        ns if ns < 1e6 => format!("{:.2} µs", ns / 1e3),
+        _ => format!("{:.2} ms", ns / 1e6),
+    }
+}
+
+/// What the figures were measured on.
+fn machine(options: &Options) -> Result<String, String> {
+    let first_line = |program: &str, arguments: &[&str]| -> Result<String, String> {
+        let output = Command::new(program)
+            .args(arguments)
+            .current_dir(root())
+            .output()
+            .map_err(|error| format!("cannot run {program}: {error}"))?;
+        Ok(String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or("unknown").to_string())
+    };
+    let cpuinfo =
+        std::fs::read_to_string("/proc/cpuinfo").map_err(|error| format!("/proc/cpuinfo: {error}"))?;
+    let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or("unknown");
+    let cpus = cpuinfo.lines().filter(|line| line.starts_with("processor")).count();
+    let load = std::fs::read_to_string("/proc/loadavg").map_err(|error| format!("/proc/loadavg: {error}"))?;
+    let load = load.split_whitespace().next().unwrap_or("?");
+    let virtual_machine = if cpuinfo.contains("hypervisor") { ", a virtual machine" } else { "" };
+    let effort = if options.quick { "quick" } else { "full" };
+    let changed = !first_line("git", &["status", "--porcelain", "--untracked-files=no"])?.eq("unknown");
+    Ok([
+        format!("* machine: {cpus} × {}{virtual_machine}", model.trim_start_matches(['\t', ' ', ':'])),
+        format!("* kernel: {}", first_line("uname", &["-sr"])?),
+        format!("* toolchain: {}", first_line("rustc", &["--version"])?),
+        format!(
+            "* commit: {}{}",
+            first_line("git", &["rev-parse", "--short", "HEAD"])?,
+            if changed { " with uncommitted changes" } else { "" }
+        ),
+        format!("* effort: {effort}; load average at the end: {load}"),
+    ]
+    .join("\n"))
+}
