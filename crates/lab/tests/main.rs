@@ -1,3 +1,0 @@
-//! The laboratory against the vectors in the repository.
-
-mod vectors;

@@ -1,0 +1,165 @@
+//! A case: a system, the situation it is about, and the orders that follow.
+
+use super::{Clock, Levels, Mark, Observation};
+use std::collections::BTreeMap;
+use talea_model::System;
+use talea_trace::Event;
+
+/// Which jobs have an order among each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// All of a node; lane by lane where levels are ignored.
+    Node,
+    /// The instances of each operation.
+    Operation,
+}
+
+/// What must have come about for the orders to be determined.
+#[derive(Clone, Debug)]
+pub enum Situation {
+    /// Every first operation was released before any job began, and each lane held all of its own when it
+    /// began the first one.
+    AllAtOnce,
+    /// The first was, and not after the second, if that was at all.
+    Before(Mark, Mark),
+    /// None of these completed.
+    NoneCompleted(Vec<String>),
+}
+
+/// A small system and what its records must show on every clock.
+pub struct Case {
+    pub title: String,
+    pub system: System,
+    pub scope: Scope,
+    pub situations: Vec<Situation>,
+    /// The order of the jobs in the records of each of these events.
+    pub orders: Vec<(Event, Vec<String>)>,
+    /// What must be before what.
+    pub precedences: Vec<(Mark, Mark)>,
+    /// The run ends when these are over.
+    pub until: Vec<String>,
+}
+
+/// How often a machine may fail to bring a situation about.
+const ATTEMPTS: usize = 20;
+
+/// `a b c` as the jobs `a#0`, `b#0`, `c#0`; a number may be given as in `a#2`.
+pub fn jobs(text: &str) -> Vec<String> {
+    let job = |word: &str| if word.contains('#') { word.into() } else { format!("{word}#0") };
+    text.split_whitespace().map(job).collect()
+}
+
+impl Case {
+    /// Jobs that all begin and end in this order.
+    pub fn in_order(title: String, system: System, order: &str) -> Self {
+        let order = jobs(order);
+        Case {
+            title,
+            system,
+            scope: Scope::Node,
+            situations: Vec::new(),
+            until: order.clone(),
+            orders: vec![(Event::START, order.clone()), (Event::COMPLETE, order)],
+            precedences: Vec::new(),
+        }
+    }
+
+    pub fn given(mut self, situation: Situation) -> Self {
+        self.situations.push(situation);
+        self
+    }
+
+    /// Runs the case on `clock` until its situation has come about, and compares.
+    ///
+    /// # Panics
+    /// If the records show another order, or the situation never comes about.
+    pub fn check(&self, clock: &dyn Clock) {
+        let mut obstacle = String::new();
+        for _ in 0..ATTEMPTS {
+            let observation = clock.run(&self.system, &self.until);
+            match self.situations.iter().find(|situation| !situation.holds(&observation)) {
+                None => return self.compare(clock, &observation),
+                Some(situation) => obstacle = format!("{situation:?}"),
+            }
+        }
+        panic!("{}: {}: in {ATTEMPTS} runs there never was {obstacle}", self.title, clock.name());
+    }
+
+    fn compare(&self, clock: &dyn Clock, observation: &Observation) {
+        for (event, order) in &self.orders {
+            let of_order = observation.of(*event).map(|(job, _)| job).filter(|job| order.contains(job));
+            let seen: Vec<String> = of_order.collect();
+            assert_eq!(
+                self.parts(observation, &seen),
+                self.parts(observation, order),
+                "{}: {}: order of {}; left is what it was, right what it should be",
+                self.title,
+                clock.name(),
+                event.name().unwrap_or("?"),
+            );
+        }
+        for (before, after) in &self.precedences {
+            let [earlier, later] = [before, after].map(|mark| observation.when(mark));
+            assert!(
+                earlier.is_some() && later.is_some() && earlier <= later,
+                "{}: {}: {before:?} ({earlier:?}) is not before {after:?} ({later:?})",
+                self.title,
+                clock.name(),
+            );
+        }
+    }
+
+    /// `order` split into those parts that have an order.
+    fn parts(&self, observation: &Observation, order: &[String]) -> BTreeMap<String, Vec<String>> {
+        let mut parts: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for job in order {
+            let name = job.split('#').next().expect("a split has a first part");
+            let operations = &observation.metadata.operations;
+            let operation =
+                operations.iter().find(|operation| operation.name == name).expect("the system has it");
+            let lane = &observation.metadata.lanes[operation.lane];
+            let node = &observation.metadata.nodes[lane.node].name;
+            let part = match (self.scope, observation.levels) {
+                (Scope::Operation, _) => name.to_string(),
+                (Scope::Node, Levels::Enforced) => node.clone(),
+                (Scope::Node, Levels::Ignored) => format!("{node} level {}", lane.level),
+            };
+            parts.entry(part).or_default().push(job.clone());
+        }
+        parts
+    }
+}
+
+impl Situation {
+    fn holds(&self, observation: &Observation) -> bool {
+        match self {
+            Situation::AllAtOnce => all_at_once(observation),
+            Situation::Before(before, after) => {
+                let [earlier, later] = [before, after].map(|mark| observation.when(mark));
+                earlier.is_some() && later.is_none_or(|later| earlier <= Some(later))
+            }
+            Situation::NoneCompleted(jobs) => {
+                jobs.iter().all(|job| observation.first(Event::COMPLETE, job).is_none())
+            }
+        }
+    }
+}
+
+fn all_at_once(observation: &Observation) -> bool {
+    let metadata = &observation.metadata;
+    let first_start = observation.of(Event::START).map(|(_, record)| record.time).next();
+    let firsts = metadata.operations.iter().filter(|operation| operation.predecessors.is_empty());
+    let mut expected = vec![0; metadata.lanes.len()];
+    for operation in firsts {
+        expected[operation.lane] += 1;
+        let release = observation.first(Event::RELEASE, &format!("{}#0", operation.name));
+        if release.is_none_or(|release| first_start.is_some_and(|start| start < release.time)) {
+            return false;
+        }
+    }
+    // A start record says how many jobs its lane held then.
+    expected.iter().enumerate().all(|(lane, count)| {
+        let first = observation.of(Event::START).find(|(_, record)| usize::from(record.source) == lane);
+        first.is_none_or(|(_, record)| record.arg >= *count)
+    })
+}

@@ -1,0 +1,66 @@
+//! One policy, two clocks: the simulator and the Linux runtime bring the jobs of a system into the same order.
+//!
+//! Every case is a small system and the order in which its jobs begin, end, are skipped or aborted, written
+//! down by hand. Each [`Clock`] runs it and its records must show that order, so the two agree with each other
+//! and with the definition. Nothing is said about times.
+//!
+//! What is compared, and why it is determined:
+//!
+//! | Module | Case | Why the order is determined |
+//! |---|---|---|
+//! | `together` | jobs released at one instant, under every strategy | the lane holds all of them before it chooses, and its key tells them apart by far more than any work takes |
+//! | `graphs` | a fork and join beside a chain in one lane | a successor is released by the thread that completes its predecessor, before the lane chooses again |
+//! | `instances` | two tasks, instance after instance | no later instance is ever more urgent than an earlier one |
+//! | `arrivals` | an urgent job arrives while another runs | the running job needs more processor time than the urgent one can take to arrive |
+//! | `lateness` | some jobs become late while they wait | the job they wait for needs more processor time than they have |
+//! | `overload` | arrivals during a job that spans many periods | instances arrive in order, and the job goes on during all of them |
+//! | `nodes` | a graph over two nodes, and two nodes at once | a message follows what it tells about |
+//!
+//! A stalled machine can still keep the runtime from producing the *situation* a case is about, for instance
+//! when a lane's thread has not gone to sleep before the first release. The records show that, so such a run is
+//! made again; a situation that never comes about fails.
+//!
+//! Which job of several lanes of one processor runs is the kernel's choice by priority. Without real-time
+//! priorities it has none to go by, and the order is compared lane by lane ([`Levels`]).
+
+mod arrivals;
+mod case;
+mod clock;
+mod graphs;
+mod instances;
+mod lateness;
+mod nodes;
+mod observation;
+mod overload;
+mod together;
+
+use case::{Case, Scope, Situation};
+use clock::{Clock, Levels, Simulated, Threads};
+use observation::{Mark, Observation};
+use talea_model::{LaneDispatch, Strategy, System, SystemBuilder, TaskBuilder};
+use talea_runtime::RtMode;
+use talea_time::{Duration, Work};
+
+const DISPATCHES: [LaneDispatch; 2] = [LaneDispatch::NonPreemptive, LaneDispatch::Preemptive];
+
+const fn ms(ms: i64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+/// A system of one node, on the first processor this process may use.
+fn system(strategy: Strategy, dispatch: LaneDispatch) -> SystemBuilder {
+    let cpus = clock::cpus();
+    System::builder("conformance").strategy(strategy).lane_dispatch(dispatch).node("one", [cpus[0]])
+}
+
+/// A task of one operation that takes a millisecond.
+fn task(name: &str, period_ms: i64) -> TaskBuilder {
+    TaskBuilder::new(name, ms(period_ms)).wcet(Work::from_millis(1))
+}
+
+/// Every clock shows what `case` expects.
+fn conforms(case: &Case) {
+    case.check(&Simulated);
+    case.check(&Threads(RtMode::Off));
+    case.check(&Threads(RtMode::Warn));
+}

@@ -1,0 +1,75 @@
+//! Two nodes in one process.
+
+use super::case::jobs;
+use super::{Case, DISPATCHES, Mark, Scope, Situation, clock, conforms, ms, task};
+use talea_model::{LaneDispatch, Strategy, SubtaskBuilder, System, SystemBuilder, TaskBuilder};
+use talea_time::Work;
+use talea_trace::Event;
+
+fn two_nodes(strategy: Strategy, dispatch: LaneDispatch) -> SystemBuilder {
+    let [first, second] = clock::cpus();
+    System::builder("conformance")
+        .strategy(strategy)
+        .lane_dispatch(dispatch)
+        .message_delay(ms(1))
+        .node("one", [first])
+        .node("two", [second])
+}
+
+/// Each node orders its own jobs; the deadlines are opposed to the file order on one and follow it on the other.
+#[test]
+fn every_node_keeps_its_own_order() {
+    for dispatch in DISPATCHES {
+        let build = |name: &str, node: &str, deadline| task(name, 10_000).deadline(ms(deadline)).on(node);
+        let system = two_nodes(Strategy::Edf, dispatch)
+            .task(build("a", "one", 9_000))
+            .task(build("b", "one", 8_000))
+            .task(build("c", "one", 7_000))
+            .task(build("d", "two", 7_000))
+            .task(build("e", "two", 8_000))
+            .task(build("f", "two", 9_000))
+            .build()
+            .expect("a system");
+        let title = format!("{dispatch}, two nodes at once");
+        let mut case = Case::in_order(title, system, "c b a d e f");
+        for (node, jobs) in [jobs("a b c"), jobs("d e f")].into_iter().enumerate() {
+            let first = if node == 0 { "c#0" } else { "d#0" };
+            for job in jobs {
+                let begun = Mark::Started(first.into());
+                case = case.given(Situation::Before(Mark::Released(job), begun));
+            }
+        }
+        conforms(&case);
+    }
+}
+
+/// A job follows everything it waits for, also across nodes, in every instance, and instances keep their order.
+#[test]
+fn a_graph_over_two_nodes_keeps_its_precedences() {
+    let step = |name: &str, node: &str| SubtaskBuilder::new(name, Work::from_millis(1)).on(node);
+    for strategy in Strategy::ALL {
+        let rally = TaskBuilder::new("r", ms(15))
+            .deadline(ms(9_000))
+            .subtask(step("serve", "one"))
+            .subtask(step("left", "two").after(["serve"]))
+            .subtask(step("right", "two").after(["serve"]))
+            .subtask(step("catch", "one").after(["left", "right"]));
+        let system = two_nodes(*strategy, LaneDispatch::NonPreemptive).task(rally).build().expect("a system");
+        let each = |step: &str| -> Vec<String> { (0..4).map(|k| format!("r.{step}#{k}")).collect() };
+        let all: Vec<String> =
+            ["serve", "left", "right", "catch"].iter().flat_map(|step| each(step)).collect();
+        let mut case = Case {
+            scope: Scope::Operation,
+            orders: [Event::RELEASE, Event::START, Event::COMPLETE].map(|event| (event, all.clone())).into(),
+            until: all,
+            ..Case::in_order(format!("{strategy}, a graph over two nodes"), system, "")
+        };
+        for k in 0..4 {
+            for (from, to) in [("serve", "left"), ("serve", "right"), ("left", "catch"), ("right", "catch")] {
+                let job = |step: &str| format!("r.{step}#{k}");
+                case.precedences.push((Mark::Completed(job(from)), Mark::Released(job(to))));
+            }
+        }
+        conforms(&case);
+    }
+}

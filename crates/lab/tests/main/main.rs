@@ -1,0 +1,4 @@
+//! The laboratory against the vectors in the repository, and the simulator against the runtime.
+
+mod conformance;
+mod vectors;
