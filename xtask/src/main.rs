@@ -52,7 +52,18 @@ fn test_steps() -> Vec<Step> {
         // Loom replaces the atomics at compile time, so its models are built apart.
         Step::cargo(
             "loom models",
-            &["test", "-p", "talea-runtime", "-p", "talea-trace", "--release", "--test", "loom", "--quiet"],
+            &[
+                "test",
+                "-p",
+                "talea-runtime",
+                "-p",
+                "talea-trace",
+                "--profile",
+                "loom",
+                "--test",
+                "loom",
+                "--quiet",
+            ],
         )
         .env("RUSTFLAGS", "--cfg loom")
         .env("CARGO_TARGET_DIR", "target/loom"),

@@ -36,6 +36,9 @@ struct Processor {
     announced: Option<Occupant>,
 }
 
+/// A scheduler and what it answered.
+type Reaction = (SchedulerId, Decision);
+
 struct Seat {
     scheduler: Box<dyn Scheduler>,
     timer: Option<Instant>,
@@ -154,8 +157,8 @@ impl Engine {
         let vp = &mut self.vps[thread.index()];
         debug_assert_eq!(vp.bottom, Bottom::Thread);
         vp.job = job;
-        self.apply_request(thread);
-        self.run_to_fixed_point();
+        let reaction = self.apply_request(thread);
+        self.run_to_fixed_point(reaction);
     }
 
     /// The thread blocks, ends its job, or is told to give up. Returns how long it ran for this request.
@@ -166,8 +169,8 @@ impl Engine {
         self.advance(now);
         debug_assert_eq!(self.vps[thread.index()].bottom, Bottom::Thread);
         let burst = self.context().burst(thread);
-        self.apply_release(thread);
-        self.run_to_fixed_point();
+        let reaction = self.apply_release(thread);
+        self.run_to_fixed_point(reaction);
         burst
     }
 
@@ -187,8 +190,7 @@ impl Engine {
             let cx = Context { now: self.now, vps: &self.vps };
             self.seats[to.0 as usize].scheduler.message(&cx, child, message)?
         };
-        self.take(to, decision);
-        self.run_to_fixed_point();
+        self.run_to_fixed_point((to, decision));
         Ok(())
     }
 
@@ -322,15 +324,45 @@ impl Engine {
     fn call_timer(&mut self, id: SchedulerId) -> bool {
         let cx = Context { now: self.now, vps: &self.vps };
         let decision = self.seats[id.0 as usize].scheduler.timer(&cx);
-        self.take(id, decision);
-        self.run_to_fixed_point();
+        self.run_to_fixed_point((id, decision));
         !decision.actions().is_empty()
     }
 
-    /// Remembers a decision's timer and puts its actions before everything that is pending.
-    fn take(&mut self, from: SchedulerId, decision: Decision) {
-        let seat = &mut self.seats[from.0 as usize];
-        match decision.timer() {
+    /// Applies a decision and all that follows from it. What follows from one action comes before the
+    /// decision's next action.
+    fn run_to_fixed_point(&mut self, reaction: Reaction) {
+        let (mut actor, mut decision) = reaction;
+        loop {
+            self.set_timer(actor, decision.timer());
+            let next = match decision.actions() {
+                [] => self.pending.pop(),
+                [first, rest @ ..] => {
+                    for &action in rest.iter().rev() {
+                        self.pending.push((actor, action));
+                    }
+                    Some((actor, *first))
+                }
+            };
+            let Some((scheduler, action)) = next else { return };
+            (actor, decision) = match action {
+                Action::Revoke(child) => self.apply_revoke(scheduler, child),
+                Action::Grant(child, processor) => self.apply_grant(scheduler, child, processor),
+                Action::Request(own) => {
+                    self.assert_own(scheduler, own);
+                    self.apply_request(own)
+                }
+                Action::Release(own) => {
+                    self.assert_own(scheduler, own);
+                    self.apply_release(own)
+                }
+            };
+        }
+    }
+
+    #[inline]
+    fn set_timer(&mut self, scheduler: SchedulerId, wake: Wake) {
+        let seat = &mut self.seats[scheduler.0 as usize];
+        match wake {
             Wake::Keep => {}
             Wake::Never => seat.timer = None,
             Wake::At(instant) => {
@@ -340,53 +372,33 @@ impl Engine {
             Wake::AtSchedulingPoint => {
                 if !seat.at_scheduling_point {
                     seat.at_scheduling_point = true;
-                    self.reconsider.push(from);
-                }
-            }
-        }
-        for &action in decision.actions().iter().rev() {
-            self.pending.push((from, action));
-        }
-    }
-
-    fn run_to_fixed_point(&mut self) {
-        while let Some((actor, action)) = self.pending.pop() {
-            match action {
-                Action::Revoke(child) => self.apply_revoke(actor, child),
-                Action::Grant(child, processor) => self.apply_grant(actor, child, processor),
-                Action::Request(own) => {
-                    self.assert_own(actor, own);
-                    self.apply_request(own);
-                }
-                Action::Release(own) => {
-                    self.assert_own(actor, own);
-                    self.apply_release(own);
+                    self.reconsider.push(scheduler);
                 }
             }
         }
     }
 
     /// Transition 1, and the parent's reaction.
-    fn apply_request(&mut self, child: VpId) {
+    fn apply_request(&mut self, child: VpId) -> Reaction {
         let vp = &mut self.vps[child.index()];
         vp.request();
         match (vp.top, vp.bottom) {
             (Top::Scheduler(parent), _) => {
                 let cx = Context { now: self.now, vps: &self.vps };
                 let decision = self.seats[parent.0 as usize].scheduler.request(&cx, child);
-                self.take(parent, decision);
+                (parent, decision)
             }
             (Top::Machine(processor), Bottom::Scheduler(root)) => {
                 self.vps[child.index()].grant(processor, self.now);
                 self.processors[processor.index()].holder = Some(root);
-                self.notify_grant(root, child, processor);
+                self.notify_grant(root, child, processor)
             }
             (Top::Machine(_), _) => unreachable!("below the machine there is only the root"),
         }
     }
 
     /// Transitions 4 and 5, and the parent's reaction.
-    fn apply_release(&mut self, child: VpId) {
+    fn apply_release(&mut self, child: VpId) -> Reaction {
         let vp = &mut self.vps[child.index()];
         let held = vp.release(self.now);
         let (top, bottom) = (vp.top, vp.bottom);
@@ -402,15 +414,19 @@ impl Engine {
                 Top::Machine(_) => None,
             };
         }
-        if let Top::Scheduler(parent) = top {
-            let cx = Context { now: self.now, vps: &self.vps };
-            let decision = self.seats[parent.0 as usize].scheduler.release(&cx, child, held);
-            self.take(parent, decision);
+        match (top, bottom) {
+            (Top::Scheduler(parent), _) => {
+                let cx = Context { now: self.now, vps: &self.vps };
+                let decision = self.seats[parent.0 as usize].scheduler.release(&cx, child, held);
+                (parent, decision)
+            }
+            (Top::Machine(_), Bottom::Scheduler(root)) => (root, Decision::NONE),
+            (Top::Machine(_), _) => unreachable!("below the machine there is only the root"),
         }
     }
 
     /// Transition 2, and the child's reaction.
-    fn apply_grant(&mut self, actor: SchedulerId, child: VpId, processor: ProcessorId) {
+    fn apply_grant(&mut self, actor: SchedulerId, child: VpId, processor: ProcessorId) -> Reaction {
         let vp = &mut self.vps[child.index()];
         assert_eq!(vp.top, Top::Scheduler(actor), "a scheduler grants to its own children");
         vp.grant(processor, self.now);
@@ -420,25 +436,26 @@ impl Engine {
         match bottom {
             Bottom::Scheduler(id) => {
                 place.holder = Some(id);
-                self.notify_grant(id, child, processor);
+                self.notify_grant(id, child, processor)
             }
             Bottom::Thread => {
                 place.holder = None;
                 place.current = Some(Occupant { thread: child, epoch });
+                (actor, Decision::NONE)
             }
             Bottom::Nobody => unreachable!("an unregistered VP is never granted"),
         }
     }
 
-    fn notify_grant(&mut self, to: SchedulerId, own: VpId, processor: ProcessorId) {
+    fn notify_grant(&mut self, to: SchedulerId, own: VpId, processor: ProcessorId) -> Reaction {
         let cx = Context { now: self.now, vps: &self.vps };
         let decision = self.seats[to.0 as usize].scheduler.grant(&cx, own, processor);
-        self.take(to, decision);
+        (to, decision)
     }
 
     /// Transition 3, and the child's reaction. The processor is the actor's again once the child has passed
     /// the revocation down, which happens before the actor's next action.
-    fn apply_revoke(&mut self, actor: SchedulerId, child: VpId) {
+    fn apply_revoke(&mut self, actor: SchedulerId, child: VpId) -> Reaction {
         let vp = &mut self.vps[child.index()];
         assert_eq!(vp.top, Top::Scheduler(actor), "a scheduler revokes from its own children");
         let processor = vp.revoke(self.now);
@@ -447,11 +464,14 @@ impl Engine {
         // Further down the same revocation the processor already belongs to whoever started it.
         place.holder.get_or_insert(actor);
         match bottom {
-            Bottom::Thread => place.current = None,
+            Bottom::Thread => {
+                place.current = None;
+                (actor, Decision::NONE)
+            }
             Bottom::Scheduler(id) => {
                 let cx = Context { now: self.now, vps: &self.vps };
                 let decision = self.seats[id.0 as usize].scheduler.revoke(&cx, child, processor);
-                self.take(id, decision);
+                (id, decision)
             }
             Bottom::Nobody => unreachable!("an unregistered VP never runs"),
         }

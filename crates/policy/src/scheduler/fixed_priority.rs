@@ -20,6 +20,8 @@ pub struct FixedPriority {
     rank_of: Vec<u32>,
     /// Bit `r`: the child of rank `r` is Ready.
     ready: Vec<u64>,
+    /// The child that runs on a processor, by processor number.
+    on_processor: Vec<Option<VpId>>,
 }
 
 impl FixedPriority {
@@ -48,24 +50,24 @@ impl FixedPriority {
 
     /// The running child of the lowest priority, with its processor.
     fn lowest_running(&self, cx: &Context<'_>) -> Option<(usize, ProcessorId)> {
-        if let [own] = self.own[..] {
-            // One processor: whoever runs, and there is at most one.
-            let processor = cx.processor(own)?;
-            return self.running(cx).map(|rank| (rank, processor));
+        let mut lowest: Option<(usize, ProcessorId)> = None;
+        for own in &self.own {
+            if let Some(processor) = cx.processor(*own)
+                && let Some(child) = self.on_processor[processor.index()]
+            {
+                let rank = self.rank(child);
+                lowest = lowest.filter(|(other, _)| *other > rank).or(Some((rank, processor)));
+            }
         }
-        (0..self.children.len())
-            .rev()
-            .find_map(|rank| cx.processor(self.children[rank].1).map(|processor| (rank, processor)))
-    }
-
-    fn running(&self, cx: &Context<'_>) -> Option<usize> {
-        self.children.iter().position(|(_, child)| cx.processor(*child).is_some())
+        lowest
     }
 
     fn grant_highest(&mut self, decision: Decision, processor: ProcessorId) -> Option<Decision> {
         let rank = self.highest_ready()?;
         self.clear_ready(rank);
-        Some(decision.and(Action::Grant(self.children[rank].1, processor)))
+        let child = self.children[rank].1;
+        self.on_processor[processor.index()] = Some(child);
+        Some(decision.and(Action::Grant(child, processor)))
     }
 
     /// Gives the lowest running child's processor to the highest Ready one if that is higher.
@@ -79,7 +81,9 @@ impl FixedPriority {
         }
         self.clear_ready(ready);
         self.set_ready(running);
-        Decision::switch(self.children[running].1, self.children[ready].1, processor)
+        let winner = self.children[ready].1;
+        self.on_processor[processor.index()] = Some(winner);
+        Decision::switch(self.children[running].1, winner, processor)
     }
 
     fn rebuild(&mut self, cx: &Context<'_>) {
@@ -141,6 +145,7 @@ impl Scheduler for FixedPriority {
         match held {
             Some(processor) => {
                 let own = own_in(VpState::Running(processor)).expect("a child runs on what the parent holds");
+                self.on_processor[processor.index()] = None;
                 self.grant_highest(Decision::NONE, processor).unwrap_or(Decision::release(own))
             }
             None => {
@@ -174,23 +179,23 @@ impl Scheduler for FixedPriority {
     }
 
     fn grant(&mut self, _cx: &Context<'_>, own: VpId, processor: ProcessorId) -> Decision {
+        if self.on_processor.len() <= processor.index() {
+            self.on_processor.resize(processor.index() + 1, None);
+        }
         self.grant_highest(Decision::NONE, processor).unwrap_or(Decision::release(own))
     }
 
     fn revoke(&mut self, cx: &Context<'_>, _own: VpId, processor: ProcessorId) -> Decision {
-        let loser = self
-            .children
-            .iter()
-            .position(|(_, child)| cx.state(*child) == VpState::Running(processor))
-            .expect("a revoked processor has a child on it");
-        let decision = Decision::revoke(self.children[loser].1);
+        let child =
+            self.on_processor[processor.index()].take().expect("a revoked processor has a child on it");
+        let decision = Decision::revoke(child);
+        let loser = self.rank(child);
         // The processor goes, but the child that stops must be the lowest.
         match self.lowest_running(cx) {
             Some((lowest, other)) if lowest > loser => {
                 self.set_ready(lowest);
-                decision
-                    .and(Action::Revoke(self.children[lowest].1))
-                    .and(Action::Grant(self.children[loser].1, other))
+                self.on_processor[other.index()] = Some(child);
+                decision.and(Action::Revoke(self.children[lowest].1)).and(Action::Grant(child, other))
             }
             _ => {
                 self.set_ready(loser);
@@ -219,6 +224,10 @@ impl Scheduler for FixedPriority {
         let holds_all = self.own.iter().all(|own| cx.processor(*own).is_some());
         if let (Some(ready), true) = (self.highest_ready(), holds_all) {
             assert!(ready > lowest_running, "no Ready child is higher than a running one");
+        }
+        for (_, child) in &self.children {
+            let place = cx.processor(*child).map(|processor| self.on_processor[processor.index()]);
+            assert!(place.is_none_or(|place| place == Some(*child)), "a running child is where it was put");
         }
         let runs = self.children.iter().filter(|(_, child)| cx.processor(*child).is_some()).count();
         let holds = self.own.iter().filter(|own| cx.processor(**own).is_some()).count();
