@@ -6,7 +6,7 @@ use crate::layout::OperationSite;
 use crate::operation::{Behaviour, JobContext};
 use crate::recorder::{Subject, release_words};
 use crate::seat::vacate;
-use crate::sys::clock::{MonotonicClock, thread_cpu_time};
+use crate::sys::clock::MonotonicClock;
 use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -88,8 +88,7 @@ fn call(shared: &Shared, site: &OperationSite, job: &Job, surroundings: &impl Su
         told_the_end.set(told_the_end.get() || over);
         over
     };
-    let began_at = thread_cpu_time();
-    let context = JobContext { shared, name: &site.name, job, began_at, checkpoint: &checkpoint };
+    let context = JobContext { shared, name: &site.name, job, checkpoint: &checkpoint };
     match &shared.behaviours[site.id.index()] {
         Behaviour::Synthetic => {
             let demand = demand::execution_from(&site.exec, site.stream, job.number);

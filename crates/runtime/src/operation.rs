@@ -1,11 +1,11 @@
 //! What runs when a job runs: a user's closure, or synthetic work.
 
 use crate::flow::Shared;
-use crate::sys::clock::{MonotonicClock, thread_cpu_time};
+use crate::sys::clock::MonotonicClock;
 use std::collections::BTreeMap;
 use talea_model::System;
 use talea_policy::job::Job;
-use talea_time::{Clock, Duration, Instant, Work};
+use talea_time::{Clock, Duration, Instant};
 use thiserror::Error;
 
 /// A user's operation, called once per job. A non-preemptive lane calls its operations one after the other
@@ -91,8 +91,6 @@ pub struct JobContext<'a> {
     pub(crate) shared: &'a Shared,
     pub(crate) name: &'a str,
     pub(crate) job: &'a Job,
-    /// The thread's processor time when the job began.
-    pub(crate) began_at: Work,
     /// Called at every cancellation point of the job; says whether the run is over.
     pub(crate) checkpoint: &'a (dyn Fn() -> bool + 'a),
 }
@@ -133,16 +131,10 @@ impl JobContext<'_> {
         MonotonicClock.now()
     }
 
-    /// Processor time this job has received so far.
-    pub fn executed(&self) -> Work {
-        thread_cpu_time() - self.began_at
-    }
-
-    /// How long the job may still be delayed and meet its deadline, if it needs its whole worst case:
-    /// deadline - now - (wcet - executed). Negative: it is late, unless it needs less.
+    /// How long the job may still be delayed and meet its deadline, if it needs its whole worst case from
+    /// now on: deadline - now - wcet. Negative: it is late, unless it needs less.
     pub fn laxity(&self) -> Duration {
-        let left = self.job.wcet - self.executed();
-        self.job.deadline - self.now() - left.at_full_speed()
+        self.job.deadline - self.now() - self.job.wcet.at_full_speed()
     }
 
     /// Whether the job is to stop: its instance was aborted, or the run is over. An operation that takes
