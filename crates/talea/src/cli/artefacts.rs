@@ -1,7 +1,7 @@
 //! What a run leaves besides its table: result.json, schedule.csv, trace.talea.
 
 use super::failure::Failure;
-use super::options::{ResultOptions, make_folder};
+use super::options::{ResultOptions, distinct, make_folder};
 use super::{output, report};
 use serde_json::Value;
 use std::fs::File;
@@ -21,7 +21,6 @@ pub struct Files {
 impl Files {
     /// Creates the files asked for.
     pub fn create(options: &ResultOptions, metadata: &Metadata) -> Result<Self, Failure> {
-        make_folder(options.out.as_deref())?;
         let trace = match &options.out {
             Some(folder) => {
                 let path = folder.join(TRACE);
@@ -34,7 +33,7 @@ impl Files {
         };
         let mut schedules = Vec::new();
         for path in schedule_paths(options) {
-            let file = File::create(&path).map_err(|error| Failure::file("create", &path, error))?;
+            let file = create(&path)?;
             schedules.push((path, ScheduleCsv::new(metadata, std::io::BufWriter::new(file))));
         }
         Ok(Files { trace, schedules })
@@ -87,14 +86,32 @@ pub fn show(options: &ResultOptions, heading: &str, run: &Value, report: &Report
     if let Some(folder) = &options.out {
         lines.line(&format!("\nresult.json, schedule.csv and {TRACE} are in {}", folder.display()))?;
     }
+    lines.finish()
+}
+
+/// Makes the folder and the files that will be asked for after the run, so that no run is for nothing.
+pub fn ensure_writable(options: &ResultOptions, system: &Path) -> Result<(), Failure> {
+    make_folder(options.out.as_deref())?;
+    for path in schedule_paths(options) {
+        distinct(&path, system)?;
+        if let Some(folder) = &options.out {
+            distinct(&path, &folder.join(TRACE))?;
+        }
+        create(&path)?;
+    }
     Ok(())
+}
+
+/// Creates a file, or empties it.
+pub fn create(path: &Path) -> Result<File, Failure> {
+    File::create(path).map_err(|error| Failure::uncreated("the file", path, &error))
 }
 
 /// Writes the schedules asked for from the trace of a run that is over.
 pub fn schedules_from(trace: &Path, options: &ResultOptions) -> Result<(), Failure> {
     for path in schedule_paths(options) {
         let opened = TraceFile::open(trace).map_err(|error| Failure::file("read", trace, error))?;
-        let file = File::create(&path).map_err(|error| Failure::file("create", &path, error))?;
+        let file = create(&path)?;
         let mut schedule = ScheduleCsv::new(opened.metadata(), std::io::BufWriter::new(file));
         opened.replay(&mut schedule).map_err(|error| Failure::file("read", trace, error))?;
         schedule.finish(last(&opened, trace)?).map_err(|error| Failure::file("write", &path, error))?;

@@ -26,8 +26,7 @@ pub fn main(options: &Options) -> super::Outcome {
     if options.json {
         output::json(&as_json(&system, &plans))?;
     } else {
-        let mut lines = output::Lines::new();
-        lines.line(&text(&system, &plans))?;
+        output::print(&text(&system, &plans))?;
     }
     Ok(Verdict::Fine)
 }

@@ -34,13 +34,13 @@ pub struct Options {
     #[arg(long = "for", value_name = "TIME", value_parser = positive)]
     duration: Option<Duration>,
     /// Use this seed instead of the file's
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Length of the samples
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive)]
     sample: Duration,
     /// On real threads: how much to insist on real-time scheduling (strict, warn, off)
-    #[arg(long, value_name = "MODE", default_value_t = RtMode::Warn)]
+    #[arg(long, value_name = "MODE", default_value_t = RtMode::Warn, conflicts_with = "sim")]
     rt: RtMode,
     /// Print the results as JSON instead
     #[arg(long)]
@@ -83,6 +83,7 @@ pub fn main(options: &Options) -> super::Outcome {
         if watch.cancelled() {
             lines.line("interrupted; the last row, if it is shorter, covers what had run")?;
         }
+        lines.finish()?;
     }
     Ok(Verdict::Fine)
 }

@@ -33,6 +33,7 @@ pub fn main(options: &Options) -> super::Outcome {
             count(Status::Warn),
             count(Status::Fail)
         ))?;
+        lines.finish()?;
     }
     Ok(if count(Status::Fail) > 0 { Verdict::Negative } else { Verdict::Fine })
 }

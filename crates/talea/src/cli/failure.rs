@@ -2,6 +2,7 @@
 
 use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
 use std::fmt;
+use std::io;
 use std::path::Path;
 use talea_model::{Parsed, Problem, Problems, Severity};
 
@@ -39,6 +40,22 @@ impl Failure {
         Failure::new(format!("cannot {doing} {}: {cause}", path.display()), "")
     }
 
+    /// A file or folder that cannot be made.
+    pub fn uncreated(what: &str, path: &Path, cause: &io::Error) -> Self {
+        let help = match cause.kind() {
+            io::ErrorKind::NotFound => "the folder it is to be in does not exist; make it first",
+            io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
+                "a file is in the way; choose another name, or move the file"
+            }
+            io::ErrorKind::IsADirectory => "this is a folder; name a file in it",
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                "choose a place where you may write"
+            }
+            _ => "",
+        };
+        Failure::new(format!("cannot make {what} {}: {cause}", path.display()), help)
+    }
+
     /// Prints it to standard error.
     pub fn show(&self) {
         match self {
@@ -74,7 +91,8 @@ const DRAWN: usize = 20;
 fn show_problems(problems: &Problems) {
     let source = NamedSource::new(problems.source_name(), problems.text().to_owned()).with_language("toml");
     for problem in problems.list().iter().take(DRAWN) {
-        let drawn = Drawn { problem, source: problem.location.as_ref().map(|_| &source) };
+        let source = problem.location.as_ref().map(|_| &source);
+        let drawn = Drawn { problem, file: problems.source_name(), source };
         let mut text = String::new();
         let handler = miette::GraphicalReportHandler::new_themed(theme()).with_width(110);
         match handler.render_report(&mut text, &drawn) {
@@ -107,12 +125,16 @@ fn theme() -> miette::GraphicalTheme {
 #[derive(Debug)]
 struct Drawn<'a> {
     problem: &'a Problem,
+    file: &'a str,
     source: Option<&'a NamedSource<String>>,
 }
 
 impl fmt::Display for Drawn<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.problem.message)
+        match self.source {
+            Some(_) => f.write_str(&self.problem.message),
+            None => write!(f, "{}: {}", self.file, self.problem.message),
+        }
     }
 }
 

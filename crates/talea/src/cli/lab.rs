@@ -58,6 +58,7 @@ fn list() -> super::Outcome {
             experiment.name, experiment.title, "", experiment.source
         ))?;
     }
+    lines.finish()?;
     Ok(Verdict::Fine)
 }
 
@@ -85,5 +86,6 @@ fn run(arguments: &RunArguments) -> super::Outcome {
     }
     let files: Vec<String> = findings.files.iter().map(|file| file.display().to_string()).collect();
     lines.line(&format!("\nwritten: {}", files.join(", ")))?;
+    lines.finish()?;
     Ok(Verdict::Fine)
 }

@@ -16,7 +16,7 @@ pub struct SystemOptions {
     #[arg(long, value_name = "STRATEGY")]
     pub strategy: Option<Strategy>,
     /// Use this seed instead of the file's
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     pub seed: Option<u64>,
 }
 
@@ -72,6 +72,24 @@ pub fn positive(text: &str) -> Result<Duration, String> {
     if duration > Duration::ZERO { Ok(duration) } else { Err("it must be longer than zero".into()) }
 }
 
+/// Refuses to write `output` over `input`, which the same command reads or writes.
+pub fn distinct(output: &Path, input: &Path) -> Result<(), Failure> {
+    let place = |path: &Path| {
+        std::fs::canonicalize(path).or_else(|_| {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            let folder = std::fs::canonicalize(folder.unwrap_or(Path::new(".")))?;
+            Ok::<_, std::io::Error>(folder.join(path.file_name().unwrap_or_default()))
+        })
+    };
+    match (place(output), place(input)) {
+        (Ok(one), Ok(other)) if one == other => Err(Failure::new(
+            format!("{} would be written over {}", output.display(), input.display()),
+            "give it another name",
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// The lanes of every node.
 pub fn plans(system: &System) -> Result<Vec<Plan>, Failure> {
     plan_system(system).map_err(|anomalies| {
@@ -84,7 +102,7 @@ pub fn plans(system: &System) -> Result<Vec<Plan>, Failure> {
 pub fn make_folder(out: Option<&Path>) -> Result<(), Failure> {
     match out {
         Some(folder) => {
-            std::fs::create_dir_all(folder).map_err(|error| Failure::file("make the folder", folder, error))
+            std::fs::create_dir_all(folder).map_err(|error| Failure::uncreated("the folder", folder, &error))
         }
         None => Ok(()),
     }

@@ -8,7 +8,7 @@ use std::io::{self, ErrorKind, StdoutLock, Write};
 pub struct Lines(io::BufWriter<StdoutLock<'static>>);
 
 impl Lines {
-    /// Locks standard output until dropped.
+    /// Locks standard output until [finished](Self::finish).
     pub fn new() -> Self {
         Lines(io::BufWriter::new(io::stdout().lock()))
     }
@@ -17,19 +17,24 @@ impl Lines {
     pub fn line(&mut self, line: &str) -> Result<(), Failure> {
         check(writeln!(self.0, "{line}"))
     }
+
+    /// Writes out what is left. Without it a full device would go unnoticed.
+    pub fn finish(mut self) -> Result<(), Failure> {
+        check(self.0.flush())
+    }
 }
 
-impl Drop for Lines {
-    fn drop(&mut self) {
-        let flushed = self.0.flush();
-        debug_assert!(flushed.is_ok() || flushed.is_err_and(|error| error.kind() == ErrorKind::BrokenPipe));
-    }
+/// Prints one text.
+pub fn print(text: &str) -> Result<(), Failure> {
+    let mut lines = Lines::new();
+    lines.line(text)?;
+    lines.finish()
 }
 
 /// Prints `value` as indented JSON and nothing else.
 pub fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value).map_err(|error| Failure::new(error, ""))?;
-    Lines::new().line(&text)
+    print(&text)
 }
 
 fn check(written: io::Result<()>) -> Result<(), Failure> {

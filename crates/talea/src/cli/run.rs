@@ -2,7 +2,7 @@
 
 use super::artefacts::{self, TRACE};
 use super::failure::Failure;
-use super::options::{ResultOptions, SystemOptions, make_folder, plans, positive};
+use super::options::{ResultOptions, SystemOptions, plans, positive};
 use super::progress;
 use clap::Args;
 use std::ffi::OsString;
@@ -63,7 +63,7 @@ pub fn main(options: Options) -> super::Outcome {
     if let Some(membership) = Membership::from_environment() {
         return take_part(membership, &system, &options);
     }
-    make_folder(options.results.out.as_deref())?;
+    artefacts::ensure_writable(&options.results, &options.system.system)?;
     let kept = kept_trace(&options.results)?;
     let mut run_options = run_options(&options);
     run_options.keep_log = kept.as_ref().map(|kept| kept.path.clone());

@@ -29,6 +29,7 @@ pub fn main(options: &Options) -> super::Outcome {
     let system = options.system.read()?;
     plans(&system)?;
     let mut simulation = Simulation::new(&system).map_err(|error| Failure::new(error, ""))?;
+    artefacts::ensure_writable(&options.results, &options.system.system)?;
     let mut files = artefacts::Files::create(&options.results, simulation.metadata())?;
     let mut accounting = Accounting::new(simulation.metadata(), options.results.sample);
     let interrupted = super::interrupt::flag()?;
@@ -63,16 +64,18 @@ fn advance(
     interrupted: &std::sync::atomic::AtomicBool,
     sink: &mut impl Sink,
 ) {
-    const SLICES: i64 = 1_000;
-    let bar = progress::bar("simulating", SLICES as u64);
+    /// What the progress bar can tell apart.
+    const STEPS: i64 = 1_000;
+    /// Short enough for an interrupt in the simulation of years.
+    const LONGEST: Duration = Duration::from_secs(10);
+    let bar = progress::bar("simulating", STEPS as u64);
     let length = (end - Instant::ZERO).as_nanos();
-    for slice in 1..=SLICES {
-        if interrupted.load(Ordering::Relaxed) {
-            break;
-        }
-        let until = (i128::from(length) * i128::from(slice) / i128::from(SLICES)) as i64;
-        simulation.advance(Instant::from_nanos(until), sink);
-        bar.inc(1);
+    let slice = Duration::from_nanos(length / STEPS + 1).min(LONGEST);
+    while simulation.now() < end && !interrupted.load(Ordering::Relaxed) {
+        let until = simulation.now().saturating_add(slice).min(end);
+        simulation.advance(until, sink);
+        let share = i128::from(until.as_nanos()) * i128::from(STEPS) / i128::from(length);
+        bar.set_position(share as u64);
     }
     bar.finish_and_clear();
 }

@@ -1,16 +1,15 @@
 //! `talea trace`.
 
 use super::failure::{Failure, Verdict};
-use super::options::positive;
+use super::options::{distinct, positive};
 use super::{artefacts, output, report};
-use clap::{Args, Subcommand};
-use std::fs::File;
+use clap::{ArgGroup, Args, Subcommand};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use talea_lab::timeline;
-use talea_time::Duration;
+use talea_time::{Duration, Instant};
 use talea_trace::{
-    Accounting, PerfettoExport, Record, ScheduleCsv, TraceError, TraceFile, TraceKind, export_csv,
+    Accounting, PerfettoExport, Record, Records, ScheduleCsv, TraceError, TraceFile, TraceKind, export_csv,
     format_record,
 };
 
@@ -61,7 +60,7 @@ struct Stats {
 }
 
 #[derive(Args)]
-#[group(id = "formats", required = true, multiple = true, args = ["perfetto", "csv", "schedule", "svg"])]
+#[command(group(ArgGroup::new("formats").required(true).multiple(true).args(["perfetto", "csv", "schedule", "svg"])))]
 struct Export {
     /// The trace
     trace: PathBuf,
@@ -108,6 +107,14 @@ fn unreadable(path: &Path, error: &TraceError) -> Failure {
     )
 }
 
+/// A last record that is not whole is left out by every reader.
+fn warn_of_cut(records: &Records) {
+    let cut = records.cut_bytes();
+    if cut > 0 {
+        eprintln!("warning: the last {cut} bytes are part of a record; the writer was cut off");
+    }
+}
+
 fn show(options: &Show) -> super::Outcome {
     let trace = open(&options.trace)?;
     let metadata = trace.metadata();
@@ -123,6 +130,7 @@ fn show(options: &Show) -> super::Outcome {
     };
     let mut lines = output::Lines::new();
     let records = trace.records().map_err(|error| unreadable(&options.trace, &error))?;
+    warn_of_cut(&records);
     let of_task = |record: &Record| {
         let operation = || metadata.operations.get(record.job().operation.index());
         wanted.is_none_or(|task| record.event.is_job() && operation().is_some_and(|entry| entry.task == task))
@@ -138,38 +146,40 @@ fn show(options: &Show) -> super::Outcome {
             left -= 1;
         }
     }
+    lines.finish()?;
     Ok(Verdict::Fine)
 }
 
 fn stats(options: &Stats) -> super::Outcome {
     let trace = open(&options.trace)?;
     let mut accounting = Accounting::new(trace.metadata(), options.sample);
-    let cut = trace.replay(&mut accounting).map_err(|error| unreadable(&options.trace, &error))?;
+    trace.replay(&mut accounting).map_err(|error| unreadable(&options.trace, &error))?;
     let end = accounting.last();
     let report = accounting.finish(end);
-    if cut > 0 {
-        eprintln!("warning: the last {cut} bytes are part of a record; the writer was cut off");
-    }
+    warn_of_cut(&trace.records().map_err(|error| unreadable(&options.trace, &error))?);
     if options.json {
         output::json(&report)?;
     } else {
         let mut lines = output::Lines::new();
         lines.line(&format!("{} under {}", report.system, report.strategy))?;
         lines.line(&report::text(&report))?;
+        lines.finish()?;
     }
     Ok(Verdict::Fine)
 }
 
 fn export(options: &Export) -> super::Outcome {
     let trace = open(&options.trace)?;
+    let paths: Vec<&PathBuf> =
+        [&options.perfetto, &options.csv, &options.schedule, &options.svg].into_iter().flatten().collect();
+    paths.iter().try_for_each(|path| distinct(path, &options.trace))?;
     let failed = |path: &Path| {
         let path = path.to_path_buf();
         move |error: &dyn std::fmt::Display| Failure::file("write", &path, error)
     };
-    let create = |path: &Path| {
-        File::create(path).map(BufWriter::new).map_err(|error| Failure::file("create", path, error))
-    };
+    let create = |path: &Path| artefacts::create(path).map(BufWriter::new);
     let end = artefacts::last(&trace, &options.trace)?;
+    warn_of_cut(&trace.records().map_err(|error| unreadable(&options.trace, &error))?);
     let unreadable = |error: TraceError| unreadable(&options.trace, &error);
     if let Some(path) = &options.perfetto {
         let mut export = PerfettoExport::new(trace.metadata(), create(path)?);
@@ -189,13 +199,27 @@ fn export(options: &Export) -> super::Outcome {
         schedule.finish(end).map_err(|error| failed(path)(&error))?;
     }
     if let Some(path) = &options.svg {
-        let from = trace.metadata().start + options.from;
-        let mut builder = timeline::Builder::new(trace.metadata(), from, from + options.length);
+        let (from, to) = stretch(&trace, options, end)?;
+        // The drawing library says less about a file that cannot be made.
+        create(path)?;
+        let mut builder = timeline::Builder::new(trace.metadata(), from, to);
         trace.replay(&mut builder).map_err(unreadable)?;
         builder.finish(end).draw(path).map_err(|error| failed(path)(&error))?;
     }
-    let written = [&options.perfetto, &options.csv, &options.schedule, &options.svg].into_iter().flatten();
-    let written: Vec<String> = written.map(|path| path.display().to_string()).collect();
-    output::Lines::new().line(&format!("written: {}", written.join(", ")))?;
+    let written: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+    output::print(&format!("written: {}", written.join(", ")))?;
     Ok(Verdict::Fine)
+}
+
+/// What the picture is to show of a run whose last record is of instant `end`.
+fn stretch(trace: &TraceFile, options: &Export, end: Instant) -> Result<(Instant, Instant), Failure> {
+    let start = trace.metadata().start;
+    let from = start.saturating_add(options.from);
+    if from >= end {
+        return Err(Failure::new(
+            format!("--from {} is not within the run, which lasted {}", options.from, end - start),
+            "let the picture begin earlier",
+        ));
+    }
+    Ok((from, from.saturating_add(options.length)))
 }

@@ -42,6 +42,7 @@ pub fn main(options: &Options) -> super::Outcome {
             }
         }
         lines.line(&tally.to_string())?;
+        lines.finish()?;
     }
     Ok(if tally.failed > 0 { Verdict::Negative } else { Verdict::Fine })
 }
