@@ -1,0 +1,113 @@
+//! A run of several nodes, whose processes are lost one way or another.
+
+use crate::support::{Running, TRACE, eventually, example, folder, within};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
+
+/// A run of two nodes that goes on until it is ended from outside, once it has begun.
+fn begun(place: &tempfile::TempDir) -> Running {
+    let out = within(place, "out");
+    let arguments = [
+        "run",
+        &example("two-nodes.toml"),
+        "--rt",
+        "off",
+        "--forever",
+        "--json",
+        "--fail-on",
+        "never",
+        "--out",
+        &out,
+    ];
+    let mut running = Running::start(&arguments);
+    running.await_file(&place.path().join("out").join(TRACE));
+    running
+}
+
+/// The process that `parent` runs the node in.
+fn member(parent: u32, node: &str) -> u32 {
+    let processes = fs::read_dir("/proc")
+        .expect("Linux")
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    let wanted = format!("TALEA_CLUSTER_NODE={node}");
+    let is_it = |process: &u32| {
+        let environment = fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
+        parent_of(*process) == Some(parent)
+            && environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes())
+    };
+    processes.into_iter().find(is_it).unwrap_or_else(|| panic!("no process of node {node}"))
+}
+
+/// State and parent of a process; the name before them may hold blanks.
+fn state_of(process: u32) -> Option<(char, u32)> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
+}
+
+fn parent_of(process: u32) -> Option<u32> {
+    state_of(process).map(|(_, parent)| parent)
+}
+
+/// It has ended, even if nobody has asked how.
+fn is_gone(process: u32) -> bool {
+    state_of(process).is_none_or(|(state, _)| state == 'Z')
+}
+
+fn send(process: u32, signal: Signal) {
+    let process = Pid::from_raw(process.try_into().expect("a process number")).expect("above zero");
+    kill_process(process, signal).expect("it is ours");
+}
+
+#[test]
+fn a_killed_node_ends_the_run_and_is_named() {
+    let place = folder();
+    let mut running = begun(&place);
+    send(member(running.id(), "vision"), Signal::KILL);
+    let done = running.finish().exits(0);
+    let json = done.json();
+    let lost = &json["run"]["mishaps"]["lost_nodes"][0];
+    assert_eq!(lost["node"], "vision", "{json}");
+    assert!(lost["how"].as_str().is_some_and(|how| how.contains("SIGKILL")), "{lost}");
+    assert!(done.stderr.contains("node vision ended before the run did"), "{}", done.stderr);
+    assert_eq!(json["run"]["stopped"], "interrupted");
+}
+
+#[test]
+fn an_interrupt_ends_all_nodes() {
+    let place = folder();
+    let mut running = begun(&place);
+    let members = ["control", "vision"].map(|node| member(running.id(), node));
+    running.signal(Signal::INT);
+    let json = running.finish().exits(0).json();
+    assert_eq!(json["run"]["stopped"], "interrupted");
+    assert_eq!(json["run"]["mishaps"]["lost_nodes"], serde_json::json!([]));
+    assert!(members.into_iter().all(is_gone));
+}
+
+#[test]
+fn no_node_outlives_a_killed_coordinator() {
+    let place = folder();
+    let mut running = begun(&place);
+    let members = ["control", "vision"].map(|node| member(running.id(), node));
+    running.kill();
+    for process in members {
+        eventually("the nodes of a killed run end", || is_gone(process));
+    }
+}
+
+/// A frozen node keeps the run from ending after the first interrupt, until its time is up.
+#[test]
+fn a_second_interrupt_does_not_wait_for_a_frozen_node() {
+    let place = folder();
+    let mut running = begun(&place);
+    let [control, vision] = ["control", "vision"].map(|node| member(running.id(), node));
+    send(vision, Signal::STOP);
+    running.signal(Signal::INT);
+    eventually("the first interrupt ends the other node", || is_gone(control));
+    running.signal(Signal::INT);
+    let status = running.finish().status;
+    send(vision, Signal::CONT);
+    eventually("a thawed node ends without its coordinator", || is_gone(vision));
+    assert_eq!(status, 130);
+}

@@ -1,0 +1,20 @@
+//! The program in `examples/embed.rs`.
+
+use crate::support::{Done, root};
+use std::process::Command;
+
+/// `cargo test` builds examples beside the tests' folder.
+#[test]
+fn the_embedding_example_runs() {
+    let this = std::env::current_exe().expect("this program has a path");
+    let program = this.parent().and_then(|deps| deps.parent()).map(|folder| folder.join("examples/embed"));
+    let Some(program) = program.filter(|program| program.exists()) else {
+        println!("skipped: the example is not built; `cargo test -p talea` without `--test` builds it");
+        return;
+    };
+    let output = Command::new(program).current_dir(root()).output().expect("the example starts");
+    let done = Done::from(output).exits(0);
+    assert!(done.stdout.contains("blink 0: "), "{}", done.stdout);
+    assert!(done.last_line().starts_with("sum "), "{}", done.stdout);
+    assert!(done.last_line().ends_with(" jobs met their deadline"), "{}", done.stdout);
+}

@@ -1,0 +1,52 @@
+//! Ctrl-C, and readers that go away.
+
+use crate::support::{Running, TRACE, example, folder, run, talea, within};
+use rustix::process::Signal;
+use std::io::{BufRead, BufReader};
+
+#[test]
+fn an_interrupted_run_reports_what_it_did() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let place = folder();
+        let out = within(&place, "out");
+        let arguments = ["run", &example("hello.toml"), "--rt", "off", "--forever", "--json", "--out", &out];
+        let mut running = Running::start(&arguments);
+        running.await_file(&place.path().join("out").join(TRACE));
+        running.signal(signal);
+        let done = running.finish();
+        assert!(done.status == 0 || done.status == 1, "{}: {}", done.status, done.stderr);
+        assert_eq!(done.json()["run"]["stopped"], "interrupted");
+        assert!(place.path().join("out/result.json").exists());
+    }
+}
+
+#[test]
+fn an_interrupted_simulation_reports_what_it_did() {
+    let place = folder();
+    let out = within(&place, "out");
+    let arguments =
+        ["sim", &example("hello.toml"), "--for", "87600h", "--json", "--fail-on", "never", "--out", &out];
+    let mut running = Running::start(&arguments);
+    // Records are there only when the loop is at work, which the handler of the signal precedes.
+    let schedule = place.path().join("out/schedule.csv");
+    running.await_file(&schedule);
+    running.signal(Signal::INT);
+    let json = running.finish().exits(0).json();
+    assert_eq!(json["run"]["stopped"], "interrupted");
+    assert!(json["report"]["end_ns"].as_i64() < Some(87_600 * 3_600_000_000_000));
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_command_quietly() {
+    let place = folder();
+    let out = within(&place, "out");
+    run(&["sim", &example("ofp.toml"), "--for", "60s", "--out", &out]).exits(0);
+    let mut command = talea(&["trace", "show", &within(&place, "out/trace.talea")]);
+    let mut child = command.spawn().expect("the command starts");
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("readable");
+    assert!(line.contains("run-start"), "{line}");
+    let output = child.wait_with_output().expect("ours");
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}

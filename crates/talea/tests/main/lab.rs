@@ -1,0 +1,66 @@
+//! `vectors`, `lab` and `schema`.
+
+use crate::support::{folder, root, run, within, write};
+use std::fs;
+
+#[test]
+fn the_vectors_of_the_repository_are_counted() {
+    let vectors = root().join("vectors").display().to_string();
+    let done = run(&["vectors", &vectors]).exits(0);
+    assert_eq!(done.last_line(), "39 passed, 0 failed, 426 unsupported");
+    assert_eq!(done.stdout.lines().count(), 39 + 426 + 1, "a line per case");
+    let quiet = run(&["vectors", &vectors, "--quiet"]).exits(0);
+    assert_eq!(quiet.stdout.lines().count(), 1, "{}", quiet.stdout);
+    let json = run(&["vectors", &vectors, "--json"]).exits(0).json();
+    assert_eq!((&json["passed"], &json["failed"]), (&39.into(), &0.into()));
+}
+
+#[test]
+fn a_wrong_vector_is_named_with_its_first_difference() {
+    let text = fs::read_to_string(root().join("vectors/traces_uniproc.json")).expect("there");
+    let mut file: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    file["cases"][0]["expect"]["segments"][1][2] = "nobody".into();
+    let place = folder();
+    let wrong = write(&place, "wrong.json", &file.to_string());
+    let done = run(&["vectors", &wrong, "--quiet"]).exits(1);
+    let id = file["cases"][0]["id"].as_str().expect("a name");
+    let line = done.stdout.lines().next().expect("a line");
+    assert!(line.starts_with("FAILED") && line.contains(id) && line.contains("nobody"), "{line}");
+    assert!(line.contains("expected") && line.contains("got"), "{line}");
+    assert_eq!(done.last_line(), "38 passed, 1 failed, 0 unsupported");
+}
+
+#[test]
+fn what_is_not_a_vector_file_is_refused() {
+    let place = folder();
+    for (name, text, says) in [
+        ("not-json.json", "{\n  nonsense", "not-json.json:2:3: not JSON"),
+        ("no-format.json", "{}", "no \"format\""),
+        ("no-cases.json", "{\"format\": \"rt-trace-1\"}", "\"cases\" is not a list"),
+    ] {
+        let done = run(&["vectors", &write(&place, name, text)]).exits(2);
+        assert!(done.stderr.contains(says), "{}", done.stderr);
+    }
+    let empty = folder();
+    let done = run(&["vectors", &empty.path().display().to_string()]).exits(2);
+    assert!(done.stderr.contains("no vector files"), "{}", done.stderr);
+}
+
+#[test]
+fn experiments_are_listed_and_run() {
+    let list = run(&["lab", "list"]).exits(0);
+    assert!(list.stdout.contains("strategies"), "{}", list.stdout);
+    let place = folder();
+    let out = within(&place, "out");
+    let done = run(&["lab", "run", "strategies", "--sim", "--quick", "--out", &out]).exits(0);
+    assert!(done.stdout.contains("holds"), "{}", done.stdout);
+    for file in ["strategies.svg", "results.json"] {
+        assert!(fs::metadata(place.path().join("out").join(file)).expect(file).len() > 0, "{file}");
+    }
+}
+
+#[test]
+fn the_schema_is_json() {
+    let schema = run(&["schema"]).exits(0).json();
+    assert!(schema["properties"]["task"].is_object(), "{schema}");
+}

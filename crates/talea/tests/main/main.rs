@@ -1,0 +1,14 @@
+//! The `talea` command as its users meet it: the real program, its output and its exit status.
+//!
+//! Nothing here depends on how fast the machine is. Runs on real threads use `--rt off` or accept what they are
+//! granted, and where a run has to have begun, its trace file is waited for.
+
+mod cluster;
+mod errors;
+mod example;
+mod interrupt;
+mod lab;
+mod real;
+mod simulated;
+mod support;
+mod trace;

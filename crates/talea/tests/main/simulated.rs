@@ -1,0 +1,73 @@
+//! `check`, `sim` and `compare --sim`: everything in virtual time.
+
+use crate::support::{TRACE, example, folder, run, within};
+use std::fs;
+
+#[test]
+fn check_shows_the_lanes_of_every_example() {
+    for name in ["hello.toml", "ofp.toml", "overload.toml", "two-nodes.toml"] {
+        let done = run(&["check", &example(name)]).exits(0);
+        assert!(done.stdout.contains("worst-case utilisation"), "{}", done.stdout);
+        let json = run(&["check", &example(name), "--json"]).exits(0).json();
+        assert!(!json["nodes"][0]["lanes"].as_array().expect("a list").is_empty(), "{json}");
+    }
+    let muf = run(&["check", &example("ofp.toml"), "--strategy", "muf", "--json"]).exits(0).json();
+    assert_eq!(muf["nodes"][0]["lanes"].as_array().expect("a list").len(), 2, "two criticalities, two lanes");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes() {
+    let place = folder();
+    let simulate = |seed: &str, name: &str| {
+        let out = within(&place, name);
+        let arguments = ["sim", &example("ofp.toml"), "--for", "5s", "--seed", seed, "--json", "--out", &out];
+        let stdout = run(&arguments).exits(0).stdout;
+        let files = [TRACE, "schedule.csv", "result.json"];
+        (stdout, files.map(|file| fs::read(place.path().join(name).join(file)).expect("written")))
+    };
+    let (one, again, other) = (simulate("7", "one"), simulate("7", "again"), simulate("8", "other"));
+    assert!(one == again, "two runs of seed 7 differ");
+    assert!(one.1[0] != other.1[0], "seed 8 gives another load");
+}
+
+#[test]
+fn json_is_all_that_is_on_standard_output() {
+    let json = run(&["sim", &example("ofp.toml"), "--for", "2s", "--json"]).exits(0).json();
+    assert_eq!(json["run"]["mode"], "sim");
+    assert_eq!(json["report"]["end_ns"], 2_000_000_000_i64);
+    assert_eq!(json["report"]["tasks"].as_array().expect("a list").len(), 6);
+}
+
+#[test]
+fn a_schedule_has_its_columns() {
+    let place = folder();
+    let path = within(&place, "schedule.csv");
+    run(&["sim", &example("hello.toml"), "--for", "1s", "--schedule", &path]).exits(0);
+    let text = fs::read_to_string(&path).expect("written");
+    let mut lines = text.lines();
+    assert_eq!(lines.next(), Some("start_ns,end_ns,node,cpu,task,subtask,job"));
+    assert_eq!(lines.next(), Some("0,5000000,local,0,blink,blink,0"));
+}
+
+#[test]
+fn the_exit_status_says_which_deadlines_were_missed() {
+    let overload = example("overload.toml");
+    run(&["sim", &overload, "--for", "2s"]).exits(0);
+    run(&["sim", &overload, "--for", "2s", "--fail-on", "any"]).exits(1);
+    run(&["sim", &overload, "--for", "2s", "--fail-on", "never"]).exits(0);
+    run(&["sim", &example("ofp.toml"), "--for", "2s", "--strategy", "rms"]).exits(1);
+}
+
+#[test]
+fn compare_puts_strategies_side_by_side() {
+    let ofp = example("ofp.toml");
+    let text =
+        run(&["compare", &ofp, "--sim", "--for", "2s", "--strategy", "rms", "--strategy", "muf"]).exits(0);
+    for word in ["rms", "muf", "effectiveness", "navigation"] {
+        assert!(text.stdout.contains(word), "{}", text.stdout);
+    }
+    let all = run(&["compare", &ofp, "--sim", "--for", "2s", "--json"]).exits(0).json();
+    let strategies: Vec<&str> =
+        all.as_array().expect("a list").iter().filter_map(|trial| trial["strategy"].as_str()).collect();
+    assert_eq!(strategies, ["rms", "edf", "mlf", "muf", "rms+mlf", "criticality"]);
+}
