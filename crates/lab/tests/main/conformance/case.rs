@@ -3,7 +3,7 @@
 use super::{Clock, Levels, Mark, Observation};
 use std::collections::BTreeMap;
 use talea_model::System;
-use talea_trace::Event;
+use talea_trace::{Event, Record};
 
 /// Which jobs have an order among each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,8 +17,8 @@ pub enum Scope {
 /// What must have come about for the orders to be determined.
 #[derive(Clone, Debug)]
 pub enum Situation {
-    /// Every first operation was released before any job began, and each lane held all of its own when it
-    /// began the first one.
+    /// On every node each first operation was released before any job began, and each lane held all of its own
+    /// when it began the first one.
     AllAtOnce,
     /// The first was, and not after the second, if that was at all.
     Before(Mark, Mark),
@@ -147,13 +147,17 @@ impl Situation {
 
 fn all_at_once(observation: &Observation) -> bool {
     let metadata = &observation.metadata;
-    let first_start = observation.of(Event::START).map(|(_, record)| record.time).next();
+    let node_of = |record: &Record| metadata.lanes[usize::from(record.source)].node;
+    let begun_before = |release: &Record| {
+        let mut starts = observation.of(Event::START).map(|(_, start)| start);
+        starts.any(|start| node_of(start) == node_of(release) && start.time < release.time)
+    };
     let firsts = metadata.operations.iter().filter(|operation| operation.predecessors.is_empty());
     let mut expected = vec![0; metadata.lanes.len()];
     for operation in firsts {
         expected[operation.lane] += 1;
         let release = observation.first(Event::RELEASE, &format!("{}#0", operation.name));
-        if release.is_none_or(|release| first_start.is_some_and(|start| start < release.time)) {
+        if release.is_none_or(begun_before) {
             return false;
         }
     }

@@ -1,6 +1,5 @@
 //! Two nodes in one process.
 
-use super::case::jobs;
 use super::{Case, DISPATCHES, Mark, Scope, Situation, clock, conforms, ms, task};
 use talea_model::{LaneDispatch, Strategy, SubtaskBuilder, System, SystemBuilder, TaskBuilder};
 use talea_time::Work;
@@ -31,15 +30,7 @@ fn every_node_keeps_its_own_order() {
             .build()
             .expect("a system");
         let title = format!("{dispatch}, two nodes at once");
-        let mut case = Case::in_order(title, system, "c b a d e f");
-        for (node, jobs) in [jobs("a b c"), jobs("d e f")].into_iter().enumerate() {
-            let first = if node == 0 { "c#0" } else { "d#0" };
-            for job in jobs {
-                let begun = Mark::Started(first.into());
-                case = case.given(Situation::Before(Mark::Released(job), begun));
-            }
-        }
-        conforms(&case);
+        conforms(&Case::in_order(title, system, "c b a d e f").given(Situation::AllAtOnce));
     }
 }
 
