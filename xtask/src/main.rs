@@ -28,7 +28,7 @@ enum Command {
     ///
     /// Run as root for real-time priorities, on a machine that does little else.
     Bench(bench::Options),
-    /// Check licences, advisories and bans of all dependencies (needs cargo-deny).
+    /// Check licences, bans and sources of all dependencies (needs cargo-deny).
     Deny,
 }
 

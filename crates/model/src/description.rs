@@ -163,7 +163,7 @@ pub struct UnknownKeyword {
 }
 
 keywords! {
-    /// How operations are sorted into lanes (Kokyu; theory in `docs/policies.md`).
+    /// How operations are sorted into lanes (Kokyu's strategies; `docs/policies.md`).
     Strategy {
         /// Rate monotonic: one FIFO lane per distinct period, shortest first.
         Rms = "rms",

@@ -1,7 +1,7 @@
 //! Disciplines: the order inside a lane, as a key function.
 //!
 //! Every key is a *constant* of a waiting job: laxity `deadline - now - left` is compared between jobs at
-//! the same `now`, so `deadline - left` orders alike, and `left` changes only while a job runs (theory §1).
+//! the same `now`, so `deadline - left` orders alike, and `left` changes only while a job runs (`docs/policies.md`).
 //! That is why a lane is a heap and never rescans.
 
 use crate::job::Job;

@@ -1,4 +1,4 @@
-//! Strategies: pure functions from operations to lanes (theory §1; Gill et al., section 3.1).
+//! Strategies: pure functions from operations to lanes (Gill et al. 2002, section 3.1; `docs/policies.md`).
 //!
 //! A strategy decides two things for every operation: its *level* and the *discipline* of that level's
 //! lane. It looks at periods, criticality and worst cases only, never at a clock or a queue.

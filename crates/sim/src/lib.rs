@@ -5,7 +5,7 @@
 //! give the same records, byte for byte. Nothing it keeps grows with simulated time, only with the backlog.
 //!
 //! At one instant, in this order: jobs complete; messages arrive and tasks are released; schedulers' timers
-//! fire; then every node decides once (theory §1: completions first, then releases, then the choice).
+//! fire; then every node decides once (completions first, then releases, then the choice).
 //!
 //! Costs ([`Overhead`](talea_model::Overhead)) are processor time:
 //! * `switch` is paid by a job whenever it gets a processor that last ran another job;

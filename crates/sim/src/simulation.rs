@@ -242,7 +242,7 @@ impl Simulation {
         state.latest = Some((vp, id));
     }
 
-    /// Greedy release of successors (theory §2): at once on the same node, after the message delay on another.
+    /// Greedy release of successors (Sun and Liu 1996): at once on the same node, after the message delay on another.
     fn after_completion(&mut self, slot: &Slot, sink: &mut impl Sink) {
         let state = &mut self.operations[slot.id.operation.index()];
         state.outstanding -= 1;

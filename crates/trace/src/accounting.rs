@@ -60,6 +60,10 @@ struct OperationState {
     completed: u64,
     aborted: u64,
     preemptions: u64,
+    met: u64,
+    missed: u64,
+    /// Jobs in flight; `None` for the only operation of a task, which fares as its task does.
+    in_flight: Option<Window>,
     response: Recorder,
     lateness: Recorder,
 }
@@ -123,7 +127,7 @@ impl Accounting {
         for (index, task) in tasks.iter_mut().enumerate().filter(|(index, _)| operation_counts[*index] > 1) {
             task.response = Some(Recorder::new(expected_response(&metadata.tasks[index])));
         }
-        let operations = metadata
+        let mut operations: Vec<OperationState> = metadata
             .operations
             .iter()
             .map(|operation| {
@@ -137,11 +141,19 @@ impl Accounting {
                     completed: 0,
                     aborted: 0,
                     preemptions: 0,
+                    met: 0,
+                    missed: 0,
+                    in_flight: None,
                     response: Recorder::new(expected_response(task)),
                     lateness: Recorder::new(Duration::ZERO),
                 }
             })
             .collect();
+        for operation in
+            operations.iter_mut().filter(|operation| operation_counts[operation.task as usize] > 1)
+        {
+            operation.in_flight = Some(Window::new());
+        }
         let lanes = metadata.lanes.iter().map(|lane| LaneState {
             node: lane.node as u32,
             processors: metadata.nodes[lane.node].cpus.len().max(1) as u32,
@@ -182,6 +194,7 @@ impl Accounting {
             self.close_samples(end_ns);
         }
         self.expire(end_ns);
+        self.operations.iter_mut().for_each(|operation| operation.expire(end_ns));
         let start = self.start.unwrap_or(self.metadata.start);
         let duration_ns = end_ns.saturating_sub(start.as_nanos());
         let lanes = self.lane_reports(end_ns, duration_ns);
@@ -275,12 +288,16 @@ impl Accounting {
         self.operations
             .iter()
             .zip(&self.metadata.operations)
-            .map(|(operation, entry)| OperationReport {
+            .map(|(operation, entry)| (operation, entry, &self.tasks[entry.task]))
+            .map(|(operation, entry, task)| OperationReport {
                 name: entry.name.clone(),
                 task: self.metadata.tasks[entry.task].name.clone(),
                 lane: entry.lane,
                 released: operation.released,
                 completed: operation.completed,
+                met: if operation.in_flight.is_some() { operation.met } else { task.met },
+                missed: if operation.in_flight.is_some() { operation.missed } else { task.missed },
+                skipped: task.skipped,
                 aborted: operation.aborted,
                 preemptions: operation.preemptions,
                 response_ns: operation.response.distribution(),
@@ -351,6 +368,7 @@ impl Accounting {
         match record.event {
             Event::RELEASE => {
                 operation.released += 1;
+                operation.begin(instance, release_ns, record.words[1] as i64);
                 if operation.is_first {
                     let jitter_ns = task.jitter_ns(instance);
                     operation.lateness.record(time_ns.saturating_sub(release_ns.saturating_add(jitter_ns)));
@@ -375,6 +393,7 @@ impl Accounting {
             Event::COMPLETE => {
                 lane.leave_processor(time_ns);
                 operation.completed += 1;
+                operation.end(instance, time_ns <= record.words[1] as i64);
                 operation.response.record(time_ns.saturating_sub(release_ns));
                 task.see(operation.is_first, instance, record, samples);
                 if operation.is_last {
@@ -387,6 +406,7 @@ impl Accounting {
                     lane.leave_processor(time_ns);
                 }
                 operation.aborted += 1;
+                operation.end(instance, false);
                 task.see(operation.is_first, instance, record, samples);
                 task.abort(instance, samples);
             }
@@ -446,6 +466,38 @@ impl LaneState {
 
     fn busy_until(&self, end_ns: i64) -> i64 {
         self.busy_ns.wrapping_add(end_ns.wrapping_mul(i64::from(self.running)))
+    }
+}
+
+impl OperationState {
+    /// A job was released.
+    #[inline]
+    fn begin(&mut self, number: u64, release_ns: i64, deadline_ns: i64) {
+        let Some(window) = &mut self.in_flight else { return };
+        if window.is_new(number) {
+            let job = Instance { number, release_ns, deadline_ns, remaining: 1, stage: Stage::Pending };
+            self.missed +=
+                u64::from(window.push(job).is_some_and(|given_up| given_up.stage == Stage::Pending));
+        }
+    }
+
+    /// A job ended, in time or not.
+    #[inline]
+    fn end(&mut self, number: u64, in_time: bool) {
+        let Some(window) = &mut self.in_flight else { return };
+        if let Some(job) = window.find(number) {
+            job.stage = Stage::Resolved;
+        }
+        window.trim();
+        self.met += u64::from(in_time);
+        self.missed += u64::from(!in_time);
+    }
+
+    /// Counts the jobs in flight whose deadlines have passed.
+    fn expire(&mut self, end_ns: i64) {
+        if let Some(window) = &mut self.in_flight {
+            self.missed += window.expire(end_ns).0;
+        }
     }
 }
 

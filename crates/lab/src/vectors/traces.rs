@@ -61,17 +61,18 @@ struct Expectation {
 pub(super) fn judge(case: &Value) -> Outcome {
     let case: Case = match serde_json::from_value(case.clone()) {
         Ok(case) => case,
-        Err(error) => return Outcome::Unsupported(format!("the case is not as described: {error}")),
+        Err(error) => return unreadable(error.to_string()),
     };
     let system = match system(&case) {
         Ok(system) => system,
-        Err(reason) => return Outcome::Unsupported(reason),
+        Err(Reason::Unknown(what)) => return Outcome::Unsupported(what),
+        Err(Reason::Invalid(what)) => return unreadable(what),
     };
     let mut plan = match plan_node(&system, 0) {
         Ok(plan) => plan,
         Err(anomalies) => {
             let reasons: Vec<String> = anomalies.iter().map(ToString::to_string).collect();
-            return Outcome::Unsupported(reasons.join("; "));
+            return unreadable(reasons.join("; "));
         }
     };
     for lane in &mut plan.lanes {
@@ -87,7 +88,7 @@ pub(super) fn judge(case: &Value) -> Outcome {
         .collect();
     let mut simulation = match Simulation::with_plans(&system, &[plan]) {
         Ok(simulation) => simulation,
-        Err(error) => return Outcome::Unsupported(error.to_string()),
+        Err(error) => return unreadable(error.to_string()),
     };
     let mut seen =
         Observer { system: &system, horizon: Instant::from_nanos(case.horizon_ns), ..Observer::new(&system) };
@@ -115,6 +116,20 @@ pub(super) fn judge(case: &Value) -> Outcome {
     differences.into_iter().flatten().next().map_or(Outcome::Passed, Outcome::Failed)
 }
 
+/// A case of this format that cannot be run is a failure: the format is known, so something is wrong.
+fn unreadable(reason: String) -> Outcome {
+    let expected = "a case as vectors/README.md describes it".into();
+    Outcome::Failed(Difference { at: "the case itself".into(), expected, got: reason })
+}
+
+/// Why a case cannot be made a system.
+enum Reason {
+    /// It asks for something this version does not have.
+    Unknown(String),
+    /// It contradicts itself or the rules of systems.
+    Invalid(String),
+}
+
 fn first_difference<T: PartialEq + Debug>(
     what: &str,
     place: impl Fn(usize) -> String,
@@ -126,8 +141,8 @@ fn first_difference<T: PartialEq + Debug>(
     Some(Difference { at: format!("{what} {}", place(row)), expected: show(expected), got: show(got) })
 }
 
-fn system(case: &Case) -> Result<System, String> {
-    let unknown = |what: &str, given: &str| format!("unknown {what} \"{given}\"");
+fn system(case: &Case) -> Result<System, Reason> {
+    let unknown = |what: &str, given: &str| Reason::Unknown(format!("unknown {what} \"{given}\""));
     let strategy = match case.policy.as_str() {
         "RMS" => Strategy::Rms,
         "EDF" => Strategy::Edf,
@@ -148,8 +163,8 @@ fn system(case: &Case) -> Result<System, String> {
         .tasks
         .iter()
         .map(|row| {
-            let criticality =
-                Criticality::new(row.criticality).ok_or_else(|| unknown("criticality", &row.id))?;
+            let criticality = Criticality::new(row.criticality)
+                .ok_or_else(|| Reason::Invalid(format!("criticality of {}", row.id)))?;
             let wcet = Work::from_nanos(row.wcet_ns);
             let exec = row.exec_ns.as_ref().map_or(Execution::Constant(wcet), |list| {
                 Execution::List(list.iter().map(|ns| Work::from_nanos(*ns)).collect())
@@ -166,7 +181,7 @@ fn system(case: &Case) -> Result<System, String> {
                 subtasks: vec![Subtask { name: row.id.clone(), node: 0, wcet, exec, after: Vec::new() }],
             })
         })
-        .collect::<Result<_, String>>()?;
+        .collect::<Result<_, Reason>>()?;
     let description = Description {
         name: "vector".into(),
         strategy,
@@ -183,7 +198,7 @@ fn system(case: &Case) -> Result<System, String> {
     };
     System::new(description).map_err(|violations| {
         let messages: Vec<String> = violations.into_iter().map(|violation| violation.message).collect();
-        messages.join("; ")
+        Reason::Invalid(messages.join("; "))
     })
 }
 

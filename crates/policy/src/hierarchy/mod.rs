@@ -1,4 +1,5 @@
-//! Who runs next is decided by a hierarchy of small schedulers (S3, sections 6 and 7; theory §4.4).
+//! Who runs next is decided by a hierarchy of small schedulers (Regehr and Stankovic, *HLS*, 2001,
+//! sections 6 and 7).
 //!
 //! ```text
 //!              machine              one root VP per processor, granted whenever it is requested
@@ -96,7 +97,7 @@ pub enum Refusal {
 
 /// A scheduler of the hierarchy: a state machine that answers every notification with a [`Decision`].
 ///
-/// The eleven entry points of S3, Table 3. Nothing here reads a clock: [`Context::now`] is passed in, and the
+/// The eleven entry points of Regehr and Stankovic, Table 3. Nothing here reads a clock: [`Context::now`] is passed in, and the
 /// decision says when the scheduler wants its timer. A scheduler knows the states of its children and of its
 /// own VPs through the context and never keeps a copy that could disagree.
 pub trait Scheduler: Send {

@@ -53,7 +53,7 @@ pub struct LaneQueue {
 /// Who is first among jobs of equal urgency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ties {
-    /// The job the lane last ran, then earlier release, member rank, job number (theory §1).
+    /// The job the lane last ran, then earlier release, member rank, job number (`docs/policies.md`).
     LastRan,
     /// Member rank, then job number: what SimSo's LLF does.
     MemberOrder,

@@ -1,4 +1,4 @@
-//! Preemptive fixed priority with one VP per priority (S3, section 5.1).
+//! Preemptive fixed priority with one VP per priority (Regehr and Stankovic, *HLS*, 2001, section 5.1).
 //!
 //! Accepts any guarantee; passes it to its highest child and nothing to the others. On `m` processors the
 //! `m` highest Ready children run. A notification costs a bitmap scan, that is one word per 64 children, and

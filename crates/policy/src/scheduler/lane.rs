@@ -1,4 +1,4 @@
-//! A lane as a leaf scheduler: one queue, one processor at a time (theory §1; Kokyu's dispatching queue).
+//! A lane as a leaf scheduler: one queue, one processor at a time (a dispatching queue of Kokyu).
 //!
 //! Its children are threads that stand for job slots; what each wants its processor for is its
 //! [`Job`](crate::job::Job). The order is the [`LaneQueue`]'s, the same object that a lane's thread asks on

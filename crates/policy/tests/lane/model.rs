@@ -1,4 +1,4 @@
-//! A lane as theory §1 defines it: a list that is scanned at every choice.
+//! A lane as `docs/policies.md` defines it: a list that is scanned at every choice.
 //!
 //! Nothing here is shared with the crate but the vocabulary: laxity is evaluated at `now`, not as a constant
 //! key, lateness is asked of every job anew, and nothing is kept between two choices but who ran last.

@@ -1,4 +1,4 @@
-//! The laws of the orders inside a lane, each against the formula of theory §1 evaluated at `now`.
+//! The laws of the orders inside a lane, each against its defining formula evaluated at `now`.
 
 use super::{at, disciplines, job, rules, work};
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! The hierarchy of S3, Figure 1, with the guarantees of its Figure 3.
+//! The hierarchy of Regehr and Stankovic, *HLS*, 2001, Figure 1, with the guarantees of its Figure 3.
 //!
 //! ```text
 //!             fixed priority
@@ -52,7 +52,7 @@ fn figure(between: Demand) -> Figure {
 }
 
 impl Figure {
-    /// RESBH 5,33; PSBE 0.1,22; PSBE 0.4,58 (S3, section 5.3).
+    /// RESBH 5,33; PSBE 0.1,22; PSBE 0.4,58 (Regehr and Stankovic, section 5.3).
     fn check_guarantees(&self) {
         assert_eq!(self.load.per_period(self.video, ms(33), ms(LENGTH_MS)), (ms(5), ms(5)));
         let word = self.load.share_error(self.word, 10, ms(LENGTH_MS));

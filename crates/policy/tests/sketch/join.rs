@@ -1,4 +1,4 @@
-//! A join (S3, section 5.1): its child runs whenever any of its parents runs it.
+//! A join (Regehr and Stankovic, *HLS*, 2001, section 5.1): its child runs whenever any of its parents runs it.
 
 use super::reservation::Reservations;
 use super::workload::{Demand, Workload, ms};
@@ -134,7 +134,7 @@ fn it_runs_through_the_parent_that_promised() {
 
 #[test]
 fn it_runs_through_any_parent() {
-    // Once more than the reservation, as S3, section 5.4, turns a hard reservation into a soft one.
+    // Once more than the reservation, as Regehr and Stankovic, section 5.4, turns a hard reservation into a soft one.
     let (load, thread, other) = soft_reservation(Demand::Periodic { burst: ms(3), period: ms(7) });
     let others = load.received(other, ms(0), ms(1000));
     assert_eq!(load.received(thread, ms(0), ms(1000)), ms(1000) - others);

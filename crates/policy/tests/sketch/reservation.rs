@@ -1,5 +1,5 @@
 //! Hard CPU reservations: every child gets its budget in each of its periods and no more, by earliest
-//! deadline first (S3, section 5.1, "RES").
+//! deadline first (Regehr and Stankovic, *HLS*, 2001, section 5.1, "RES").
 
 use super::workload::{Demand, Workload, ms};
 use talea_policy::hierarchy::{

@@ -1,4 +1,4 @@
-//! Proportional share by start-time fair queueing (Goyal et al.; theory §4.5), with a quantum.
+//! Proportional share by start-time fair queueing (Goyal et al. 1996), with a quantum.
 
 use super::workload::{Demand, Workload, ms};
 use talea_policy::hierarchy::{
@@ -196,7 +196,7 @@ fn shares_approach_the_weights() {
     }
 }
 
-/// The SFQ error of theory §4.3 with the whole processor as input: `r T q + q`.
+/// The error of start-time fair queueing (Regehr and Stankovic, section 5.1) with the whole processor as input: `r T q + q`.
 #[test]
 fn every_interval_holds_the_share_up_to_the_error() {
     let (engine, [small, large]) = threads_of_weights([1, 4]);

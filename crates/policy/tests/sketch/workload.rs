@@ -127,7 +127,7 @@ impl Workload {
     }
 
     /// The smallest `delta` for which every interval of any length `t` within `0..until` holds
-    /// `share / 100 * t - delta`: the error of a proportional share (S3, section 4).
+    /// `share / 100 * t - delta`: the error of a proportional share (Regehr and Stankovic, section 4).
     pub fn share_error(&self, thread: VpId, share: i64, until: Duration) -> Duration {
         // At the start of service the lag 100 S(t) - share t is smallest, at its end largest; the error is
         // the deepest fall from a peak to a later trough.

@@ -1,4 +1,4 @@
-//! One processor without costs, one nanosecond at a time (theory §1 and §2, greedy).
+//! One processor without costs, one nanosecond at a time (`docs/policies.md`, greedy release).
 //!
 //! A flat list of jobs, scanned at every scheduling point; it knows nothing of hierarchies, heaps or keys
 //! kept over time. Execution times must be at least 1 ns and come from constants or lists.

@@ -96,7 +96,7 @@ fn show_problems(problems: &Problems) {
         let mut text = String::new();
         let handler = miette::GraphicalReportHandler::new_themed(theme()).with_width(110);
         match handler.render_report(&mut text, &drawn) {
-            Ok(()) => eprint!("{text}"),
+            Ok(()) => eprintln!("{text}"),
             Err(fmt::Error) => eprintln!("{}", problem.in_file(problems.source_name())),
         }
     }

@@ -2,14 +2,12 @@
 
 use super::output::Sheet;
 use talea_time::Duration;
-use talea_trace::accounting::{Distribution, LaneReport, OperationReport, Report, TaskReport};
+use talea_trace::accounting::{Distribution, LaneReport, Report, TaskReport};
 
 /// The whole report as text.
 pub fn text(report: &Report) -> String {
     let mut parts = vec![tasks(report)];
-    if report.operations.len() > report.tasks.len() {
-        parts.push(format!("\noperations of tasks with several\n{}", operations(report)));
-    }
+    parts.push(format!("\noperations\n{}", operations(report)));
     parts.push(format!("\nlanes\n{}", lanes(report)));
     parts.push(format!("\n{}", summary(report)));
     parts.extend(warnings(report));
@@ -20,8 +18,21 @@ fn tasks(report: &Report) -> String {
     let mut sheet = Sheet::new(
         2,
         &[
-            "task", "kind", "period", "deadline", "released", "met", "missed", "skipped", "aborted", "min",
-            "p50", "p99", "p99.9", "max",
+            "task",
+            "kind",
+            "period",
+            "deadline",
+            "released",
+            "completed",
+            "met",
+            "missed",
+            "skipped",
+            "aborted",
+            "min",
+            "p50",
+            "p99",
+            "p99.9",
+            "max",
         ],
     );
     for task in &report.tasks {
@@ -31,6 +42,7 @@ fn tasks(report: &Report) -> String {
             exact(task.period_ns),
             exact(task.deadline_ns),
             task.released.to_string(),
+            task.completed.to_string(),
             task.met.to_string(),
             count(task.missed),
             count(task.skipped),
@@ -42,56 +54,50 @@ fn tasks(report: &Report) -> String {
     sheet.render()
 }
 
+/// Every operation; those that are tasks of their own have their response times above.
 fn operations(report: &Report) -> String {
     let mut sheet = Sheet::new(
         2,
-        &["operation", "lane", "released", "completed", "preempted", "min", "p50", "p99", "p99.9", "max"],
+        &[
+            "operation",
+            "lane",
+            "released",
+            "completed",
+            "met",
+            "missed",
+            "preempted",
+            "release p50",
+            "p99",
+            "max",
+            "response p50",
+            "p99",
+            "max",
+        ],
     );
-    let several = |operation: &&OperationReport| operation.name != operation.task;
-    for operation in report.operations.iter().filter(several) {
+    for operation in &report.operations {
         let mut row = vec![
             operation.name.clone(),
             report.lanes[operation.lane].label.clone(),
             operation.released.to_string(),
             operation.completed.to_string(),
+            operation.met.to_string(),
+            count(operation.missed),
             count(operation.preemptions),
         ];
-        row.extend(spread(operation.response_ns.as_ref()));
+        row.extend(middle(operation.release_lateness_ns.as_ref()));
+        row.extend(middle(operation.response_ns.as_ref()));
         sheet.row(row);
     }
     sheet.render()
 }
 
 fn lanes(report: &Report) -> String {
-    let mut sheet = Sheet::new(
-        4,
-        &[
-            "node",
-            "level",
-            "lane",
-            "order",
-            "jobs",
-            "used",
-            "max queue",
-            "preempted",
-            "release p50",
-            "p99",
-            "max",
-        ],
-    );
+    let mut sheet =
+        Sheet::new(4, &["node", "level", "lane", "order", "jobs", "used", "max queue", "preempted"]);
     for (index, lane) in report.lanes.iter().enumerate() {
-        let members = || report.operations.iter().filter(|operation| operation.lane == index);
-        let preemptions = members().map(|operation| operation.preemptions).sum();
-        // The operation whose releases came latest stands for the lane.
-        let late = members()
-            .filter_map(|operation| operation.release_lateness_ns.as_ref())
-            .max_by_key(|distribution| distribution.max);
+        let members = report.operations.iter().filter(|operation| operation.lane == index);
         let mut row = lane_cells(lane);
-        row.push(count(preemptions));
-        match late {
-            Some(late) => row.extend([late.p50, late.p99, late.max].map(rounded)),
-            None => row.extend(["-"; 3].map(String::from)),
-        }
+        row.push(count(members.map(|operation| operation.preemptions).sum()));
         sheet.row(row);
     }
     sheet.render()
@@ -152,6 +158,12 @@ fn summary(report: &Report) -> String {
 
 fn warnings(report: &Report) -> Vec<String> {
     let mut warnings = Vec::new();
+    let never: u64 = report.tasks.iter().map(|task| task.released - task.completed - task.aborted).sum();
+    if never > 0 {
+        warnings.push(format!(
+            "{never} released instances had not ended at the end; response times are of those that had"
+        ));
+    }
     if report.lost_records > 0 {
         warnings.push(format!(
             "warning: {} records were lost; the numbers above are incomplete",
@@ -177,6 +189,13 @@ fn spread(distribution: Option<&Distribution>) -> [String; 5] {
     match distribution {
         Some(d) => [d.min, d.p50, d.p99, d.p99_9, d.max].map(rounded),
         None => ["-"; 5].map(String::from),
+    }
+}
+
+fn middle(distribution: Option<&Distribution>) -> [String; 3] {
+    match distribution {
+        Some(d) => [d.p50, d.p99, d.max].map(rounded),
+        None => ["-"; 3].map(String::from),
     }
 }
 

@@ -185,6 +185,9 @@ fn show(system: &System, options: &Options, outcome: &Outcome) -> Result<(), Fai
     Ok(())
 }
 
+/// Real-time threads get at most 95 % of each second unless the machine is configured otherwise.
+const NEARLY_THROTTLED: f64 = 0.93;
+
 /// What went differently than a good run goes, for standard error.
 fn remarks(outcome: &Outcome) -> Vec<String> {
     let mut remarks = Vec::new();
@@ -193,6 +196,16 @@ fn remarks(outcome: &Outcome) -> Vec<String> {
     }
     if !outcome.missing.is_empty() {
         remarks.push("  help: `talea doctor` tests what is permitted; `--rt off` does not ask for it".into());
+    }
+    for node in
+        outcome.report.nodes.iter().filter(|node| outcome.realtime && node.utilisation > NEARLY_THROTTLED)
+    {
+        remarks.push(format!(
+            "warning: node {}: {:.1} % of its processors used; Linux keeps real-time threads from part of each second \
+             (`talea doctor` shows how much), so near or above 95 % even the highest lane waits now and then",
+            node.name,
+            node.utilisation * 100.0
+        ));
     }
     for spin in outcome.spin.iter().filter(|spin| spin.share() > 0.05) {
         remarks.push(format!(

@@ -87,7 +87,13 @@ pub struct OperationReport {
     pub released: u64,
     /// Jobs completed.
     pub completed: u64,
-    /// Jobs aborted.
+    /// Jobs completed no later than their instance's deadline.
+    pub met: u64,
+    /// Jobs completed late, aborted, or unfinished at the end with a deadline no later than it.
+    pub missed: u64,
+    /// Instances of the task that were skipped.
+    pub skipped: u64,
+    /// Jobs aborted; they are among the missed ones.
     pub aborted: u64,
     /// How often its jobs lost a processor before they were done.
     pub preemptions: u64,

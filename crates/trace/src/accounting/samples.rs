@@ -1,4 +1,4 @@
-//! Effectiveness and efficiency, the metric of Gill et al. (theory §1).
+//! Effectiveness and efficiency, the metric of Gill et al. (2002, section 3.3).
 //!
 //! The run is cut into samples of equal length from its start. A sample's **effectiveness** is the
 //! number of soft deadlines met in it, or 0 if a critical instance failed in it; its **efficiency** is

@@ -20,6 +20,7 @@ pub enum Mark {
     Arrived(String),
     Started(String),
     Completed(String),
+    Aborted(String),
     /// Half of the time between its release and its deadline is over.
     HalfDue(String),
 }
@@ -50,6 +51,7 @@ impl Observation {
             Mark::Arrived(job) => time(Event::RELEASE, job).or_else(|| time(Event::SKIP, job)),
             Mark::Started(job) => time(Event::START, job),
             Mark::Completed(job) => time(Event::COMPLETE, job),
+            Mark::Aborted(job) => time(Event::ABORT, job),
             Mark::HalfDue(job) => self.first(Event::RELEASE, job).map(|record| {
                 let [release, deadline] = record.words.map(|word| Instant::from_nanos(word as i64));
                 Instant::from_nanos(release.as_nanos() + (deadline - release).as_nanos() / 2)

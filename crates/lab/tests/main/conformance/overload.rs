@@ -34,14 +34,18 @@ fn skip_next_skips_whatever_arrives_meanwhile() {
     }
 }
 
-/// Each is released and ended by the next one.
+/// Each is released, in order, and then aborted. The order of the aborts is open: a running job ends when it sees
+/// that it is to, and one that waits behind it at once.
 #[test]
 fn abort_ends_each_at_the_arrival_of_the_next() {
     for dispatch in DISPATCHES {
         let mut case = case(format!("{dispatch}, abort"), dispatch, Overrun::Abort);
-        let last = ARRIVALS - 1;
-        case.until = numbered(last..=last);
-        case.orders = vec![(Event::RELEASE, numbered(0..=last)), (Event::ABORT, numbered(0..=last))];
-        conforms(&case.given(Situation::NoneCompleted(numbered(0..=last))));
+        let all = numbered(0..=ARRIVALS - 1);
+        case.orders = vec![(Event::RELEASE, all.clone())];
+        for job in &all {
+            case.precedences.push((Mark::Released(job.clone()), Mark::Aborted(job.clone())));
+        }
+        case.until = all.clone();
+        conforms(&case.given(Situation::NoneCompleted(all)));
     }
 }
