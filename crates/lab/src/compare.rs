@@ -88,9 +88,8 @@ pub fn compare(
         let (report, realtime) = match plan.clock {
             Clock::Virtual => {
                 observer.starting(strategy, None);
-                let report =
-                    simulate(&system, plan).map_err(|cause| CompareError::Simulation { strategy, cause })?;
-                (report, None)
+                let simulated = simulate(&system, plan, observer);
+                (simulated.map_err(|cause| CompareError::Simulation { strategy, cause })?, None)
             }
             Clock::Real => {
                 let failed = |cause| CompareError::Run { strategy, cause: Box::new(cause) };
@@ -108,10 +107,11 @@ pub fn compare(
     Ok(trials)
 }
 
-fn simulate(system: &System, plan: &Plan) -> Result<Report, SimulationError> {
+/// Simulates, and ends early when the observer cancels.
+fn simulate(system: &System, plan: &Plan, observer: &dyn Observer) -> Result<Report, SimulationError> {
     let mut simulation = Simulation::new(system)?;
     let mut accounting = Accounting::new(simulation.metadata(), plan.sample);
-    simulation.advance(Instant::ZERO + plan.duration, &mut accounting);
+    simulation.advance_while(Instant::ZERO + plan.duration, &mut accounting, |_| !observer.cancelled());
     let end = simulation.now();
     simulation.finish(&mut accounting);
     Ok(accounting.finish(end))

@@ -125,6 +125,24 @@ impl Simulation {
         self.now = self.now.max(until);
     }
 
+    /// Lets everything before `until` happen in slices, as long as `go_on`, which learns the instant reached,
+    /// agrees; for progress and interrupts.
+    pub fn advance_while(
+        &mut self,
+        until: Instant,
+        sink: &mut impl Sink,
+        mut go_on: impl FnMut(Instant) -> bool,
+    ) {
+        const SLICES: i64 = 1_000;
+        // A long simulation still answers within a moment.
+        const LONGEST: Duration = Duration::from_secs(10);
+        let slice = Duration::from_nanos((until - self.now).as_nanos() / SLICES + 1).min(LONGEST);
+        while self.now < until && go_on(self.now) {
+            let next = self.now.saturating_add(slice).min(until);
+            self.advance(next, sink);
+        }
+    }
+
     /// Ends the run at the instant reached: jobs that complete right now still do, nothing is released any
     /// more, and the last record says when it was.
     pub fn finish(mut self, sink: &mut impl Sink) {

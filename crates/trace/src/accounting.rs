@@ -17,8 +17,10 @@
 //! as missed once its deadline has passed. The number of lost records stands in the report.
 
 mod distribution;
+mod operation;
 mod report;
 mod samples;
+mod task;
 mod window;
 
 pub use distribution::Distribution;
@@ -26,11 +28,12 @@ pub use report::{LaneReport, NodeReport, OperationReport, Report, TaskReport};
 pub use samples::{Sample, SampleReport, Samples};
 
 use crate::{Event, LaneEntry, Metadata, NodeEntry, Record, Sink, TaskEntry};
-use distribution::Recorder;
-use samples::{Kind, SampleClock};
-use talea_policy::demand;
+use distribution::{Precision, Recorder};
+use operation::OperationState;
+use samples::SampleClock;
 use talea_time::{Duration, Instant};
-use window::{Instance, Stage, Window};
+use task::TaskState;
+use window::Window;
 
 /// Computes a [`Report`] from records.
 #[derive(Debug)]
@@ -48,46 +51,6 @@ pub struct Accounting {
     lost: u64,
     unknown: u64,
     after_end: u64,
-}
-
-#[derive(Debug)]
-struct OperationState {
-    task: u32,
-    lane: u32,
-    is_first: bool,
-    is_last: bool,
-    released: u64,
-    completed: u64,
-    aborted: u64,
-    preemptions: u64,
-    met: u64,
-    missed: u64,
-    /// Jobs in flight; `None` for the only operation of a task, which fares as its task does.
-    in_flight: Option<Window>,
-    response: Recorder,
-    lateness: Recorder,
-}
-
-#[derive(Debug)]
-struct TaskState {
-    kind: Kind,
-    /// The first arrival and the period, for instances whose release was lost.
-    arrival_ns: i64,
-    period_ns: i64,
-    jitter: Duration,
-    jitter_stream: u64,
-    /// Number of last operations.
-    lasts: u32,
-    window: Window,
-    released: u64,
-    completed: u64,
-    met: u64,
-    missed: u64,
-    skipped: u64,
-    aborted: u64,
-    worst_lateness_ns: i64,
-    /// `None` for a task of one operation, which has the same response times as the operation.
-    response: Option<Recorder>,
 }
 
 #[derive(Debug, Default)]
@@ -117,6 +80,7 @@ impl Accounting {
     /// If `sample` is not positive, or `metadata` do not pass [`Metadata::check`].
     pub fn new(metadata: &Metadata, sample: Duration) -> Self {
         metadata.check().expect("metadata are consistent");
+        let precision = Precision::for_operations(metadata.operations.len());
         let mut tasks: Vec<TaskState> =
             metadata.tasks.iter().map(|task| TaskState::new(task, metadata.start)).collect();
         let mut operation_counts = vec![0; tasks.len()];
@@ -125,7 +89,7 @@ impl Accounting {
             operation_counts[operation.task] += 1;
         }
         for (index, task) in tasks.iter_mut().enumerate().filter(|(index, _)| operation_counts[*index] > 1) {
-            task.response = Some(Recorder::new(expected_response(&metadata.tasks[index])));
+            task.response = Some(Recorder::new(expected_response(&metadata.tasks[index]), precision));
         }
         let mut operations: Vec<OperationState> = metadata
             .operations
@@ -144,8 +108,8 @@ impl Accounting {
                     met: 0,
                     missed: 0,
                     in_flight: None,
-                    response: Recorder::new(expected_response(task)),
-                    lateness: Recorder::new(Duration::ZERO),
+                    response: Recorder::new(expected_response(task), precision),
+                    lateness: Recorder::new(Duration::ZERO, precision),
                 }
             })
             .collect();
@@ -469,152 +433,7 @@ impl LaneState {
     }
 }
 
-impl OperationState {
-    /// A job was released.
-    #[inline]
-    fn begin(&mut self, number: u64, release_ns: i64, deadline_ns: i64) {
-        let Some(window) = &mut self.in_flight else { return };
-        if window.is_new(number) {
-            let job = Instance { number, release_ns, deadline_ns, remaining: 1, stage: Stage::Pending };
-            self.missed +=
-                u64::from(window.push(job).is_some_and(|given_up| given_up.stage == Stage::Pending));
-        }
-    }
-
-    /// A job ended, in time or not.
-    #[inline]
-    fn end(&mut self, number: u64, in_time: bool) {
-        let Some(window) = &mut self.in_flight else { return };
-        if let Some(job) = window.find(number) {
-            job.stage = Stage::Resolved;
-        }
-        window.trim();
-        self.met += u64::from(in_time);
-        self.missed += u64::from(!in_time);
-    }
-
-    /// Counts the jobs in flight whose deadlines have passed.
-    fn expire(&mut self, end_ns: i64) {
-        if let Some(window) = &mut self.in_flight {
-            self.missed += window.expire(end_ns).0;
-        }
-    }
-}
-
 /// Response times to provide memory for.
 fn expected_response(task: &TaskEntry) -> Duration {
     Duration::from_nanos(task.deadline.max(task.period).as_nanos().saturating_mul(4))
-}
-
-impl TaskState {
-    /// A task of one operation that is none of the last, until its operations are seen.
-    fn new(entry: &TaskEntry, start: Instant) -> Self {
-        TaskState {
-            kind: if entry.criticality.is_critical() { Kind::Critical } else { Kind::Soft },
-            arrival_ns: start.saturating_add(entry.phase).as_nanos(),
-            period_ns: entry.period.as_nanos(),
-            jitter: entry.jitter,
-            jitter_stream: entry.jitter_stream,
-            lasts: 0,
-            window: Window::new(),
-            released: 0,
-            completed: 0,
-            met: 0,
-            missed: 0,
-            skipped: 0,
-            aborted: 0,
-            worst_lateness_ns: i64::MIN,
-            response: None,
-        }
-    }
-
-    /// How long after its arrival the instance is meant to be released.
-    #[inline]
-    fn jitter_ns(&self, number: u64) -> i64 {
-        demand::release_jitter_from(self.jitter, self.jitter_stream, number).as_nanos()
-    }
-
-    /// Follows the instance from now on if it is new.
-    #[inline]
-    fn see(&mut self, is_first: bool, number: u64, record: &Record, samples: &mut SampleClock) {
-        if !self.window.is_new(number) {
-            return;
-        }
-        let release_ns = if is_first {
-            record.words[0] as i64
-        } else {
-            let since_first = self.period_ns.saturating_mul(i64::try_from(number).expect("44 bits"));
-            self.arrival_ns.saturating_add(since_first)
-        };
-        let deadline_ns = record.words[1] as i64;
-        self.released += 1;
-        let instance =
-            Instance { number, release_ns, deadline_ns, remaining: self.lasts, stage: Stage::Pending };
-        if self.window.push(instance).is_some_and(|given_up| given_up.stage == Stage::Pending) {
-            self.missed += 1;
-            samples.failed(self.kind, 1);
-        }
-    }
-
-    /// A last operation of the instance completed.
-    #[inline]
-    fn complete_one(&mut self, number: u64, time_ns: i64, samples: &mut SampleClock) {
-        let Some(instance) = self.window.find(number) else { return };
-        if instance.stage == Stage::Resolved {
-            return;
-        }
-        instance.remaining -= 1;
-        if instance.remaining > 0 {
-            return;
-        }
-        let before = std::mem::replace(&mut instance.stage, Stage::Resolved);
-        let lateness_ns = time_ns.saturating_sub(instance.deadline_ns);
-        if let Some(response) = &mut self.response {
-            response.record(time_ns.saturating_sub(instance.release_ns));
-        }
-        self.completed += 1;
-        self.worst_lateness_ns = self.worst_lateness_ns.max(lateness_ns);
-        if before == Stage::Pending {
-            if lateness_ns <= 0 {
-                self.met += 1;
-                samples.met(self.kind);
-            } else {
-                self.missed += 1;
-                samples.failed(self.kind, 1);
-            }
-        }
-        self.window.trim();
-    }
-
-    fn abort(&mut self, number: u64, samples: &mut SampleClock) {
-        let Some(instance) = self.window.find(number) else { return };
-        let before = std::mem::replace(&mut instance.stage, Stage::Resolved);
-        if before != Stage::Resolved {
-            self.aborted += 1;
-        }
-        if before == Stage::Pending {
-            self.missed += 1;
-            samples.failed(self.kind, 1);
-        }
-        self.window.trim();
-    }
-
-    /// The instance is skipped, by the first of its first operations that says so.
-    fn skip(&mut self, number: u64, samples: &mut SampleClock) {
-        if self.window.is_new(number) {
-            self.window.pass(number);
-            self.skipped += 1;
-            samples.failed(self.kind, 1);
-            return;
-        }
-        // Another first operation of the instance was released already.
-        let Some(instance) = self.window.find(number) else { return };
-        if instance.stage == Stage::Pending {
-            instance.stage = Stage::Resolved;
-            self.released -= 1;
-            self.skipped += 1;
-            samples.failed(self.kind, 1);
-            self.window.trim();
-        }
-    }
 }

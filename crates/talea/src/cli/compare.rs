@@ -119,7 +119,15 @@ impl Watch {
 
 impl Observer for Watch {
     fn starting(&mut self, strategy: Strategy, stop: Option<StopHandle>) {
-        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = stop;
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        // A cancellation that came before the handle was there stops the run now.
+        if self.cancelled()
+            && let Some(handle) = &stop
+        {
+            handle.stop();
+        }
+        *running = stop;
+        drop(running);
         self.bar.set_message(strategy.keyword());
         self.bar.inc(1);
     }

@@ -4,7 +4,7 @@ use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
 use std::fmt;
 use std::io;
 use std::path::Path;
-use talea_model::{Parsed, Problem, Problems, Severity};
+use talea_model::{Location, Parsed, Problem, Problems, Severity};
 
 /// How a command ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +91,8 @@ const DRAWN: usize = 20;
 fn show_problems(problems: &Problems) {
     let source = NamedSource::new(problems.source_name(), problems.text().to_owned()).with_language("toml");
     for problem in problems.list().iter().take(DRAWN) {
-        let source = problem.location.as_ref().map(|_| &source);
+        let source =
+            problem.location.as_ref().filter(|place| is_drawable(problems.text(), place)).map(|_| &source);
         let drawn = Drawn { problem, file: problems.source_name(), source };
         let mut text = String::new();
         let handler = miette::GraphicalReportHandler::new_themed(theme()).with_width(110);
@@ -110,6 +111,16 @@ fn show_problems(problems: &Problems) {
     };
     let warnings = if warnings > 0 { format!(", {}", count(warnings, "warning")) } else { String::new() };
     eprintln!("{}: {}{warnings}{shown}", problems.source_name(), count(errors, "error"));
+}
+
+/// Whether the line is short enough to be worth drawing.
+fn is_drawable(text: &str, location: &Location) -> bool {
+    const LONGEST: usize = 400;
+    let before = text[..location.span.start].bytes().rev().take(LONGEST).position(|byte| byte == b'\n');
+    let after = text[location.span.start..].bytes().take(LONGEST).position(|byte| byte == b'\n');
+    let begins = before.is_some() || location.span.start < LONGEST;
+    let ends = after.is_some() || text.len() - location.span.start < LONGEST;
+    begins && ends
 }
 
 fn theme() -> miette::GraphicalTheme {

@@ -2,6 +2,7 @@
 
 use super::output::Sheet;
 use talea_time::Duration;
+use talea_trace::Origin;
 use talea_trace::accounting::{Distribution, LaneReport, Report, TaskReport};
 
 /// The whole report as text.
@@ -96,21 +97,30 @@ fn lanes(report: &Report) -> String {
         Sheet::new(4, &["node", "level", "lane", "order", "jobs", "used", "max queue", "preempted"]);
     for (index, lane) in report.lanes.iter().enumerate() {
         let members = report.operations.iter().filter(|operation| operation.lane == index);
-        let mut row = lane_cells(lane);
+        let mut row = lane_cells(report, lane);
         row.push(count(members.map(|operation| operation.preemptions).sum()));
         sheet.row(row);
     }
     sheet.render()
 }
 
-fn lane_cells(lane: &LaneReport) -> Vec<String> {
+/// A share in percent; `-` where it was not measured: without real-time priorities the kernel shares processors
+/// between lanes unseen, and a started job may not be running.
+fn used(report: &Report, share: f64) -> String {
+    match report.origin {
+        Origin::Threads { realtime: false } => "-".into(),
+        _ => format!("{:.1} %", share.abs() * 100.0),
+    }
+}
+
+fn lane_cells(report: &Report, lane: &LaneReport) -> Vec<String> {
     vec![
         lane.node.clone(),
         lane.level.to_string(),
         lane.label.clone(),
         lane.discipline.clone(),
         lane.jobs.to_string(),
-        format!("{:.1} %", lane.utilisation * 100.0),
+        used(report, lane.utilisation),
         lane.max_queue.to_string(),
     ]
 }
@@ -128,9 +138,9 @@ fn summary(report: &Report) -> String {
     let mut lines = Vec::new();
     for node in &report.nodes {
         lines.push(format!(
-            "node {}: {:.1} % of {} processor(s) used, {} switches, {} preemptions",
+            "node {}: {} of {} processor(s) used, {} switches, {} preemptions",
             node.name,
-            node.utilisation * 100.0,
+            used(report, node.utilisation),
             node.processors,
             node.context_switches,
             node.preemptions

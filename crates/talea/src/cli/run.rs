@@ -48,12 +48,17 @@ pub struct Options {
 }
 
 fn tail(text: &str) -> Result<Tail, String> {
+    const LONGEST: Duration = Duration::from_millis(1);
     match text {
         "off" => Ok(Tail::Off),
         "adaptive" => Ok(Tail::default()),
-        _ => {
-            positive(text).map(Tail::Fixed).map_err(|error| format!("give off, adaptive, or a time: {error}"))
-        }
+        _ => match positive(text) {
+            Ok(tail) if tail <= LONGEST => Ok(Tail::Fixed(tail)),
+            Ok(_) => {
+                Err(format!("at most {LONGEST}: a longer tail only takes the processor away from the lanes"))
+            }
+            Err(error) => Err(format!("give off, adaptive, or a time: {error}")),
+        },
     }
 }
 

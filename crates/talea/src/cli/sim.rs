@@ -4,7 +4,7 @@ use super::failure::Failure;
 use super::options::{ResultOptions, SystemOptions, plans, positive};
 use super::{artefacts, progress};
 use clap::Args;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use talea_sim::Simulation;
 use talea_time::{Duration, Instant};
 use talea_trace::{Accounting, Sink};
@@ -57,25 +57,14 @@ pub fn main(options: &Options) -> super::Outcome {
     Ok(super::verdict(&report, options.results.fail_on))
 }
 
-/// Advances in slices, so that progress shows and an interrupt is noticed.
-fn advance(
-    simulation: &mut Simulation,
-    end: Instant,
-    interrupted: &std::sync::atomic::AtomicBool,
-    sink: &mut impl Sink,
-) {
-    /// What the progress bar can tell apart.
+/// Advances with progress until the end or an interrupt.
+fn advance(simulation: &mut Simulation, end: Instant, interrupted: &AtomicBool, sink: &mut impl Sink) {
     const STEPS: i64 = 1_000;
-    /// Short enough for an interrupt in the simulation of years.
-    const LONGEST: Duration = Duration::from_secs(10);
     let bar = progress::bar("simulating", STEPS as u64);
-    let length = (end - Instant::ZERO).as_nanos();
-    let slice = Duration::from_nanos(length / STEPS + 1).min(LONGEST);
-    while simulation.now() < end && !interrupted.load(Ordering::Relaxed) {
-        let until = simulation.now().saturating_add(slice).min(end);
-        simulation.advance(until, sink);
-        let share = i128::from(until.as_nanos()) * i128::from(STEPS) / i128::from(length);
-        bar.set_position(share as u64);
-    }
+    let length = i128::from((end - Instant::ZERO).as_nanos());
+    simulation.advance_while(end, sink, |now| {
+        bar.set_position((i128::from(now.as_nanos()) * i128::from(STEPS) / length) as u64);
+        !interrupted.load(Ordering::Relaxed)
+    });
     bar.finish_and_clear();
 }

@@ -33,7 +33,7 @@ fn stats_are_those_of_the_run() {
     let result = fs::read(place.path().join("out/result.json")).expect("written");
     let result: serde_json::Value = serde_json::from_slice(&result).expect("JSON");
     assert_eq!(stats.json(), result["report"]);
-    assert!(run(&["trace", "stats", &trace]).exits(0).stdout.contains("overload under muf"));
+    assert!(run(&["trace", "stats", &trace]).exits(0).stdout.contains("overload under criticality"));
 }
 
 #[test]

@@ -6,11 +6,35 @@ use talea_time::Duration;
 
 /// Longer times count as an hour in percentiles; minimum and maximum stay exact.
 const LONGEST_NS: u64 = 3_600_000_000_000;
-/// Percentiles are exact to three decimal digits.
-const DIGITS: u8 = 3;
+
+/// How finely times are told apart, which decides how much memory a recorder takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Precision {
+    /// Three significant digits, some hundred kilobytes.
+    Fine,
+    /// Two significant digits, a tenth of that.
+    Coarse,
+}
+
+impl Precision {
+    /// The most operations whose times are kept to three digits.
+    const FINE_LIMIT: usize = 512;
+
+    /// Fine, unless there are so many operations that memory matters more.
+    pub fn for_operations(count: usize) -> Self {
+        if count <= Self::FINE_LIMIT { Precision::Fine } else { Precision::Coarse }
+    }
+
+    fn digits(self) -> u8 {
+        match self {
+            Precision::Fine => 3,
+            Precision::Coarse => 2,
+        }
+    }
+}
 
 /// Percentiles of a set of lengths of time, in nanoseconds. Minimum and maximum are exact, percentiles
-/// to three significant digits, rounded up.
+/// to three significant digits (two in systems of more than 512 operations), rounded up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Distribution {
     /// How many.
@@ -40,9 +64,10 @@ pub(super) struct Recorder {
 impl Recorder {
     /// A recorder that needs no memory beyond this for times up to `expected`, and grows for longer
     /// ones, at most 30 times in all.
-    pub fn new(expected: Duration) -> Self {
+    pub fn new(expected: Duration, precision: Precision) -> Self {
         let highest = (expected.as_nanos().max(2) as u64).min(LONGEST_NS);
-        let mut histogram = Histogram::new_with_bounds(1, highest, DIGITS).expect("the bounds are in order");
+        let mut histogram =
+            Histogram::new_with_bounds(1, highest, precision.digits()).expect("the bounds are in order");
         histogram.auto(true);
         Recorder { histogram, zeros: 0, min: i64::MAX, max: i64::MIN }
     }
@@ -85,12 +110,12 @@ mod tests {
 
     #[test]
     fn nothing_has_no_distribution() {
-        assert_eq!(Recorder::new(Duration::from_millis(1)).distribution(), None);
+        assert_eq!(Recorder::new(Duration::from_millis(1), Precision::Fine).distribution(), None);
     }
 
     #[test]
     fn beyond_an_hour_only_the_maximum_is_exact() {
-        let mut recorder = Recorder::new(Duration::ZERO);
+        let mut recorder = Recorder::new(Duration::ZERO, Precision::Fine);
         recorder.record(1);
         recorder.record(i64::MAX);
         let found = recorder.distribution().unwrap();
@@ -103,7 +128,7 @@ mod tests {
         fn percentiles_are_right_to_three_digits(
             mut values in prop::collection::vec(prop_oneof![Just(0i64), 0i64..5_000, 0i64..10_000_000_000], 1..400),
         ) {
-            let mut recorder = Recorder::new(Duration::from_millis(1));
+            let mut recorder = Recorder::new(Duration::from_millis(1), Precision::Fine);
             values.iter().for_each(|value| recorder.record(*value));
             values.sort_unstable();
             let found = recorder.distribution().unwrap();

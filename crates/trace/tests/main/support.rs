@@ -70,13 +70,3 @@ pub fn job(event: Event, time_ns: i64, operation: usize, instance: u64, words: [
 pub fn run_event(event: Event, time_ns: i64) -> Record {
     Record { time: at(time_ns), causal: 0, words: [0, 0], event, source: 0, cpu: Record::NO_CPU, arg: 0 }
 }
-
-/// A node with so many tasks of one operation each, all in one lane.
-pub fn single_operation_tasks(count: usize) -> Metadata {
-    let mut metadata = metadata();
-    metadata.tasks = vec![metadata.tasks[1].clone(); count];
-    let operation =
-        OperationEntry { task: 0, predecessors: Vec::new(), is_last: true, ..metadata.operations[2].clone() };
-    metadata.operations = (0..count).map(|task| OperationEntry { task, ..operation.clone() }).collect();
-    metadata
-}
