@@ -16,3 +16,13 @@ fn the_embedding_example_runs() {
     assert!(done.last_line().starts_with("sum "), "{}", done.stdout);
     assert!(done.last_line().ends_with(" jobs met their deadline"), "{}", done.stdout);
 }
+
+#[test]
+fn the_readme_shows_the_files_as_they_are() {
+    let read = |name: &str| std::fs::read_to_string(root().join(name)).expect("the file is there");
+    let readme = read("README.md");
+    assert!(readme.contains(&read("examples/hello.toml")), "README's first system is examples/hello.toml");
+    let program = read("examples/embed.rs");
+    let code = program.find("use std").map(|start| &program[start..]).expect("the program begins with imports");
+    assert!(readme.contains(code), "README's program is examples/embed.rs");
+}
