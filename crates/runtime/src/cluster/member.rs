@@ -66,6 +66,25 @@ impl Membership {
         operations: Operations,
         options: RunOptions,
     ) -> Result<(), MemberError> {
+        let taken = self.take_part(system, operations, options);
+        let gone = match &taken {
+            Ok(coordinator) => *coordinator == Coordinator::Gone,
+            Err(MemberError::Control { source, .. }) => hung_up(source),
+            Err(_) => false,
+        };
+        if gone {
+            clear(&self.directory);
+        }
+        taken.map(|_| ())
+    }
+
+    /// Takes part without clearing up after a coordinator that is gone.
+    fn take_part(
+        &self,
+        system: &System,
+        operations: Operations,
+        options: RunOptions,
+    ) -> Result<Coordinator, MemberError> {
         let found = system.nodes.iter().position(|node| node.name == self.node);
         let node = found.ok_or_else(|| MemberError::NoSuchNode(self.node.clone()))?;
         let directory = self.directory.clone();
@@ -91,11 +110,8 @@ impl Membership {
         send(&mut to, &ready).map_err(lost)?;
         let at_ns = match receive(&mut from) {
             Ok(Some(ToMember::Start { at_ns })) => at_ns,
-            Ok(Some(ToMember::Stop)) => return Ok(()),
-            Ok(None) | Err(_) => {
-                clear(&directory);
-                return Ok(());
-            }
+            Ok(Some(ToMember::Stop)) => return Ok(Coordinator::Present),
+            Ok(None) | Err(_) => return Ok(Coordinator::Gone),
         };
 
         let stop = prepared.stop_handle();
@@ -111,14 +127,68 @@ impl Membership {
         let _ = to.shutdown(Shutdown::Both);
         let told = listener.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         if stopped == Stopped::Interrupted && !told {
-            clear(&directory);
+            return Ok(Coordinator::Gone);
         }
-        finished.map_err(lost)
+        finished.map_err(lost)?;
+        Ok(Coordinator::Present)
     }
+}
+
+/// Whether the coordinator was still there when the member was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Coordinator {
+    Present,
+    Gone,
+}
+
+/// Whether a failure of the connection means that nobody is at its other end. The coordinator listens
+/// before it starts the first member, so one that refuses is gone as well.
+fn hung_up(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), BrokenPipe | ConnectionRefused | ConnectionReset)
 }
 
 /// The coordinator is gone and can no longer remove the run's directory, which may hold memory.
 fn clear(directory: &Path) {
     // Another member may have been faster.
     let _ = std::fs::remove_dir_all(directory);
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::cluster::link;
+    use crate::options::RtMode;
+    use std::os::unix::net::UnixListener;
+    use talea_model::{Strategy, TaskBuilder};
+    use talea_time::{Duration, Work};
+    use tempfile::TempDir;
+
+    fn take_part(directory: &TempDir) -> Result<(), MemberError> {
+        let task = TaskBuilder::new("job", Duration::from_millis(5)).wcet(Work::from_nanos(1_000)).on("one");
+        let system = System::builder("test").strategy(Strategy::Edf).node("one", [0]).task(task).build();
+        let options = RunOptions { rt: RtMode::Off, ..RunOptions::default() };
+        let membership = Membership { directory: directory.path().into(), node: "one".into() };
+        membership.run(&system.expect("a system"), Operations::synthetic(), options)
+    }
+
+    #[test]
+    fn a_coordinator_that_was_gone_before_the_greeting_leaves_nothing_behind() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        drop(UnixListener::bind(control_of(directory.path())).expect("a socket"));
+        assert!(matches!(take_part(&directory), Err(MemberError::Control { .. })));
+        assert!(!directory.path().exists());
+    }
+
+    #[test]
+    fn a_coordinator_that_goes_before_the_start_leaves_nothing_behind() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        link::create(directory.path(), 1).expect("a pipe");
+        let listener = UnixListener::bind(control_of(directory.path())).expect("a socket");
+        // It hangs up at some time between the greeting and the wait for the start.
+        let coordinator = std::thread::spawn(move || drop(listener.accept().expect("a member")));
+        let _ = take_part(&directory);
+        coordinator.join().expect("it hung up");
+        assert!(!directory.path().exists());
+    }
 }
