@@ -23,7 +23,7 @@
 //! came first, and exactly one thread records how a job ended. The instance number is part of the word:
 //! a request about instance `k` never hits instance `k + window`.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const FREE: u64 = 0;
 const WAITING: u64 = 1;
@@ -81,8 +81,6 @@ pub(crate) enum Finish {
 /// The words of all jobs that one process may have in flight.
 pub(crate) struct JobTable {
     words: Box<[AtomicU64]>,
-    /// Jobs per operation that are released and neither ended nor dead.
-    unfinished: Box<[AtomicU32]>,
     window: u64,
 }
 
@@ -95,11 +93,7 @@ impl JobTable {
         assert!(window.is_power_of_two(), "a window of {window} instances");
         let words = operations * window;
         assert!(u32::try_from(words).is_ok(), "{words} jobs in flight have no tags");
-        JobTable {
-            words: (0..words).map(|_| AtomicU64::new(FREE)).collect(),
-            unfinished: (0..operations).map(|_| AtomicU32::new(0)).collect(),
-            window: window as u64,
-        }
+        JobTable { words: (0..words).map(|_| AtomicU64::new(FREE)).collect(), window: window as u64 }
     }
 
     /// The tag of an operation's `instance`. `operation` counts the operations of this process.
@@ -127,7 +121,6 @@ impl JobTable {
         }
         cell.compare_exchange(seen, word(instance, WAITING), Ordering::AcqRel, Ordering::Relaxed)
             .map_err(|_| WindowFull)?;
-        self.unfinished[operation].fetch_add(1, Ordering::Relaxed);
         Ok(tag)
     }
 
@@ -153,7 +146,6 @@ impl JobTable {
     /// If the job does not run.
     pub fn finish(&self, tag: Tag, instance: u64) -> Finish {
         let before = self.words[tag as usize].swap(word(instance, ENDED), Ordering::AcqRel);
-        self.unfinished[self.operation(tag)].fetch_sub(1, Ordering::Release);
         match before {
             seen if seen == word(instance, RUNNING) => Finish::Completed,
             seen if seen == word(instance, STOPPING) => Finish::Aborted,
@@ -185,7 +177,6 @@ impl JobTable {
         };
         // A job only moves from WAITING to RUNNING meanwhile, so this order misses neither.
         if change(WAITING, DEAD) {
-            self.unfinished[operation].fetch_sub(1, Ordering::Relaxed);
             Abort::Waiting
         } else if change(RUNNING, STOPPING) {
             Abort::Running
@@ -215,9 +206,12 @@ impl JobTable {
         seen == word(instance, RUNNING) || seen == word(instance, STOPPING)
     }
 
-    /// Jobs of an operation that are released and neither ended nor aborted before they began.
-    pub fn unfinished(&self, operation: usize) -> u32 {
-        self.unfinished[operation].load(Ordering::Acquire)
+    /// Whether the operation's `instance` is released and has neither ended nor been aborted before it
+    /// began. The job's word alone says so, so a job that [`JobTable::finish`] has ended is never taken
+    /// for an unfinished one, wherever the thread that ran it was interrupted.
+    pub fn is_unfinished(&self, operation: usize, instance: u64) -> bool {
+        let seen = self.words[self.tag(operation, instance) as usize].load(Ordering::Acquire);
+        [WAITING, RUNNING, STOPPING].into_iter().any(|state| seen == word(instance, state))
     }
 }
 
@@ -229,11 +223,11 @@ mod tests {
     fn a_job_passes_from_claim_to_completion_and_frees_its_word() {
         let table = JobTable::new(2, 4);
         let tag = table.claim(1, 5).unwrap();
-        assert_eq!((table.operation(tag), table.unfinished(1)), (1, 1));
+        assert_eq!((table.operation(tag), table.is_unfinished(1, 5)), (1, true));
         assert_eq!(table.begin(tag, 5), Begin::Run);
         assert!(table.is_under_way(tag, 5) && !table.is_under_way(tag, 9));
         assert_eq!(table.finish(tag, 5), Finish::Completed);
-        assert_eq!((table.unfinished(1), table.claim(1, 9)), (0, Err(WindowFull)));
+        assert_eq!((table.is_unfinished(1, 5), table.claim(1, 9)), (false, Err(WindowFull)));
         table.forget(tag, 5);
         assert_eq!(table.claim(1, 9), Ok(tag));
     }
@@ -252,7 +246,7 @@ mod tests {
         let tag = table.claim(0, 0).unwrap();
         assert_eq!(table.abort(0, 0), Abort::Waiting);
         assert_eq!(table.abort(0, 0), Abort::Gone);
-        assert_eq!((table.unfinished(0), table.claim(0, 1)), (0, Err(WindowFull)));
+        assert_eq!((table.is_unfinished(0, 0), table.claim(0, 1)), (false, Err(WindowFull)));
         assert_eq!(table.begin(tag, 0), Begin::Dead);
         assert!(table.is_dead(tag, 0));
         table.forget(tag, 0);
@@ -266,7 +260,7 @@ mod tests {
         assert_eq!(table.begin(tag, 3), Begin::Run);
         assert!(!table.is_stopping(tag, 3));
         assert_eq!(table.abort(0, 3), Abort::Running);
-        assert!(table.is_stopping(tag, 3));
+        assert!(table.is_stopping(tag, 3) && table.is_unfinished(0, 3));
         assert_eq!(table.finish(tag, 3), Finish::Aborted);
         assert_eq!(table.abort(0, 3), Abort::Gone);
     }
@@ -276,7 +270,7 @@ mod tests {
         let table = JobTable::new(1, 2);
         table.claim(0, 2).unwrap();
         assert_eq!(table.abort(0, 0), Abort::Gone);
-        assert_eq!(table.unfinished(0), 1);
+        assert!(table.is_unfinished(0, 2) && !table.is_unfinished(0, 0));
     }
 
     #[test]

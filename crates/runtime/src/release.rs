@@ -136,7 +136,11 @@ impl ReleaseThread {
         let deadline = nominal.saturating_add(shared.layout.tasks[source.task].deadline);
         let local = |operation: &OperationId| shared.layout.operation(*operation).local.expect("it is ours");
         let operations = &source.operations;
-        let overrun = operations.iter().any(|operation| shared.jobs.unfinished(local(operation)) > 0);
+        // Only the last instance need be looked at: with skip-next no other can be unfinished, and with
+        // abort the others have been aborted.
+        let unfinished =
+            |last| operations.iter().any(|operation| shared.jobs.is_unfinished(local(operation), last));
+        let overrun = source.last.is_some_and(unfinished);
         if overrun
             && source.overrun == Overrun::Abort
             && let Some(last) = source.last
