@@ -16,6 +16,11 @@
 //! lateness (buckets of 1 µs, old samples fading) and takes the lead that covers 99.9 % of it, but
 //! no more than the budget pays for at the rate at which it is called, and never more than
 //! [`LEAD_MAX`]. [`Sleeper::spin_cost`] tells what was spent.
+//!
+//! The histogram only sees waits that were slept. A wait shorter than the lead would be spun whole, and
+//! a source that is due every few microseconds would spin a processor away unseen. So all that is spun
+//! is also taken from an allowance that grows by the budget, and while that is used up a wait shorter
+//! than the lead is slept without any.
 
 use crate::sys::clock::MonotonicClock;
 use crate::sys::stop::{Slept, StopFlag};
@@ -97,6 +102,7 @@ pub struct Sleeper {
     lead: Duration,
     /// Samples until the lead is computed again.
     until_review: u32,
+    allowance: Allowance,
     began: Option<Instant>,
     cost: SpinCost,
 }
@@ -125,6 +131,7 @@ impl Sleeper {
             lateness: Lateness::default(),
             lead: LEAD_MAX,
             until_review: REVIEW_EVERY,
+            allowance: Allowance::default(),
             began: None,
             cost: SpinCost::default(),
         }
@@ -135,7 +142,10 @@ impl Sleeper {
         let asked = MonotonicClock.now();
         let began = *self.began.get_or_insert(asked);
         let lead = self.next_lead(asked);
-        let alarm = until.saturating_add(-lead);
+        let alarm = match until.saturating_add(-lead) {
+            alarm if alarm <= asked && self.must_save() => until,
+            alarm => alarm,
+        };
         if alarm > asked {
             if stop.sleep_until(alarm) == Slept::Stopped {
                 return Woken::Stopped;
@@ -158,6 +168,7 @@ impl Sleeper {
         if woken < until {
             self.cost.spun += spun;
             self.cost.times += 1;
+            self.allowance.spend(spun);
         }
         self.cost.over = now - began;
         Woken::Due { late_by: now - until, spun: if woken < until { spun } else { Duration::ZERO } }
@@ -177,8 +188,14 @@ impl Sleeper {
         }
     }
 
+    /// Whether a wait has to be slept although it is shorter than the lead.
+    fn must_save(&self) -> bool {
+        matches!(self.tail, Tail::Adaptive { .. }) && self.allowance.is_used_up()
+    }
+
     fn next_lead(&mut self, now: Instant) -> Duration {
         let Tail::Adaptive { budget } = self.tail else { return self.lead() };
+        self.allowance.grow(budget, now);
         self.lateness.last_review.get_or_insert(now);
         self.until_review -= 1;
         if self.until_review == 0 {
@@ -187,6 +204,41 @@ impl Sleeper {
             self.lead = self.lateness.lead(budget);
         }
         self.lead
+    }
+}
+
+/// What may still be spun.
+#[derive(Clone, Copy, Debug)]
+struct Allowance {
+    /// Below zero after a spin longer than what was left.
+    left: Duration,
+    grown: Option<Instant>,
+}
+
+/// What the first sleeps spin with the longest lead, before anything is learnt, and the most that is
+/// saved up: after a long quiet time no burst may spin longer.
+const ALLOWANCE_MAX: Duration = Duration::from_nanos(LEAD_MAX.as_nanos() * REVIEW_EVERY as i64);
+
+impl Default for Allowance {
+    fn default() -> Self {
+        Allowance { left: ALLOWANCE_MAX, grown: None }
+    }
+}
+
+impl Allowance {
+    /// Adds the share `budget` of the time since it was last called.
+    fn grow(&mut self, budget: f64, now: Instant) {
+        let last = self.grown.replace(now).unwrap_or(now);
+        let earned = Duration::from_nanos((budget * (now - last).as_nanos() as f64) as i64);
+        self.left = (self.left + earned).min(ALLOWANCE_MAX);
+    }
+
+    fn spend(&mut self, spun: Duration) {
+        self.left = self.left + -spun;
+    }
+
+    fn is_used_up(&self) -> bool {
+        self.left <= Duration::ZERO
     }
 }
 
@@ -296,6 +348,39 @@ mod tests {
     #[test]
     fn no_sample_means_no_lead() {
         assert_eq!(Lateness::default().lead(1.0), Duration::ZERO);
+    }
+
+    /// Spins every gap it may, back to back for one second, and tells what it spun.
+    fn spun_in_a_second(budget: f64, gap: Duration) -> Duration {
+        let (mut allowance, mut spun) = (Allowance::default(), Duration::ZERO);
+        for n in 0..Duration::from_secs(1).as_nanos() / gap.as_nanos() {
+            allowance.grow(budget, Instant::ZERO + gap * n);
+            if !allowance.is_used_up() {
+                allowance.spend(gap);
+                spun += gap;
+            }
+        }
+        spun
+    }
+
+    #[test]
+    fn gaps_shorter_than_the_lead_cost_no_more_than_the_budget() {
+        for gap in [1, 10, 79].map(Duration::from_micros) {
+            let spun = spun_in_a_second(0.02, gap);
+            let most = ALLOWANCE_MAX + Duration::from_millis(20);
+            assert!(Duration::from_millis(20) <= spun && spun <= most + gap, "{spun} in gaps of {gap}");
+        }
+        assert!(spun_in_a_second(0.0, Duration::from_micros(10)) <= ALLOWANCE_MAX);
+        assert!(spun_in_a_second(1.0, Duration::from_micros(10)) >= Duration::from_millis(999));
+    }
+
+    #[test]
+    fn a_quiet_hour_saves_up_no_more_than_the_first_sleeps_may_spin() {
+        let mut allowance = Allowance::default();
+        allowance.grow(0.02, Instant::ZERO);
+        allowance.grow(0.02, Instant::ZERO + Duration::from_secs(3_600));
+        allowance.spend(ALLOWANCE_MAX);
+        assert!(allowance.is_used_up());
     }
 
     #[test]
