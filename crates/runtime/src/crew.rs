@@ -16,6 +16,7 @@ use crate::sys::memory::prefault_stack;
 use crate::sys::sched::Policy;
 use crate::sys::thread::{JoinHandle, SpawnError, spawn};
 use crate::timer::Sleeper;
+use rustix::io::Errno;
 use std::sync::Arc;
 use talea_model::{LaneDispatch, System};
 use talea_policy::lane::LaneQueue;
@@ -60,6 +61,8 @@ pub(crate) struct Crew {
     threads: Vec<JoinHandle<Ended>>,
     slots: Vec<Arc<SlotCell>>,
     inlet: Option<InletStop>,
+    /// The position of the thread that reads the inlet, once there is one.
+    receiver: Option<usize>,
 }
 
 /// Slots of a lane: a lane whose members are outranked one after the other needs one for each and one
@@ -162,8 +165,13 @@ impl Station<'_> {
         inlet: Option<(Inlet, InletStop)>,
     ) -> Result<Crew, SpawnError> {
         let (mut inlet, stop) = inlet.unzip();
-        let mut crew =
-            Crew { shared: Arc::clone(self.shared), threads: Vec::new(), slots: Vec::new(), inlet: stop };
+        let mut crew = Crew {
+            shared: Arc::clone(self.shared),
+            threads: Vec::new(),
+            slots: Vec::new(),
+            inlet: stop,
+            receiver: None,
+        };
         let mut slots = Vec::new();
         for (position, &role) in roles.iter().enumerate() {
             let writer = rings.writer(position);
@@ -188,6 +196,7 @@ impl Station<'_> {
                 Role::Receive { node } => {
                     let inlet = inlet.take().expect("a process has one inlet");
                     crew.hire(self, role, self.receive_duty(node, writer, inlet))?;
+                    crew.receiver = Some(crew.threads.len() - 1);
                 }
                 Role::Release { node } => {
                     crew.hire(self, role, self.release_duty(node, writer))?;
@@ -343,11 +352,8 @@ impl Crew {
     pub fn dismiss(&mut self) -> Vec<NodeSpin> {
         self.shared.shut_down();
         self.slots.iter().for_each(|slot| slot.wake_to_stop());
-        if let Some(inlet) = self.inlet.take() {
-            // A full pipe is being emptied by the receiver, which takes the stop after that.
-            while inlet.stop().is_err() {
-                std::thread::yield_now();
-            }
+        if let (Some(inlet), Some(receiver)) = (self.inlet.take(), self.receiver.take()) {
+            stop_receiver(&inlet, &self.threads[receiver]);
         }
         let mut spins = Vec::new();
         let mut panicked = None;
@@ -366,8 +372,43 @@ impl Crew {
     }
 }
 
+/// Ends the receiver. A full pipe is being emptied by it, and it takes the stop after that; one that has
+/// panicked empties nothing and needs no stop.
+fn stop_receiver(inlet: &InletStop, receiver: &JoinHandle<Ended>) {
+    while !receiver.is_finished() {
+        match inlet.stop() {
+            Ok(()) => return,
+            Err(Errno::AGAIN | Errno::INTR) => std::thread::yield_now(),
+            Err(errno) => panic!("writing a pipe of our own failed: {errno}"),
+        }
+    }
+}
+
 impl Drop for Crew {
     fn drop(&mut self) {
         let _ = self.dismiss();
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::cluster::link::{self, Link, Message};
+    use talea_model::OperationId;
+    use talea_time::Instant;
+    use talea_trace::JobId;
+
+    #[test]
+    fn a_full_pipe_that_nobody_reads_any_more_does_not_hold_up_the_end() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        link::create(directory.path(), 2).expect("pipes");
+        let link = Link::open(directory.path(), 2, 0).expect("the other pipe");
+        let (_inlet, stop) = Inlet::open(directory.path(), 1).expect("our pipe");
+        let job = JobId { operation: OperationId::from_index(0), instance: 0 };
+        while link.send(1, Message { job, deadline: Instant::ZERO }).is_ok() {}
+        let duty = || -> Ended { std::panic::resume_unwind(Box::new("it has no more to say")) };
+        let receiver = spawn("rcv", Policy::Other, &[], 64 * 1024, duty).expect("a thread");
+        stop_receiver(&stop, &receiver);
+        assert!(receiver.join().is_err());
     }
 }
