@@ -11,7 +11,7 @@ use crate::prepare::{PrepareError, plans};
 use crate::run::{Ended, StopHandle, outcome};
 use crate::store::{rings_of, temporary_directory};
 use crate::sys::clock::MonotonicClock;
-use std::io::{self, BufReader};
+use std::io::{self, BufRead, BufReader};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -149,10 +149,44 @@ struct Member {
 /// What a member's connection brought; `None` at its end.
 type News = (usize, Option<FromMember>);
 
+/// A connection whose greeting is not whole yet. It does not block.
+struct Guest {
+    stream: UnixStream,
+    from: BufReader<UnixStream>,
+    /// What it has said so far.
+    line: Vec<u8>,
+}
+
+/// What a guest has said.
+enum Greeting {
+    Unfinished,
+    Said(FromMember),
+    HungUp,
+}
+
+impl Guest {
+    fn new(stream: UnixStream) -> io::Result<Self> {
+        stream.set_nonblocking(true)?;
+        let from = BufReader::new(stream.try_clone()?);
+        Ok(Guest { stream, from, line: Vec::new() })
+    }
+
+    /// Reads what there is.
+    fn greeting(&mut self) -> io::Result<Greeting> {
+        match self.from.read_until(b'\n', &mut self.line) {
+            Ok(_) if self.line.is_empty() => Ok(Greeting::HungUp),
+            Ok(_) => Ok(Greeting::Said(serde_json::from_slice(&self.line)?)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Greeting::Unfinished),
+            Err(error) => Err(error),
+        }
+    }
+}
+
 /// The processes of a run. Dropping it kills those that are left.
 struct Members {
     all: Vec<Member>,
     listener: UnixListener,
+    guests: Vec<Guest>,
     news: Receiver<News>,
     tell: Sender<News>,
 }
@@ -177,7 +211,7 @@ impl Members {
         let listener = UnixListener::bind(control_of(directory)).map_err(ClusterError::Setup)?;
         listener.set_nonblocking(true).map_err(ClusterError::Setup)?;
         let (tell, news) = mpsc::channel();
-        let mut members = Members { all: Vec::new(), listener, news, tell };
+        let mut members = Members { all: Vec::new(), listener, guests: Vec::new(), news, tell };
         for node in &system.nodes {
             let process = command(&node.name)
                 .env(DIRECTORY_VARIABLE, directory)
@@ -231,34 +265,47 @@ impl Members {
         Ok(())
     }
 
-    /// Takes the connections that have come in, each with its greeting.
+    /// Takes the connections that have come in, and the greetings that are whole. Never waits: a process
+    /// that connects and says nothing holds up neither a stop nor the time limit.
     fn accept(&mut self, expected: u64) -> Result<(), ClusterError> {
         loop {
-            let stream = match self.listener.accept() {
-                Ok((stream, _)) => stream,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            match self.listener.accept() {
+                Ok((stream, _)) => self.guests.push(Guest::new(stream).map_err(ClusterError::Setup)?),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) => return Err(ClusterError::Setup(error)),
-            };
-            stream.set_nonblocking(false).map_err(ClusterError::Setup)?;
-            let mut from = BufReader::new(stream.try_clone().map_err(ClusterError::Setup)?);
-            let greeting = receive(&mut from).map_err(ClusterError::Setup)?;
-            let Some(FromMember::Hello { node, fingerprint }) = greeting else { continue };
-            let Some(member) = self.all.get_mut(node) else { continue };
-            if fingerprint != expected {
-                return Err(ClusterError::Differs { node: member.node.clone() });
             }
-            member.control = Some(stream);
-            let tell = self.tell.clone();
-            std::thread::spawn(move || {
-                // What cannot be understood ends the connection like its end does.
-                while let Ok(Some(message)) = receive(&mut from) {
-                    if tell.send((node, Some(message))).is_err() {
-                        return;
-                    }
-                }
-                let _ = tell.send((node, None));
-            });
         }
+        for mut guest in std::mem::take(&mut self.guests) {
+            match guest.greeting().map_err(ClusterError::Setup)? {
+                Greeting::Unfinished => self.guests.push(guest),
+                Greeting::Said(FromMember::Hello { node, fingerprint }) if node < self.all.len() => {
+                    if fingerprint != expected {
+                        return Err(ClusterError::Differs { node: self.all[node].node.clone() });
+                    }
+                    self.welcome(node, guest).map_err(ClusterError::Setup)?;
+                }
+                Greeting::Said(_) | Greeting::HungUp => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Listens to what a member says from now on.
+    fn welcome(&mut self, node: usize, guest: Guest) -> io::Result<()> {
+        let Guest { stream, mut from, .. } = guest;
+        stream.set_nonblocking(false)?;
+        self.all[node].control = Some(stream);
+        let tell = self.tell.clone();
+        std::thread::spawn(move || {
+            // What cannot be understood ends the connection like its end does.
+            while let Ok(Some(message)) = receive(&mut from) {
+                if tell.send((node, Some(message))).is_err() {
+                    return;
+                }
+            }
+            let _ = tell.send((node, None));
+        });
+        Ok(())
     }
 
     /// Opens the rings of all members.

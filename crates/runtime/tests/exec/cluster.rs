@@ -1,8 +1,10 @@
 //! Nodes as processes. The processes are this test binary again, started with one of the ignored tests.
 
 use super::*;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
 use std::time::{Duration as StdDuration, Instant as StdInstant};
 use talea_model::SubtaskBuilder;
 use talea_runtime::cluster::{ClusterError, Membership, run_cluster};
@@ -50,10 +52,7 @@ fn as_member() {
                 // SAFETY: ends this process, which is what the test is about.
                 unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
             }
-            ("orphaned", 5) => {
-                let place = PathBuf::from(std::env::var_os(PLACE).expect("the test says where"));
-                std::fs::write(place.join("pid"), std::process::id().to_string()).expect("writable");
-            }
+            ("orphaned" | "stopped", 5) => leave_pid(),
             _ => {}
         }
     };
@@ -61,6 +60,15 @@ fn as_member() {
         "two" => Operations::synthetic().with("rally.left", extra),
         _ => Operations::synthetic(),
     };
+    if case == "mute" && node == "two" {
+        let directory = PathBuf::from(std::env::var_os("TALEA_CLUSTER_DIRECTORY").expect("a member's"));
+        let _mute = UnixStream::connect(directory.join("control")).expect("the coordinator listens");
+        leave_pid();
+        // Until the coordinator ends this process.
+        loop {
+            std::thread::park();
+        }
+    }
     if case == "refused" && node == "two" {
         let wrong = Operations::synthetic().with("raly.left", |_| ());
         membership.run(&ping_pong(), wrong, options(RtMode::Warn, duration_of(&case))).expect_err("refused");
@@ -72,16 +80,35 @@ fn as_member() {
     }
 }
 
+/// Says that this process has got so far.
+fn leave_pid() {
+    let place = PathBuf::from(std::env::var_os(PLACE).expect("the test says where"));
+    std::fs::write(place.join("pid"), std::process::id().to_string()).expect("writable");
+}
+
 struct Clustered {
     outcome: Result<talea_runtime::Outcome, ClusterError>,
     records: Vec<Record>,
 }
 
 fn run_case(case: &str, stop: &StopHandle) -> Clustered {
+    run_by(case, stop, |_| member_command(case))
+}
+
+/// Tells the members where to leave their numbers.
+fn run_placed(case: &str, stop: &StopHandle, place: &Path) -> Clustered {
+    run_by(case, stop, |_| {
+        let mut command = member_command(case);
+        command.env(PLACE, place);
+        command
+    })
+}
+
+fn run_by(case: &str, stop: &StopHandle, command: impl FnMut(&str) -> Command) -> Clustered {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let log = directory.path().join("log");
     let options = RunOptions { keep_log: Some(log.clone()), ..options(RtMode::Warn, duration_of(case)) };
-    let outcome = run_cluster(&ping_pong(), &options, stop, |_| member_command(case));
+    let outcome = run_cluster(&ping_pong(), &options, stop, command);
     let records = match TraceFile::open(&log) {
         Ok(trace) => trace.records().expect("readable").map(|record| record.expect("whole")).collect(),
         Err(_) => Vec::new(),
@@ -134,14 +161,9 @@ fn a_killed_member_ends_the_run_and_is_named() {
 fn a_stop_reaches_all_members() {
     let _alone = alone();
     let stop = StopHandle::new();
-    let stopper = {
-        let stop = stop.clone();
-        std::thread::spawn(move || {
-            std::thread::sleep(StdDuration::from_millis(300));
-            stop.stop();
-        })
-    };
-    match run_case("stopped", &stop).outcome {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let stopper = stop_when_there(&place.path().join("pid"), &stop);
+    match run_placed("stopped", &stop, place.path()).outcome {
         Ok(outcome) => {
             assert_eq!(outcome.stopped, Stopped::Interrupted);
             assert!(outcome.mishaps.lost_nodes.is_empty(), "{:?}", outcome.mishaps);
@@ -149,6 +171,29 @@ fn a_stop_reaches_all_members() {
         Err(error) => assert!(matches!(error, ClusterError::Stopped), "{error}"),
     }
     stopper.join().expect("it stops");
+}
+
+#[test]
+fn a_member_that_connects_and_says_nothing_does_not_hold_up_a_stop() {
+    let _alone = alone();
+    let stop = StopHandle::new();
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let stopper = stop_when_there(&place.path().join("pid"), &stop);
+    let error = run_placed("mute", &stop, place.path()).outcome.expect_err("one member never gets ready");
+    assert!(matches!(error, ClusterError::Stopped), "{error}");
+    stopper.join().expect("it stops");
+}
+
+/// Stops the run when a member has left its number, or after a time in which any machine gets that far.
+fn stop_when_there(pid: &Path, stop: &StopHandle) -> JoinHandle<()> {
+    let (pid, stop) = (pid.to_owned(), stop.clone());
+    let until = StdInstant::now() + StdDuration::from_secs(30);
+    std::thread::spawn(move || {
+        while !pid.exists() && StdInstant::now() < until {
+            std::thread::sleep(StdDuration::from_millis(10));
+        }
+        stop.stop();
+    })
 }
 
 #[test]
