@@ -99,7 +99,8 @@ impl ReleaseThread {
             let woken = self.sleeper.sleep_until(next, &shared.stop);
             let now = MonotonicClock.now();
             if woken == Woken::Stopped || now >= end {
-                self.hand.recorder.run(now.min(end), Event::RUN_END, self.node, 0);
+                // A run that is stopped before its start ends with it.
+                self.hand.recorder.run(now.max(start).min(end), Event::RUN_END, self.node, 0);
                 return self.sleeper.spin_cost();
             }
             self.release_due(&shared, &mut agenda, start, now);

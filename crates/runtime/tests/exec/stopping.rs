@@ -49,5 +49,16 @@ fn a_stop_before_the_start_and_a_drop_without_a_run_leave_no_thread_waiting() {
     drop(prepare());
     let prepared = prepare();
     prepared.stop_handle().stop();
-    assert_eq!(prepared.run().expect("run").stopped, Stopped::Interrupted);
+    lasted_no_time(prepared.run().expect("run"));
+    // The stop comes before or after the threads have been told the start; both must do.
+    let prepared = prepare();
+    let stop = prepared.stop_handle();
+    let stopper = std::thread::spawn(move || stop.stop());
+    lasted_no_time(prepared.run().expect("run"));
+    stopper.join().expect("it stops");
+}
+
+fn lasted_no_time(outcome: Outcome) {
+    assert_eq!(outcome.stopped, Stopped::Interrupted);
+    assert_eq!((outcome.report.duration_ns, outcome.late_records), (0, 0));
 }
