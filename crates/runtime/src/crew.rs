@@ -18,7 +18,8 @@ use crate::sys::thread::{JoinHandle, SpawnError, spawn};
 use crate::timer::Sleeper;
 use rustix::io::Errno;
 use std::sync::Arc;
-use talea_model::{LaneDispatch, System};
+use talea_model::{LaneDispatch, Late, System};
+use talea_policy::discipline::Discipline;
 use talea_policy::lane::LaneQueue;
 use talea_policy::strategy::{Lane, Plan};
 use talea_time::Clock;
@@ -65,12 +66,23 @@ pub(crate) struct Crew {
     receiver: Option<usize>,
 }
 
-/// Slots of a lane: a lane whose members are outranked one after the other needs one for each and one
-/// for the job that outranks them all.
+/// Slots of a lane: as many as are asked for, or fewer where more could never be taken.
+///
+/// Where a later job of an operation never outranks an earlier one, at most one job of each member is
+/// under way, and one slot more serves the job that outranks them all. That is so in order of release and
+/// in order of deadline. It is not so where late jobs stand last, because every job that becomes late
+/// keeps its slot while the next one of the same operation begins, nor in order of laxity, which an
+/// earlier job gains while it runs.
 pub(crate) fn slots_of(lane: &Lane, options: &RunOptions) -> usize {
+    let in_order = match lane.discipline {
+        Discipline::Fifo => true,
+        Discipline::Deadline => lane.rules.late != Late::Last,
+        Discipline::Laxity => false,
+    };
     match lane.rules.dispatch {
         LaneDispatch::NonPreemptive => 0,
-        LaneDispatch::Preemptive => options.slots.clamp(1, lane.members.len() + 1),
+        LaneDispatch::Preemptive if in_order => options.slots.clamp(1, lane.members.len() + 1),
+        LaneDispatch::Preemptive => options.slots.max(1),
     }
 }
 
@@ -394,9 +406,26 @@ impl Drop for Crew {
 mod tests {
     use super::*;
     use crate::cluster::link::{self, Link, Message};
-    use talea_model::OperationId;
-    use talea_time::Instant;
+    use crate::prepare::plans;
+    use talea_model::{OperationId, Strategy, TaskBuilder};
+    use talea_time::{Duration, Instant, Work};
     use talea_trace::JobId;
+
+    #[test]
+    fn a_lane_in_which_late_jobs_stand_last_has_as_many_slots_as_asked_for() {
+        let slots = |strategy, late, dispatch| {
+            let task = TaskBuilder::new("job", Duration::from_millis(5)).wcet(Work::from_millis(1));
+            let system = System::builder("test").strategy(strategy).late(late).lane_dispatch(dispatch);
+            let system = system.task(task).build().expect("a system");
+            slots_of(&plans(&system).expect("a plan")[0].lanes[0], &RunOptions::default())
+        };
+        let asked = RunOptions::default().slots;
+        let preemptive = LaneDispatch::Preemptive;
+        assert_eq!(slots(Strategy::Edf, Late::Last, preemptive), asked);
+        assert_eq!(slots(Strategy::Edf, Late::None, preemptive), 2);
+        assert_eq!(slots(Strategy::Mlf, Late::None, preemptive), asked);
+        assert_eq!(slots(Strategy::Edf, Late::Last, LaneDispatch::NonPreemptive), 0);
+    }
 
     #[test]
     fn a_full_pipe_that_nobody_reads_any_more_does_not_hold_up_the_end() {
