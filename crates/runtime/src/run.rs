@@ -125,8 +125,6 @@ impl Prepared {
         let collecting = collector.start(log).map_err(PrepareError::Collector)?;
         let ended = self.run_threads(start);
         let collected = collecting.finish();
-        // The rings go with their directory; the log is what stays.
-        drop(self.store.directory.take());
         Ok(outcome(ended, collected, self.realtime, self.missing))
     }
 

@@ -14,8 +14,6 @@ pub(crate) struct Store {
     pub metadata: Metadata,
     pub rings: RingFile,
     pub readers: Vec<RingReader>,
-    /// Removes the rings when the run is over, unless they are the coordinator's.
-    pub directory: Option<TempDir>,
 }
 
 impl Store {
@@ -29,17 +27,19 @@ impl Store {
         realtime: bool,
     ) -> Result<Self, PrepareError> {
         let metadata = Metadata::new(system, plans, Origin::Threads { realtime }, Instant::ZERO);
-        let (path, directory) = match hosted {
-            Hosted::Node { node, directory } => (rings_of(directory, *node), None),
+        let create = |path: PathBuf| RingFile::create(&path, &metadata, names, options.ring_records);
+        let rings = match hosted {
+            Hosted::Node { node, directory } => create(rings_of(directory, *node))?,
             Hosted::All => {
+                // Only this process reads them, through its mapping. Without a name they go with it,
+                // however it ends.
                 let directory = temporary_directory()?;
-                (rings_of(directory.path(), 0), Some(directory))
+                create(rings_of(directory.path(), 0))?
             }
         };
-        let rings = RingFile::create(&path, &metadata, names, options.ring_records)?;
         rings.prefault();
         let readers = rings.readers();
-        Ok(Store { metadata, rings, readers, directory })
+        Ok(Store { metadata, rings, readers })
     }
 }
 
