@@ -12,7 +12,7 @@ use talea_model::{
 use talea_policy::strategy::plan_node;
 use talea_sim::Simulation;
 use talea_time::{Duration, Instant, Work};
-use talea_trace::{Event, JobId, Record, Sink};
+use talea_trace::{Event, JobId, Metadata, Record, Segment, Segments, Sink};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -90,10 +90,11 @@ pub(super) fn judge(case: &Value) -> Outcome {
         Ok(simulation) => simulation,
         Err(error) => return unreadable(error.to_string()),
     };
-    let mut seen =
-        Observer { system: &system, horizon: Instant::from_nanos(case.horizon_ns), ..Observer::new(&system) };
-    simulation.advance(seen.horizon, &mut seen);
-    simulation.finish(&mut seen);
+    let horizon = Instant::from_nanos(case.horizon_ns);
+    let mut observer = Observer::new(&system, simulation.metadata());
+    simulation.advance(horizon, &mut observer);
+    simulation.finish(&mut observer);
+    let seen = observer.conclude(horizon);
 
     let expect = case.expect;
     let differences = [
@@ -106,7 +107,7 @@ pub(super) fn judge(case: &Value) -> Outcome {
         ),
         expect
             .jobs
-            .and_then(|expected| first_difference("job", |row| row.to_string(), &expected, &seen.jobs())),
+            .and_then(|expected| first_difference("job", |row| row.to_string(), &expected, &seen.jobs)),
         expect.preemptions.filter(|expected| *expected != seen.preemptions).map(|expected| Difference {
             at: "preemptions".into(),
             expected: expected.to_string(),
@@ -202,81 +203,76 @@ fn system(case: &Case) -> Result<System, Reason> {
     })
 }
 
-/// Collects from the records what the vectors list.
+/// What the vectors list, as a simulation had it.
+struct Seen {
+    segments: Vec<SegmentRow>,
+    /// By task in list order, then job.
+    jobs: Vec<JobRow>,
+    preemptions: u64,
+}
+
+/// Collects it from the records.
 struct Observer<'a> {
     system: &'a System,
-    horizon: Instant,
+    schedule: Segments,
     segments: Vec<SegmentRow>,
-    running: Option<(JobId, Instant)>,
     released: Vec<(JobId, Instant, Instant)>,
     finished: HashMap<JobId, Instant>,
     preemptions: u64,
 }
 
 impl<'a> Observer<'a> {
-    fn new(system: &'a System) -> Self {
+    fn new(system: &'a System, metadata: &Metadata) -> Self {
         Observer {
             system,
-            horizon: Instant::ZERO,
+            schedule: Segments::new(metadata),
             segments: Vec::new(),
-            running: None,
             released: Vec::new(),
             finished: HashMap::new(),
             preemptions: 0,
         }
     }
 
-    fn name(&self, job: JobId) -> String {
-        self.system.operations()[job.operation.index()].name.clone()
-    }
-
-    fn stop(&mut self, now: Instant) {
-        let Some((job, since)) = self.running.take() else {
-            return;
-        };
-        let row = (since.as_nanos(), now.as_nanos(), self.name(job), job.instance);
-        match self.segments.last_mut() {
-            Some(last) if last.1 == row.0 && (&last.2, last.3) == (&row.2, row.3) => last.1 = row.1,
-            _ if row.0 < row.1 => self.segments.push(row),
-            _ => {}
-        }
-    }
-
-    /// By task in list order, then job.
-    fn jobs(&self) -> Vec<JobRow> {
-        let mut released = self.released.clone();
+    /// Ends the observation at `horizon`.
+    fn conclude(self, horizon: Instant) -> Seen {
+        let Observer { system, schedule, mut segments, mut released, finished, preemptions } = self;
+        schedule.finish(horizon, |segment| segments.push(segment_row(system, &segment)));
         released.sort_by_key(|(job, ..)| *job);
         let row = |(job, release, deadline): &(JobId, Instant, Instant)| {
-            let finish = self.finished.get(job).copied();
+            let finish = finished.get(job).copied();
             let missed = match finish {
                 Some(finish) => Some(finish > *deadline),
-                None => (*deadline <= self.horizon).then_some(true),
+                None => (*deadline <= horizon).then_some(true),
             };
             let finish = finish.map(Instant::as_nanos);
-            (self.name(*job), job.instance, release.as_nanos(), deadline.as_nanos(), finish, missed)
+            (name(system, *job), job.instance, release.as_nanos(), deadline.as_nanos(), finish, missed)
         };
-        released.iter().map(row).collect()
+        Seen { segments, jobs: released.iter().map(row).collect(), preemptions }
     }
+}
+
+fn segment_row(system: &System, segment: &Segment) -> SegmentRow {
+    let Segment { start, end, job, .. } = segment;
+    (start.as_nanos(), end.as_nanos(), name(system, *job), job.instance)
+}
+
+fn name(system: &System, job: JobId) -> String {
+    system.operations()[job.operation.index()].name.clone()
 }
 
 impl Sink for Observer<'_> {
     fn record(&mut self, record: Record) {
-        let job = record.job();
+        let Observer { system, schedule, segments, .. } = self;
+        schedule.feed(&record, |segment| segments.push(segment_row(system, &segment)));
         match record.event {
             Event::RELEASE => {
                 let deadline = Instant::from_nanos(record.words[1] as i64);
-                self.released.push((job, record.time, deadline));
+                self.released.push((record.job(), record.time, deadline));
             }
-            Event::START | Event::RESUME => self.running = Some((job, record.time)),
-            Event::PREEMPT => {
-                self.preemptions += 1;
-                self.stop(record.time);
-            }
+            Event::PREEMPT => self.preemptions += 1,
             Event::COMPLETE => {
-                self.stop(record.time);
-                self.finished.insert(job, record.time);
+                self.finished.insert(record.job(), record.time);
             }
-            Event::RUN_END => self.stop(record.time),
             _ => {}
         }
     }
