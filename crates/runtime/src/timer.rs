@@ -234,7 +234,7 @@ impl Allowance {
     }
 
     fn spend(&mut self, spun: Duration) {
-        self.left = self.left + -spun;
+        self.left += -spun;
     }
 
     fn is_used_up(&self) -> bool {
