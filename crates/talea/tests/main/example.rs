@@ -23,6 +23,7 @@ fn the_readme_shows_the_files_as_they_are() {
     let readme = read("README.md");
     assert!(readme.contains(&read("examples/hello.toml")), "README's first system is examples/hello.toml");
     let program = read("examples/embed.rs");
-    let code = program.find("use std").map(|start| &program[start..]).expect("the program begins with imports");
+    let code =
+        program.find("use std").map(|start| &program[start..]).expect("the program begins with imports");
     assert!(readme.contains(code), "README's program is examples/embed.rs");
 }
