@@ -94,8 +94,8 @@ impl Event {
     /// A job of a first subtask was not released: its whole instance is skipped. Words as in
     /// [`Event::RELEASE`]; `arg`: a [`SkipReason`].
     pub const SKIP: Event = Event(0x0106);
-    /// A job was aborted, and with it its instance. Words as in [`Event::RELEASE`]; `arg`: 1 if it had
-    /// been running on `cpu` at that instant, else 0.
+    /// A job was aborted; its instance never completes, and what depends on the job is not released. Words as
+    /// in [`Event::RELEASE`]; `arg`: 1 if it had been running on `cpu` at that instant, else 0.
     pub const ABORT: Event = Event(0x0107);
 
     /// Whether the event is about a job: its causal id is a job and its source a lane.
