@@ -82,9 +82,7 @@ fn text(rows: &[Value], options: &Options) -> Result<String, String> {
     line(
         "Jobs per second of one core with the whole accounting of a report: 10 tasks, one node, 78 % load. The floor is the",
     );
-    line(
-        "same simulation without accounting. Where max is far above the median, the host gave this machine half a core.\n",
-    );
+    line("same simulation without accounting. A median far below its max was disturbed during the run.\n");
     line("| system | median | min | max | without accounting |");
     line("|---|---:|---:|---:|---:|");
     for row in rows.iter().filter(|row| row["median"].is_number()) {

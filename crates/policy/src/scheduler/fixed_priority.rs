@@ -20,8 +20,8 @@ pub struct FixedPriority {
     rank_of: Vec<u32>,
     /// Bit `r`: the child of rank `r` is Ready.
     ready: Vec<u64>,
-    /// The child that runs on a processor, by processor number.
-    on_processor: Vec<Option<VpId>>,
+    /// The child that runs on the processor of an own VP, in the order of `own`.
+    on_own: Vec<Option<VpId>>,
 }
 
 impl FixedPriority {
@@ -32,6 +32,11 @@ impl FixedPriority {
 
     fn rank(&self, child: VpId) -> usize {
         self.rank_of[child.index()] as usize
+    }
+
+    /// Where `own` stands among the own VPs.
+    fn place(&self, own: VpId) -> usize {
+        self.own.iter().position(|known| *known == own).expect("it is one of ours")
     }
 
     fn set_ready(&mut self, rank: usize) {
@@ -48,31 +53,34 @@ impl FixedPriority {
         Some(word * 64 + self.ready[word].trailing_zeros() as usize)
     }
 
-    /// The running child of the lowest priority, with its processor.
-    fn lowest_running(&self, cx: &Context<'_>) -> Option<(usize, ProcessorId)> {
-        let mut lowest: Option<(usize, ProcessorId)> = None;
-        for own in &self.own {
-            if let Some(processor) = cx.processor(*own)
-                && let Some(child) = self.on_processor[processor.index()]
-            {
+    /// The running child of the lowest priority, with the own VP it runs on and the processor.
+    fn lowest_running(&self, cx: &Context<'_>) -> Option<(usize, usize, ProcessorId)> {
+        let mut lowest: Option<(usize, usize, ProcessorId)> = None;
+        for (place, own) in self.own.iter().enumerate() {
+            if let (Some(processor), Some(child)) = (cx.processor(*own), self.on_own[place]) {
                 let rank = self.rank(child);
-                lowest = lowest.filter(|(other, _)| *other > rank).or(Some((rank, processor)));
+                lowest = lowest.filter(|(other, ..)| *other > rank).or(Some((rank, place, processor)));
             }
         }
         lowest
     }
 
-    fn grant_highest(&mut self, decision: Decision, processor: ProcessorId) -> Option<Decision> {
-        let rank = self.highest_ready()?;
+    /// Gives the processor of the own VP at `place` to the highest Ready child, or back.
+    fn use_or_release(&mut self, place: usize, processor: ProcessorId) -> Decision {
+        let Some(rank) = self.highest_ready() else {
+            self.on_own[place] = None;
+            return Decision::release(self.own[place]);
+        };
         self.clear_ready(rank);
         let child = self.children[rank].1;
-        self.on_processor[processor.index()] = Some(child);
-        Some(decision.and(Action::Grant(child, processor)))
+        self.on_own[place] = Some(child);
+        Decision::grant(child, processor)
     }
 
     /// Gives the lowest running child's processor to the highest Ready one if that is higher.
     fn preempt(&mut self, cx: &Context<'_>) -> Decision {
-        let (Some(ready), Some((running, processor))) = (self.highest_ready(), self.lowest_running(cx))
+        let (Some(ready), Some((running, place, processor))) =
+            (self.highest_ready(), self.lowest_running(cx))
         else {
             return Decision::NONE;
         };
@@ -82,7 +90,7 @@ impl FixedPriority {
         self.clear_ready(ready);
         self.set_ready(running);
         let winner = self.children[ready].1;
-        self.on_processor[processor.index()] = Some(winner);
+        self.on_own[place] = Some(winner);
         Decision::switch(self.children[running].1, winner, processor)
     }
 
@@ -141,16 +149,15 @@ impl Scheduler for FixedPriority {
     }
 
     fn release(&mut self, cx: &Context<'_>, child: VpId, held: Option<ProcessorId>) -> Decision {
-        let own_in = |wanted: VpState| self.own.iter().copied().find(|own| cx.state(*own) == wanted);
         match held {
             Some(processor) => {
-                let own = own_in(VpState::Running(processor)).expect("a child runs on what the parent holds");
-                self.on_processor[processor.index()] = None;
-                self.grant_highest(Decision::NONE, processor).unwrap_or(Decision::release(own))
+                let holds = |own: &VpId| cx.state(*own) == VpState::Running(processor);
+                let place = self.own.iter().position(holds).expect("a child runs on what the parent holds");
+                self.use_or_release(place, processor)
             }
             None => {
                 let asking = self.own.iter().filter(|own| cx.state(**own) == VpState::Ready).count();
-                let superfluous = own_in(VpState::Ready);
+                let superfluous = self.own.iter().copied().find(|own| cx.state(*own) == VpState::Ready);
                 self.clear_ready(self.rank(child));
                 let ready: u32 = self.ready.iter().map(|word| word.count_ones()).sum();
                 match superfluous {
@@ -179,23 +186,20 @@ impl Scheduler for FixedPriority {
     }
 
     fn grant(&mut self, _cx: &Context<'_>, own: VpId, processor: ProcessorId) -> Decision {
-        if self.on_processor.len() <= processor.index() {
-            self.on_processor.resize(processor.index() + 1, None);
-        }
-        self.grant_highest(Decision::NONE, processor).unwrap_or(Decision::release(own))
+        self.use_or_release(self.place(own), processor)
     }
 
-    fn revoke(&mut self, cx: &Context<'_>, _own: VpId, processor: ProcessorId) -> Decision {
-        let child =
-            self.on_processor[processor.index()].take().expect("a revoked processor has a child on it");
+    fn revoke(&mut self, cx: &Context<'_>, own: VpId, _processor: ProcessorId) -> Decision {
+        let place = self.place(own);
+        let child = self.on_own[place].take().expect("a revoked processor has a child on it");
         let decision = Decision::revoke(child);
         let loser = self.rank(child);
         // The processor goes, but the child that stops must be the lowest.
         match self.lowest_running(cx) {
-            Some((lowest, other)) if lowest > loser => {
+            Some((lowest, other, processor)) if lowest > loser => {
                 self.set_ready(lowest);
-                self.on_processor[other.index()] = Some(child);
-                decision.and(Action::Revoke(self.children[lowest].1)).and(Action::Grant(child, other))
+                self.on_own[other] = Some(child);
+                decision.and(Action::Revoke(self.children[lowest].1)).and(Action::Grant(child, processor))
             }
             _ => {
                 self.set_ready(loser);
@@ -206,6 +210,7 @@ impl Scheduler for FixedPriority {
 
     fn init(&mut self, own: VpId) {
         self.own.push(own);
+        self.on_own.push(None);
     }
 
     fn timer(&mut self, cx: &Context<'_>) -> Decision {
@@ -225,9 +230,9 @@ impl Scheduler for FixedPriority {
         if let (Some(ready), true) = (self.highest_ready(), holds_all) {
             assert!(ready > lowest_running, "no Ready child is higher than a running one");
         }
-        for (_, child) in &self.children {
-            let place = cx.processor(*child).map(|processor| self.on_processor[processor.index()]);
-            assert!(place.is_none_or(|place| place == Some(*child)), "a running child is where it was put");
+        for (own, child) in self.own.iter().zip(&self.on_own) {
+            let running = child.and_then(|child| cx.processor(child));
+            assert_eq!(running, cx.processor(*own), "a child runs where the own VP does that it was put on");
         }
         let runs = self.children.iter().filter(|(_, child)| cx.processor(*child).is_some()).count();
         let holds = self.own.iter().filter(|own| cx.processor(**own).is_some()).count();

@@ -238,7 +238,9 @@ fn no_member_outlives_its_coordinator() {
 
 /// The number of a process that will be written there.
 fn await_pid(path: &Path, coordinator: &mut Child) -> String {
+    let until = StdInstant::now() + StdDuration::from_secs(60);
     loop {
+        assert!(StdInstant::now() < until, "the member has not begun within a minute");
         match std::fs::read_to_string(path) {
             Ok(pid) if !pid.is_empty() => return pid,
             _ => std::thread::sleep(StdDuration::from_millis(10)),
