@@ -3,10 +3,11 @@
 use cargo_metadata::{DependencyKind, MetadataCommand};
 
 /// Every crate of the workspace; each may depend only on crates before it.
-const ORDER: [&str; 9] = [
+const ORDER: [&str; 10] = [
     "talea-time",
     "talea-model",
     "talea-policy",
+    "talea-analysis",
     "talea-trace",
     "talea-sim",
     "talea-runtime",
