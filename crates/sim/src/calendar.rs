@@ -42,11 +42,31 @@ struct Source {
     nominal: Instant,
 }
 
+/// When a task is released next: nominal arrival plus jitter, then the task's index, in one number, for the
+/// calendar compares little else.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Due(u128);
+
+impl Due {
+    fn new(release: Instant, task: u32) -> Self {
+        debug_assert!(release >= Instant::ZERO, "nothing is released before the common start");
+        Due(u128::from(release.as_nanos() as u64) << 32 | u128::from(task))
+    }
+
+    fn release(self) -> Instant {
+        Instant::from_nanos((self.0 >> 32) as i64)
+    }
+
+    fn task(self) -> u32 {
+        self.0 as u32
+    }
+}
+
 /// Future releases and deliveries in the order of time, then task index or sending order.
 pub(crate) struct Calendar {
     sources: Vec<Source>,
-    /// The next release of every task: nominal arrival plus jitter, and the task's index.
-    arrivals: BinaryHeap<Reverse<(Instant, u32)>>,
+    /// The next release of every task.
+    arrivals: BinaryHeap<Reverse<Due>>,
     deliveries: BinaryHeap<Reverse<Delivery>>,
     sent: u64,
 }
@@ -67,32 +87,32 @@ impl Calendar {
             .collect();
         let arrivals = sources.iter().enumerate().map(|(index, source)| {
             let jitter = demand::release_jitter_from(source.jitter, source.stream, 0);
-            Reverse((source.nominal + jitter, index as u32))
+            Reverse(Due::new(source.nominal + jitter, index as u32))
         });
         Calendar { arrivals: arrivals.collect(), sources, deliveries: BinaryHeap::new(), sent: 0 }
     }
 
     /// The instant of the next release or delivery.
     pub fn next(&self) -> Instant {
-        let arrival = self.arrivals.peek().map_or(Instant::MAX, |entry| entry.0.0);
+        let arrival = self.arrivals.peek().map_or(Instant::MAX, |due| due.0.release());
         let delivery = self.deliveries.peek().map_or(Instant::MAX, |entry| entry.0.at);
         arrival.min(delivery)
     }
 
     /// Takes a release of instant `now` and puts the task's next one in its place.
     pub fn pop_arrival(&mut self, now: Instant) -> Option<Arrival> {
-        let mut entry = self.arrivals.peek_mut()?;
-        let (release, task) = entry.0;
-        if release > now {
+        if self.arrivals.peek()?.0.release() > now {
             return None;
         }
+        let mut due = self.arrivals.peek_mut()?;
+        let task = due.0.task();
         let source = &mut self.sources[task as usize];
         let arrival = Arrival { task, instance: source.instance, nominal: source.nominal };
         source.instance += 1;
         source.nominal = source.nominal.saturating_add(source.period);
         let jitter = demand::release_jitter_from(source.jitter, source.stream, source.instance);
         // Jitter is below the period, so releases of a task keep their order.
-        *entry = Reverse((source.nominal.saturating_add(jitter), task));
+        *due = Reverse(Due::new(source.nominal.saturating_add(jitter), task));
         Some(arrival)
     }
 

@@ -36,9 +36,6 @@ struct Processor {
     announced: Option<Occupant>,
 }
 
-/// A scheduler and what it answered.
-type Reaction = (SchedulerId, Decision);
-
 struct Seat {
     scheduler: Box<dyn Scheduler>,
     timer: Option<Instant>,
@@ -157,8 +154,9 @@ impl Engine {
         let vp = &mut self.vps[thread.index()];
         debug_assert_eq!(vp.bottom, Bottom::Thread);
         vp.job = job;
-        let reaction = self.apply_request(thread);
-        self.run_to_fixed_point(reaction);
+        let mut actor = self.parent(thread);
+        let decision = self.apply_request(thread, &mut actor);
+        self.run_to_fixed_point(actor, decision);
     }
 
     /// The thread blocks, ends its job, or is told to give up. Returns how long it ran for this request.
@@ -169,8 +167,9 @@ impl Engine {
         self.advance(now);
         debug_assert_eq!(self.vps[thread.index()].bottom, Bottom::Thread);
         let burst = self.context().burst(thread);
-        let reaction = self.apply_release(thread);
-        self.run_to_fixed_point(reaction);
+        let mut actor = self.parent(thread);
+        let decision = self.apply_release(thread, &mut actor);
+        self.run_to_fixed_point(actor, decision);
         burst
     }
 
@@ -190,7 +189,7 @@ impl Engine {
             let cx = Context { now: self.now, vps: &self.vps };
             self.seats[to.0 as usize].scheduler.message(&cx, child, message)?
         };
-        self.run_to_fixed_point((to, decision));
+        self.run_to_fixed_point(to, decision);
         Ok(())
     }
 
@@ -217,6 +216,23 @@ impl Engine {
     /// that changes hands. A processor that was given away and back within the instant does not.
     pub fn settle(&mut self, now: Instant) -> &[Switch] {
         self.advance(now);
+        if !self.reconsider.is_empty() {
+            self.reconsider();
+        }
+        self.switches.clear();
+        for (index, processor) in self.processors.iter_mut().enumerate() {
+            if processor.current != processor.announced {
+                let processor_id = ProcessorId(index as u16);
+                let (from, to) = (processor.announced, processor.current);
+                self.switches.push(Switch { processor: processor_id, from, to });
+                processor.announced = processor.current;
+            }
+        }
+        &self.switches
+    }
+
+    /// Asks every scheduler that wanted to be asked at the scheduling point.
+    fn reconsider(&mut self) {
         // Those that ask again while being asked mean the next scheduling point: they stay in the list.
         let asked = self.reconsider.len();
         for index in 0..asked {
@@ -229,16 +245,6 @@ impl Engine {
             assert!(rests, "a scheduler that reconsiders comes to rest");
         }
         self.reconsider.drain(..asked);
-        self.switches.clear();
-        for (index, processor) in self.processors.iter_mut().enumerate() {
-            if processor.current != processor.announced {
-                let processor_id = ProcessorId(index as u16);
-                let (from, to) = (processor.announced, processor.current);
-                self.switches.push(Switch { processor: processor_id, from, to });
-                processor.announced = processor.current;
-            }
-        }
-        &self.switches
     }
 
     /// What the last [`Engine::settle`] returned.
@@ -306,9 +312,7 @@ impl Engine {
     }
 
     fn unregister(&mut self, vp: VpId) {
-        let Top::Scheduler(parent) = self.vps[vp.index()].top else {
-            panic!("root VPs are the machine's");
-        };
+        let parent = self.parent(vp);
         let cx = Context { now: self.now, vps: &self.vps };
         self.seats[parent.0 as usize].scheduler.unregister(&cx, vp);
         self.vps[vp.index()].bottom = Bottom::Nobody;
@@ -324,14 +328,17 @@ impl Engine {
     fn call_timer(&mut self, id: SchedulerId) -> bool {
         let cx = Context { now: self.now, vps: &self.vps };
         let decision = self.seats[id.0 as usize].scheduler.timer(&cx);
-        self.run_to_fixed_point((id, decision));
-        !decision.actions().is_empty()
+        let changes = !decision.actions().is_empty();
+        self.run_to_fixed_point(id, decision);
+        changes
     }
 
-    /// Applies a decision and all that follows from it. What follows from one action comes before the
-    /// decision's next action.
-    fn run_to_fixed_point(&mut self, reaction: Reaction) {
-        let (mut actor, mut decision) = reaction;
+    /// Applies `actor`'s decision and all that follows from it. What follows from one action comes before
+    /// the decision's next action.
+    ///
+    /// Whoever an action reaches answers with a decision of its own; the functions below write who that is
+    /// to `actor`, because a decision that is returned alone is built in place and not copied.
+    fn run_to_fixed_point(&mut self, mut actor: SchedulerId, mut decision: Decision) {
         loop {
             self.set_timer(actor, decision.timer());
             let next = match decision.actions() {
@@ -344,16 +351,17 @@ impl Engine {
                 }
             };
             let Some((scheduler, action)) = next else { return };
-            (actor, decision) = match action {
-                Action::Revoke(child) => self.apply_revoke(scheduler, child),
-                Action::Grant(child, processor) => self.apply_grant(scheduler, child, processor),
+            actor = scheduler;
+            decision = match action {
+                Action::Revoke(child) => self.apply_revoke(child, &mut actor),
+                Action::Grant(child, processor) => self.apply_grant(child, processor, &mut actor),
                 Action::Request(own) => {
                     self.assert_own(scheduler, own);
-                    self.apply_request(own)
+                    self.apply_request(own, &mut actor)
                 }
                 Action::Release(own) => {
                     self.assert_own(scheduler, own);
-                    self.apply_release(own)
+                    self.apply_release(own, &mut actor)
                 }
             };
         }
@@ -379,18 +387,19 @@ impl Engine {
     }
 
     /// Transition 1, and the parent's reaction.
-    fn apply_request(&mut self, child: VpId) -> Reaction {
+    fn apply_request(&mut self, child: VpId, actor: &mut SchedulerId) -> Decision {
         let vp = &mut self.vps[child.index()];
         vp.request();
         match (vp.top, vp.bottom) {
             (Top::Scheduler(parent), _) => {
+                *actor = parent;
                 let cx = Context { now: self.now, vps: &self.vps };
-                let decision = self.seats[parent.0 as usize].scheduler.request(&cx, child);
-                (parent, decision)
+                self.seats[parent.0 as usize].scheduler.request(&cx, child)
             }
             (Top::Machine(processor), Bottom::Scheduler(root)) => {
                 self.vps[child.index()].grant(processor, self.now);
                 self.processors[processor.index()].holder = Some(root);
+                *actor = root;
                 self.notify_grant(root, child, processor)
             }
             (Top::Machine(_), _) => unreachable!("below the machine there is only the root"),
@@ -398,7 +407,7 @@ impl Engine {
     }
 
     /// Transitions 4 and 5, and the parent's reaction.
-    fn apply_release(&mut self, child: VpId) -> Reaction {
+    fn apply_release(&mut self, child: VpId, actor: &mut SchedulerId) -> Decision {
         let vp = &mut self.vps[child.index()];
         let held = vp.release(self.now);
         let (top, bottom) = (vp.top, vp.bottom);
@@ -416,64 +425,75 @@ impl Engine {
         }
         match (top, bottom) {
             (Top::Scheduler(parent), _) => {
+                *actor = parent;
                 let cx = Context { now: self.now, vps: &self.vps };
-                let decision = self.seats[parent.0 as usize].scheduler.release(&cx, child, held);
-                (parent, decision)
+                self.seats[parent.0 as usize].scheduler.release(&cx, child, held)
             }
-            (Top::Machine(_), Bottom::Scheduler(root)) => (root, Decision::NONE),
+            (Top::Machine(_), Bottom::Scheduler(root)) => {
+                *actor = root;
+                Decision::NONE
+            }
             (Top::Machine(_), _) => unreachable!("below the machine there is only the root"),
         }
     }
 
     /// Transition 2, and the child's reaction.
-    fn apply_grant(&mut self, actor: SchedulerId, child: VpId, processor: ProcessorId) -> Reaction {
+    fn apply_grant(&mut self, child: VpId, processor: ProcessorId, actor: &mut SchedulerId) -> Decision {
         let vp = &mut self.vps[child.index()];
-        assert_eq!(vp.top, Top::Scheduler(actor), "a scheduler grants to its own children");
+        assert_eq!(vp.top, Top::Scheduler(*actor), "a scheduler grants to its own children");
         vp.grant(processor, self.now);
         let (bottom, epoch) = (vp.bottom, vp.epoch);
         let place = &mut self.processors[processor.index()];
-        assert_eq!(place.holder, Some(actor), "a scheduler gives away only a processor it holds");
+        assert_eq!(place.holder, Some(*actor), "a scheduler gives away only a processor it holds");
         match bottom {
             Bottom::Scheduler(id) => {
                 place.holder = Some(id);
+                *actor = id;
                 self.notify_grant(id, child, processor)
             }
             Bottom::Thread => {
                 place.holder = None;
                 place.current = Some(Occupant { thread: child, epoch });
-                (actor, Decision::NONE)
+                Decision::NONE
             }
             Bottom::Nobody => unreachable!("an unregistered VP is never granted"),
         }
     }
 
-    fn notify_grant(&mut self, to: SchedulerId, own: VpId, processor: ProcessorId) -> Reaction {
+    fn notify_grant(&mut self, to: SchedulerId, own: VpId, processor: ProcessorId) -> Decision {
         let cx = Context { now: self.now, vps: &self.vps };
-        let decision = self.seats[to.0 as usize].scheduler.grant(&cx, own, processor);
-        (to, decision)
+        self.seats[to.0 as usize].scheduler.grant(&cx, own, processor)
     }
 
     /// Transition 3, and the child's reaction. The processor is the actor's again once the child has passed
     /// the revocation down, which happens before the actor's next action.
-    fn apply_revoke(&mut self, actor: SchedulerId, child: VpId) -> Reaction {
+    fn apply_revoke(&mut self, child: VpId, actor: &mut SchedulerId) -> Decision {
         let vp = &mut self.vps[child.index()];
-        assert_eq!(vp.top, Top::Scheduler(actor), "a scheduler revokes from its own children");
+        assert_eq!(vp.top, Top::Scheduler(*actor), "a scheduler revokes from its own children");
         let processor = vp.revoke(self.now);
         let bottom = vp.bottom;
         let place = &mut self.processors[processor.index()];
         // Further down the same revocation the processor already belongs to whoever started it.
-        place.holder.get_or_insert(actor);
+        place.holder.get_or_insert(*actor);
         match bottom {
             Bottom::Thread => {
                 place.current = None;
-                (actor, Decision::NONE)
+                Decision::NONE
             }
             Bottom::Scheduler(id) => {
+                *actor = id;
                 let cx = Context { now: self.now, vps: &self.vps };
-                let decision = self.seats[id.0 as usize].scheduler.revoke(&cx, child, processor);
-                (id, decision)
+                self.seats[id.0 as usize].scheduler.revoke(&cx, child, processor)
             }
             Bottom::Nobody => unreachable!("an unregistered VP never runs"),
+        }
+    }
+
+    /// Who is above `child`, which is not the root's.
+    fn parent(&self, child: VpId) -> SchedulerId {
+        match self.vps[child.index()].top {
+            Top::Scheduler(parent) => parent,
+            Top::Machine(_) => panic!("root VPs are the machine's"),
         }
     }
 

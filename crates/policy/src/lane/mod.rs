@@ -156,9 +156,19 @@ impl LaneQueue {
 
     fn choose(&mut self, now: Instant, executed: Work) -> Option<Place> {
         self.charge(executed);
-        if self.started.is_some() && self.dispatch == LaneDispatch::NonPreemptive {
-            return self.started;
+        match (self.started, self.elected) {
+            (Some(_), _) if self.dispatch == LaneDispatch::NonPreemptive => return self.started,
+            (None, None) => {
+                self.elected = self.waiting.pop(now, &self.order);
+                return self.elected;
+            }
+            _ => {}
         }
+        self.compare(now)
+    }
+
+    /// The choice among the best waiting job, the one elected at this instant and the one last run.
+    fn compare(&mut self, now: Instant) -> Option<Place> {
         let best = self.waiting.best(now, &self.order);
         let elected = self.elected.map(|place| self.order.key(self.jobs.get(place)));
         let position = |key: Key| (self.order.is_late(&key, now), key);
@@ -177,7 +187,7 @@ impl LaneQueue {
             }
         }
         if waiting_first {
-            let chosen = self.waiting.pop_best();
+            let chosen = self.waiting.pop(now, &self.order);
             if let Some(unlucky) = std::mem::replace(&mut self.elected, chosen) {
                 self.wait(unlucky);
             }

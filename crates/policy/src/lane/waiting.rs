@@ -71,17 +71,26 @@ impl Waiting {
     /// The key of the job to serve first at `now`.
     #[inline]
     pub fn best(&mut self, now: Instant, order: &Order) -> Option<Key> {
-        while self.timely.peek().is_some_and(|entry| order.is_late(&entry.0.key, now)) {
-            let entry = self.timely.pop().expect("peeked");
-            self.late.push(entry);
+        if order.separates_late() {
+            self.set_late_apart(now, order);
         }
         self.timely.peek().or_else(|| self.late.peek()).map(|entry| entry.0.key)
     }
 
-    /// Removes the job whose key [`Self::best`] has just returned.
+    /// Removes the job to serve first at `now`.
     #[inline]
-    pub fn pop_best(&mut self) -> Option<Place> {
+    pub fn pop(&mut self, now: Instant, order: &Order) -> Option<Place> {
+        if order.separates_late() {
+            self.set_late_apart(now, order);
+        }
         self.timely.pop().or_else(|| self.late.pop()).map(|entry| entry.0.place)
+    }
+
+    fn set_late_apart(&mut self, now: Instant, order: &Order) {
+        while self.timely.peek().is_some_and(|entry| order.is_late(&entry.0.key, now)) {
+            let entry = self.timely.pop().expect("peeked");
+            self.late.push(entry);
+        }
     }
 
     /// Removes the job that `is_it` recognises, in linear time.
