@@ -3,9 +3,10 @@
 use cargo_metadata::{DependencyKind, MetadataCommand};
 
 /// Every crate of the workspace; each may depend only on crates before it.
-const ORDER: [&str; 10] = [
+const ORDER: [&str; 11] = [
     "talea-time",
     "talea-model",
+    "talea-interchange",
     "talea-policy",
     "talea-analysis",
     "talea-trace",
