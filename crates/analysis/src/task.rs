@@ -28,6 +28,16 @@ pub struct Task {
     blocking: Duration,
 }
 
+/// A task's times as numbers of nanoseconds, each at most `i64::MAX`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Numbers {
+    pub(crate) period: u64,
+    pub(crate) wcet: u64,
+    pub(crate) deadline: u64,
+    pub(crate) jitter: u64,
+    pub(crate) blocking: u64,
+}
+
 /// Why numbers do not make a task. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TaskError {
@@ -133,6 +143,16 @@ impl Task {
     /// Longest delay by work of lower urgency.
     pub fn blocking(&self) -> Duration {
         self.blocking
+    }
+
+    pub(crate) fn numbers(&self) -> Numbers {
+        Numbers {
+            period: self.period.as_nanos().unsigned_abs(),
+            wcet: self.wcet.as_nanos().unsigned_abs(),
+            deadline: self.deadline.as_nanos().unsigned_abs(),
+            jitter: self.jitter.as_nanos().unsigned_abs(),
+            blocking: self.blocking.as_nanos().unsigned_abs(),
+        }
     }
 }
 

@@ -1,1 +1,11 @@
-//! Evidence for the analyses.
+//! Evidence for the analyses: a scheduler that knows nothing of them, another implementation, and hostile numbers.
+//!
+//! A failing property prints its smallest input and a `cc` line; the line goes by itself into `proptest-regressions/`,
+//! from where `cargo test -p talea-analysis` replays it first.
+
+#![forbid(unsafe_code)]
+
+mod edf;
+mod fixed_priority;
+mod naive;
+mod sets;

@@ -1,0 +1,150 @@
+//! EDF against the naive scheduler, and its tests against each other.
+
+use crate::naive::{Dispatch, Order, worst_over_offsets};
+use crate::sets::{hyperperiod, small, task, tiny};
+use proptest::prelude::*;
+use talea_analysis::edf::{Verdict, demand, nonpreemptive, qpa, response};
+use talea_analysis::{AnalysisError, Effort, Task};
+use talea_time::Duration;
+
+fn bounds(responses: Option<Vec<response::Response>>) -> Vec<i64> {
+    let responses = responses.expect("the utilisation is at most 1");
+    responses.iter().map(|response| response.worst.as_nanos()).collect()
+}
+
+fn naive(tasks: &[Task], dispatch: Dispatch, gate: i64) -> Vec<i64> {
+    let horizon = 2 * hyperperiod(tasks) + 20;
+    let worst = |task| worst_over_offsets(tasks, Order::Deadline, dispatch, task, horizon, gate);
+    (0..tasks.len()).map(worst).collect()
+}
+
+fn meets(tasks: &[Task], responses: &[i64]) -> bool {
+    tasks.iter().zip(responses).all(|(task, response)| *response <= task.deadline().as_nanos())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    /// Jitter included: the bound is reached and never exceeded, and the demand says the same of the deadlines.
+    #[test]
+    fn preemptive_response_times_are_the_worst_of_all_offsets(tasks in tiny(6)) {
+        let effort = &mut Effort::default();
+        let seen = naive(&tasks, Dispatch::Preemptive, 0);
+        prop_assert_eq!(bounds(response::preemptive(&tasks, effort).unwrap()), seen.clone());
+        prop_assert_eq!(demand::test(&tasks, effort).unwrap().is_schedulable(), meets(&tasks, &seen));
+    }
+
+    #[test]
+    fn nonpreemptive_response_times_are_the_worst_of_all_offsets(tasks in tiny(1)) {
+        let effort = &mut Effort::default();
+        let seen = naive(&tasks, Dispatch::NonPreemptive, 0);
+        prop_assert_eq!(bounds(response::nonpreemptive(&tasks, effort).unwrap()), seen.clone());
+        prop_assert_eq!(nonpreemptive::test(&tasks, effort).unwrap().is_schedulable(), meets(&tasks, &seen));
+    }
+
+    /// The critical instant of tasks with jitter needs a blocker without any, so not every bound is reached here.
+    #[test]
+    fn nonpreemptive_response_times_with_jitter_are_never_exceeded(tasks in tiny(5), gate in 0_i64..3) {
+        let responses = bounds(response::nonpreemptive(&tasks, &mut Effort::default()).unwrap());
+        for (bound, seen) in responses.into_iter().zip(naive(&tasks, Dispatch::NonPreemptive, gate)) {
+            prop_assert!(bound >= seen, "{} < {}", bound, seen);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1024))]
+
+    #[test]
+    fn the_tests_agree_with_each_other_and_with_the_response_times(tasks in small()) {
+        let effort = &mut Effort::new(20_000_000);
+        let verdicts = || -> Result<_, AnalysisError> {
+            let by_demand = demand::test(&tasks, effort)?;
+            let responses = response::preemptive(&tasks, effort)?;
+            Ok((by_demand, qpa::test(&tasks, effort)?, responses))
+        }();
+        let Ok((by_demand, by_qpa, responses)) = verdicts else {
+            return Err(TestCaseError::reject("a utilisation very close to 1"));
+        };
+        prop_assert_eq!(by_demand.is_schedulable(), by_qpa.is_schedulable());
+        prop_assert_eq!(responses.is_none(), by_demand == Verdict::Overloaded);
+        if let Some(responses) = responses {
+            prop_assert_eq!(meets(&tasks, &bounds(Some(responses))), by_demand.is_schedulable());
+        }
+        if let (Verdict::Miss { deadline: first }, Verdict::Miss { deadline: some }) = (by_demand, by_qpa) {
+            prop_assert!(first <= some);
+            let needed = |window| demand::demand(&tasks, window).unwrap().at_full_speed();
+            prop_assert!(needed(first) > first);
+            prop_assert!(needed(some) > some);
+        }
+    }
+
+    #[test]
+    fn the_nonpreemptive_tests_agree_with_each_other_and_with_the_response_times(tasks in small()) {
+        let effort = &mut Effort::new(20_000_000);
+        let verdicts = || -> Result<_, AnalysisError> {
+            let first = nonpreemptive::first_failure(&tasks, effort)?;
+            let responses = response::nonpreemptive(&tasks, effort)?;
+            Ok((first, nonpreemptive::test(&tasks, effort)?, responses))
+        }();
+        let Ok((first, any, responses)) = verdicts else {
+            return Err(TestCaseError::reject("a utilisation very close to 1"));
+        };
+        prop_assert_eq!(first.is_schedulable(), any.is_schedulable());
+        prop_assert_eq!(responses.is_none(), first == Verdict::Overloaded);
+        if let Some(responses) = responses {
+            prop_assert_eq!(meets(&tasks, &bounds(Some(responses))), first.is_schedulable());
+        }
+        if let (Verdict::Miss { deadline: first }, Verdict::Miss { deadline: some }) = (first, any) {
+            prop_assert!(first <= some);
+        }
+    }
+
+    /// With blocking the demand test is sufficient: it never accepts what the response times refuse.
+    #[test]
+    fn blocking_is_counted_alike(tasks in small(), blocking in prop::collection::vec(0_i64..40, 12)) {
+        let with = |(task, blocking): (&Task, i64)| task.with_blocking(Duration::from_nanos(blocking)).unwrap();
+        let tasks: Vec<Task> = tasks.iter().zip(blocking).map(with).collect();
+        let effort = &mut Effort::new(20_000_000);
+        let found = (demand::test(&tasks, effort), qpa::test(&tasks, effort), response::preemptive(&tasks, effort));
+        let (Ok(by_demand), Ok(by_qpa), Ok(responses)) = found else {
+            return Err(TestCaseError::reject("a utilisation very close to 1"));
+        };
+        prop_assert_eq!(by_demand.is_schedulable(), by_qpa.is_schedulable());
+        if let Some(responses) = responses {
+            prop_assert_eq!(meets(&tasks, &bounds(Some(responses))), by_demand.is_schedulable());
+        }
+    }
+}
+
+#[test]
+fn the_textbook_example_is_schedulable_with_a_busy_period_of_sixteen() {
+    // Buttazzo, Hard Real-Time Computing Systems, processor demand.
+    let tasks = [task(6, 2, 4, 0), task(8, 2, 5, 0), task(9, 3, 7, 0)];
+    let effort = &mut Effort::default();
+    assert_eq!(demand::busy_period(&tasks, effort), Ok(Some(Duration::from_nanos(16))));
+    let mut visited = Vec::new();
+    assert_eq!(qpa::visit(&tasks, effort, |time| visited.push(time.as_nanos())), Ok(Verdict::Schedulable));
+    assert_eq!(visited, [13, 11, 9, 7, 5]);
+}
+
+#[test]
+fn the_worst_response_is_not_in_the_synchronous_busy_period() {
+    // Released together, the first task's job goes first and responds in 1. Released 1 later, its deadline is that of
+    // the job that runs already.
+    let tasks = [task(3, 1, 3, 0), task(3, 2, 4, 0)];
+    let found = response::preemptive(&tasks, &mut Effort::default()).unwrap().unwrap();
+    assert_eq!((found[0].worst.as_nanos(), found[0].arrival.as_nanos()), (2, 1));
+}
+
+#[test]
+fn jeffays_condition_decides_without_preemption() {
+    // Jeffay, Stanat and Martel 1991: with D = T, a job of the longer period blocks the shorter one for C - 1.
+    let effort = &mut Effort::default();
+    let fits = [task(4, 2, 4, 0), task(10, 3, 10, 0)];
+    assert_eq!(nonpreemptive::first_failure(&fits, effort), Ok(Verdict::Schedulable));
+    let blocks = [task(4, 2, 4, 0), task(10, 4, 10, 0)];
+    let miss = Verdict::Miss { deadline: Duration::from_nanos(4) };
+    assert_eq!(nonpreemptive::first_failure(&blocks, effort), Ok(miss));
+    assert_eq!(demand::test(&blocks, effort), Ok(Verdict::Schedulable));
+}
