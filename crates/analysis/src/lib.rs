@@ -5,6 +5,8 @@
 //! * [`fixed_priority`]: response times under preemptive and non-preemptive fixed priorities.
 //! * [`edf`]: processor demand and response times under preemptive and non-preemptive EDF.
 //! * [`chain`]: end-to-end bounds for chains of subtasks on several processors.
+//! * [`critical_set`]: the tasks that maximum urgency first protects.
+//! * [`sensitivity`]: how much execution times and periods can change before a test fails.
 //! * [`effort`]: every search has a budget of steps and says so when it is used up.
 //!
 //! Everything is exact: times are integers with checked arithmetic, utilisations are compared with 1 as integers or
@@ -14,11 +16,13 @@
 #![forbid(unsafe_code)]
 
 pub mod chain;
+pub mod critical_set;
 mod division;
 pub mod edf;
 pub mod effort;
 pub mod fixed_priority;
 mod recurrence;
+pub mod sensitivity;
 pub mod task;
 pub mod utilisation;
 

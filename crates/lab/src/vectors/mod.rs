@@ -3,6 +3,7 @@
 //! A file says its format; each format has a runner that turns a case into an [`Outcome`]. What no runner
 //! knows is reported as unsupported, never as passed.
 
+mod analysis;
 mod traces;
 
 use serde_json::Value;
@@ -166,9 +167,8 @@ fn cases(file: &Value) -> Result<Vec<(String, Outcome)>, String> {
     };
     match format {
         "rt-trace-1" => Ok(list("cases")?.iter().map(|case| (id(case), traces::judge(case))).collect()),
-        "rt-analysis-1" | "rt-chain-1" | "rt-shares-1" | "hls-hierarchy-1" => {
-            Ok(unsupported(&list("cases")?, format))
-        }
+        "rt-analysis-1" => Ok(list("cases")?.iter().map(|case| (id(case), analysis::judge(case))).collect()),
+        "rt-chain-1" | "rt-shares-1" | "hls-hierarchy-1" => Ok(unsupported(&list("cases")?, format)),
         "hls-matrix-1" => Ok(unsupported(&list("cells")?, format)),
         "hls-conversion-1" => {
             let mut all = list("rewrites")?;
@@ -196,6 +196,12 @@ fn unsupported(cases: &[Value], format: &str) -> Vec<(String, Outcome)> {
 
 fn no_runner(what: &str) -> Outcome {
     Outcome::Unsupported(format!("{what} cannot be judged by this version"))
+}
+
+/// A case of a known format that cannot be run is a failure: something is wrong with it or with its runner.
+fn unreadable(reason: String) -> Outcome {
+    let expected = "a case as vectors/README.md describes it".into();
+    Outcome::Failed(Difference { at: "the case itself".into(), expected, got: reason })
 }
 
 /// The case's name: its `id`, or for the cells of a matrix the two labels.

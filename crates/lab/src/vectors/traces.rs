@@ -1,6 +1,6 @@
 //! `rt-trace-1`: who runs when on one processor, under every strategy.
 
-use super::{Difference, Outcome};
+use super::{Difference, Outcome, unreadable};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -115,12 +115,6 @@ pub(super) fn judge(case: &Value) -> Outcome {
         }),
     ];
     differences.into_iter().flatten().next().map_or(Outcome::Passed, Outcome::Failed)
-}
-
-/// A case of this format that cannot be run is a failure: the format is known, so something is wrong.
-fn unreadable(reason: String) -> Outcome {
-    let expected = "a case as vectors/README.md describes it".into();
-    Outcome::Failed(Difference { at: "the case itself".into(), expected, got: reason })
 }
 
 /// Why a case cannot be made a system.

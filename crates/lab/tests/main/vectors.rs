@@ -1,3 +1,4 @@
+use serde_json::Value;
 use std::path::Path;
 use talea_lab::vectors::{self, Outcome, Tally};
 
@@ -12,6 +13,72 @@ fn every_uniprocessor_trace_passes() {
         println!("{}: {:?}", result.id, result.outcome);
     }
     assert_eq!(Tally::of(&results), Tally { passed: 39, failed: 0, unsupported: 0 });
+}
+
+#[test]
+fn every_analysis_passes() {
+    let results = vectors::run_file(&folder().join("analysis.json")).expect("readable");
+    for result in results.iter().filter(|result| result.outcome != Outcome::Passed) {
+        println!("{}: {:?}", result.id, result.outcome);
+    }
+    assert_eq!(Tally::of(&results), Tally { passed: 58, failed: 0, unsupported: 0 });
+}
+
+/// Every single value that an analysis case expects is compared: another one in its place fails.
+#[test]
+fn every_field_of_an_analysis_is_compared() {
+    let text = std::fs::read_to_string(folder().join("analysis.json")).expect("readable");
+    let file: Value = serde_json::from_str(&text).expect("JSON");
+    let place = tempfile::tempdir().expect("a place for files");
+    let tampered = place.path().join("tampered.json");
+    let mut cases = Vec::new();
+    for case in file["cases"].as_array().expect("cases") {
+        for (path, value) in leaves("", &case["expect"]) {
+            let mut case = case.clone();
+            // Another offset may lead to a miss too; two offsets never fit the tasks of a case of three.
+            let is_witness = path.starts_with("/witness_offsets_ns");
+            let place = if is_witness { "/witness_offsets_ns" } else { &path };
+            let other = if is_witness { Value::from([0; 9].to_vec()) } else { another(value) };
+            *case["expect"].pointer_mut(place).expect("the leaf is there") = other;
+            case["id"] = format!("{} {place}", case["id"]).into();
+            cases.push(case);
+        }
+    }
+    assert!(cases.len() > 300, "only {} values", cases.len());
+    let file = serde_json::json!({"format": "rt-analysis-1", "cases": cases});
+    std::fs::write(&tampered, file.to_string()).expect("writable");
+    for result in vectors::run_file(&tampered).expect("readable") {
+        assert!(matches!(result.outcome, Outcome::Failed(_)), "{}: {:?}", result.id, result.outcome);
+    }
+}
+
+/// Every number, text, truth value and null below `value`, with its JSON pointer.
+fn leaves<'a>(path: &str, value: &'a Value) -> Vec<(String, &'a Value)> {
+    let below = |(key, value): (String, &'a Value)| leaves(&format!("{path}/{key}"), value);
+    match value {
+        Value::Object(fields) => {
+            fields.iter().map(|(key, value)| (key.clone(), value)).flat_map(below).collect()
+        }
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .map(|(index, value)| (index.to_string(), value))
+            .flat_map(below)
+            .collect(),
+        leaf => vec![(path.into(), leaf)],
+    }
+}
+
+/// A value of the same type that differs by as little as can be.
+fn another(value: &Value) -> Value {
+    match value {
+        Value::Null => 1.into(),
+        Value::Bool(truth) => (!truth).into(),
+        Value::Number(number) if number.is_f64() => (number.as_f64().expect("a float") + 1e-12).into(),
+        Value::Number(number) => (number.as_i64().expect("an integer") + 1).into(),
+        Value::String(text) => format!("1{text}").into(),
+        other => panic!("{other} is no leaf"),
+    }
 }
 
 #[test]
