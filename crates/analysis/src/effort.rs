@@ -44,6 +44,11 @@ impl Effort {
         self.limit - self.left
     }
 
+    /// A budget of half of what is left, for a part that must not use up everything.
+    pub(crate) fn half(&self) -> Effort {
+        Effort::new(self.left / 2)
+    }
+
     /// Takes `steps`, before the work is done.
     #[inline]
     pub(crate) fn spend(&mut self, steps: u64) -> Result<(), AnalysisError> {

@@ -23,6 +23,7 @@ pub mod effort;
 pub mod fixed_priority;
 mod recurrence;
 pub mod sensitivity;
+pub mod system;
 pub mod task;
 pub mod utilisation;
 

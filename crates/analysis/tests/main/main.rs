@@ -9,3 +9,4 @@ mod edf;
 mod fixed_priority;
 mod naive;
 mod sets;
+mod soundness;

@@ -1,0 +1,159 @@
+//! Whole systems as they are deployed: nodes, lanes, tasks over several nodes, costs of the mechanisms.
+//!
+//! [`analyse`] bounds the response time of every operation and task of a [`System`] under the lanes that a strategy
+//! made. It is *sound*: if every execution time is at most what the description declares, no job ever takes longer
+//! than its bound, whatever the phases. Where a bound is exact its [`Method`] says so.
+//!
+//! * Within a lane: FIFO by arrival ([`Method::Queue`]), deadline and laxity by key ([`Method::Urgency`]), an operation
+//!   alone by response-time analysis. Where the order is not known (late work goes last and some may be late), only
+//!   the length of the busy period counts.
+//! * Between lanes: the higher lane always preempts. On several processors a lane is served by one at a time.
+//! * Between nodes: a segment released by another node has as jitter the worst response of its predecessors and the
+//!   message delay, iterated until nothing grows any more: the holistic analysis of Tindell and Clark 1994, with the
+//!   best case taken as zero. Graphs wait for their slowest predecessor.
+//! * Costs of switches, queues, timers and messages: see `model.rs`.
+//!
+//! The cost of an analysis is that of its windows: for every operation as many as there are arrivals of its lane's
+//! members in a busy period, each of some iterations over the members and all operations above. What
+//! exceeds the [`Effort`] gets a coarse bound in constant time, or none and the reason.
+
+mod holistic;
+mod lane;
+mod model;
+mod parts;
+mod stream;
+
+pub use parts::{Cause, Part};
+
+use crate::effort::{AnalysisError, Effort};
+use talea_model::{OperationId, System};
+use talea_policy::strategy::Plan;
+use talea_time::Duration;
+use thiserror::Error;
+
+/// How a bound was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// Response-time analysis of an operation alone in its lane.
+    ResponseTime,
+    /// A FIFO lane with peers; a bound.
+    Queue,
+    /// A deadline or laxity lane with peers; a bound.
+    Urgency,
+    /// The length of the busy period, which holds in any order; a bound.
+    BusyPeriod,
+    /// A straight line above all demand; a bound, coarse, where the better ones are too costly.
+    LinearBound,
+}
+
+/// Why there is no bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Obstacle {
+    /// The lane and those above it need more than the whole processor in the long run.
+    #[error("the lane and those above it need more than the whole processor")]
+    Overload,
+    /// A lane above has no bound, so that it may take the processor for good.
+    #[error("a higher lane may take the processor for good")]
+    Starved,
+    /// The task comes from another node, and delays keep growing from one round to the next.
+    #[error("delays between the nodes grow without end, or beyond 300 periods")]
+    Diverges,
+    /// It, or something beside it in its lane, waits for an operation that has no bound.
+    #[error("something in its lane waits for an operation without a bound")]
+    Waits,
+    /// The search was given up.
+    #[error(
+        "the search is too costly: the load is close to a whole processor, or there are too many operations"
+    )]
+    TooCostly,
+    /// A time is longer than can be counted.
+    #[error("a time in it is longer than 292 years")]
+    Overflow,
+}
+
+impl From<AnalysisError> for Obstacle {
+    fn from(error: AnalysisError) -> Self {
+        match error {
+            AnalysisError::TooCostly { .. } => Obstacle::TooCostly,
+            AnalysisError::Overflow => Obstacle::Overflow,
+        }
+    }
+}
+
+/// Whether some phasing of the tasks reaches a bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exactness {
+    /// With the right phases and the declared execution times a job takes exactly this long.
+    Exact,
+    /// No job takes longer; perhaps none takes as long.
+    Bound,
+}
+
+/// A bound on a response time, with the window that it comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Response {
+    /// From the arrival of the task's instance to the completion of the operation.
+    pub bound: Duration,
+    /// How it was found.
+    pub method: Method,
+    /// Whether it is reached.
+    pub exactness: Exactness,
+    /// What fills the window, in no particular order. They add up to [`Self::window`].
+    pub parts: Vec<Part>,
+    /// The window's length: from the last instant at which nothing that counts was under way to the completion.
+    pub window: Duration,
+    /// The arrival, counted from the window's beginning: `bound = window - arrival`. Negative for an operation that is
+    /// released late, by jitter or by its predecessors.
+    pub arrival: Duration,
+}
+
+/// What is known of one operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OperationBound {
+    /// The operation.
+    pub operation: OperationId,
+    /// Index of its node.
+    pub node: usize,
+    /// Level of its lane on the node, 0 highest.
+    pub level: usize,
+    /// Its response time, or why it has no bound.
+    pub response: Result<Response, Obstacle>,
+}
+
+/// What is known of one task: the latest completion of all its operations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskBound {
+    /// Index of the task.
+    pub task: usize,
+    /// The operation that completes last, or the first that has no bound.
+    pub last: OperationId,
+    /// From arrival to the completion of the whole instance, or why it has no bound.
+    pub response: Result<Duration, Obstacle>,
+}
+
+/// The result of [`analyse`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SystemBounds {
+    /// By operation number.
+    pub operations: Vec<OperationBound>,
+    /// By task number.
+    pub tasks: Vec<TaskBound>,
+}
+
+impl SystemBounds {
+    /// Whether `task` is sure to meet every deadline.
+    pub fn holds(&self, system: &System, task: usize) -> bool {
+        self.tasks[task].response.is_ok_and(|bound| bound <= system.tasks[task].deadline)
+    }
+}
+
+/// Bounds every response time of `system`, whose nodes have these lanes.
+///
+/// # Errors
+/// [`AnalysisError::Overflow`] where already the costs of one task exceed the range of times. Whatever else prevents a
+/// bound stands at the operations concerned.
+pub fn analyse(system: &System, plans: &[Plan], effort: &mut Effort) -> Result<SystemBounds, AnalysisError> {
+    let model = model::Model::new(system, plans)?;
+    let solution = holistic::solve(&model, effort);
+    Ok(solution.bounds(system, &model))
+}

@@ -1,0 +1,351 @@
+//! A system as numbers: what the analysis knows of nodes, lanes, tasks and costs.
+//!
+//! **Segments.** Subtasks of one task that follow each other on one node without leaving it form a *segment*: from the
+//! release of its first subtask until all of them are done there is always one of them ready, because a successor on
+//! the same node is released at the instant at which its last predecessor completes. All strategies put the subtasks
+//! of a task on one node into one lane. So for everybody else a segment is one job with the work of all its subtasks,
+//! and no window of a lane begins in the middle of one. Only where a task comes from another node does jitter grow.
+//!
+//! **Costs** (after Katcher, Arakawa and Strosnider 1993, and Burns, Tindell and Wellings 1995): every job pays for its
+//! way into and out of the queue and for being switched to; to others it also costs the switch back to the one it
+//! preempted. Every timer expiry on the node delays everybody there, whatever it releases.
+
+use crate::effort::AnalysisError;
+use talea_model::{Execution, LaneDispatch, Late, Laxity, Operation as Subtask, OperationId, System};
+use talea_policy::discipline::Discipline;
+use talea_policy::strategy::{Lane as LanePlan, LaneRules, Plan};
+use talea_time::{Duration, Work};
+
+pub(super) struct Model {
+    pub nodes: Vec<Node>,
+    pub segments: Vec<Segment>,
+    /// By operation number.
+    pub operations: Vec<Operation>,
+    /// Whether a job that is preempted pays for coming back.
+    pub switches_cost: bool,
+}
+
+pub(super) struct Node {
+    /// Highest first.
+    pub lanes: Vec<Lane>,
+    pub processors: usize,
+    /// What delays every lane of the node: a cost with each release of a segment's task.
+    pub interrupts: Vec<Interrupt>,
+}
+
+pub(super) struct Interrupt {
+    pub segment: usize,
+    pub cost: u64,
+}
+
+pub(super) struct Lane {
+    pub discipline: Discipline,
+    pub rules: LaneRules,
+    pub segments: Vec<usize>,
+}
+
+/// Subtasks of a task that follow each other on one node.
+pub(super) struct Segment {
+    pub task: usize,
+    pub period: u64,
+    pub deadline: u64,
+    pub entry: Entry,
+    /// Numbers of its operations, predecessors first.
+    pub operations: Vec<usize>,
+    /// What one instance costs everybody else.
+    pub cost: u64,
+    /// The largest cost of one of its operations.
+    pub longest: u64,
+    /// Least and greatest worst case that its operations declare.
+    pub declared: (u64, u64),
+    /// Whether one of its operations may take no time at all.
+    pub instantaneous: bool,
+    /// By how much one of its operations can exceed the worst case it declares, its costs included.
+    pub excess: u64,
+}
+
+/// When a segment is released, counted from the arrival of its task.
+pub(super) enum Entry {
+    /// With its task, which has this jitter.
+    Release(u64),
+    /// When all of these operations have completed and the message has travelled this long.
+    After(Vec<(usize, u64)>),
+}
+
+pub(super) struct Operation {
+    pub node: usize,
+    pub lane: usize,
+    pub segment: usize,
+    /// Processor time of one job, its costs included.
+    pub cost: u64,
+    /// What others of the same segment may do before it in the same instance: everything but its successors.
+    pub beside: u64,
+    /// Its direct predecessors inside the segment.
+    pub after: Vec<usize>,
+    pub declared: u64,
+}
+
+impl Lane {
+    /// Whether the choice may change at a scheduling point although no job came or went.
+    fn reconsiders(&self) -> bool {
+        self.rules.dispatch == LaneDispatch::Preemptive
+            && (self.discipline.moves_while_running(self.rules.laxity) || self.separates_late())
+    }
+
+    pub fn separates_late(&self) -> bool {
+        self.rules.late == Late::Last && self.discipline != Discipline::Fifo
+    }
+
+    /// Whether a started job's key moves: its laxity shrinks while others run and stands still while it runs.
+    pub fn key_moves(&self) -> bool {
+        self.rules.dispatch == LaneDispatch::Preemptive
+            && self.discipline == Discipline::Laxity
+            && self.rules.laxity == Laxity::Remaining
+    }
+}
+
+impl Model {
+    pub fn new(system: &System, plans: &[Plan]) -> Result<Self, AnalysisError> {
+        let segment_of = segments(system);
+        let count = segment_of.iter().copied().max().map_or(0, |last| last + 1);
+        let mut members: Vec<Vec<usize>> = vec![Vec::new(); count];
+        for (operation, segment) in segment_of.iter().enumerate() {
+            members[*segment].push(operation);
+        }
+        let mut operations = Vec::with_capacity(segment_of.len());
+        for subtask in system.operations() {
+            operations.push(Operation::new(system, subtask, &segment_of)?);
+        }
+        for own in &mut members {
+            own.sort_by_key(|index| system.operations()[*index].topological_rank);
+        }
+        let segments: Vec<Segment> = members
+            .iter()
+            .map(|own| Segment::new(system, own, &operations))
+            .collect::<Result<_, AnalysisError>>()?;
+        set_beside(system, &segments, &mut operations)?;
+        let nodes = plans
+            .iter()
+            .enumerate()
+            .map(|(index, plan)| Node::new(system, index, plan, &segments, &mut operations))
+            .collect::<Result<_, AnalysisError>>()?;
+        Ok(Model { nodes, segments, operations, switches_cost: system.overhead.switch > Work::ZERO })
+    }
+}
+
+/// The segment of every operation.
+///
+/// An operation continues a segment if all its predecessors belong to that one and it is on their node; otherwise it
+/// begins one. First subtasks of a task on one node are released together and begin one together.
+fn segments(system: &System) -> Vec<usize> {
+    let mut segment_of = vec![usize::MAX; system.operations().len()];
+    let mut count = 0;
+    let mut begin = || {
+        count += 1;
+        count - 1
+    };
+    for task in 0..system.tasks.len() {
+        let mut in_order: Vec<&Subtask> = system.operations_of(task).iter().collect();
+        in_order.sort_by_key(|operation| operation.topological_rank);
+        let mut firsts: Vec<(usize, usize)> = Vec::new();
+        for operation in in_order {
+            let node = system.subtask(operation.id).node;
+            let continued =
+                operation.predecessors.first().map(|first| segment_of[first.index()]).filter(|segment| {
+                    operation.predecessors.iter().all(|before| {
+                        segment_of[before.index()] == *segment && system.subtask(*before).node == node
+                    })
+                });
+            segment_of[operation.id.index()] = match continued {
+                Some(segment) => segment,
+                None if operation.predecessors.is_empty() => {
+                    match firsts.iter().find(|(known, _)| *known == node) {
+                        Some((_, segment)) => *segment,
+                        None => {
+                            let segment = begin();
+                            firsts.push((node, segment));
+                            segment
+                        }
+                    }
+                }
+                None => begin(),
+            };
+        }
+    }
+    segment_of
+}
+
+/// What an operation may find done by the others of its segment before it is its turn.
+fn set_beside(
+    system: &System,
+    segments: &[Segment],
+    operations: &mut [Operation],
+) -> Result<(), AnalysisError> {
+    let switch = nanos(system.overhead.switch);
+    for segment in segments.iter().filter(|segment| segment.operations.len() > 1) {
+        for &operation in &segment.operations {
+            let mut later = vec![operation];
+            let mut next = 0;
+            while next < later.len() {
+                for successor in &system.operations()[later[next]].successors {
+                    let successor = successor.index();
+                    if segment.operations.contains(&successor) && !later.contains(&successor) {
+                        later.push(successor);
+                    }
+                }
+                next += 1;
+            }
+            let others = segment.operations.iter().filter(|other| !later.contains(other));
+            let with_switch = |other: &usize| checked(operations[*other].cost, switch);
+            operations[operation].beside =
+                others.map(with_switch).try_fold(0, |sum, cost| checked(sum, cost?))?;
+        }
+    }
+    Ok(())
+}
+
+impl Operation {
+    fn new(system: &System, operation: &Subtask, segment_of: &[usize]) -> Result<Self, AnalysisError> {
+        let segment = segment_of[operation.id.index()];
+        let subtask = system.subtask(operation.id);
+        let overhead = &system.overhead;
+        let remote = operation.predecessors.iter().any(|before| system.subtask(*before).node != subtask.node);
+        let costs = [
+            nanos(subtask.wcet.max(subtask.exec.max())),
+            nanos(overhead.queue),
+            nanos(overhead.queue),
+            nanos(overhead.switch),
+            if remote { nanos(overhead.message) } else { 0 },
+        ];
+        let inside = |before: &&OperationId| segment_of[before.index()] == segment;
+        Ok(Operation {
+            node: subtask.node,
+            lane: 0,
+            segment,
+            cost: sum(costs)?,
+            beside: 0,
+            after: operation.predecessors.iter().filter(inside).map(|before| before.index()).collect(),
+            declared: nanos(subtask.wcet),
+        })
+    }
+}
+
+impl Segment {
+    fn new(system: &System, own: &[usize], operations: &[Operation]) -> Result<Self, AnalysisError> {
+        let first = &system.operations()[own[0]];
+        let task = &system.tasks[first.task];
+        let switch = nanos(system.overhead.switch);
+        let entry = if first.predecessors.is_empty() {
+            Entry::Release(length(task.jitter))
+        } else {
+            let node = system.subtask(first.id).node;
+            let delay = |remote: bool| if remote { length(system.message_delay) } else { 0 };
+            let before = first.predecessors.iter();
+            Entry::After(before.map(|id| (id.index(), delay(system.subtask(*id).node != node))).collect())
+        };
+        let costs = || own.iter().map(|operation| operations[*operation].cost);
+        let declared = || own.iter().map(|operation| operations[*operation].declared);
+        let excess = own.iter().map(|operation| {
+            let operation = &operations[*operation];
+            operation.cost.saturating_sub(operation.declared)
+        });
+        let back = switch.checked_mul(own.len() as u64).ok_or(AnalysisError::Overflow)?;
+        Ok(Segment {
+            task: first.task,
+            period: length(task.period),
+            deadline: length(task.deadline),
+            entry,
+            operations: own.to_vec(),
+            cost: checked(sum(costs())?, back)?,
+            longest: costs().max().unwrap_or(0),
+            declared: (declared().min().unwrap_or(0), declared().max().unwrap_or(0)),
+            instantaneous: own.iter().any(|operation| {
+                least(&system.subtask(system.operations()[*operation].id).exec) == Work::ZERO
+            }),
+            excess: excess.max().unwrap_or(0),
+        })
+    }
+}
+
+impl Node {
+    fn new(
+        system: &System,
+        index: usize,
+        plan: &Plan,
+        segments: &[Segment],
+        operations: &mut [Operation],
+    ) -> Result<Self, AnalysisError> {
+        let lanes: Vec<Lane> = plan.lanes.iter().map(|lane| Lane::new(lane, operations)).collect();
+        let here: Vec<usize> = lanes.iter().flat_map(|lane| lane.segments.iter().copied()).collect();
+        let processors = system.nodes[index].cpus.len();
+        let switch = nanos(system.overhead.switch);
+        let timer = nanos(system.overhead.timer);
+        let reconsiders = lanes.iter().any(Lane::reconsiders);
+        let mut interrupts = Vec::new();
+        for segment in here {
+            let count = segments[segment].operations.len() as u64;
+            let firsts = match segments[segment].entry {
+                Entry::Release(_) => {
+                    let is_first = |id: &&usize| system.operations()[**id].predecessors.is_empty();
+                    segments[segment].operations.iter().filter(is_first).count() as u64
+                }
+                Entry::After(_) => 0,
+            };
+            // A lane that chooses anew at every release and completion of the machine may switch at each: those of
+            // its own and of the lanes it runs beside. On one processor lower lanes do not run meanwhile.
+            let points = match (reconsiders, processors) {
+                (false, _) => 0,
+                (true, 1) => 1,
+                (true, _) => 2 * count,
+            };
+            let cost = checked(product(firsts, timer)?, product(points, switch)?)?;
+            if cost > 0 {
+                interrupts.push(Interrupt { segment, cost });
+            }
+        }
+        Ok(Node { lanes, processors, interrupts })
+    }
+}
+
+impl Lane {
+    fn new(plan: &LanePlan, operations: &mut [Operation]) -> Self {
+        let mut segments: Vec<usize> = Vec::new();
+        for member in &plan.members {
+            let operation = &mut operations[member.index()];
+            operation.lane = plan.level;
+            segments.push(operation.segment);
+        }
+        segments.sort_unstable();
+        segments.dedup();
+        Lane { discipline: plan.discipline, rules: plan.rules, segments }
+    }
+}
+
+/// The shortest execution time that work can produce.
+fn least(exec: &Execution) -> Work {
+    match exec {
+        Execution::Constant(work) => *work,
+        Execution::Uniform(low, _) => *low,
+        Execution::List(list) => list.iter().copied().min().unwrap_or(Work::ZERO),
+    }
+}
+
+fn nanos(work: Work) -> u64 {
+    work.as_nanos().unsigned_abs()
+}
+
+fn length(duration: Duration) -> u64 {
+    duration.as_nanos().unsigned_abs()
+}
+
+fn checked(a: u64, b: u64) -> Result<u64, AnalysisError> {
+    a.checked_add(b).ok_or(AnalysisError::Overflow)
+}
+
+fn product(a: u64, b: u64) -> Result<u64, AnalysisError> {
+    a.checked_mul(b).ok_or(AnalysisError::Overflow)
+}
+
+fn sum(parts: impl IntoIterator<Item = u64>) -> Result<u64, AnalysisError> {
+    parts.into_iter().try_fold(0, checked)
+}

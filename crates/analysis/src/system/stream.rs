@@ -1,0 +1,197 @@
+//! Streams of work, and what delays a lane from outside.
+
+use super::Obstacle;
+use crate::division::{quotient, reciprocal};
+use crate::effort::{AnalysisError, Effort};
+use crate::task::Task;
+use crate::utilisation::{Bracket, ONE, compare_bracketed};
+use std::ops::Range;
+use talea_time::{Duration, Work};
+
+/// Instances of a segment as others see them: one a period, each of a cost, released up to a jitter after its arrival.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stream {
+    pub segment: usize,
+    pub period: u64,
+    reciprocal: u64,
+    pub jitter: u64,
+    pub cost: u64,
+}
+
+impl Stream {
+    pub fn new(segment: usize, period: u64, jitter: u64, cost: u64) -> Self {
+        Stream { segment, period, reciprocal: reciprocal(period), jitter, cost }
+    }
+
+    /// The same stream, released with another jitter.
+    pub fn with_jitter(self, jitter: u64) -> Self {
+        Stream { jitter, ..self }
+    }
+
+    /// Most instances released from 0 up to `instant`, itself included, where none was under way at 0:
+    /// floor((instant + J) / T) + 1.
+    #[inline]
+    pub fn count_through(&self, instant: u64) -> u64 {
+        quotient(instant.saturating_add(self.jitter), self.period, self.reciprocal) + 1
+    }
+
+    /// The work of those.
+    #[inline]
+    pub fn through(&self, instant: u64) -> u128 {
+        u128::from(self.count_through(instant)) * u128::from(self.cost)
+    }
+
+    /// Most instances that arrive no later than `offset` after 0 and are released from 0 on.
+    #[inline]
+    pub fn count_arrived_by(&self, offset: i128) -> u64 {
+        let since_first = offset + i128::from(self.jitter);
+        match u64::try_from(since_first) {
+            Ok(since_first) => quotient(since_first, self.period, self.reciprocal) + 1,
+            Err(_) if since_first < 0 => 0,
+            Err(_) => u64::MAX,
+        }
+    }
+}
+
+/// The work that streams release from 0 up to and including `instant`.
+#[inline]
+pub(super) fn work(streams: &[Stream], instant: u64) -> u128 {
+    streams.iter().map(|stream| stream.through(instant)).sum()
+}
+
+/// Streams summed up: how much they need in the long run, exactly and as a straight line above them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Load {
+    bracket: Bracket,
+    tasks: Vec<Task>,
+    /// Units of 2^-64, rounded up: the slope of the line.
+    slope: u128,
+    /// The line at 0: of each stream one job, and its part of the jitter.
+    base: u128,
+}
+
+impl Load {
+    pub fn add(&mut self, stream: &Stream) -> Result<(), AnalysisError> {
+        if stream.cost == 0 {
+            return Ok(());
+        }
+        let time = |ns: u64| i64::try_from(ns).map_err(|_| AnalysisError::Overflow);
+        let (period, cost) = (time(stream.period)?, time(stream.cost)?);
+        let task =
+            Task::new(Duration::from_nanos(period), Work::from_nanos(cost)).expect("both are positive");
+        self.bracket.add(&task);
+        self.tasks.push(task);
+        let (period, cost) = (u128::from(stream.period), u128::from(stream.cost));
+        self.slope = self.slope.saturating_add((cost << 64).div_ceil(period));
+        self.base = self.base.saturating_add(cost + (u128::from(stream.jitter) * cost).div_ceil(period));
+        Ok(())
+    }
+
+    /// Whether the streams need more than a whole processor in the long run.
+    pub fn exceeds_one(&self, effort: &mut Effort) -> Result<bool, AnalysisError> {
+        Ok(compare_bracketed(&self.bracket, &self.tasks, effort)?.is_gt())
+    }
+
+    /// A window that holds all its work and `blocking`: (blocking + base) / (1 - slope), a bound on the busy period
+    /// in one division (as in Bini, Nguyen, Richard and Baruah 2009). `None` where it leaves the range of times.
+    pub fn linear_window(&self, blocking: u64) -> Option<u64> {
+        let idle = ONE.checked_sub(self.slope).filter(|idle| *idle > 0)?;
+        let base = self.base.checked_add(u128::from(blocking))?;
+        let window = base.checked_mul(ONE)?.div_ceil(idle);
+        u64::try_from(window).ok().filter(|window| i64::try_from(*window).is_ok())
+    }
+}
+
+/// What delays one lane from outside: the lanes above it on its node, and the node's interrupts.
+#[derive(Clone, Debug)]
+pub(super) struct Outside {
+    /// Of the lanes above, highest first.
+    streams: Vec<Stream>,
+    /// The parts of `streams`; `None` for a lane whose backlog has no bound.
+    lanes: Vec<Option<Range<usize>>>,
+    interrupts: Vec<Stream>,
+    processors: usize,
+    /// The most that interrupts can exceed the time in which they happen.
+    burst: u64,
+    /// What takes time from the lane at its full rate.
+    load: Load,
+}
+
+impl Outside {
+    /// Of the highest lane.
+    pub fn new(interrupts: Vec<Stream>, processors: usize) -> Result<Self, AnalysisError> {
+        let mut load = Load::default();
+        interrupts.iter().try_for_each(|stream| load.add(stream))?;
+        let burst = u64::try_from(load.base).map_err(|_| AnalysisError::Overflow)?;
+        Ok(Outside { streams: Vec::new(), lanes: Vec::new(), interrupts, processors, burst, load })
+    }
+
+    /// Goes on to the next lane: the one just looked at is above it. Its streams have the jitter of their releases on
+    /// one processor; on several, where a window may begin while they are under way, the response time instead.
+    pub fn descend(&mut self, lane: Option<&[Stream]>) -> Result<(), AnalysisError> {
+        let begin = self.streams.len();
+        self.lanes.push(lane.map(|lane| begin..begin + lane.len()));
+        self.streams.extend(lane.into_iter().flatten());
+        if self.processors == 1 {
+            lane.into_iter().flatten().try_for_each(|stream| self.load.add(stream))?;
+        }
+        Ok(())
+    }
+
+    pub fn processors(&self) -> usize {
+        self.processors
+    }
+
+    /// The most that interrupts can have put off until 0 what was under way before: that of all at once, as long as
+    /// they do not take the whole processor for good.
+    pub fn burst(&self) -> u64 {
+        self.burst
+    }
+
+    /// What the lane's own streams and those that compete with them at full rate need.
+    pub fn load_with(&self, lane: &[Stream]) -> Result<Load, AnalysisError> {
+        let mut load = self.load.clone();
+        lane.iter().try_for_each(|stream| load.add(stream))?;
+        Ok(load)
+    }
+
+    /// Why the lane may never get a processor: on one processor, because a lane above has no bound.
+    pub fn starvation(&self) -> Option<Obstacle> {
+        (self.processors == 1 && self.lanes.iter().any(Option::is_none)).then_some(Obstacle::Starved)
+    }
+
+    /// Whether [`Self::through`] counts parts of the work above only, so that a line above it says nothing.
+    pub fn shares_processors(&self) -> bool {
+        self.processors > 1 && self.lanes.len() >= self.processors
+    }
+
+    /// The most time that the lane cannot have from 0 up to and including `instant`.
+    ///
+    /// A node of m processors serves its m highest lanes that have work, each on one processor. The m highest lanes of
+    /// all never wait. A lower one waits only while m higher ones run: a part of no more than 1/m of their work.
+    pub fn through(&self, instant: u64) -> u128 {
+        let interrupts = work(&self.interrupts, instant);
+        if self.processors == 1 {
+            return interrupts + work(&self.streams, instant);
+        }
+        interrupts + self.shared_through(instant, interrupts)
+    }
+
+    /// The part of it that the lanes above take on several processors.
+    pub fn shared_through(&self, instant: u64, interrupts: u128) -> u128 {
+        if !self.shares_processors() {
+            return 0;
+        }
+        let window = u128::from(instant) + 1;
+        let of_lane = |lane: &Option<Range<usize>>| match lane {
+            Some(lane) => window.min(work(&self.streams[lane.clone()], instant) + interrupts),
+            None => window,
+        };
+        self.lanes.iter().map(of_lane).sum::<u128>() / self.processors as u128
+    }
+
+    /// How many divisions [`Self::through`] takes.
+    pub fn cost(&self) -> u64 {
+        (self.streams.len() + self.interrupts.len()) as u64
+    }
+}

@@ -1,0 +1,284 @@
+//! No job of any simulated system takes longer than its bound.
+//!
+//! Thousands of random systems with times of a few nanoseconds, so that ties, full loads and late work are
+//! frequent; a failure names the seed, and `TALEA_SEED` repeats it alone. `TALEA_SYSTEMS` asks for more of them.
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use std::collections::HashMap;
+use talea_analysis::Effort;
+use talea_analysis::system::{self, Exactness, Method, SystemBounds};
+use talea_model::{
+    Criticality, Description, Execution, LaneDispatch, Late, Laxity, Node, Overhead, Overrun, Strategy,
+    Subtask, System, Task,
+};
+use talea_policy::strategy::plan_system;
+use talea_sim::Simulation;
+use talea_time::{Duration, Instant, Work};
+use talea_trace::{Event, Record, Sink};
+
+/// Systems looked at in one run of the tests.
+const SYSTEMS: u64 = 6_000;
+
+/// How long each is simulated: hundreds of periods.
+const SIMULATED: Duration = Duration::from_nanos(6_000);
+
+#[test]
+fn no_simulated_response_exceeds_its_bound() {
+    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
+    let only = number("TALEA_SEED");
+    let systems = number("TALEA_SYSTEMS").unwrap_or(SYSTEMS);
+    let seeds = only.map_or(0..systems, |seed| seed..seed + 1);
+    let mut seen = Seen::default();
+    for seed in seeds {
+        let system = draw(seed);
+        let plans = plan_system(&system).expect("operations have periods and execution times");
+        let bounds = system::analyse(&system, &plans, &mut Effort::new(2_000_000)).expect("small numbers");
+        let mut responses = Responses::of(&system);
+        let mut simulation = Simulation::new(&system).expect("it has lanes");
+        simulation.advance(Instant::ZERO + SIMULATED, &mut responses);
+        let late = responses.beyond(&bounds);
+        assert!(late.is_empty(), "seed {seed}: {late:?}\n{bounds:#?}\n{}", system.to_toml());
+        seen.count(&bounds, &responses);
+    }
+    if only.is_none() {
+        seen.suffices();
+    }
+}
+
+/// The critical instant is a run: all tasks start together and every job takes its worst case.
+#[test]
+fn exact_bounds_are_reached_from_a_critical_instant() {
+    let mut exact = 0;
+    for seed in (0..SYSTEMS).step_by(4) {
+        let mut description = Description::clone(&draw(seed));
+        for task in &mut description.tasks {
+            task.phase = Duration::ZERO;
+            task.overrun = Overrun::Queue;
+            task.subtasks.iter_mut().for_each(|subtask| subtask.exec = Execution::Constant(subtask.wcet));
+        }
+        let system = System::new(description).expect("it is as valid as before");
+        let plans = plan_system(&system).expect("operations have periods and execution times");
+        let bounds = system::analyse(&system, &plans, &mut Effort::new(2_000_000)).expect("small numbers");
+        let mut responses = Responses::of(&system);
+        let mut simulation = Simulation::new(&system).expect("it has lanes");
+        simulation.advance(Instant::ZERO + SIMULATED, &mut responses);
+        for (bound, worst) in bounds.operations.iter().zip(&responses.worst) {
+            if let Ok(response) = &bound.response
+                && response.exactness == Exactness::Exact
+            {
+                exact += 1;
+                assert_eq!(*worst, response.bound, "seed {seed}: {response:?}\n{}", system.to_toml());
+            }
+        }
+    }
+    assert!(exact >= 1_000, "only {exact} exact bounds were seen");
+}
+
+/// That the systems drawn say something: most bounds are finite, of all kinds, and many are reached.
+#[derive(Default)]
+struct Seen {
+    bounded: u64,
+    unbounded: u64,
+    reached: HashMap<&'static str, (u64, u64)>,
+}
+
+impl Seen {
+    fn count(&mut self, bounds: &SystemBounds, responses: &Responses) {
+        for (bound, worst) in bounds.operations.iter().zip(&responses.worst) {
+            let Ok(response) = &bound.response else {
+                self.unbounded += 1;
+                continue;
+            };
+            self.bounded += 1;
+            let method = match response.method {
+                Method::ResponseTime => "response time",
+                Method::Queue => "queue",
+                Method::Urgency => "urgency",
+                Method::BusyPeriod => "busy period",
+                Method::LinearBound => "linear",
+            };
+            let (all, reached) = self.reached.entry(method).or_default();
+            *all += 1;
+            *reached += u64::from(*worst == response.bound);
+        }
+    }
+
+    fn suffices(&self) {
+        println!(
+            "{} bounded, {} unbounded; of each method, how many were reached: {:?}",
+            self.bounded, self.unbounded, self.reached
+        );
+        assert!(self.bounded > self.unbounded, "most systems drawn can be bounded");
+        for method in ["response time", "queue", "urgency", "busy period"] {
+            let (all, reached) = self.reached.get(method).copied().unwrap_or_default();
+            assert!(all >= 100, "{method} was seen {all} times");
+            assert!(reached >= all / 50, "{method} was reached {reached} times of {all}");
+        }
+    }
+}
+
+/// The longest responses seen, from the arrival of the task's instance.
+struct Responses {
+    arrivals: Vec<(Instant, Duration)>,
+    worst: Vec<Duration>,
+    /// Unfinished jobs: operation and instance.
+    released: HashMap<(usize, u64), Instant>,
+    last: Instant,
+}
+
+impl Responses {
+    fn of(system: &System) -> Self {
+        let arrivals = system.operations().iter().map(|operation| {
+            let task = system.task_of(operation.id);
+            (Instant::ZERO + task.phase, task.period)
+        });
+        Responses {
+            arrivals: arrivals.collect(),
+            worst: vec![Duration::ZERO; system.operations().len()],
+            released: HashMap::new(),
+            last: Instant::ZERO,
+        }
+    }
+
+    fn arrival(&self, operation: usize, instance: u64) -> Instant {
+        let (first, period) = self.arrivals[operation];
+        first + period * i64::try_from(instance).unwrap()
+    }
+
+    fn beyond(&self, bounds: &SystemBounds) -> Vec<String> {
+        let mut beyond = Vec::new();
+        for (operation, bound) in bounds.operations.iter().enumerate() {
+            let Ok(response) = &bound.response else { continue };
+            if self.worst[operation] > response.bound {
+                beyond.push(format!(
+                    "operation {operation} took {} of {}",
+                    self.worst[operation], response.bound
+                ));
+            }
+            for (&(other, instance), _) in self.released.iter().filter(|((other, _), _)| *other == operation)
+            {
+                let waited = self.last - self.arrival(other, instance);
+                if waited > response.bound {
+                    beyond
+                        .push(format!("operation {other} is not done after {waited} of {}", response.bound));
+                }
+            }
+        }
+        beyond
+    }
+}
+
+impl Sink for Responses {
+    fn record(&mut self, record: Record) {
+        self.last = record.time;
+        if matches!(record.event, Event::RUN_START | Event::RUN_END) {
+            return;
+        }
+        let job = record.job();
+        let (operation, instance) = (job.operation.index(), job.instance);
+        match record.event {
+            Event::RELEASE => {
+                self.released.insert((operation, instance), record.time);
+            }
+            Event::COMPLETE => {
+                self.released.remove(&(operation, instance));
+                let response = record.time - self.arrival(operation, instance);
+                self.worst[operation] = self.worst[operation].max(response);
+            }
+            Event::ABORT => {
+                self.released.remove(&(operation, instance));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A random system. Every fourth is of one node without costs, jitter and chains, every other one free of costs.
+fn draw(seed: u64) -> System {
+    let mut random = Pcg64Mcg::seed_from_u64(seed);
+    let plain = seed.is_multiple_of(4);
+    let free = plain || seed.is_multiple_of(2);
+    let nodes = if plain { 1 } else { random.random_range(1..=3) };
+    let cost = |random: &mut Pcg64Mcg, most: i64| if free { 0 } else { random.random_range(0..=most) };
+    let overhead = Overhead {
+        switch: Work::from_nanos(cost(&mut random, 1)),
+        queue: Work::from_nanos(cost(&mut random, 1)),
+        timer: Work::from_nanos(cost(&mut random, 1)),
+        message: Work::from_nanos(cost(&mut random, 2)),
+    };
+    let processors: Vec<u16> =
+        (0..nodes).map(|_| if plain || random.random_range(0..4) > 0 { 1 } else { 2 }).collect();
+    let message_delay = Duration::from_nanos(if plain { 0 } else { random.random_range(0..4) });
+    let count = random.random_range(1..=5);
+    let tasks = (0..count).map(|index| draw_task(&mut random, index, count, plain, nodes)).collect();
+    let pick = |random: &mut Pcg64Mcg, count: usize| random.random_range(0..count);
+    System::new(Description {
+        name: "random".into(),
+        strategy: Strategy::ALL[pick(&mut random, Strategy::ALL.len())],
+        lane_dispatch: LaneDispatch::ALL[pick(&mut random, 2)],
+        laxity: Laxity::ALL[pick(&mut random, 2)],
+        late: Late::ALL[pick(&mut random, 2)],
+        seed,
+        overhead,
+        message_delay,
+        nodes: (0..nodes)
+            .map(|index| Node {
+                name: format!("n{index}"),
+                cpus: (0..processors[index]).map(|cpu| index as u16 * 2 + cpu).collect(),
+            })
+            .collect(),
+        tasks,
+    })
+    .expect("only valid systems are drawn")
+}
+
+fn draw_task(random: &mut Pcg64Mcg, index: usize, tasks: usize, plain: bool, nodes: usize) -> Task {
+    let period: i64 = random.random_range(6..60);
+    let deadline = match random.random_range(0..4) {
+        0 => random.random_range(period / 2..=period),
+        1 => random.random_range(period..=period * 3),
+        _ => period,
+    };
+    let subtasks = if plain { 1 } else { random.random_range(1..=4) };
+    // A share of the processor that lets most systems keep up, and some not.
+    let most = (period * 12 / (10 * tasks as i64 * subtasks)).clamp(1, 12);
+    let jitter = if plain || random.random_range(0..3) > 0 { 0 } else { random.random_range(0..period / 2) };
+    Task {
+        name: format!("t{index}"),
+        period: Duration::from_nanos(period),
+        deadline: Duration::from_nanos(deadline),
+        phase: Duration::from_nanos(if random.random_range(0..2) == 0 {
+            0
+        } else {
+            random.random_range(0..period)
+        }),
+        jitter: Duration::from_nanos(jitter),
+        criticality: Criticality::new(random.random_range(0..5)).unwrap(),
+        importance: random.random_range(-1..2),
+        overrun: Overrun::ALL[random.random_range(0..6usize).min(2)],
+        subtasks: (0..subtasks as usize)
+            .map(|position| draw_subtask(random, position, most, nodes))
+            .collect(),
+    }
+}
+
+fn draw_subtask(random: &mut Pcg64Mcg, position: usize, most: i64, nodes: usize) -> Subtask {
+    let wcet = random.random_range(1..=most);
+    let work = Work::from_nanos;
+    let after = match random.random_range(0..4) {
+        0 => (0..position).filter(|_| random.random_range(0..2) == 0).collect(),
+        _ => position.checked_sub(1).into_iter().collect(),
+    };
+    Subtask {
+        name: format!("s{position}"),
+        node: random.random_range(0..nodes),
+        wcet: work(wcet),
+        exec: match random.random_range(0..4) {
+            0 => Execution::Uniform(work(random.random_range(0..=wcet)), work(wcet)),
+            1 => Execution::List([work(wcet), work(random.random_range(1..=wcet))].into()),
+            _ => Execution::Constant(work(wcet)),
+        },
+        after,
+    }
+}
