@@ -1,0 +1,131 @@
+//! What importers of all formats gather while they read: problems, losses, and where each item stands.
+
+use crate::names::of_system;
+use crate::source::Lines;
+use crate::{Effect, Loss, Origin, Rejected, Translated};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::ops::Range;
+use talea_model::{Description, Place, Problem, Severity, System};
+
+/// How many problems are kept; nobody mends more at once.
+const PROBLEMS: usize = 1000;
+
+/// The findings of one import.
+pub(crate) struct Reading<'t> {
+    pub lines: Lines<'t>,
+    source_name: String,
+    problems: Vec<Problem>,
+    /// Problems beyond those that are kept.
+    more: usize,
+    losses: Vec<Loss>,
+}
+
+impl<'t> Reading<'t> {
+    pub fn new(source_name: &str, text: &'t str) -> Self {
+        Reading {
+            lines: Lines::new(text),
+            source_name: source_name.into(),
+            problems: Vec::new(),
+            more: 0,
+            losses: Vec::new(),
+        }
+    }
+
+    /// The name that the imported system gets.
+    pub fn system_name(&self) -> String {
+        of_system(&self.source_name)
+    }
+
+    pub fn error(&mut self, span: Range<usize>, message: impl Into<String>, remedy: impl Into<String>) {
+        if self.problems.len() == PROBLEMS {
+            self.more += 1;
+            return;
+        }
+        let (message, remedy) = (message.into(), remedy.into());
+        let location = Some(self.lines.locate(span));
+        self.problems.push(Problem { severity: Severity::Error, location, message, remedy });
+    }
+
+    pub fn has_errors(&self) -> bool {
+        !self.problems.is_empty()
+    }
+
+    pub fn lose(
+        &mut self,
+        effect: Effect,
+        span: Range<usize>,
+        subject: &str,
+        key: impl Into<Cow<'static, str>>,
+        what: impl Into<Cow<'static, str>>,
+    ) {
+        let origin = Origin::Text(self.lines.locate(span));
+        let (subject, key, what) = (subject.into(), key.into(), what.into());
+        self.losses.push(Loss { effect, origin, subject, key, what });
+    }
+
+    /// Ends with the problems found so far.
+    pub fn reject<T>(mut self) -> Result<T, Rejected> {
+        self.problems.sort_by_key(|problem| problem.location.as_ref().map(|place| place.span.start));
+        if self.more > 0 {
+            self.problems.push(Problem {
+                severity: Severity::Error,
+                location: None,
+                message: format!("and {} more problems", self.more),
+                remedy: "mend these first; is it a file of this format?".into(),
+            });
+        }
+        Err(Rejected::new(&self.source_name, self.lines.text, self.problems))
+    }
+
+    /// Ends with `description`, if nothing was wrong on the way and it satisfies the rules of the model.
+    pub fn finish(
+        mut self,
+        description: Description,
+        origins: &Origins,
+    ) -> Result<Translated<Description>, Rejected> {
+        if self.has_errors() {
+            return self.reject();
+        }
+        match System::new(description) {
+            Ok(system) => {
+                self.losses.sort_by_key(|loss| match &loss.origin {
+                    Origin::Text(location) => location.span.start,
+                    Origin::Model(_) => usize::MAX,
+                });
+                Ok(Translated { value: (*system).clone(), losses: self.losses })
+            }
+            Err(violations) => {
+                for violation in violations {
+                    if violation.severity == Severity::Error {
+                        let span = origins.of(violation.place);
+                        self.error(span, violation.message, violation.remedy);
+                    }
+                }
+                self.reject()
+            }
+        }
+    }
+}
+
+/// Where the items of the description stand in the text. An empty key is the item as a whole.
+#[derive(Default)]
+pub(crate) struct Origins(HashMap<Place, Range<usize>>);
+
+impl Origins {
+    pub fn set(&mut self, place: Place, span: Range<usize>) {
+        self.0.insert(place, span);
+    }
+
+    /// The stretch for `place`, or for the item that it belongs to.
+    fn of(&self, place: Place) -> Range<usize> {
+        let wider = match place {
+            Place::Node(node, _) => [Place::Node(node, ""), Place::Whole],
+            Place::Task(task, _) => [Place::Task(task, ""), Place::Whole],
+            Place::Subtask(task, subtask, _) => [Place::Subtask(task, subtask, ""), Place::Task(task, "")],
+            Place::Whole | Place::System(_) | Place::Overhead(_) => [Place::Whole; 2],
+        };
+        let mut found = [place].into_iter().chain(wider).filter_map(|place| self.0.get(&place));
+        found.next().cloned().unwrap_or(0..0)
+    }
+}

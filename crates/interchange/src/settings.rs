@@ -1,0 +1,136 @@
+//! What a description says about the system as a whole, which no foreign format says in the same words.
+
+use crate::{Effect, Format, Loss, Origin};
+use std::borrow::Cow;
+use talea_model::{Description, Place, Subtask, System, Task, TaskBuilder};
+use talea_time::{Duration, Work};
+
+/// A description with the model's defaults, without nodes and tasks.
+pub(crate) fn blank(name: String) -> Description {
+    Description { name, nodes: Vec::new(), tasks: Vec::new(), ..defaults() }
+}
+
+/// A task with the model's defaults, without subtasks.
+pub(crate) fn task(name: String, period: Duration) -> Task {
+    let Description { mut tasks, .. } = defaults();
+    Task { name, period, deadline: period, subtasks: Vec::new(), ..tasks.swap_remove(0) }
+}
+
+/// The model's own defaults, so that they are written down once.
+fn defaults() -> Description {
+    let period = Duration::from_secs(1);
+    let task = TaskBuilder::new("default", period).wcet(Work::from_millis(1));
+    let system = System::builder("default").task(task).build().expect("the defaults break no rule");
+    (*system).clone()
+}
+
+/// How losses call a task.
+pub(crate) fn task_label(name: &str) -> String {
+    format!("task \"{name}\"")
+}
+
+/// How losses call a subtask: one that is all of its task is the task.
+pub(crate) fn subtask_label(task: &Task, subtask: &Subtask) -> String {
+    if task.subtasks.len() == 1 {
+        task_label(&task.name)
+    } else {
+        format!("subtask \"{}\" of task \"{}\"", subtask.name, task.name)
+    }
+}
+
+/// The losses of one export.
+pub(crate) struct Losses {
+    format: Format,
+    default: Task,
+    pub list: Vec<Loss>,
+}
+
+impl Losses {
+    pub fn new(format: Format) -> Self {
+        let default = task(String::new(), Duration::ZERO);
+        Losses { format, default, list: Vec::new() }
+    }
+
+    pub fn add(&mut self, effect: Effect, place: Place, subject: &str, what: impl Into<Cow<'static, str>>) {
+        let key = match place {
+            Place::Whole => "",
+            Place::System(key)
+            | Place::Overhead(key)
+            | Place::Node(_, key)
+            | Place::Task(_, key)
+            | Place::Subtask(_, _, key) => key,
+        };
+        self.list.push(Loss {
+            effect,
+            origin: Origin::Model(place),
+            subject: subject.into(),
+            key: key.into(),
+            what: what.into(),
+        });
+    }
+
+    /// A value that the format has no word for.
+    pub fn unsayable(&mut self, place: Place, subject: &str, value: impl std::fmt::Display) {
+        self.add(Effect::Lost, place, subject, format!("{} has no word for it ({value})", self.name()));
+    }
+
+    fn name(&self) -> &'static str {
+        match self.format {
+            Format::RtApp => "rt-app",
+            Format::SimSo => "SimSo",
+            Format::Csv => "a table of tasks",
+        }
+    }
+
+    /// The settings of `system` that differ from those `expected` after the way back.
+    pub fn compare_settings(&mut self, system: &Description, expected: &Description) {
+        let whole = "the system";
+        let pairs = [
+            ("strategy", system.strategy.keyword(), expected.strategy.keyword()),
+            ("lane_dispatch", system.lane_dispatch.keyword(), expected.lane_dispatch.keyword()),
+            ("laxity", system.laxity.keyword(), expected.laxity.keyword()),
+            ("late", system.late.keyword(), expected.late.keyword()),
+        ];
+        for (key, value, _) in pairs.into_iter().filter(|(_, value, expected)| value != expected) {
+            self.unsayable(Place::System(key), whole, value);
+        }
+        if system.seed != expected.seed {
+            self.unsayable(Place::System("seed"), whole, system.seed);
+        }
+        if system.message_delay != expected.message_delay {
+            self.unsayable(Place::System("message_delay"), whole, system.message_delay);
+        }
+        let costs = [
+            ("switch", system.overhead.switch, expected.overhead.switch),
+            ("queue", system.overhead.queue, expected.overhead.queue),
+            ("timer", system.overhead.timer, expected.overhead.timer),
+            ("message", system.overhead.message, expected.overhead.message),
+        ];
+        for (key, value, _) in costs.into_iter().filter(|(_, value, expected)| value != expected) {
+            self.unsayable(Place::Overhead(key), "the overhead", value);
+        }
+    }
+
+    /// The criticality of a task, where it is not the default.
+    pub fn compare_criticality(&mut self, index: usize, task: &Task) {
+        if task.criticality != self.default.criticality {
+            let place = Place::Task(index, "criticality");
+            self.unsayable(place, &task_label(&task.name), task.criticality);
+        }
+    }
+
+    /// The importance of a task, where it is not the default.
+    pub fn compare_importance(&mut self, index: usize, task: &Task) {
+        if task.importance != self.default.importance {
+            self.unsayable(Place::Task(index, "importance"), &task_label(&task.name), task.importance);
+        }
+    }
+
+    /// The jitter of a task, if it has one.
+    pub fn compare_jitter(&mut self, index: usize, task: &Task) {
+        if task.jitter != Duration::ZERO {
+            let what = format!("jobs are released when they arrive, not up to {} later", task.jitter);
+            self.add(Effect::Lost, Place::Task(index, "jitter"), &task_label(&task.name), what);
+        }
+    }
+}
