@@ -39,6 +39,7 @@ mod nodes;
 mod policies;
 mod release;
 mod role;
+mod steps;
 mod thread;
 mod values;
 mod writer;

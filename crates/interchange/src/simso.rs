@@ -33,6 +33,7 @@ mod execution;
 mod export;
 mod import;
 mod schedulers;
+mod task;
 mod writer;
 
 pub use export::export;

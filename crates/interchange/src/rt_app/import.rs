@@ -2,13 +2,14 @@
 
 use super::chains::{Chain, Crew};
 use super::json::{Kind, Member, Value, read};
+use super::keys::ignored_key;
 use super::nodes::Nodes;
 use super::policies::{Scheduled, adopt_policies};
 use super::release::release_of;
 use super::role::role_of;
 use super::thread::{Policy, Thread, Threads};
 use super::values::{policy, wrong};
-use crate::names::{Taken, is_valid, mended, nearest, shown};
+use crate::names::{Taken, is_valid, mended, shown};
 use crate::reading::{Origins, Reading};
 use crate::settings::{blank, task, task_label};
 use crate::{Effect, Rejected, Translated};
@@ -25,10 +26,11 @@ pub fn import(source_name: &str, text: &str) -> Result<Translated<Description>, 
         return reading.reject();
     }
     let default_policy = read_global(&root, &mut reading);
-    let threads = read_threads(&root, &mut reading);
+    let mut threads = read_threads(&root, &mut reading);
     if reading.has_errors() {
         return reading.reject();
     }
+    drop_slices(&mut threads, default_policy, &mut reading);
     let policy_of = |thread: &Thread| thread.attributes.policy.unwrap_or(default_policy);
     let roles: Vec<_> = threads
         .iter()
@@ -95,14 +97,13 @@ fn read_global(root: &[Member<'_>], reading: &mut Reading<'_>) -> Policy {
                 continue;
             }
             let key = member.key.as_ref();
-            let (effect, what) = match nearest(key, GLOBAL) {
-                _ if GLOBAL.contains(&key) => {
-                    (Effect::Setting, "concerns a run of rt-app; talea's commands have options for it".into())
-                }
-                Some(near) => (Effect::Lost, format!("rt-app ignores this key; did you mean \"{near}\"?")),
-                None => (Effect::Lost, "rt-app ignores this key".into()),
-            };
-            reading.lose(effect, member.span(), "global", shown(key), what);
+            if GLOBAL.contains(&key) {
+                let what = "concerns a run of rt-app; talea's commands have options for it";
+                reading.lose(Effect::Setting, member.span(), "global", key.to_owned(), what);
+            } else {
+                let what = ignored_key(key, &GLOBAL);
+                reading.lose(Effect::Lost, member.span(), "global", shown(key), what);
+            }
         }
     }
     for member in root {
@@ -113,10 +114,7 @@ fn read_global(root: &[Member<'_>], reading: &mut Reading<'_>) -> Policy {
                 reading.lose(Effect::Setting, member.key_span.clone(), "the file", "resources", what);
             }
             other => {
-                let what = match nearest(other, ["tasks", "global", "resources"]) {
-                    Some(near) => format!("rt-app ignores this key; did you mean \"{near}\"?"),
-                    None => "rt-app ignores this key".into(),
-                };
+                let what = ignored_key(other, &["tasks", "global", "resources"]);
                 reading.lose(Effect::Lost, member.key_span.clone(), "the file", shown(other), what);
             }
         }
@@ -152,6 +150,25 @@ fn read_threads<'t>(root: &[Member<'t>], reading: &mut Reading<'t>) -> Vec<Threa
         }
     }
     threads
+}
+
+/// Under SCHED_OTHER the keys of reservations ask for a time slice, or for nothing.
+fn drop_slices(threads: &mut [Thread], default_policy: Policy, reading: &mut Reading<'_>) {
+    let is_other = |thread: &&mut Thread| {
+        thread.attributes.policy.unwrap_or(default_policy) == Policy::Other && !thread.is_plain
+    };
+    for thread in threads.iter_mut().filter(is_other) {
+        let attributes = &mut thread.attributes;
+        let given = [
+            ("dl-runtime", attributes.runtime.take()),
+            ("dl-period", attributes.period.take()),
+            ("dl-deadline", attributes.deadline.take()),
+        ];
+        for (key, _) in given.into_iter().filter(|(_, time)| time.is_some()) {
+            let what = "is no reservation under SCHED_OTHER; there are no time slices";
+            reading.lose(Effect::Lost, thread.span.clone(), &thread.label(), key, what);
+        }
+    }
 }
 
 /// Gives the tasks their names, nodes and ranks.

@@ -136,14 +136,19 @@ pub(super) fn classify(key: &str) -> Key {
 }
 
 /// The sentence about a key that rt-app ignores, and so does the import.
+pub(super) fn ignored_key(key: &str, known: &[&str]) -> String {
+    match nearest(key, known.iter().copied()) {
+        Some(nearest) => format!("rt-app ignores this key; did you mean \"{nearest}\"?"),
+        None => "rt-app ignores this key".into(),
+    }
+}
+
+/// The same about a key of a thread or phase.
 pub(super) fn ignored(key: &str) -> String {
     let known = PROPERTIES.iter().map(|(name, _)| *name);
     let known = known.chain(EVENTS.iter().map(|(name, _)| *name));
     let known = known.chain(OTHER_EVENTS.iter().map(|event| event.prefix));
-    match nearest(key, known) {
-        Some(nearest) => format!("rt-app ignores this key; did you mean \"{nearest}\"?"),
-        None => "rt-app ignores this key".into(),
-    }
+    ignored_key(key, &known.collect::<Vec<_>>())
 }
 
 #[cfg(test)]

@@ -42,6 +42,7 @@ pub(super) fn adopt_policies(
             "dl-runtime",
             "is missing, without which the kernel takes no SCHED_DEADLINE; the wcet is the work",
         );
+        each(has_priority, Effect::Lost, "priority", "SCHED_DEADLINE has no priorities");
     } else if all(&[Policy::Fifo, Policy::RoundRobin]) {
         each(
             |_, policy| policy == Policy::RoundRobin,

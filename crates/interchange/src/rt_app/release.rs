@@ -262,6 +262,7 @@ mod tests {
             attributes: Attributes::default(),
             round,
             waits: false,
+            is_plain: false,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::json::{Kind, Member, Value};
 use super::keys::{EventKey, Key, Property, classify, ignored};
-use super::values::{cpus, duration, integer, policy, text, wrong};
+use super::values::{cpus, duration, integer, policy, wrong};
 use crate::Effect;
 use crate::names::shown;
 use crate::reading::Reading;
@@ -51,6 +51,8 @@ pub(super) struct Thread {
     pub round: Vec<Step>,
     /// Whether it waits for conditions or barriers.
     pub waits: bool,
+    /// Whether it has a period and an execution time instead of events, as in the first versions of rt-app.
+    pub is_plain: bool,
 }
 
 /// What may be said of a thread and, differently, of its phases.
@@ -76,7 +78,7 @@ pub(super) struct Threads<'r, 't> {
     pub reading: &'r mut Reading<'t>,
     steps_left: usize,
     /// Which thread uses a timer that is not its own.
-    timers: HashMap<String, String>,
+    pub timers: HashMap<String, String>,
 }
 
 /// An object taken apart.
@@ -114,9 +116,9 @@ impl<'r, 't> Threads<'r, 't> {
             attributes: parts.attributes.clone(),
             round: Vec::new(),
             waits: false,
+            is_plain: parts.exec.is_some(),
         };
         if let Some(exec) = parts.exec {
-            // The first versions of rt-app had a period and an execution time instead of events.
             for (_, event) in &parts.events {
                 let what = "stands beside \"exec\", which is all that the thread does";
                 self.reading.lose(Effect::Lost, event.span(), &label, event.key.to_string(), what);
@@ -286,92 +288,9 @@ impl<'r, 't> Threads<'r, 't> {
             self.reading.lose(Effect::Lost, member.key_span.clone(), &label, key, what);
         }
     }
-
-    fn steps(
-        &mut self,
-        waits: &mut bool,
-        thread: &str,
-        instances: i64,
-        events: &[(EventKey, &Member<'t>)],
-    ) -> Vec<Step> {
-        let label = task_label(thread);
-        let mut steps = Vec::new();
-        for (event, member) in events {
-            let reading = &mut *self.reading;
-            match event {
-                EventKey::Run => {
-                    steps.extend(duration(reading, &label, member).map(|time| Step::Run(time.as_work())));
-                }
-                EventKey::Sleep => {
-                    steps.extend(duration(reading, &label, member).filter(is_given).map(Step::Sleep));
-                }
-                EventKey::Yield => steps.push(Step::Yield),
-                EventKey::Resume => {
-                    steps.extend(text(reading, &label, member).map(|name| Step::Resume(name.into())));
-                }
-                EventKey::Suspend => {
-                    // Without a name the thread waits to be resumed under its own.
-                    let name = match &member.value {
-                        None => "",
-                        Some(_) => text(reading, &label, member).unwrap_or_default(),
-                    };
-                    steps.push(Step::Suspend(if name.is_empty() { thread } else { name }.into()));
-                }
-                EventKey::Timer => steps.extend(self.timer(&label, thread, instances, member)),
-                EventKey::Other(other) => {
-                    *waits |= other.waits;
-                    reading.lose(Effect::Lost, member.span(), &label, other.prefix, other.why);
-                }
-            }
-        }
-        steps
-    }
-
-    fn timer(&mut self, label: &str, thread: &str, instances: i64, member: &Member<'t>) -> Option<Step> {
-        let Some(Value { kind: Kind::Object(members), .. }) = &member.value else {
-            let example = "{ \"ref\" : \"unique\", \"period\" : 10000 }";
-            wrong(self.reading, label, member, "an object", example);
-            return None;
-        };
-        let mut period = Duration::ZERO;
-        let (mut reference, mut mode) = ("unknown", "relative");
-        for inside in members {
-            match inside.key.as_ref() {
-                "period" => period = duration(self.reading, label, inside).unwrap_or_default(),
-                "ref" => reference = text(self.reading, label, inside).unwrap_or("unique"),
-                "mode" => mode = text(self.reading, label, inside).unwrap_or("absolute"),
-                other => {
-                    let what = match crate::names::nearest(other, ["ref", "period", "mode"]) {
-                        Some(nearest) => format!("rt-app ignores this key; did you mean \"{nearest}\"?"),
-                        None => "rt-app ignores this key".into(),
-                    };
-                    self.reading.lose(Effect::Lost, inside.span(), label, shown(other), what);
-                }
-            }
-        }
-        let span = member.span();
-        if period == Duration::ZERO {
-            let what = "has no period, so it waits for nothing";
-            self.reading.lose(Effect::Lost, span, label, "timer", what);
-            return None;
-        }
-        if !mode.starts_with("absolute") {
-            let what = "is relative: after an overrun rt-app counts the next period from the late end, \
-                        a task from the arrival";
-            self.reading.lose(Effect::Approximated, span.clone(), label, "timer", what);
-        }
-        if !reference.starts_with("unique") {
-            let owner = self.timers.entry(reference.into()).or_insert_with(|| thread.into());
-            if owner.as_str() != thread || instances > 1 {
-                let what = "is shared with other threads, which disturb each other's period in rt-app";
-                self.reading.lose(Effect::Approximated, span, label, "timer", what);
-            }
-        }
-        Some(Step::Timer(period))
-    }
 }
 
-fn is_given(time: &Duration) -> bool {
+pub(super) fn is_given(time: &Duration) -> bool {
     *time > Duration::ZERO
 }
 

@@ -1,6 +1,7 @@
 //! Tasks that follow each other, as chains.
 
-use super::document::{Kind, SimTask, Simulation};
+use super::document::Simulation;
+use super::task::{Kind, SimTask};
 use crate::Effect;
 use crate::reading::Reading;
 use std::collections::{HashMap, HashSet};

@@ -1,9 +1,10 @@
 //! A SimSo simulation as a description.
 
 use super::chains::chains;
-use super::document::{Kind, SimTask, Simulation, TimeModel, parse, read};
+use super::document::{Simulation, TimeModel, parse, read};
 use super::execution::from_normal;
 use super::schedulers::{Counterpart, adopt, counterpart};
+use super::task::{Kind, SimTask};
 use crate::names::{Taken, is_valid, mended, shown};
 use crate::priority::{FixedOrder, fixed_order};
 use crate::reading::{Origins, Reading};
@@ -208,13 +209,20 @@ fn spaced(head: &str, tasks: &[&SimTask]) -> Option<(String, Vec<String>)> {
     is_valid(name).then(|| (name.to_owned(), subtasks))
 }
 
-/// Chooses the strategy that does what the scheduler does.
+/// Chooses the strategy that does what the scheduler does. Only `FP` reads priorities.
 fn adopt_scheduler(
     simulation: &Simulation,
     chains: &[Vec<usize>],
     description: &mut Description,
     reading: &mut Reading<'_>,
 ) {
+    let class = simulation.scheduler.as_ref().map(|(class, _)| counterpart(class));
+    if class != Some(Some(Counterpart::FixedPriority)) {
+        for task in simulation.tasks.iter().filter(|task| task.priority.is_some()) {
+            let what = "is read by the scheduler FP only, and this is another one";
+            reading.lose(Effect::Lost, task.span.clone(), &task.label, "priority", what);
+        }
+    }
     let Some((class, span)) = &simulation.scheduler else {
         let span = simulation.processors_span.clone();
         let what = "is missing; the default strategy stands in";

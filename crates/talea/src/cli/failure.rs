@@ -4,6 +4,7 @@ use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
 use std::fmt;
 use std::io;
 use std::path::Path;
+use talea_interchange::Rejected;
 use talea_model::{Location, Parsed, Problem, Problems, Severity};
 
 /// How a command ends.
@@ -20,6 +21,8 @@ pub enum Verdict {
 pub enum Failure {
     /// A system file with problems, each shown at its place.
     Problems(Box<Problems>),
+    /// A file of another format with problems, each shown at its place.
+    Rejected(Box<Rejected>),
     /// Anything else: what is wrong, and what to do about it.
     Message {
         /// What is wrong.
@@ -59,7 +62,14 @@ impl Failure {
     /// Prints it to standard error.
     pub fn show(&self) {
         match self {
-            Failure::Problems(problems) => show_problems(problems),
+            Failure::Problems(problems) => {
+                let source = NamedSource::new(problems.source_name(), problems.text().to_owned());
+                show_problems(&source.with_language("toml"), problems.list());
+            }
+            Failure::Rejected(rejected) => {
+                let source = NamedSource::new(rejected.source_name(), rejected.text().to_owned());
+                show_problems(&source, rejected.list());
+            }
             Failure::Message { message, help } => {
                 eprintln!("error: {message}");
                 if !help.is_empty() {
@@ -76,6 +86,12 @@ impl From<Problems> for Failure {
     }
 }
 
+impl From<Rejected> for Failure {
+    fn from(rejected: Rejected) -> Self {
+        Failure::Rejected(Box::new(rejected))
+    }
+}
+
 /// Reads a system file and shows its warnings.
 pub fn read_system(path: &Path) -> Result<Parsed, Failure> {
     let parsed = talea_model::read(path)?;
@@ -88,29 +104,28 @@ pub fn read_system(path: &Path) -> Result<Parsed, Failure> {
 /// How many problems are drawn with their lines; the rest is listed in short form by the model's own limit.
 const DRAWN: usize = 20;
 
-fn show_problems(problems: &Problems) {
-    let source = NamedSource::new(problems.source_name(), problems.text().to_owned()).with_language("toml");
-    for problem in problems.list().iter().take(DRAWN) {
-        let source =
-            problem.location.as_ref().filter(|place| is_drawable(problems.text(), place)).map(|_| &source);
-        let drawn = Drawn { problem, file: problems.source_name(), source };
+fn show_problems(source: &NamedSource<String>, list: &[Problem]) {
+    let (file, text) = (source.name(), source.inner());
+    for problem in list.iter().take(DRAWN) {
+        let source = problem.location.as_ref().filter(|place| is_drawable(text, place)).map(|_| source);
+        let drawn = Drawn { problem, file, source };
         let mut text = String::new();
         let handler = miette::GraphicalReportHandler::new_themed(theme()).with_width(110);
         match handler.render_report(&mut text, &drawn) {
             Ok(()) => eprintln!("{text}"),
-            Err(fmt::Error) => eprintln!("{}", problem.in_file(problems.source_name())),
+            Err(fmt::Error) => eprintln!("{}", problem.in_file(file)),
         }
     }
-    let errors = problems.list().iter().filter(|problem| problem.severity == Severity::Error).count();
-    let warnings = problems.list().len() - errors;
-    let more = problems.list().len().saturating_sub(DRAWN);
+    let errors = list.iter().filter(|problem| problem.severity == Severity::Error).count();
+    let warnings = list.len() - errors;
+    let more = list.len().saturating_sub(DRAWN);
     let shown = if more > 0 { format!("; the first {DRAWN} are shown") } else { String::new() };
     let count = |count: usize, what: &str| match count {
         1 => format!("1 {what}"),
         _ => format!("{count} {what}s"),
     };
     let warnings = if warnings > 0 { format!(", {}", count(warnings, "warning")) } else { String::new() };
-    eprintln!("{}: {}{warnings}{shown}", problems.source_name(), count(errors, "error"));
+    eprintln!("{}: {}{warnings}{shown}", file, count(errors, "error"));
 }
 
 /// Whether the line is short enough to be worth drawing.

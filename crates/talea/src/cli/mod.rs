@@ -4,7 +4,9 @@ mod artefacts;
 mod check;
 mod compare;
 mod doctor;
+mod export;
 mod failure;
+mod import;
 mod interrupt;
 mod lab;
 mod options;
@@ -14,6 +16,7 @@ mod report;
 mod run;
 mod sim;
 mod trace;
+mod translation;
 mod vectors;
 
 use clap::{Parser, Subcommand};
@@ -47,6 +50,10 @@ enum Command {
     Compare(compare::Options),
     /// Validate a system; show its lanes and utilisation
     Check(check::Options),
+    /// Make a system file of an rt-app file, a SimSo simulation or a CSV table
+    Import(import::Options),
+    /// Write a system for rt-app, for SimSo or as a CSV table
+    Export(export::Options),
     /// Run test vectors and list what differs
     Vectors(vectors::Options),
     /// List or run experiments
@@ -66,6 +73,8 @@ pub fn main() -> ExitCode {
         Command::Sim(options) => sim::main(&options),
         Command::Compare(options) => compare::main(&options),
         Command::Check(options) => check::main(&options),
+        Command::Import(options) => import::main(&options),
+        Command::Export(options) => export::main(&options),
         Command::Vectors(options) => vectors::main(&options),
         Command::Lab(options) => lab::main(&options),
         Command::Trace(options) => trace::main(&options),

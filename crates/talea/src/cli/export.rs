@@ -1,0 +1,40 @@
+//! `talea export`.
+
+use super::failure::{Failure, read_system};
+use super::translation::{Destination, show_losses};
+use clap::Args;
+use std::path::PathBuf;
+use talea_interchange::Format;
+
+/// Write a system for rt-app, for SimSo or as a table of tasks.
+///
+/// What the format has no word for is listed on standard error. A system that says only what the format can
+/// say comes back unchanged with `talea import`.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  talea export examples/ofp.toml --to rt-app --out ofp.json
+  talea export examples/ofp.toml --to csv | column -s, -t
+
+Exit status: 0 fine; 1 something is lost and --strict was given; 2 usage or input error.")]
+pub struct Options {
+    /// The system file
+    system: PathBuf,
+    /// The format: rt-app, simso or csv [default: what the extension of --out says]
+    #[arg(long, value_name = "FORMAT")]
+    to: Option<Format>,
+    #[command(flatten)]
+    destination: Destination,
+}
+
+pub fn main(options: &Options) -> super::Outcome {
+    let format = options.to.or_else(|| Format::of_path(options.destination.out.as_deref()?));
+    let format = format.ok_or_else(|| {
+        Failure::new("it is not said what to export to", "add --to rt-app, --to simso or --to csv")
+    })?;
+    options.destination.ensure_free(&options.system)?;
+    let system = read_system(&options.system)?.system;
+    let exported = talea_interchange::export(format, &system);
+    show_losses(&options.system.display().to_string(), &exported.losses);
+    options.destination.deliver(&exported, &exported.value)
+}
