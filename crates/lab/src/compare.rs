@@ -138,6 +138,16 @@ pub struct Score {
 }
 
 impl Score {
+    /// The score of the tasks of one kind in a run.
+    pub fn of(report: &Report, kind: Kind) -> Score {
+        let of_kind = report.tasks.iter().filter(|task| task.critical == (kind == Kind::Hard));
+        of_kind.fold(Score::default(), |score, task| Score {
+            met: score.met + task.met,
+            missed: score.missed + task.missed,
+            skipped: score.skipped + task.skipped,
+        })
+    }
+
     /// Met, missed and skipped together.
     pub fn offered(&self) -> u64 {
         self.met + self.missed + self.skipped
@@ -147,11 +157,6 @@ impl Score {
 impl Trial {
     /// The score of the tasks of one kind.
     pub fn score(&self, kind: Kind) -> Score {
-        let of_kind = self.report.tasks.iter().filter(|task| task.critical == (kind == Kind::Hard));
-        of_kind.fold(Score::default(), |score, task| Score {
-            met: score.met + task.met,
-            missed: score.missed + task.missed,
-            skipped: score.skipped + task.skipped,
-        })
+        Score::of(&self.report, kind)
     }
 }

@@ -165,3 +165,85 @@ impl TimeLine {
         Ok(())
     }
 }
+
+/// Lengths of time laid end to end, with an instant to compare them with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stack {
+    /// What they belong to.
+    pub label: String,
+    /// Where the first part begins, in milliseconds; 0 is where the response begins.
+    pub begin_ms: f64,
+    /// Index of the kind and length in milliseconds, in order.
+    pub parts: Vec<(usize, f64)>,
+    /// The instant to compare with, such as a deadline.
+    pub mark_ms: f64,
+    /// A remark at the right.
+    pub note: String,
+}
+
+/// Rows of stacks, each on a scale of its own: a tenth of the row beyond the larger of its end and its mark.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BuildUp {
+    /// Heading.
+    pub title: String,
+    /// Names of the kinds, in the order of their indices.
+    pub kinds: Vec<String>,
+    /// What the marks are.
+    pub mark: String,
+    /// The rows, from the top.
+    pub stacks: Vec<Stack>,
+}
+
+impl BuildUp {
+    /// Draws the rows.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn draw(&self, path: &Path) -> Result<(), Box<dyn Error>> {
+        let bottom = TOP + ROW * self.stacks.len() as i32;
+        let root = SVGBackend::new(path, (1280, (bottom + 60) as u32)).into_drawing_area();
+        root.fill(&WHITE)?;
+        root.draw(&Text::new(self.title.clone(), (20, 14), TEXT.into_font().color(&BLACK)))?;
+        let scales = "every row has a scale of its own".to_string();
+        root.draw(&Text::new(scales, (LEFT + WIDTH as i32 - 200, 15), SMALL.into_font().color(&BLACK)))?;
+        for (row, stack) in self.stacks.iter().enumerate() {
+            self.draw_row(&root, TOP + ROW * row as i32, stack)?;
+        }
+        for (index, kind) in self.kinds.iter().enumerate() {
+            let x = 20 + 150 * index as i32;
+            root.draw(&Rectangle::new([(x, bottom + 22), (x + 14, bottom + 34)], COLOURS[index].filled()))?;
+            root.draw(&Text::new(kind.clone(), (x + 20, bottom + 21), SMALL.into_font().color(&BLACK)))?;
+        }
+        let x = 26 + 150 * self.kinds.len() as i32;
+        root.draw(&PathElement::new(vec![(x, bottom + 20), (x, bottom + 36)], RED.stroke_width(3)))?;
+        root.draw(&Text::new(self.mark.clone(), (x + 14, bottom + 21), SMALL.into_font().color(&BLACK)))?;
+        root.present()?;
+        Ok(())
+    }
+
+    fn draw_row(
+        &self,
+        root: &DrawingArea<SVGBackend<'_>, Shift>,
+        top: i32,
+        stack: &Stack,
+    ) -> Result<(), Box<dyn Error>> {
+        let end_ms = stack.begin_ms + stack.parts.iter().map(|(_, length)| length).sum::<f64>();
+        let first_ms = stack.begin_ms.min(0.0);
+        let span_ms = (end_ms.max(stack.mark_ms) - first_ms) * 1.1;
+        let x = |ms: f64| LEFT + (WIDTH * (ms - first_ms) / span_ms) as i32;
+        let text = |text: String, x: i32| Text::new(text, (x, top + 9), SMALL.into_font().color(&BLACK));
+        root.draw(&text(stack.label.clone(), 20))?;
+        root.draw(&PathElement::new(vec![(LEFT, top), (LEFT + WIDTH as i32, top)], BLACK.mix(0.12)))?;
+        let mut at_ms = stack.begin_ms;
+        for &(kind, length_ms) in &stack.parts {
+            let area = [(x(at_ms), top + 7), (x(at_ms + length_ms).max(x(at_ms) + 1), top + ROW - 7)];
+            root.draw(&Rectangle::new(area, COLOURS[kind % COLOURS.len()].filled()))?;
+            at_ms += length_ms;
+        }
+        for (ms, style) in [(0.0, BLACK.stroke_width(1)), (stack.mark_ms, RED.stroke_width(3))] {
+            root.draw(&PathElement::new(vec![(x(ms), top + 2), (x(ms), top + ROW - 2)], style))?;
+        }
+        root.draw(&text(stack.note.clone(), LEFT + WIDTH as i32 + 6))?;
+        Ok(())
+    }
+}

@@ -1,38 +1,155 @@
 //! `talea check`.
 
-use super::failure::Verdict;
-use super::options::{SystemOptions, plans};
-use super::output::{self, Sheet};
+use super::failure::{Failure, Verdict};
+use super::options::{FailOn, SystemOptions, plans, positive};
+use super::output::{self, Lines, Sheet};
 use clap::Args;
-use talea_model::System;
-use talea_policy::strategy::{Lane, Plan};
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use talea_lab::check::advice::{Advice, advise};
+use talea_lab::check::sensitivity::{Sensitivity, sensitivity};
+use talea_lab::check::{self, CheckReport, NodeCheck, TaskCheck};
+use talea_model::{Criticality, Strategy, System};
+use talea_policy::strategy::Plan;
+use talea_time::Duration;
 
-/// Validate a system; show the lanes its strategy makes and how much each of them uses.
+/// Prove or refute that deadlines hold, before anything runs.
 ///
-/// All problems of the file are shown at once, each with its place and what to write instead.
+/// Every task gets the longest response that any run of the described system can show, whatever the phases, as long
+/// as jobs take no longer than declared. Where that bound is within the deadline the task holds. Where it is not, a
+/// simulation of worst-case executions looks for a miss: then the task can miss, otherwise the question stays open.
+/// The file is validated first; all its problems are shown at once.
 #[derive(Args)]
-#[command(after_help = "Example:\n  talea check examples/ofp.toml --strategy muf")]
+#[command(after_help = "\
+Exit status: 0 if it holds, 1 if it does not or is open (--fail-on says for which tasks), 2 for bad input.
+
+Examples:
+  talea check examples/ofp.toml --strategy muf
+  talea check examples/ofp.toml --sensitivity
+  talea check examples/ofp.toml --advise --for 60s
+  talea check examples/ofp.toml --plot ofp.svg")]
 pub struct Options {
     #[command(flatten)]
     system: SystemOptions,
+    /// What every bound is made of
+    #[arg(long)]
+    explain: bool,
+    /// By how much execution times may grow and periods shrink
+    #[arg(long)]
+    sensitivity: bool,
+    /// Analyse and simulate every strategy on this system, and rank them
+    #[arg(long)]
+    advise: bool,
+    /// How long --advise simulates each strategy
+    #[arg(long = "for", value_name = "TIME", default_value = "60s", value_parser = positive, requires = "advise")]
+    duration: Duration,
+    /// Draw every task's bound, part by part, beside its deadline
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
+    /// For which tasks a bound that is not sure to hold makes the exit status 1
+    #[arg(long, value_name = "WHICH", value_enum, default_value_t = FailOn::Hard)]
+    fail_on: FailOn,
     /// Print the result as JSON instead
     #[arg(long)]
     json: bool,
 }
 
-pub fn main(options: &Options) -> super::Outcome {
-    let system = options.system.read()?;
-    let plans = plans(&system)?;
-    if options.json {
-        output::json(&as_json(&system, &plans))?;
-    } else {
-        output::print(&text(&system, &plans))?;
-    }
-    Ok(Verdict::Fine)
+/// Everything that was asked for.
+struct Answer {
+    report: CheckReport,
+    sensitivity: Option<Sensitivity>,
+    advice: Option<Advice>,
 }
 
-fn text(system: &System, plans: &[Plan]) -> String {
-    let mut parts = vec![format!(
+pub fn main(options: &Options) -> super::Outcome {
+    if let Some(plot) = &options.plot {
+        super::options::distinct(plot, &options.system.system)?;
+    }
+    let system = options.system.read()?;
+    let plans = plans(&system)?;
+    let answer = answer(options, &system, &plans)?;
+    if let Some(plot) = &options.plot {
+        let failed = |error| Failure::new(format!("cannot draw {}: {error}", plot.display()), "");
+        answer.report.draw(plot).map_err(failed)?;
+    }
+    if options.json {
+        output::json(&as_json(&system, &plans, &answer))?;
+    } else {
+        show(options, &system, &plans, &answer)?;
+    }
+    let asked = match options.fail_on {
+        FailOn::Hard => answer.report.critical,
+        FailOn::Any => answer.report.all,
+        FailOn::Never => check::Verdict::Holds,
+    };
+    Ok(if asked == check::Verdict::Holds { Verdict::Fine } else { Verdict::Negative })
+}
+
+fn answer(options: &Options, system: &System, plans: &[Plan]) -> Result<Answer, Failure> {
+    let report = check::check(system, plans).map_err(|error| {
+        Failure::new(error, "shorten the execution times or overheads of the longest task")
+    })?;
+    let sensitivity = options.sensitivity.then(|| {
+        let bar = super::progress::bar("margins", 2 + 2 * system.tasks.len() as u64);
+        let found = sensitivity(system, |done, _| bar.set_position(done as u64));
+        bar.finish_and_clear();
+        found
+    });
+    let advice = if options.advise { Some(ranked(options, system)?) } else { None };
+    Ok(Answer { report, sensitivity, advice })
+}
+
+fn ranked(options: &Options, system: &System) -> Result<Advice, Failure> {
+    let interrupted = super::interrupt::flag()?;
+    let bar = super::progress::bar("strategies", Strategy::ALL.len() as u64);
+    let advice = advise(system, options.duration, |strategy| {
+        let place = Strategy::ALL.iter().position(|known| *known == strategy).unwrap_or(0);
+        bar.set_position(place as u64);
+        !interrupted.load(Ordering::Relaxed)
+    });
+    bar.finish_and_clear();
+    if interrupted.load(Ordering::Relaxed) {
+        return Err(Failure::new(
+            "interrupted: not all strategies were compared",
+            "a shorter --for takes less time",
+        ));
+    }
+    Ok(advice)
+}
+
+fn show(options: &Options, system: &System, plans: &[Plan], answer: &Answer) -> Result<(), Failure> {
+    let mut lines = Lines::new();
+    lines.line(&heading(system))?;
+    for (index, node) in answer.report.nodes.iter().enumerate() {
+        lines.line(&lanes(system, index, node))?;
+        for warning in &plans[index].warnings {
+            lines.line(&format!("warning: {warning}"))?;
+        }
+        lines.line("")?;
+    }
+    lines.line(&tasks(&answer.report))?;
+    if options.explain {
+        lines.line(&explanation(&answer.report))?;
+    }
+    let open: Vec<&TaskCheck> = answer.report.tasks.iter().filter(|task| task.why.is_some()).collect();
+    if !open.is_empty() {
+        lines.line("\nwhy not")?;
+    }
+    for task in open {
+        lines.line(&format!("  {}: {}", task.name, task.why.as_deref().unwrap_or_default()))?;
+    }
+    if let Some(sensitivity) = &answer.sensitivity {
+        lines.line(&margins(sensitivity))?;
+    }
+    if let Some(advice) = &answer.advice {
+        lines.line(&ranking(advice))?;
+    }
+    lines.line(&format!("\n{}", conclusion(&answer.report)))?;
+    lines.finish()
+}
+
+fn heading(system: &System) -> String {
+    format!(
         "{}: {} tasks, {} operations, {} nodes; {} with {} lanes, laxity {}, late work {}",
         system.name,
         system.tasks.len(),
@@ -45,76 +162,205 @@ fn text(system: &System, plans: &[Plan]) -> String {
             talea_model::Late::Last => "last",
             talea_model::Late::None => "where its key puts it",
         },
+    )
+}
+
+fn lanes(system: &System, index: usize, node: &NodeCheck) -> String {
+    let cpus: Vec<String> = system.nodes[index].cpus.iter().map(ToString::to_string).collect();
+    let mut parts = vec![format!(
+        "\nnode {} (cpu {}): worst-case utilisation {}",
+        node.name,
+        cpus.join(", "),
+        percent(node.utilisation / node.processors as f64),
     )];
-    for (index, plan) in plans.iter().enumerate() {
-        let node = &system.nodes[index];
-        let cpus: Vec<String> = node.cpus.iter().map(ToString::to_string).collect();
-        parts.push(format!(
-            "\nnode {} (cpu {}): worst-case utilisation {:.1} %",
-            node.name,
-            cpus.join(", "),
-            system.utilisation(index) * 100.0 / node.cpus.len() as f64,
-        ));
-        let mut sheet = Sheet::new(4, &["level", "lane", "order", "operations", "used", "with those above"]);
-        let mut above = 0.0;
-        for lane in &plan.lanes {
-            let used = lane.utilisation(system);
-            above += used;
-            sheet.row(vec![
-                lane.level.to_string(),
-                lane.label.clone(),
-                lane.discipline.to_string(),
-                members(system, lane),
-                format!("{:.1} %", used * 100.0),
-                format!("{:.1} %", above * 100.0),
-            ]);
-        }
-        parts.push(sheet.render());
-        parts.extend(plan.warnings.iter().map(|warning| format!("warning: {warning}")));
-        let lanes = plan.lanes.len();
-        if lanes > 0 && lanes < node.cpus.len() {
-            parts.push(format!(
-                "warning: {lanes} lane(s) on {} processors: a lane is served by one processor at a time, so the \
-                 others stay idle; give each processor a node of its own, or use a strategy with more lanes",
-                node.cpus.len()
-            ));
-        }
+    let mut sheet = Sheet::new(4, &["level", "lane", "order", "operations", "used", "with those above"]);
+    for lane in &node.lanes {
+        sheet.row(vec![
+            lane.level.to_string(),
+            lane.label.clone(),
+            lane.discipline.clone(),
+            shortened(&lane.operations),
+            percent(lane.utilisation),
+            percent(lane.with_those_above),
+        ]);
     }
-    parts.push("\nvalid; whether deadlines hold is shown by `talea sim` and `talea run`".into());
+    parts.push(sheet.render());
+    if let Some(set) = &node.critical_set {
+        let members = if set.is_empty() { "nothing".into() } else { shortened(set) };
+        parts.push(format!(
+            "overloaded in the worst case; the longest prefix by period that fits: {members} (the critical set of \
+             maximum urgency first)"
+        ));
+    }
+    let lanes = node.lanes.len();
+    if lanes > 0 && lanes < node.processors {
+        parts.push(format!(
+            "warning: {lanes} lane(s) on {} processors: a lane is served by one processor at a time, so the \
+             others stay idle; give each processor a node of its own, or use a strategy with more lanes",
+            node.processors
+        ));
+    }
     parts.join("\n")
 }
 
-/// The names of a lane's operations, shortened where a task's subtasks follow each other.
-fn members(system: &System, lane: &Lane) -> String {
+fn tasks(report: &CheckReport) -> String {
+    let mut sheet =
+        Sheet::new(2, &["task", "criticality", "deadline", "longest response", "left", "verdict", "mostly"]);
+    for task in &report.tasks {
+        let criticality = Criticality::new(task.criticality).map_or(String::new(), |level| level.to_string());
+        let bound = task.bound_ns.map(|bound| {
+            let sign = if task.exact { "" } else { "≤ " };
+            format!("{sign}{}", Duration::from_nanos(bound))
+        });
+        sheet.row(vec![
+            task.name.clone(),
+            criticality,
+            Duration::from_nanos(task.deadline_ns).to_string(),
+            bound.unwrap_or_else(|| "no bound".into()),
+            task.slack_ns.map_or("".into(), |slack| Duration::from_nanos(slack).to_string()),
+            word(task.verdict).into(),
+            task.dominated_by.clone().unwrap_or_default(),
+        ]);
+    }
+    sheet.render()
+}
+
+fn word(verdict: check::Verdict) -> &'static str {
+    match verdict {
+        check::Verdict::Holds => "holds",
+        check::Verdict::Misses => "misses",
+        check::Verdict::Open => "open",
+    }
+}
+
+fn explanation(report: &CheckReport) -> String {
+    let mut lines = vec!["\nwhat the bounds are made of".to_string()];
+    for subtask in report.tasks.iter().flat_map(|task| &task.subtasks) {
+        let bound =
+            subtask.bound_ns.map_or("no bound".into(), |bound| Duration::from_nanos(bound).to_string());
+        lines.push(format!(
+            "  {} in lane {} of {}: {bound} ({})",
+            subtask.name, subtask.lane, subtask.node, subtask.method
+        ));
+        for part in &subtask.parts {
+            let jobs = if part.jobs > 1 { format!("{} × ", part.jobs) } else { String::new() };
+            lines.push(format!(
+                "    {:>12}  {jobs}{}",
+                Duration::from_nanos(part.time_ns).to_string(),
+                part.cause
+            ));
+        }
+        match subtask.arrival_ns {
+            Some(late) if late < 0 => {
+                lines.push(format!(
+                    "    {:>12}  released up to this late",
+                    Duration::from_nanos(-late).to_string()
+                ));
+            }
+            Some(early) if early > 0 => {
+                lines.push(format!(
+                    "    {:>12}  it arrives this long after the first of them",
+                    Duration::from_nanos(-early).to_string()
+                ));
+            }
+            _ => {}
+        }
+    }
+    lines.join("\n")
+}
+
+fn margins(sensitivity: &Sensitivity) -> String {
+    let factor =
+        |ppm: Option<u64>| ppm.map_or("none holds".into(), |ppm| format!("× {:.3}", ppm as f64 / 1e6));
+    let mut lines = vec!["\nmargins (factors for execution times, to a thousandth)".to_string()];
+    lines.push(format!("  all critical tasks hold up to  {}", factor(sensitivity.critical_ppm)));
+    lines.push(format!("  all tasks hold up to           {}", factor(sensitivity.all_ppm)));
+    let mut sheet = Sheet::new(1, &["changing only", "execution times", "shortest period"]);
+    for margin in &sensitivity.tasks {
+        let period = margin.shortest_period_ns;
+        sheet.row(vec![
+            margin.name.clone(),
+            factor(margin.wcet_ppm),
+            period.map_or("none holds".into(), |period| Duration::from_nanos(period).to_string()),
+        ]);
+    }
+    lines.push(sheet.render());
+    let protected =
+        if sensitivity.protected.is_empty() { "nothing".into() } else { shortened(&sensitivity.protected) };
+    lines.push(format!("  so that it and these hold: {protected}"));
+    lines.join("\n")
+}
+
+fn ranking(advice: &Advice) -> String {
+    let mut lines = vec!["\nadvice: the choice rests on the circumstances".to_string()];
+    lines.extend(advice.environment.iter().map(|fact| format!("  {fact}")));
+    let columns = ["", "strategy", "critical proved", "hard missed", "soft met", "soft proved", "switches"];
+    let mut sheet = Sheet::new(2, &columns);
+    for (place, ranked) in advice.ranking.iter().enumerate() {
+        sheet.row(vec![
+            (place + 1).to_string(),
+            ranked.strategy.to_string(),
+            format!("{} of {}", ranked.critical_proved, ranked.critical),
+            format!("{} of {}", ranked.hard.missed + ranked.hard.skipped, ranked.hard.offered()),
+            format!("{} of {}", ranked.soft.met, ranked.soft.offered()),
+            ranked.soft_proved.to_string(),
+            ranked.context_switches.to_string(),
+        ]);
+    }
+    lines.push(sheet.render());
+    lines.extend(advice.ranking.iter().map(|ranked| format!("  {}: {}", ranked.strategy, ranked.reason)));
+    lines.push(format!(
+        "  hard assurance first, soft deadlines second; each strategy simulated for {}",
+        Duration::from_nanos(advice.simulated_ns)
+    ));
+    lines.join("\n")
+}
+
+fn conclusion(report: &CheckReport) -> String {
+    let count = |critical: bool| {
+        let of_kind = report.tasks.iter().filter(|task| task.critical == critical);
+        let holds = of_kind.clone().filter(|task| task.verdict == check::Verdict::Holds).count();
+        (holds, of_kind.count())
+    };
+    let ((hard, hard_all), (soft, soft_all)) = (count(true), count(false));
+    let verdict = match report.critical {
+        _ if hard_all == 0 && report.all == check::Verdict::Holds => "every task holds",
+        _ if hard_all == 0 => "no task is critical, and not every task is sure to hold",
+        check::Verdict::Holds => "every critical task holds",
+        check::Verdict::Misses => "a critical task can miss its deadline",
+        check::Verdict::Open => "a critical task is not sure to hold",
+    };
+    format!("{verdict}: {hard} of {hard_all} critical and {soft} of {soft_all} other tasks are proved")
+}
+
+/// Names, at most six of them.
+fn shortened(names: &[String]) -> String {
     const NAMES: usize = 6;
-    let names: Vec<&str> =
-        lane.members.iter().map(|id| system.operations()[id.index()].name.as_str()).collect();
     match names.len() {
         count if count <= NAMES => names.join(", "),
         count => format!("{}, … {} more", names[..NAMES].join(", "), count - NAMES),
     }
 }
 
-fn as_json(system: &System, plans: &[Plan]) -> serde_json::Value {
-    let lane = |lane: &Lane| {
-        let names: Vec<&str> =
-            lane.members.iter().map(|id| system.operations()[id.index()].name.as_str()).collect();
-        serde_json::json!({
-            "level": lane.level, "label": lane.label, "discipline": lane.discipline,
-            "operations": names, "utilisation": lane.utilisation(system),
-        })
-    };
-    let node = |(index, plan): (usize, &Plan)| {
-        serde_json::json!({
-            "node": system.nodes[index].name, "cpus": system.nodes[index].cpus,
-            "utilisation": system.utilisation(index),
-            "lanes": plan.lanes.iter().map(lane).collect::<Vec<_>>(),
-            "warnings": plan.warnings.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        })
-    };
-    serde_json::json!({
-        "system": system.name, "strategy": system.strategy, "lane_dispatch": system.lane_dispatch,
-        "laxity": system.laxity, "late": system.late,
-        "nodes": plans.iter().enumerate().map(node).collect::<Vec<_>>(),
-    })
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+fn as_json(system: &System, plans: &[Plan], answer: &Answer) -> serde_json::Value {
+    let mut json = serde_json::json!(answer.report);
+    json["lane_dispatch"] = serde_json::json!(system.lane_dispatch);
+    json["laxity"] = serde_json::json!(system.laxity);
+    json["late"] = serde_json::json!(system.late);
+    for (index, plan) in plans.iter().enumerate() {
+        let warnings: Vec<String> = plan.warnings.iter().map(ToString::to_string).collect();
+        json["nodes"][index]["cpus"] = serde_json::json!(system.nodes[index].cpus);
+        json["nodes"][index]["warnings"] = serde_json::json!(warnings);
+    }
+    if let Some(sensitivity) = &answer.sensitivity {
+        json["sensitivity"] = serde_json::json!(sensitivity);
+    }
+    if let Some(advice) = &answer.advice {
+        json["advice"] = serde_json::json!(advice);
+    }
+    json
 }

@@ -56,7 +56,7 @@ fn keys_are_known(view: &View<'_>) -> bool {
         segment.operations.len() > 1 && segment.instantaneous
     };
     let laxity = view.lane.discipline == Discipline::Laxity;
-    !grows && !(laxity && view.streams.iter().any(jumps))
+    !(grows || laxity && view.streams.iter().any(jumps))
 }
 
 fn keys(view: &View<'_>, segment: &Segment) -> Keys {

@@ -1,0 +1,221 @@
+//! Which strategy for this system?
+//!
+//! No strategy is best everywhere: what serves most soft work in a calm system loses hard deadlines in an overload, so
+//! the choice must rest on the load, its jitter and what a miss means (Gill, Schmidt and Cytron 2002, sections
+//! 5 and 6). So every strategy is analysed *and* simulated on the system as it is, with its jitter and its
+//! execution times, and ranked by hard assurance first and soft deadlines second.
+
+use super::tasks_that_hold;
+use crate::compare::{Kind, Score};
+use serde::Serialize;
+use std::cmp::Reverse;
+use talea_analysis::Effort;
+use talea_analysis::system::analyse;
+use talea_model::{Strategy, System};
+use talea_policy::strategy::plan_system;
+use talea_sim::Simulation;
+use talea_time::{Duration, Instant};
+use talea_trace::Accounting;
+
+/// Steps that the analysis of one strategy may take.
+const EFFORT: u64 = 100_000_000;
+
+/// The strategies, best first, and what about the system decides.
+#[derive(Clone, Debug, Serialize)]
+pub struct Advice {
+    /// What about the system decides, in sentences.
+    pub environment: Vec<String>,
+    /// How long each strategy was simulated.
+    pub simulated_ns: i64,
+    /// Best first.
+    pub ranking: Vec<Ranked>,
+}
+
+/// How a strategy serves the system.
+#[derive(Clone, Debug, Serialize)]
+pub struct Ranked {
+    /// The strategy.
+    pub strategy: Strategy,
+    /// Why it cannot be used; the numbers are zero then.
+    pub unusable: Option<String>,
+    /// Critical tasks in all.
+    pub critical: usize,
+    /// Critical tasks that are sure to hold.
+    pub critical_proved: usize,
+    /// Other tasks that are sure to hold.
+    pub soft_proved: usize,
+    /// Hard deadlines in the simulation.
+    pub hard: Score,
+    /// Soft deadlines in the simulation.
+    pub soft: Score,
+    /// Changes of the job on a processor in the simulation.
+    pub context_switches: u64,
+    /// Why it stands where it does.
+    pub reason: String,
+}
+
+/// Ranks all strategies by analysing each and simulating each for `simulated`. `go_on` learns which strategy is next
+/// and may end the comparison; the rest is then left out.
+pub fn advise(system: &System, simulated: Duration, mut go_on: impl FnMut(Strategy) -> bool) -> Advice {
+    let mut ranking = Vec::new();
+    for &strategy in Strategy::ALL {
+        if !go_on(strategy) {
+            break;
+        }
+        ranking.push(examine(&system.with_strategy(strategy), simulated, || go_on(strategy)));
+    }
+    ranking.sort_by_key(|ranked| {
+        let soft_permille = 1_000_000 * ranked.soft.met / ranked.soft.offered().max(1);
+        (
+            ranked.unusable.is_some(),
+            Reverse(ranked.critical_proved),
+            ranked.hard.missed + ranked.hard.skipped,
+            Reverse(soft_permille),
+            Reverse(ranked.soft_proved),
+            ranked.context_switches,
+        )
+    });
+    explain(&mut ranking);
+    Advice { environment: environment(system), simulated_ns: simulated.as_nanos(), ranking }
+}
+
+fn examine(system: &System, simulated: Duration, mut go_on: impl FnMut() -> bool) -> Ranked {
+    let critical = system.tasks.iter().filter(|task| task.criticality.is_critical()).count();
+    let mut ranked = Ranked {
+        strategy: system.strategy,
+        unusable: None,
+        critical,
+        critical_proved: 0,
+        soft_proved: 0,
+        hard: Score::default(),
+        soft: Score::default(),
+        context_switches: 0,
+        reason: String::new(),
+    };
+    let plans = match plan_system(system) {
+        Ok(plans) => plans,
+        Err(anomalies) => {
+            ranked.unusable = Some(anomalies.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
+            return ranked;
+        }
+    };
+    if let Ok(bounds) = analyse(system, &plans, &mut Effort::new(EFFORT)) {
+        for (task, holds) in tasks_that_hold(system, &bounds).into_iter().enumerate() {
+            let critical = system.tasks[task].criticality.is_critical();
+            ranked.critical_proved += usize::from(holds && critical);
+            ranked.soft_proved += usize::from(holds && !critical);
+        }
+    }
+    let mut simulation = match Simulation::with_plans(system, &plans) {
+        Ok(simulation) => simulation,
+        Err(error) => {
+            ranked.unusable = Some(error.to_string());
+            return ranked;
+        }
+    };
+    let mut accounting = Accounting::new(simulation.metadata(), Duration::from_secs(1));
+    simulation.advance_while(Instant::ZERO.saturating_add(simulated), &mut accounting, |_| go_on());
+    let end = simulation.now();
+    simulation.finish(&mut accounting);
+    let report = accounting.finish(end);
+    ranked.hard = Score::of(&report, Kind::Hard);
+    ranked.soft = Score::of(&report, Kind::Soft);
+    ranked.context_switches = report.nodes.iter().map(|node| node.context_switches).sum();
+    ranked
+}
+
+/// Says of every strategy why it is where it is, beside the one above it.
+fn explain(ranking: &mut [Ranked]) {
+    for place in 0..ranking.len() {
+        let (above, rest) = ranking.split_at_mut(place);
+        let ranked = &mut rest[0];
+        let facts = facts(ranked);
+        ranked.reason = match above.last() {
+            _ if ranked.unusable.is_some() => ranked.unusable.clone().expect("just asked"),
+            None => facts,
+            Some(better) => format!("{facts}; behind {}: {}", better.strategy, difference(better, ranked)),
+        };
+    }
+}
+
+fn facts(ranked: &Ranked) -> String {
+    let hard = match (ranked.critical, ranked.hard.missed + ranked.hard.skipped) {
+        (0, _) => "no task is critical".into(),
+        (all, 0) => format!("{} of {all} critical tasks proved, no hard miss seen", ranked.critical_proved),
+        (all, missed) => format!(
+            "{} of {all} critical tasks proved, {missed} of {} hard deadlines missed",
+            ranked.critical_proved,
+            ranked.hard.offered()
+        ),
+    };
+    match ranked.soft.offered() {
+        0 => hard,
+        offered => format!("{hard}; {} of {offered} soft deadlines met", ranked.soft.met),
+    }
+}
+
+fn difference(better: &Ranked, worse: &Ranked) -> &'static str {
+    let lost = |ranked: &Ranked| ranked.hard.missed + ranked.hard.skipped;
+    if better.critical_proved != worse.critical_proved {
+        "fewer critical tasks are proved"
+    } else if lost(better) != lost(worse) {
+        "more hard deadlines are lost"
+    } else if better.soft.met != worse.soft.met {
+        "fewer soft deadlines are met"
+    } else if better.soft_proved != worse.soft_proved {
+        "fewer soft tasks are proved"
+    } else if better.context_switches != worse.context_switches {
+        "it switches more often"
+    } else {
+        "nothing tells them apart here; the list's order decides"
+    }
+}
+
+/// The circumstances on which the choice rests.
+fn environment(system: &System) -> Vec<String> {
+    let mut facts = Vec::new();
+    for (index, node) in system.nodes.iter().enumerate() {
+        let processors = node.cpus.len() as f64;
+        let worst = system.utilisation(index) / processors;
+        let critical: f64 = system
+            .operations_on(index)
+            .filter(|operation| system.task_of(operation.id).criticality.is_critical())
+            .map(|operation| {
+                let wcet = system.subtask(operation.id).wcet.as_nanos() as f64;
+                wcet / system.task_of(operation.id).period.as_nanos() as f64
+            })
+            .sum::<f64>()
+            / processors;
+        let consequence = if critical > 1.0 {
+            "no strategy can serve even the critical work"
+        } else if worst > 1.0 {
+            "overload is possible; strategies that look at criticality first (muf, rms+mlf, criticality) keep it \
+             away from hard deadlines, those that look at rates or deadlines alone (rms, edf, mlf) do not"
+        } else {
+            "no overload as long as jobs keep to their worst case; strategies differ in who waits, and those that do \
+             not look at criticality (rms, edf, mlf) can still lose a hard deadline shorter than its period"
+        };
+        facts.push(format!(
+            "node {}: worst-case load {:.1} %, of it critical {:.1} %: {consequence}",
+            node.name,
+            worst * 100.0,
+            critical * 100.0
+        ));
+    }
+    let jittery = system.tasks.iter().filter(|task| task.jitter > Duration::ZERO).count();
+    let varying = system
+        .tasks
+        .iter()
+        .flat_map(|task| &task.subtasks)
+        .filter(|subtask| !matches!(subtask.exec, talea_model::Execution::Constant(_)))
+        .count();
+    if jittery + varying > 0 {
+        facts.push(format!(
+            "{jittery} tasks with release jitter, {varying} subtasks of varying execution time: the simulation draws \
+             both from the file's seed, the same for every strategy"
+        ));
+    } else {
+        facts.push("no jitter and constant execution times: the simulation repeats itself".into());
+    }
+    facts
+}

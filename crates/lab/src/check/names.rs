@@ -1,0 +1,85 @@
+//! Names for the numbers of a verdict.
+
+use super::report::{PartCheck, PartKind};
+use talea_analysis::system::{Cause, Obstacle, OperationBound, Part};
+use talea_model::{OperationId, System};
+use talea_policy::strategy::Plan;
+
+/// Names for numbers.
+pub(super) struct Names<'a> {
+    pub system: &'a System,
+    pub plans: &'a [Plan],
+}
+
+impl Names<'_> {
+    pub fn operation(&self, id: OperationId) -> &str {
+        &self.system.operations()[id.index()].name
+    }
+
+    pub fn task(&self, task: usize) -> &str {
+        &self.system.tasks[task].name
+    }
+
+    pub fn lane(&self, node: usize, level: usize) -> &str {
+        &self.plans[node].lanes[level].label
+    }
+
+    /// A part of `bound`'s window, for the report.
+    pub fn part(&self, bound: &OperationBound, part: &Part) -> PartCheck {
+        let kind = match part.cause {
+            Cause::Own => PartKind::Own,
+            Cause::Instance | Cause::Earlier => PartKind::OwnOther,
+            Cause::Blocking(_) => PartKind::Started,
+            Cause::Peer(_) => PartKind::SameLane,
+            Cause::Higher { .. } | Cause::HigherLanes => PartKind::LaneAbove,
+            Cause::Interrupts => PartKind::Interrupts,
+            Cause::Rest => PartKind::Method,
+        };
+        PartCheck {
+            kind,
+            cause: self.cause(bound, part.cause),
+            jobs: part.jobs,
+            time_ns: part.time.as_nanos(),
+        }
+    }
+
+    /// What a part of `bound`'s window is, in words.
+    pub fn cause(&self, bound: &OperationBound, cause: Cause) -> String {
+        let own = self.system.operations()[bound.operation.index()].task;
+        match cause {
+            Cause::Peer(task) | Cause::Blocking(task) if task == own => "its other subtasks here".into(),
+            Cause::Own => "itself".into(),
+            Cause::Instance => "the rest of its instance".into(),
+            Cause::Earlier => "its earlier instances".into(),
+            Cause::Blocking(task) => format!("{}, already started", self.task(task)),
+            Cause::Peer(task) => format!("{} in the same lane", self.task(task)),
+            Cause::Higher { level, task } => {
+                format!("{} in lane {}", self.task(task), self.lane(bound.node, level))
+            }
+            Cause::HigherLanes => "the lanes above".into(),
+            Cause::Interrupts => "timers".into(),
+            Cause::Rest => "room that the method leaves".into(),
+        }
+    }
+}
+
+/// Why there is no bound, as a clause.
+pub(super) fn obstacle(names: &Names<'_>, bound: &OperationBound, obstacle: Obstacle) -> String {
+    match obstacle {
+        Obstacle::Overload => {
+            let plan = &names.plans[bound.node];
+            let needed: f64 =
+                plan.lanes[..=bound.level].iter().map(|lane| lane.utilisation(names.system)).sum();
+            format!(
+                "lane {} and those above it need {:.1} % of the processor in the worst case{}",
+                names.lane(bound.node, bound.level),
+                needed * 100.0,
+                if needed <= 1.0 { ", and the costs of switches, queues and timers come on top" } else { "" }
+            )
+        }
+        Obstacle::Starved => {
+            "a lane above it can take the whole processor, so that nothing is sure to be left".into()
+        }
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,298 @@
+//! Verdicts as data, for the command and for machines.
+
+use super::names::Names;
+use super::why;
+use super::witness::Miss;
+use serde::Serialize;
+use std::collections::HashMap;
+use talea_analysis::critical_set::critical_set;
+use talea_analysis::system::{Exactness, Method, OperationBound, SystemBounds};
+use talea_analysis::{Effort, Task};
+use talea_model::System;
+use talea_policy::strategy::Plan;
+use talea_time::Duration;
+
+/// What is known of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// Every instance meets its deadline, whatever the phases.
+    Holds,
+    /// An instance can miss its deadline: a run with the declared execution times does.
+    Misses,
+    /// Neither is proved.
+    Open,
+}
+
+/// The result of [`check`](super::check).
+#[derive(Clone, Debug, Serialize)]
+pub struct CheckReport {
+    /// The system's name.
+    pub system: String,
+    /// Its strategy.
+    pub strategy: String,
+    /// Verdict about all critical tasks together: holds, or the worst of theirs.
+    pub critical: Verdict,
+    /// The same about all tasks.
+    pub all: Verdict,
+    /// By task number.
+    pub tasks: Vec<TaskCheck>,
+    /// By node number.
+    pub nodes: Vec<NodeCheck>,
+}
+
+/// One task.
+#[derive(Clone, Debug, Serialize)]
+pub struct TaskCheck {
+    /// Its name.
+    pub name: String,
+    /// 0 to 4.
+    pub criticality: u8,
+    /// Whether a miss is a failure.
+    pub critical: bool,
+    /// Its period.
+    pub period_ns: i64,
+    /// Its relative deadline.
+    pub deadline_ns: i64,
+    /// What is known.
+    pub verdict: Verdict,
+    /// Longest time from arrival to completion, if it has a bound.
+    pub bound_ns: Option<i64>,
+    /// Whether some phasing reaches the bound.
+    pub exact: bool,
+    /// Deadline minus bound; negative if the bound lies beyond the deadline.
+    pub slack_ns: Option<i64>,
+    /// The subtask, lane or task that contributes most.
+    pub dominated_by: Option<String>,
+    /// Why it is not sure to hold, in a sentence.
+    pub why: Option<String>,
+    /// A miss, if one was found.
+    pub miss: Option<Miss>,
+    /// Its subtasks in file order.
+    pub subtasks: Vec<SubtaskCheck>,
+}
+
+/// One subtask.
+#[derive(Clone, Debug, Serialize)]
+pub struct SubtaskCheck {
+    /// Name of the operation.
+    pub name: String,
+    /// Name of its node.
+    pub node: String,
+    /// Label of its lane.
+    pub lane: String,
+    /// Level of its lane, 0 highest.
+    pub level: usize,
+    /// Longest time from the task's arrival to its completion.
+    pub bound_ns: Option<i64>,
+    /// How the bound was found, or why there is none.
+    pub method: String,
+    /// What the window that gives the bound is filled with.
+    pub parts: Vec<PartCheck>,
+    /// From the window's beginning to the task's arrival; negative for late releases.
+    pub arrival_ns: Option<i64>,
+}
+
+/// What kind of thing a part of a window is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PartKind {
+    /// The subtask itself.
+    Own,
+    /// The rest of its instance, and earlier ones.
+    OwnOther,
+    /// A job that had already started.
+    Started,
+    /// Others of its lane.
+    SameLane,
+    /// Lanes above.
+    LaneAbove,
+    /// Timers.
+    Interrupts,
+    /// Room that the method leaves.
+    Method,
+}
+
+/// A part of a window.
+#[derive(Clone, Debug, Serialize)]
+pub struct PartCheck {
+    /// Its kind.
+    pub kind: PartKind,
+    /// What it is.
+    pub cause: String,
+    /// Jobs it is of; 0 where they cannot be told apart.
+    pub jobs: u64,
+    /// Their processor time.
+    pub time_ns: i64,
+}
+
+/// One node.
+#[derive(Clone, Debug, Serialize)]
+pub struct NodeCheck {
+    /// Its name.
+    pub name: String,
+    /// How many processors it has.
+    pub processors: usize,
+    /// Worst-case utilisation of all its operations, 1 for one whole processor. Costs are not in it.
+    pub utilisation: f64,
+    /// Its lanes, highest first.
+    pub lanes: Vec<LaneCheck>,
+    /// Where a single processor is overloaded: the longest prefix of its tasks by period that fits (Stewart and
+    /// Khosla 1991). Giving these the highest criticality protects them.
+    pub critical_set: Option<Vec<String>>,
+}
+
+/// One lane.
+#[derive(Clone, Debug, Serialize)]
+pub struct LaneCheck {
+    /// 0 is the highest.
+    pub level: usize,
+    /// What it is for.
+    pub label: String,
+    /// The order of its queue.
+    pub discipline: String,
+    /// Worst-case utilisation of its operations.
+    pub utilisation: f64,
+    /// That of the lane and those above it.
+    pub with_those_above: f64,
+    /// Names of its operations.
+    pub operations: Vec<String>,
+}
+
+impl Verdict {
+    /// The verdict about several things together.
+    fn together(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
+        verdicts.fold(Verdict::Holds, |all, next| match (all, next) {
+            (Verdict::Misses, _) | (_, Verdict::Misses) => Verdict::Misses,
+            (Verdict::Open, _) | (_, Verdict::Open) => Verdict::Open,
+            _ => Verdict::Holds,
+        })
+    }
+}
+
+pub(super) fn report(
+    system: &System,
+    plans: &[Plan],
+    bounds: &SystemBounds,
+    misses: HashMap<usize, Miss>,
+) -> CheckReport {
+    let names = Names { system, plans };
+    let tasks: Vec<TaskCheck> = (0..system.tasks.len())
+        .map(|task| task_check(&names, bounds, task, misses.get(&task).copied()))
+        .collect();
+    let verdict_of = |only_critical: bool| {
+        let counted = tasks.iter().filter(|task| task.critical || !only_critical);
+        Verdict::together(counted.map(|task| task.verdict))
+    };
+    CheckReport {
+        system: system.name.clone(),
+        strategy: system.strategy.to_string(),
+        critical: verdict_of(true),
+        all: verdict_of(false),
+        nodes: plans.iter().enumerate().map(|(node, plan)| node_check(system, node, plan)).collect(),
+        tasks,
+    }
+}
+
+fn task_check(names: &Names<'_>, bounds: &SystemBounds, task: usize, miss: Option<Miss>) -> TaskCheck {
+    let described = &names.system.tasks[task];
+    let bound = &bounds.tasks[task];
+    let slack = bound.response.ok().map(|response| described.deadline - response);
+    let verdict = match (slack, miss) {
+        (Some(slack), _) if slack >= Duration::ZERO => Verdict::Holds,
+        (_, Some(_)) => Verdict::Misses,
+        _ => Verdict::Open,
+    };
+    let last = &bounds.operations[bound.last.index()];
+    let exact = matches!(&last.response, Ok(response) if response.exactness == Exactness::Exact);
+    let operations = names.system.operations_of(task);
+    TaskCheck {
+        name: described.name.clone(),
+        criticality: described.criticality.level(),
+        critical: described.criticality.is_critical(),
+        period_ns: described.period.as_nanos(),
+        deadline_ns: described.deadline.as_nanos(),
+        verdict,
+        bound_ns: bound.response.ok().map(Duration::as_nanos),
+        exact,
+        slack_ns: slack.map(Duration::as_nanos),
+        dominated_by: why::dominating(names, bounds, task),
+        why: (verdict != Verdict::Holds).then(|| why::sentence(names, bounds, task, miss)),
+        miss,
+        subtasks: operations
+            .iter()
+            .map(|operation| subtask_check(names, &bounds.operations[operation.id.index()]))
+            .collect(),
+    }
+}
+
+fn subtask_check(names: &Names<'_>, bound: &OperationBound) -> SubtaskCheck {
+    let lane = &names.plans[bound.node].lanes[bound.level];
+    let response = bound.response.as_ref();
+    SubtaskCheck {
+        name: names.operation(bound.operation).into(),
+        node: names.system.nodes[bound.node].name.clone(),
+        lane: lane.label.clone(),
+        level: bound.level,
+        bound_ns: response.ok().map(|response| response.bound.as_nanos()),
+        method: match response {
+            Ok(response) => method(response.method).into(),
+            Err(obstacle) => obstacle.to_string(),
+        },
+        parts: response
+            .iter()
+            .flat_map(|response| &response.parts)
+            .map(|part| names.part(bound, part))
+            .collect(),
+        arrival_ns: response.ok().map(|response| response.arrival.as_nanos()),
+    }
+}
+
+fn method(method: Method) -> &'static str {
+    match method {
+        Method::ResponseTime => "response-time analysis",
+        Method::Queue => "FIFO queue",
+        Method::Urgency => "queue by key",
+        Method::BusyPeriod => "busy period, any order",
+        Method::LinearBound => "straight line",
+    }
+}
+
+fn node_check(system: &System, index: usize, plan: &Plan) -> NodeCheck {
+    let mut above = 0.0;
+    let lanes = plan.lanes.iter().map(|lane| {
+        let utilisation = lane.utilisation(system);
+        above += utilisation;
+        LaneCheck {
+            level: lane.level,
+            label: lane.label.clone(),
+            discipline: lane.discipline.to_string(),
+            utilisation,
+            with_those_above: above,
+            operations: lane.members.iter().map(|id| system.operations()[id.index()].name.clone()).collect(),
+        }
+    });
+    NodeCheck {
+        name: system.nodes[index].name.clone(),
+        processors: system.nodes[index].cpus.len(),
+        utilisation: system.utilisation(index),
+        lanes: lanes.collect(),
+        critical_set: overloaded_critical_set(system, index),
+    }
+}
+
+/// The critical set of the operations on an overloaded node of one processor.
+fn overloaded_critical_set(system: &System, node: usize) -> Option<Vec<String>> {
+    if system.nodes[node].cpus.len() > 1 || system.utilisation(node) <= 1.0 {
+        return None;
+    }
+    let operations: Vec<_> = system.operations_on(node).collect();
+    let tasks: Option<Vec<Task>> = operations
+        .iter()
+        .map(|operation| {
+            Task::new(system.task_of(operation.id).period, system.subtask(operation.id).wcet).ok()
+        })
+        .collect();
+    let set = critical_set(&tasks?, &mut Effort::new(super::EFFORT)).ok()?;
+    Some(set.members().iter().map(|index| operations[*index].name.clone()).collect())
+}

@@ -1,0 +1,155 @@
+//! How far a system is from the other verdict.
+//!
+//! Bisection over the whole analysis: every factor is a system of its own, sorted into lanes anew. In FIFO lanes bounds
+//! grow with execution times and shrink with periods; in deadline and laxity lanes, and where a strategy sorts by
+//! period, an order may change on the way. The answer is therefore a factor that holds next to one that does
+//! not, but a larger one may hold again.
+
+use super::tasks_that_hold;
+use serde::Serialize;
+use std::convert::Infallible;
+use talea_analysis::Effort;
+use talea_analysis::sensitivity::{Factor, largest_factor, shortest_period};
+use talea_analysis::system::analyse;
+use talea_model::{Description, Execution, Subtask, System};
+use talea_policy::strategy::plan_system;
+use talea_time::{Duration, Work};
+
+/// Steps that the analysis of one variant may take.
+const EFFORT: u64 = 20_000_000;
+
+/// Factors are found to this many parts per million.
+const RESOLUTION_PPM: u64 = 1_000;
+
+/// No factor beyond this one is tried.
+const LARGEST: u64 = 1_000;
+
+/// The margins of a system. Factors are in parts per million of the declared execution times, to a thousandth.
+#[derive(Clone, Debug, Serialize)]
+pub struct Sensitivity {
+    /// What must hold for the margins of single tasks.
+    pub protected: Vec<String>,
+    /// Largest factor for all execution times with which every critical task holds; `None` without critical tasks, or
+    /// if not even a thousandth does.
+    pub critical_ppm: Option<u64>,
+    /// Largest factor for all execution times with which every task holds.
+    pub all_ppm: Option<u64>,
+    /// By task number.
+    pub tasks: Vec<Margin>,
+}
+
+/// The margins of one task.
+#[derive(Clone, Debug, Serialize)]
+pub struct Margin {
+    /// Its name.
+    pub name: String,
+    /// Largest factor for its own execution times with which the protected tasks and it hold.
+    pub wcet_ppm: Option<u64>,
+    /// Its shortest period with which they do, to a thousandth of the present one. A deadline equal to the period
+    /// goes with it.
+    pub shortest_period_ns: Option<i64>,
+}
+
+/// Finds the margins. `progress` learns how many of how many searches are done.
+pub fn sensitivity(system: &System, mut progress: impl FnMut(usize, usize)) -> Sensitivity {
+    let everything = vec![true; system.tasks.len()];
+    let critical: Vec<bool> = system.tasks.iter().map(|task| task.criticality.is_critical()).collect();
+    let now = holding(system);
+    let critical_hold = critical.iter().zip(&now).all(|(critical, holds)| !critical || *holds);
+    // What holds must go on to hold; what is critical must begin to.
+    let protected = if critical_hold { now } else { critical.clone() };
+    let searches = 2 + 2 * system.tasks.len();
+    let mut done = 0;
+    let mut step = || {
+        done += 1;
+        progress(done, searches);
+    };
+    let critical_ppm = critical.contains(&true).then(|| growth(system, None, &critical)).flatten();
+    step();
+    let all_ppm = growth(system, None, &everything);
+    step();
+    let mut tasks = Vec::new();
+    for task in 0..system.tasks.len() {
+        let mut targets = protected.clone();
+        targets[task] = true;
+        let wcet_ppm = growth(system, Some(task), &targets);
+        step();
+        let shortest_period_ns = period(system, task, &targets).map(Duration::as_nanos);
+        step();
+        tasks.push(Margin { name: system.tasks[task].name.clone(), wcet_ppm, shortest_period_ns });
+    }
+    let names = system.tasks.iter().zip(&protected).filter(|(_, protected)| **protected);
+    Sensitivity {
+        protected: names.map(|(task, _)| task.name.clone()).collect(),
+        critical_ppm,
+        all_ppm,
+        tasks,
+    }
+}
+
+fn holding(system: &System) -> Vec<bool> {
+    let bounds =
+        plan_system(system).ok().and_then(|plans| analyse(system, &plans, &mut Effort::new(EFFORT)).ok());
+    bounds.map_or(vec![false; system.tasks.len()], |bounds| tasks_that_hold(system, &bounds))
+}
+
+/// Whether the changed description is a system in which all `targets` hold.
+fn holds(description: Description, targets: &[bool]) -> bool {
+    let Ok(system) = System::new(description) else { return false };
+    holding(&system).iter().zip(targets).all(|(holds, target)| *holds || !target)
+}
+
+/// The largest factor for the execution times of all tasks, or of one.
+fn growth(system: &System, only: Option<usize>, targets: &[bool]) -> Option<u64> {
+    let with = |thousandths: Factor| {
+        let factor = Factor::from_ppm(thousandths.ppm() * RESOLUTION_PPM);
+        let mut description = Description::clone(system);
+        for (index, task) in description.tasks.iter_mut().enumerate() {
+            if only.is_none_or(|only| only == index) {
+                for subtask in &mut task.subtasks {
+                    if scale(subtask, factor).is_none() {
+                        return Ok(false);
+                    }
+                }
+            }
+        }
+        Ok::<bool, Infallible>(holds(description, targets))
+    };
+    let limit = Factor::from_ppm(LARGEST * 1_000_000 / RESOLUTION_PPM);
+    let Ok(found) = largest_factor(limit, with);
+    found.map(|factor| factor.ppm() * RESOLUTION_PPM)
+}
+
+/// Multiplies all times of a subtask; `None` where one cannot be represented.
+fn scale(subtask: &mut Subtask, factor: Factor) -> Option<()> {
+    // A time of zero stays one; others never become zero.
+    let scaled = |work: Work| if work == Work::ZERO { Some(work) } else { factor.of(work) };
+    subtask.wcet = scaled(subtask.wcet)?;
+    subtask.exec = match &subtask.exec {
+        Execution::Constant(work) => Execution::Constant(scaled(*work)?),
+        Execution::Uniform(low, high) => Execution::Uniform(scaled(*low)?, scaled(*high)?),
+        Execution::List(list) => {
+            Execution::List(list.iter().map(|work| scaled(*work)).collect::<Option<_>>()?)
+        }
+    };
+    Some(())
+}
+
+/// The shortest period of one task.
+fn period(system: &System, task: usize, targets: &[bool]) -> Option<Duration> {
+    let now = system.tasks[task].period;
+    let grain = (now.as_nanos() / 1_000).max(1);
+    let with = |grains: Duration| {
+        let mut description = Description::clone(system);
+        let changed = &mut description.tasks[task];
+        if changed.deadline == changed.period {
+            changed.deadline = grains * grain;
+        }
+        changed.period = grains * grain;
+        Ok::<bool, Infallible>(holds(description, targets))
+    };
+    let most = Duration::from_nanos(now.as_nanos() / grain);
+    let Ok(found) = shortest_period(Duration::from_nanos(1)..=most, with);
+    // The present period need not be a whole number of grains.
+    found.map(|grains| grains * grain).or_else(|| holds(Description::clone(system), targets).then_some(now))
+}

@@ -1,0 +1,103 @@
+//! Why a task may miss, in one sentence, and what its bound is made of.
+
+use super::names::{Names, obstacle};
+use super::witness::Miss;
+use talea_analysis::system::{OperationBound, Part, SystemBounds};
+use talea_model::OperationId;
+use talea_time::Duration;
+
+/// The subtask and, in its window, the part that contributes most; `None` where there is no bound.
+pub(super) fn dominating(names: &Names<'_>, bounds: &SystemBounds, task: usize) -> Option<String> {
+    bounds.tasks[task].response.ok()?;
+    let slowest = slowest_step(names, bounds, task);
+    let part = largest_part(slowest)?;
+    let cause = names.cause(slowest, part.cause);
+    let alone = names.system.operations_of(task).len() == 1;
+    Some(if alone { cause } else { format!("{}: {cause}", names.operation(slowest.operation)) })
+}
+
+/// Why the task is not sure to hold.
+pub(super) fn sentence(names: &Names<'_>, bounds: &SystemBounds, task: usize, miss: Option<Miss>) -> String {
+    let described = &names.system.tasks[task];
+    let bound = &bounds.tasks[task];
+    let last = &bounds.operations[bound.last.index()];
+    let reason = match bound.response {
+        Err(reason) => format!("there is no bound: {}", obstacle(names, last, reason)),
+        Ok(response) => {
+            let over = response - described.deadline;
+            format!(
+                "it is sure only after {response}, {over} beyond its deadline: {}",
+                decomposition(names, slowest_step(names, bounds, task))
+            )
+        }
+    };
+    let seen = miss.map(|miss| {
+        let arrival = Duration::from_nanos(miss.arrival_ns);
+        match miss.lateness_ns {
+            Some(late) => {
+                format!(
+                    "; with worst-case executions the instance arriving at {arrival} is {} late",
+                    Duration::from_nanos(late)
+                )
+            }
+            None => {
+                format!("; with worst-case executions the instance arriving at {arrival} is not done by its deadline")
+            }
+        }
+    });
+    format!("{reason}{}", seen.unwrap_or_default())
+}
+
+/// The step of the slowest path through the task that adds most.
+fn slowest_step<'a>(names: &Names<'_>, bounds: &'a SystemBounds, task: usize) -> &'a OperationBound {
+    let response = |operation: OperationId| match &bounds.operations[operation.index()].response {
+        Ok(response) => response.bound,
+        Err(_) => Duration::MAX,
+    };
+    let mut operation = bounds.tasks[task].last;
+    let mut slowest = (operation, Duration::ZERO);
+    loop {
+        let predecessors = &names.system.operations()[operation.index()].predecessors;
+        let before = predecessors.iter().copied().max_by_key(|before| response(*before));
+        let step = response(operation) - before.map_or(Duration::ZERO, response);
+        if step > slowest.1 {
+            slowest = (operation, step);
+        }
+        match before {
+            Some(before) => operation = before,
+            None => return &bounds.operations[slowest.0.index()],
+        }
+    }
+}
+
+fn largest_part(bound: &OperationBound) -> Option<&Part> {
+    let response = bound.response.as_ref().ok()?;
+    response.parts.iter().max_by_key(|part| part.time)
+}
+
+/// The largest parts of an operation's window: `3 x sensors in lane high 50ms (30ms), …`.
+fn decomposition(names: &Names<'_>, bound: &OperationBound) -> String {
+    const SHOWN: usize = 4;
+    let Ok(response) = &bound.response else { return String::new() };
+    let mut parts: Vec<&Part> = response.parts.iter().collect();
+    parts.sort_by_key(|part| std::cmp::Reverse(part.time));
+    let mut texts: Vec<String> = parts
+        .iter()
+        .take(SHOWN)
+        .map(|part| {
+            let times = if part.jobs > 1 { format!("{} × ", part.jobs) } else { String::new() };
+            format!("{times}{} ({})", names.cause(bound, part.cause), part.time)
+        })
+        .collect();
+    let rest: i64 = parts.iter().skip(SHOWN).map(|part| part.time.as_nanos()).sum();
+    if rest > 0 {
+        texts.push(format!("and {} more", Duration::from_nanos(rest)));
+    }
+    let waits = if response.arrival < Duration::ZERO {
+        format!(" after a release up to {} late", -response.arrival)
+    } else {
+        String::new()
+    };
+    let name = names.operation(bound.operation);
+    format!("{name} can wait for {}{waits}", texts.join(", "))
+}

@@ -1,0 +1,170 @@
+//! A run that misses a deadline: the proof that a system does not hold.
+//!
+//! Every job takes its worst case, and releases are delayed as the system's seed says. All that is allowed by the
+//! description, so a miss refutes it. Finding none proves nothing: other delays and shorter executions may be worse.
+
+use serde::Serialize;
+use std::collections::HashMap;
+use talea_model::{Description, Execution, System};
+use talea_policy::strategy::Plan;
+use talea_sim::Simulation;
+use talea_time::{Duration, Instant};
+use talea_trace::{Event, Record, Sink};
+
+/// Jobs simulated before the search ends without an answer: well under a second.
+const JOBS: i64 = 500_000;
+
+/// A deadline missed in the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Miss {
+    /// Number of the task's instance, from 0.
+    pub instance: u64,
+    /// Its arrival, in nanoseconds from the start.
+    pub arrival_ns: i64,
+    /// By how much the deadline was missed; `None` if it was not done when the search ended, or was aborted.
+    pub lateness_ns: Option<i64>,
+}
+
+/// The first miss of each of the `open` tasks, by task number; no entry where none was found.
+pub(super) fn search(system: &System, plans: &[Plan], open: &[usize]) -> HashMap<usize, Miss> {
+    if open.is_empty() {
+        return HashMap::new();
+    }
+    let Ok(system) = System::new(worst_case(system)) else { return HashMap::new() };
+    let Ok(mut simulation) = Simulation::with_plans(&system, plans) else { return HashMap::new() };
+    let mut witnesses = Witnesses::new(&system, open);
+    let end = Instant::ZERO.saturating_add(horizon(&system));
+    const SLICES: i64 = 100;
+    let slice = Duration::from_nanos(end.as_nanos() / SLICES + 1);
+    while simulation.now() < end && !witnesses.complete() {
+        let next = simulation.now().saturating_add(slice).min(end);
+        simulation.advance(next, &mut witnesses);
+    }
+    witnesses.finish(simulation.now())
+}
+
+/// The system with every execution time at its worst.
+fn worst_case(system: &System) -> Description {
+    let mut description = Description::clone(system);
+    for subtask in description.tasks.iter_mut().flat_map(|task| &mut task.subtasks) {
+        subtask.exec = Execution::Constant(subtask.wcet.max(subtask.exec.max()));
+    }
+    description
+}
+
+/// As long as it takes to release that many jobs, but not beyond two hyperperiods after the last phase.
+fn horizon(system: &System) -> Duration {
+    let jobs_per_ns: f64 =
+        system.tasks.iter().map(|task| task.subtasks.len() as f64 / task.period.as_nanos() as f64).sum();
+    let affordable = (JOBS as f64 / jobs_per_ns).min(i64::MAX as f64 / 4.0) as i64;
+    let longest = |length: fn(&talea_model::Task) -> Duration| {
+        system.tasks.iter().map(|task| length(task).as_nanos()).max().unwrap_or(0)
+    };
+    let hyperperiod = system.tasks.iter().try_fold(1_i64, |multiple, task| {
+        let period = task.period.as_nanos();
+        multiple.checked_mul(period / gcd(multiple, period))
+    });
+    let enough = hyperperiod
+        .and_then(|hyperperiod| hyperperiod.checked_mul(2))
+        .and_then(|twice| twice.checked_add(longest(|task| task.phase)))
+        .and_then(|end| end.checked_add(longest(|task| task.deadline)));
+    Duration::from_nanos(enough.map_or(affordable, |enough| enough.min(affordable)).max(1))
+}
+
+fn gcd(a: i64, b: i64) -> i64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// What is seen of the open tasks.
+struct Witnesses {
+    task_of: Vec<usize>,
+    arrivals: Vec<(Instant, Duration, Duration)>,
+    open: Vec<bool>,
+    missing: usize,
+    /// Instances of open tasks with unfinished jobs, and how many.
+    unfinished: HashMap<(usize, u64), u32>,
+    found: HashMap<usize, Miss>,
+}
+
+impl Witnesses {
+    fn new(system: &System, open: &[usize]) -> Self {
+        let mut is_open = vec![false; system.tasks.len()];
+        open.iter().for_each(|task| is_open[*task] = true);
+        Witnesses {
+            task_of: system.operations().iter().map(|operation| operation.task).collect(),
+            arrivals: system
+                .tasks
+                .iter()
+                .map(|task| (Instant::ZERO + task.phase, task.period, task.deadline))
+                .collect(),
+            missing: open.len(),
+            open: is_open,
+            unfinished: HashMap::new(),
+            found: HashMap::new(),
+        }
+    }
+
+    fn complete(&self) -> bool {
+        self.missing == 0
+    }
+
+    fn arrival(&self, task: usize, instance: u64) -> Instant {
+        let (first, period, _) = self.arrivals[task];
+        first + period * i64::try_from(instance).expect("instances have 44 bits")
+    }
+
+    fn miss(&mut self, task: usize, instance: u64, lateness: Option<Duration>) {
+        let arrival_ns = self.arrival(task, instance).as_nanos();
+        let miss = Miss { instance, arrival_ns, lateness_ns: lateness.map(Duration::as_nanos) };
+        if self.found.insert(task, miss).is_none() {
+            self.missing -= 1;
+            self.open[task] = false;
+        }
+    }
+
+    /// The misses, with those of jobs that are overdue at `end`.
+    fn finish(mut self, end: Instant) -> HashMap<usize, Miss> {
+        let mut overdue: Vec<(usize, u64)> = self.unfinished.keys().copied().collect();
+        overdue.sort_unstable();
+        for (task, instance) in overdue {
+            let deadline = self.arrival(task, instance).saturating_add(self.arrivals[task].2);
+            if self.open[task] && deadline < end {
+                self.miss(task, instance, None);
+            }
+        }
+        self.found
+    }
+}
+
+impl Sink for Witnesses {
+    fn record(&mut self, record: Record) {
+        let of_job = matches!(record.event, Event::RELEASE | Event::COMPLETE | Event::ABORT);
+        if !of_job {
+            return;
+        }
+        let job = record.job();
+        let task = self.task_of[job.operation.index()];
+        if !self.open[task] {
+            return;
+        }
+        let key = (task, job.instance);
+        match record.event {
+            Event::RELEASE => *self.unfinished.entry(key).or_default() += 1,
+            Event::COMPLETE => {
+                let deadline = Instant::from_nanos(record.words[1] as i64);
+                if record.time > deadline {
+                    self.miss(task, job.instance, Some(record.time - deadline));
+                }
+            }
+            _ => self.miss(task, job.instance, None),
+        }
+        if record.event != Event::RELEASE
+            && let Some(count) = self.unfinished.get_mut(&key)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.unfinished.remove(&key);
+            }
+        }
+    }
+}
