@@ -2,27 +2,33 @@
 //! consumer asleep costs a system call.
 //!
 //! ```text
-//!                     ┌──────────── (2) work was there after all ─────────────┐
-//!                     ▼                                                       │
-//!   ┌───────┐  (1) going to sleep   ┌──────────┐  (3) still nothing   ┌───────────────┐
-//!   │ AWAKE │ ────────────────────► │ SLEEPING │ ───────────────────► │ SLEEPING,     │
-//!   └───────┘     (consumer)        └──────────┘     futex wait       │ in the kernel │
-//!     ▲   ▲                              │                            └───────────────┘
-//!     │   └── (4) ring before the wait ──┘                                    │
-//!     └───────────────────── (5) ring and futex wake ─────────────────────────┘
+//!                ┌──── (2) there was work after all ────┐
+//!                ▼                                      │
+//!            ┌───────┐                            ┌──────────┐ (3) still nothing: futex wait
+//!            │ AWAKE │ ───────── (1) ───────────► │ SLEEPING │ ─────┐
+//!            └───────┘       going to sleep       └──────────┘ ◄────┘
+//!                ▲                                      │ (4) ring, then futex wake
+//!                │                                      ▼
+//!                │                                 ┌────────┐ (5) another ring, then futex wake
+//!                └──────── (6) running again ───── │  RUNG  │ ─────┐
+//!                                                  └────────┘ ◄────┘
 //! ```
 //!
 //! 1. The consumer found its inbox empty and stores SLEEPING.
-//! 2. It looks once more. If there is work now it takes the word back to AWAKE itself; where a
-//!    producer was faster with that, the result is the same.
-//! 3. Otherwise it asks the kernel to sleep while the word is SLEEPING.
-//! 4. A producer rings between (1) and (3): it takes the word to AWAKE, and the kernel, comparing
-//!    under its lock, refuses to put the consumer to sleep. The wake-up that follows finds nobody.
-//! 5. A producer rings a sleeper. Of several producers the one whose swap returned SLEEPING makes
-//!    the call; the others see AWAKE and go on.
+//! 2. It looks once more. If there is work now it takes the word back to AWAKE itself. Where a ring came
+//!    between, its wake-up finds nobody.
+//! 3. Otherwise it asks the kernel to sleep while the word is SLEEPING. If a ring came between, the kernel,
+//!    which compares under its lock, refuses.
+//! 4. A ring that finds SLEEPING makes it RUNG and asks the kernel to wake the consumer.
+//! 5. So does *every* ring that finds RUNG. A producer may be preempted between the word and the call; if
+//!    the others left the call to it, a thread of a low lane would hold up the wake-up for which the
+//!    release thread rings as long as the lanes between them keep the processor.
+//! 6. The consumer runs again and says so. Only it stores AWAKE, and only it stores SLEEPING.
 //!
-//! In AWAKE a ring is a fence and a load. A wake-up of (4) may arrive late, in a later sleep, and
-//! signals interrupt sleeps: therefore the consumer sleeps on while the word is still SLEEPING.
+//! In AWAKE a ring is a fence and a load. A wake-up may arrive late, in a later sleep, and signals
+//! interrupt sleeps: therefore the consumer sleeps on while the word is still SLEEPING. Until the consumer
+//! runs, each ring costs a call: few, because a producer rings once for all that it has released at
+//! one time.
 //!
 //! **No wake-up is lost.** Two threads each write one location and then read the other's:
 //!
@@ -36,21 +42,23 @@
 //! What must not happen is that P3 reads AWAKE and C3 finds nothing. The two fences have a place in
 //! the single total order of all sequentially consistent operations. If P2 comes first, C3, behind
 //! C2, reads the publication of P1 or something later; if C2 comes first, P3 reads SLEEPING or
-//! something later, and "later" can only be the AWAKE that another ring (whose producer then makes
-//! the call) or the consumer itself (2) stored. Acquire and release alone would not do: they order
-//! nothing between a store and a *following* load of another location, and x86 does reorder those
-//! through its store buffer. This is the only place in the runtime that needs such a fence.
+//! something later: RUNG, and the producer makes the call as well, or the AWAKE of a consumer that will
+//! look again before its next sleep, for which the same holds. Acquire and release alone would not do:
+//! they order nothing between a store and a *following* load of another location, and x86 does reorder
+//! those through its store buffer. This is the only place in the runtime that needs such a fence.
 //!
-//! The accesses to the word may then all be relaxed but one: the load that ends a sleep acquires. It
-//! reads what the swap of a ring stored, and the fence before that swap is a release fence, too; so
-//! whatever a producer did before ringing (a stop request, for instance) is visible to the consumer
-//! it woke, without an inbox in between.
+//! The accesses to the word may then all be relaxed but one: the swap to AWAKE (2, 6) acquires. It reads
+//! what a ring stored, if there was one, and the fence before a ring's store is a release fence, too; a
+//! later ring is a read-modify-write and continues the release sequence of an earlier one. So whatever any
+//! producer did before it made RUNG (a stop request, for instance) is visible to the consumer, without an
+//! inbox in between.
 
 use crate::primitive::{Futex, Ordering, fence};
 use std::fmt;
 
 const AWAKE: u32 = 0;
 const SLEEPING: u32 = 1;
+const RUNG: u32 = 2;
 
 /// How a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,15 +72,16 @@ pub enum Waited {
 /// What a ring found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ring {
-    /// The consumer was awake, or somebody else is waking it: no system call.
+    /// The consumer was awake: no system call.
     Awake,
-    /// The consumer slept or was about to; this ring woke it by a system call.
+    /// The consumer slept, was about to, or had not run since an earlier ring: this one made the system
+    /// call that wakes it.
     Woke,
 }
 
 /// The sleeping flag and futex of one consumer. Share it by reference or `Arc`.
 pub struct Bell {
-    /// AWAKE or SLEEPING. Only the consumer stores SLEEPING; anybody may store AWAKE.
+    /// AWAKE, SLEEPING or RUNG. Producers store RUNG alone, and never over AWAKE.
     futex: Futex,
 }
 
@@ -105,26 +114,39 @@ impl Bell {
         let before = self.futex.word.swap(SLEEPING, Ordering::Relaxed);
         assert_eq!(before, AWAKE, "two threads wait on one bell");
         fence(Ordering::SeqCst);
-        if has_work() {
-            self.futex.word.store(AWAKE, Ordering::Relaxed);
-            return Waited::HadWork;
-        }
-        while self.futex.word.load(Ordering::Acquire) == SLEEPING {
-            self.futex.wait(SLEEPING);
-        }
-        Waited::Rung
+        let waited = if has_work() {
+            Waited::HadWork
+        } else {
+            while self.futex.word.load(Ordering::Relaxed) == SLEEPING {
+                self.futex.wait(SLEEPING);
+            }
+            Waited::Rung
+        };
+        self.futex.word.swap(AWAKE, Ordering::Acquire);
+        waited
     }
 
     /// A producer's call *after* it has published: wakes the consumer if it sleeps. A fence and a
     /// load where it does not; never blocks, safe in a signal handler.
     pub fn ring(&self) -> Ring {
-        fence(Ordering::SeqCst);
-        if self.futex.word.load(Ordering::Relaxed) == AWAKE
-            || self.futex.word.swap(AWAKE, Ordering::Relaxed) == AWAKE
-        {
-            return Ring::Awake;
+        if self.announce() {
+            self.futex.wake_one();
+            Ring::Woke
+        } else {
+            Ring::Awake
         }
-        self.futex.wake_one();
-        Ring::Woke
+    }
+
+    /// The part of a ring before its system call; says whether there is to be one.
+    fn announce(&self) -> bool {
+        fence(Ordering::SeqCst);
+        let rung = |seen| (seen != AWAKE).then_some(RUNG);
+        self.futex.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rung).is_ok()
+    }
+
+    /// A ring whose thread is preempted before the system call and does not run again, for models.
+    #[cfg(loom)]
+    pub fn ring_and_stall(&self) {
+        self.announce();
     }
 }

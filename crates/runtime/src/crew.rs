@@ -1,8 +1,8 @@
 //! The threads of a run: created with what they need, and ended together.
 
 use crate::cluster::link::{Inlet, InletStop, Received};
-use crate::flow::{Hand, LaneMessage, Shared};
-use crate::inbox::{self, Receiver};
+use crate::flow::{Hand, Shared};
+use crate::inbox::Receiver;
 use crate::lane_thread::LaneThread;
 use crate::lowering::{LanePriorities, Lowering};
 use crate::options::RunOptions;
@@ -48,7 +48,7 @@ pub(crate) struct Station<'a> {
 }
 
 /// The inboxes of the lanes of this process, by lane over all nodes.
-pub(crate) type Inboxes = Vec<Option<Receiver<LaneMessage>>>;
+pub(crate) type Inboxes = Vec<Option<Receiver>>;
 
 /// What a thread leaves when it ends.
 type Ended = Option<NodeSpin>;
@@ -188,13 +188,12 @@ impl Station<'_> {
         for (position, &role) in roles.iter().enumerate() {
             let writer = rings.writer(position);
             match role {
-                Role::Slot { lane, slot } => {
-                    let (sender, inbox) = inbox::channel(2);
+                Role::Slot { lane, .. } => {
                     let cell = Arc::new(SlotCell::new());
                     crew.slots.push(Arc::clone(&cell));
-                    let duty = self.slot_duty(lane, slot, writer, Arc::clone(&cell), inbox);
+                    let duty = self.slot_duty(lane, writer, Arc::clone(&cell));
                     let tid = crew.hire(self, role, duty)?;
-                    slots.push(Slot::new(sender, cell, tid));
+                    slots.push(Slot::new(cell, tid));
                 }
                 Role::Controller { lane } => {
                     let inbox = inboxes[lane].take().expect("each lane has one inbox");
@@ -227,7 +226,7 @@ impl Station<'_> {
         LaneQueue::new(*discipline, *rules, members.len() * self.window)
     }
 
-    fn lane_duty(&self, lane: usize, writer: RingWriter, inbox: Receiver<LaneMessage>) -> Duty {
+    fn lane_duty(&self, lane: usize, writer: RingWriter, inbox: Receiver) -> Duty {
         let node = self.shared.layout.lanes[lane].node;
         let thread = LaneThread {
             shared: Arc::clone(self.shared),
@@ -243,21 +242,12 @@ impl Station<'_> {
         })
     }
 
-    fn slot_duty(
-        &self,
-        lane: usize,
-        slot: usize,
-        writer: RingWriter,
-        cell: Arc<SlotCell>,
-        inbox: Receiver<crate::preemptive::Assignment>,
-    ) -> Duty {
+    fn slot_duty(&self, lane: usize, writer: RingWriter, cell: Arc<SlotCell>) -> Duty {
         let node = self.shared.layout.lanes[lane].node;
         let thread = SlotThread {
             shared: Arc::clone(self.shared),
             hand: self.hand(node, writer),
             cell,
-            inbox,
-            slot,
             lane,
             processor: self.processor(node),
         };
@@ -267,13 +257,7 @@ impl Station<'_> {
         })
     }
 
-    fn controller_duty(
-        &self,
-        lane: usize,
-        writer: RingWriter,
-        inbox: Receiver<LaneMessage>,
-        slots: Vec<Slot>,
-    ) -> Duty {
+    fn controller_duty(&self, lane: usize, writer: RingWriter, inbox: Receiver, slots: Vec<Slot>) -> Duty {
         let site = &self.shared.layout.lanes[lane];
         let grades = match self.lowering(site.node).lanes[site.level] {
             LanePriorities::Banded { granted, parked, .. } => Grades { granted, parked },

@@ -2,17 +2,17 @@
 //!
 //! Releases come from three kinds of threads: the release threads (first subtasks), the threads that
 //! run jobs (successors), and the receiver (predecessors that ran in another process). All do the same:
-//! claim the job's word, record, push into the lane's inbox, and after everything that belongs together
-//! has been pushed, ring. Ringing last keeps a higher lane from preempting the releaser between two
-//! pushes.
+//! claim the job's entry in the table, record, push its tag into the lane's inbox, and after everything
+//! that belongs together has been pushed, ring. Ringing last keeps a higher lane from preempting the
+//! releaser between two pushes.
 
 use crate::bell::Bell;
 use crate::burn::Burner;
 use crate::cluster::link::{Link, Message};
 use crate::inbox::Sender;
-use crate::job_table::{JobTable, Tag, WindowFull};
+use crate::job_table::{InFlight, JobTable, Tag, WindowFull};
 use crate::join::{Arrival, JoinTable};
-use crate::layout::Layout;
+use crate::layout::{Layout, OperationSite};
 use crate::operation::Behaviour;
 use crate::recorder::{Recorder, Subject, release_words};
 use crate::seat::Processor;
@@ -25,21 +25,29 @@ use talea_policy::job::Job;
 use talea_time::Instant;
 use talea_trace::{Event, JobId};
 
-/// What a lane finds in its inbox.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum LaneMessage {
-    /// A job for the lane.
-    Released(Job),
-    /// The job in this slot of a preemptive lane has ended.
-    Done(usize),
-}
-
 /// How to reach a lane.
 pub(crate) struct Port {
-    pub sender: Sender<LaneMessage>,
+    /// Takes the tags of jobs: when they are released and, in a preemptive lane, again when they have ended.
+    sender: Sender,
     pub bell: Bell,
     /// Jobs aborted while they waited that the lane has not dropped yet. They do not count as load.
     pub dead: AtomicU32,
+}
+
+impl Port {
+    pub fn new(sender: Sender) -> Self {
+        Port { sender, bell: Bell::new(), dead: AtomicU32::new(0) }
+    }
+
+    /// Tells the lane that there is news of a job, without ringing.
+    ///
+    /// # Panics
+    /// If the lane has not read the news of the job before this one. That cannot be: the lane gives a job
+    /// to a slot, which tells of its end, only after it has read of its release from whoever claimed it.
+    pub fn push(&self, tag: Tag) {
+        let pushed = self.sender.push(tag);
+        assert!(pushed.is_ok(), "two pieces of news about the job {tag}");
+    }
 }
 
 /// A panic in a user's operation.
@@ -94,6 +102,11 @@ impl Shared {
     /// The operation behind a tag.
     pub fn operation_of(&self, tag: Tag) -> OperationId {
         self.layout.local[self.jobs.operation(tag)]
+    }
+
+    /// The job whose tag came through an inbox.
+    pub fn job(&self, tag: Tag) -> Job {
+        job_of(self.layout.operation(self.operation_of(tag)), self.jobs.in_flight(tag), tag)
     }
 
     /// The lane's port.
@@ -158,12 +171,9 @@ impl Gate {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Release {
     pub operation: OperationId,
-    pub instance: u64,
     /// The nominal release that goes into the trace.
     pub nominal: Instant,
-    /// The release that orders the job.
-    pub release: Instant,
-    pub deadline: Instant,
+    pub job: InFlight,
 }
 
 /// One thread's means to take part in the flow.
@@ -183,15 +193,13 @@ impl Hand {
     /// # Errors
     /// [`WindowFull`]; nothing has been recorded.
     pub fn release(&mut self, shared: &Shared, release: Release, now: Instant) -> Result<(), WindowFull> {
-        let Release { operation, instance, .. } = release;
+        let Release { operation, nominal, job } = release;
         let site = shared.layout.operation(operation);
         let local = site.local.expect("an operation of this process");
-        let tag = shared.jobs.claim(local, instance)?;
-        let job = job_of(site, release, tag);
-        let subject = Subject { job: JobId { operation, instance }, lane: site.lane };
-        self.recorder.job(now, Event::RELEASE, subject, release_words(release.nominal, &job), 0);
-        let pushed = shared.port(site.lane).sender.push(LaneMessage::Released(job));
-        assert!(pushed.is_ok(), "an inbox has room for the windows of all its operations");
+        let tag = shared.jobs.claim(local, job)?;
+        let subject = Subject { job: JobId { operation, instance: job.instance }, lane: site.lane };
+        self.recorder.job(now, Event::RELEASE, subject, release_words(nominal, &job_of(site, job, tag)), 0);
+        shared.port(site.lane).push(tag);
         if !self.to_ring.contains(&site.lane) {
             self.to_ring.push(site.lane);
         }
@@ -203,7 +211,8 @@ impl Hand {
         let Message { job: JobId { operation, instance }, deadline } = message;
         let site = shared.layout.operation(operation);
         let local = site.local.expect("an operation of this process");
-        let release = Release { operation, instance, nominal: now, release: now, deadline };
+        let released = InFlight { instance, release: now, deadline };
+        let release = Release { operation, nominal: now, job: released };
         let fits = match shared.joins.arrive(local, instance, site.predecessors) {
             Arrival::Incomplete => true,
             Arrival::Complete => self.release(shared, release, now).is_ok(),
@@ -212,7 +221,7 @@ impl Hand {
         if !fits {
             shared.tally.overflows.fetch_add(1, Ordering::Relaxed);
             let subject = Subject { job: message.job, lane: site.lane };
-            let words = release_words(now, &job_of(site, release, 0));
+            let words = release_words(now, &job_of(site, released, 0));
             self.recorder.job(now, Event::RELEASE, subject, words, 0);
             self.recorder.job(now, Event::ABORT, subject, words, 0);
         }
@@ -239,13 +248,7 @@ impl Hand {
     }
 }
 
-fn job_of(site: &crate::layout::OperationSite, release: Release, tag: Tag) -> Job {
-    Job {
-        release: release.release,
-        deadline: release.deadline,
-        wcet: site.wcet,
-        rank: site.rank,
-        number: release.instance,
-        tag,
-    }
+fn job_of(site: &OperationSite, in_flight: InFlight, tag: Tag) -> Job {
+    let InFlight { instance, release, deadline } = in_flight;
+    Job { release, deadline, wcet: site.wcet, rank: site.rank, number: instance, tag }
 }

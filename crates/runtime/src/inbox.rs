@@ -1,185 +1,179 @@
 //! The inbox of a lane: many producers, one consumer, bounded, without locks and allocation.
 //!
-//! A ring of cells, each with a *stamp* that says whose turn it is (after Vyukov's bounded queue).
-//! Positions count pushes and pops from the beginning and never wrap (2^62 of them last a century);
-//! position `p` lives in cell `p mod capacity`, in the ring's lap `p div capacity`.
+//! Inboxes carry *numbers*: what a number stands for the producer writes down elsewhere before it pushes
+//! the number, and the consumer reads it there after the pop. (In a run the numbers are the tags of jobs
+//! and the place is the table of jobs in flight.) Whoever pushes a number owns it until the pop, so
+//! that no number is in two places at once. Each inbox has one word, the *top*; all of a process share one
+//! link for each number. What has been published in an inbox and not taken yet is a chain from its top
+//! down, the newest first (a stack after Treiber 1986). The consumer takes the whole chain with one swap,
+//! turns it round and then has it to itself.
 //!
 //! ```text
-//!            claim: tail p -> p+1            publish             pop
-//!   free at p ─────────(1)──────► claimed ────(2)────► full at p ──(3)──► free at p + capacity
-//!   stamp 2p                      stamp 2p             stamp 2p+1         stamp 2(p + capacity)
+//!               publish                 take all                 pop
+//!   FREE ─────────(1)───────► CHAINED ─────(2)─────► TAKEN ───────(3)───────► FREE
+//!   link FREE                 link: the next         link: the next
+//!                             older number           newer number
 //! ```
 //!
-//! 1. A producer that finds the cell at the tail free moves the tail past it. The compare-exchange
-//!    is relaxed: it only decides *which* producer writes; the write is ordered by the stamps. The
-//!    acquire load of the stamp that came before pairs with (3) of the previous lap, so the
-//!    consumer has read the old value before the new one is written over it.
-//! 2. The producer writes the value and stores the stamp with release.
-//! 3. The consumer loads the stamp with acquire (pairs with 2: the value is there), reads the
-//!    value, and stores the stamp of the next lap with release (pairs with 1).
+//! 1. The producer links the number to the top and moves the top to the number, with release. If the top
+//!    has moved since it was read, both are tried again. A number whose link is not FREE is refused before
+//!    anything is changed; reading FREE acquires (pairs with 3).
+//! 2. The consumer swaps the top for "nothing", with acquire. That pairs with (1) of *every* number of the
+//!    chain, not only of the newest: each move of the top is a read-modify-write, so the later ones continue
+//!    the release sequences of the earlier ones.
+//! 3. The consumer stores FREE with release.
 //!
-//! The stamp doubles the position so that "full" of one lap and "free" of the next differ even
-//! where the capacity is one.
+//! A top that was A, became something else and is A again deceives nobody: the link of a number that is about
+//! to be published says only what lies below it, and that is A in both cases.
 //!
-//! **Order.** Values of one producer arrive in the order of its pushes; values of different
-//! producers in the order in which they claimed their cells. A producer that was preempted between
-//! (1) and (2) hides the values behind it: [`Receiver::pop`] then answers `None` although later
-//! cells are full. Nothing is lost by that, because the late producer rings the
-//! [`bell`](crate::bell) after (2), as each producer does.
+//! **Order.** Numbers arrive in the order in which they were published, those of one producer therefore in
+//! the order of its pushes.
 //!
-//! **Progress.** A push retries only when another push took the cell, so somebody always advances;
-//! a producer that is preempted for good blocks the consumer but no producer before the ring is
-//! full. The consumer never waits for anything inside `pop`.
+//! **Nothing hides behind an unfinished push.** A number is published by one step, the move of the top.
+//! Before it no other thread sees a trace of the push, and after it nothing is left to do. So a producer may
+//! be preempted anywhere and for any time: it delays its own number only. This matters because producers have
+//! different priorities. In a queue where a place is claimed in one step and filled in another, a thread of a
+//! low lane that was preempted between the two would hide what the release thread pushes for as long as
+//! the lanes in the middle keep the processor.
+//!
+//! **Progress.** A push retries only when another push or a take moved the top, so somebody always advances.
+//! A thread of lower priority on the same processor cannot make it retry: it does not run meanwhile. The
+//! consumer never waits for anything inside `pop`.
 
-use crate::primitive::{Arc, AtomicU64, Ordering, Slot};
+use crate::primitive::{Arc, AtomicU32, Ordering};
 use std::fmt;
 use thiserror::Error;
 
-/// The push found no free cell and the value is handed back; nothing was changed.
-///
-/// With pops under way at the same time the answer may be older by one pop.
+/// The number is in an inbox already: it has been pushed and not popped. Nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("the inbox is full")]
-pub struct Full<T>(pub T);
+#[error("the number is in an inbox already")]
+pub struct Occupied;
 
-struct Cell<T> {
-    stamp: AtomicU64,
-    value: Slot<T>,
-}
+/// In a top: the chain is empty. In a link: no number follows.
+const NOTHING: u32 = u32::MAX;
+/// In a link: the number is in no inbox.
+const FREE: u32 = u32::MAX - 1;
 
-/// The producers' position, alone in its cache lines: the consumer never reads it, and the
-/// prefetcher of adjacent lines must not couple it with its neighbours.
-#[repr(align(128))]
-struct Tail(AtomicU64);
+/// The numbers that some inboxes carry.
+pub struct Links(Arc<Box<[AtomicU32]>>);
 
-struct Ring<T> {
-    tail: Tail,
-    /// A power of two.
-    cells: Box<[Cell<T>]>,
-}
+impl Links {
+    /// Links for `numbers` numbers from 0. With [`Links::inbox`] the only allocation.
+    ///
+    /// # Panics
+    /// If `numbers` is 2^32 - 2 or more, a broken invariant of the caller.
+    pub fn new(numbers: usize) -> Self {
+        assert!(numbers < FREE as usize, "inboxes for {numbers} numbers");
+        Links(Arc::new((0..numbers).map(|_| AtomicU32::new(FREE)).collect()))
+    }
 
-// SAFETY: a cell's value is touched only by the thread whose turn its stamp says it is: the one
-// producer that claimed it, then the one consumer. The values themselves cross threads: T is Send.
-unsafe impl<T: Send> Send for Ring<T> {}
-// SAFETY: as above; shared access goes through the stamps alone.
-unsafe impl<T: Send> Sync for Ring<T> {}
-
-impl<T> Ring<T> {
-    fn cell(&self, position: u64) -> &Cell<T> {
-        // The mask keeps the low bits only, so the conversion loses nothing that counts.
-        &self.cells[position as usize & (self.cells.len() - 1)]
+    /// Makes an inbox for these numbers. It never is full: each number has room.
+    pub fn inbox(&self) -> (Sender, Receiver) {
+        let top = Arc::new(Top(AtomicU32::new(NOTHING)));
+        let sender = Sender { top: Arc::clone(&top), links: Arc::clone(&self.0) };
+        (sender, Receiver { top, links: Arc::clone(&self.0), first: NOTHING })
     }
 }
 
-/// Makes an inbox with room for at least `capacity` values (rounded up to a power of two, which
-/// [`Receiver::capacity`] tells). This is the only allocation.
-///
-/// # Panics
-/// If `capacity` is 0 or more than 2^31: both are broken invariants of the caller.
-pub fn channel<T: Copy + Send>(capacity: usize) -> (Sender<T>, Receiver<T>) {
-    assert!(capacity > 0, "an inbox without room can receive nothing");
-    assert!(capacity <= 1 << 31, "an inbox of {capacity} values");
-    let cells = (0..capacity.next_power_of_two() as u64)
-        .map(|position| Cell { stamp: AtomicU64::new(2 * position), value: Slot::new() })
-        .collect();
-    let ring = Arc::new(Ring { tail: Tail(AtomicU64::new(0)), cells });
-    (Sender { ring: Arc::clone(&ring) }, Receiver { ring, head: 0 })
-}
-
-/// The producers' end; clone it for each producer.
-pub struct Sender<T> {
-    ring: Arc<Ring<T>>,
-}
-
-impl<T> Clone for Sender<T> {
-    fn clone(&self) -> Self {
-        Sender { ring: Arc::clone(&self.ring) }
-    }
-}
-
-impl<T> fmt::Debug for Sender<T> {
+impl fmt::Debug for Links {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sender").field("capacity", &self.ring.cells.len()).finish_non_exhaustive()
+        f.debug_struct("Links").field("numbers", &self.0.len()).finish_non_exhaustive()
     }
 }
 
-impl<T: Copy + Send> Sender<T> {
-    /// Appends a value. Allocates nothing, takes no lock, calls nothing; ring the bell afterwards.
+/// The newest published number, alone in its cache lines: the prefetcher of adjacent lines must not couple
+/// it with what other threads write.
+#[repr(align(128))]
+struct Top(AtomicU32);
+
+/// The producers' end; clone or share it.
+#[derive(Clone)]
+pub struct Sender {
+    top: Arc<Top>,
+    links: Arc<Box<[AtomicU32]>>,
+}
+
+impl fmt::Debug for Sender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sender").field("numbers", &self.links.len()).finish_non_exhaustive()
+    }
+}
+
+impl Sender {
+    /// Publishes a number, and with it whatever was written before. Allocates nothing, takes no lock, calls
+    /// nothing; ring the bell afterwards.
+    ///
+    /// Two threads never push the same number at the same time. If they did, the inbox could lose numbers.
     ///
     /// # Errors
-    /// [`Full`] with the value if the cell at the tail still holds a value of the previous lap.
-    pub fn push(&self, value: T) -> Result<(), Full<T>> {
-        let mut position = self.ring.tail.0.load(Ordering::Relaxed);
+    /// [`Occupied`] if the number is in this or another inbox of the same [`Links`].
+    ///
+    /// # Panics
+    /// If there is no such number.
+    pub fn push(&self, number: u32) -> Result<(), Occupied> {
+        let link = &self.links[number as usize];
+        if link.load(Ordering::Acquire) != FREE {
+            return Err(Occupied);
+        }
+        let top = &self.top.0;
+        let mut below = top.load(Ordering::Relaxed);
         loop {
-            let cell = self.ring.cell(position);
-            let stamp = cell.stamp.load(Ordering::Acquire);
-            if stamp < 2 * position {
-                return Err(Full(value));
-            }
-            if stamp > 2 * position {
-                position = self.ring.tail.0.load(Ordering::Relaxed);
-                continue;
-            }
-            match self.ring.tail.0.compare_exchange_weak(
-                position,
-                position + 1,
-                Ordering::Relaxed,
-                Ordering::Relaxed,
-            ) {
-                Ok(_) => {
-                    // SAFETY: the stamp said the cell is free at `position`, and of all producers
-                    // that read so only this one moved the tail from `position`. The consumer
-                    // leaves the cell alone until the stamp below.
-                    unsafe { cell.value.write(value) };
-                    cell.stamp.store(2 * position + 1, Ordering::Release);
-                    return Ok(());
-                }
-                Err(moved) => position = moved,
+            link.store(below, Ordering::Relaxed);
+            match top.compare_exchange_weak(below, number, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => return Ok(()),
+                Err(moved) => below = moved,
             }
         }
     }
 }
 
 /// The consumer's end; there is one.
-pub struct Receiver<T> {
-    ring: Arc<Ring<T>>,
-    /// The position of the next pop. Only the consumer has it: producers learn of pops by stamps.
-    head: u64,
+pub struct Receiver {
+    top: Arc<Top>,
+    links: Arc<Box<[AtomicU32]>>,
+    /// The oldest number that has been taken off the chain and not popped; its link leads to newer ones.
+    first: u32,
 }
 
-impl<T> fmt::Debug for Receiver<T> {
+impl fmt::Debug for Receiver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Receiver")
-            .field("capacity", &self.ring.cells.len())
-            .field("head", &self.head)
-            .finish_non_exhaustive()
+        f.debug_struct("Receiver").field("numbers", &self.links.len()).finish_non_exhaustive()
     }
 }
 
-impl<T: Copy + Send> Receiver<T> {
-    /// Takes the oldest value, or `None` if none has been published at the head.
-    pub fn pop(&mut self) -> Option<T> {
-        let cell = self.ring.cell(self.head);
-        if cell.stamp.load(Ordering::Acquire) != 2 * self.head + 1 {
-            return None;
+impl Receiver {
+    /// Takes the oldest number, or `None` if all that were published have been popped. Constant time,
+    /// amortised: the pop that takes a chain turns it round.
+    pub fn pop(&mut self) -> Option<u32> {
+        if self.first == NOTHING {
+            self.first = self.take_all();
         }
-        // SAFETY: the stamp says the cell was published for this position, and the acquire load
-        // makes that write visible. Producers leave the cell alone until the stamp below.
-        let value = unsafe { cell.value.read() };
-        let capacity = self.ring.cells.len() as u64;
-        cell.stamp.store(2 * (self.head + capacity), Ordering::Release);
-        self.head += 1;
-        Some(value)
+        let number = (self.first != NOTHING).then_some(self.first)?;
+        let link = &self.links[number as usize];
+        self.first = link.load(Ordering::Relaxed);
+        link.store(FREE, Ordering::Release);
+        Some(number)
     }
 
-    /// Whether [`pop`](Self::pop) would answer a value; for the re-check before sleeping.
-    pub fn has_value(&self) -> bool {
-        self.ring.cell(self.head).stamp.load(Ordering::Acquire) == 2 * self.head + 1
+    /// Transition 2. Returns the oldest number of the chain, each linked to the next newer one.
+    fn take_all(&self) -> u32 {
+        // A lane looks more often than it finds something; looking alone writes nothing.
+        if self.top.0.load(Ordering::Relaxed) == NOTHING {
+            return NOTHING;
+        }
+        let (mut newer, mut number) = (NOTHING, self.top.0.swap(NOTHING, Ordering::Acquire));
+        while number != NOTHING {
+            let link = &self.links[number as usize];
+            let older = link.load(Ordering::Relaxed);
+            link.store(newer, Ordering::Relaxed);
+            (newer, number) = (number, older);
+        }
+        newer
     }
 
-    /// How many values there is room for.
-    pub fn capacity(&self) -> usize {
-        self.ring.cells.len()
+    /// Whether [`pop`](Self::pop) would answer a number; for the re-check before sleeping.
+    pub fn has_number(&self) -> bool {
+        self.first != NOTHING || self.top.0.load(Ordering::Relaxed) != NOTHING
     }
 }
 
@@ -190,57 +184,61 @@ mod tests {
     use std::collections::VecDeque;
 
     #[test]
-    fn hands_back_what_does_not_fit() {
-        let (sender, mut receiver) = channel(2);
-        assert_eq!(sender.push('a'), Ok(()));
-        assert_eq!(sender.push('b'), Ok(()));
-        assert_eq!(sender.push('c'), Err(Full('c')));
-        assert_eq!(receiver.pop(), Some('a'));
-        assert_eq!(sender.push('c'), Ok(()));
-        assert_eq!((receiver.pop(), receiver.pop(), receiver.pop()), (Some('b'), Some('c'), None));
+    fn refuses_a_number_that_is_in_an_inbox_already() {
+        let links = Links::new(2);
+        let (sender, mut receiver) = links.inbox();
+        let (other, _other_receiver) = links.inbox();
+        assert_eq!(sender.push(0), Ok(()));
+        assert_eq!((sender.push(0), other.push(0)), (Err(Occupied), Err(Occupied)));
+        assert_eq!(sender.push(1), Ok(()));
+        assert_eq!(receiver.pop(), Some(0));
+        assert_eq!(sender.push(1), Err(Occupied), "it has been taken but not popped");
+        assert_eq!(other.push(0), Ok(()));
+        assert_eq!((receiver.pop(), receiver.pop()), (Some(1), None));
     }
 
     #[test]
-    fn holds_exactly_one_value_where_one_is_asked_for() {
-        let (sender, mut receiver) = channel(1);
-        for lap in 0..5 {
-            assert!(!receiver.has_value());
-            assert_eq!(sender.push(lap), Ok(()));
-            assert_eq!(sender.push(99), Err(Full(99)));
-            assert!(receiver.has_value());
-            assert_eq!(receiver.pop(), Some(lap));
-        }
-        assert_eq!(receiver.pop(), None);
-    }
-
-    #[test]
-    fn rounds_the_capacity_up_and_says_so() {
-        for (asked, given) in [(1, 1), (2, 2), (3, 4), (64, 64), (65, 128)] {
-            assert_eq!(channel::<u8>(asked).1.capacity(), given);
+    fn one_number_goes_round_and_round() {
+        let (sender, mut receiver) = Links::new(1).inbox();
+        for _ in 0..5 {
+            assert!(!receiver.has_number());
+            assert_eq!(sender.push(0), Ok(()));
+            assert!(receiver.has_number());
+            assert_eq!((receiver.pop(), receiver.pop()), (Some(0), None));
         }
     }
 
     #[test]
-    #[should_panic(expected = "without room")]
-    fn no_capacity_is_a_broken_invariant() {
-        let _ = channel::<u8>(0);
+    fn what_is_published_after_a_take_comes_after_what_was_taken() {
+        let (sender, mut receiver) = Links::new(5).inbox();
+        [4, 0, 2].into_iter().for_each(|number| sender.push(number).unwrap());
+        assert_eq!(receiver.pop(), Some(4));
+        [3, 1].into_iter().for_each(|number| sender.push(number).unwrap());
+        assert!(receiver.has_number());
+        let rest: Vec<u32> = std::iter::from_fn(|| receiver.pop()).collect();
+        assert_eq!(rest, [0, 2, 3, 1]);
     }
 
     proptest! {
         #[test]
-        fn behaves_like_a_bounded_queue(capacity in 1usize..9, pushes in prop::collection::vec(any::<bool>(), 0..200)) {
-            let (sender, mut receiver) = channel(capacity);
-            let mut model = VecDeque::new();
-            for (number, push) in pushes.into_iter().enumerate() {
-                if push {
-                    let room = model.len() < receiver.capacity();
-                    prop_assert_eq!(sender.push(number), if room { Ok(()) } else { Err(Full(number)) });
-                    if room {
-                        model.push_back(number);
+        fn two_inboxes_of_the_same_numbers_behave_like_two_queues(
+            numbers in 1u32..9,
+            steps in prop::collection::vec((0usize..2, prop::option::of(0u32..9)), 0..200),
+        ) {
+            let links = Links::new(numbers as usize);
+            let mut inboxes = [links.inbox(), links.inbox()];
+            let mut models = [VecDeque::new(), VecDeque::new()];
+            for (which, push) in steps {
+                let (sender, receiver) = &mut inboxes[which];
+                if let Some(number) = push.map(|number| number % numbers) {
+                    let free = models.iter().all(|model| !model.contains(&number));
+                    prop_assert_eq!(sender.push(number), if free { Ok(()) } else { Err(Occupied) });
+                    if free {
+                        models[which].push_back(number);
                     }
                 } else {
-                    prop_assert_eq!(receiver.has_value(), !model.is_empty());
-                    prop_assert_eq!(receiver.pop(), model.pop_front());
+                    prop_assert_eq!(receiver.has_number(), !models[which].is_empty());
+                    prop_assert_eq!(receiver.pop(), models[which].pop_front());
                 }
             }
         }

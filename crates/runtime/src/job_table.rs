@@ -1,4 +1,5 @@
-//! The jobs in flight: one preallocated word per operation and instance of a bounded window.
+//! The jobs in flight: one preallocated entry per operation and instance of a bounded window. Lanes and
+//! threads hand each other the number of the entry, its *tag*; the job itself is read here.
 //!
 //! ```text
 //!           claim             begin              finish: Completed
@@ -9,21 +10,23 @@
 //!    └──── forget (7) ──┴──────────────── forget (7) ──────────────────┘
 //! ```
 //!
-//! 1. The releaser claims the word of instance `k`, position `k mod window`. If the job of instance
-//!    `k - window` is still there the window is full, and the releaser says so instead of waiting.
+//! 1. The releaser claims the entry of instance `k`, position `k mod window`. If the job of instance
+//!    `k - window` is still there the window is full, and the releaser says so instead of waiting. It then
+//!    writes the job's times beside the word; who is given the tag through an inbox finds them there.
 //! 2. The thread that is to run the job begins it.
 //! 3. The job has completed.
 //! 4. The instance is aborted while the job waits. The lane drops it when it gets to it.
 //! 5. The instance is aborted while the job runs: it is told to stop, and
 //! 6. ends as aborted, even if it was just about to complete.
-//! 7. The lane has removed the job from its queue. Until then the word stays taken, because the queue
+//! 7. The lane has removed the job from its queue. Until then the entry stays taken, because the queue
 //!    knows the job by it.
 //!
-//! Each transition is one compare-exchange, so abort and begin, or abort and finish, agree on which
+//! Each transition of the word is one compare-exchange, so abort and begin, or abort and finish, agree on which
 //! came first, and exactly one thread records how a job ended. The instance number is part of the word:
 //! a request about instance `k` never hits instance `k + window`.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use talea_time::Instant;
 
 const FREE: u64 = 0;
 const WAITING: u64 = 1;
@@ -42,10 +45,19 @@ const fn state(word: u64) -> u64 {
     word & ((1 << STATE_BITS) - 1)
 }
 
-/// The index of a job's word; a lane's queue knows the job by it.
+/// The index of a job's entry; inboxes carry it, and a lane's queue knows the job by it.
 pub(crate) type Tag = u32;
 
-/// The window of an operation is full: the job that used the word before is unfinished.
+/// What the table keeps of a job in flight beside its state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct InFlight {
+    pub instance: u64,
+    /// The release that orders the job.
+    pub release: Instant,
+    pub deadline: Instant,
+}
+
+/// The window of an operation is full: the job that used the entry before is unfinished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WindowFull;
 
@@ -78,9 +90,21 @@ pub(crate) enum Finish {
     Aborted,
 }
 
-/// The words of all jobs that one process may have in flight.
+/// What the table knows of one job.
+#[derive(Default)]
+struct Entry {
+    /// The instance and its state.
+    word: AtomicU64,
+    /// Nanoseconds. Written by the releaser between transition 1 and the push of the tag, read by those who
+    /// were given the tag; so the accesses are relaxed.
+    release: AtomicI64,
+    /// As `release`.
+    deadline: AtomicI64,
+}
+
+/// All jobs that one process may have in flight.
 pub(crate) struct JobTable {
-    words: Box<[AtomicU64]>,
+    entries: Box<[Entry]>,
     window: u64,
 }
 
@@ -88,12 +112,21 @@ impl JobTable {
     /// Room for `window` instances of each of `operations` operations.
     ///
     /// # Panics
-    /// If `window` is not a power of two or the words outnumber the tags.
+    /// If `window` is not a power of two or the jobs outnumber the tags.
     pub fn new(operations: usize, window: usize) -> Self {
         assert!(window.is_power_of_two(), "a window of {window} instances");
-        let words = operations * window;
-        assert!(u32::try_from(words).is_ok(), "{words} jobs in flight have no tags");
-        JobTable { words: (0..words).map(|_| AtomicU64::new(FREE)).collect(), window: window as u64 }
+        let jobs = operations * window;
+        assert!(u32::try_from(jobs).is_ok(), "{jobs} jobs in flight have no tags");
+        JobTable { entries: (0..jobs).map(|_| Entry::default()).collect(), window: window as u64 }
+    }
+
+    /// How many jobs it has room for; tags are smaller.
+    pub fn capacity(&self) -> usize {
+        self.entries.len()
+    }
+
+    fn word(&self, tag: Tag) -> &AtomicU64 {
+        &self.entries[tag as usize].word
     }
 
     /// The tag of an operation's `instance`. `operation` counts the operations of this process.
@@ -106,22 +139,37 @@ impl JobTable {
         (u64::from(tag) / self.window) as usize
     }
 
-    /// Whether the job's word is free.
+    /// Whether the job's entry is free.
     pub fn has_room(&self, operation: usize, instance: u64) -> bool {
-        state(self.words[self.tag(operation, instance) as usize].load(Ordering::Acquire)) == FREE
+        state(self.word(self.tag(operation, instance)).load(Ordering::Acquire)) == FREE
     }
 
     /// Transition 1.
-    pub fn claim(&self, operation: usize, instance: u64) -> Result<Tag, WindowFull> {
+    pub fn claim(&self, operation: usize, job: InFlight) -> Result<Tag, WindowFull> {
+        let InFlight { instance, release, deadline } = job;
         let tag = self.tag(operation, instance);
-        let cell = &self.words[tag as usize];
-        let seen = cell.load(Ordering::Acquire);
+        let entry = &self.entries[tag as usize];
+        let seen = entry.word.load(Ordering::Acquire);
         if state(seen) != FREE {
             return Err(WindowFull);
         }
-        cell.compare_exchange(seen, word(instance, WAITING), Ordering::AcqRel, Ordering::Relaxed)
+        entry
+            .word
+            .compare_exchange(seen, word(instance, WAITING), Ordering::AcqRel, Ordering::Relaxed)
             .map_err(|_| WindowFull)?;
+        entry.release.store(release.as_nanos(), Ordering::Relaxed);
+        entry.deadline.store(deadline.as_nanos(), Ordering::Relaxed);
         Ok(tag)
+    }
+
+    /// The job in flight whose tag came through an inbox, until it is forgotten.
+    pub fn in_flight(&self, tag: Tag) -> InFlight {
+        let entry = &self.entries[tag as usize];
+        InFlight {
+            instance: entry.word.load(Ordering::Relaxed) >> STATE_BITS,
+            release: Instant::from_nanos(entry.release.load(Ordering::Relaxed)),
+            deadline: Instant::from_nanos(entry.deadline.load(Ordering::Relaxed)),
+        }
     }
 
     /// Transition 2, unless the job is dead.
@@ -129,7 +177,7 @@ impl JobTable {
     /// # Panics
     /// If the job neither waits nor is dead: it was lost or is run twice.
     pub fn begin(&self, tag: Tag, instance: u64) -> Begin {
-        let cell = &self.words[tag as usize];
+        let cell = self.word(tag);
         let waiting = word(instance, WAITING);
         match cell.compare_exchange(waiting, word(instance, RUNNING), Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => Begin::Run,
@@ -145,7 +193,7 @@ impl JobTable {
     /// # Panics
     /// If the job does not run.
     pub fn finish(&self, tag: Tag, instance: u64) -> Finish {
-        let before = self.words[tag as usize].swap(word(instance, ENDED), Ordering::AcqRel);
+        let before = self.word(tag).swap(word(instance, ENDED), Ordering::AcqRel);
         match before {
             seen if seen == word(instance, RUNNING) => Finish::Completed,
             seen if seen == word(instance, STOPPING) => Finish::Aborted,
@@ -158,14 +206,14 @@ impl JobTable {
     /// # Panics
     /// If the job waits or runs.
     pub fn forget(&self, tag: Tag, instance: u64) {
-        let before = self.words[tag as usize].swap(word(instance, FREE), Ordering::AcqRel);
+        let before = self.word(tag).swap(word(instance, FREE), Ordering::AcqRel);
         let gone = [word(instance, ENDED), word(instance, DEAD)].contains(&before);
         assert!(gone, "a job that is forgotten waits or runs: {before:#x}");
     }
 
     /// Transition 4 or 5.
     pub fn abort(&self, operation: usize, instance: u64) -> Abort {
-        let cell = &self.words[self.tag(operation, instance) as usize];
+        let cell = self.word(self.tag(operation, instance));
         let change = |from, to| {
             cell.compare_exchange(
                 word(instance, from),
@@ -187,22 +235,22 @@ impl JobTable {
 
     /// Whether the job was aborted while it waited. True until it is forgotten.
     pub fn is_dead(&self, tag: Tag, instance: u64) -> bool {
-        self.words[tag as usize].load(Ordering::Acquire) == word(instance, DEAD)
+        self.word(tag).load(Ordering::Acquire) == word(instance, DEAD)
     }
 
     /// Whether the job has been told to stop.
     pub fn is_stopping(&self, tag: Tag, instance: u64) -> bool {
-        self.words[tag as usize].load(Ordering::Relaxed) == word(instance, STOPPING)
+        self.word(tag).load(Ordering::Relaxed) == word(instance, STOPPING)
     }
 
     /// Whether the job has ended and the lane has not removed it yet.
     pub fn has_ended(&self, tag: Tag, instance: u64) -> bool {
-        self.words[tag as usize].load(Ordering::Acquire) == word(instance, ENDED)
+        self.word(tag).load(Ordering::Acquire) == word(instance, ENDED)
     }
 
     /// Whether the job has begun and not ended.
     pub fn is_under_way(&self, tag: Tag, instance: u64) -> bool {
-        let seen = self.words[tag as usize].load(Ordering::Acquire);
+        let seen = self.word(tag).load(Ordering::Acquire);
         seen == word(instance, RUNNING) || seen == word(instance, STOPPING)
     }
 
@@ -210,7 +258,7 @@ impl JobTable {
     /// began. The job's word alone says so, so a job that [`JobTable::finish`] has ended is never taken
     /// for an unfinished one, wherever the thread that ran it was interrupted.
     pub fn is_unfinished(&self, operation: usize, instance: u64) -> bool {
-        let seen = self.words[self.tag(operation, instance) as usize].load(Ordering::Acquire);
+        let seen = self.word(self.tag(operation, instance)).load(Ordering::Acquire);
         [WAITING, RUNNING, STOPPING].into_iter().any(|state| seen == word(instance, state))
     }
 }
@@ -219,44 +267,65 @@ impl JobTable {
 mod tests {
     use super::*;
 
+    fn job(instance: u64) -> InFlight {
+        let at = |offset| Instant::from_nanos(100 * instance as i64 + offset);
+        InFlight { instance, release: at(1), deadline: at(2) }
+    }
+
+    fn claim(table: &JobTable, operation: usize, instance: u64) -> Result<Tag, WindowFull> {
+        table.claim(operation, job(instance))
+    }
+
     #[test]
     fn a_job_passes_from_claim_to_completion_and_frees_its_word() {
         let table = JobTable::new(2, 4);
-        let tag = table.claim(1, 5).unwrap();
+        let tag = claim(&table, 1, 5).unwrap();
         assert_eq!((table.operation(tag), table.is_unfinished(1, 5)), (1, true));
         assert_eq!(table.begin(tag, 5), Begin::Run);
         assert!(table.is_under_way(tag, 5) && !table.is_under_way(tag, 9));
         assert_eq!(table.finish(tag, 5), Finish::Completed);
-        assert_eq!((table.is_unfinished(1, 5), table.claim(1, 9)), (false, Err(WindowFull)));
+        assert_eq!((table.is_unfinished(1, 5), claim(&table, 1, 9)), (false, Err(WindowFull)));
         table.forget(tag, 5);
-        assert_eq!(table.claim(1, 9), Ok(tag));
+        assert_eq!(claim(&table, 1, 9), Ok(tag));
     }
 
     #[test]
     fn the_window_bounds_the_instances_of_one_operation_only() {
         let table = JobTable::new(2, 2);
-        assert!(table.claim(0, 0).is_ok() && table.claim(0, 1).is_ok());
-        assert_eq!(table.claim(0, 2), Err(WindowFull));
-        assert!(table.claim(1, 2).is_ok());
+        assert!(claim(&table, 0, 0).is_ok() && claim(&table, 0, 1).is_ok());
+        assert_eq!(claim(&table, 0, 2), Err(WindowFull));
+        assert!(claim(&table, 1, 2).is_ok());
+    }
+
+    #[test]
+    fn who_knows_the_tag_finds_the_job_in_every_state() {
+        let table = JobTable::new(2, 2);
+        let tags = [4, 5].map(|instance| claim(&table, 1, instance).unwrap());
+        assert_eq!(table.abort(1, 4), Abort::Waiting);
+        assert_eq!(table.begin(tags[1], 5), Begin::Run);
+        assert_eq!(tags.map(|tag| table.in_flight(tag)), [job(4), job(5)]);
+        table.forget(tags[0], 4);
+        assert_eq!(claim(&table, 1, 6), Ok(tags[0]));
+        assert_eq!(table.in_flight(tags[0]), job(6));
     }
 
     #[test]
     fn an_abort_before_the_beginning_keeps_the_word_until_the_lane_drops_the_job() {
         let table = JobTable::new(1, 1);
-        let tag = table.claim(0, 0).unwrap();
+        let tag = claim(&table, 0, 0).unwrap();
         assert_eq!(table.abort(0, 0), Abort::Waiting);
         assert_eq!(table.abort(0, 0), Abort::Gone);
-        assert_eq!((table.is_unfinished(0, 0), table.claim(0, 1)), (false, Err(WindowFull)));
+        assert_eq!((table.is_unfinished(0, 0), claim(&table, 0, 1)), (false, Err(WindowFull)));
         assert_eq!(table.begin(tag, 0), Begin::Dead);
         assert!(table.is_dead(tag, 0));
         table.forget(tag, 0);
-        assert!(table.claim(0, 1).is_ok());
+        assert!(claim(&table, 0, 1).is_ok());
     }
 
     #[test]
     fn an_abort_of_a_running_job_decides_how_it_ends() {
         let table = JobTable::new(1, 1);
-        let tag = table.claim(0, 3).unwrap();
+        let tag = claim(&table, 0, 3).unwrap();
         assert_eq!(table.begin(tag, 3), Begin::Run);
         assert!(!table.is_stopping(tag, 3));
         assert_eq!(table.abort(0, 3), Abort::Running);
@@ -268,7 +337,7 @@ mod tests {
     #[test]
     fn a_request_about_an_earlier_instance_of_the_same_word_does_nothing() {
         let table = JobTable::new(1, 2);
-        table.claim(0, 2).unwrap();
+        claim(&table, 0, 2).unwrap();
         assert_eq!(table.abort(0, 0), Abort::Gone);
         assert!(table.is_unfinished(0, 2) && !table.is_unfinished(0, 0));
     }
@@ -277,7 +346,7 @@ mod tests {
     #[should_panic(expected = "neither waits nor is dead")]
     fn beginning_a_job_twice_is_a_broken_invariant() {
         let table = JobTable::new(1, 1);
-        let tag = table.claim(0, 0).unwrap();
+        let tag = claim(&table, 0, 0).unwrap();
         let _ = table.begin(tag, 0);
         let _ = table.begin(tag, 0);
     }

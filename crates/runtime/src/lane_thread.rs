@@ -11,7 +11,7 @@
 //! ```
 
 use crate::execute::{Surroundings, execute};
-use crate::flow::{Hand, LaneMessage, Shared};
+use crate::flow::{Hand, Shared};
 use crate::inbox::Receiver;
 use crate::job_table::Begin;
 use crate::seat::Seat;
@@ -27,7 +27,7 @@ use talea_trace::JobId;
 pub(crate) struct LaneThread {
     pub shared: Arc<Shared>,
     pub hand: Hand,
-    pub inbox: Receiver<LaneMessage>,
+    pub inbox: Receiver,
     pub queue: LaneQueue,
     /// Index over the lanes of all nodes.
     pub lane: usize,
@@ -61,10 +61,12 @@ impl LaneThread {
         let mut seat = Seat::new(processor);
         let port = shared.port(lane);
         while !shared.stop.is_stopped() {
-            take_in(&mut inbox, &mut queue);
+            while let Some(tag) = inbox.pop() {
+                queue.push(shared.job(tag));
+            }
             let Some(job) = queue.elect(MonotonicClock.now(), Work::ZERO) else {
                 seat.leave(&shared, &mut hand, MonotonicClock.now());
-                port.bell.wait_unless(|| inbox.has_value() || shared.stop.is_stopped());
+                port.bell.wait_unless(|| inbox.has_number() || shared.stop.is_stopped());
                 continue;
             };
             let depth = queue.len().saturating_sub(port.dead.load(Ordering::Relaxed) as usize).max(1);
@@ -74,15 +76,6 @@ impl LaneThread {
             }
             forget(&shared, &mut queue, &job);
             hand.ring(&shared);
-        }
-    }
-}
-
-fn take_in(inbox: &mut Receiver<LaneMessage>, queue: &mut LaneQueue) {
-    while let Some(message) = inbox.pop() {
-        match message {
-            LaneMessage::Released(job) => queue.push(job),
-            LaneMessage::Done(slot) => unreachable!("slot {slot} of a lane without slots"),
         }
     }
 }

@@ -125,9 +125,4 @@ impl Layout {
     pub fn operation(&self, id: OperationId) -> &OperationSite {
         &self.operations[id.index()]
     }
-
-    /// How many operations of this process the lane serves.
-    pub fn members(&self, lane: usize) -> usize {
-        self.operations.iter().filter(|operation| operation.lane == lane).count()
-    }
 }

@@ -31,64 +31,36 @@
 
 pub mod bell;
 pub mod burn;
+pub mod cluster;
+mod collector;
+mod crew;
 pub mod doctor;
+mod execute;
+mod flow;
 pub mod inbox;
+mod job_table;
+mod join;
+mod lane_thread;
+mod layout;
+pub mod lowering;
+mod operation;
+mod options;
+mod outcome;
+mod preemptive;
+mod prepare;
 mod primitive;
+mod recorder;
+mod release;
+mod run;
+mod seat;
+mod store;
 pub mod sys;
+mod thread_clock;
 pub mod timer;
 
-#[cfg(not(loom))]
-pub mod cluster;
-#[cfg(not(loom))]
-mod collector;
-#[cfg(not(loom))]
-mod crew;
-#[cfg(not(loom))]
-mod execute;
-#[cfg(not(loom))]
-mod flow;
-#[cfg(not(loom))]
-mod job_table;
-#[cfg(not(loom))]
-mod join;
-#[cfg(not(loom))]
-mod lane_thread;
-#[cfg(not(loom))]
-mod layout;
-#[cfg(not(loom))]
-pub mod lowering;
-#[cfg(not(loom))]
-mod operation;
-#[cfg(not(loom))]
-mod options;
-#[cfg(not(loom))]
-mod outcome;
-#[cfg(not(loom))]
-mod preemptive;
-#[cfg(not(loom))]
-mod prepare;
-#[cfg(not(loom))]
-mod recorder;
-#[cfg(not(loom))]
-mod release;
-#[cfg(not(loom))]
-mod run;
-#[cfg(not(loom))]
-mod seat;
-#[cfg(not(loom))]
-mod store;
-#[cfg(not(loom))]
-mod thread_clock;
-
-#[cfg(not(loom))]
 pub use collector::{Ending, FinishedJob, OnFinished};
-#[cfg(not(loom))]
 pub use operation::{JobContext, Operation, Operations, UnknownOperation};
-#[cfg(not(loom))]
 pub use options::{RtMode, RunOptions, Start, UnknownRtMode};
-#[cfg(not(loom))]
 pub use outcome::{LostNode, Mishaps, NodeSpin, OperationPanic, Outcome, Stopped, ThreadAttributes};
-#[cfg(not(loom))]
 pub use prepare::{Executive, PrepareError};
-#[cfg(not(loom))]
 pub use run::{Prepared, StopHandle};

@@ -1,11 +1,10 @@
 //! Preparing a run: everything that may fail, allocate or take time.
 
-use crate::bell::Bell;
 use crate::burn::Burner;
 use crate::cluster::link::{Inlet, InletStop, Link};
-use crate::crew::{Inboxes, Station, slots_of};
+use crate::crew::{Inboxes, Station};
 use crate::flow::{Gate, Port, Shared, Tally};
-use crate::inbox;
+use crate::inbox::Links;
 use crate::job_table::JobTable;
 use crate::join::JoinTable;
 use crate::layout::{LaneSite, Layout};
@@ -23,7 +22,6 @@ use crate::sys::thread::{SpawnError, spawn};
 use rustix::io::Errno;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
 use talea_model::System;
 use talea_policy::strategy::{Anomaly, Plan, plan_node};
 use talea_trace::CreateError;
@@ -171,12 +169,13 @@ pub(crate) fn prepare(
 
     let layout = Layout::new(system, &plans, |node| hosted.hosts(node));
     let window = options.window_for(layout.local.len());
-    let (ports, inboxes) = open_ports(&layout, &plans, &options, window, &hosted);
+    let jobs = JobTable::new(layout.local.len(), window);
+    let (ports, inboxes) = open_ports(&layout, &jobs, &hosted);
     let (link, inlet) = open_link(system, &hosted)?;
     let highest_cpu = system.nodes.iter().flat_map(|node| &node.cpus).max().copied().unwrap_or(0);
     let shared = Arc::new(Shared {
         behaviours,
-        jobs: JobTable::new(layout.local.len(), window),
+        jobs,
         joins: JoinTable::new(layout.local.len(), window),
         ports,
         link,
@@ -275,23 +274,13 @@ impl Privileges {
 
 const PROBE_STACK: usize = 64 * 1024;
 
-fn open_ports(
-    layout: &Layout,
-    plans: &[Plan],
-    options: &RunOptions,
-    window: usize,
-    hosted: &Hosted,
-) -> (Vec<Option<Port>>, Inboxes) {
-    let open = |(lane, site): (usize, &LaneSite)| {
-        if !hosted.hosts(site.node) {
-            return (None, None);
-        }
-        // All jobs that can be in flight, and one message of each slot: no push ever finds it full.
-        let slots = slots_of(&plans[site.node].lanes[site.level], options);
-        let (sender, receiver) = inbox::channel(layout.members(lane) * window + slots);
-        (Some(Port { sender, bell: Bell::new(), dead: AtomicU32::new(0) }), Some(receiver))
+fn open_ports(layout: &Layout, jobs: &JobTable, hosted: &Hosted) -> (Vec<Option<Port>>, Inboxes) {
+    let links = Links::new(jobs.capacity());
+    let open = |site: &LaneSite| {
+        let inbox = hosted.hosts(site.node).then(|| links.inbox());
+        inbox.map(|(sender, receiver)| (Port::new(sender), receiver)).unzip()
     };
-    layout.lanes.iter().enumerate().map(open).unzip()
+    layout.lanes.iter().map(open).unzip()
 }
 
 fn open_link(system: &System, hosted: &Hosted) -> Result<(Link, Option<(Inlet, InletStop)>), PrepareError> {

@@ -1,4 +1,4 @@
-//! The atomics, cells and the one blocking call on which the lock-free parts stand.
+//! The atomics and the one blocking call on which the lock-free parts stand.
 //!
 //! [`inbox`](crate::inbox) and [`bell`](crate::bell) take everything that another thread can see
 //! from here and from nowhere else, so that under `--cfg loom` the same source runs against loom's
@@ -7,7 +7,6 @@
 //! | Here | Real | Under loom |
 //! |---|---|---|
 //! | atomics, [`fence`] | `std::sync::atomic` | loom's |
-//! | [`Slot`] | `UnsafeCell<MaybeUninit<T>>` | loom's `UnsafeCell`, which reports races |
 //! | [`Futex`] | the `futex` system call | a mutex, a condition variable and the word |
 //!
 //! The model of the futex is faithful in the one point that matters: the kernel compares the word
@@ -18,67 +17,11 @@
 #[cfg(loom)]
 pub(crate) use loom::sync::Arc;
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+pub(crate) use loom::sync::atomic::{AtomicU32, Ordering, fence};
 #[cfg(not(loom))]
 pub(crate) use std::sync::Arc;
 #[cfg(not(loom))]
-pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
-
-use std::mem::MaybeUninit;
-
-#[cfg(loom)]
-type Cell<T> = loom::cell::UnsafeCell<T>;
-#[cfg(not(loom))]
-type Cell<T> = std::cell::UnsafeCell<T>;
-
-/// Room for one value, handed between threads by a protocol of the owner's.
-pub(crate) struct Slot<T>(Cell<MaybeUninit<T>>);
-
-impl<T: Copy> Slot<T> {
-    /// An empty slot.
-    pub(crate) fn new() -> Self {
-        Slot(Cell::new(MaybeUninit::uninit()))
-    }
-
-    /// Writes the slot; whatever was there is forgotten.
-    ///
-    /// # Safety
-    /// No other thread reads or writes the slot at the same time.
-    pub(crate) unsafe fn write(&self, value: T) {
-        #[cfg(loom)]
-        let pointer = self.0.get_mut();
-        #[cfg(loom)]
-        // SAFETY: the caller promises exclusive access; loom checks that promise.
-        unsafe {
-            pointer.deref().write(value);
-        }
-        #[cfg(not(loom))]
-        // SAFETY: the caller promises exclusive access.
-        unsafe {
-            (*self.0.get()).write(value);
-        }
-    }
-
-    /// Reads the slot.
-    ///
-    /// # Safety
-    /// The slot has been written, that write happened before this read, and no other thread
-    /// writes it at the same time.
-    pub(crate) unsafe fn read(&self) -> T {
-        #[cfg(loom)]
-        let pointer = self.0.get();
-        #[cfg(loom)]
-        // SAFETY: the caller promises an earlier write and no concurrent one; loom checks it.
-        unsafe {
-            pointer.deref().assume_init()
-        }
-        #[cfg(not(loom))]
-        // SAFETY: the caller promises an earlier write and no concurrent one.
-        unsafe {
-            (*self.0.get()).assume_init()
-        }
-    }
-}
+pub(crate) use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 /// A word on which one thread sleeps until another one changes it and says so.
 pub(crate) struct Futex {

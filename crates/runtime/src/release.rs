@@ -4,7 +4,7 @@
 //! whatever happened to the instances before it, so nothing drifts. The thread stands above all lanes.
 
 use crate::flow::{Hand, Release, Shared};
-use crate::job_table::Abort;
+use crate::job_table::{Abort, InFlight};
 use crate::recorder::Subject;
 use crate::sys::clock::MonotonicClock;
 use crate::timer::{Sleeper, SpinCost, Woken};
@@ -163,7 +163,8 @@ impl ReleaseThread {
             return;
         }
         for &operation in operations {
-            let release = Release { operation, instance, nominal, release: due.at, deadline };
+            let job = InFlight { instance, release: due.at, deadline };
+            let release = Release { operation, nominal, job };
             let released = hand.release(shared, release, MonotonicClock.now());
             assert!(released.is_ok(), "the window had room");
         }

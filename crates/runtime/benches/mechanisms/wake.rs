@@ -7,7 +7,7 @@ use rustix::thread::futex::{self, Flags};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use talea_runtime::bell::{Bell, Ring};
-use talea_runtime::inbox;
+use talea_runtime::inbox::Links;
 use talea_runtime::sys::clock::MonotonicClock;
 use talea_runtime::sys::stop::StopFlag;
 use talea_runtime::sys::thread::{JoinHandle, spawn};
@@ -54,24 +54,27 @@ struct Target<F> {
 }
 
 fn lane(stage: &Stage, cpu: u16, priority: u8) -> Target<impl Fn(u64) -> bool + use<>> {
-    let (sender, mut receiver) = inbox::channel(16);
+    const JOB: u32 = 0;
+    const LAST: u32 = 1;
+    let (sender, mut receiver) = Links::new(2).inbox();
     let bell = Arc::new(Bell::new());
     let arrivals = Arc::new(Arrivals::default());
     let (own_bell, own_arrivals) = (Arc::clone(&bell), Arc::clone(&arrivals));
     let thread = spawn("lane", stage.policy(priority), &[cpu], STACK, move || {
         loop {
-            let Some(value) = receiver.pop() else {
-                own_bell.wait_unless(|| receiver.has_value());
+            let Some(tag) = receiver.pop() else {
+                own_bell.wait_unless(|| receiver.has_number());
                 continue;
             };
             own_arrivals.note(MonotonicClock.now());
-            if value == END {
+            if tag == LAST {
                 return;
             }
         }
     });
     let wake = move |value| {
-        sender.push(value).expect("there is room for one");
+        let tag = if value == END { LAST } else { JOB };
+        sender.push(tag).expect("the lane has taken the job before this one");
         bell.ring() == Ring::Woke
     };
     Target { thread: thread.expect("the policy was tried before"), arrivals, wake }

@@ -28,120 +28,26 @@
 //! next cancellation point ([`crate::JobContext::aborted`], which synthetic work passes every 50 µs) until
 //! it is granted again.
 
-use crate::bell::Bell;
-use crate::execute::{Surroundings, execute};
-use crate::flow::{Hand, LaneMessage, Shared};
-use crate::inbox::{Receiver, Sender};
+mod slot;
+
+use crate::flow::{Hand, Shared};
+use crate::inbox::Receiver;
+use crate::job_table::Tag;
 use crate::lane_thread::forget;
 use crate::recorder::Subject;
 use crate::seat::Seat;
 use crate::sys::Tid;
-use crate::sys::clock::{MonotonicClock, thread_cpu_time};
+use crate::sys::clock::MonotonicClock;
 use crate::sys::sched::{Policy, set_thread};
 use crate::thread_clock::thread_cpu_time_of;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::Ordering;
 use talea_policy::job::Job;
 use talea_policy::lane::LaneQueue;
 use talea_time::{Clock, Instant, Work};
 use talea_trace::{Event, JobId};
 
-/// A job for a slot, with the number of jobs in the lane.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Assignment {
-    job: Job,
-    depth: usize,
-}
-
-/// What a slot's thread and the controller both see.
-#[derive(Debug)]
-pub(crate) struct SlotCell {
-    /// For assignments.
-    bell: Bell,
-    /// For the end of a cooperative park.
-    permit: Bell,
-    /// The job is to park itself at its next cancellation point. Only without real-time priorities.
-    parked: AtomicBool,
-    /// The thread's processor time when the job began.
-    began_at: AtomicI64,
-}
-
-impl SlotCell {
-    pub fn new() -> Self {
-        SlotCell {
-            bell: Bell::new(),
-            permit: Bell::new(),
-            parked: AtomicBool::new(false),
-            began_at: AtomicI64::new(0),
-        }
-    }
-
-    /// Wakes the slot's thread so that it sees that the run is over.
-    pub fn wake_to_stop(&self) {
-        self.bell.ring();
-        self.permit.ring();
-    }
-}
-
-/// Everything a slot's thread owns.
-pub(crate) struct SlotThread {
-    pub shared: Arc<Shared>,
-    pub hand: Hand,
-    pub cell: Arc<SlotCell>,
-    pub inbox: Receiver<Assignment>,
-    /// Its number in its lane.
-    pub slot: usize,
-    pub lane: usize,
-    pub processor: Option<usize>,
-}
-
-struct InSlot<'a> {
-    shared: &'a Shared,
-    cell: &'a SlotCell,
-    processor: Option<usize>,
-}
-
-impl Surroundings for InSlot<'_> {
-    fn started(&mut self, _hand: &mut Hand, _job: JobId, _now: Instant) {
-        // The controller has put the job into the processor's word when it granted it.
-    }
-
-    fn checkpoint(&self) {
-        let goes_on = || !self.cell.parked.load(Ordering::Acquire) || self.shared.stop.is_stopped();
-        while !goes_on() {
-            self.cell.permit.wait_unless(goes_on);
-        }
-    }
-
-    fn processor(&self) -> Option<usize> {
-        self.processor
-    }
-}
-
-impl SlotThread {
-    /// Runs what is assigned until the run is stopped.
-    pub fn serve(self) {
-        let SlotThread { shared, mut hand, cell, mut inbox, slot, lane, processor } = self;
-        let port = shared.port(lane);
-        while !shared.stop.is_stopped() {
-            let Some(Assignment { job, depth }) = inbox.pop() else {
-                cell.bell.wait_unless(|| inbox.has_value() || shared.stop.is_stopped());
-                continue;
-            };
-            let mut in_slot = InSlot { shared: &shared, cell: &cell, processor };
-            // Before the job begins, so that the controller never measures from an older job's beginning.
-            cell.began_at.store(thread_cpu_time().as_nanos(), Ordering::Release);
-            // A dead job is done as well.
-            let _ = execute(&shared, &mut hand, &mut in_slot, &job, depth);
-            // The controller is told before anybody is woken: it, and the successors' lanes, preempt
-            // this thread, and a lane must not decide on the belief that an ended job still runs.
-            let pushed = port.sender.push(LaneMessage::Done(slot));
-            assert!(pushed.is_ok(), "an inbox has room for one message of each slot");
-            hand.ring(&shared);
-            port.bell.ring();
-        }
-    }
-}
+pub(crate) use slot::{SlotCell, SlotThread};
 
 /// Where a slot's thread stands among the lane's priorities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,7 +58,6 @@ enum Level {
 
 /// A slot as the controller sees it.
 pub(crate) struct Slot {
-    sender: Sender<Assignment>,
     cell: Arc<SlotCell>,
     tid: Tid,
     level: Level,
@@ -163,8 +68,8 @@ pub(crate) struct Slot {
 
 impl Slot {
     /// A free slot whose thread was created with the granted priority.
-    pub fn new(sender: Sender<Assignment>, cell: Arc<SlotCell>, tid: Tid) -> Self {
-        Slot { sender, cell, tid, level: Level::Granted, held: None, preempted: false }
+    pub fn new(cell: Arc<SlotCell>, tid: Tid) -> Self {
+        Slot { cell, tid, level: Level::Granted, held: None, preempted: false }
     }
 }
 
@@ -179,7 +84,7 @@ pub(crate) struct Grades {
 pub(crate) struct Controller {
     pub shared: Arc<Shared>,
     pub hand: Hand,
-    pub inbox: Receiver<LaneMessage>,
+    pub inbox: Receiver,
     pub queue: LaneQueue,
     pub lane: usize,
     pub slots: Vec<Slot>,
@@ -198,7 +103,7 @@ impl Controller {
             if self.take_in() {
                 self.decide();
             } else {
-                port.bell.wait_unless(|| self.inbox.has_value() || shared.stop.is_stopped());
+                port.bell.wait_unless(|| self.inbox.has_number() || shared.stop.is_stopped());
             }
         }
     }
@@ -206,14 +111,20 @@ impl Controller {
     /// Whether anything has changed.
     fn take_in(&mut self) -> bool {
         let mut changed = false;
-        while let Some(message) = self.inbox.pop() {
+        while let Some(tag) = self.inbox.pop() {
             changed = true;
-            match message {
-                LaneMessage::Released(job) => self.queue.push(job),
-                LaneMessage::Done(slot) => self.retire(slot),
+            // The lane hears of a job when it is released and, from the slot that ran it, when it has ended.
+            match self.slot_of(tag) {
+                None => self.queue.push(self.shared.job(tag)),
+                Some(slot) => self.retire(slot),
             }
         }
         changed
+    }
+
+    /// The slot that holds the job.
+    fn slot_of(&self, tag: Tag) -> Option<usize> {
+        self.slots.iter().position(|slot| slot.held.is_some_and(|held| held.tag == tag))
     }
 
     fn retire(&mut self, slot: usize) {
@@ -241,8 +152,7 @@ impl Controller {
                 self.seat.leave(&self.shared, &mut self.hand, now);
                 return;
             };
-            let held_by =
-                self.slots.iter().position(|slot| slot.held.is_some_and(|held| held.tag == job.tag));
+            let held_by = self.slot_of(job.tag);
             if held_by.is_none() && self.shared.jobs.is_dead(job.tag, job.number) {
                 self.shared.port(self.lane).dead.fetch_sub(1, Ordering::Relaxed);
                 forget(&self.shared, &mut self.queue, &job);
@@ -268,8 +178,8 @@ impl Controller {
     /// How long a job of this lane has executed; at least one nanosecond once it has begun, which is
     /// how the queue knows that it has.
     fn executed(&self, job: &Job) -> Work {
-        let holds = |slot: &&Slot| slot.held.is_some_and(|held| held.tag == job.tag);
-        let Some(slot) = self.slots.iter().find(holds) else { return Work::ZERO };
+        let Some(slot) = self.slot_of(job.tag) else { return Work::ZERO };
+        let slot = &self.slots[slot];
         if !self.shared.jobs.is_under_way(job.tag, job.number) {
             return Work::ZERO;
         }
@@ -285,8 +195,7 @@ impl Controller {
         self.slots[position].held = Some(job);
         let dead = self.shared.port(self.lane).dead.load(Ordering::Relaxed) as usize;
         let depth = self.queue.len().saturating_sub(dead).max(1);
-        let pushed = self.slots[position].sender.push(Assignment { job, depth });
-        assert!(pushed.is_ok(), "a free slot has taken what it was assigned before");
+        self.slots[position].cell.assignment.put(job.tag, depth);
         Some(position)
     }
 

@@ -1,0 +1,124 @@
+//! A slot of a preemptive lane: the thread that runs one job at a time, and what it shares with the
+//! controller.
+
+use crate::bell::Bell;
+use crate::execute::{Surroundings, execute};
+use crate::flow::{Hand, Shared};
+use crate::job_table::Tag;
+use crate::sys::clock::thread_cpu_time;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use talea_time::Instant;
+use talea_trace::JobId;
+
+/// Room for the one job that a slot is given at a time, with the number of jobs in the lane.
+#[derive(Debug)]
+pub(crate) struct Assignment(AtomicU64);
+
+impl Assignment {
+    /// The depth of a lane is its number of jobs, which all have tags, so it is smaller than this.
+    const NONE: u64 = u64::MAX;
+
+    pub fn put(&self, tag: Tag, depth: usize) {
+        let before = self.0.swap((depth as u64) << 32 | u64::from(tag), Ordering::AcqRel);
+        assert_eq!(before, Self::NONE, "a free slot has taken what it was assigned before");
+    }
+
+    fn take(&self) -> Option<(Tag, usize)> {
+        let word = self.0.swap(Self::NONE, Ordering::AcqRel);
+        (word != Self::NONE).then_some((word as Tag, (word >> 32) as usize))
+    }
+
+    fn is_there(&self) -> bool {
+        self.0.load(Ordering::Relaxed) != Self::NONE
+    }
+}
+
+/// What a slot's thread and the controller both see.
+#[derive(Debug)]
+pub(crate) struct SlotCell {
+    pub assignment: Assignment,
+    /// For assignments.
+    pub bell: Bell,
+    /// For the end of a cooperative park.
+    pub permit: Bell,
+    /// The job is to park itself at its next cancellation point. Only without real-time priorities.
+    pub parked: AtomicBool,
+    /// The thread's processor time when the job began.
+    pub began_at: AtomicI64,
+}
+
+impl SlotCell {
+    pub fn new() -> Self {
+        SlotCell {
+            assignment: Assignment(AtomicU64::new(Assignment::NONE)),
+            bell: Bell::new(),
+            permit: Bell::new(),
+            parked: AtomicBool::new(false),
+            began_at: AtomicI64::new(0),
+        }
+    }
+
+    /// Wakes the slot's thread so that it sees that the run is over.
+    pub fn wake_to_stop(&self) {
+        self.bell.ring();
+        self.permit.ring();
+    }
+}
+
+/// Everything a slot's thread owns.
+pub(crate) struct SlotThread {
+    pub shared: Arc<Shared>,
+    pub hand: Hand,
+    pub cell: Arc<SlotCell>,
+    pub lane: usize,
+    pub processor: Option<usize>,
+}
+
+struct InSlot<'a> {
+    shared: &'a Shared,
+    cell: &'a SlotCell,
+    processor: Option<usize>,
+}
+
+impl Surroundings for InSlot<'_> {
+    fn started(&mut self, _hand: &mut Hand, _job: JobId, _now: Instant) {
+        // The controller has put the job into the processor's word when it granted it.
+    }
+
+    fn checkpoint(&self) {
+        let goes_on = || !self.cell.parked.load(Ordering::Acquire) || self.shared.stop.is_stopped();
+        while !goes_on() {
+            self.cell.permit.wait_unless(goes_on);
+        }
+    }
+
+    fn processor(&self) -> Option<usize> {
+        self.processor
+    }
+}
+
+impl SlotThread {
+    /// Runs what is assigned until the run is stopped.
+    pub fn serve(self) {
+        let SlotThread { shared, mut hand, cell, lane, processor } = self;
+        let port = shared.port(lane);
+        while !shared.stop.is_stopped() {
+            let Some((tag, depth)) = cell.assignment.take() else {
+                cell.bell.wait_unless(|| cell.assignment.is_there() || shared.stop.is_stopped());
+                continue;
+            };
+            let job = shared.job(tag);
+            let mut in_slot = InSlot { shared: &shared, cell: &cell, processor };
+            // Before the job begins, so that the controller never measures from an older job's beginning.
+            cell.began_at.store(thread_cpu_time().as_nanos(), Ordering::Release);
+            // A dead job is done as well.
+            let _ = execute(&shared, &mut hand, &mut in_slot, &job, depth);
+            // The controller is told before anybody is woken: it, and the successors' lanes, preempt
+            // this thread, and a lane must not decide on the belief that an ended job still runs.
+            port.push(tag);
+            hand.ring(&shared);
+            port.bell.ring();
+        }
+    }
+}
