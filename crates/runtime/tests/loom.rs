@@ -90,7 +90,7 @@ fn one_producer_wakes_the_sleeper_for_each_number() {
             assert_eq!(consumers.receive_until(&mut receiver, 0), [1, 0]);
             assert_eq!(receiver.pop(), None, "nothing arrives twice");
         });
-        [1, 0].map(|number| lane.send(number));
+        [1, 0].into_iter().for_each(|number| lane.send(number));
         consumer.join().unwrap();
     });
 }
