@@ -18,7 +18,8 @@ pub struct Options {
 }
 
 /// Package and name of every benchmark.
-const BENCHMARKS: [(&str, &str); 2] = [("talea-sim", "jobs"), ("talea-runtime", "mechanisms")];
+const BENCHMARKS: [(&str, &str); 3] =
+    [("talea-sim", "jobs"), ("talea-analysis", "analysis"), ("talea-runtime", "mechanisms")];
 
 /// Runs every benchmark and writes the report.
 pub fn run(options: &Options) -> ExitCode {
@@ -94,6 +95,23 @@ fn text(rows: &[Value], options: &Options) -> Result<String, String> {
             million("min"),
             million("max"),
             million("floor_median"),
+        ));
+    }
+    line("\n## Analysis\n");
+    line(
+        "Median processor time of one analysis, next to the textbook's algorithm in plain Python on the same tasks",
+    );
+    line("(`crates/analysis/benches/peer.py`), whose answers were the same.\n");
+    line("| analysis | median | Python | ratio |");
+    line("|---|---:|---:|---:|");
+    for row in rows.iter().filter(|row| row["seconds"].is_number()) {
+        let of = |key: &str, show: fn(f64) -> String| row[key].as_f64().map_or("-".into(), show);
+        line(&format!(
+            "| {} | {} | {} | {} |",
+            string(row, "subject"),
+            of("seconds", |seconds| time(seconds * 1e9)),
+            of("peer_seconds", |seconds| time(seconds * 1e9)),
+            of("peer_ratio", |ratio| format!("{ratio:.0}")),
         ));
     }
     line("\n## Mechanisms of the Linux runtime\n");

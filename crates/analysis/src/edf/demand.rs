@@ -5,7 +5,7 @@
 //!
 //! The cost is that of every deadline in the busy period: use [`qpa`](super::qpa) where the verdict is enough.
 
-use super::{Table, Verdict};
+use super::{Blocking, Table, Verdict};
 use crate::effort::{AnalysisError, Effort};
 use crate::recurrence::duration;
 use crate::task::Task;
@@ -41,7 +41,7 @@ pub fn demand(tasks: &[Task], window: Duration) -> Result<Work, AnalysisError> {
 /// range of times.
 pub fn busy_period(tasks: &[Task], effort: &mut Effort) -> Result<Option<Duration>, AnalysisError> {
     let Some(table) = Table::new(tasks, effort)? else { return Ok(None) };
-    table.busy_period(table.own_blocking(table.len()), effort)?.map(duration).transpose()
+    table.busy_period(table.longest_own_blocking(), effort)?.map(duration).transpose()
 }
 
 /// The *first* deadline that can be missed, if any.
@@ -50,34 +50,34 @@ pub fn busy_period(tasks: &[Task], effort: &mut Effort) -> Result<Option<Duratio
 /// As for [`busy_period`].
 pub fn test(tasks: &[Task], effort: &mut Effort) -> Result<Verdict, AnalysisError> {
     let Some(table) = Table::new(tasks, effort)? else { return Ok(Verdict::Overloaded) };
-    let busy_period = table.busy_period(table.own_blocking(table.len()), effort)?;
-    first_miss(&table, table.horizon(busy_period), effort, |due| table.own_blocking(due).into())
+    let busy_period = table.busy_period(table.longest_own_blocking(), effort)?;
+    let blocking = Blocking::of(tasks);
+    first_miss(&table, table.horizon(busy_period), effort, |time| blocking.own(time).into())
 }
 
-/// The first deadline before `horizon` at which demand and blocking exceed the time. `blocking` is told how many
-/// tasks' deadlines are not longer.
+/// The first deadline before `horizon` at which demand and blocking exceed the time.
 pub(super) fn first_miss(
     table: &Table,
     horizon: u64,
     effort: &mut Effort,
-    blocking: impl Fn(usize) -> u128,
+    blocking: impl Fn(u64) -> u128,
 ) -> Result<Verdict, AnalysisError> {
     let step = u64::from(table.len().max(1).ilog2()) + 1;
+    let deadlines = table.deadlines().iter().enumerate();
     let mut next: BinaryHeap<Reverse<(u64, usize)>> =
-        (0..table.len()).map(|task| Reverse((table.deadline(task), task))).collect();
-    let (mut demand, mut due) = (0_u128, 0);
+        deadlines.map(|(task, deadline)| Reverse((*deadline, task))).collect();
+    let mut demand = 0_u128;
     while let Some(Reverse((deadline, task))) = next.pop() {
         if deadline >= horizon {
             break;
         }
         effort.spend(step)?;
         demand += u128::from(table.wcet(task));
-        due += usize::from(deadline == table.deadline(task));
         if let Some(following) = deadline.checked_add(table.period(task)) {
             next.push(Reverse((following, task)));
         }
         let last_of_its_time = next.peek().is_none_or(|Reverse((following, _))| *following > deadline);
-        if last_of_its_time && demand + blocking(due) > u128::from(deadline) {
+        if last_of_its_time && demand + blocking(deadline) > u128::from(deadline) {
             return Ok(Verdict::Miss { deadline: duration(deadline)? });
         }
     }

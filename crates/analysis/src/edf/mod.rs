@@ -13,12 +13,14 @@
 //! The verdicts are sustainable: with shorter execution times, longer periods or deadlines, less jitter or less
 //! blocking a set that meets its deadlines still does.
 
+mod blocking;
 pub mod demand;
 pub mod nonpreemptive;
 pub mod qpa;
 pub mod response;
 mod table;
 
+use blocking::Blocking;
 use table::Table;
 use talea_time::Duration;
 

@@ -5,7 +5,7 @@
 //! h(t) + max over D_j > t of (C_j - 1) must not exceed t. A task's own blocking is added to that.
 
 use super::demand::first_miss;
-use super::{Table, Verdict};
+use super::{Blocking, Table, Verdict};
 use crate::effort::{AnalysisError, Effort};
 use crate::recurrence::duration;
 use crate::task::Task;
@@ -20,14 +20,15 @@ use crate::task::Task;
 /// range of times.
 pub fn test(tasks: &[Task], effort: &mut Effort) -> Result<Verdict, AnalysisError> {
     let Some(table) = Table::new(tasks, effort)? else { return Ok(Verdict::Overloaded) };
-    let mut candidate = table.latest_deadline_before(horizon(&table, effort)?);
+    let blocking = Blocking::of(tasks);
+    let longest = longest(&blocking)?;
+    let horizon = table.descent_from(longest, || horizon(&table, longest, effort))?;
+    let mut candidate = table.latest_deadline_before(horizon);
     while let Some(time) = candidate {
         effort.spend(2 * table.len() as u64)?;
-        let due = table.due(time);
-        let longest_due = table.deadline(due - 1);
-        let needed = table.demand(due, time) + blocking(&table, due);
-        candidate = match u64::try_from(needed) {
-            Ok(needed) if needed < longest_due => table.latest_deadline_before(longest_due),
+        let step = blocking.latest_step(time).unwrap_or(0);
+        candidate = match u64::try_from(table.demand(time) + blocking.nonpreemptive(time)) {
+            Ok(needed) if needed < step => table.latest_deadline_before(step),
             Ok(needed) if needed < time => Some(needed),
             Ok(needed) if needed == time => table.latest_deadline_before(time),
             _ => return Ok(Verdict::Miss { deadline: duration(time)? }),
@@ -42,28 +43,24 @@ pub fn test(tasks: &[Task], effort: &mut Effort) -> Result<Verdict, AnalysisErro
 /// As for [`test`].
 pub fn first_failure(tasks: &[Task], effort: &mut Effort) -> Result<Verdict, AnalysisError> {
     let Some(table) = Table::new(tasks, effort)? else { return Ok(Verdict::Overloaded) };
-    let horizon = horizon(&table, effort)?;
-    first_miss(&table, horizon, effort, |due| blocking(&table, due))
+    let blocking = Blocking::of(tasks);
+    let horizon = horizon(&table, longest(&blocking)?, effort)?;
+    first_miss(&table, horizon, effort, |time| blocking.nonpreemptive(time))
 }
 
-/// The blocking of deadlines at which `due` tasks can be due.
-fn blocking(table: &Table, due: usize) -> u128 {
-    u128::from(table.later_blocking(due)) + u128::from(table.own_blocking(due))
+/// The longest blocking that any deadline can have.
+pub(super) fn longest(blocking: &Blocking) -> Result<u64, AnalysisError> {
+    u64::try_from(blocking.longest_nonpreemptive()).map_err(|_| AnalysisError::Overflow)
 }
 
-/// Where a search over deadlines may end.
+/// Where an ascending search over deadlines may end.
 ///
-/// That is the busy period behind the longest blocking. If it never ends, the one without blocking by later deadlines
+/// That is the busy period behind the `longest` blocking. If it never ends, the one without blocking by later deadlines
 /// does for deadlines beyond the longest relative one, where no such blocking is left.
-fn horizon(table: &Table, effort: &mut Effort) -> Result<u64, AnalysisError> {
-    let own = table.own_blocking(table.len());
-    let Some(longest_blocking) = table.later_blocking(0).checked_add(own) else {
-        return Err(AnalysisError::Overflow);
-    };
-    if let Some(busy_period) = table.busy_period(longest_blocking, effort)? {
+fn horizon(table: &Table, longest: u64, effort: &mut Effort) -> Result<u64, AnalysisError> {
+    if let Some(busy_period) = table.busy_period(longest, effort)? {
         return Ok(busy_period);
     }
-    let (_, longest_deadline) = table.extreme_deadlines().unwrap_or_default();
-    let unblocked = table.horizon(table.busy_period(own, effort)?);
-    Ok(unblocked.max(longest_deadline.saturating_add(1)))
+    let unblocked = table.horizon(table.busy_period(table.longest_own_blocking(), effort)?);
+    Ok(unblocked.max(table.longest_deadline().saturating_add(1)))
 }

@@ -9,7 +9,8 @@
 //! The cost of one task is the number of deadlines in the busy period, times the tasks, times the rounds until a
 //! window stops growing.
 
-use super::Table;
+use super::nonpreemptive::longest;
+use super::{Blocking, Table};
 use crate::effort::{AnalysisError, Effort};
 use crate::recurrence::{FixedPoint, TIME_MAX, duration, least_fixed_point};
 use crate::task::Task;
@@ -59,12 +60,9 @@ fn response_times(
     effort: &mut Effort,
 ) -> Result<Option<Vec<Response>>, AnalysisError> {
     let Some(table) = Table::new(tasks, effort)? else { return Ok(None) };
-    let own_blocking = table.own_blocking(table.len());
     let blocking = match dispatch {
-        Dispatch::Preemptive => own_blocking,
-        Dispatch::NonPreemptive => {
-            table.later_blocking(0).checked_add(own_blocking).ok_or(AnalysisError::Overflow)?
-        }
+        Dispatch::Preemptive => table.longest_own_blocking(),
+        Dispatch::NonPreemptive => longest(&Blocking::of(tasks))?,
     };
     let busy_period = table.busy_period(blocking, effort)?;
     let horizon = table.horizon(busy_period);

@@ -1,80 +1,119 @@
-//! Tasks in the order of their deadlines, as a structure of arrays.
+//! Tasks as a structure of arrays, and the sums and horizons that the searches share.
 
-use crate::division::{quotient, reciprocal};
+use crate::division::{quotient, reciprocal, work_of_jobs};
 use crate::effort::{AnalysisError, Effort};
-use crate::recurrence::{FixedPoint, TIME_MAX, clamped, least_fixed_point};
+use crate::recurrence::{FixedPoint, TIME_MAX, least_fixed_point};
 use crate::task::{Numbers, Task};
-use crate::utilisation::{Bracket, ONE, compare_bracketed};
+use crate::utilisation::{ONE, compare_with_one};
 use num_integer::Integer;
 use std::cmp::Ordering;
 
+/// With so much of the processor idle, the busy period takes longer to find than a descent from the linear bound.
+const ENOUGH_IDLE: u128 = ONE / 256;
+
 /// Sporadic tasks whose utilisation is at most 1.
 ///
-/// Since C <= T, a task's part of a window x is at most x + J + T, so sums over tasks fit in 128 bits.
+/// The work of all tasks in a window x is at most the sum of ((x + J) / T + 1) C, that is x, the longest jitter and one
+/// job of each. The last two together are a time, so that the sum fits in a word.
 pub(super) struct Table {
-    /// D - J, ascending. A negative one, whose job is late before it is released, counts as 0, which fails as surely.
     deadlines: Vec<u64>,
     periods: Vec<u64>,
     reciprocals: Vec<u64>,
     wcets: Vec<u64>,
     jitters: Vec<u64>,
-    /// Longest own blocking of the first i tasks, at index i.
-    own_blocking: Vec<u64>,
-    /// Longest C - 1 of the tasks from i on, at index i.
-    later_blocking: Vec<u64>,
+    /// The sum of C.
+    once: u128,
+    /// The sum of D C/T, rounded down.
+    shares_of_deadlines: u128,
+    /// The longest D - T.
+    longest_beyond_period: u64,
+    longest_jitter: u64,
+    longest_own_blocking: u64,
     /// Whether the utilisation is exactly 1.
     full: bool,
+    /// What the utilisation leaves of 1 in units of 2^-64, rounded down; zero where that is not known to be more.
+    idle: u128,
+}
+
+/// D - J: from a release after the whole jitter to the deadline. Where that is negative the job is late before it is
+/// released, and 0 fails as surely.
+pub(super) fn effective_deadline(task: &Numbers) -> u64 {
+    task.deadline.saturating_sub(task.jitter)
 }
 
 impl Table {
     /// The table, unless the utilisation exceeds 1.
+    ///
+    /// # Errors
+    /// [`AnalysisError::Overflow`] where the longest jitter and one job of each task are together no time, besides
+    /// those of the comparison.
     pub(super) fn new(tasks: &[Task], effort: &mut Effort) -> Result<Option<Self>, AnalysisError> {
         effort.spend(tasks.len() as u64)?;
-        let mut bracket = Bracket::default();
-        tasks.iter().for_each(|task| bracket.add(task));
-        let load = compare_bracketed(&bracket, tasks, effort)?;
-        if load == Ordering::Greater {
-            return Ok(None);
+        let mut table = Table::empty(tasks.len());
+        let mut load = 0_u128;
+        for task in tasks {
+            load = load.saturating_add(table.push(&task.numbers()));
         }
-        let mut numbers: Vec<Numbers> = tasks.iter().map(Task::numbers).collect();
-        let deadline = |task: &Numbers| task.deadline.saturating_sub(task.jitter);
-        numbers.sort_by_key(deadline);
-        let mut own_blocking = vec![0];
-        let mut later_blocking = vec![0; numbers.len() + 1];
-        for (index, task) in numbers.iter().enumerate() {
-            own_blocking.push(own_blocking[index].max(task.blocking));
+        table.idle = ONE.saturating_sub(load);
+        if table.idle == 0 {
+            match compare_with_one(tasks, effort)? {
+                Ordering::Greater => return Ok(None),
+                ordering => table.full = ordering == Ordering::Equal,
+            }
         }
-        for (index, task) in numbers.iter().enumerate().rev() {
-            later_blocking[index] = later_blocking[index + 1].max(task.wcet - 1);
+        let fits = table.once + u128::from(table.longest_jitter) <= u128::from(TIME_MAX);
+        if fits { Ok(Some(table)) } else { Err(AnalysisError::Overflow) }
+    }
+
+    fn empty(capacity: usize) -> Self {
+        Table {
+            deadlines: Vec::with_capacity(capacity),
+            periods: Vec::with_capacity(capacity),
+            reciprocals: Vec::with_capacity(capacity),
+            wcets: Vec::with_capacity(capacity),
+            jitters: Vec::with_capacity(capacity),
+            once: 0,
+            shares_of_deadlines: 0,
+            longest_beyond_period: 0,
+            longest_jitter: 0,
+            longest_own_blocking: 0,
+            full: false,
+            idle: 0,
         }
-        Ok(Some(Table {
-            deadlines: numbers.iter().map(deadline).collect(),
-            periods: numbers.iter().map(|task| task.period).collect(),
-            reciprocals: numbers.iter().map(|task| reciprocal(task.period)).collect(),
-            wcets: numbers.iter().map(|task| task.wcet).collect(),
-            jitters: numbers.iter().map(|task| task.jitter).collect(),
-            own_blocking,
-            later_blocking,
-            full: load == Ordering::Equal,
-        }))
+    }
+
+    /// Adds a task; its utilisation in units of 2^-64, rounded up.
+    fn push(&mut self, task: &Numbers) -> u128 {
+        let deadline = effective_deadline(task);
+        let reciprocal = reciprocal(task.period);
+        self.deadlines.push(deadline);
+        self.periods.push(task.period);
+        self.reciprocals.push(reciprocal);
+        self.wcets.push(task.wcet);
+        self.jitters.push(task.jitter);
+        // The reciprocal falls short of 1/T by at most a unit. Rounded down, C/T is a word, except where C > T and the
+        // table is not used.
+        let utilisation = task.wcet.wrapping_mul(reciprocal);
+        self.once += u128::from(task.wcet);
+        self.shares_of_deadlines += (u128::from(deadline) * u128::from(utilisation)) >> 64;
+        self.longest_beyond_period = self.longest_beyond_period.max(deadline.saturating_sub(task.period));
+        self.longest_jitter = self.longest_jitter.max(task.jitter);
+        self.longest_own_blocking = self.longest_own_blocking.max(task.blocking);
+        u128::from(task.wcet) * (u128::from(reciprocal) + 1)
     }
 
     pub(super) fn len(&self) -> usize {
         self.deadlines.len()
     }
 
-    /// The shortest and the longest deadline.
-    pub(super) fn extreme_deadlines(&self) -> Option<(u64, u64)> {
-        self.deadlines.first().copied().zip(self.deadlines.last().copied())
+    /// D - J of every task.
+    pub(super) fn deadlines(&self) -> &[u64] {
+        &self.deadlines
     }
 
-    /// How many tasks have a deadline up to `time`.
-    pub(super) fn due(&self, time: u64) -> usize {
-        self.deadlines.partition_point(|deadline| *deadline <= time)
-    }
-
-    pub(super) fn deadline(&self, task: usize) -> u64 {
-        self.deadlines[task]
+    /// The longest D - J, or 0 without tasks.
+    pub(super) fn longest_deadline(&self) -> u64 {
+        self.deadlines.iter().copied().max().unwrap_or(0)
     }
 
     pub(super) fn period(&self, task: usize) -> u64 {
@@ -85,42 +124,33 @@ impl Table {
         self.wcets[task]
     }
 
-    /// Longest own blocking of the first `due` tasks.
-    pub(super) fn own_blocking(&self, due: usize) -> u64 {
-        self.own_blocking[due]
+    pub(super) fn longest_own_blocking(&self) -> u64 {
+        self.longest_own_blocking
     }
 
-    /// Longest blocking by a started job of a task behind the first `due`.
-    pub(super) fn later_blocking(&self, due: usize) -> u64 {
-        self.later_blocking[due]
-    }
-
-    /// The work with deadlines up to `time` of the first `due` tasks, whose deadlines are all up to `time`: the sum of
-    /// (floor((time - D) / T) + 1) C.
-    pub(super) fn demand(&self, due: usize, time: u64) -> u128 {
-        let tasks = self.deadlines[..due]
-            .iter()
-            .zip(&self.periods[..due])
-            .zip(&self.reciprocals[..due])
-            .zip(&self.wcets[..due]);
-        let mut work = 0_u128;
-        for (((deadline, period), reciprocal), wcet) in tasks {
-            let jobs = quotient(time - deadline, *period, *reciprocal) + 1;
-            work += u128::from(jobs) * u128::from(*wcet);
-        }
-        work
+    /// The work with deadlines up to `time`: the sum of (floor((time - D) / T) + 1) C over tasks with D up to `time`.
+    pub(super) fn demand(&self, time: u64) -> u128 {
+        let tasks = self.deadlines.iter().zip(&self.periods).zip(&self.reciprocals).zip(&self.wcets);
+        let work = tasks.fold(0_u64, |work, (((deadline, period), reciprocal), wcet)| {
+            // Deadlines come in no order, so a branch on them would be mispredicted: the sign of the difference, as a
+            // mask, takes out what is not due.
+            let since = time.wrapping_sub(*deadline);
+            let not_due = (since.cast_signed() >> 63).cast_unsigned();
+            work.wrapping_add(work_of_jobs(since, *period, *reciprocal, *wcet) & !not_due)
+        });
+        work.into()
     }
 
     /// The latest deadline of any job before `time`.
     pub(super) fn latest_deadline_before(&self, time: u64) -> Option<u64> {
         let last = time.checked_sub(1)?;
-        let due = self.due(last);
-        let tasks = self.deadlines[..due].iter().zip(&self.periods[..due]).zip(&self.reciprocals[..due]);
-        tasks
-            .map(|((deadline, period), reciprocal)| {
-                deadline + quotient(last - deadline, *period, *reciprocal) * period
-            })
-            .max()
+        let tasks = self.deadlines.iter().zip(&self.periods).zip(&self.reciprocals);
+        let due = tasks.filter(|((deadline, _), _)| **deadline <= last);
+        due.map(|((deadline, period), reciprocal)| {
+            let jobs = quotient(last.wrapping_sub(*deadline), *period, *reciprocal);
+            deadline.wrapping_add(jobs.wrapping_mul(*period))
+        })
+        .max()
     }
 
     /// From a simultaneous release of all tasks, delayed by `blocking`, until nothing is left.
@@ -131,27 +161,48 @@ impl Table {
         blocking: u64,
         effort: &mut Effort,
     ) -> Result<Option<u64>, AnalysisError> {
-        let delayed = blocking > 0 || self.jitters.iter().any(|jitter| *jitter > 0);
-        if self.full && delayed {
+        if self.full && (blocking > 0 || self.longest_jitter > 0) {
             return Ok(None);
         }
-        effort.spend(2 * self.len() as u64)?;
-        let blocking = u128::from(blocking);
-        let demand = |window: u64| blocking + self.released_before(window);
-        let start = self.least_busy_period(blocking).max(1);
-        match least_fixed_point(clamped(start), TIME_MAX, self.len() as u64 + 1, effort, demand)? {
+        let demand = |window| u128::from(blocking) + self.released_before(window);
+        match least_fixed_point(1, TIME_MAX, self.len() as u64 + 1, effort, demand)? {
             FixedPoint::At(window) => Ok(Some(window)),
             FixedPoint::Beyond => Err(AnalysisError::Overflow),
         }
     }
 
-    /// Where a search over deadlines may end: no first miss is at or beyond it.
+    /// Where an ascending search over deadlines may end: no *first* miss is at or beyond it.
     ///
     /// That is the busy period if it ends. Otherwise demand and blocking repeat, shifted by the hyperperiod, as soon as
     /// every task has had a deadline.
     pub(super) fn horizon(&self, busy_period: Option<u64>) -> u64 {
-        let (_, longest) = self.extreme_deadlines().unwrap_or_default();
-        busy_period.unwrap_or_else(|| longest.saturating_add(self.hyperperiod()).min(TIME_MAX))
+        let repeating = || self.longest_deadline().saturating_add(self.hyperperiod()).min(TIME_MAX);
+        busy_period.unwrap_or_else(repeating)
+    }
+
+    /// Where a descending search over deadlines may begin: the linear bound, or what `exact` finds where that is worth
+    /// its cost. No miss at all is at or beyond it, if `exact` says so.
+    pub(super) fn descent_from(
+        &self,
+        blocking: u64,
+        exact: impl FnOnce() -> Result<u64, AnalysisError>,
+    ) -> Result<u64, AnalysisError> {
+        match self.linear_horizon(blocking) {
+            Some(linear) if self.idle >= ENOUGH_IDLE => Ok(linear),
+            Some(linear) => Ok(linear.min(exact()?)),
+            None => exact(),
+        }
+    }
+
+    /// From the longest D - T on, (t - D) / T + 1 jobs are not fewer than none. So demand and blocking are then at most
+    /// t U + B + sum of (C - D C / T), and at a miss t is less than B and that sum over 1 - U (George, Rivierre and Spuri
+    /// 1996). `None` where the utilisation is too close to 1 for that.
+    fn linear_horizon(&self, blocking: u64) -> Option<u64> {
+        let offset = (u128::from(blocking) + self.once).saturating_sub(self.shares_of_deadlines);
+        let offset = u64::try_from(offset).ok()?;
+        let last = u64::try_from((u128::from(offset) << 64).checked_div(self.idle)?).ok()?;
+        let horizon = last.max(self.longest_beyond_period).checked_add(1)?;
+        Some(horizon).filter(|horizon| *horizon <= TIME_MAX)
     }
 
     /// The least common multiple of the periods, or the largest number where that is larger.
@@ -165,33 +216,12 @@ impl Table {
 
     /// The sum of ceil((window + J) / T) C; `window` is not zero.
     fn released_before(&self, window: u64) -> u128 {
+        let last = window - 1;
         let tasks = self.jitters.iter().zip(&self.periods).zip(&self.reciprocals).zip(&self.wcets);
-        let mut work = 0_u128;
-        for (((jitter, period), reciprocal), wcet) in tasks {
-            let jobs = quotient(window - 1 + jitter, *period, *reciprocal) + 1;
-            work += u128::from(jobs) * u128::from(*wcet);
-        }
-        work
-    }
-
-    /// A window that no busy period is shorter than.
-    ///
-    /// In a window w every task releases at least one job and at least w C/T of work. With one job of each task of
-    /// period above some bound, and the utilisation of the others, w >= (B + sum of C) / (1 - U); this takes the best
-    /// of a few bounds.
-    fn least_busy_period(&self, blocking: u128) -> u128 {
-        let mut by_period: Vec<usize> = (0..self.len()).collect();
-        by_period.sort_unstable_by_key(|task| self.periods[*task]);
-        let mut once: u128 = blocking + self.wcets.iter().map(|wcet| u128::from(*wcet)).sum::<u128>();
-        let (mut best, mut utilisation) = (once, 0);
-        let stride = self.len() / 16 + 1;
-        for (position, task) in by_period.into_iter().enumerate() {
-            once -= u128::from(self.wcets[task]);
-            utilisation += (u128::from(self.wcets[task]) << 64) / u128::from(self.periods[task]);
-            if position % stride == stride - 1 && utilisation < ONE && once < ONE {
-                best = best.max((once << 64) / (ONE - utilisation));
-            }
-        }
-        best
+        let work = tasks.fold(0_u64, |work, (((jitter, period), reciprocal), wcet)| {
+            let dividend = last.wrapping_add(*jitter);
+            work.wrapping_add(work_of_jobs(dividend, *period, *reciprocal, *wcet))
+        });
+        work.into()
     }
 }

@@ -1,13 +1,16 @@
 //! The work that tasks of higher priority release in a window.
 
-use crate::division::{quotient, reciprocal};
+use crate::division::{reciprocal, work_of_jobs};
+use crate::effort::AnalysisError;
+use crate::recurrence::TIME_MAX;
 use crate::task::{Numbers, Task};
 use crate::utilisation::{Bracket, ONE};
 
 /// Tasks as a structure of arrays, in the order of their priority.
 ///
-/// Sums over a prefix of tasks whose utilisation is at most 1 fit in 128 bits: as C <= T, a task's part of a window x
-/// is at most x + J + T, three times the longest time.
+/// The work of a prefix of tasks in a window x is at most the sum of ((x + J) / T + 1) C. If their utilisation is at
+/// most 1, that is x, the longest jitter and one job of each, which fits in a word if the last two make a
+/// [time](Interference::check).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Interference {
     periods: Vec<u64>,
@@ -16,6 +19,8 @@ pub(super) struct Interference {
     jitters: Vec<u64>,
     /// One job of each of the first i tasks, at index i.
     once: Vec<u128>,
+    /// The longest jitter of the first i tasks, at index i.
+    longest_jitters: Vec<u64>,
     /// The utilisation of the first i tasks in units of 2^-64, rounded down, at index i.
     utilisations: Vec<u128>,
 }
@@ -24,11 +29,12 @@ impl Interference {
     pub(super) fn of(tasks: &[Task]) -> Self {
         let numbers: Vec<Numbers> = tasks.iter().map(Task::numbers).collect();
         let mut bracket = Bracket::default();
-        let (mut once, mut utilisations) = (vec![0], vec![0]);
+        let (mut once, mut longest_jitters, mut utilisations) = (vec![0], vec![0], vec![0]);
         for (task, numbers) in tasks.iter().zip(&numbers) {
             bracket.add(task);
             utilisations.push(bracket.low());
             once.push(once[once.len() - 1] + u128::from(numbers.wcet));
+            longest_jitters.push(numbers.jitter.max(longest_jitters[longest_jitters.len() - 1]));
         }
         Interference {
             periods: numbers.iter().map(|task| task.period).collect(),
@@ -36,8 +42,18 @@ impl Interference {
             wcets: numbers.iter().map(|task| task.wcet).collect(),
             jitters: numbers.iter().map(|task| task.jitter).collect(),
             once,
+            longest_jitters,
             utilisations,
         }
+    }
+
+    /// That the work of the first `count` tasks, whose utilisation is at most 1, fits in a word for any window.
+    ///
+    /// # Errors
+    /// [`AnalysisError::Overflow`] where one job of each and the longest jitter are together no time.
+    pub(super) fn check(&self, count: usize) -> Result<(), AnalysisError> {
+        let fits = self.once[count] + u128::from(self.longest_jitters[count]) <= u128::from(TIME_MAX);
+        if fits { Ok(()) } else { Err(AnalysisError::Overflow) }
     }
 
     /// The work of the first `count` tasks released at 0 and up to `window`, *including* releases at its end:
@@ -49,13 +65,11 @@ impl Interference {
             .zip(&self.reciprocals[..count])
             .zip(&self.wcets[..count])
             .zip(&self.jitters[..count]);
-        let mut work = 0_u128;
-        for (((period, reciprocal), wcet), jitter) in tasks {
-            // Both are below 2^63.
-            let jobs = quotient(window + jitter, *period, *reciprocal) + 1;
-            work += u128::from(jobs) * u128::from(*wcet);
-        }
-        work
+        let work = tasks.fold(0_u64, |work, (((period, reciprocal), wcet), jitter)| {
+            let dividend = window.wrapping_add(*jitter);
+            work.wrapping_add(work_of_jobs(dividend, *period, *reciprocal, *wcet))
+        });
+        work.into()
     }
 
     /// The work released at 0 and *before* the end of `window`, which is not zero: the sum of ceil((window + J) / T) C.

@@ -123,6 +123,7 @@ impl Level<'_> {
         let through = self.count + 1;
         let start = self.blocking + self.higher.once(through);
         let demand = |window| self.blocking + self.higher.before(through, window);
+        self.higher.check(through)?;
         match least_fixed_point(clamped(start), TIME_MAX, through as u64, effort, demand)? {
             FixedPoint::At(window) => Ok(window),
             FixedPoint::Beyond => Err(AnalysisError::Overflow),
@@ -138,6 +139,7 @@ impl Level<'_> {
         effort: &mut Effort,
     ) -> Result<Option<Response>, AnalysisError> {
         let wcet = self.task.wcet;
+        self.higher.check(self.count)?;
         let mut jobs = Jobs::new(self.task, search);
         let mut begin = 0;
         for number in 0..number_of_jobs {

@@ -139,6 +139,7 @@ impl<'a> Level<'a> {
         effort: &mut Effort,
     ) -> Result<Option<Found>, AnalysisError> {
         let Numbers { wcet, blocking, .. } = self.task;
+        self.higher.check(self.count)?;
         let mut jobs = Jobs::new(self.task, search);
         let (mut window, mut first_window) = (start, None);
         let mut busy_period = None;

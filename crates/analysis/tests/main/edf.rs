@@ -1,7 +1,7 @@
 //! EDF against the naive scheduler, and its tests against each other.
 
 use crate::naive::{Dispatch, Order, worst_over_offsets};
-use crate::sets::{hyperperiod, small, task, tiny};
+use crate::sets::{LONGEST_WINDOW, hyperperiod, small, task, tiny};
 use proptest::prelude::*;
 use talea_analysis::edf::{Verdict, demand, nonpreemptive, qpa, response};
 use talea_analysis::{AnalysisError, Effort, Task};
@@ -13,7 +13,7 @@ fn bounds(responses: Option<Vec<response::Response>>) -> Vec<i64> {
 }
 
 fn naive(tasks: &[Task], dispatch: Dispatch, gate: i64) -> Vec<i64> {
-    let horizon = 2 * hyperperiod(tasks) + 20;
+    let horizon = 2 * hyperperiod(tasks) + LONGEST_WINDOW;
     let worst = |task| worst_over_offsets(tasks, Order::Deadline, dispatch, task, horizon, gate);
     (0..tasks.len()).map(worst).collect()
 }
@@ -23,7 +23,7 @@ fn meets(tasks: &[Task], responses: &[i64]) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+    #![proptest_config(ProptestConfig::with_cases(128))]
 
     /// Jitter included: the bound is reached and never exceeded, and the demand says the same of the deadlines.
     #[test]

@@ -1,7 +1,7 @@
 //! Fixed priorities against the naive scheduler and against themselves.
 
 use crate::naive::{Dispatch, Order, worst_over_offsets};
-use crate::sets::{hyperperiod, small, tiny};
+use crate::sets::{LONGEST_WINDOW, hyperperiod, small, tiny};
 use proptest::prelude::*;
 use talea_analysis::fixed_priority::{Response, nonpreemptive, preemptive};
 use talea_analysis::{Effort, Task};
@@ -14,13 +14,13 @@ fn bounds(responses: &[Option<Response>]) -> Vec<Option<i64>> {
 }
 
 fn naive(tasks: &[Task], dispatch: Dispatch, gate: i64) -> Vec<Option<i64>> {
-    let horizon = 2 * hyperperiod(tasks) + 20;
+    let horizon = 2 * hyperperiod(tasks) + LONGEST_WINDOW;
     let worst = |task| worst_over_offsets(tasks, Order::Priority, dispatch, task, horizon, gate);
     (0..tasks.len()).map(|task| Some(worst(task))).collect()
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+    #![proptest_config(ProptestConfig::with_cases(128))]
 
     /// Jitter included: the bound is reached and never exceeded, whatever the offsets.
     #[test]

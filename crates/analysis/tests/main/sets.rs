@@ -19,6 +19,9 @@ pub fn hyperperiod(tasks: &[Task]) -> i64 {
     tasks.iter().fold(1, |multiple, task| num_integer::lcm(multiple, task.period().as_nanos()))
 }
 
+/// Longer than any response of [`tiny`] tasks: those above one leave at least 1/6 of the processor idle.
+pub const LONGEST_WINDOW: i64 = 200;
+
 /// Two or three tasks of a few nanoseconds whose utilisation is at most 1; jitter below `jitter_end`.
 pub fn tiny(jitter_end: i64) -> impl Strategy<Value = Vec<Task>> {
     let numbers = (2_i64..7, 1_i64..4, 1_i64..10, 0..jitter_end);
