@@ -4,11 +4,11 @@
 //! jitter, so the first round without change is the least fixed point, and it is a bound (Tindell and Clark 1994,
 //! section 5).
 
-use super::lane::{View, Worst};
-use super::model::{Entry, Model};
+use super::lane::{Goal, View, Worst};
+use super::model::{Entry, Interrupt, Lane, Model, Node};
 use super::parts;
 use super::stream::{Outside, Stream};
-use super::{Obstacle, OperationBound, SystemBounds, TaskBound};
+use super::{Obstacle, OperationBound, TaskBound};
 use crate::effort::Effort;
 use talea_model::System;
 use talea_time::Duration;
@@ -17,9 +17,10 @@ use talea_time::Duration;
 /// to grow for ever.
 const PERIODS: u64 = 300;
 
-/// What is known of an operation: its worst window, and what delayed it from outside at that time.
+/// What is known of an operation: its worst window, or why there is none.
 type Known = Result<Worst, Obstacle>;
 
+#[derive(Debug)]
 pub(super) struct Solution {
     known: Vec<Known>,
     /// By segment; `None` where a release has no bound.
@@ -28,7 +29,7 @@ pub(super) struct Solution {
 }
 
 /// Bounds every operation of the model.
-pub(super) fn solve(model: &Model, effort: &mut Effort) -> Solution {
+pub(super) fn solve(model: &Model, goal: Goal<'_>, effort: &mut Effort) -> Solution {
     let jitter = |entry: &Entry| match entry {
         Entry::Release(jitter) => Some(*jitter),
         Entry::After(_) => Some(0),
@@ -42,7 +43,7 @@ pub(super) fn solve(model: &Model, effort: &mut Effort) -> Solution {
     while changed.contains(&true) {
         for (node, changed) in changed.iter_mut().enumerate() {
             if std::mem::take(changed) {
-                solution.solve_node(model, node, effort);
+                solution.solve_node(model, node, goal, effort);
             }
         }
         solution.delay_releases(model, &mut changed);
@@ -51,9 +52,38 @@ pub(super) fn solve(model: &Model, effort: &mut Effort) -> Solution {
 }
 
 impl Solution {
-    fn solve_node(&mut self, model: &Model, node: usize, effort: &mut Effort) {
+    fn solve_node(&mut self, model: &Model, node: usize, goal: Goal<'_>, effort: &mut Effort) {
         let node = &model.nodes[node];
-        let interrupts = node.interrupts.iter().map(|interrupt| {
+        let mut outside = self.interrupts(model, node);
+        for lane in &node.lanes {
+            let found = outside.as_mut().map_err(|obstacle| *obstacle).and_then(|outside| {
+                let streams = self.streams(model, lane)?;
+                let view = View { model, lane, streams: &streams, outside, goal };
+                Ok((with_half(effort, |effort| view.responses(effort))?, streams))
+            });
+            let below = match found {
+                Ok((found, streams)) => {
+                    found.into_iter().for_each(|(operation, worst)| self.known[operation] = Ok(worst));
+                    self.seen_from_below(model, streams, node.processors)
+                }
+                Err(obstacle) => {
+                    let operations =
+                        lane.segments.iter().flat_map(|segment| &model.segments[*segment].operations);
+                    operations.for_each(|operation| self.known[*operation] = Err(obstacle));
+                    None
+                }
+            };
+            if let Ok(outside) = &mut outside
+                && outside.descend(below.as_deref()).is_err()
+            {
+                outside.descend(None).expect("nothing is added up for a lane without a bound");
+            }
+        }
+    }
+
+    /// What delays the highest lane of a node.
+    fn interrupts(&self, model: &Model, node: &Node) -> Result<Outside, Obstacle> {
+        let stream = |interrupt: &Interrupt| {
             let jitter = self.jitters[interrupt.segment].ok_or(Obstacle::Waits)?;
             Ok(Stream::new(
                 interrupt.segment,
@@ -61,52 +91,18 @@ impl Solution {
                 jitter,
                 interrupt.cost,
             ))
-        });
-        let outside = interrupts
-            .collect::<Result<Vec<Stream>, Obstacle>>()
-            .and_then(|interrupts| Ok(Outside::new(interrupts, node.processors)?));
-        let mut outside = match outside {
-            Ok(outside) => outside,
-            Err(obstacle) => {
-                let operations = model.operations.iter().enumerate();
-                let here =
-                    operations.filter(|(_, operation)| std::ptr::eq(&model.nodes[operation.node], node));
-                here.for_each(|(operation, _)| self.known[operation] = Err(obstacle));
-                return;
-            }
         };
-        for lane in &node.lanes {
-            let streams = lane.segments.iter().map(|segment| {
-                let jitter = self.jitters[*segment].ok_or(Obstacle::Waits)?;
-                Ok(Stream::new(
-                    *segment,
-                    model.segments[*segment].period,
-                    jitter,
-                    model.segments[*segment].cost,
-                ))
-            });
-            let found = streams.collect::<Result<Vec<Stream>, Obstacle>>().and_then(|streams| {
-                let view = View { model, lane, streams: &streams, outside: &outside };
-                let found = with_half(effort, |effort| view.responses(effort))?;
-                Ok((streams, found))
-            });
-            let descended = match found {
-                Ok((streams, found)) => {
-                    found.into_iter().for_each(|(operation, worst)| self.known[operation] = Ok(worst));
-                    let streams = self.seen_from_below(model, streams, outside.processors());
-                    outside.descend(streams.as_deref())
-                }
-                Err(obstacle) => {
-                    let operations =
-                        lane.segments.iter().flat_map(|segment| &model.segments[*segment].operations);
-                    operations.for_each(|operation| self.known[*operation] = Err(obstacle));
-                    outside.descend(None)
-                }
-            };
-            if descended.is_err() {
-                outside.descend(None).expect("nothing is added up for a lane without a bound");
-            }
-        }
+        let streams = node.interrupts.iter().map(stream).collect::<Result<Vec<Stream>, Obstacle>>()?;
+        Ok(Outside::new(streams, node.processors)?)
+    }
+
+    /// The segments of a lane, released as late as is known.
+    pub fn streams(&self, model: &Model, lane: &Lane) -> Result<Vec<Stream>, Obstacle> {
+        let stream = |segment: &usize| {
+            let jitter = self.jitters[*segment].ok_or(Obstacle::Waits)?;
+            Ok(Stream::new(*segment, model.segments[*segment].period, jitter, model.segments[*segment].cost))
+        };
+        lane.segments.iter().map(stream).collect()
     }
 
     /// A lane's streams as lower lanes of the node see them. On several processors a lower lane's window may begin while
@@ -146,8 +142,23 @@ impl Solution {
         }
     }
 
-    /// The result in the model's terms.
-    pub fn bounds(self, system: &System, model: &Model) -> SystemBounds {
+    /// The response time of an operation, if it has a bound.
+    pub fn response(&self, operation: usize) -> Option<i128> {
+        self.known[operation].as_ref().ok().map(Worst::response)
+    }
+
+    /// The worst window of an operation, if it has a bound.
+    pub fn worst(&self, operation: usize) -> Option<&Worst> {
+        self.known[operation].as_ref().ok()
+    }
+
+    /// The latest release of a segment after its task's arrival, if it has a bound.
+    pub fn jitter(&self, segment: usize) -> Option<u64> {
+        self.jitters[segment]
+    }
+
+    /// The results in public terms.
+    pub fn bounds(&self, system: &System, model: &Model) -> (Vec<OperationBound>, Vec<TaskBound>) {
         let operations: Vec<OperationBound> = system
             .operations()
             .iter()
@@ -161,8 +172,7 @@ impl Solution {
                     operation: operation.id,
                     node: numbers.node,
                     level: numbers.lane,
-                    response: known
-                        .and_then(|worst| parts::response(model, &self.jitters, operation.id, worst)),
+                    response: known.and_then(|worst| parts::response(model, operation.id, worst)),
                 }
             })
             .collect();
@@ -181,7 +191,7 @@ impl Solution {
                 TaskBound { task, last: last.operation, response }
             })
             .collect();
-        SystemBounds { operations, tasks }
+        (operations, tasks)
     }
 }
 

@@ -26,6 +26,7 @@ mod stream;
 pub use parts::{Cause, Part};
 
 use crate::effort::{AnalysisError, Effort};
+use lane::{Goal, Interest};
 use talea_model::{OperationId, System};
 use talea_policy::strategy::Plan;
 use talea_time::Duration;
@@ -66,6 +67,9 @@ pub enum Obstacle {
         "the search is too costly: the load is close to a whole processor, or there are too many operations"
     )]
     TooCostly,
+    /// It exceeds the limit that was asked about.
+    #[error("it exceeds its limit")]
+    BeyondLimit,
     /// A time is longer than can be counted.
     #[error("a time in it is longer than 292 years")]
     Overflow,
@@ -98,8 +102,6 @@ pub struct Response {
     pub method: Method,
     /// Whether it is reached.
     pub exactness: Exactness,
-    /// What fills the window, in no particular order. They add up to [`Self::window`].
-    pub parts: Vec<Part>,
     /// The window's length: from the last instant at which nothing that counts was under way to the completion.
     pub window: Duration,
     /// The arrival, counted from the window's beginning: `bound = window - arrival`. Negative for an operation that is
@@ -132,15 +134,23 @@ pub struct TaskBound {
 }
 
 /// The result of [`analyse`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct SystemBounds {
     /// By operation number.
     pub operations: Vec<OperationBound>,
     /// By task number.
     pub tasks: Vec<TaskBound>,
+    model: model::Model,
+    solution: holistic::Solution,
 }
 
 impl SystemBounds {
+    /// What fills the window that gives an operation's bound, in no particular order; nothing if it has none. The parts
+    /// add up to [`Response::window`].
+    pub fn parts(&self, operation: OperationId) -> Vec<Part> {
+        parts::parts(&self.model, &self.solution, operation)
+    }
+
     /// Whether `task` is sure to meet every deadline.
     pub fn holds(&self, system: &System, task: usize) -> bool {
         self.tasks[task].response.is_ok_and(|bound| bound <= system.tasks[task].deadline)
@@ -154,6 +164,36 @@ impl SystemBounds {
 /// bound stands at the operations concerned.
 pub fn analyse(system: &System, plans: &[Plan], effort: &mut Effort) -> Result<SystemBounds, AnalysisError> {
     let model = model::Model::new(system, plans)?;
-    let solution = holistic::solve(&model, effort);
-    Ok(solution.bounds(system, &model))
+    let interest = vec![Interest::Worst; model.operations.len()];
+    let solution = holistic::solve(&model, Goal(&interest), effort);
+    let (operations, tasks) = solution.bounds(system, &model);
+    Ok(SystemBounds { operations, tasks, model, solution })
+}
+
+/// Whether every job of the tasks with `targets[task]` meets its deadline: what [`analyse`] and
+/// [`SystemBounds::holds`] say, at a fraction of the cost.
+///
+/// # Errors
+/// As for [`analyse`].
+///
+/// # Panics
+/// If there is not one target for each task.
+pub fn hold(
+    system: &System,
+    plans: &[Plan],
+    targets: &[bool],
+    effort: &mut Effort,
+) -> Result<bool, AnalysisError> {
+    assert_eq!(targets.len(), system.tasks.len(), "a target for every task");
+    let model = model::Model::new(system, plans)?;
+    let interest = model.interest(system, targets);
+    let solution = holistic::solve(&model, Goal(&interest), effort);
+    let asked = interest.iter().enumerate().filter(|(_, interest)| **interest != Interest::Nothing);
+    Ok(asked.into_iter().all(|(operation, _)| match solution.response(operation) {
+        Some(response) => {
+            let task = system.operations()[operation].task;
+            !targets[task] || response <= i128::from(system.tasks[task].deadline.as_nanos())
+        }
+        None => !targets[system.operations()[operation].task],
+    }))
 }

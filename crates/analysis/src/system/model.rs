@@ -10,12 +10,14 @@
 //! way into and out of the queue and for being switched to; to others it also costs the switch back to the one it
 //! preempted. Every timer expiry on the node delays everybody there, whatever it releases.
 
+use super::lane::Interest;
 use crate::effort::AnalysisError;
 use talea_model::{Execution, LaneDispatch, Late, Laxity, Operation as Subtask, OperationId, System};
 use talea_policy::discipline::Discipline;
 use talea_policy::strategy::{Lane as LanePlan, LaneRules, Plan};
 use talea_time::{Duration, Work};
 
+#[derive(Debug)]
 pub(super) struct Model {
     pub nodes: Vec<Node>,
     pub segments: Vec<Segment>,
@@ -25,6 +27,7 @@ pub(super) struct Model {
     pub switches_cost: bool,
 }
 
+#[derive(Debug)]
 pub(super) struct Node {
     /// Highest first.
     pub lanes: Vec<Lane>,
@@ -33,11 +36,13 @@ pub(super) struct Node {
     pub interrupts: Vec<Interrupt>,
 }
 
+#[derive(Debug)]
 pub(super) struct Interrupt {
     pub segment: usize,
     pub cost: u64,
 }
 
+#[derive(Debug)]
 pub(super) struct Lane {
     pub discipline: Discipline,
     pub rules: LaneRules,
@@ -45,6 +50,7 @@ pub(super) struct Lane {
 }
 
 /// Subtasks of a task that follow each other on one node.
+#[derive(Debug)]
 pub(super) struct Segment {
     pub task: usize,
     pub period: u64,
@@ -65,6 +71,7 @@ pub(super) struct Segment {
 }
 
 /// When a segment is released, counted from the arrival of its task.
+#[derive(Debug)]
 pub(super) enum Entry {
     /// With its task, which has this jitter.
     Release(u64),
@@ -72,6 +79,7 @@ pub(super) enum Entry {
     After(Vec<(usize, u64)>),
 }
 
+#[derive(Debug)]
 pub(super) struct Operation {
     pub node: usize,
     pub lane: usize,
@@ -130,6 +138,27 @@ impl Model {
             .map(|(index, plan)| Node::new(system, index, plan, &segments, &mut operations))
             .collect::<Result<_, AnalysisError>>()?;
         Ok(Model { nodes, segments, operations, switches_cost: system.overhead.switch > Work::ZERO })
+    }
+}
+
+impl Model {
+    /// What must be found out about each operation to know whether the `targets` among the tasks hold.
+    pub fn interest(&self, system: &System, targets: &[bool]) -> Vec<Interest> {
+        let shared = |node: &Node| node.processors > 1;
+        let of_operation = |(index, operation): (usize, &Operation)| {
+            let described = &system.operations()[index];
+            let elsewhere =
+                |successor: &OperationId| self.operations[successor.index()].segment != operation.segment;
+            // Its response delays something else: a release, or on several processors the lanes below.
+            if described.successors.iter().any(elsewhere) || shared(&self.nodes[operation.node]) {
+                return Interest::Worst;
+            }
+            match (targets[described.task], described.successors.is_empty()) {
+                (true, true) => Interest::Limit(self.segments[operation.segment].deadline),
+                _ => Interest::Nothing,
+            }
+        };
+        self.operations.iter().enumerate().map(of_operation).collect()
     }
 }
 

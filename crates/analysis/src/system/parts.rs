@@ -1,6 +1,7 @@
 //! What fills a window: the bound explained.
 
-use super::lane::Worst;
+use super::holistic::Solution;
+use super::lane::{self, Worst};
 use super::model::{Entry, Model};
 use super::stream::Stream;
 use super::{Exactness, Method, Obstacle, Response};
@@ -47,56 +48,58 @@ pub struct Part {
 }
 
 /// The public form of a worst window.
-pub(super) fn response(
-    model: &Model,
-    jitters: &[Option<u64>],
-    operation: OperationId,
-    worst: &Worst,
-) -> Result<Response, Obstacle> {
-    let numbers = &model.operations[operation.index()];
-    let mut parts = Parts { parts: Vec::new(), total: 0 };
-    let node = &model.nodes[numbers.node];
-    let lane = &node.lanes[numbers.lane];
-    parts.add(Cause::Own, 1, numbers.cost);
-    parts.add(Cause::Instance, 1, numbers.beside);
-    if let Some((segment, rest)) = worst.blocking {
-        parts.add(Cause::Blocking(model.segments[segment].task), 1, rest);
-    }
-    for (segment, count) in lane.segments.iter().zip(&worst.counts) {
-        let task = model.segments[*segment].task;
-        let cause = if *segment == numbers.segment { Cause::Earlier } else { Cause::Peer(task) };
-        parts.add(cause, *count, count.saturating_mul(model.segments[*segment].cost));
-    }
-    let end = worst.completion.saturating_sub(1);
-    let through = |segment: usize, cost: u64| -> u64 {
-        let jitter = jitters[segment].unwrap_or(0);
-        Stream::new(segment, model.segments[segment].period, jitter, cost).count_through(end)
-    };
-    for interrupt in &node.interrupts {
-        let jobs = through(interrupt.segment, interrupt.cost);
-        parts.add(Cause::Interrupts, jobs, jobs.saturating_mul(interrupt.cost));
-    }
-    if node.processors == 1 {
-        for (level, above) in node.lanes[..numbers.lane].iter().enumerate() {
-            for segment in &above.segments {
-                let cost = model.segments[*segment].cost;
-                let jobs = through(*segment, cost);
-                let cause = Cause::Higher { level, task: model.segments[*segment].task };
-                parts.add(cause, jobs, jobs.saturating_mul(cost));
-            }
-        }
-    }
-    let rest = worst.completion.checked_sub(parts.total).expect("a window holds its parts");
-    parts.add(if node.processors == 1 { Cause::Rest } else { Cause::HigherLanes }, 0, rest);
+pub(super) fn response(model: &Model, operation: OperationId, worst: &Worst) -> Result<Response, Obstacle> {
     let duration = |ns: i128| i64::try_from(ns).map(Duration::from_nanos).map_err(|_| Obstacle::Overflow);
     Ok(Response {
         bound: duration(worst.response())?,
         method: worst.method,
         exactness: exactness(model, operation, worst),
-        parts: parts.parts,
         window: duration(i128::from(worst.completion))?,
         arrival: duration(worst.arrival)?,
     })
+}
+
+/// What fills the worst window of an operation.
+pub(super) fn parts(model: &Model, solution: &Solution, operation: OperationId) -> Vec<Part> {
+    let Some(worst) = solution.worst(operation.index()) else { return Vec::new() };
+    let numbers = &model.operations[operation.index()];
+    let node = &model.nodes[numbers.node];
+    let lane = &node.lanes[numbers.lane];
+    let mut parts = Parts::default();
+    parts.add(Cause::Own, 1, numbers.cost);
+    parts.add(Cause::Instance, 1, numbers.beside);
+    if let Some((segment, rest)) = worst.blocking {
+        parts.add(Cause::Blocking(model.segments[segment].task), 1, rest);
+    }
+    let known = "a bound knows all jitters";
+    let streams = solution.streams(model, lane).expect(known);
+    for (stream, count) in streams.iter().zip(lane::counts(model, lane, &streams, operation.index(), worst)) {
+        let task = model.segments[stream.segment].task;
+        let cause = if stream.segment == numbers.segment { Cause::Earlier } else { Cause::Peer(task) };
+        parts.add(cause, count, count.saturating_mul(stream.cost));
+    }
+    let end = worst.completion - 1;
+    let interrupts = node.interrupts.iter().map(|interrupt| {
+        let jitter = solution.jitter(interrupt.segment).expect(known);
+        let period = model.segments[interrupt.segment].period;
+        let jobs = Stream::new(interrupt.segment, period, jitter, interrupt.cost).count_through(end);
+        (jobs, jobs.saturating_mul(interrupt.cost))
+    });
+    let (jobs, time) =
+        interrupts.fold((0_u64, 0_u64), |all, next| (all.0 + next.0, all.1.saturating_add(next.1)));
+    parts.add(Cause::Interrupts, jobs, time);
+    if node.processors == 1 {
+        for (level, above) in node.lanes[..numbers.lane].iter().enumerate() {
+            for stream in solution.streams(model, above).expect(known) {
+                let jobs = stream.count_through(end);
+                let cause = Cause::Higher { level, task: model.segments[stream.segment].task };
+                parts.add(cause, jobs, jobs.saturating_mul(stream.cost));
+            }
+        }
+    }
+    let rest = worst.completion.checked_sub(parts.total).expect("a window holds its parts");
+    parts.add(if node.processors == 1 { Cause::Rest } else { Cause::HigherLanes }, 0, rest);
+    parts.parts
 }
 
 /// Response-time analysis is exact for one processor, independent releases and free phases; a second switch charged to
@@ -113,6 +116,7 @@ fn exactness(model: &Model, operation: OperationId, worst: &Worst) -> Exactness 
     if exact { Exactness::Exact } else { Exactness::Bound }
 }
 
+#[derive(Default)]
 struct Parts {
     parts: Vec<Part>,
     total: u64,
@@ -120,17 +124,10 @@ struct Parts {
 
 impl Parts {
     fn add(&mut self, cause: Cause, jobs: u64, time_ns: u64) {
-        if time_ns == 0 {
-            return;
-        }
-        self.total = self.total.saturating_add(time_ns);
-        let time = Duration::from_nanos(i64::try_from(time_ns).unwrap_or(i64::MAX));
-        match self.parts.iter_mut().find(|part| part.cause == cause) {
-            Some(part) => {
-                part.jobs += jobs;
-                part.time = part.time.checked_add(time).unwrap_or(Duration::MAX);
-            }
-            None => self.parts.push(Part { cause, jobs, time }),
+        if time_ns > 0 {
+            self.total = self.total.saturating_add(time_ns);
+            let time = Duration::from_nanos(i64::try_from(time_ns).unwrap_or(i64::MAX));
+            self.parts.push(Part { cause, jobs, time });
         }
     }
 }

@@ -4,7 +4,7 @@ use super::Obstacle;
 use crate::division::{quotient, reciprocal};
 use crate::effort::{AnalysisError, Effort};
 use crate::task::Task;
-use crate::utilisation::{Bracket, ONE, compare_bracketed};
+use crate::utilisation::{Bracket, ONE, compare_with_one};
 use std::ops::Range;
 use talea_time::{Duration, Work};
 
@@ -59,11 +59,10 @@ pub(super) fn work(streams: &[Stream], instant: u64) -> u128 {
     streams.iter().map(|stream| stream.through(instant)).sum()
 }
 
-/// Streams summed up: how much they need in the long run, exactly and as a straight line above them.
-#[derive(Clone, Debug, Default)]
+/// Streams summed up: how much they need in the long run, and a straight line above all they need.
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Load {
     bracket: Bracket,
-    tasks: Vec<Task>,
     /// Units of 2^-64, rounded up: the slope of the line.
     slope: u128,
     /// The line at 0: of each stream one job, and its part of the jitter.
@@ -71,25 +70,13 @@ pub(super) struct Load {
 }
 
 impl Load {
-    pub fn add(&mut self, stream: &Stream) -> Result<(), AnalysisError> {
-        if stream.cost == 0 {
-            return Ok(());
-        }
-        let time = |ns: u64| i64::try_from(ns).map_err(|_| AnalysisError::Overflow);
-        let (period, cost) = (time(stream.period)?, time(stream.cost)?);
-        let task =
-            Task::new(Duration::from_nanos(period), Work::from_nanos(cost)).expect("both are positive");
+    fn add(&mut self, stream: &Stream) -> Result<(), AnalysisError> {
+        let Some(task) = as_task(stream)? else { return Ok(()) };
         self.bracket.add(&task);
-        self.tasks.push(task);
         let (period, cost) = (u128::from(stream.period), u128::from(stream.cost));
         self.slope = self.slope.saturating_add((cost << 64).div_ceil(period));
         self.base = self.base.saturating_add(cost + (u128::from(stream.jitter) * cost).div_ceil(period));
         Ok(())
-    }
-
-    /// Whether the streams need more than a whole processor in the long run.
-    pub fn exceeds_one(&self, effort: &mut Effort) -> Result<bool, AnalysisError> {
-        Ok(compare_bracketed(&self.bracket, &self.tasks, effort)?.is_gt())
     }
 
     /// A window that holds all its work and `blocking`: (blocking + base) / (1 - slope), a bound on the busy period
@@ -100,6 +87,13 @@ impl Load {
         let window = base.checked_mul(ONE)?.div_ceil(idle);
         u64::try_from(window).ok().filter(|window| i64::try_from(*window).is_ok())
     }
+}
+
+/// The stream as a task, if it costs anything.
+fn as_task(stream: &Stream) -> Result<Option<Task>, AnalysisError> {
+    let time = |ns: u64| i64::try_from(ns).map_err(|_| AnalysisError::Overflow);
+    let (period, cost) = (Duration::from_nanos(time(stream.period)?), Work::from_nanos(time(stream.cost)?));
+    Ok((stream.cost > 0).then(|| Task::new(period, cost).expect("both are positive")))
 }
 
 /// What delays one lane from outside: the lanes above it on its node, and the node's interrupts.
@@ -138,21 +132,29 @@ impl Outside {
         Ok(())
     }
 
-    pub fn processors(&self) -> usize {
-        self.processors
-    }
-
     /// The most that interrupts can have put off until 0 what was under way before: that of all at once, as long as
     /// they do not take the whole processor for good.
     pub fn burst(&self) -> u64 {
         self.burst
     }
 
-    /// What the lane's own streams and those that compete with them at full rate need.
-    pub fn load_with(&self, lane: &[Stream]) -> Result<Load, AnalysisError> {
-        let mut load = self.load.clone();
+    /// What the lane's own streams and those that compete with them at full rate need, unless that is more than a
+    /// whole processor.
+    pub fn load_with(&self, lane: &[Stream], effort: &mut Effort) -> Result<Load, Obstacle> {
+        let mut load = self.load;
+        effort.spend(lane.len() as u64)?;
         lane.iter().try_for_each(|stream| load.add(stream))?;
-        Ok(load)
+        let order = match load.bracket.compare_with_one() {
+            Some(order) => order,
+            None => {
+                let above = if self.processors == 1 { &self.streams[..] } else { &[] };
+                let all = above.iter().chain(&self.interrupts).chain(lane);
+                let tasks =
+                    all.filter_map(|stream| as_task(stream).transpose()).collect::<Result<Vec<Task>, _>>()?;
+                compare_with_one(&tasks, effort)?
+            }
+        };
+        if order.is_gt() { Err(Obstacle::Overload) } else { Ok(load) }
     }
 
     /// Why the lane may never get a processor: on one processor, because a lane above has no bound.

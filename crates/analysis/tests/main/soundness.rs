@@ -12,7 +12,7 @@ use talea_model::{
     Criticality, Description, Execution, LaneDispatch, Late, Laxity, Node, Overhead, Overrun, Strategy,
     Subtask, System, Task,
 };
-use talea_policy::strategy::plan_system;
+use talea_policy::strategy::{Plan, plan_system};
 use talea_sim::Simulation;
 use talea_time::{Duration, Instant, Work};
 use talea_trace::{Event, Record, Sink};
@@ -35,6 +35,7 @@ fn no_simulated_response_exceeds_its_bound() {
         let plans = plan_system(&system).expect("operations have periods and execution times");
         let bounds = system::analyse(&system, &plans, &mut Effort::new(2_000_000)).expect("small numbers");
         let mut responses = Responses::of(&system);
+        agrees_with_the_quick_verdict(&system, &plans, &bounds, seed);
         let mut simulation = Simulation::new(&system).expect("it has lanes");
         simulation.advance(Instant::ZERO + SIMULATED, &mut responses);
         let late = responses.beyond(&bounds);
@@ -43,6 +44,28 @@ fn no_simulated_response_exceeds_its_bound() {
     }
     if only.is_none() {
         seen.suffices();
+    }
+}
+
+/// The verdict that stops at the first response beyond a deadline is that of the whole analysis, and parts add up.
+fn agrees_with_the_quick_verdict(system: &System, plans: &[Plan], bounds: &SystemBounds, seed: u64) {
+    let tasks = system.tasks.len();
+    let holds: Vec<bool> = (0..tasks).map(|task| bounds.holds(system, task)).collect();
+    for task in 0..tasks {
+        let targets: Vec<bool> = (0..tasks).map(|other| other == task).collect();
+        let quick =
+            system::hold(system, plans, &targets, &mut Effort::new(2_000_000)).expect("small numbers");
+        assert_eq!(quick, holds[task], "seed {seed}, task {task}\n{bounds:#?}\n{}", system.to_toml());
+    }
+    let all =
+        system::hold(system, plans, &vec![true; tasks], &mut Effort::new(2_000_000)).expect("small numbers");
+    assert_eq!(all, holds.iter().all(|holds| *holds), "seed {seed}, all tasks");
+    for bound in &bounds.operations {
+        if let Ok(response) = &bound.response {
+            let parts: i64 = bounds.parts(bound.operation).iter().map(|part| part.time.as_nanos()).sum();
+            assert_eq!(parts, response.window.as_nanos(), "seed {seed}: {bound:?}");
+            assert_eq!(response.window - response.arrival, response.bound, "seed {seed}: {bound:?}");
+        }
     }
 }
 

@@ -1,128 +1,132 @@
 //! First in, first out: who was released before goes before.
 //!
 //! A first operation that is released at `a` waits for everything released up to then, and for nothing that comes later
-//! to its lane (theory of FIFO queues; for one task per lane it is Lehoczky 1990 and Tindell, Burns and Wellings 1994).
-//! A job that has waited out its whole release jitter J, of a segment of period T, has floor(a / T) instances of its
-//! own before it; a shorter delay gives no worse response, for the same instances go before it. The next operation of
-//! the segment goes to the end of the queue when the one before it completes.
+//! to its lane; for one task per lane this is Lehoczky 1990 and Tindell, Burns and Wellings 1994. A job that has
+//! waited out its whole release jitter J, of a segment of period T, has floor(a / T) instances of its own before it; a
+//! shorter delay gives no worse response, for the same instances go before it. The next operation of the segment goes
+//! to the end of the queue when the one before it completes.
 
-use super::{Found, View, Worst};
+use super::search::Arrivals;
+use super::{Counted, Found, View, Worst};
 use crate::effort::Effort;
+use crate::system::stream::Stream;
 use crate::system::{Method, Obstacle};
 
 pub(super) fn responses(view: &View<'_>, effort: &mut Effort) -> Result<Found, Obstacle> {
     let busy_period = view.busy_period(0, effort)?;
     let mut found = Vec::new();
     for index in 0..view.streams.len() {
-        of_segment(view, index, busy_period, &mut found, effort)?;
+        found.extend(Queue { view, index }.responses(busy_period, effort)?);
     }
     Ok(found)
 }
 
-fn of_segment(
-    view: &View<'_>,
+/// A segment in its queue.
+struct Queue<'a> {
+    view: &'a View<'a>,
     index: usize,
-    busy_period: u64,
-    found: &mut Found,
-    effort: &mut Effort,
-) -> Result<(), Obstacle> {
-    let own = &view.streams[index];
-    let operations = &view.segment(own).operations;
-    let releases = releases(view, index, busy_period.saturating_add(own.jitter), effort)?;
-    let mut worst: Vec<Option<Worst>> = vec![None; operations.len()];
-    let mut completions = vec![0; operations.len()];
-    for release in releases {
-        for (place, &operation) in operations.iter().enumerate() {
-            let before = &view.model.operations[operation].after;
-            let released = before.iter().map(|before| {
-                let place = operations.iter().position(|other| other == before);
-                completions[place.expect("predecessors inside a segment stand before")]
-            });
-            let released = released.max();
-            let turn = Turn { release, released };
-            let window = turn.serve(view, index, operation, completions[place], effort)?;
-            completions[place] = window.completion;
-            if worst[place].as_ref().is_none_or(|worst| window.response() > worst.response()) {
-                worst[place] = Some(window);
+}
+
+impl Queue<'_> {
+    fn own(&self) -> &Stream {
+        &self.view.streams[self.index]
+    }
+
+    fn operations(&self) -> &[usize] {
+        &self.view.segment(self.own()).operations
+    }
+
+    fn responses(&self, busy_period: u64, effort: &mut Effort) -> Result<Found, Obstacle> {
+        let releases = self.releases();
+        let end = i128::from(busy_period) + i128::from(self.own().jitter);
+        let mut worst = self.serve(0, effort)?;
+        let mut release = releases.last_before(end);
+        while let Some(at) = release {
+            effort.spend(releases.cost())?;
+            let windows = self.serve(u64::try_from(at).map_err(|_| Obstacle::Overflow)?, effort)?;
+            let mut next = i128::MIN;
+            for ((worst, window), &operation) in worst.iter_mut().zip(windows).zip(self.operations()) {
+                let completion = i128::from(window.completion) + i128::from(self.own().jitter);
+                if window.response() > worst.response() {
+                    *worst = window;
+                }
+                self.view.goal.judge(operation, worst.response().min(end))?;
+                next = next
+                    .max(completion.saturating_sub(worst.response().max(self.view.goal.floor(operation))));
             }
+            release = releases.last_before(at.min(next));
         }
+        let any_order = self.view.all_within(busy_period, Method::BusyPeriod);
+        let found = self.operations().iter().copied().zip(worst);
+        let best = found.map(|(operation, worst)| {
+            let other = any_order.iter().find(|(other, _)| *other == operation).expect("it is of this lane");
+            if worst.response() <= other.1.response() { (operation, worst) } else { other.clone() }
+        });
+        best.map(|(operation, worst)| {
+            self.view.goal.judge(operation, worst.response())?;
+            Ok((operation, worst))
+        })
+        .collect()
     }
-    let limit = i128::from(busy_period) + i128::from(own.jitter);
-    for (worst, &operation) in worst.into_iter().zip(operations) {
-        let worst = worst.expect("a busy period has a release");
-        if worst.response() <= limit {
-            found.push((operation, worst));
-        } else {
-            let any_order = view.all_within(busy_period, Method::BusyPeriod);
-            found.extend(any_order.into_iter().filter(|(other, _)| *other == operation));
+
+    /// The windows of the segment's operations, where its first one is released at `release`, after its whole jitter.
+    fn serve(&self, release: u64, effort: &mut Effort) -> Result<Vec<Worst>, Obstacle> {
+        let mut windows: Vec<Worst> = Vec::with_capacity(self.operations().len());
+        for &operation in self.operations() {
+            let before = self.view.model.operations[operation].after.iter().map(|before| {
+                let place = self.operations().iter().position(|other| other == before);
+                windows[place.expect("predecessors inside a segment stand before")].completion
+            });
+            let window = self.turn(operation, release, before.max(), effort)?;
+            windows.push(window);
         }
+        Ok(windows)
     }
-    Ok(())
-}
 
-/// An operation's place in the queue.
-struct Turn {
-    /// Of its segment, from the window's beginning.
-    release: u64,
-    /// Of the operation itself, if it follows another one.
-    released: Option<u64>,
-}
-
-impl Turn {
-    fn serve(
+    /// The window of one operation, which is released when the one before it completes, if there is one.
+    fn turn(
         &self,
-        view: &View<'_>,
-        index: usize,
         operation: usize,
-        last: u64,
+        release: u64,
+        released: Option<u64>,
         effort: &mut Effort,
     ) -> Result<Worst, Obstacle> {
-        let own = &view.streams[index];
-        let queued = self.released.unwrap_or(self.release);
-        let mut counts: Vec<u64> = view.streams.iter().map(|stream| stream.count_through(queued)).collect();
-        counts[index] = match self.released {
-            None => self.release / own.period,
+        let (view, own) = (self.view, self.own());
+        let queued = released.unwrap_or(release);
+        let earlier = match released {
+            None => release / own.period,
             Some(released) => own.count_through(released) - 1,
         };
-        effort.spend(counts.len() as u64)?;
-        let operation = &view.model.operations[operation];
-        let others: u128 = counts
+        effort.spend(view.streams.len() as u64)?;
+        let others: u128 = view
+            .streams
             .iter()
-            .zip(view.streams)
-            .map(|(count, stream)| u128::from(*count) * u128::from(stream.cost))
+            .enumerate()
+            .filter(|(other, _)| *other != self.index)
+            .map(|(_, stream)| stream.through(queued))
             .sum();
-        let work = others + u128::from(operation.beside) + u128::from(operation.cost);
-        // Later turns complete later.
-        let completion = view.completion(last.max(queued + 1), work, effort)?;
-        let method = if view.streams.len() == 1 && self.released.is_none() {
-            Method::ResponseTime
-        } else {
-            Method::Queue
-        };
+        let numbers = &view.model.operations[operation];
+        let instances = u128::from(earlier) * u128::from(own.cost);
+        let work = others + instances + u128::from(numbers.beside) + u128::from(numbers.cost);
+        let completion = view.completion(queued + 1, work, effort)?;
+        let alone = view.streams.len() == 1 && released.is_none();
         Ok(Worst {
-            method,
+            method: if alone { Method::ResponseTime } else { Method::Queue },
             completion,
-            arrival: i128::from(self.release) - i128::from(own.jitter),
-            counts,
+            arrival: i128::from(release) - i128::from(own.jitter),
+            counted: Counted::Queued { queued, earlier },
             blocking: None,
             start: None,
         })
     }
-}
 
-/// The releases of segment `index` from 0 on, before `end`, that can be worst: its own at their earliest distance, and
-/// those together with another's.
-fn releases(view: &View<'_>, index: usize, end: u64, effort: &mut Effort) -> Result<Vec<u64>, Obstacle> {
-    let mut releases = Vec::new();
-    for (other, stream) in view.streams.iter().enumerate() {
-        let jitter = if other == index { 0 } else { stream.jitter };
-        let first = (jitter.div_ceil(stream.period)) * stream.period - jitter;
-        let count = end.saturating_sub(first).div_ceil(stream.period);
-        effort.spend(count.saturating_mul(view.cost()))?;
-        releases.extend((0..count).map(|number| first + number * stream.period));
+    /// The releases that can be worst: its own at their earliest distance, and those together with another's.
+    fn releases(&self) -> Arrivals {
+        let mut releases = Arrivals::new(0);
+        for (other, stream) in self.view.streams.iter().enumerate() {
+            let jitter = if other == self.index { 0 } else { stream.jitter };
+            releases.add(-i128::from(jitter), stream);
+        }
+        releases
     }
-    releases.push(0);
-    releases.sort_unstable();
-    releases.dedup();
-    Ok(releases)
 }

@@ -3,9 +3,17 @@
 //! All bounds look at a *window*: it begins at 0, when the lane and those above it have nothing to do that counts, and
 //! ends when the job in question completes. The job arrives `arrival` after that (before it, if its release is
 //! delayed). Everything that can happen in the window is counted; the worst over all arrivals is the bound.
+//!
+//! Windows end later for later arrivals. So the search goes through the arrivals backwards, like the quick processor
+//! demand analysis of Zhang and Burns (2009): an arrival whose window ends at w makes every earlier one after
+//! w - R superfluous, where R is the worst response so far.
 
 mod fifo;
+mod order;
+mod search;
 mod urgency;
+
+pub(super) use search::{Goal, Interest};
 
 use super::model::{Lane, Model, Segment};
 use super::stream::{Outside, Stream, work};
@@ -21,22 +29,33 @@ pub(super) struct View<'a> {
     /// Of its own segments, in their order.
     pub streams: &'a [Stream],
     pub outside: &'a Outside,
+    pub goal: Goal<'a>,
 }
 
 /// The worst window found for an operation.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) struct Worst {
     pub method: Method,
     /// From the window's beginning to the completion.
     pub completion: u64,
     /// From the window's beginning to the arrival of the task's instance; negative for a delayed release.
     pub arrival: i128,
-    /// How many instances of each of the lane's streams count in full; for the job's own, those besides it.
-    pub counts: Vec<u64>,
+    pub counted: Counted,
     /// The rest of a job that had started, and whose segment it is of.
     pub blocking: Option<(usize, u64)>,
     /// Longest time from arrival to start, where the method knows it.
     pub start: Option<i128>,
+}
+
+/// Which instances of the lane's streams count in a window.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Counted {
+    /// Those released up to `queued`; of the own segment, `earlier` ones.
+    Queued { queued: u64, earlier: u64 },
+    /// Those released up to `instant` whose key is at most `key`.
+    Keyed { key: i128, instant: u64 },
+    /// All that are released before the window ends.
+    All,
 }
 
 impl Worst {
@@ -49,26 +68,57 @@ impl Worst {
 /// The operations of a lane, each with its worst window.
 pub(super) type Found = Vec<(usize, Worst)>;
 
+/// How many instances of each of a lane's streams count in the worst window of an operation; of its own segment, those
+/// besides it.
+pub(super) fn counts(
+    model: &Model,
+    lane: &Lane,
+    streams: &[Stream],
+    operation: usize,
+    worst: &Worst,
+) -> Vec<u64> {
+    let segment = model.operations[operation].segment;
+    let own = |stream: &Stream| stream.segment == segment;
+    match worst.counted {
+        Counted::Queued { queued, earlier } => streams
+            .iter()
+            .map(|stream| if own(stream) { earlier } else { stream.count_through(queued) })
+            .collect(),
+        Counted::Keyed { key, instant } => {
+            let index = streams.iter().position(own).expect("it is of this lane");
+            order::Order::new(model, lane, streams).counts(index, key, instant)
+        }
+        Counted::All => {
+            let end = worst.completion - 1;
+            streams.iter().map(|stream| stream.count_through(end) - u64::from(own(stream))).collect()
+        }
+    }
+}
+
 impl View<'_> {
     /// The bounds of all operations of the lane.
     pub fn responses(&self, effort: &mut Effort) -> Result<Found, Obstacle> {
         if let Some(obstacle) = self.outside.starvation() {
             return Err(obstacle);
         }
-        let load = self.outside.load_with(self.streams)?;
-        if load.exceeds_one(effort)? {
-            return Err(Obstacle::Overload);
+        let load = self.outside.load_with(self.streams, effort)?;
+        let coarse =
+            if self.outside.shares_processors() { None } else { load.linear_window(self.longest_blocking()) };
+        if let Some(window) = coarse
+            && self.goal.is_coarse(self.operations())
+        {
+            let found = self.all_within(window, Method::LinearBound);
+            if found.iter().all(|(operation, worst)| self.goal.judge(*operation, worst.response()).is_ok()) {
+                return Ok(found);
+            }
         }
         let exact = match self.lane.discipline {
             Discipline::Fifo => fifo::responses(self, effort),
             Discipline::Deadline | Discipline::Laxity => urgency::responses(self, effort),
         };
-        match exact {
-            Err(Obstacle::TooCostly) if !self.outside.shares_processors() => {
-                let window = load.linear_window(self.longest_blocking()).ok_or(Obstacle::TooCostly)?;
-                Ok(self.all_within(window, Method::LinearBound))
-            }
-            found => found,
+        match (exact, coarse) {
+            (Err(Obstacle::TooCostly), Some(window)) => Ok(self.all_within(window, Method::LinearBound)),
+            (found, _) => found,
         }
     }
 
@@ -80,24 +130,22 @@ impl View<'_> {
     }
 
     fn all_within(&self, window: u64, method: Method) -> Found {
-        let mut found = Vec::new();
-        for (index, stream) in self.streams.iter().enumerate() {
-            let mut counts: Vec<u64> =
-                self.streams.iter().map(|stream| stream.count_through(window.saturating_sub(1))).collect();
-            counts[index] -= 1;
-            for &operation in &self.segment(stream).operations {
-                let worst = Worst {
-                    method,
-                    completion: window,
-                    arrival: -i128::from(stream.jitter),
-                    counts: counts.clone(),
-                    blocking: None,
-                    start: None,
-                };
-                found.push((operation, worst));
-            }
-        }
-        found
+        let of_stream = |stream: &Stream| {
+            let worst = Worst {
+                method,
+                completion: window.max(1),
+                arrival: -i128::from(stream.jitter),
+                counted: Counted::All,
+                blocking: None,
+                start: None,
+            };
+            self.segment(stream).operations.iter().map(move |operation| (*operation, worst.clone()))
+        };
+        self.streams.iter().flat_map(of_stream).collect()
+    }
+
+    fn operations(&self) -> impl Iterator<Item = usize> {
+        self.streams.iter().flat_map(|stream| self.segment(stream).operations.iter().copied())
     }
 
     /// From 0 until the lane and those above it have nothing left to do.

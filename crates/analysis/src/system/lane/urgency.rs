@@ -6,44 +6,44 @@
 //! keeps the lane, for one job with a greater key that started a nanosecond before. With ties against it, the
 //! bound is sound for any rule that breaks them.
 //!
-//! The operations of a segment may have different keys in a laxity lane. Then the greatest counts where the segment
-//! waits and the least where it is waited for.
-//!
 //! Where late work goes last the order holds only as long as nothing is late. If the bounds say that every job
 //! starts before its key, none ever is: the first to be late would have followed the order up to then. Otherwise
 //! nothing is known of the order, and the bound for any order applies.
 
-use super::{Found, View, Worst};
+use super::order::Order;
+use super::search::Arrivals;
+use super::{Counted, Found, View, Worst};
 use crate::effort::Effort;
-use crate::system::model::Segment;
 use crate::system::stream::Stream;
 use crate::system::{Method, Obstacle};
 use talea_model::LaneDispatch;
 use talea_policy::discipline::Discipline;
 
-/// Bounds of a segment's keys, counted from its arrival.
-#[derive(Clone, Copy)]
-struct Keys {
-    least: i128,
-    greatest: i128,
+/// How long the window of a job is held up by one that had started.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Blocking {
+    /// As long as any whose key is greater than the job's can.
+    Possible,
+    /// As long as if it had arrived first, which is longest.
+    Longest,
 }
 
-struct Order<'a> {
+/// Responses and starts up to which an operation is of no interest.
+struct Floors {
+    response: i128,
+    start: i128,
+}
+
+struct Search<'a> {
     view: &'a View<'a>,
-    keys: Vec<Keys>,
+    order: Order<'a>,
 }
 
 pub(super) fn responses(view: &View<'_>, effort: &mut Effort) -> Result<Found, Obstacle> {
     if !keys_are_known(view) {
         return view.any_order(effort);
     }
-    let keys = view.streams.iter().map(|stream| keys(view, view.segment(stream))).collect();
-    let order = Order { view, keys };
-    let found = order.responses(effort)?;
-    if view.lane.separates_late() && !order.nothing_is_late(&found) {
-        return view.any_order(effort);
-    }
-    Ok(found)
+    Search { view, order: Order::new(view.model, view.lane, view.streams) }.responses(effort)
 }
 
 /// Whether bounds of the keys say enough of the order.
@@ -59,55 +59,77 @@ fn keys_are_known(view: &View<'_>) -> bool {
     !(grows || laxity && view.streams.iter().any(jumps))
 }
 
-fn keys(view: &View<'_>, segment: &Segment) -> Keys {
-    let deadline = i128::from(segment.deadline);
-    let (least, greatest) = segment.declared;
-    match view.lane.discipline {
-        Discipline::Fifo | Discipline::Deadline => Keys { least: deadline, greatest: deadline },
-        // What is left of a started job shrinks down to nothing, and below if it takes longer than it declares.
-        Discipline::Laxity if view.lane.key_moves() => {
-            Keys { least: deadline - i128::from(greatest), greatest: deadline + i128::from(segment.excess) }
-        }
-        Discipline::Laxity => {
-            Keys { least: deadline - i128::from(greatest), greatest: deadline - i128::from(least) }
-        }
-    }
-}
-
-impl Order<'_> {
+impl Search<'_> {
     fn responses(&self, effort: &mut Effort) -> Result<Found, Obstacle> {
         let longest = (0..self.view.streams.len()).map(|index| self.rest_of(index)).max().unwrap_or(0);
         let busy_period = self.view.busy_period(longest, effort)?;
-        let mut found = Vec::new();
+        let any_order = self.view.any_order(effort)?;
+        let mut found = Vec::with_capacity(any_order.len());
         for (index, stream) in self.view.streams.iter().enumerate() {
-            let arrivals = self.arrivals(index, busy_period, effort)?;
+            let arrivals = self.order.arrivals(index);
             for &operation in &self.view.segment(stream).operations {
-                found.push((operation, self.worst(index, operation, &arrivals, effort)?));
+                let worst = self.worst(index, operation, &arrivals, busy_period, effort)?;
+                found.push((operation, worst));
             }
+        }
+        if self.view.lane.separates_late() && !self.nothing_is_late(&found) {
+            found.clone_from(&any_order);
+        }
+        for ((operation, worst), (_, other)) in found.iter_mut().zip(any_order) {
+            if other.response() < worst.response() {
+                *worst = other;
+            }
+            self.view.goal.judge(*operation, worst.response())?;
         }
         Ok(found)
     }
 
-    /// The worst window of an operation of segment `index`.
+    /// The worst window of an operation of segment `index`, and its latest start.
     fn worst(
         &self,
         index: usize,
         operation: usize,
-        arrivals: &[i128],
+        arrivals: &Arrivals,
+        busy_period: u64,
         effort: &mut Effort,
     ) -> Result<Worst, Obstacle> {
-        let mut worst: Option<Worst> = None;
-        let mut latest_start = i128::MIN;
-        for &arrival in arrivals {
-            let window = self.serve(index, operation, arrival, effort)?;
-            latest_start = latest_start.max(window.start.expect("it is known here"));
-            if worst.as_ref().is_none_or(|worst| window.response() > worst.response()) {
-                worst = Some(window);
+        let floors = self.floors(operation);
+        let started = |window: &Worst| window.start.expect("it is known here");
+        let mut worst = self.serve(index, operation, arrivals.earliest, Blocking::Possible, effort)?;
+        let mut latest_start = started(&worst);
+        let mut arrival = arrivals.last_before(i128::from(busy_period));
+        while let Some(at) = arrival {
+            effort.spend(arrivals.cost())?;
+            // Blocked as long as the earliest, so that its end bounds those of all before it.
+            let bound = self.serve(index, operation, at, Blocking::Longest, effort)?;
+            let (response, start) = (worst.response().max(floors.response), latest_start.max(floors.start));
+            if bound.response() > response || started(&bound) > start {
+                let window = self.serve(index, operation, at, Blocking::Possible, effort)?;
+                latest_start = latest_start.max(started(&window));
+                if window.response() > worst.response() {
+                    worst = window;
+                }
             }
+            let (response, start) = (worst.response().max(floors.response), latest_start.max(floors.start));
+            let next = (i128::from(bound.completion) - response).max(started(&bound) + at - start);
+            arrival = arrivals.last_before(at.min(next));
         }
-        let mut worst = worst.expect("a job may arrive first");
         worst.start = Some(latest_start);
         Ok(worst)
+    }
+
+    /// What is of no interest about an operation: a response up to its limit, as long as nothing is late, and a start
+    /// in time.
+    fn floors(&self, operation: usize) -> Floors {
+        let wanted = self.view.goal.floor(operation);
+        if !self.view.lane.separates_late() {
+            return Floors { response: wanted, start: i128::MAX };
+        }
+        let in_time = self.key_of(operation) - 1;
+        match self.view.lane.rules.dispatch {
+            LaneDispatch::NonPreemptive => Floors { response: wanted, start: in_time },
+            LaneDispatch::Preemptive => Floors { response: wanted.min(in_time), start: i128::MAX },
+        }
     }
 
     /// The window of an operation whose segment arrives at `arrival`.
@@ -116,22 +138,28 @@ impl Order<'_> {
         index: usize,
         operation: usize,
         arrival: i128,
+        blocking: Blocking,
         effort: &mut Effort,
     ) -> Result<Worst, Obstacle> {
         let (view, own) = (self.view, &self.view.streams[index]);
         let operation = &view.model.operations[operation];
-        let key = arrival + self.keys[index].greatest;
-        let blocking = self.blocking(index, key);
+        let key = arrival + self.order.greatest(index);
+        let blocked_with = match blocking {
+            Blocking::Possible => key,
+            Blocking::Longest => self.order.greatest(index) - i128::from(own.jitter),
+        };
+        let blocking = self.blocking(index, blocked_with);
         let rest = blocking.map_or(0, |(_, rest)| rest);
         let begin = u128::from(rest) + u128::from(operation.beside);
         let nonpreemptive = view.lane.rules.dispatch == LaneDispatch::NonPreemptive;
-        let waiting = |instant: u64| begin + self.ahead(index, key, instant) + view.outside.through(instant);
+        let waiting =
+            |instant: u64| begin + self.order.ahead(index, key, instant) + view.outside.through(instant);
         let from = u64::try_from(arrival.max(0)).map_err(|_| Obstacle::Overflow)?;
         effort.spend(1)?;
         let (start, counted, completion) = if nonpreemptive {
             // Whatever is released up to the start, itself included, is chosen before.
             let start = view.window(from, effort, waiting)?;
-            let own_work = begin + self.ahead(index, key, start) + u128::from(operation.cost);
+            let own_work = begin + self.order.ahead(index, key, start) + u128::from(operation.cost);
             (start, start, view.completion(start + 1, own_work, effort)?)
         } else {
             let cost = u128::from(operation.cost);
@@ -139,46 +167,20 @@ impl Order<'_> {
             let completion = view.window(first, effort, |window| waiting(window - 1) + cost)?;
             (completion, completion - 1, completion)
         };
-        let counts = (0..view.streams.len()).map(|other| self.count(index, other, key, counted)).collect();
         let alone = own.jitter == 0 && view.streams.len() == 1 && operation.beside == 0;
         Ok(Worst {
             method: if alone { Method::ResponseTime } else { Method::Urgency },
             completion,
             arrival,
-            counts,
+            counted: Counted::Keyed { key, instant: counted },
             blocking,
             start: Some(i128::from(start) - arrival),
         })
     }
 
-    /// The least key of `other` that may go before a job of `index`, counted from its own arrival. A later instance of
-    /// the same segment goes before an earlier one only if their keys differ by more than the period.
-    fn least_against(&self, index: usize, other: usize) -> i128 {
-        let Keys { least, greatest } = self.keys[other];
-        let in_order = other == index && greatest - least < i128::from(self.view.streams[other].period);
-        if in_order { greatest } else { least }
-    }
-
-    /// How many instances of `other` go before a job of `index` with this key, of those released up to `instant`; of
-    /// its own segment, how many besides it.
-    fn count(&self, index: usize, other: usize, key: i128, instant: u64) -> u64 {
-        let stream = &self.view.streams[other];
-        let by_key = stream.count_arrived_by(key - self.least_against(index, other));
-        let count = stream.count_through(instant).min(by_key);
-        if other == index { count.saturating_sub(1) } else { count }
-    }
-
-    /// The work of those.
-    fn ahead(&self, index: usize, key: i128, instant: u64) -> u128 {
-        let work = |(other, stream): (usize, &Stream)| {
-            u128::from(self.count(index, other, key, instant)) * u128::from(stream.cost)
-        };
-        self.view.streams.iter().enumerate().map(work).sum()
-    }
-
     /// The longest rest of an instance of another segment that was under way before 0 although its key is greater.
     fn blocking(&self, index: usize, key: i128) -> Option<(usize, u64)> {
-        let greater = |other: &usize| *other != index && self.keys[*other].greatest > key;
+        let greater = |other: &usize| *other != index && self.order.greatest(*other) > key;
         let others = (0..self.view.streams.len()).filter(greater);
         others
             .map(|other| (self.view.streams[other].segment, self.rest_of(other)))
@@ -193,8 +195,8 @@ impl Order<'_> {
     /// whatever the lane's dispatch.
     fn rest_of(&self, index: usize) -> u64 {
         let stream = &self.view.streams[index];
-        let (segment, keys) = (self.view.segment(stream), self.keys[index]);
-        let varies = segment.operations.len() > 1 && keys.least != keys.greatest;
+        let segment = self.view.segment(stream);
+        let varies = segment.operations.len() > 1 && self.order.varies(index);
         let cost = match self.view.lane.rules.dispatch {
             _ if varies => stream.cost,
             LaneDispatch::NonPreemptive => segment.longest,
@@ -204,48 +206,29 @@ impl Order<'_> {
         (cost - 1).saturating_add(self.view.outside.burst())
     }
 
-    /// The arrivals of segment `index` in a busy period that can be worst: those at which one more instance, of
-    /// whatever segment, goes before it.
-    fn arrivals(&self, index: usize, busy_period: u64, effort: &mut Effort) -> Result<Vec<i128>, Obstacle> {
-        let own = &self.view.streams[index];
-        let earliest = -i128::from(own.jitter);
-        let end = i128::from(busy_period);
-        let mut arrivals = vec![earliest];
-        let mut add = |first: i128, period: u64| -> Result<(), Obstacle> {
-            let period = i128::from(period);
-            let skipped = if first < earliest { (earliest - first).div_euclid(period) } else { 0 };
-            let first = first + skipped * period;
-            let count = u64::try_from(((end - first).max(0)).div_euclid(period) + 1)
-                .map_err(|_| Obstacle::Overflow)?;
-            effort.spend(count.saturating_mul(self.view.cost()))?;
-            arrivals.extend((0..count).map(|number| first + i128::from(number) * period));
-            Ok(())
-        };
-        add(earliest, own.period)?;
-        for (other, stream) in self.view.streams.iter().enumerate() {
-            let shift = self.least_against(index, other) - self.keys[index].greatest;
-            add(shift - i128::from(stream.jitter), stream.period)?;
+    /// When an operation that waits counts as late, from its arrival.
+    fn key_of(&self, operation: usize) -> i128 {
+        let operation = &self.view.model.operations[operation];
+        let deadline = i128::from(self.view.model.segments[operation.segment].deadline);
+        match self.view.lane.discipline {
+            Discipline::Laxity => deadline - i128::from(operation.declared),
+            Discipline::Fifo | Discipline::Deadline => deadline,
         }
-        arrivals.retain(|arrival| (earliest..end).contains(arrival));
-        arrivals.sort_unstable();
-        arrivals.dedup();
-        Ok(arrivals)
     }
 
     /// Whether every job is sure to be out of the queue before its key.
     fn nothing_is_late(&self, found: &Found) -> bool {
         found.iter().all(|(operation, worst)| {
-            let operation = &self.view.model.operations[*operation];
-            let deadline = i128::from(self.view.model.segments[operation.segment].deadline);
-            let key = match self.view.lane.discipline {
-                Discipline::Laxity => deadline - i128::from(operation.declared),
-                Discipline::Fifo | Discipline::Deadline => deadline,
-            };
+            let key = self.key_of(*operation);
             match (self.view.lane.rules.dispatch, self.view.lane.key_moves()) {
                 (LaneDispatch::NonPreemptive, _) => worst.start.is_some_and(|start| start < key),
-                // A started job competes too; its key stays, or ends at its deadline.
+                // A started job competes too. Its key stays, so it must end before it; or its key moves on to its
+                // deadline.
                 (LaneDispatch::Preemptive, false) => worst.response() <= key,
-                (LaneDispatch::Preemptive, true) => worst.response() < deadline,
+                (LaneDispatch::Preemptive, true) => {
+                    let segment = self.view.model.operations[*operation].segment;
+                    worst.response() < i128::from(self.view.model.segments[segment].deadline)
+                }
             }
         })
     }
