@@ -65,13 +65,27 @@ pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
         return None;
     }
     let word = word.to_lowercase();
-    let tolerance = (word.chars().count() / 3).max(1);
+    let length = word.chars().count();
+    let tolerance = (length / 3).max(1);
     known
         .into_iter()
+        .filter(|candidate| candidate.chars().count().abs_diff(length) <= tolerance)
         .map(|candidate| (strsim::osa_distance(&word, &candidate.to_lowercase()), candidate))
         .filter(|(distance, _)| *distance <= tolerance)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
+}
+
+/// A remedy for an unknown word: the one that was probably meant, or else what may be written.
+pub(crate) fn did_you_mean<'a>(
+    word: &str,
+    known: impl IntoIterator<Item = &'a str>,
+    otherwise: impl Into<String>,
+) -> String {
+    match nearest(word, known) {
+        Some(nearest) => format!("did you mean \"{nearest}\"?"),
+        None => otherwise.into(),
+    }
 }
 
 /// A text from a file, short enough for a message.

@@ -1,6 +1,6 @@
 //! What importers of all formats gather while they read: problems, losses, and where each item stands.
 
-use crate::names::of_system;
+use crate::names::{nearest, of_system, shown};
 use crate::source::Lines;
 use crate::{Effect, Loss, Origin, Rejected, Translated};
 use std::borrow::Cow;
@@ -19,6 +19,8 @@ pub(crate) struct Reading<'t> {
     /// Problems beyond those that are kept.
     more: usize,
     losses: Vec<Loss>,
+    /// Words that are ignored and look misspelt; they explain what a rejected file lacks.
+    misspelt: Vec<Problem>,
 }
 
 impl<'t> Reading<'t> {
@@ -29,6 +31,7 @@ impl<'t> Reading<'t> {
             problems: Vec::new(),
             more: 0,
             losses: Vec::new(),
+            misspelt: Vec::new(),
         }
     }
 
@@ -38,13 +41,18 @@ impl<'t> Reading<'t> {
     }
 
     pub fn error(&mut self, span: Range<usize>, message: impl Into<String>, remedy: impl Into<String>) {
-        if self.problems.len() == PROBLEMS {
+        if self.is_full() {
             self.more += 1;
             return;
         }
         let (message, remedy) = (message.into(), remedy.into());
         let location = Some(self.lines.locate(span));
         self.problems.push(Problem { severity: Severity::Error, location, message, remedy });
+    }
+
+    /// Whether further problems are only counted, so that nobody needs to find out more about them.
+    pub fn is_full(&self) -> bool {
+        self.problems.len() == PROBLEMS
     }
 
     pub fn has_errors(&self) -> bool {
@@ -64,8 +72,31 @@ impl<'t> Reading<'t> {
         self.losses.push(Loss { effect, origin, subject, key, what });
     }
 
+    /// A `word` that `program` ignores, and so does the import.
+    pub fn ignore<'k>(
+        &mut self,
+        span: Range<usize>,
+        subject: &str,
+        word: &str,
+        program: &str,
+        known: impl IntoIterator<Item = &'k str>,
+    ) {
+        let mut what = format!("{program} ignores this");
+        if let Some(nearest) = nearest(word, known) {
+            what += &format!("; did you mean \"{nearest}\"?");
+            if self.misspelt.len() < PROBLEMS {
+                let location = Some(self.lines.locate(span.clone()));
+                let message = format!("{subject}: {program} ignores {}", shown(word));
+                let remedy = format!("did you mean \"{nearest}\"?");
+                self.misspelt.push(Problem { severity: Severity::Warning, location, message, remedy });
+            }
+        }
+        self.lose(Effect::Lost, span, subject, shown(word), what);
+    }
+
     /// Ends with the problems found so far.
     pub fn reject<T>(mut self) -> Result<T, Rejected> {
+        self.problems.append(&mut self.misspelt);
         self.problems.sort_by_key(|problem| problem.location.as_ref().map(|place| place.span.start));
         if self.more > 0 {
             self.problems.push(Problem {

@@ -153,9 +153,14 @@ fn reduce_nodes(system: &System, losses: &mut Losses) {
     }
     for (index, node) in system.nodes.iter().enumerate() {
         let subject = format!("node \"{}\"", node.name);
-        let mut lose = |key, what| losses.add(Effect::Lost, Place::Node(index, key), &subject, what);
+        let mut lose =
+            |effect, key, what: String| losses.add(effect, Place::Node(index, key), &subject, what);
         if !used.contains(&index) {
-            lose("name", "has no subtask, and rt-app knows processors only from threads".to_owned());
+            lose(
+                Effect::Lost,
+                "name",
+                "has no subtask, and rt-app knows processors only from threads".to_owned(),
+            );
             continue;
         }
         let first = first_of_set[&set(index)];
@@ -163,12 +168,24 @@ fn reduce_nodes(system: &System, losses: &mut Losses) {
             if first_of_set.len() == 1 { ONLY.to_owned() } else { name_of(&system.nodes[first].cpus) };
         if first != index {
             let other = &system.nodes[first].name;
-            lose("name", format!("has the processors of node \"{other}\" and is the same to rt-app"));
+            lose(
+                Effect::Lost,
+                "name",
+                format!("has the processors of node \"{other}\" and is the same to rt-app"),
+            );
         } else if returned != node.name {
-            lose("name", format!("rt-app has no names for processors; read back it is \"{returned}\""));
+            lose(
+                Effect::Lost,
+                "name",
+                format!("rt-app has no names for processors; read back it is \"{returned}\""),
+            );
         }
         if system.nodes[first].cpus != node.cpus {
-            lose("cpus", "the order of the processors is that of the other node".to_owned());
+            lose(
+                Effect::Approximated,
+                "cpus",
+                "the order of the processors is that of the other node".to_owned(),
+            );
         }
     }
 }

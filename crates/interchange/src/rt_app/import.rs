@@ -2,14 +2,13 @@
 
 use super::chains::{Chain, Crew};
 use super::json::{Kind, Member, Value, read};
-use super::keys::ignored_key;
 use super::nodes::Nodes;
 use super::policies::{Scheduled, adopt_policies};
 use super::release::release_of;
 use super::role::role_of;
 use super::thread::{Policy, Thread, Threads};
 use super::values::{policy, wrong};
-use crate::names::{Taken, is_valid, mended, shown};
+use crate::names::{Taken, is_valid, mended};
 use crate::reading::{Origins, Reading};
 use crate::settings::{blank, task, task_label};
 use crate::{Effect, Rejected, Translated};
@@ -101,8 +100,7 @@ fn read_global(root: &[Member<'_>], reading: &mut Reading<'_>) -> Policy {
                 let what = "concerns a run of rt-app; talea's commands have options for it";
                 reading.lose(Effect::Setting, member.span(), "global", key.to_owned(), what);
             } else {
-                let what = ignored_key(key, &GLOBAL);
-                reading.lose(Effect::Lost, member.span(), "global", shown(key), what);
+                reading.ignore(member.span(), "global", key, "rt-app", GLOBAL);
             }
         }
     }
@@ -114,8 +112,8 @@ fn read_global(root: &[Member<'_>], reading: &mut Reading<'_>) -> Policy {
                 reading.lose(Effect::Setting, member.key_span.clone(), "the file", "resources", what);
             }
             other => {
-                let what = ignored_key(other, &["tasks", "global", "resources"]);
-                reading.lose(Effect::Lost, member.key_span.clone(), "the file", shown(other), what);
+                let known = ["tasks", "global", "resources"];
+                reading.ignore(member.key_span.clone(), "the file", other, "rt-app", known);
             }
         }
     }

@@ -1,11 +1,10 @@
 //! The events of a thread as steps.
 
 use super::json::{Kind, Member, Value};
-use super::keys::{EventKey, ignored_key};
+use super::keys::EventKey;
 use super::thread::{Step, Threads, is_given};
 use super::values::{duration, text, wrong};
 use crate::Effect;
-use crate::names::shown;
 use crate::settings::task_label;
 use talea_time::Duration;
 
@@ -66,8 +65,7 @@ impl<'t> Threads<'_, 't> {
                 "ref" => reference = text(self.reading, label, inside).unwrap_or("unique"),
                 "mode" => mode = text(self.reading, label, inside).unwrap_or("absolute"),
                 other => {
-                    let what = ignored_key(other, &["ref", "period", "mode"]);
-                    self.reading.lose(Effect::Lost, inside.span(), label, shown(other), what);
+                    self.reading.ignore(inside.span(), label, other, "rt-app", ["ref", "period", "mode"]);
                 }
             }
         }

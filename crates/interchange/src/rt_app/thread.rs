@@ -1,10 +1,9 @@
 //! One thread object as plain values: its properties, and the steps of one round of its loop.
 
 use super::json::{Kind, Member, Value};
-use super::keys::{EventKey, Key, Property, classify, ignored};
+use super::keys::{EventKey, Key, Property, classify, known_keys};
 use super::values::{cpus, duration, integer, policy, wrong};
 use crate::Effect;
-use crate::names::shown;
 use crate::reading::Reading;
 use crate::settings::task_label;
 use std::collections::HashMap;
@@ -168,10 +167,7 @@ impl<'r, 't> Threads<'r, 't> {
                     seen.push(property);
                     self.read_property(label, property, member, &mut parts);
                 }
-                _ => {
-                    let what = ignored(&member.key);
-                    self.reading.lose(Effect::Lost, member.span(), label, shown(&member.key), what);
-                }
+                _ => self.reading.ignore(member.span(), label, &member.key, "rt-app", known_keys()),
             }
         }
         parts

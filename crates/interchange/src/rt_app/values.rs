@@ -3,7 +3,7 @@
 use super::json::{Kind, Member, Value};
 use super::thread::Policy;
 use crate::Effect;
-use crate::names::{nearest, shown};
+use crate::names::{did_you_mean, shown};
 use crate::reading::Reading;
 use std::ops::RangeInclusive;
 use talea_model::CPU_LIMIT;
@@ -89,10 +89,11 @@ pub(super) fn policy(reading: &mut Reading<'_>, label: &str, member: &Member<'_>
     if let Some((_, policy)) = POLICIES.iter().find(|(known, _)| *known == name) {
         return Some(*policy);
     }
-    let remedy = match nearest(name, POLICIES.iter().map(|(known, _)| *known)) {
-        Some(nearest) => format!("did you mean \"{nearest}\"?"),
-        None => "write SCHED_OTHER, SCHED_FIFO, SCHED_RR or SCHED_DEADLINE".into(),
-    };
+    let remedy = did_you_mean(
+        name,
+        POLICIES.iter().map(|(known, _)| *known),
+        "write SCHED_OTHER, SCHED_FIFO, SCHED_RR or SCHED_DEADLINE",
+    );
     let message = format!("{label}: {} is no scheduling policy", shown(name));
     reading.error(member.span(), message, remedy);
     None

@@ -1,7 +1,7 @@
 //! Attributes of SimSo's elements as values.
 
 use crate::Effect;
-use crate::names::{nearest, shown};
+use crate::names::shown;
 use crate::number::nanoseconds;
 use crate::reading::Reading;
 use roxmltree::Node;
@@ -117,14 +117,12 @@ impl<'a, 't> Element<'a, 't> {
             if known.contains(&name) {
                 continue;
             }
-            let what = if fields.contains(&name) {
-                "is a field for a scheduler of one's own, which no strategy reads".into()
-            } else if let Some(nearest) = nearest(name, known.iter().copied()) {
-                format!("SimSo ignores this attribute; did you mean \"{nearest}\"?")
+            if fields.contains(&name) {
+                let what = "is a field for a scheduler of one's own, which no strategy reads";
+                reading.lose(Effect::Lost, attribute.range(), &self.label, name.to_owned(), what);
             } else {
-                "SimSo ignores this attribute".into()
-            };
-            reading.lose(Effect::Lost, attribute.range(), &self.label, shown(name), what);
+                reading.ignore(attribute.range(), &self.label, name, "SimSo", known.iter().copied());
+            }
         }
     }
 }

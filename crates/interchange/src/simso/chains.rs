@@ -19,7 +19,7 @@ pub(super) fn chains(simulation: &Simulation, reading: &mut Reading<'_>) -> Vec<
     }
     let successor = successors(tasks, &of_id, reading);
     let mut chains = Vec::new();
-    let mut used = HashSet::new();
+    let mut used: HashMap<usize, usize> = HashMap::new();
     let mut steps = 0;
     for (head, task) in tasks.iter().enumerate() {
         let is_released = match task.kind {
@@ -44,7 +44,9 @@ pub(super) fn chains(simulation: &Simulation, reading: &mut Reading<'_>) -> Vec<
                 reading.lose(Effect::Lost, last.span.clone(), &last.label, "followed_by", what);
                 break;
             }
-            if !used.insert(next) {
+            let chains_of_next = used.entry(next).or_insert(0);
+            *chains_of_next += 1;
+            if *chains_of_next == 2 {
                 let what = "follows several tasks; each of their chains has its own";
                 reading.lose(Effect::Approximated, tasks[next].span.clone(), &tasks[next].label, "", what);
             }
@@ -59,7 +61,7 @@ pub(super) fn chains(simulation: &Simulation, reading: &mut Reading<'_>) -> Vec<
         chains.push(chain);
     }
     for (index, task) in tasks.iter().enumerate() {
-        if task.kind == Kind::Aperiodic && !used.contains(&index) {
+        if task.kind == Kind::Aperiodic && !used.contains_key(&index) {
             let what = "follows no task that time releases, so it never runs; left out";
             reading.lose(Effect::Lost, task.span.clone(), &task.label, "", what);
         }

@@ -3,7 +3,7 @@
 use super::attributes::Element;
 use super::task::{SimTask, read_tasks};
 use crate::Effect;
-use crate::names::{nearest, shown};
+use crate::names::{did_you_mean, shown};
 use crate::reading::Reading;
 use roxmltree::{Document, Node, ParsingOptions};
 use std::ops::Range;
@@ -133,12 +133,8 @@ pub(super) fn note_elements(parent: Node<'_, '_>, known: &[&str], label: &str, r
     for node in parent.children().filter(Node::is_element) {
         let name = node.tag_name().name();
         if !known.contains(&name) {
-            let what = match nearest(name, known.iter().copied()) {
-                Some(nearest) => format!("SimSo ignores this element; did you mean <{nearest}>?"),
-                None => "SimSo ignores this element".into(),
-            };
             let span = Element::new(node, String::new()).span();
-            reading.lose(Effect::Lost, span, label, format!("<{name}>"), what);
+            reading.ignore(span, label, name, "SimSo", known.iter().copied());
         }
     }
 }
@@ -160,10 +156,11 @@ fn read_model(whole: &Element<'_, '_>, reading: &mut Reading<'_>) -> TimeModel {
         }
         other => {
             let message = format!("the execution time model {} is unknown", shown(other));
-            let remedy = match nearest(other, ["wcet", "acet", "cache", "fixedpenalty"]) {
-                Some(nearest) => format!("did you mean \"{nearest}\"?"),
-                None => "write wcet, acet, cache or fixedpenalty".into(),
-            };
+            let remedy = did_you_mean(
+                other,
+                ["wcet", "acet", "cache", "fixedpenalty"],
+                "write wcet, acet, cache or fixedpenalty",
+            );
             reading.error(whole.span_of(key), message, remedy);
             TimeModel::Worst
         }

@@ -3,7 +3,7 @@
 use super::attributes::Element;
 use super::document::{Simulation, declared_fields, elements, note_elements};
 use crate::Effect;
-use crate::names::{nearest, shown};
+use crate::names::{did_you_mean, shown};
 use crate::reading::Reading;
 use crate::settings::task_label;
 use roxmltree::Node;
@@ -120,10 +120,11 @@ fn read_kind(element: &Element<'_, '_>, reading: &mut Reading<'_>) -> Kind {
         (None, _) => Kind::Periodic,
         (Some(other), _) => {
             let message = format!("{}: the task_type {} is unknown", element.label, shown(other));
-            let remedy = match nearest(other, ["Periodic", "APeriodic", "Sporadic"]) {
-                Some(nearest) => format!("did you mean \"{nearest}\"?"),
-                None => "write Periodic, APeriodic or Sporadic".into(),
-            };
+            let remedy = did_you_mean(
+                other,
+                ["Periodic", "APeriodic", "Sporadic"],
+                "write Periodic, APeriodic or Sporadic",
+            );
             reading.error(element.span_of("task_type"), message, remedy);
             Kind::Periodic
         }

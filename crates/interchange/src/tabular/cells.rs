@@ -3,7 +3,7 @@
 use super::columns::Column;
 use super::rows::{Row, Table};
 use crate::Effect;
-use crate::names::{nearest, shown};
+use crate::names::{did_you_mean, shown};
 use crate::number::nanoseconds;
 use crate::reading::Reading;
 use crate::settings::task_label;
@@ -101,10 +101,11 @@ impl<'a> Cells<'a, '_, '_> {
         if !["uniform", "list"].contains(&first) {
             if first.starts_with(|c: char| c.is_ascii_alphabetic()) {
                 let known = ["uniform", "list"];
-                let remedy = match nearest(first, known) {
-                    Some(nearest) => format!("did you mean \"{nearest}\"?"),
-                    None => "write a time, \"uniform\" and two times, or \"list\" and times".into(),
-                };
+                let remedy = did_you_mean(
+                    first,
+                    known,
+                    "write a time, \"uniform\" and two times, or \"list\" and times",
+                );
                 self.error(column, format!("the exec {} is unknown", shown(first)), remedy);
                 return None;
             }
@@ -117,7 +118,7 @@ impl<'a> Cells<'a, '_, '_> {
         match (first, works.as_slice()) {
             ("uniform", [low, high]) => Some(Execution::Uniform(*low, *high)),
             ("uniform", _) => {
-                let message = format!("the exec has {} times, a uniform one has two", works.len());
+                let message = format!("a uniform exec has two times, not {}", works.len());
                 self.error(column, message, "write the least and the greatest: uniform 1ms 4ms");
                 None
             }
@@ -131,10 +132,11 @@ impl<'a> Cells<'a, '_, '_> {
         let level = text.parse().ok().and_then(Criticality::new);
         let known = level.or_else(|| Criticality::from_name(text));
         if known.is_none() {
-            let remedy = match nearest(text, Criticality::NAMES) {
-                Some(nearest) => format!("did you mean \"{nearest}\"?"),
-                None => format!("write 0 to 4 or one of {}", Criticality::NAMES.join(", ")),
-            };
+            let remedy = did_you_mean(
+                text,
+                Criticality::NAMES,
+                format!("write 0 to 4 or one of {}", Criticality::NAMES.join(", ")),
+            );
             self.error(Column::Criticality, format!("the criticality {} is unknown", shown(text)), remedy);
         }
         known
@@ -155,10 +157,8 @@ impl<'a> Cells<'a, '_, '_> {
         match Overrun::from_str(text) {
             Ok(overrun) => Some(overrun),
             Err(UnknownKeyword { known, .. }) => {
-                let remedy = match nearest(text, known.iter().copied()) {
-                    Some(nearest) => format!("did you mean \"{nearest}\"?"),
-                    None => format!("write one of {}", known.join(", ")),
-                };
+                let remedy =
+                    did_you_mean(text, known.iter().copied(), format!("write one of {}", known.join(", ")));
                 self.error(Column::Overrun, format!("the overrun {} is unknown", shown(text)), remedy);
                 None
             }

@@ -3,7 +3,7 @@
 use super::cells::Cells;
 use super::columns::Column;
 use super::rows::{Table, read};
-use crate::names::{nearest, shown};
+use crate::names::{did_you_mean, shown};
 use crate::reading::{Origins, Reading};
 use crate::settings::{blank, task};
 use crate::{Effect, Rejected, Translated};
@@ -254,7 +254,7 @@ fn nodes(drafts: &[NodeDraft<'_>], reading: &mut Reading<'_>) -> Vec<Node> {
             used.insert(free);
             if drafts.len() > 1 {
                 let subject = format!("node {}", shown(node.name));
-                let what = format!("are missing; assumed processor {free}, which no other node has");
+                let what = format!("are missing; it gets processor {free}, which no other node has");
                 reading.lose(Effect::Assumed, node.span.clone(), &subject, "cpus", what);
             }
             vec![free]
@@ -275,6 +275,7 @@ fn subtasks(draft: &TaskDraft<'_>, reading: &mut Reading<'_>) -> Vec<Subtask> {
             for name in before {
                 match positions.get(name) {
                     Some(before) => after.push(*before),
+                    None if reading.is_full() => {}
                     None => {
                         let message = format!(
                             "subtask {} of task {} is after {}, which its task does not have",
@@ -282,10 +283,11 @@ fn subtasks(draft: &TaskDraft<'_>, reading: &mut Reading<'_>) -> Vec<Subtask> {
                             shown(draft.name),
                             shown(name)
                         );
-                        let remedy = match nearest(name, names().take(1000)) {
-                            Some(nearest) => format!("did you mean \"{nearest}\"?"),
-                            None => "name subtasks of the same task, separated by spaces; [] for none".into(),
-                        };
+                        let remedy = did_you_mean(
+                            name,
+                            names().take(1000),
+                            "name subtasks of the same task, separated by spaces; [] for none",
+                        );
                         reading.error(subtask.after_span.clone(), message, remedy);
                     }
                 }

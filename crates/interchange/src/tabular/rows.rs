@@ -59,9 +59,10 @@ pub(super) fn read(reading: &mut Reading<'_>) -> Option<Table> {
 impl Table {
     fn read_header(&mut self, row: &Row, reading: &mut Reading<'_>) -> bool {
         self.width = row.cells.len();
-        for (index, cell) in row.cells.iter().enumerate() {
-            // Spreadsheets leave empty cells at the end of every row.
-            if cell.is_empty() && row.cells.iter().skip(index).all(str::is_empty) {
+        // Spreadsheets leave empty cells at the end of every row.
+        let unnamed = row.cells.iter().rev().take_while(|cell| cell.is_empty()).count();
+        for (index, cell) in row.cells.iter().take(self.width - unnamed).enumerate() {
+            if reading.is_full() {
                 break;
             }
             match heading(cell) {

@@ -67,7 +67,7 @@ fn head(name: &str, format: Format, imported: &Translated<Description>) -> Strin
     let mut text = comment(&format!("Imported from {name} ({format})."));
     let groups = groups(&imported.losses);
     if !groups.is_empty() {
-        text += &comment("What the file said differently, or did not say:");
+        text += &comment("What does not carry over, and what had to be assumed:");
     }
     for group in groups {
         text += &comment(&format!("- {group}"));

@@ -6,6 +6,7 @@
 mod cluster;
 mod errors;
 mod example;
+mod interchange;
 mod interrupt;
 mod lab;
 mod real;
