@@ -3,7 +3,7 @@
 //! Beyond JSON it has comments (`/* */`, `//`, and here also `#`), trailing and missing commas, keys without
 //! a value (`"suspend",`), unquoted keys, and above all keys that repeat, each with a meaning of its own and
 //! in an order that matters. The tokens come from `jsonc-parser`; its own tree refuses keys without a
-//! value and every other library merges the repeated ones, so the tree is made here.
+//! value, and readers that fill maps merge repeated keys, so the tree is made here.
 
 use crate::names::shown;
 use crate::reading::Reading;
