@@ -38,8 +38,8 @@ impl Rejected {
         &self.text
     }
 
-    /// The problems by position, those about the file as a whole first; at least one is an error. Warnings are about
-    /// words that were ignored and look misspelt.
+    /// The problems by position, those about the file as a whole first; at least one is an error. Warnings
+    /// are about words that were ignored and look misspelt.
     pub fn list(&self) -> &[Problem] {
         &self.list
     }

@@ -13,7 +13,7 @@
 //! | `suspend` at the start of the round | a subtask after those that `resume` it |
 //! | a thread that only resumes others | nothing; those are first subtasks of its task |
 //! | `instance` | as many tasks |
-//! | `cpus` | a node per distinct set |
+//! | `cpus` | a node per distinct set; threads without it share one of all processors that the file names |
 //! | SCHED_DEADLINE for all | strategy `edf`, preemptive, late work keeps its place |
 //! | SCHED_FIFO or SCHED_RR for all | `rms` if the priorities are by rate, `criticality` if there are at most five |
 //! | locks, conditions, barriers, memory, devices, `fork`, finite loops, … | listed as lost |

@@ -21,10 +21,10 @@
 //!
 //! # To SimSo
 //!
-//! The same backwards. All nodes become one set of processors. Graphs become chains in topological order. A task's
-//! deadline is split among its subtasks in proportion to their wcet, because SimSo counts the deadline of each
-//! from its own activation. Execution times that are neither constant nor above the wcet become a normal
-//! distribution of the same mean and deviation.
+//! The same backwards. All nodes become one set of processors. Graphs become chains in topological order. A
+//! task's deadline is split among its subtasks in proportion to their wcet, because SimSo counts the deadline
+//! of each from its own activation. Uniform and listed execution times become a normal distribution of the same
+//! mean and deviation; constant ones above the wcet are cut off there.
 
 mod attributes;
 mod chains;

@@ -10,10 +10,11 @@ use talea_model::{NODE_LIMIT, Node};
 /// The nodes made so far.
 pub(super) struct Nodes {
     nodes: Vec<Node>,
-    /// The node of each set of processors; `None` stands for threads that name none.
-    of_set: HashMap<Option<BTreeSet<u16>>, usize>,
+    of_set: HashMap<BTreeSet<u16>, usize>,
     /// What threads that name no processor run on.
     everywhere: Vec<u16>,
+    /// Whether that has been said.
+    assumed: bool,
 }
 
 impl Nodes {
@@ -22,32 +23,37 @@ impl Nodes {
         let named = threads.iter().filter_map(|thread| thread.attributes.cpus.as_ref());
         let named: BTreeSet<u16> = named.flatten().copied().collect();
         let everywhere = if named.is_empty() { vec![0] } else { named.into_iter().collect() };
-        Nodes { nodes: Vec::new(), of_set: HashMap::new(), everywhere }
+        Nodes { nodes: Vec::new(), of_set: HashMap::new(), everywhere, assumed: false }
     }
 
     /// The node of a thread.
     pub fn node_of(&mut self, thread: &Thread, reading: &mut Reading<'_>) -> usize {
-        let cpus = &thread.attributes.cpus;
-        let set = cpus.as_ref().map(|cpus| cpus.iter().copied().collect::<BTreeSet<_>>());
+        let cpus = match &thread.attributes.cpus {
+            Some(cpus) => cpus,
+            None => {
+                if !self.assumed {
+                    let what = format!(
+                        "may run on every processor in rt-app; a node needs its own: cpus = {:?}; the same goes for \
+                         all others without \"cpus\"",
+                        self.everywhere
+                    );
+                    reading.lose(Effect::Assumed, thread.span.clone(), &thread.label(), "cpus", what);
+                }
+                self.assumed = true;
+                &self.everywhere
+            }
+        };
+        let set: BTreeSet<u16> = cpus.iter().copied().collect();
         if let Some(node) = self.of_set.get(&set) {
             return *node;
         }
-        let cpus = cpus.as_ref().unwrap_or(&self.everywhere);
-        if set.is_none() {
-            let what = format!(
-                "may run on every processor in rt-app; a node needs its own: cpus = {cpus:?}; so may all others \
-                 without \"cpus\""
-            );
-            reading.lose(Effect::Assumed, thread.span.clone(), &thread.label(), "cpus", what);
-        }
-        let name = if set.is_none() { "any".to_owned() } else { name_of(cpus) };
         let node = self.nodes.len();
         if node == NODE_LIMIT {
             let message =
                 format!("with {} the file has more than {NODE_LIMIT} sets of processors", thread.label());
             reading.error(thread.span.clone(), message, "give threads the same \"cpus\"");
         }
-        self.nodes.push(Node { name, cpus: cpus.clone() });
+        self.nodes.push(Node { name: name_of(cpus), cpus: cpus.clone() });
         self.of_set.insert(set, node);
         node
     }

@@ -94,6 +94,21 @@ fn reservations_are_edf_and_nothing_is_lost() {
 }
 
 #[test]
+fn threads_without_processors_share_the_node_of_all() {
+    let object = |cpus: &str| format!("{{ {cpus} \"run\" : 1, {TIMER} }}");
+    let both =
+        [object("\"cpus\" : [1],"), object(""), object("\"cpus\" : [0],"), object("\"cpus\" : [1, 0],")];
+    let text = both.iter().enumerate().map(|(index, object)| format!("\"t{index}\" : {object}"));
+    let imported =
+        accepted(Format::RtApp, &format!("{{ \"tasks\" : {{ {} }} }}", text.collect::<Vec<_>>().join(",")));
+    let nodes: Vec<_> = imported.value.nodes.iter().map(|node| node.name.as_str()).collect();
+    assert_eq!(nodes, ["cpu1", "cpus-0-1", "cpu0"]);
+    let placed: Vec<usize> = imported.value.tasks.iter().map(|task| task.subtasks[0].node).collect();
+    assert_eq!(placed, [0, 1, 2, 1]);
+    assert!(changes(&imported.losses).contains(&"assumed task \"t1\", cpus".to_owned()));
+}
+
+#[test]
 fn rounds_of_different_jobs_become_tasks_with_phases() {
     let two = TIMER.replace("10000", "20000");
     let Translated { value, losses } =

@@ -7,14 +7,16 @@ use std::path::PathBuf;
 use talea_interchange::{Format, Translated};
 use talea_model::{Description, System};
 
-/// Make a system file of an rt-app file, a SimSo simulation or a table of tasks.
+/// Make a system file of an rt-app file, a SimSo simulation or a CSV table.
 ///
 /// What the file says and a system file cannot say, and what has to be assumed, is listed on standard error and
-/// at the top of the result. Tables are CSV with a row per subtask; the columns are task, period, deadline, phase,
-/// jitter, criticality, importance, overrun, subtask, node, cpus, wcet, exec and after, of which task, period and
-/// wcet must be there. Times have a unit (50ms), or the first row names it for a column (period_ms).
+/// at the top of the result.
 #[derive(Args)]
 #[command(after_help = "\
+Tables have a row per subtask under the columns task, period, deadline, phase, jitter, criticality, importance,
+overrun, subtask, node, cpus, wcet, exec and after; task, period and wcet must be there. Times have a unit, or
+the first row names it: period_ms. Cells of exec: 4ms, uniform 1ms 4ms, list 4ms 1ms; of after: names, or [].
+
 Examples:
   talea import mp3-long.json --out mp3.toml
   talea import tasks.csv --strict > tasks.toml
