@@ -13,9 +13,10 @@ use talea_model::{Description, System};
 /// at the top of the result.
 #[derive(Args)]
 #[command(after_help = "\
-Tables have a row per subtask under the columns task, period, deadline, phase, jitter, criticality, importance,
-overrun, subtask, node, cpus, wcet, exec and after; task, period and wcet must be there. Times have a unit, or
-the first row names it: period_ms. Cells of exec: 4ms, uniform 1ms 4ms, list 4ms 1ms; of after: names, or [].
+Tables have a row per subtask under the columns task, period, deadline, phase, jitter, criticality, \
+importance, overrun, subtask, node, cpus, wcet, exec and after; task, period and wcet must be there. \
+Times have a unit, or the first row names it: period_ms. Cells of exec: 4ms, uniform 1ms 4ms, list 4ms 1ms; \
+of after: names, or [].
 
 Examples:
   talea import mp3-long.json --out mp3.toml
