@@ -44,11 +44,6 @@ impl Blocking {
         u128::from(self.own[self.deadlines.len()]) + u128::from(self.later[0])
     }
 
-    /// The latest relative deadline up to `time`: until then, back from `time`, the blocking is constant.
-    pub(super) fn latest_step(&self, time: u64) -> Option<u64> {
-        self.due(time).checked_sub(1).map(|last| self.deadlines[last])
-    }
-
     fn due(&self, time: u64) -> usize {
         self.deadlines.partition_point(|deadline| *deadline <= time)
     }

@@ -20,10 +20,10 @@ use talea_time::Duration;
 /// range of times.
 pub fn test(tasks: &[Task], effort: &mut Effort) -> Result<Verdict, AnalysisError> {
     let Some(table) = Table::new(tasks, effort)? else { return Ok(Verdict::Overloaded) };
-    let blocking = table.longest_own_blocking();
-    let busy_period = || table.busy_period(blocking, effort).map(|end| table.horizon(end));
-    let horizon = table.descent_from(blocking, busy_period)?;
-    descend(tasks, &table, horizon, effort, |_| {})
+    let longest = table.longest_own_blocking();
+    let busy_period = || table.busy_period(longest, effort).map(|end| table.horizon(end));
+    let horizon = table.descent_from(longest, busy_period)?;
+    descend(&table, horizon, own_blocking(tasks, &table), effort, |_| {})
 }
 
 /// The same verdict from the end of the busy period on. `visited` is told every point at which the demand is evaluated,
@@ -38,25 +38,29 @@ pub fn visit(
 ) -> Result<Verdict, AnalysisError> {
     let Some(table) = Table::new(tasks, effort)? else { return Ok(Verdict::Overloaded) };
     let busy_period = table.busy_period(table.longest_own_blocking(), effort)?;
-    descend(tasks, &table, table.horizon(busy_period), effort, visited)
+    descend(&table, table.horizon(busy_period), own_blocking(tasks, &table), effort, visited)
 }
 
-/// Goes down from the latest deadline before `horizon`.
-fn descend(
-    tasks: &[Task],
+/// The own blocking by time, which mostly is none.
+fn own_blocking(tasks: &[Task], table: &Table) -> impl Fn(u64) -> u128 {
+    let blocking = (table.longest_own_blocking() > 0).then(|| Blocking::of(tasks));
+    move |time| blocking.as_ref().map_or(0, |blocking| blocking.own(time).into())
+}
+
+/// Goes down from the latest deadline before `horizon`. Demand and blocking together do not fall with time.
+pub(super) fn descend(
     table: &Table,
     horizon: u64,
+    blocking: impl Fn(u64) -> u128,
     effort: &mut Effort,
     mut visited: impl FnMut(Duration),
 ) -> Result<Verdict, AnalysisError> {
     let shortest = table.deadlines().iter().copied().min().unwrap_or(0);
-    let blocking = (table.longest_own_blocking() > 0).then(|| Blocking::of(tasks));
     let mut candidate = table.latest_deadline_before(horizon);
     while let Some(time) = candidate {
         effort.spend(2 * table.len() as u64)?;
         visited(duration(time)?);
-        let delay = blocking.as_ref().map_or(0, |blocking| blocking.own(time));
-        candidate = match u64::try_from(table.demand(time) + u128::from(delay)) {
+        candidate = match u64::try_from(table.demand(time) + blocking(time)) {
             Ok(needed) if needed <= shortest => None,
             Ok(needed) if needed < time => Some(needed),
             Ok(needed) if needed == time => table.latest_deadline_before(time),

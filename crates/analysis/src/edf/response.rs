@@ -65,7 +65,8 @@ fn response_times(
         Dispatch::NonPreemptive => longest(&Blocking::of(tasks))?,
     };
     let busy_period = table.busy_period(blocking, effort)?;
-    let horizon = table.horizon(busy_period);
+    // A blocker is in the work of the synchronous busy period already: later arrivals find nothing worse.
+    let horizon = table.horizon(table.busy_period(table.longest_own_blocking(), effort)?);
     let responses = (0..tasks.len()).map(|task| {
         effort.spend(8 * tasks.len() as u64)?;
         Arrivals::new(tasks, task, dispatch, busy_period, horizon).worst(effort)
@@ -145,18 +146,14 @@ impl Arrivals {
     fn worst(mut self, effort: &mut Effort) -> Result<Response, AnalysisError> {
         let wcet = i128::from(self.rivals[self.own].wcet);
         let (mut worst, mut worst_arrival) = (wcet, 0);
-        let (mut window, mut blocking) = (0, None);
+        let mut window = 0;
         while let Some(arrival) = self.advance() {
             // A job completes at the end of the busy period at the latest.
             if self.busy_period.is_some_and(|end| i128::from(end) - arrival <= worst) {
                 break;
             }
-            let delay = self.blocking(arrival);
-            // As deadlines grow so does the window, unless a blocker drops out.
-            if blocking.replace(delay).is_some_and(|before| before > delay) {
-                window = 0;
-            }
-            window = self.window(window, delay, effort)?;
+            // The window grows with the deadline: a blocker that drops out is due itself, for a nanosecond more.
+            window = self.window(window, self.blocking(arrival), effort)?;
             let rest = match self.dispatch {
                 Dispatch::Preemptive => 0,
                 Dispatch::NonPreemptive => wcet,

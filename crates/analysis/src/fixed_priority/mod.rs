@@ -35,8 +35,10 @@ pub struct Response {
     pub busy_period: Option<Duration>,
 }
 
-/// How many jobs of the last of `level` must be examined if the level's utilisation is exactly 1 and something delays
-/// its busy period, so that it never ends: those of one hyperperiod, since all windows repeat shifted by it.
+/// How many jobs of the last of `level` must be examined if the level's utilisation is exactly 1.
+///
+/// If something delays its busy period, that never ends, but after a hyperperiod all windows repeat, shifted by it;
+/// otherwise it ends with the hyperperiod at the latest.
 fn jobs_in_hyperperiod(level: &[Task]) -> u64 {
     let own = level.last().map_or(1, |task| u128::from(task.numbers().period));
     let hyperperiod = level.iter().try_fold(1_u128, |multiple, task| {

@@ -107,7 +107,7 @@ struct Level<'a> {
     higher: &'a Interference,
     count: usize,
     task: Numbers,
-    /// No more jobs need to be examined; the maximum where the busy period ends by itself.
+    /// No more jobs need to be examined; the maximum where the busy period is sure to end.
     jobs: u64,
 }
 
@@ -123,11 +123,8 @@ impl<'a> Level<'a> {
     /// utilisation of all with 1 and is not greater.
     fn new(higher: &'a Interference, tasks: &[Task], load: Ordering) -> Self {
         let (task, above) = tasks.split_last().expect("a level has a task");
-        let task = task.numbers();
-        let delayed = task.blocking > 0 || tasks.iter().any(|task| task.numbers().jitter > 0);
-        let endless = load == Ordering::Equal && delayed;
-        let jobs = if endless { jobs_in_hyperperiod(tasks) } else { u64::MAX };
-        Level { higher, count: above.len(), task, jobs }
+        let jobs = if load == Ordering::Equal { jobs_in_hyperperiod(tasks) } else { u64::MAX };
+        Level { higher, count: above.len(), task: task.numbers(), jobs }
     }
 
     /// The worst response, or nothing where a deadline is missed that is asked for. `start` is a window that the first

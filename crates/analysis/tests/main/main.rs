@@ -5,8 +5,11 @@
 
 #![forbid(unsafe_code)]
 
+mod chain;
 mod edf;
 mod fixed_priority;
+mod hostile;
 mod naive;
+mod reference;
 mod sets;
 mod soundness;

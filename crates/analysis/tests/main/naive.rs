@@ -59,25 +59,31 @@ pub fn worst_response(
             arrival += numbers.period().as_nanos();
         }
     }
+    jobs.sort_by_key(|job| std::cmp::Reverse(job.release));
     let rank = |job: &Job| match order {
         Order::Priority => (0, job.task as i64, job.arrival),
         Order::Deadline => (job.deadline, i64::from(job.task == examined), job.arrival),
     };
-    let (mut worst, mut now, mut running) = (0, 0, None);
-    while !jobs.is_empty() {
-        if running.is_none() || dispatch == Dispatch::Preemptive {
-            let ready = jobs.iter().enumerate().filter(|(_, job)| job.release <= now);
-            running = ready.min_by_key(|(_, job)| rank(job)).map(|(index, _)| index);
+    let (mut worst, mut now) = (0, 0);
+    let (mut ready, mut running): (Vec<Job>, Option<Job>) = (Vec::new(), None);
+    while !jobs.is_empty() || !ready.is_empty() || running.is_some() {
+        while let Some(job) = jobs.pop_if(|job| job.release <= now) {
+            ready.push(job);
+        }
+        if dispatch == Dispatch::Preemptive {
+            ready.extend(running.take());
+        }
+        if running.is_none() {
+            let first = (0..ready.len()).min_by_key(|&index| rank(&ready[index]));
+            running = first.map(|index| ready.swap_remove(index));
         }
         now += 1;
-        let Some(index) = running else { continue };
-        jobs[index].left -= 1;
-        if jobs[index].left == 0 {
-            let job = jobs.swap_remove(index);
-            running = None;
-            if job.task == examined {
-                worst = worst.max(now - job.arrival);
-            }
+        let Some(mut job) = running.take() else { continue };
+        job.left -= 1;
+        if job.left > 0 {
+            running = Some(job);
+        } else if job.task == examined {
+            worst = worst.max(now - job.arrival);
         }
     }
     worst

@@ -19,8 +19,8 @@ pub fn hyperperiod(tasks: &[Task]) -> i64 {
     tasks.iter().fold(1, |multiple, task| num_integer::lcm(multiple, task.period().as_nanos()))
 }
 
-/// Longer than any response of [`tiny`] tasks: those above one leave at least 1/6 of the processor idle.
-pub const LONGEST_WINDOW: i64 = 200;
+/// Longer than any response of [`few`] tasks: those above one leave at least 1/12 of the processor idle.
+pub const LONGEST_WINDOW: i64 = 300;
 
 /// Two or three tasks of a few nanoseconds whose utilisation is at most 1; jitter below `jitter_end`.
 pub fn tiny(jitter_end: i64) -> impl Strategy<Value = Vec<Task>> {
@@ -31,6 +31,32 @@ pub fn tiny(jitter_end: i64) -> impl Strategy<Value = Vec<Task>> {
     prop::collection::vec(one, 2..4).prop_filter("overload", |tasks| {
         compare_with_one(tasks, &mut Effort::default()).unwrap() != Ordering::Greater
     })
+}
+
+/// Two or three tasks of a few nanoseconds that fill the processor exactly; jitter below `jitter_end`.
+pub fn full(jitter_end: i64) -> impl Strategy<Value = Vec<Task>> {
+    const HYPERPERIOD: i64 = 12;
+    let numbers = (prop::sample::select(vec![3_i64, 4, 6]), 1_i64..3, 1_i64..40, 0..jitter_end);
+    let last = (1_i64..40, 0..jitter_end, 0_usize..3);
+    (prop::collection::vec(numbers, 1..3), last).prop_filter_map("overload", |(numbers, last)| {
+        let mut rest = HYPERPERIOD;
+        let mut tasks = Vec::new();
+        for (period, wcet, deadline, jitter) in numbers {
+            rest -= wcet * HYPERPERIOD / period;
+            tasks.push(task(period, wcet, deadline.max(wcet), jitter));
+        }
+        let (deadline, jitter, place) = last;
+        if rest > 0 {
+            let filling = task(HYPERPERIOD, rest, deadline.max(rest), jitter);
+            tasks.insert(place.min(tasks.len()), filling);
+        }
+        (rest >= 0).then_some(tasks)
+    })
+}
+
+/// [`tiny`] or [`full`].
+pub fn few(jitter_end: i64) -> impl Strategy<Value = Vec<Task>> {
+    prop_oneof![3 => tiny(jitter_end), 1 => full(jitter_end)]
 }
 
 /// Up to twelve tasks of up to some hundred nanoseconds, of any utilisation.
