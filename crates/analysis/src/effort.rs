@@ -44,9 +44,12 @@ impl Effort {
         self.limit - self.left
     }
 
-    /// A budget of half of what is left, for a part that must not use up everything.
-    pub(crate) fn half(&self) -> Effort {
-        Effort::new(self.left / 2)
+    /// Does something with half of what is left, so that one costly part leaves enough for the others.
+    pub(crate) fn within_half<T>(&mut self, action: impl FnOnce(&mut Effort) -> T) -> T {
+        let mut half = Effort::new(self.left / 2);
+        let result = action(&mut half);
+        self.left -= half.spent();
+        result
     }
 
     /// Takes `steps`, before the work is done.

@@ -59,7 +59,7 @@ impl Solution {
             let found = outside.as_mut().map_err(|obstacle| *obstacle).and_then(|outside| {
                 let streams = self.streams(model, lane)?;
                 let view = View { model, lane, streams: &streams, outside, goal };
-                Ok((with_half(effort, |effort| view.responses(effort))?, streams))
+                Ok((effort.within_half(|effort| view.responses(effort))?, streams))
             });
             let below = match found {
                 Ok((found, streams)) => {
@@ -193,12 +193,4 @@ impl Solution {
             .collect();
         (operations, tasks)
     }
-}
-
-/// Does something with half of the effort that is left, so that one costly lane leaves enough for the others.
-fn with_half<T>(effort: &mut Effort, action: impl FnOnce(&mut Effort) -> T) -> T {
-    let mut half = effort.half();
-    let result = action(&mut half);
-    effort.spend(half.spent()).expect("half of it was there");
-    result
 }

@@ -41,6 +41,8 @@ pub enum Method {
     Queue,
     /// A deadline or laxity lane with peers; a bound.
     Urgency,
+    /// The deadline itself: the processor demand of a deadline lane says that it is met; a bound.
+    Demand,
     /// The length of the busy period, which holds in any order; a bound.
     BusyPeriod,
     /// A straight line above all demand; a bound, coarse, where the better ones are too costly.

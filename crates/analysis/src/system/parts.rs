@@ -67,6 +67,10 @@ pub(super) fn parts(model: &Model, solution: &Solution, operation: OperationId) 
     let lane = &node.lanes[numbers.lane];
     let mut parts = Parts::default();
     parts.add(Cause::Own, 1, numbers.cost);
+    if worst.method == Method::Demand {
+        parts.add(Cause::Rest, 0, worst.completion.saturating_sub(numbers.cost));
+        return parts.parts;
+    }
     parts.add(Cause::Instance, 1, numbers.beside);
     if let Some((segment, rest)) = worst.blocking {
         parts.add(Cause::Blocking(model.segments[segment].task), 1, rest);

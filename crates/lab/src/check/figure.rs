@@ -6,10 +6,6 @@ use std::error::Error;
 use std::path::Path;
 use talea_time::Duration;
 
-/// What the parts of a window are drawn as, in the order of [`PartKind`].
-const KINDS: [&str; 7] =
-    ["itself", "its other work", "already started", "same lane", "lanes above", "timers", "method"];
-
 impl CheckReport {
     /// Draws, for the last subtask of every task, what its bound is made of, beside the deadline, as SVG.
     ///
@@ -19,7 +15,7 @@ impl CheckReport {
         let stacks = self.tasks.iter().map(|task| {
             let last = task.subtasks.iter().max_by_key(|subtask| subtask.bound_ns.unwrap_or(i64::MAX));
             let last = last.expect("a task has subtasks");
-            let mut parts = [0.0; PartKind::Method as usize + 1];
+            let mut parts = [0.0; PartKind::ALL.len()];
             for part in &last.parts {
                 parts[part.kind as usize] += part.time_ns as f64 / 1e6;
             }
@@ -37,7 +33,7 @@ impl CheckReport {
         );
         BuildUp {
             title,
-            kinds: KINDS.map(String::from).to_vec(),
+            kinds: PartKind::ALL.map(|kind| kind.in_words().into()).to_vec(),
             mark: "deadline".into(),
             stacks: stacks.collect(),
         }

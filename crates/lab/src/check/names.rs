@@ -24,19 +24,28 @@ impl Names<'_> {
         &self.plans[node].lanes[level].label
     }
 
-    /// A part of `bound`'s window, for the report.
-    pub fn part(&self, bound: &OperationBound, part: &Part) -> PartCheck {
-        let kind = match part.cause {
-            Cause::Own => PartKind::Own,
-            Cause::Instance | Cause::Earlier => PartKind::OwnOther,
-            Cause::Blocking(_) => PartKind::Started,
-            Cause::Peer(_) => PartKind::SameLane,
-            Cause::Higher { .. } | Cause::HigherLanes => PartKind::LaneAbove,
-            Cause::Interrupts => PartKind::Interrupts,
-            Cause::Rest => PartKind::Method,
-        };
+    /// The parts of `bound`'s window for the report: the largest by themselves, the others together.
+    pub fn parts(&self, bound: &OperationBound, mut parts: Vec<Part>) -> Vec<PartCheck> {
+        const SHOWN: usize = 12;
+        largest_first(&mut parts, SHOWN);
+        let mut shown: Vec<PartCheck> = parts.iter().take(SHOWN).map(|part| self.part(bound, part)).collect();
+        for part in parts.iter().skip(SHOWN) {
+            let kind = kind(part.cause);
+            let cause = format!("others: {}", kind.in_words());
+            match shown[SHOWN..].iter_mut().find(|shown| shown.kind == kind) {
+                Some(shown) => {
+                    shown.jobs += part.jobs;
+                    shown.time_ns = shown.time_ns.saturating_add(part.time.as_nanos());
+                }
+                None => shown.push(PartCheck { kind, cause, jobs: part.jobs, time_ns: part.time.as_nanos() }),
+            }
+        }
+        shown
+    }
+
+    fn part(&self, bound: &OperationBound, part: &Part) -> PartCheck {
         PartCheck {
-            kind,
+            kind: kind(part.cause),
             cause: self.cause(bound, part.cause),
             jobs: part.jobs,
             time_ns: part.time.as_nanos(),
@@ -81,5 +90,27 @@ pub(super) fn obstacle(names: &Names<'_>, bound: &OperationBound, obstacle: Obst
             "a lane above it can take the whole processor, so that nothing is sure to be left".into()
         }
         other => other.to_string(),
+    }
+}
+
+/// Sorts the `count` largest parts to the front. Systems can have as many parts as tasks.
+pub(super) fn largest_first(parts: &mut [Part], count: usize) {
+    let size = |part: &Part| std::cmp::Reverse(part.time);
+    if count < parts.len() {
+        parts.select_nth_unstable_by_key(count, size);
+    }
+    let front = parts.len().min(count);
+    parts[..front].sort_by_key(size);
+}
+
+fn kind(cause: Cause) -> PartKind {
+    match cause {
+        Cause::Own => PartKind::Own,
+        Cause::Instance | Cause::Earlier => PartKind::OwnOther,
+        Cause::Blocking(_) => PartKind::Started,
+        Cause::Peer(_) => PartKind::SameLane,
+        Cause::Higher { .. } | Cause::HigherLanes => PartKind::LaneAbove,
+        Cause::Interrupts => PartKind::Interrupts,
+        Cause::Rest => PartKind::Method,
     }
 }

@@ -87,7 +87,7 @@ pub struct SubtaskCheck {
     pub bound_ns: Option<i64>,
     /// How the bound was found, or why there is none.
     pub method: String,
-    /// What the window that gives the bound is filled with.
+    /// What the window that gives the bound is filled with, the largest parts first.
     pub parts: Vec<PartCheck>,
     /// From the window's beginning to the task's arrival; negative for late releases.
     pub arrival_ns: Option<i64>,
@@ -111,6 +111,32 @@ pub enum PartKind {
     Interrupts,
     /// Room that the method leaves.
     Method,
+}
+
+impl PartKind {
+    /// Every kind, in order.
+    pub const ALL: [PartKind; 7] = [
+        PartKind::Own,
+        PartKind::OwnOther,
+        PartKind::Started,
+        PartKind::SameLane,
+        PartKind::LaneAbove,
+        PartKind::Interrupts,
+        PartKind::Method,
+    ];
+
+    /// The kind in a word or two.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            PartKind::Own => "itself",
+            PartKind::OwnOther => "its other work",
+            PartKind::Started => "already started",
+            PartKind::SameLane => "same lane",
+            PartKind::LaneAbove => "lanes above",
+            PartKind::Interrupts => "timers",
+            PartKind::Method => "method",
+        }
+    }
 }
 
 /// A part of a window.
@@ -221,12 +247,12 @@ fn task_check(names: &Names<'_>, bounds: &SystemBounds, task: usize, miss: Optio
         miss,
         subtasks: operations
             .iter()
-            .map(|operation| subtask_check(names, &bounds.operations[operation.id.index()]))
+            .map(|operation| subtask_check(names, bounds, &bounds.operations[operation.id.index()]))
             .collect(),
     }
 }
 
-fn subtask_check(names: &Names<'_>, bound: &OperationBound) -> SubtaskCheck {
+fn subtask_check(names: &Names<'_>, bounds: &SystemBounds, bound: &OperationBound) -> SubtaskCheck {
     let lane = &names.plans[bound.node].lanes[bound.level];
     let response = bound.response.as_ref();
     SubtaskCheck {
@@ -239,11 +265,7 @@ fn subtask_check(names: &Names<'_>, bound: &OperationBound) -> SubtaskCheck {
             Ok(response) => method(response.method).into(),
             Err(obstacle) => obstacle.to_string(),
         },
-        parts: response
-            .iter()
-            .flat_map(|response| &response.parts)
-            .map(|part| names.part(bound, part))
-            .collect(),
+        parts: names.parts(bound, bounds.parts(bound.operation)),
         arrival_ns: response.ok().map(|response| response.arrival.as_nanos()),
     }
 }
@@ -253,6 +275,7 @@ fn method(method: Method) -> &'static str {
         Method::ResponseTime => "response-time analysis",
         Method::Queue => "FIFO queue",
         Method::Urgency => "queue by key",
+        Method::Demand => "processor demand",
         Method::BusyPeriod => "busy period, any order",
         Method::LinearBound => "straight line",
     }

@@ -10,13 +10,13 @@ use serde::Serialize;
 use std::convert::Infallible;
 use talea_analysis::Effort;
 use talea_analysis::sensitivity::{Factor, largest_factor, shortest_period};
-use talea_analysis::system::analyse;
+use talea_analysis::system::{analyse, hold};
 use talea_model::{Description, Execution, Subtask, System};
 use talea_policy::strategy::plan_system;
 use talea_time::{Duration, Work};
 
 /// Steps that the analysis of one variant may take.
-const EFFORT: u64 = 20_000_000;
+const EFFORT: u64 = 5_000_000;
 
 /// Factors are found to this many parts per million.
 const RESOLUTION_PPM: u64 = 1_000;
@@ -96,7 +96,8 @@ fn holding(system: &System) -> Vec<bool> {
 /// Whether the changed description is a system in which all `targets` hold.
 fn holds(description: Description, targets: &[bool]) -> bool {
     let Ok(system) = System::new(description) else { return false };
-    holding(&system).iter().zip(targets).all(|(holds, target)| *holds || !target)
+    let Ok(plans) = plan_system(&system) else { return false };
+    hold(&system, &plans, targets, &mut Effort::new(EFFORT)).unwrap_or(false)
 }
 
 /// The largest factor for the execution times of all tasks, or of one.
@@ -115,7 +116,15 @@ fn growth(system: &System, only: Option<usize>, targets: &[bool]) -> Option<u64>
         }
         Ok::<bool, Infallible>(holds(description, targets))
     };
-    let limit = Factor::from_ppm(LARGEST * 1_000_000 / RESOLUTION_PPM);
+    // A job that alone takes longer than its deadline cannot hold.
+    let whole_deadline = |(index, task): (usize, &talea_model::Task)| {
+        let grows = targets[index] && only.is_none_or(|only| only == index);
+        let longest = task.subtasks.iter().map(|subtask| subtask.wcet.as_nanos()).max().filter(|_| grows)?;
+        Some(u64::try_from(task.deadline.as_nanos() / longest.max(1)).unwrap_or(0) + 1)
+    };
+    let limit =
+        system.tasks.iter().enumerate().filter_map(whole_deadline).min().unwrap_or(LARGEST).min(LARGEST);
+    let limit = Factor::from_ppm(limit * 1_000_000 / RESOLUTION_PPM);
     let Ok(found) = largest_factor(limit, with);
     found.map(|factor| factor.ppm() * RESOLUTION_PPM)
 }

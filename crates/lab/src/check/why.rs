@@ -1,6 +1,6 @@
 //! Why a task may miss, in one sentence, and what its bound is made of.
 
-use super::names::{Names, obstacle};
+use super::names::{Names, largest_first, obstacle};
 use super::witness::Miss;
 use talea_analysis::system::{OperationBound, Part, SystemBounds};
 use talea_model::OperationId;
@@ -10,7 +10,8 @@ use talea_time::Duration;
 pub(super) fn dominating(names: &Names<'_>, bounds: &SystemBounds, task: usize) -> Option<String> {
     bounds.tasks[task].response.ok()?;
     let slowest = slowest_step(names, bounds, task);
-    let part = largest_part(slowest)?;
+    let parts = bounds.parts(slowest.operation);
+    let part = parts.iter().max_by_key(|part| part.time)?;
     let cause = names.cause(slowest, part.cause);
     let alone = names.system.operations_of(task).len() == 1;
     Some(if alone { cause } else { format!("{}: {cause}", names.operation(slowest.operation)) })
@@ -27,7 +28,7 @@ pub(super) fn sentence(names: &Names<'_>, bounds: &SystemBounds, task: usize, mi
             let over = response - described.deadline;
             format!(
                 "it is sure only after {response}, {over} beyond its deadline: {}",
-                decomposition(names, slowest_step(names, bounds, task))
+                decomposition(names, bounds, slowest_step(names, bounds, task))
             )
         }
     };
@@ -70,17 +71,12 @@ fn slowest_step<'a>(names: &Names<'_>, bounds: &'a SystemBounds, task: usize) ->
     }
 }
 
-fn largest_part(bound: &OperationBound) -> Option<&Part> {
-    let response = bound.response.as_ref().ok()?;
-    response.parts.iter().max_by_key(|part| part.time)
-}
-
 /// The largest parts of an operation's window: `3 x sensors in lane high 50ms (30ms), …`.
-fn decomposition(names: &Names<'_>, bound: &OperationBound) -> String {
+fn decomposition(names: &Names<'_>, bounds: &SystemBounds, bound: &OperationBound) -> String {
     const SHOWN: usize = 4;
     let Ok(response) = &bound.response else { return String::new() };
-    let mut parts: Vec<&Part> = response.parts.iter().collect();
-    parts.sort_by_key(|part| std::cmp::Reverse(part.time));
+    let mut parts: Vec<Part> = bounds.parts(bound.operation);
+    largest_first(&mut parts, SHOWN);
     let mut texts: Vec<String> = parts
         .iter()
         .take(SHOWN)

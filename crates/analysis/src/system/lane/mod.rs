@@ -8,6 +8,7 @@
 //! demand analysis of Zhang and Burns (2009): an arrival whose window ends at w makes every earlier one after
 //! w - R superfluous, where R is the worst response so far.
 
+mod demand;
 mod fifo;
 mod order;
 mod search;
@@ -56,6 +57,8 @@ pub(super) enum Counted {
     Keyed { key: i128, instant: u64 },
     /// All that are released before the window ends.
     All,
+    /// It is not known: the window is no more than a deadline.
+    Nothing,
 }
 
 impl Worst {
@@ -88,6 +91,7 @@ pub(super) fn counts(
             let index = streams.iter().position(own).expect("it is of this lane");
             order::Order::new(model, lane, streams).counts(index, key, instant)
         }
+        Counted::Nothing => vec![0; streams.len()],
         Counted::All => {
             let end = worst.completion - 1;
             streams.iter().map(|stream| stream.count_through(end) - u64::from(own(stream))).collect()
@@ -104,22 +108,47 @@ impl View<'_> {
         let load = self.outside.load_with(self.streams, effort)?;
         let coarse =
             if self.outside.shares_processors() { None } else { load.linear_window(self.longest_blocking()) };
-        if let Some(window) = coarse
-            && self.goal.is_coarse(self.operations())
-        {
-            let found = self.all_within(window, Method::LinearBound);
-            if found.iter().all(|(operation, worst)| self.goal.judge(*operation, worst.response()).is_ok()) {
+        if self.goal.is_coarse(self.operations()) {
+            let linear = || Some(self.all_within(coarse?, Method::LinearBound));
+            if let Some(found) = linear().filter(|found| self.accepts(found)) {
+                return Ok(found);
+            }
+            if let Ok(Some(found)) = demand::within_deadlines(self, effort) {
                 return Ok(found);
             }
         }
-        let exact = match self.lane.discipline {
+        let found = effort.within_half(|effort| match self.lane.discipline {
             Discipline::Fifo => fifo::responses(self, effort),
             Discipline::Deadline | Discipline::Laxity => urgency::responses(self, effort),
+        });
+        let found = match (found, coarse) {
+            (Err(Obstacle::TooCostly), Some(window)) => self.all_within(window, Method::LinearBound),
+            (found, _) => found?,
         };
-        match (exact, coarse) {
-            (Err(Obstacle::TooCostly), Some(window)) => Ok(self.all_within(window, Method::LinearBound)),
-            (found, _) => found,
+        Ok(self.or_deadlines(found, effort))
+    }
+
+    /// The same bounds, but no longer than the deadline if the lane's demand says that all deadlines are met.
+    fn or_deadlines(&self, mut found: Found, effort: &mut Effort) -> Found {
+        let deadline = |operation: usize| {
+            i128::from(self.model.segments[self.model.operations[operation].segment].deadline)
+        };
+        if found.iter().all(|(operation, worst)| worst.response() <= deadline(*operation)) {
+            return found;
         }
+        if let Ok(Some(within)) = demand::within_deadlines(self, effort) {
+            for ((_, worst), (_, other)) in found.iter_mut().zip(within) {
+                if other.response() < worst.response() {
+                    *worst = other;
+                }
+            }
+        }
+        found
+    }
+
+    /// Whether bounds are all that the goal wants to know.
+    fn accepts(&self, found: &Found) -> bool {
+        found.iter().all(|(operation, worst)| self.goal.judge(*operation, worst.response()).is_ok())
     }
 
     /// The bound that holds in whatever order the lane serves its jobs, as long as it serves one: all of them are done
