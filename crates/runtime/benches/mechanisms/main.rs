@@ -6,6 +6,7 @@
 //! subject and its floor alternate, so that their ratio holds. Real-time threads are used where they are
 //! permitted, and the result says whether they were.
 
+mod burn;
 mod enqueue;
 mod release;
 mod report;
@@ -85,6 +86,7 @@ fn main() -> ExitCode {
     enqueue::measure(&stage, effort, &mut report);
     wake::measure(&stage, effort, &mut report);
     release::measure(&stage, effort, &mut report);
+    burn::measure(&stage, effort, &mut report);
     report.print(format);
     ExitCode::SUCCESS
 }

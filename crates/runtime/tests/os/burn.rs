@@ -1,49 +1,64 @@
-//! Synthetic work consumes the processor time it was asked for: measured by the thread's CPU clock,
-//! so the test holds on a busy machine too.
+//! Synthetic work consumes the processor time it was asked for. How closely is measured by the benchmark
+//! `mechanisms`; on a machine that others use too, nothing here depends on it.
 
 use std::cell::Cell;
+use std::sync::mpsc::channel;
+use std::thread;
 use talea_runtime::burn::Burner;
 use talea_runtime::sys::clock::thread_cpu_time;
 use talea_time::Work;
 
-/// 1 % of the work, and at least 5 us.
-fn tolerance(work: Work) -> Work {
-    Work::from_nanos((work.as_nanos() / 100).max(5_000))
+/// The thread's CPU clock from before to after `work`, and what `work` returns.
+fn measured<T>(work: impl FnOnce() -> T) -> (Work, T) {
+    let before = thread_cpu_time();
+    let result = work();
+    (thread_cpu_time() - before, result)
 }
 
 #[test]
-fn the_median_burn_is_within_one_percent_or_five_microseconds() {
+fn a_burn_consumes_at_least_what_was_asked_and_says_how_much() {
     let burner = Burner::calibrate();
     for us in [0, 1, 5, 20, 100, 500, 3_000] {
         let work = Work::from_nanos(us * 1_000);
-        let mut errors: Vec<i64> = (0..41)
-            .map(|_| {
-                let before = thread_cpu_time();
-                let said = burner.burn(work, || false);
-                let consumed = thread_cpu_time() - before;
-                assert!(consumed >= work, "burnt {consumed} of {work}");
-                assert!(consumed >= said, "said {said}, but {consumed} went by");
-                (consumed - work).as_nanos()
-            })
-            .collect();
-        errors.sort_unstable();
-        let median = Work::from_nanos(errors[errors.len() / 2]);
-        assert!(median <= tolerance(work), "{work} was exceeded by {median}");
-        println!("{work}: over by {median}, at most {}ns", errors[errors.len() - 1]);
+        let (consumed, said) = measured(|| burner.burn(work, || false));
+        assert!(work <= said && said <= consumed, "asked {work}, said {said}, consumed {consumed}");
     }
 }
 
+/// Between any two chunks this thread waits while another one consumes as much as is to be burnt. A burner that
+/// counted the time that passes would be done after the first wait.
 #[test]
-fn an_abandoned_burn_ends_within_about_a_chunk() {
+fn the_time_of_others_does_not_count() {
+    let burner = Burner::calibrate();
+    let work = Work::from_millis(1);
+    let (ask, asked) = channel::<()>();
+    let (answer, answered) = channel();
+    let other =
+        thread::spawn(move || asked.iter().for_each(|()| answer.send(burner.burn(work, || false)).unwrap()));
+    let (consumed, said) = measured(|| {
+        burner.burn(work, || {
+            ask.send(()).unwrap();
+            answered.recv().unwrap() < work
+        })
+    });
+    drop(ask);
+    other.join().unwrap();
+    assert!(work <= said && said <= consumed, "asked {work}, said {said}, consumed {consumed}");
+}
+
+#[test]
+fn an_abandoned_burn_ends_at_the_answer() {
     let burner = Burner::calibrate();
     let asked = Cell::new(0);
-    let consumed = burner.burn(Work::from_millis(1_000), || {
-        asked.set(asked.get() + 1);
-        asked.get() > 10
+    let work = Work::from_millis(60_000);
+    let (consumed, said) = measured(|| {
+        burner.burn(work, || {
+            asked.set(asked.get() + 1);
+            asked.get() > 10
+        })
     });
     assert_eq!(asked.get(), 11, "the question is not asked again once it was answered");
-    assert!(consumed >= Work::from_nanos(250_000), "ten chunks of about 50us, not {consumed}");
-    assert!(consumed < Work::from_millis(20), "an abandoned second, not {consumed}");
+    assert!(Work::ZERO < said && said <= consumed && said < work, "said {said}, consumed {consumed}");
 }
 
 #[test]
