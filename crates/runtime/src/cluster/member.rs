@@ -56,7 +56,8 @@ impl Membership {
         &self.node
     }
 
-    /// Takes part in the run and returns when it is over, or the coordinator is gone.
+    /// Takes part in the run and returns when it is over, or the coordinator is gone. The process ignores
+    /// SIGHUP from then on.
     ///
     /// # Errors
     /// See [`MemberError`].
@@ -66,6 +67,7 @@ impl Membership {
         operations: Operations,
         options: RunOptions,
     ) -> Result<(), MemberError> {
+        ignore_hangup();
         let taken = self.take_part(system, operations, options);
         let gone = match &taken {
             Ok(coordinator) => *coordinator == Coordinator::Gone,
@@ -146,6 +148,14 @@ enum Coordinator {
 fn hung_up(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), BrokenPipe | ConnectionRefused | ConnectionReset)
+}
+
+/// A member is a process group of its own. If it is stopped when its coordinator ends, Linux sends the group
+/// SIGHUP and lets it go on; it then has to live long enough to clear up.
+fn ignore_hangup() {
+    // SAFETY: SIGHUP may be ignored, and no code runs in a handler.
+    let before = unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };
+    assert_ne!(before, libc::SIG_ERR, "SIGHUP can be ignored");
 }
 
 /// The coordinator is gone and can no longer remove the run's directory, which may hold memory.
