@@ -73,7 +73,7 @@ fn releasing_dispatching_and_tracing_do_not_allocate() {
             _ => {}
         };
         let operations = Operations::synthetic().with("chain.a", switch);
-        let ran = run_until(&system, operations, RtMode::Warn, "chain.a", 61);
+        let ran = run_until(&system, operations, options(RtMode::Warn, 0), ended("chain.a", 61));
         assert!(ran.position(Event::COMPLETE, "chain.a", 5).is_some(), "the counting was on");
         assert_eq!(ALLOCATIONS.load(Ordering::Relaxed), 0, "{dispatch}");
     }
@@ -88,6 +88,7 @@ fn allocations_are_counted() {
     };
     let system =
         system(Strategy::Edf).node("frugal", [0]).task(task("job", 10_000, 1)).build().expect("a system");
-    let _ = run(&system, Operations::synthetic().with("job", allocating), options(RtMode::Off, 50));
+    let operations = Operations::synthetic().with("job", allocating);
+    let _ = run_until(&system, operations, options(RtMode::Off, 0), ended("job", 0));
     assert!(ALLOCATIONS.swap(0, Ordering::Relaxed) > 0);
 }

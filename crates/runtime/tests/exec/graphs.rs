@@ -21,7 +21,8 @@ fn fork_and_join() -> System {
 #[test]
 fn a_join_waits_for_all_its_predecessors() {
     for rt in [RtMode::Off, RtMode::Warn] {
-        let ran = run_until(&fork_and_join(), Operations::synthetic(), rt, "graph.last", 8);
+        let ran =
+            run_until(&fork_and_join(), Operations::synthetic(), options(rt, 0), ended("graph.last", 8));
         for release in ran.of(Event::RELEASE, "graph.join") {
             let instance = release.job().instance;
             let released = ran.position(Event::RELEASE, "graph.join", instance).expect("it is there");

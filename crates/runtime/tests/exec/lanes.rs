@@ -4,6 +4,7 @@ use super::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use talea_model::{Criticality, LaneDispatch};
+use talea_runtime::Mishaps;
 
 #[test]
 fn a_deadline_lane_runs_jobs_released_together_by_deadline() {
@@ -14,7 +15,8 @@ fn a_deadline_lane_runs_jobs_released_together_by_deadline() {
         .build()
         .expect("a system");
     for rt in [RtMode::Off, RtMode::Warn] {
-        let ran = run_until(&system, Operations::synthetic(), rt, "late", 0);
+        let run = || run_until(&system, Operations::synthetic(), options(rt, 0), ended("late", 0));
+        let ran = run_given(run, Ran::began_together);
         assert_eq!(ran.order_of(Event::START), ["soon#0", "middle#0", "late#0"], "{rt}");
         assert_eq!(ran.order_of(Event::COMPLETE), ["soon#0", "middle#0", "late#0"], "{rt}");
         let depths: Vec<u16> =
@@ -31,7 +33,8 @@ fn a_fifo_lane_breaks_ties_by_importance() {
         .task(task("weightier", 10_000, 1).importance(9))
         .build()
         .expect("a system");
-    let ran = run_until(&system, Operations::synthetic(), RtMode::Off, "plain", 0);
+    let run = || run_until(&system, Operations::synthetic(), options(RtMode::Off, 0), ended("plain", 0));
+    let ran = run_given(run, Ran::began_together);
     assert_eq!(ran.order_of(Event::START), ["weightier#0", "weighty#0", "plain#0"]);
 }
 
@@ -43,7 +46,12 @@ fn a_higher_lane_preempts_a_lower_one_and_the_records_say_so() {
         .task(task("high", 10_000, 5).criticality(Criticality::HIGH).phase(ms(20)))
         .build()
         .expect("a system");
-    let ran = run_until(&system, Operations::synthetic(), RtMode::Warn, "low", 0);
+    let run = || run_until(&system, Operations::synthetic(), options(RtMode::Warn, 0), ended("low", 0));
+    let ran = run_given(run, |ran| {
+        let arrives_meanwhile = ran.is_before((Event::START, "low"), (Event::RELEASE, "high"))
+            && ran.is_before((Event::RELEASE, "high"), (Event::COMPLETE, "low"));
+        arrives_meanwhile || !ran.outcome.realtime
+    });
     if without_realtime(&ran) {
         return;
     }
@@ -73,21 +81,20 @@ fn a_preemptive_lane_lets_the_earlier_deadline_through() {
         .build()
         .expect("a system");
     for rt in [RtMode::Off, RtMode::Warn] {
-        let short_is_over = Arc::new(AtomicBool::new(false));
-        let (seen, set) = (Arc::clone(&short_is_over), short_is_over);
-        let operations = Operations::synthetic()
-            .with("long", move |context| {
-                while !seen.load(Ordering::Relaxed) && !context.aborted() {
-                    std::hint::spin_loop();
-                }
-            })
-            .with("short", move |_| set.store(true, Ordering::Relaxed));
-        let ran = run_until(&system, operations, rt, "long", 0);
+        let run = || {
+            let short_is_over = Arc::new(AtomicBool::new(false));
+            let (seen, set) = (Arc::clone(&short_is_over), short_is_over);
+            let operations = Operations::synthetic()
+                .with("long", move |context| {
+                    while !seen.load(Ordering::Relaxed) && !context.aborted() {
+                        std::hint::spin_loop();
+                    }
+                })
+                .with("short", move |_| set.store(true, Ordering::Relaxed));
+            run_until(&system, operations, options(rt, 0), ended("long", 0))
+        };
+        let ran = run_given(run, |ran| ran.is_before((Event::START, "long"), (Event::RELEASE, "short")));
         let at = |event, name| ran.position(event, name, 0);
-        if at(Event::START, "long") > at(Event::RELEASE, "short") {
-            println!("skipped: {rt}: the machine is too busy for the long job to begin first");
-            continue;
-        }
         // Without priorities a job that is outranked may still end before it parks itself.
         let resumed = at(Event::RESUME, "long");
         assert!(resumed.is_some() || !ran.outcome.realtime);
@@ -111,7 +118,8 @@ fn a_non_preemptive_lane_finishes_what_it_has_begun() {
         .task(task("short", 10_000, 5).deadline(ms(200)).phase(ms(20)))
         .build()
         .expect("a system");
-    let ran = run_until(&system, Operations::synthetic(), RtMode::Warn, "short", 0);
+    let run = || run_until(&system, Operations::synthetic(), options(RtMode::Warn, 0), ended("short", 0));
+    let ran = run_given(run, |ran| ran.is_before((Event::START, "long"), (Event::RELEASE, "short")));
     assert_eq!(ran.order_of(Event::COMPLETE), ["long#0", "short#0"]);
     assert_eq!(ran.order_of(Event::PREEMPT), [""; 0]);
 }
@@ -138,16 +146,17 @@ fn no_job_is_lost_or_run_twice() {
                 .task(build("d", 1_500, Criticality::LOW))
                 .build()
                 .expect("a system");
-            let ran = run(&system, Operations::synthetic(), options(RtMode::Warn, 200));
-            for name in ["a", "b", "c", "d"] {
+            let names = ["a", "b", "c", "d"];
+            let ran =
+                run_until(&system, Operations::synthetic(), options(RtMode::Warn, 0), completed(names, 20));
+            for name in names {
                 let (released, completed) =
                     (ran.count(Event::RELEASE, name), ran.count(Event::COMPLETE, name));
-                assert!(
-                    released >= 20 && completed > 0,
-                    "{strategy} {dispatch} {name}: {released} {completed}"
-                );
+                assert!(20 <= completed && completed <= released, "{strategy} {dispatch} {name}");
             }
-            assert_eq!(ran.outcome.mishaps, talea_runtime::Mishaps::default());
+            // Where jobs pile up, more of them can be under way than there are threads.
+            let mishaps = Mishaps { slot_shortages: 0, ..ran.outcome.mishaps.clone() };
+            assert_eq!(mishaps, Mishaps::default());
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use std::sync::{Arc, mpsc};
-use talea_runtime::{Ending, JobContext, PrepareError};
+use talea_runtime::{JobContext, PrepareError};
 
 #[test]
 fn an_operation_is_told_everything_about_its_job() {
@@ -14,7 +14,8 @@ fn an_operation_is_told_everything_about_its_job() {
             .unwrap();
     };
     let system = system(Strategy::Rms).task(task("job", 20, 1).deadline(ms(15))).build().expect("a system");
-    let ran = run_until(&system, Operations::synthetic().with("job", operation), RtMode::Warn, "job", 3);
+    let operations = Operations::synthetic().with("job", operation);
+    let ran = run_until(&system, operations, options(RtMode::Warn, 0), ended("job", 3));
     let jobs: Vec<_> = told.iter().collect();
     assert!(jobs.len() >= 4 && jobs.len() >= ran.count(Event::COMPLETE, "job"));
     for (position, job) in jobs.iter().enumerate() {
@@ -27,7 +28,8 @@ fn a_panic_aborts_its_job_and_nothing_else() {
     let operation = |context: &JobContext<'_>| assert!(context.instance() != 2, "number two is broken");
     // Printing the panic may take long; the run lasts until the jobs after it are through.
     let system = system(Strategy::Rms).task(task("job", 10, 1)).build().expect("a system");
-    let ran = run_until(&system, Operations::synthetic().with("job", operation), RtMode::Warn, "job", 4);
+    let operations = Operations::synthetic().with("job", operation);
+    let ran = run_until(&system, operations, options(RtMode::Warn, 0), ended("job", 4));
     let [panic] = &ran.outcome.mishaps.panics[..] else { panic!("{:?}", ran.outcome.mishaps) };
     assert_eq!((panic.operation.as_str(), panic.instance), ("job", 2));
     assert!(panic.message.contains("number two is broken"), "{panic:?}");

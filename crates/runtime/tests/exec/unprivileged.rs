@@ -40,9 +40,9 @@ fn as_nobody() {
             return;
         }
     }
-    let ran = run_until(&system, Operations::synthetic(), RtMode::Warn, "job", 3);
+    let ran = run_until(&system, Operations::synthetic(), options(RtMode::Warn, 0), ended("job", 3));
     assert!(!ran.outcome.realtime && !ran.outcome.missing.is_empty(), "{:?}", ran.outcome.missing);
     assert!(ran.outcome.threads.iter().all(|thread| thread.actual_policy == "SCHED_OTHER"));
-    let ran = run_until(&system, Operations::synthetic(), RtMode::Off, "job", 3);
+    let ran = run_until(&system, Operations::synthetic(), options(RtMode::Off, 0), ended("job", 3));
     assert!(!ran.outcome.realtime && ran.outcome.missing.is_empty(), "{:?}", ran.outcome.missing);
 }

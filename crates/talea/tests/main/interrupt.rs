@@ -3,6 +3,7 @@
 use crate::support::{Running, TRACE, example, folder, run, talea, within};
 use rustix::process::Signal;
 use std::io::{BufRead, BufReader};
+use talea_trace::Record;
 
 #[test]
 fn an_interrupted_run_reports_what_it_did() {
@@ -11,11 +12,16 @@ fn an_interrupted_run_reports_what_it_did() {
         let out = within(&place, "out");
         let arguments = ["run", &example("hello.toml"), "--rt", "off", "--forever", "--json", "--out", &out];
         let mut running = Running::start(&arguments);
-        running.await_file(&place.path().join("out").join(TRACE));
+        let trace = place.path().join("out").join(TRACE);
+        running.await_file(&trace);
+        // The head is there; behind the record of the start, the first of a job is a release.
+        running.await_growth(&trace, 2 * Record::BYTES as u64);
         running.signal(signal);
         let done = running.finish();
         assert!(done.status == 0 || done.status == 1, "{}: {}", done.status, done.stderr);
-        assert_eq!(done.json()["run"]["stopped"], "interrupted");
+        let json = done.json();
+        assert_eq!(json["run"]["stopped"], "interrupted");
+        assert!(json["report"]["tasks"][0]["released"].as_u64() >= Some(1), "{json}");
         assert!(place.path().join("out/result.json").exists());
     }
 }

@@ -106,9 +106,19 @@ impl Running {
 
     /// Waits until the command has written `path`, which must be before it ends.
     pub fn await_file(&mut self, path: &Path) {
-        eventually(&format!("{} is written", path.display()), || {
+        self.await_length(path, 1);
+    }
+
+    /// Waits until the command has written so many bytes more to `path`, which must be before it ends.
+    pub fn await_growth(&mut self, path: &Path, bytes: u64) {
+        let length = std::fs::metadata(path).expect("the file is there").len();
+        self.await_length(path, length + bytes);
+    }
+
+    fn await_length(&mut self, path: &Path, length: u64) {
+        eventually(&format!("{} has {length} bytes", path.display()), || {
             let ended = self.child().try_wait().expect("ours").is_some();
-            let written = std::fs::metadata(path).is_ok_and(|file| file.len() > 0);
+            let written = std::fs::metadata(path).is_ok_and(|file| file.len() >= length);
             if ended && !written {
                 let output = self.0.take().expect("not waited for").wait_with_output().expect("ended");
                 panic!("the command ended first: {}", String::from_utf8_lossy(&output.stderr));
@@ -134,7 +144,7 @@ impl Drop for Running {
     }
 }
 
-/// Waits until `condition` holds.
+/// Waits until `condition` holds. What another process has done can only be looked for again and again.
 ///
 /// # Panics
 /// If it does not within a minute, which no machine needs.
