@@ -13,7 +13,8 @@ use thiserror::Error;
 /// | J | [`jitter`](Task::jitter) | longest time from arrival to release; by default 0 |
 /// | B | [`blocking`](Task::blocking) | longest delay by work of lower urgency outside the analysed model; by default 0 |
 ///
-/// All times are integer nanoseconds. Deadlines and response times count from the arrival.
+/// All times are integer nanoseconds. Deadlines and response times count from the arrival. Jobs of one task run in the
+/// order of their arrivals, also where the jitter is longer than the period and would let a later one be released first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Task {
     /// At least 1 ns.

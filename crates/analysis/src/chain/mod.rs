@@ -5,7 +5,8 @@
 //! * [`holistic`]: the same with message delays and best cases taken off the jitter.
 //!
 //! A chain may be a graph: a subtask is released when all its predecessors have completed. The bounds are sufficient,
-//! not exact: they assume that all subtasks on a processor can be released together.
+//! not exact: they assume that all subtasks on a processor can be released together. The instances of one subtask run in
+//! the order of their arrivals, so messages must not overtake each other.
 
 pub mod holistic;
 mod jitter;

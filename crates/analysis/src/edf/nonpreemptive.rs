@@ -31,7 +31,7 @@ pub fn test(tasks: &[Task], effort: &mut Effort) -> Result<Verdict, AnalysisErro
 /// The *first* deadline that can be missed, if any, at the cost of every deadline before it.
 ///
 /// # Errors
-/// As for [`test`].
+/// As for [`test()`].
 pub fn first_failure(tasks: &[Task], effort: &mut Effort) -> Result<Verdict, AnalysisError> {
     let Some(table) = Table::new(tasks, effort)? else { return Ok(Verdict::Overloaded) };
     let blocking = Blocking::of(tasks);
@@ -42,4 +42,23 @@ pub fn first_failure(tasks: &[Task], effort: &mut Effort) -> Result<Verdict, Ana
 /// The longest blocking that any deadline can have.
 pub(super) fn longest(blocking: &Blocking) -> Result<u64, AnalysisError> {
     u64::try_from(blocking.longest_nonpreemptive()).map_err(|_| AnalysisError::Overflow)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::edf::demand;
+    use talea_time::{Duration, Work};
+
+    #[test]
+    fn a_long_job_blocks_for_its_length_less_a_nanosecond() {
+        // Jeffay, Stanat and Martel 1991, deadlines equal to periods.
+        let task = |period, wcet| Task::new(Duration::from_nanos(period), Work::from_nanos(wcet)).unwrap();
+        let effort = &mut Effort::default();
+        assert_eq!(first_failure(&[task(4, 2), task(10, 3)], effort), Ok(Verdict::Schedulable));
+        let blocked = [task(4, 2), task(10, 4)];
+        let miss = Verdict::Miss { deadline: Duration::from_nanos(4) };
+        assert_eq!(first_failure(&blocked, effort), Ok(miss));
+        assert_eq!(demand::test(&blocked, effort), Ok(Verdict::Schedulable));
+    }
 }

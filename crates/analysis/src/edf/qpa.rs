@@ -30,7 +30,7 @@ pub fn test(tasks: &[Task], effort: &mut Effort) -> Result<Verdict, AnalysisErro
 /// in its order.
 ///
 /// # Errors
-/// As for [`test`].
+/// As for [`test()`].
 pub fn visit(
     tasks: &[Task],
     effort: &mut Effort,
@@ -68,4 +68,28 @@ pub(super) fn descend(
         };
     }
     Ok(Verdict::Schedulable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::edf::demand;
+    use talea_time::Work;
+
+    #[test]
+    fn the_textbook_example_is_schedulable_in_five_points() {
+        // Buttazzo, Hard Real-Time Computing Systems, processor demand criterion.
+        let task = |(period, wcet, deadline)| {
+            Task::new(Duration::from_nanos(period), Work::from_nanos(wcet))
+                .and_then(|task| task.with_deadline(Duration::from_nanos(deadline)))
+                .unwrap()
+        };
+        let tasks = [(6, 2, 4), (8, 2, 5), (9, 3, 7)].map(task);
+        let effort = &mut Effort::default();
+        assert_eq!(demand::busy_period(&tasks, effort), Ok(Some(Duration::from_nanos(16))));
+        let mut visited = Vec::new();
+        assert_eq!(visit(&tasks, effort, |time| visited.push(time.as_nanos())), Ok(Verdict::Schedulable));
+        assert_eq!(visited, [13, 11, 9, 7, 5]);
+        assert_eq!(test(&tasks, effort), Ok(Verdict::Schedulable));
+    }
 }

@@ -218,3 +218,23 @@ fn rival(task: &Task) -> Rival {
         due: 0,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use talea_time::Work;
+
+    #[test]
+    fn the_worst_response_need_not_be_in_the_synchronous_busy_period() {
+        // Released together, the first task's job goes first and responds in 1. Released 1 later, its deadline is that
+        // of the job that runs already.
+        let task = |wcet, deadline| {
+            Task::new(Duration::from_nanos(3), Work::from_nanos(wcet))
+                .and_then(|task| task.with_deadline(Duration::from_nanos(deadline)))
+                .unwrap()
+        };
+        let found = preemptive(&[task(1, 3), task(2, 4)], &mut Effort::default()).unwrap().unwrap();
+        let late = Response { worst: Duration::from_nanos(2), arrival: Duration::from_nanos(1) };
+        assert_eq!(found[0], late);
+    }
+}

@@ -157,3 +157,19 @@ impl Level<'_> {
         jobs.worst(busy_period).map(Some)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use talea_time::{Duration, Work};
+
+    #[test]
+    fn the_second_job_can_be_the_worst() {
+        // Davis, Burns, Bril and Lukkien 2007: three messages with periods 2.5, 3.5 and 3.5 and lengths 1. The first job
+        // of the lowest responds in 3, the second in 3.5. Here a unit is 10 ns.
+        let task = |period| Task::new(Duration::from_nanos(period), Work::from_nanos(10)).unwrap();
+        let found = response_times(&[task(25), task(35), task(35)], &mut Effort::default()).unwrap();
+        let lowest = found[2].unwrap();
+        assert_eq!((lowest.worst, lowest.job), (Duration::from_nanos(35), 1));
+    }
+}

@@ -161,3 +161,52 @@ impl<'a> Level<'a> {
         Ok(Some(Found { response: jobs.worst(busy_period)?, first_window }))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use talea_time::{Duration, Work};
+
+    fn ns(ns: i64) -> Duration {
+        Duration::from_nanos(ns)
+    }
+
+    fn responses(tasks: &[(i64, i64)], lowest_blocking: i64) -> Vec<Response> {
+        let task = |(period, wcet): &(i64, i64)| Task::new(ns(*period), Work::from_nanos(*wcet)).unwrap();
+        let mut tasks: Vec<Task> = tasks.iter().map(task).collect();
+        let lowest = tasks.pop().unwrap();
+        tasks.push(lowest.with_blocking(ns(lowest_blocking)).unwrap());
+        let found = response_times(&tasks, &mut Effort::default()).unwrap();
+        found.into_iter().map(Option::unwrap).collect()
+    }
+
+    #[test]
+    fn the_textbook_example_has_its_response_times() {
+        // Burns and Wellings, Real-Time Systems and Programming Languages.
+        let found = responses(&[(7, 3), (12, 3), (20, 5)], 0);
+        assert_eq!(found.iter().map(|response| response.worst).collect::<Vec<_>>(), [ns(3), ns(6), ns(20)]);
+    }
+
+    #[test]
+    fn with_long_deadlines_a_later_job_can_be_the_worst() {
+        // Lehoczky 1990: the responses of the second task's jobs are 114, 102, 116, 104, 118, 106 and 94.
+        let found = responses(&[(70, 26), (100, 62)], 0);
+        assert_eq!(found[1], Response { worst: ns(118), job: 4, busy_period: Some(ns(694)) });
+    }
+
+    #[test]
+    fn a_full_processor_has_response_times_although_its_busy_period_never_ends() {
+        // Completions at 11 and 16: responses of 11 and 10, then again.
+        let found = responses(&[(4, 2), (6, 3)], 2);
+        assert_eq!(found[1], Response { worst: ns(11), job: 0, busy_period: None });
+    }
+
+    #[test]
+    fn an_overload_ends_the_bounds_from_its_level_on() {
+        let task = |period, wcet| Task::new(ns(period), Work::from_nanos(wcet)).unwrap();
+        let tasks = [task(4, 2), task(4, 3), task(100, 1)];
+        let found = response_times(&tasks, &mut Effort::default()).unwrap();
+        assert_eq!(found.iter().map(Option::is_some).collect::<Vec<_>>(), [true, false, false]);
+        assert_eq!(schedulable(&tasks, &mut Effort::default()), Ok(false));
+    }
+}

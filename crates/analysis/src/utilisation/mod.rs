@@ -1,6 +1,6 @@
 //! Utilisation, exactly, and the bounds that decide by it alone.
 //!
-//! Whether a sum of C/T is at most 1 decides whether busy periods end, so it must not be rounded. A [`bracket`] of
+//! Whether a sum of C/T is at most 1 decides whether busy periods end, so it must not be rounded. A bracket of
 //! 64 binary places decides nearly always, in one division a task; only a sum within n units of 2^-64 of 1 is computed
 //! as a rational. Then the cost grows with the square of the length of the common denominator, which the
 //! [`Effort`] bounds.

@@ -35,7 +35,8 @@ struct Job {
 fn simulate(chains: &[Chain], release: Release, seed: u64) -> Vec<i64> {
     let mut random = Pcg64::seed_from_u64(seed);
     let mut jobs = Vec::new();
-    let mut guards: Vec<Vec<i64>> = chains.iter().map(|chain| vec![0; chain.subtasks.len()]).collect();
+    // By chain and subtask, before which its next instance is not released: messages do not overtake each other.
+    let mut earliest: Vec<Vec<i64>> = chains.iter().map(|chain| vec![0; chain.subtasks.len()]).collect();
     for (index, chain) in chains.iter().enumerate() {
         let mut arrival = random.random_range(0..chain.period.as_nanos());
         while arrival < LAST_ARRIVAL {
@@ -78,9 +79,12 @@ fn simulate(chains: &[Chain], release: Release, seed: u64) -> Vec<i64> {
                     continue;
                 }
                 let signal = now + 1 + random.random_range(0..=subtask.delay.as_nanos());
-                let guard = &mut guards[chain][position];
-                let released = if release == Release::Guarded { signal.max(*guard) } else { signal };
-                *guard = released + chains[chain].period.as_nanos();
+                let earliest = &mut earliest[chain][position];
+                let released = signal.max(*earliest);
+                *earliest = match release {
+                    Release::Greedy => released,
+                    Release::Guarded => released + chains[chain].period.as_nanos(),
+                };
                 jobs[instance + position].release = Some(released);
             }
         }

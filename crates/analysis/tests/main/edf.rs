@@ -1,7 +1,7 @@
 //! EDF against the naive scheduler, and its tests against each other.
 
 use crate::naive::{Dispatch, Order, worst_over_offsets};
-use crate::sets::{LONGEST_WINDOW, few, full, hyperperiod, small, task};
+use crate::sets::{LONGEST_WINDOW, few, full, hyperperiod, small};
 use proptest::prelude::*;
 use talea_analysis::edf::{Verdict, demand, nonpreemptive, qpa, response};
 use talea_analysis::{AnalysisError, Effort, Task};
@@ -115,36 +115,4 @@ proptest! {
             prop_assert_eq!(meets(&tasks, &bounds(Some(responses))), by_demand.is_schedulable());
         }
     }
-}
-
-#[test]
-fn the_textbook_example_is_schedulable_with_a_busy_period_of_sixteen() {
-    // Buttazzo, Hard Real-Time Computing Systems, processor demand.
-    let tasks = [task(6, 2, 4, 0), task(8, 2, 5, 0), task(9, 3, 7, 0)];
-    let effort = &mut Effort::default();
-    assert_eq!(demand::busy_period(&tasks, effort), Ok(Some(Duration::from_nanos(16))));
-    let mut visited = Vec::new();
-    assert_eq!(qpa::visit(&tasks, effort, |time| visited.push(time.as_nanos())), Ok(Verdict::Schedulable));
-    assert_eq!(visited, [13, 11, 9, 7, 5]);
-}
-
-#[test]
-fn the_worst_response_is_not_in_the_synchronous_busy_period() {
-    // Released together, the first task's job goes first and responds in 1. Released 1 later, its deadline is that of
-    // the job that runs already.
-    let tasks = [task(3, 1, 3, 0), task(3, 2, 4, 0)];
-    let found = response::preemptive(&tasks, &mut Effort::default()).unwrap().unwrap();
-    assert_eq!((found[0].worst.as_nanos(), found[0].arrival.as_nanos()), (2, 1));
-}
-
-#[test]
-fn jeffays_condition_decides_without_preemption() {
-    // Jeffay, Stanat and Martel 1991: with D = T, a job of the longer period blocks the shorter one for C - 1.
-    let effort = &mut Effort::default();
-    let fits = [task(4, 2, 4, 0), task(10, 3, 10, 0)];
-    assert_eq!(nonpreemptive::first_failure(&fits, effort), Ok(Verdict::Schedulable));
-    let blocks = [task(4, 2, 4, 0), task(10, 4, 10, 0)];
-    let miss = Verdict::Miss { deadline: Duration::from_nanos(4) };
-    assert_eq!(nonpreemptive::first_failure(&blocks, effort), Ok(miss));
-    assert_eq!(demand::test(&blocks, effort), Ok(Verdict::Schedulable));
 }
