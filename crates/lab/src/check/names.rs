@@ -12,6 +12,11 @@ pub(super) struct Names<'a> {
 }
 
 impl Names<'_> {
+    /// Whether the system is small enough to say of every bound what it is made of.
+    pub fn itemised(&self) -> bool {
+        self.system.operations().len() <= super::ITEMISED
+    }
+
     pub fn operation(&self, id: OperationId) -> &str {
         &self.system.operations()[id.index()].name
     }

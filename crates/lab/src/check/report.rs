@@ -87,7 +87,8 @@ pub struct SubtaskCheck {
     pub bound_ns: Option<i64>,
     /// How the bound was found, or why there is none.
     pub method: String,
-    /// What the window that gives the bound is filled with, the largest parts first.
+    /// What the window that gives the bound is filled with, the largest parts first. Empty in a system of more than
+    /// [`ITEMISED`](super::ITEMISED) operations.
     pub parts: Vec<PartCheck>,
     /// From the window's beginning to the task's arrival; negative for late releases.
     pub arrival_ns: Option<i64>,
@@ -242,7 +243,7 @@ fn task_check(names: &Names<'_>, bounds: &SystemBounds, task: usize, miss: Optio
         bound_ns: bound.response.ok().map(Duration::as_nanos),
         exact,
         slack_ns: slack.map(Duration::as_nanos),
-        dominated_by: why::dominating(names, bounds, task),
+        dominated_by: if names.itemised() { why::dominating(names, bounds, task) } else { None },
         why: (verdict != Verdict::Holds).then(|| why::sentence(names, bounds, task, miss)),
         miss,
         subtasks: operations
@@ -265,7 +266,7 @@ fn subtask_check(names: &Names<'_>, bounds: &SystemBounds, bound: &OperationBoun
             Ok(response) => method(response.method).into(),
             Err(obstacle) => obstacle.to_string(),
         },
-        parts: names.parts(bound, bounds.parts(bound.operation)),
+        parts: if names.itemised() { names.parts(bound, bounds.parts(bound.operation)) } else { Vec::new() },
         arrival_ns: response.ok().map(|response| response.arrival.as_nanos()),
     }
 }

@@ -89,11 +89,13 @@ fn decomposition(names: &Names<'_>, bounds: &SystemBounds, bound: &OperationBoun
     if rest > 0 {
         texts.push(format!("and {} more", Duration::from_nanos(rest)));
     }
-    let waits = if response.arrival < Duration::ZERO {
-        format!(" after a release up to {} late", -response.arrival)
-    } else {
-        String::new()
+    let when = match response.arrival {
+        arrival if arrival < Duration::ZERO => format!(", released up to {} late,", -arrival),
+        arrival if arrival > Duration::ZERO => {
+            format!(", arriving {arrival} after the beginning of a busy period,")
+        }
+        _ => String::new(),
     };
     let name = names.operation(bound.operation);
-    format!("{name} can wait for {}{waits}", texts.join(", "))
+    format!("{name}{when} can wait for {}", texts.join(", "))
 }

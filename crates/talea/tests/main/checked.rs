@@ -1,0 +1,146 @@
+//! `check`: verdicts, reasons, margins, advice and pictures.
+
+use crate::support::{example, folder, run, within};
+use std::fs;
+
+/// A system with these tasks on one processor, in a file of its own.
+fn system(place: &tempfile::TempDir, strategy: &str, tasks: &[&str]) -> String {
+    let path = within(place, "system.toml");
+    let tasks: String = tasks.iter().map(|task| format!("[[task]]\n{task}\n")).collect();
+    let head = format!(
+        "[system]\nname = \"tested\"\nstrategy = \"{strategy}\"\n[[node]]\nname = \"n\"\ncpus = [0]\n"
+    );
+    fs::write(&path, head + &tasks).expect("the folder is there");
+    path
+}
+
+/// The response times of Burns and Wellings' example are 3, 6 and 20 ms.
+const TEXTBOOK: [&str; 3] = [
+    "name = \"a\"\nperiod = \"7ms\"\nwcet = \"3ms\"\ncriticality = \"high\"",
+    "name = \"b\"\nperiod = \"12ms\"\nwcet = \"3ms\"\ncriticality = \"high\"",
+    "name = \"c\"\nperiod = \"20ms\"\nwcet = \"5ms\"\ncriticality = \"high\"",
+];
+
+#[test]
+fn exact_response_times_are_those_of_the_textbook() {
+    let place = folder();
+    let json = run(&["check", &system(&place, "rms", &TEXTBOOK), "--json"]).exits(0).json();
+    let bounds: Vec<i64> =
+        (0..3).map(|task| json["tasks"][task]["bound_ns"].as_i64().expect("a bound")).collect();
+    assert_eq!(bounds, [3_000_000, 6_000_000, 20_000_000]);
+    assert!((0..3).all(|task| json["tasks"][task]["exact"] == true), "{json}");
+    assert_eq!(json["critical"], "holds");
+}
+
+#[test]
+fn a_miss_is_refuted_with_an_instance_and_a_reason() {
+    let place = folder();
+    let mut tasks = TEXTBOOK;
+    tasks[2] = "name = \"c\"\nperiod = \"20ms\"\nwcet = \"6ms\"\ncriticality = \"high\"";
+    let path = system(&place, "rms", &tasks);
+    let done = run(&["check", &path]).exits(1);
+    for part in [
+        "why not",
+        "c: it is sure only after",
+        "a in lane 7ms",
+        "the instance arriving at 0s is",
+        "a critical task can miss",
+    ] {
+        assert!(done.stdout.contains(part), "{part} in\n{}", done.stdout);
+    }
+    let json = run(&["check", &path, "--json"]).exits(1).json();
+    assert_eq!(json["tasks"][2]["verdict"], "misses");
+    // The first job completes after its own 6 ms, three jobs of a and two of b: 21 ms.
+    assert_eq!(json["tasks"][2]["miss"]["lateness_ns"], 1_000_000);
+    assert_eq!(json["tasks"][0]["verdict"], "holds");
+    run(&["check", &path, "--fail-on", "never"]).exits(0);
+}
+
+#[test]
+fn an_overload_says_what_still_holds() {
+    let done = run(&["check", &example("overload.toml")]).exits(0);
+    for part in ["no bound", "130.0 %", "critical set", "every critical task holds: 1 of 1"] {
+        assert!(done.stdout.contains(part), "{part} in\n{}", done.stdout);
+    }
+    run(&["check", &example("overload.toml"), "--fail-on", "any"]).exits(1);
+}
+
+#[test]
+fn margins_are_the_last_values_that_hold() {
+    let place = folder();
+    let path = system(&place, "rms", &TEXTBOOK);
+    let json = run(&["check", &path, "--sensitivity", "--json"]).exits(0).json();
+    // c ends exactly at its deadline, so nothing that comes before it may grow by a thousandth.
+    assert_eq!(json["sensitivity"]["all_ppm"], 1_000_000);
+    assert_eq!(json["sensitivity"]["tasks"][2]["wcet_ppm"], 1_000_000);
+    let mut light = TEXTBOOK;
+    light[2] =
+        "name = \"c\"\nperiod = \"40ms\"\ndeadline = \"20ms\"\nwcet = \"2500us\"\ncriticality = \"high\"";
+    let json = run(&["check", &system(&place, "rms", &light), "--sensitivity", "--json"]).exits(0).json();
+    assert_eq!(
+        json["sensitivity"]["tasks"][2]["wcet_ppm"], 2_000_000,
+        "up to the 5 ms of the textbook: {json}"
+    );
+    let text = run(&["check", &path, "--sensitivity"]).exits(0).stdout;
+    assert!(text.contains("shortest period") && text.contains("× 2.000"), "{text}");
+}
+
+#[test]
+fn advice_puts_hard_assurance_before_soft_deadlines() {
+    let done = run(&["check", &example("ofp.toml"), "--advise", "--for", "5s", "--json"]).exits(0);
+    let json = done.json();
+    let ranking = json["advice"]["ranking"].as_array().expect("a list");
+    assert_eq!(ranking.len(), 6, "every strategy is ranked");
+    let proved: Vec<i64> =
+        ranking.iter().map(|ranked| ranked["critical_proved"].as_i64().expect("a number")).collect();
+    assert!(proved.is_sorted_by(|better, worse| better >= worse), "{proved:?}");
+    let names: Vec<&str> =
+        ranking.iter().map(|ranked| ranked["strategy"].as_str().expect("a name")).collect();
+    assert!(["muf", "rms+mlf"].contains(&names[0]), "{names:?}");
+    assert!(ranking.iter().all(|ranked| ranked["reason"].as_str().is_some_and(|reason| !reason.is_empty())));
+    let rms = ranking.iter().find(|ranked| ranked["strategy"] == "rms").expect("it is there");
+    assert!(rms["hard"]["missed"].as_i64() > Some(0), "the data link comes last under rms: {rms}");
+}
+
+#[test]
+fn the_picture_shows_every_task() {
+    let place = folder();
+    let picture = within(&place, "bounds.svg");
+    run(&["check", &example("ofp.toml"), "--plot", &picture]).exits(0);
+    let svg = fs::read_to_string(&picture).expect("it was drawn");
+    for name in ["sensors", "navigation", "stores", "data-link", "route", "display", "deadline"] {
+        assert!(svg.contains(name), "{name} is not in the picture");
+    }
+    let refused =
+        run(&["check", &example("ofp.toml"), "--plot", &within(&place, "missing/bounds.svg")]).exits(2);
+    assert!(refused.stderr.contains("cannot draw"), "{}", refused.stderr);
+}
+
+#[test]
+fn numbers_without_measure_get_an_answer() {
+    let place = folder();
+    let hostile = ["name = \"year\"\nperiod = \"1ns\"\nwcet = \"8760h\"\ncriticality = \"high\""];
+    let done = run(&["check", &system(&place, "rms", &hostile)]).exits(1);
+    assert!(done.stdout.contains("no bound"), "{}", done.stdout);
+    let full: Vec<String> = [1_000_003_i64, 1_000_033, 1_000_037]
+        .iter()
+        .map(|period| format!("name = \"t{period}\"\nperiod = \"{period}ns\"\nwcet = \"{}ns\"", period / 3))
+        .collect();
+    let full: Vec<&str> = full.iter().map(String::as_str).collect();
+    for strategy in ["rms", "edf", "mlf", "muf", "rms+mlf", "criticality"] {
+        let done = run(&["check", &system(&place, strategy, &full), "--sensitivity"]);
+        assert!(
+            done.stdout.contains("of 3 other tasks are proved"),
+            "{strategy}: {}\n{}",
+            done.stdout,
+            done.stderr
+        );
+    }
+    let zero = ["name = \"z\"\nperiod = \"1ms\"\ndeadline = \"0ms\"\nwcet = \"1us\""];
+    let refused = run(&["check", &system(&place, "rms", &zero)]).exits(2);
+    assert!(
+        refused.stderr.contains("system.toml:10:12") && refused.stderr.contains("zero"),
+        "{}",
+        refused.stderr
+    );
+}
