@@ -1,0 +1,79 @@
+//! Whether every deadline of a deadline lane is met, without looking at single tasks.
+//!
+//! In a window up to t the work whose deadlines lie within it, a started job whose deadline does not, and everything
+//! that comes from outside must fit: the processor demand criterion (Baruah, Rosier and Howell 1990; with blocking,
+//! George, Rivierre and Spuri 1996), checked backwards as by Zhang and Burns (2009). Only a lane by itself makes it
+//! exact: from outside all work counts that arrives, whether or not it is done by t.
+
+use super::search::Arrivals;
+use super::{Counted, Found, View, Worst};
+use crate::effort::Effort;
+use crate::system::stream::Stream;
+use crate::system::{Method, Obstacle};
+use talea_model::LaneDispatch;
+use talea_policy::discipline::Discipline;
+
+/// Every operation with its deadline as bound, if the demand says that all deadlines of the lane are met.
+pub(super) fn within_deadlines(view: &View<'_>, effort: &mut Effort) -> Result<Option<Found>, Obstacle> {
+    if view.lane.discipline != Discipline::Deadline || !deadlines_are_met(view, effort)? {
+        return Ok(None);
+    }
+    let of_stream = |stream: &Stream| {
+        let segment = view.segment(stream);
+        let worst = Worst {
+            method: Method::Demand,
+            completion: segment.deadline,
+            arrival: 0,
+            counted: Counted::Nothing,
+            blocking: None,
+            start: None,
+        };
+        segment.operations.iter().map(move |operation| (*operation, worst.clone()))
+    };
+    Ok(Some(view.streams.iter().flat_map(of_stream).collect()))
+}
+
+fn deadlines_are_met(view: &View<'_>, effort: &mut Effort) -> Result<bool, Obstacle> {
+    let deadline = |stream: &Stream| i128::from(view.segment(stream).deadline);
+    let first = view.streams.iter().map(|stream| deadline(stream) - i128::from(stream.jitter)).min();
+    let first = first.expect("a lane has members");
+    if first <= 0 {
+        // A release may be later than its deadline.
+        return Ok(false);
+    }
+    let mut deadlines = Arrivals::new(first - 1);
+    view.streams
+        .iter()
+        .for_each(|stream| deadlines.add(deadline(stream) - i128::from(stream.jitter), stream));
+    let longest = blocking(view, i128::MIN);
+    let busy_period = view.busy_period(longest, effort)?;
+    let mut next = deadlines.last_before(i128::from(busy_period) + 1);
+    while let Some(at) = next {
+        effort.spend(deadlines.cost() + view.cost())?;
+        let window = u64::try_from(at).map_err(|_| Obstacle::Overflow)?;
+        let due = |stream: &Stream| {
+            u128::from(stream.count_arrived_by(at - deadline(stream))) * u128::from(stream.cost)
+        };
+        let work = view.streams.iter().map(due).sum::<u128>() + view.outside.through(window - 1);
+        if work + u128::from(blocking(view, at)) > u128::from(window) {
+            return Ok(false);
+        }
+        // Between the demand and here every deadline is met, for the demand only shrinks.
+        let demand = i128::try_from(work + u128::from(longest)).map_err(|_| Obstacle::Overflow)?;
+        next = deadlines.last_before(at.min(demand + 1));
+    }
+    Ok(true)
+}
+
+/// The longest rest of a job that may have started although its deadline is after `at`.
+fn blocking(view: &View<'_>, at: i128) -> u64 {
+    if view.lane.rules.dispatch == LaneDispatch::Preemptive {
+        return 0;
+    }
+    let later = view
+        .streams
+        .iter()
+        .map(|stream| view.segment(stream))
+        .filter(|segment| i128::from(segment.deadline) > at);
+    later.map(|segment| (segment.longest - 1).saturating_add(view.outside.burst())).max().unwrap_or(0)
+}
