@@ -6,7 +6,7 @@
 //! exact: from outside all work counts that arrives, whether or not it is done by t.
 
 use super::search::Arrivals;
-use super::{Counted, Found, View, Worst};
+use super::{Counted, Found, Interest, View, Worst};
 use crate::effort::Effort;
 use crate::system::stream::Stream;
 use crate::system::{Method, Obstacle};
@@ -31,6 +31,17 @@ pub(super) fn within_deadlines(view: &View<'_>, effort: &mut Effort) -> Result<O
         segment.operations.iter().map(move |operation| (*operation, worst.clone()))
     };
     Ok(Some(view.streams.iter().flat_map(of_stream).collect()))
+}
+
+/// Whether a demand that does not fit means that an operation exceeds its limit: where all are to meet their deadlines
+/// and nothing comes from outside, the criterion is exact. (A switch costs others more than the job itself.)
+pub(super) fn decides(view: &View<'_>) -> bool {
+    let alone = |stream: &Stream| view.segment(stream).operations.len() == 1 && stream.jitter == 0;
+    view.lane.discipline == Discipline::Deadline
+        && view.outside.cost() == 0
+        && !view.model.switches_cost
+        && view.streams.iter().all(alone)
+        && view.operations().all(|operation| matches!(view.goal.interest(operation), Interest::Limit(_)))
 }
 
 fn deadlines_are_met(view: &View<'_>, effort: &mut Effort) -> Result<bool, Obstacle> {

@@ -113,8 +113,10 @@ impl View<'_> {
             if let Some(found) = linear().filter(|found| self.accepts(found)) {
                 return Ok(found);
             }
-            if let Ok(Some(found)) = demand::within_deadlines(self, effort) {
-                return Ok(found);
+            match demand::within_deadlines(self, effort) {
+                Ok(Some(found)) => return Ok(found),
+                Ok(None) if demand::decides(self) => return Err(Obstacle::BeyondLimit),
+                _ => {}
             }
         }
         let found = effort.within_half(|effort| match self.lane.discipline {

@@ -19,6 +19,11 @@ pub(in crate::system) enum Interest {
 pub(in crate::system) struct Goal<'a>(pub &'a [Interest]);
 
 impl Goal<'_> {
+    /// What is to be found out about the operation.
+    pub fn interest(self, operation: usize) -> Interest {
+        self.0[operation]
+    }
+
     /// The response up to which the operation's search is of no interest.
     pub fn floor(self, operation: usize) -> i128 {
         match self.0[operation] {
