@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration as StdDuration, Instant as StdInstant};
-use talea_model::SubtaskBuilder;
+use talea_model::{Late, SubtaskBuilder};
 use talea_runtime::cluster::{ClusterError, Membership, run_cluster};
 use talea_runtime::{JobContext, StopHandle, Stopped};
 
@@ -23,7 +23,7 @@ const DIRECTORY: &str = "TALEA_CLUSTER_DIRECTORY";
 /// members that are not ready.
 const PATIENCE: StdDuration = StdDuration::from_secs(30);
 
-/// Back and forth between two processes.
+/// Back and forth between two processes, instance by instance, however late they are.
 fn ping_pong() -> System {
     let step = |name: &str, node: &str| SubtaskBuilder::new(name, Work::from_nanos(100_000)).on(node);
     let task = TaskBuilder::new("rally", ms(5))
@@ -32,7 +32,8 @@ fn ping_pong() -> System {
         .subtask(step("left", "two").after(["serve"]))
         .subtask(step("right", "two").after(["serve"]))
         .subtask(step("catch", "one").after(["left", "right"]));
-    system(Strategy::Edf).node("one", [0]).node("two", [0]).task(task).build().expect("a system")
+    let system = system(Strategy::Edf).late(Late::None).node("one", [0]).node("two", [0]);
+    system.task(task).build().expect("a system")
 }
 
 fn member_command(case: &str) -> Command {

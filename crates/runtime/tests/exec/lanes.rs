@@ -3,12 +3,13 @@
 use super::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use talea_model::{Criticality, LaneDispatch};
+use talea_model::{Criticality, LaneDispatch, Late};
 use talea_runtime::Mishaps;
 
 #[test]
 fn a_deadline_lane_runs_jobs_released_together_by_deadline() {
     let system = system(Strategy::Edf)
+        .late(Late::None)
         .task(task("late", 10_000, 2).deadline(ms(900)))
         .task(task("soon", 10_000, 2).deadline(ms(500)))
         .task(task("middle", 10_000, 2).deadline(ms(700)))
@@ -75,6 +76,7 @@ fn a_higher_lane_preempts_a_lower_one_and_the_records_say_so() {
 #[test]
 fn a_preemptive_lane_lets_the_earlier_deadline_through() {
     let system = system(Strategy::Edf)
+        .late(Late::None)
         .lane_dispatch(LaneDispatch::Preemptive)
         .task(task("long", 10_000, 5_000).deadline(ms(9_000)))
         .task(task("short", 10_000, 5).deadline(ms(8_000)).phase(ms(50)))
