@@ -25,7 +25,7 @@ pub fn test(tasks: &[Task], effort: &mut Effort) -> Result<Verdict, AnalysisErro
     let busy_period =
         || table.busy_period(table.longest_own_blocking(), effort).map(|end| table.horizon(end));
     let horizon = table.descent_from(longest(&blocking)?, busy_period)?;
-    descend(&table, horizon, |time| blocking.nonpreemptive(time), effort, |_| {})
+    descend(&table, horizon.checked_sub(1), |time| blocking.nonpreemptive(time), effort, |_| {})
 }
 
 /// The *first* deadline that can be missed, if any, at the cost of every deadline before it.

@@ -23,7 +23,7 @@ pub fn test(tasks: &[Task], effort: &mut Effort) -> Result<Verdict, AnalysisErro
     let longest = table.longest_own_blocking();
     let busy_period = || table.busy_period(longest, effort).map(|end| table.horizon(end));
     let horizon = table.descent_from(longest, busy_period)?;
-    descend(&table, horizon, own_blocking(tasks, &table), effort, |_| {})
+    descend(&table, horizon.checked_sub(1), own_blocking(tasks, &table), effort, |_| {})
 }
 
 /// The same verdict from the end of the busy period on. `visited` is told every point at which the demand is evaluated,
@@ -38,7 +38,8 @@ pub fn visit(
 ) -> Result<Verdict, AnalysisError> {
     let Some(table) = Table::new(tasks, effort)? else { return Ok(Verdict::Overloaded) };
     let busy_period = table.busy_period(table.longest_own_blocking(), effort)?;
-    descend(&table, table.horizon(busy_period), own_blocking(tasks, &table), effort, visited)
+    let last = table.latest_deadline_before(table.horizon(busy_period));
+    descend(&table, last, own_blocking(tasks, &table), effort, visited)
 }
 
 /// The own blocking by time, which mostly is none.
@@ -47,16 +48,16 @@ fn own_blocking(tasks: &[Task], table: &Table) -> impl Fn(u64) -> u128 {
     move |time| blocking.as_ref().map_or(0, |blocking| blocking.own(time).into())
 }
 
-/// Goes down from the latest deadline before `horizon`. Demand and blocking together do not fall with time.
+/// Goes down from `last`, where there may be a deadline or not. Demand and blocking together do not fall with time.
 pub(super) fn descend(
     table: &Table,
-    horizon: u64,
+    last: Option<u64>,
     blocking: impl Fn(u64) -> u128,
     effort: &mut Effort,
     mut visited: impl FnMut(Duration),
 ) -> Result<Verdict, AnalysisError> {
     let shortest = table.deadlines().iter().copied().min().unwrap_or(0);
-    let mut candidate = table.latest_deadline_before(horizon);
+    let mut candidate = last.filter(|last| *last >= shortest);
     while let Some(time) = candidate {
         effort.spend(2 * table.len() as u64)?;
         visited(duration(time)?);
@@ -64,10 +65,16 @@ pub(super) fn descend(
             Ok(needed) if needed <= shortest => None,
             Ok(needed) if needed < time => Some(needed),
             Ok(needed) if needed == time => table.latest_deadline_before(time),
-            _ => return Ok(Verdict::Miss { deadline: duration(time)? }),
+            _ => return missed(table, time),
         };
     }
     Ok(Verdict::Schedulable)
+}
+
+/// The miss that too much demand at `time` means: that of the last deadline up to then, since nothing is due after it.
+fn missed(table: &Table, time: u64) -> Result<Verdict, AnalysisError> {
+    let deadline = table.latest_deadline_before(time + 1).expect("there is no demand without a deadline");
+    Ok(Verdict::Miss { deadline: duration(deadline)? })
 }
 
 #[cfg(test)]

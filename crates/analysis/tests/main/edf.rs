@@ -22,6 +22,14 @@ fn meets(tasks: &[Task], responses: &[i64]) -> bool {
     tasks.iter().zip(responses).all(|(task, response)| *response <= task.deadline().as_nanos())
 }
 
+/// Whether some job has its deadline `time` after a release of all tasks that uses up their jitter.
+fn is_a_deadline(tasks: &[Task], time: Duration) -> bool {
+    tasks.iter().any(|task| {
+        let first = (task.deadline() - task.jitter()).max(Duration::ZERO);
+        time >= first && (time - first).as_nanos() % task.period().as_nanos() == 0
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(384))]
 
@@ -76,6 +84,7 @@ proptest! {
             let needed = |window| demand::demand(&tasks, window).unwrap().at_full_speed();
             prop_assert!(needed(first) > first);
             prop_assert!(needed(some) > some);
+            prop_assert!(is_a_deadline(&tasks, first) && is_a_deadline(&tasks, some));
         }
     }
 
@@ -97,6 +106,7 @@ proptest! {
         }
         if let (Verdict::Miss { deadline: first }, Verdict::Miss { deadline: some }) = (first, any) {
             prop_assert!(first <= some);
+            prop_assert!(is_a_deadline(&tasks, first) && is_a_deadline(&tasks, some));
         }
     }
 
