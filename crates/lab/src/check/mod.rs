@@ -1,7 +1,7 @@
 //! Will it hold? The analysis of a deployed system, its verdicts and what to change.
 //!
 //! The bounds come from [`talea_analysis::system`]. Where they do not prove a deadline, a simulation in which every
-//! job takes its worst case looks for a miss ([`witness`]): a bound proves, a witness refutes, and what is neither
+//! job takes its worst case looks for a miss: a bound proves, a witness refutes, and what is neither
 //! stays open. [`sensitivity`] asks how far the system is from the other verdict, [`advice`] how other strategies
 //! would serve it.
 

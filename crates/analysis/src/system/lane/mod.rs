@@ -16,7 +16,7 @@ mod urgency;
 
 pub(super) use search::{Goal, Interest};
 
-use super::model::{Lane, Model, Segment};
+use super::model::{Entry, Lane, Model, Segment};
 use super::stream::{Outside, Stream, work};
 use super::{Method, Obstacle};
 use crate::effort::Effort;
@@ -198,6 +198,12 @@ impl View<'_> {
     /// Steps that one look at all that may happen in a window takes.
     fn cost(&self) -> u64 {
         self.streams.len() as u64 + self.outside.cost()
+    }
+
+    /// Whether an instance of the segment may be released before an earlier one: its predecessors on other nodes may be
+    /// late by more than a period, and not all lanes serve instances in order.
+    fn overtakes(&self, stream: &Stream) -> bool {
+        stream.jitter >= stream.period && matches!(self.segment(stream).entry, Entry::After(_))
     }
 
     fn segment(&self, stream: &Stream) -> &Segment {

@@ -178,9 +178,13 @@ impl Search<'_> {
         })
     }
 
-    /// The longest rest of an instance of another segment that was under way before 0 although its key is greater.
+    /// The longest rest of an instance that was under way before 0 although its key is greater: of another segment, or a
+    /// later one that has overtaken.
     fn blocking(&self, index: usize, key: i128) -> Option<(usize, u64)> {
-        let greater = |other: &usize| *other != index && self.order.greatest(*other) > key;
+        let greater = |other: &usize| match *other == index {
+            true => self.view.overtakes(&self.view.streams[index]),
+            false => self.order.greatest(*other) > key,
+        };
         let others = (0..self.view.streams.len()).filter(greater);
         others
             .map(|other| (self.view.streams[other].segment, self.rest_of(other)))
