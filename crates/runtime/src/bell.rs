@@ -1,5 +1,5 @@
-//! The bell of a lane: the consumer sleeps on it, producers ring it, and only a ring that finds the
-//! consumer asleep costs a system call.
+//! The bell of a lane: the consumer sleeps on it, producers ring it, and only a ring for a consumer that
+//! has not run since it went to sleep costs a system call.
 //!
 //! ```text
 //!                ┌──── (2) there was work after all ────┐

@@ -103,7 +103,8 @@ impl Sender {
     /// Publishes a number, and with it whatever was written before. Allocates nothing, takes no lock, calls
     /// nothing; ring the bell afterwards.
     ///
-    /// Two threads never push the same number at the same time. If they did, the inbox could lose numbers.
+    /// Two threads never push the same number at the same time. The job table sees to that: a tag is
+    /// claimed before it is pushed. If they did, the chain could lose numbers or close to a ring.
     ///
     /// # Errors
     /// [`Occupied`] if the number is in this or another inbox of the same [`Links`].

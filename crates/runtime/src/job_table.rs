@@ -21,7 +21,7 @@
 //! 7. The lane has removed the job from its queue. Until then the entry stays taken, because the queue
 //!    knows the job by it.
 //!
-//! Each transition of the word is one compare-exchange, so abort and begin, or abort and finish, agree on which
+//! Each transition of the word is one atomic read-modify-write, so abort and begin, or abort and finish, agree on which
 //! came first, and exactly one thread records how a job ended. The instance number is part of the word:
 //! a request about instance `k` never hits instance `k + window`.
 

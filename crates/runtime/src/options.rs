@@ -76,8 +76,8 @@ pub struct RunOptions {
     /// skipped as [`talea_trace::SkipReason::Full`]. `None`: 1024, or less in a large system so that
     /// all of them stay within about a million jobs.
     pub window: Option<usize>,
-    /// Threads of a preemptive lane, at least one: as many jobs can be under way. A job that would be
-    /// one more waits for one of them to end.
+    /// Threads of a preemptive lane, at least one: as many jobs can have been granted the processor and
+    /// not be done. A job that would be one more waits for one of them to end.
     pub slots: usize,
     /// Stack of each thread that runs operations, in bytes.
     pub stack: usize,
@@ -122,9 +122,9 @@ impl RunOptions {
     /// The window for a process that hosts this many operations, a power of two.
     pub(crate) fn window_for(&self, operations: usize) -> usize {
         let derived = (JOBS_IN_FLIGHT / operations.max(1)).clamp(16, 1024);
-        let window = self.window.unwrap_or(derived).max(2).next_power_of_two();
         let most = (u32::MAX as usize / operations.max(1)).max(2);
-        if window > most { most.next_power_of_two() / 2 } else { window }
+        let window = self.window.unwrap_or(derived).clamp(2, most).next_power_of_two();
+        if window > most { window / 2 } else { window }
     }
 }
 

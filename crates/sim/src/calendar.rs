@@ -49,7 +49,7 @@ struct Due(u128);
 
 impl Due {
     fn new(release: Instant, task: u32) -> Self {
-        debug_assert!(release >= Instant::ZERO, "nothing is released before the common start");
+        assert!(release >= Instant::ZERO, "nothing is released before the common start");
         Due(u128::from(release.as_nanos() as u64) << 32 | u128::from(task))
     }
 

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | highest | the controller: owns the queue, wakes for each release and completion, decides, sleeps |
 //! | middle | *granted*: the slot of the job the queue elected |
-//! | lowest | *parked*: slots of jobs that have begun and were outranked |
+//! | lowest | *parked*: slots of jobs that were granted and then outranked, begun or not |
 //!
 //! ```text
 //!            assign + ring        outranked: lower         elected again: raise
@@ -21,8 +21,8 @@
 //! runs. A free slot keeps the priority it has; it sleeps.
 //!
 //! The queue elects for one processor, so the lane's node has one (see [`crate::lowering`]). It decides at
-//! the lane's own releases and completions. A job that has begun keeps its slot until it ends; when all
-//! slots are taken by jobs that have begun, a newly elected job waits for one of them to end.
+//! the lane's own releases and completions. A job that was granted a slot keeps it until it ends; when all
+//! slots are taken, a newly elected job waits for one of these jobs to end.
 //!
 //! Without real-time priorities the kernel cannot do this. There a job that is outranked parks itself at its
 //! next cancellation point ([`crate::JobContext::aborted`], which synthetic work passes every 50 µs) until
