@@ -27,7 +27,7 @@ pub use parts::{Cause, Part};
 
 use crate::effort::{AnalysisError, Effort};
 use lane::{Goal, Interest};
-use talea_model::{OperationId, System};
+use talea_model::{OperationId, Overrun, System};
 use talea_policy::strategy::Plan;
 use talea_time::Duration;
 use thiserror::Error;
@@ -153,9 +153,22 @@ impl SystemBounds {
         parts::parts(&self.model, &self.solution, operation)
     }
 
-    /// Whether `task` is sure to meet every deadline.
+    /// Whether every instance of `task` is sure to be served and to meet its deadline.
     pub fn holds(&self, system: &System, task: usize) -> bool {
-        self.tasks[task].response.is_ok_and(|bound| bound <= system.tasks[task].deadline)
+        let in_time = self.tasks[task].response.is_ok_and(|bound| bound <= system.tasks[task].deadline);
+        in_time && self.loses_none(system, task)
+    }
+
+    /// Whether the task's overrun policy is sure to have nothing to do: instances queue up, or the first subtasks are
+    /// done by the time the next instance arrives.
+    pub fn loses_none(&self, system: &System, task: usize) -> bool {
+        let described = &system.tasks[task];
+        let in_time = |operation: &talea_model::Operation| {
+            let response = &self.operations[operation.id.index()].response;
+            !operation.predecessors.is_empty()
+                || matches!(response, Ok(response) if response.bound <= described.period)
+        };
+        described.overrun == Overrun::Queue || system.operations_of(task).iter().all(in_time)
     }
 }
 
@@ -173,7 +186,8 @@ pub fn analyse(system: &System, plans: &[Plan], effort: &mut Effort) -> Result<S
 }
 
 /// Whether every job of the tasks with `targets[task]` meets its deadline: what [`analyse`] and
-/// [`SystemBounds::holds`] say, at a fraction of the cost.
+/// [`SystemBounds::holds`] say, at a fraction of the cost. (Where the effort runs out, either may know more than the
+/// other; what either proves is true.)
 ///
 /// # Errors
 /// As for [`analyse`].
@@ -190,12 +204,12 @@ pub fn hold(
     let model = model::Model::new(system, plans)?;
     let interest = model.interest(system, targets);
     let solution = holistic::solve(&model, Goal(&interest), effort);
-    let asked = interest.iter().enumerate().filter(|(_, interest)| **interest != Interest::Nothing);
-    Ok(asked.into_iter().all(|(operation, _)| match solution.response(operation) {
-        Some(response) => {
-            let task = system.operations()[operation].task;
-            !targets[task] || response <= i128::from(system.tasks[task].deadline.as_nanos())
+    let asked = system.operations().iter().filter(|operation| targets[operation.task]);
+    let within = |operation: &talea_model::Operation| match model.limit(system, operation.id.index()) {
+        Some(limit) => {
+            solution.response(operation.id.index()).is_some_and(|response| response <= i128::from(limit))
         }
-        None => !targets[system.operations()[operation].task],
-    }))
+        None => true,
+    };
+    Ok(asked.into_iter().all(within))
 }

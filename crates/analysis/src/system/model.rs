@@ -12,7 +12,9 @@
 
 use super::lane::Interest;
 use crate::effort::AnalysisError;
-use talea_model::{Execution, LaneDispatch, Late, Laxity, Operation as Subtask, OperationId, System};
+use talea_model::{
+    Execution, LaneDispatch, Late, Laxity, Operation as Subtask, OperationId, Overrun, System,
+};
 use talea_policy::discipline::Discipline;
 use talea_policy::strategy::{Lane as LanePlan, LaneRules, Plan};
 use talea_time::{Duration, Work};
@@ -66,6 +68,8 @@ pub(super) struct Segment {
     pub declared: (u64, u64),
     /// Whether one of its operations may take no time at all.
     pub instantaneous: bool,
+    /// Whether an instance may be skipped or aborted.
+    pub sheds: bool,
     /// By how much one of its operations can exceed the worst case it declares, its costs included.
     pub excess: u64,
 }
@@ -153,12 +157,22 @@ impl Model {
             if described.successors.iter().any(elsewhere) || shared(&self.nodes[operation.node]) {
                 return Interest::Worst;
             }
-            match (targets[described.task], described.successors.is_empty()) {
-                (true, true) => Interest::Limit(self.segments[operation.segment].deadline),
+            match self.limit(system, index) {
+                Some(limit) if targets[described.task] => Interest::Limit(limit),
                 _ => Interest::Nothing,
             }
         };
         self.operations.iter().enumerate().map(of_operation).collect()
+    }
+
+    /// The response that an operation must not exceed if its task is to hold: the deadline for a last one, the period for
+    /// a first one whose overrun would lose an instance.
+    pub fn limit(&self, system: &System, operation: usize) -> Option<u64> {
+        let described = &system.operations()[operation];
+        let segment = &self.segments[self.operations[operation].segment];
+        let deadline = described.successors.is_empty().then_some(segment.deadline);
+        let period = (described.predecessors.is_empty() && segment.sheds).then_some(segment.period);
+        deadline.into_iter().chain(period).min()
     }
 }
 
@@ -291,6 +305,7 @@ impl Segment {
             instantaneous: own.iter().any(|operation| {
                 least(&system.subtask(system.operations()[*operation].id).exec) == Work::ZERO
             }),
+            sheds: task.overrun != Overrun::Queue,
             excess: excess.max().unwrap_or(0),
         })
     }

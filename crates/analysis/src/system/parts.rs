@@ -106,16 +106,21 @@ pub(super) fn parts(model: &Model, solution: &Solution, operation: OperationId) 
     parts.parts
 }
 
-/// Response-time analysis is exact for one processor, independent releases and free phases; a second switch charged to
-/// every job, an interrupt and a release by another node are bounds.
+/// Response-time analysis is exact for one processor, independent releases and free phases, as long as no instance is
+/// lost; a second switch charged to every job, an interrupt, a release by another node and the order of an instance's
+/// own subtasks are bounds.
 fn exactness(model: &Model, operation: OperationId, worst: &Worst) -> Exactness {
     let numbers = &model.operations[operation.index()];
     let node = &model.nodes[numbers.node];
-    let independent = |segment: &usize| matches!(model.segments[*segment].entry, Entry::Release(_));
+    let independent = |segment: &usize| {
+        let segment = &model.segments[*segment];
+        matches!(segment.entry, Entry::Release(_)) && !segment.sheds
+    };
     let exact = worst.method == Method::ResponseTime
         && node.processors == 1
         && node.interrupts.is_empty()
         && !model.switches_cost
+        && model.segments[numbers.segment].operations.len() == 1
         && node.lanes[..=numbers.lane].iter().flat_map(|lane| &lane.segments).all(independent);
     if exact { Exactness::Exact } else { Exactness::Bound }
 }

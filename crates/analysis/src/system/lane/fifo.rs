@@ -3,8 +3,8 @@
 //! A first operation that is released at `a` waits for everything released up to then, and for nothing that comes later
 //! to its lane; for one task per lane this is Lehoczky 1990 and Tindell, Burns and Wellings 1994. A job that has
 //! waited out its whole release jitter J, of a segment of period T, has floor(a / T) instances of its own before it; a
-//! shorter delay gives no worse response, for the same instances go before it. (Where instances may overtake each other,
-//! later ones count too.) The next operation of the segment goes
+//! shorter delay gives no worse response, for the same instances go before it. (Instances keep their order here: all that
+//! a FIFO lane's tasks wait for is served in FIFO lanes too, under every strategy.) The next operation of the segment goes
 //! to the end of the queue when the one before it completes.
 
 use super::search::Arrivals;
@@ -95,7 +95,6 @@ impl Queue<'_> {
         let (view, own) = (self.view, self.own());
         let queued = released.unwrap_or(release);
         let earlier = match released {
-            None if view.overtakes(own) => own.count_through(release) - 1,
             None => release / own.period,
             Some(released) => own.count_through(released) - 1,
         };

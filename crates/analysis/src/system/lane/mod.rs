@@ -114,7 +114,7 @@ impl View<'_> {
                 return Ok(found);
             }
             match demand::within_deadlines(self, effort) {
-                Ok(Some(found)) => return Ok(found),
+                Ok(Some(found)) if self.accepts(&found) => return Ok(found),
                 Ok(None) if demand::decides(self) => return Err(Obstacle::BeyondLimit),
                 _ => {}
             }
