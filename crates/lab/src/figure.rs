@@ -173,12 +173,24 @@ pub struct Stack {
     pub label: String,
     /// Where the first part begins, in milliseconds; 0 is where the response begins.
     pub begin_ms: f64,
-    /// Index of the kind and length in milliseconds, in order.
+    /// Index of the kind and length in milliseconds, in order; none for a length without end.
     pub parts: Vec<(usize, f64)>,
     /// The instant to compare with, such as a deadline.
     pub mark_ms: f64,
     /// A remark at the right.
     pub note: String,
+}
+
+/// Pixels from one entry of a legend to the next.
+const LEGEND: i32 = 135;
+
+/// As much of a name as fits left of the rows.
+fn shortened(name: &str) -> String {
+    const LETTERS: usize = 24;
+    if name.chars().count() <= LETTERS {
+        return name.into();
+    }
+    name.chars().take(LETTERS - 1).chain(['…']).collect()
 }
 
 /// Rows of stacks, each on a scale of its own: a tenth of the row beyond the larger of its end and its mark.
@@ -210,11 +222,11 @@ impl BuildUp {
             self.draw_row(&root, TOP + ROW * row as i32, stack)?;
         }
         for (index, kind) in self.kinds.iter().enumerate() {
-            let x = 20 + 150 * index as i32;
+            let x = 20 + LEGEND * index as i32;
             root.draw(&Rectangle::new([(x, bottom + 22), (x + 14, bottom + 34)], COLOURS[index].filled()))?;
             root.draw(&Text::new(kind.clone(), (x + 20, bottom + 21), SMALL.into_font().color(&BLACK)))?;
         }
-        let x = 26 + 150 * self.kinds.len() as i32;
+        let x = 26 + LEGEND * self.kinds.len() as i32;
         root.draw(&PathElement::new(vec![(x, bottom + 20), (x, bottom + 36)], RED.stroke_width(3)))?;
         root.draw(&Text::new(self.mark.clone(), (x + 14, bottom + 21), SMALL.into_font().color(&BLACK)))?;
         root.present()?;
@@ -232,8 +244,13 @@ impl BuildUp {
         let span_ms = (end_ms.max(stack.mark_ms) - first_ms) * 1.1;
         let x = |ms: f64| LEFT + (WIDTH * (ms - first_ms) / span_ms) as i32;
         let text = |text: String, x: i32| Text::new(text, (x, top + 9), SMALL.into_font().color(&BLACK));
-        root.draw(&text(stack.label.clone(), 20))?;
+        root.draw(&text(shortened(&stack.label), 20))?;
         root.draw(&PathElement::new(vec![(LEFT, top), (LEFT + WIDTH as i32, top)], BLACK.mix(0.12)))?;
+        if stack.parts.is_empty() {
+            let area = [(LEFT, top + 7), (LEFT + WIDTH as i32, top + ROW - 7)];
+            root.draw(&Rectangle::new(area, RED.mix(0.25).filled()))?;
+            root.draw(&text("no bound".into(), LEFT + 10))?;
+        }
         let mut at_ms = stack.begin_ms;
         for &(kind, length_ms) in &stack.parts {
             let area = [(x(at_ms), top + 7), (x(at_ms + length_ms).max(x(at_ms) + 1), top + ROW - 7)];

@@ -6,6 +6,7 @@
 //! execution times, and ranked by hard assurance first and soft deadlines second.
 
 use super::tasks_that_hold;
+use super::witness::time_of;
 use crate::compare::{Kind, Score};
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -16,6 +17,9 @@ use talea_policy::strategy::plan_system;
 use talea_sim::Simulation;
 use talea_time::{Duration, Instant};
 use talea_trace::Accounting;
+
+/// Jobs that each strategy is simulated for at most: in an overload, all of them may wait in memory.
+const JOBS: i64 = 1_000_000;
 
 /// Steps that the analysis of one strategy may take.
 const EFFORT: u64 = 100_000_000;
@@ -54,9 +58,11 @@ pub struct Ranked {
     pub reason: String,
 }
 
-/// Ranks all strategies by analysing each and simulating each for `simulated`. `go_on` learns which strategy is next
+/// Ranks all strategies by analysing each and simulating each for `simulated`, or the time of a million jobs if that is
+/// shorter. `go_on` learns which strategy is next
 /// and may end the comparison; the rest is then left out.
 pub fn advise(system: &System, simulated: Duration, mut go_on: impl FnMut(Strategy) -> bool) -> Advice {
+    let simulated = simulated.min(time_of(system, JOBS));
     let mut ranking = Vec::new();
     for &strategy in Strategy::ALL {
         if !go_on(strategy) {
@@ -68,6 +74,7 @@ pub fn advise(system: &System, simulated: Duration, mut go_on: impl FnMut(Strate
         let soft_permille = 1_000_000 * ranked.soft.met / ranked.soft.offered().max(1);
         (
             ranked.unusable.is_some(),
+            ranked.hard.missed + ranked.hard.skipped > 0,
             Reverse(ranked.critical_proved),
             ranked.hard.missed + ranked.hard.skipped,
             Reverse(soft_permille),
@@ -156,7 +163,9 @@ fn facts(ranked: &Ranked) -> String {
 
 fn difference(better: &Ranked, worse: &Ranked) -> &'static str {
     let lost = |ranked: &Ranked| ranked.hard.missed + ranked.hard.skipped;
-    if better.critical_proved != worse.critical_proved {
+    if (lost(better) == 0) != (lost(worse) == 0) {
+        "it loses hard deadlines"
+    } else if better.critical_proved != worse.critical_proved {
         "fewer critical tasks are proved"
     } else if lost(better) != lost(worse) {
         "more hard deadlines are lost"

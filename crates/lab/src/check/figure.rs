@@ -6,42 +6,63 @@ use std::error::Error;
 use std::path::Path;
 use talea_time::Duration;
 
+/// Rows drawn at most: those closest to their deadlines, or furthest beyond.
+const ROWS: usize = 60;
+
+/// The kind of what comes before a subtask's window: its predecessors and release jitter.
+const RELEASE: usize = PartKind::ALL.len();
+
 impl CheckReport {
-    /// Draws, for the last subtask of every task, what its bound is made of, beside the deadline, as SVG.
+    /// Draws, for the subtask of every task that completes last, what its bound is made of, beside the deadline, as SVG.
     ///
     /// # Errors
     /// The file cannot be written.
     pub fn draw(&self, path: &Path) -> Result<(), Box<dyn Error>> {
-        let stacks = self.tasks.iter().map(|task| {
-            let last = task.subtasks.iter().max_by_key(|subtask| subtask.bound_ns.unwrap_or(i64::MAX));
-            let last = last.expect("a task has subtasks");
-            let mut parts = [0.0; PartKind::ALL.len()];
-            for part in &last.parts {
-                parts[part.kind as usize] += part.time_ns as f64 / 1e6;
-            }
-            Stack {
-                label: task.name.clone(),
-                begin_ms: -(last.arrival_ns.unwrap_or(0) as f64) / 1e6,
-                parts: parts.iter().copied().enumerate().filter(|(_, length)| *length > 0.0).collect(),
-                mark_ms: task.deadline_ns as f64 / 1e6,
-                note: note(task),
-            }
-        });
+        let mut drawn: Vec<&TaskCheck> = self.tasks.iter().collect();
+        let mut left_out = String::new();
+        if drawn.len() > ROWS {
+            let share = |task: &TaskCheck| task.slack_ns.map(|slack| slack as f64 / task.deadline_ns as f64);
+            let tightness = |task: &TaskCheck| share(task).unwrap_or(f64::NEG_INFINITY);
+            drawn.sort_by(|one, other| tightness(one).total_cmp(&tightness(other)));
+            left_out = format!("; the {ROWS} tightest of {} tasks", drawn.len());
+            drawn.truncate(ROWS);
+        }
         let title = format!(
-            "{} under {}: longest response of each task, and its deadline",
+            "{} under {}: longest response of each task, and its deadline{left_out}",
             self.system, self.strategy
         );
-        BuildUp {
-            title,
-            kinds: PartKind::ALL.map(|kind| kind.in_words().into()).to_vec(),
-            mark: "deadline".into(),
-            stacks: stacks.collect(),
-        }
-        .draw(path)
+        let mut kinds: Vec<String> = PartKind::ALL.map(|kind| kind.in_words().into()).to_vec();
+        kinds.push("released late".into());
+        BuildUp { title, kinds, mark: "deadline".into(), stacks: drawn.into_iter().map(stack).collect() }
+            .draw(path)
     }
 }
 
-/// `75.7 ms of 150 ms left`.
+fn stack(task: &TaskCheck) -> Stack {
+    let last = task.subtasks.iter().max_by_key(|subtask| subtask.bound_ns.unwrap_or(i64::MAX));
+    let last = last.expect("a task has subtasks");
+    let begin_ms = -(last.arrival_ns.unwrap_or(0) as f64) / 1e6;
+    let mut lengths = [0.0; RELEASE + 1];
+    lengths[RELEASE] = begin_ms.max(0.0);
+    for part in &last.parts {
+        lengths[part.kind as usize] += part.time_ns as f64 / 1e6;
+    }
+    if last.parts.is_empty() {
+        lengths[PartKind::Method as usize] = last.bound_ns.unwrap_or(0) as f64 / 1e6;
+    }
+    // What delays the release comes first.
+    let order = [RELEASE].into_iter().chain(0..RELEASE);
+    let parts = order.map(|kind| (kind, lengths[kind])).filter(|(_, length)| *length > 0.0);
+    Stack {
+        label: task.name.clone(),
+        begin_ms: begin_ms.min(0.0),
+        parts: if task.bound_ns.is_some() { parts.collect() } else { Vec::new() },
+        mark_ms: task.deadline_ns as f64 / 1e6,
+        note: note(task),
+    }
+}
+
+/// `75.7ms of 150ms left`.
 fn note(task: &TaskCheck) -> String {
     let time = |ns: i64| Duration::from_nanos(ns).rounded();
     match task.slack_ns {

@@ -14,14 +14,14 @@ mod why;
 mod witness;
 
 pub use report::{CheckReport, LaneCheck, NodeCheck, PartCheck, PartKind, SubtaskCheck, TaskCheck, Verdict};
-pub use witness::Miss;
+pub use witness::{Fate, Miss};
 
 use talea_analysis::system::{SystemBounds, analyse};
 use talea_analysis::{AnalysisError, Effort};
 use talea_model::System;
 use talea_policy::strategy::Plan;
 
-/// Steps that the analysis of one system may take: about a second.
+/// Steps that the analysis of one system may take: a second or some.
 pub const EFFORT: u64 = 200_000_000;
 
 /// Systems of more operations get their verdicts without what each bound is made of, for that grows with the square.

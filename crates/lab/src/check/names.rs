@@ -1,9 +1,11 @@
 //! Names for the numbers of a verdict.
 
-use super::report::{PartCheck, PartKind};
-use talea_analysis::system::{Cause, Obstacle, OperationBound, Part};
+use super::report::{PartCheck, PartKind, worst_case_load};
+use std::collections::HashMap;
+use talea_analysis::system::{Cause, Obstacle, OperationBound, Part, SystemBounds};
 use talea_model::{OperationId, System};
 use talea_policy::strategy::Plan;
+use talea_time::Duration;
 
 /// Names for numbers.
 pub(super) struct Names<'a> {
@@ -81,21 +83,41 @@ impl Names<'_> {
 pub(super) fn obstacle(names: &Names<'_>, bound: &OperationBound, obstacle: Obstacle) -> String {
     match obstacle {
         Obstacle::Overload => {
-            let plan = &names.plans[bound.node];
-            let needed: f64 =
-                plan.lanes[..=bound.level].iter().map(|lane| lane.utilisation(names.system)).sum();
-            format!(
-                "lane {} and those above it need {:.1} % of the processor in the worst case{}",
-                names.lane(bound.node, bound.level),
-                needed * 100.0,
-                if needed <= 1.0 { ", and the costs of switches, queues and timers come on top" } else { "" }
-            )
+            let lanes = &names.plans[bound.node].lanes;
+            let label = names.lane(bound.node, bound.level);
+            // On several processors a lane has one to itself, as far as its load goes.
+            let (whose, counted) = match names.system.nodes[bound.node].cpus.len() {
+                1 => (format!("lane {label} and those above it"), &lanes[..=bound.level]),
+                _ => (format!("lane {label} alone"), &lanes[bound.level..=bound.level]),
+            };
+            let members = counted.iter().flat_map(|lane| &lane.members);
+            let needed: f64 = members.map(|id| worst_case_load(names.system, *id)).sum();
+            let costs =
+                if needed <= 1.0 { ", and the costs of switches, queues and timers come on top" } else { "" };
+            format!("{whose} need {:.1} % of a processor in the worst case{costs}", needed * 100.0)
         }
         Obstacle::Starved => {
             "a lane above it can take the whole processor, so that nothing is sure to be left".into()
         }
         other => other.to_string(),
     }
+}
+
+/// What fills the window of an operation, with one part for each cause: a task can be in a lane with several segments.
+pub(super) fn causes(bounds: &SystemBounds, operation: OperationId) -> Vec<Part> {
+    let mut merged: Vec<Part> = Vec::new();
+    let mut places: HashMap<Cause, usize> = HashMap::new();
+    for part in bounds.parts(operation) {
+        let place = *places.entry(part.cause).or_insert(merged.len());
+        match merged.get_mut(place) {
+            Some(known) => {
+                known.jobs += part.jobs;
+                known.time = known.time.checked_add(part.time).unwrap_or(Duration::MAX);
+            }
+            None => merged.push(part),
+        }
+    }
+    merged
 }
 
 /// Sorts the `count` largest parts to the front. Systems can have as many parts as tasks.

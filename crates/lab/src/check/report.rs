@@ -1,6 +1,6 @@
 //! Verdicts as data, for the command and for machines.
 
-use super::names::Names;
+use super::names::{Names, causes};
 use super::why;
 use super::witness::Miss;
 use serde::Serialize;
@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use talea_analysis::critical_set::critical_set;
 use talea_analysis::system::{Exactness, Method, OperationBound, SystemBounds};
 use talea_analysis::{Effort, Task};
-use talea_model::System;
+use talea_model::{OperationId, System};
 use talea_policy::strategy::Plan;
 use talea_time::Duration;
 
@@ -225,10 +225,10 @@ fn task_check(names: &Names<'_>, bounds: &SystemBounds, task: usize, miss: Optio
     let described = &names.system.tasks[task];
     let bound = &bounds.tasks[task];
     let slack = bound.response.ok().map(|response| described.deadline - response);
-    let verdict = match (slack, miss) {
-        (Some(slack), _) if slack >= Duration::ZERO => Verdict::Holds,
-        (_, Some(_)) => Verdict::Misses,
-        _ => Verdict::Open,
+    let verdict = match miss {
+        _ if bounds.holds(names.system, task) => Verdict::Holds,
+        Some(_) => Verdict::Misses,
+        None => Verdict::Open,
     };
     let last = &bounds.operations[bound.last.index()];
     let exact = matches!(&last.response, Ok(response) if response.exactness == Exactness::Exact);
@@ -266,7 +266,11 @@ fn subtask_check(names: &Names<'_>, bounds: &SystemBounds, bound: &OperationBoun
             Ok(response) => method(response.method).into(),
             Err(obstacle) => obstacle.to_string(),
         },
-        parts: if names.itemised() { names.parts(bound, bounds.parts(bound.operation)) } else { Vec::new() },
+        parts: if names.itemised() {
+            names.parts(bound, causes(bounds, bound.operation))
+        } else {
+            Vec::new()
+        },
         arrival_ns: response.ok().map(|response| response.arrival.as_nanos()),
     }
 }
@@ -307,16 +311,23 @@ fn node_check(system: &System, index: usize, plan: &Plan) -> NodeCheck {
 
 /// The critical set of the operations on an overloaded node of one processor.
 fn overloaded_critical_set(system: &System, node: usize) -> Option<Vec<String>> {
-    if system.nodes[node].cpus.len() > 1 || system.utilisation(node) <= 1.0 {
+    let operations: Vec<_> = system.operations_on(node).collect();
+    let load: f64 = operations.iter().map(|operation| worst_case_load(system, operation.id)).sum();
+    if system.nodes[node].cpus.len() > 1 || load <= 1.0 {
         return None;
     }
-    let operations: Vec<_> = system.operations_on(node).collect();
-    let tasks: Option<Vec<Task>> = operations
-        .iter()
-        .map(|operation| {
-            Task::new(system.task_of(operation.id).period, system.subtask(operation.id).wcet).ok()
-        })
-        .collect();
+    let task = |operation: &&talea_model::Operation| {
+        let subtask = system.subtask(operation.id);
+        Task::new(system.task_of(operation.id).period, subtask.wcet.max(subtask.exec.max())).ok()
+    };
+    let tasks: Option<Vec<Task>> = operations.iter().map(task).collect();
     let set = critical_set(&tasks?, &mut Effort::new(super::EFFORT)).ok()?;
     Some(set.members().iter().map(|index| operations[*index].name.clone()).collect())
+}
+
+/// The share of a processor that an operation may take: what it declares, or what it does if that is more.
+pub(super) fn worst_case_load(system: &System, id: OperationId) -> f64 {
+    let subtask = system.subtask(id);
+    let longest = subtask.wcet.max(subtask.exec.max()).as_nanos() as f64;
+    longest / system.task_of(id).period.as_nanos() as f64
 }

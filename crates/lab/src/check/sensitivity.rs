@@ -18,6 +18,12 @@ use talea_time::{Duration, Work};
 /// Steps that the analysis of one variant may take.
 const EFFORT: u64 = 5_000_000;
 
+/// Steps that all variants together may take: some seconds. What is left then is not computed.
+const TOGETHER: u64 = 500_000_000;
+
+/// Steps that making one operation's variant is worth: describing, validating, sorting into lanes.
+const VARIANT: u64 = 200;
+
 /// Factors are found to this many parts per million.
 const RESOLUTION_PPM: u64 = 1_000;
 
@@ -34,8 +40,10 @@ pub struct Sensitivity {
     pub critical_ppm: Option<u64>,
     /// Largest factor for all execution times with which every task holds.
     pub all_ppm: Option<u64>,
-    /// By task number.
+    /// The first tasks by number; all of them, unless that was too costly.
     pub tasks: Vec<Margin>,
+    /// How many tasks were left out because the search was too costly.
+    pub left_out: usize,
 }
 
 /// The margins of one task.
@@ -64,26 +72,32 @@ pub fn sensitivity(system: &System, mut progress: impl FnMut(usize, usize)) -> S
         done += 1;
         progress(done, searches);
     };
-    let critical_ppm = critical.contains(&true).then(|| growth(system, None, &critical)).flatten();
+    let mut left = TOGETHER;
+    let critical_ppm = critical.contains(&true).then(|| growth(system, None, &critical, &mut left)).flatten();
     step();
-    let all_ppm = growth(system, None, &everything);
+    let all_ppm = growth(system, None, &everything, &mut left);
     step();
     let mut tasks = Vec::new();
     for task in 0..system.tasks.len() {
         let mut targets = protected.clone();
         targets[task] = true;
-        let wcet_ppm = growth(system, Some(task), &targets);
+        let wcet_ppm = growth(system, Some(task), &targets, &mut left);
         step();
-        let shortest_period_ns = period(system, task, &targets).map(Duration::as_nanos);
+        let shortest_period_ns = period(system, task, &targets, &mut left).map(Duration::as_nanos);
         step();
+        if left == 0 {
+            break;
+        }
         tasks.push(Margin { name: system.tasks[task].name.clone(), wcet_ppm, shortest_period_ns });
     }
+    let left_out = system.tasks.len() - tasks.len();
     let names = system.tasks.iter().zip(&protected).filter(|(_, protected)| **protected);
     Sensitivity {
         protected: names.map(|(task, _)| task.name.clone()).collect(),
         critical_ppm,
         all_ppm,
         tasks,
+        left_out,
     }
 }
 
@@ -93,15 +107,19 @@ fn holding(system: &System) -> Vec<bool> {
     bounds.map_or(vec![false; system.tasks.len()], |bounds| tasks_that_hold(system, &bounds))
 }
 
-/// Whether the changed description is a system in which all `targets` hold.
-fn holds(description: Description, targets: &[bool]) -> bool {
+/// Whether the changed description is a system in which all `targets` hold, as far as the steps that are `left` say.
+fn holds(description: Description, targets: &[bool], left: &mut u64) -> bool {
     let Ok(system) = System::new(description) else { return false };
     let Ok(plans) = plan_system(&system) else { return false };
-    hold(&system, &plans, targets, &mut Effort::new(EFFORT)).unwrap_or(false)
+    *left = left.saturating_sub(VARIANT * system.operations().len() as u64);
+    let mut effort = Effort::new(EFFORT.min(*left));
+    let holds = hold(&system, &plans, targets, &mut effort).unwrap_or(false);
+    *left -= effort.spent();
+    holds
 }
 
 /// The largest factor for the execution times of all tasks, or of one.
-fn growth(system: &System, only: Option<usize>, targets: &[bool]) -> Option<u64> {
+fn growth(system: &System, only: Option<usize>, targets: &[bool], left: &mut u64) -> Option<u64> {
     let with = |thousandths: Factor| {
         let factor = Factor::from_ppm(thousandths.ppm() * RESOLUTION_PPM);
         let mut description = Description::clone(system);
@@ -114,7 +132,7 @@ fn growth(system: &System, only: Option<usize>, targets: &[bool]) -> Option<u64>
                 }
             }
         }
-        Ok::<bool, Infallible>(holds(description, targets))
+        Ok::<bool, Infallible>(holds(description, targets, left))
     };
     // A job that alone takes longer than its deadline cannot hold.
     let whole_deadline = |(index, task): (usize, &talea_model::Task)| {
@@ -145,7 +163,7 @@ fn scale(subtask: &mut Subtask, factor: Factor) -> Option<()> {
 }
 
 /// The shortest period of one task.
-fn period(system: &System, task: usize, targets: &[bool]) -> Option<Duration> {
+fn period(system: &System, task: usize, targets: &[bool], left: &mut u64) -> Option<Duration> {
     let now = system.tasks[task].period;
     let grain = (now.as_nanos() / 1_000).max(1);
     let with = |grains: Duration| {
@@ -155,10 +173,12 @@ fn period(system: &System, task: usize, targets: &[bool]) -> Option<Duration> {
             changed.deadline = grains * grain;
         }
         changed.period = grains * grain;
-        Ok::<bool, Infallible>(holds(description, targets))
+        Ok::<bool, Infallible>(holds(description, targets, left))
     };
     let most = Duration::from_nanos(now.as_nanos() / grain);
     let Ok(found) = shortest_period(Duration::from_nanos(1)..=most, with);
     // The present period need not be a whole number of grains.
-    found.map(|grains| grains * grain).or_else(|| holds(Description::clone(system), targets).then_some(now))
+    found
+        .map(|grains| grains * grain)
+        .or_else(|| holds(Description::clone(system), targets, left).then_some(now))
 }

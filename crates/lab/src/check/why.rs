@@ -1,7 +1,7 @@
 //! Why a task may miss, in one sentence, and what its bound is made of.
 
-use super::names::{Names, largest_first, obstacle};
-use super::witness::Miss;
+use super::names::{Names, causes, largest_first, obstacle};
+use super::witness::{Fate, Miss};
 use talea_analysis::system::{OperationBound, Part, SystemBounds};
 use talea_model::OperationId;
 use talea_time::Duration;
@@ -10,7 +10,7 @@ use talea_time::Duration;
 pub(super) fn dominating(names: &Names<'_>, bounds: &SystemBounds, task: usize) -> Option<String> {
     bounds.tasks[task].response.ok()?;
     let slowest = slowest_step(names, bounds, task);
-    let parts = bounds.parts(slowest.operation);
+    let parts = causes(bounds, slowest.operation);
     let part = parts.iter().max_by_key(|part| part.time)?;
     let cause = names.cause(slowest, part.cause);
     let alone = names.system.operations_of(task).len() == 1;
@@ -24,6 +24,11 @@ pub(super) fn sentence(names: &Names<'_>, bounds: &SystemBounds, task: usize, mi
     let last = &bounds.operations[bound.last.index()];
     let reason = match bound.response {
         Err(reason) => format!("there is no bound: {}", obstacle(names, last, reason)),
+        Ok(response) if response <= described.deadline => format!(
+            "it is in time, but its first subtasks may still run when the next instance arrives after {}, which its \
+             overrun policy ({}) then makes up for",
+            described.period, described.overrun
+        ),
         Ok(response) => {
             let over = response - described.deadline;
             format!(
@@ -33,18 +38,14 @@ pub(super) fn sentence(names: &Names<'_>, bounds: &SystemBounds, task: usize, mi
         }
     };
     let seen = miss.map(|miss| {
+        let fate = match (miss.fate, miss.lateness_ns) {
+            (Fate::Late, Some(late)) => format!("{} late", Duration::from_nanos(late)),
+            (Fate::Aborted, _) => "aborted".into(),
+            (Fate::Skipped, _) => "skipped".into(),
+            _ => "not done by its deadline".into(),
+        };
         let arrival = Duration::from_nanos(miss.arrival_ns);
-        match miss.lateness_ns {
-            Some(late) => {
-                format!(
-                    "; with worst-case executions the instance arriving at {arrival} is {} late",
-                    Duration::from_nanos(late)
-                )
-            }
-            None => {
-                format!("; with worst-case executions the instance arriving at {arrival} is not done by its deadline")
-            }
-        }
+        format!("; with worst-case executions the instance arriving at {arrival} is {fate}")
     });
     format!("{reason}{}", seen.unwrap_or_default())
 }
@@ -75,7 +76,7 @@ fn slowest_step<'a>(names: &Names<'_>, bounds: &'a SystemBounds, task: usize) ->
 fn decomposition(names: &Names<'_>, bounds: &SystemBounds, bound: &OperationBound) -> String {
     const SHOWN: usize = 4;
     let Ok(response) = &bound.response else { return String::new() };
-    let mut parts: Vec<Part> = bounds.parts(bound.operation);
+    let mut parts: Vec<Part> = causes(bounds, bound.operation);
     largest_first(&mut parts, SHOWN);
     let mut texts: Vec<String> = parts
         .iter()

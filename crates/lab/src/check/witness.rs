@@ -21,8 +21,24 @@ pub struct Miss {
     pub instance: u64,
     /// Its arrival, in nanoseconds from the start.
     pub arrival_ns: i64,
-    /// By how much the deadline was missed; `None` if it was not done when the search ended, or was aborted.
+    /// What became of it.
+    pub fate: Fate,
+    /// By how much the deadline was missed, if it was done.
     pub lateness_ns: Option<i64>,
+}
+
+/// What became of an instance that missed its deadline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Fate {
+    /// Done, but late.
+    Late,
+    /// Overdue when the search ended.
+    Unfinished,
+    /// Aborted by its overrun policy.
+    Aborted,
+    /// Not released because of its overrun policy.
+    Skipped,
 }
 
 /// The first miss of each of the `open` tasks, by task number; no entry where none was found.
@@ -33,7 +49,7 @@ pub(super) fn search(system: &System, plans: &[Plan], open: &[usize]) -> HashMap
     let Ok(system) = System::new(worst_case(system)) else { return HashMap::new() };
     let Ok(mut simulation) = Simulation::with_plans(&system, plans) else { return HashMap::new() };
     let mut witnesses = Witnesses::new(&system, open);
-    let end = Instant::ZERO.saturating_add(horizon(&system));
+    let end = Instant::ZERO.saturating_add(horizon(&system, JOBS));
     const SLICES: i64 = 100;
     let slice = Duration::from_nanos(end.as_nanos() / SLICES + 1);
     while simulation.now() < end && !witnesses.complete() {
@@ -52,11 +68,16 @@ fn worst_case(system: &System) -> Description {
     description
 }
 
-/// As long as it takes to release that many jobs, but not beyond two hyperperiods after the last phase.
-fn horizon(system: &System) -> Duration {
+/// As long as it takes to release that many jobs.
+pub(super) fn time_of(system: &System, jobs: i64) -> Duration {
     let jobs_per_ns: f64 =
         system.tasks.iter().map(|task| task.subtasks.len() as f64 / task.period.as_nanos() as f64).sum();
-    let affordable = (JOBS as f64 / jobs_per_ns).min(i64::MAX as f64 / 4.0) as i64;
+    Duration::from_nanos((jobs as f64 / jobs_per_ns).min(i64::MAX as f64 / 4.0).max(1.0) as i64)
+}
+
+/// As long as it takes to release that many jobs, but not beyond two hyperperiods after the last phase.
+fn horizon(system: &System, jobs: i64) -> Duration {
+    let affordable = time_of(system, jobs).as_nanos();
     let longest = |length: fn(&talea_model::Task) -> Duration| {
         system.tasks.iter().map(|task| length(task).as_nanos()).max().unwrap_or(0)
     };
@@ -113,9 +134,9 @@ impl Witnesses {
         first + period * i64::try_from(instance).expect("instances have 44 bits")
     }
 
-    fn miss(&mut self, task: usize, instance: u64, lateness: Option<Duration>) {
+    fn miss(&mut self, task: usize, instance: u64, fate: Fate, lateness: Option<Duration>) {
         let arrival_ns = self.arrival(task, instance).as_nanos();
-        let miss = Miss { instance, arrival_ns, lateness_ns: lateness.map(Duration::as_nanos) };
+        let miss = Miss { instance, arrival_ns, fate, lateness_ns: lateness.map(Duration::as_nanos) };
         if self.found.insert(task, miss).is_none() {
             self.missing -= 1;
             self.open[task] = false;
@@ -129,7 +150,7 @@ impl Witnesses {
         for (task, instance) in overdue {
             let deadline = self.arrival(task, instance).saturating_add(self.arrivals[task].2);
             if self.open[task] && deadline < end {
-                self.miss(task, instance, None);
+                self.miss(task, instance, Fate::Unfinished, None);
             }
         }
         self.found
@@ -138,7 +159,7 @@ impl Witnesses {
 
 impl Sink for Witnesses {
     fn record(&mut self, record: Record) {
-        let of_job = matches!(record.event, Event::RELEASE | Event::COMPLETE | Event::ABORT);
+        let of_job = matches!(record.event, Event::RELEASE | Event::COMPLETE | Event::ABORT | Event::SKIP);
         if !of_job {
             return;
         }
@@ -153,12 +174,13 @@ impl Sink for Witnesses {
             Event::COMPLETE => {
                 let deadline = Instant::from_nanos(record.words[1] as i64);
                 if record.time > deadline {
-                    self.miss(task, job.instance, Some(record.time - deadline));
+                    self.miss(task, job.instance, Fate::Late, Some(record.time - deadline));
                 }
             }
-            _ => self.miss(task, job.instance, None),
+            Event::SKIP => self.miss(task, job.instance, Fate::Skipped, None),
+            _ => self.miss(task, job.instance, Fate::Aborted, None),
         }
-        if record.event != Event::RELEASE
+        if matches!(record.event, Event::COMPLETE | Event::ABORT)
             && let Some(count) = self.unfinished.get_mut(&key)
         {
             *count -= 1;

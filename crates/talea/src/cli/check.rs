@@ -4,7 +4,7 @@ use super::failure::{Failure, Verdict};
 use super::options::{FailOn, SystemOptions, plans, positive};
 use super::output::{self, Lines, Sheet};
 use clap::Args;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use talea_lab::check::advice::{Advice, advise};
 use talea_lab::check::sensitivity::{Sensitivity, sensitivity};
@@ -64,6 +64,7 @@ struct Answer {
 pub fn main(options: &Options) -> super::Outcome {
     if let Some(plot) = &options.plot {
         super::options::distinct(plot, &options.system.system)?;
+        can_be_written(plot)?;
     }
     let system = options.system.read()?;
     let plans = plans(&system)?;
@@ -83,6 +84,16 @@ pub fn main(options: &Options) -> super::Outcome {
         FailOn::Never => check::Verdict::Holds,
     };
     Ok(if asked == check::Verdict::Holds { Verdict::Fine } else { Verdict::Negative })
+}
+
+/// Finds out whether a picture can be put there, before the work is done.
+fn can_be_written(plot: &Path) -> Result<(), Failure> {
+    let folder = plot.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if plot.is_dir() {
+        let this = std::io::ErrorKind::IsADirectory.into();
+        return Err(Failure::uncreated("the picture", plot, &this));
+    }
+    std::fs::metadata(folder).map(drop).map_err(|error| Failure::uncreated("the picture", plot, &error))
 }
 
 fn answer(options: &Options, system: &System, plans: &[Plan]) -> Result<Answer, Failure> {
@@ -139,7 +150,7 @@ fn show(options: &Options, system: &System, plans: &[Plan], answer: &Answer) -> 
         lines.line(&format!("  {}: {}", task.name, task.why.as_deref().unwrap_or_default()))?;
     }
     if let Some(sensitivity) = &answer.sensitivity {
-        lines.line(&margins(sensitivity))?;
+        lines.line(&margins(&answer.report, sensitivity))?;
     }
     if let Some(advice) = &answer.advice {
         lines.line(&ranking(advice))?;
@@ -269,11 +280,13 @@ fn explanation(report: &CheckReport) -> String {
     lines.join("\n")
 }
 
-fn margins(sensitivity: &Sensitivity) -> String {
+fn margins(report: &CheckReport, sensitivity: &Sensitivity) -> String {
     let factor =
         |ppm: Option<u64>| ppm.map_or("none holds".into(), |ppm| format!("× {:.3}", ppm as f64 / 1e6));
     let mut lines = vec!["\nmargins (factors for execution times, to a thousandth)".to_string()];
-    lines.push(format!("  all critical tasks hold up to  {}", factor(sensitivity.critical_ppm)));
+    if report.tasks.iter().any(|task| task.critical) {
+        lines.push(format!("  all critical tasks hold up to  {}", factor(sensitivity.critical_ppm)));
+    }
     lines.push(format!("  all tasks hold up to           {}", factor(sensitivity.all_ppm)));
     let mut sheet = Sheet::new(1, &["changing only", "execution times", "shortest period"]);
     for margin in &sensitivity.tasks {
@@ -285,9 +298,12 @@ fn margins(sensitivity: &Sensitivity) -> String {
         ]);
     }
     lines.push(sheet.render());
-    let protected =
-        if sensitivity.protected.is_empty() { "nothing".into() } else { shortened(&sensitivity.protected) };
-    lines.push(format!("  so that it and these hold: {protected}"));
+    if !sensitivity.protected.is_empty() {
+        lines.push(format!("  so that it and these hold: {}", shortened(&sensitivity.protected)));
+    }
+    if sensitivity.left_out > 0 {
+        lines.push(format!("  {} tasks are left out: their margins are too costly", sensitivity.left_out));
+    }
     lines.join("\n")
 }
 

@@ -48,7 +48,7 @@ enum Command {
     Sim(sim::Options),
     /// Run a system under several strategies and compare them
     Compare(compare::Options),
-    /// Validate a system; show its lanes and utilisation
+    /// Prove or refute that a system's deadlines hold, before it runs
     Check(check::Options),
     /// Make a system file of an rt-app file, a SimSo simulation or a CSV table
     Import(import::Options),
