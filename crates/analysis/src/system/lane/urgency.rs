@@ -69,18 +69,24 @@ impl Search<'_> {
             let arrivals = self.order.arrivals(index);
             for &operation in &self.view.segment(stream).operations {
                 let worst = self.worst(index, operation, &arrivals, busy_period, effort)?;
+                if !self.is_in_time(operation, &worst) {
+                    // Nothing is known of the order then, whatever the other bounds are.
+                    return self.judged(any_order);
+                }
                 found.push((operation, worst));
             }
         }
-        if self.view.lane.separates_late() && !self.nothing_is_late(&found) {
-            found.clone_from(&any_order);
-        }
-        for ((operation, worst), (_, other)) in found.iter_mut().zip(any_order) {
+        for ((_, worst), (_, other)) in found.iter_mut().zip(any_order) {
             if other.response() < worst.response() {
                 *worst = other;
             }
-            self.view.goal.judge(*operation, worst.response())?;
         }
+        self.judged(found)
+    }
+
+    /// The same, unless one of them is beyond its limit.
+    fn judged(&self, found: Found) -> Result<Found, Obstacle> {
+        found.iter().try_for_each(|(operation, worst)| self.view.goal.judge(*operation, worst.response()))?;
         Ok(found)
     }
 
@@ -220,20 +226,20 @@ impl Search<'_> {
         }
     }
 
-    /// Whether every job is sure to be out of the queue before its key.
-    fn nothing_is_late(&self, found: &Found) -> bool {
-        found.iter().all(|(operation, worst)| {
-            let key = self.key_of(*operation);
-            match (self.view.lane.rules.dispatch, self.view.lane.key_moves()) {
-                (LaneDispatch::NonPreemptive, _) => worst.start.is_some_and(|start| start < key),
-                // A started job competes too. Its key stays, so it must end before it; or its key moves on to its
-                // deadline.
-                (LaneDispatch::Preemptive, false) => worst.response() <= key,
-                (LaneDispatch::Preemptive, true) => {
-                    let segment = self.view.model.operations[*operation].segment;
-                    worst.response() < i128::from(self.view.model.segments[segment].deadline)
-                }
+    /// Whether every job of an operation is sure to be out of the queue before it counts as late, where that matters.
+    fn is_in_time(&self, operation: usize, worst: &Worst) -> bool {
+        if !self.view.lane.separates_late() {
+            return true;
+        }
+        let key = self.key_of(operation);
+        match (self.view.lane.rules.dispatch, self.view.lane.key_moves()) {
+            (LaneDispatch::NonPreemptive, _) => worst.start.is_some_and(|start| start < key),
+            // A started job competes too. Its key stays, so it must end before it; or its key moves on to its deadline.
+            (LaneDispatch::Preemptive, false) => worst.response() <= key,
+            (LaneDispatch::Preemptive, true) => {
+                let segment = self.view.model.operations[operation].segment;
+                worst.response() < i128::from(self.view.model.segments[segment].deadline)
             }
-        })
+        }
     }
 }
