@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`ring`] | per-thread rings in a shared file: one writer, any number of readers, crash-proof |
 //! | [`log`] | a complete trace in one file |
+//! | [`namespace`] | families of events, by number and name, and what their words mean |
 //! | [`merge`] | several rings as one stream |
 //! | [`read`] | opens either kind of file |
 //! | [`accounting`] | what the run achieved |
@@ -22,6 +23,7 @@ pub mod log;
 mod mapping;
 pub mod merge;
 mod metadata;
+pub mod namespace;
 pub mod perfetto;
 #[doc(hidden)]
 pub mod primitive;
@@ -35,6 +37,7 @@ pub use accounting::{Accounting, Report, Samples};
 pub use log::{LogError, LogWriter};
 pub use merge::Merge;
 pub use metadata::*;
+pub use namespace::NameSpace;
 pub use perfetto::PerfettoExport;
 pub use read::{Records, TraceError, TraceFile, TraceKind};
 pub use record::*;

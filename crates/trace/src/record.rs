@@ -1,5 +1,7 @@
 //! The record: 40 bytes, the same from the simulator and from real threads.
 
+use crate::namespace::builtin;
+use std::borrow::Cow;
 use talea_model::OperationId;
 use talea_time::Instant;
 
@@ -32,6 +34,8 @@ impl Record {
     pub const WORDS: usize = 5;
     /// The event did not happen on a particular processor.
     pub const NO_CPU: u16 = u16::MAX;
+    /// The event is not about a particular lane.
+    pub const NO_LANE: u16 = u16::MAX;
 
     /// The record as words, for a ring or a file.
     pub fn to_words(self) -> [u64; Self::WORDS] {
@@ -79,6 +83,9 @@ impl Event {
     /// `words[0]` records before this one were overwritten or never written and are lost. `source`: the
     /// ring they were lost from, by its number in its file.
     pub const LOST: Event = Event(0x0003);
+    /// A thread of the run is at work. `words[0]`: thread number, process number from bit 32 on; `words[1]`: node
+    /// index; `source`: its lane, or [`Record::NO_LANE`]; `arg`: a [`ThreadRole`].
+    pub const THREAD: Event = Event(0x0004);
 
     /// A job was released. `words[0]`: its nominal release (a first subtask's arrival `phase + k * period`,
     /// a successor's actual release); `words[1]`: absolute end-to-end deadline.
@@ -98,25 +105,53 @@ impl Event {
     /// in [`Event::RELEASE`]; `arg`: 1 if it had been running on `cpu` at that instant, else 0.
     pub const ABORT: Event = Event(0x0107);
 
+    /// A processor spent the `words[0]` nanoseconds up to `time` on dispatching. `arg`: a [`CostKind`]; `words[1]`:
+    /// how many jobs it was for; `source`: the lane, or [`Record::NO_LANE`].
+    pub const COST: Event = Event(0x0201);
+    /// A lane's thread runs again after it slept. `source`: the lane.
+    pub const WAKE: Event = Event(0x0202);
+    /// A lane has nothing to do and its thread goes to sleep. `source`: the lane.
+    pub const SLEEP: Event = Event(0x0203);
+    /// The release thread is about to release what was due at the instant `words[0]`; the kernel woke it at
+    /// `words[1]`, from where on it spun. `source`: node index.
+    pub const TIMER: Event = Event(0x0204);
+    /// The completed job `causal` is told to operation `words[0]` on another node. `source`: the job's lane.
+    pub const SEND: Event = Event(0x0205);
+    /// A message about the completed job `causal` came from another node, which sent it at the instant `words[0]`, or
+    /// 0 if that is unknown. `source`: the lane of the operation it is for.
+    pub const RECEIVE: Event = Event(0x0206);
+
+    /// A processor went from one thread to another: `words[0]` has their thread numbers, `words[1]` their process
+    /// numbers, the first's in the low half; 0 is the idle thread. `arg`: 1 if the first could have gone on.
+    pub const SWITCH: Event = Event(0x0301);
+    /// A thread was made ready. `words[0]`: its number, the waker's from bit 32 on; `words[1]`: the processor it will
+    /// run on, its kernel priority from bit 32 on.
+    pub const WAKEUP: Event = Event(0x0302);
+    /// An interrupt handler began. `words[0]`: the interrupt's number.
+    pub const IRQ_ENTER: Event = Event(0x0303);
+    /// An interrupt handler ended. `words[0]`: the interrupt's number.
+    pub const IRQ_EXIT: Event = Event(0x0304);
+    /// A thread entered a system call. `words[0]`: the call's number; `words[1]`: the thread's.
+    pub const SYSCALL_ENTER: Event = Event(0x0305);
+    /// A thread left a system call. `words[0]`: its result; `words[1]`: the thread's number, the call's from bit 32 on.
+    pub const SYSCALL_EXIT: Event = Event(0x0306);
+    /// A thread's name: up to 16 bytes in both words. `causal`: its number, its process's from bit 32 on.
+    pub const THREAD_NAME: Event = Event(0x0307);
+    /// A thread ended. `words[0]`: its number, its process's from bit 32 on.
+    pub const THREAD_EXIT: Event = Event(0x0308);
+
     /// Whether the event is about a job: its causal id is a job and its source a lane.
     pub fn is_job(self) -> bool {
         (Event::RELEASE.0..=Event::ABORT.0).contains(&self.0)
     }
 
-    /// The event's name, for listings; `None` for an event this version does not know.
+    /// The name of a builtin event, for listings; `None` for events of other families.
     pub fn name(self) -> Option<&'static str> {
-        Some(match self {
-            Event::RUN_START => "run-start",
-            Event::RUN_END => "run-end",
-            Event::LOST => "lost",
-            Event::RELEASE => "release",
-            Event::START => "start",
-            Event::PREEMPT => "preempt",
-            Event::RESUME => "resume",
-            Event::COMPLETE => "complete",
-            Event::SKIP => "skip",
-            Event::ABORT => "abort",
-            _ => return None,
+        let [family, number] = self.0.to_be_bytes();
+        let family = builtin::ALL.get(usize::from(family))?;
+        family.events.iter().find(|entry| entry.number == number).map(|entry| match &entry.name {
+            Cow::Borrowed(name) => *name,
+            Cow::Owned(_) => unreachable!("builtin names are borrowed"),
         })
     }
 }
@@ -129,6 +164,41 @@ pub enum SkipReason {
     Overrun = 1,
     /// More instances in flight than the bounded tables hold.
     Full = 2,
+}
+
+/// What a thread of a run is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub enum ThreadRole {
+    /// It runs the jobs of a lane.
+    Lane = 1,
+    /// It releases jobs by the clock.
+    Release = 2,
+    /// It takes messages from other nodes.
+    Receiver = 3,
+}
+
+/// What dispatching costs time for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub enum CostKind {
+    /// Changing from one job to another.
+    Switch = 1,
+    /// Putting jobs into a lane's order and choosing the first.
+    Queue = 2,
+    /// Waking up in time and releasing what is due.
+    Release = 3,
+    /// Handing a completion to another node, or taking it.
+    Delivery = 4,
+}
+
+impl CostKind {
+    /// The kind that a record's `arg` says.
+    pub fn from_arg(arg: u16) -> Option<Self> {
+        [CostKind::Switch, CostKind::Queue, CostKind::Release, CostKind::Delivery]
+            .into_iter()
+            .find(|kind| *kind as u16 == arg)
+    }
 }
 
 /// One job of one operation, as one word: operation in the high 20 bits, instance in the low 44.
