@@ -12,11 +12,12 @@
 //! | [`read`] | opens either kind of file |
 //! | [`accounting`] | what the run achieved |
 //! | [`schedule`] | who ran where and when |
-//! | [`perfetto`], [`show`] | the trace for other programs and for people |
+//! | [`export`], [`show`] | the trace for other programs and for people |
 
 #![deny(unsafe_code)]
 
 pub mod accounting;
+pub mod export;
 mod layout;
 pub mod log;
 #[expect(unsafe_code, reason = "a mapped file is memory that only this module can vouch for")]
@@ -24,7 +25,6 @@ mod mapping;
 pub mod merge;
 mod metadata;
 pub mod namespace;
-pub mod perfetto;
 #[doc(hidden)]
 pub mod primitive;
 pub mod read;
@@ -34,16 +34,17 @@ pub mod schedule;
 pub mod show;
 
 pub use accounting::{Accounting, Report, Samples};
+pub use export::csv::export_csv;
+pub use export::perfetto::PerfettoExport;
 pub use log::{LogError, LogWriter};
 pub use merge::Merge;
 pub use metadata::*;
 pub use namespace::NameSpace;
-pub use perfetto::PerfettoExport;
 pub use read::{Records, TraceError, TraceFile, TraceKind};
 pub use record::*;
 pub use ring::{CreateError, RingFile, RingReader, RingState, RingWriter};
 pub use schedule::{ScheduleCsv, Segment, Segments};
-pub use show::{export_csv, format_record};
+pub use show::format_record;
 
 /// Whatever takes records as they happen: a ring, a file, the accounting, or several of them.
 pub trait Sink {

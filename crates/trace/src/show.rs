@@ -1,8 +1,6 @@
-//! Records as text: a line for people, or a row of CSV.
+//! Records as text for people.
 
-use crate::schedule::ScheduleError;
 use crate::{Event, JobId, Metadata, Record, SkipReason};
-use std::io::Write;
 use talea_time::{Duration, Instant};
 
 /// One line without its end: time since [`Metadata::start`] in seconds, node, processor, lane, event,
@@ -68,63 +66,6 @@ fn detail(metadata: &Metadata, record: &Record) -> String {
     }
 }
 
-/// Writes records as CSV, with names where the metadata have them:
-/// `time_ns,event,node,cpu,lane,task,subtask,job,release_ns,deadline_ns,arg,causal,word0,word1`. Times count
-/// from [`Metadata::start`]; what an event does not have is empty; the last three columns are raw.
-///
-/// # Errors
-/// The first failure to write.
-pub fn export_csv(
-    metadata: &Metadata,
-    records: impl IntoIterator<Item = Record>,
-    output: impl Write,
-) -> Result<(), ScheduleError> {
-    let mut writer = csv::Writer::from_writer(output);
-    writer.write_record([
-        "time_ns",
-        "event",
-        "node",
-        "cpu",
-        "lane",
-        "task",
-        "subtask",
-        "job",
-        "release_ns",
-        "deadline_ns",
-        "arg",
-        "causal",
-        "word0",
-        "word1",
-    ])?;
-    for record in records {
-        let job = record.event.is_job().then(|| record.job());
-        let operation =
-            job.map(|job| job.operation.index()).filter(|index| *index < metadata.operations.len());
-        let task = operation.map(|index| &metadata.tasks[metadata.operations[index].task].name);
-        let has_words = matches!(record.event, Event::RELEASE | Event::COMPLETE | Event::SKIP | Event::ABORT);
-        let instant = |word: u64| has_words.then(|| since(Instant::from_nanos(word as i64), metadata.start));
-        let event = record.event.name().map_or_else(|| format!("{:#06x}", record.event.0), str::to_owned);
-        writer.serialize((
-            since(record.time, metadata.start),
-            event,
-            node_name(metadata, &record),
-            (record.cpu != Record::NO_CPU).then_some(record.cpu),
-            lane_label(metadata, &record),
-            task,
-            operation.map(|index| crate::schedule::subtask_name(metadata, index)),
-            job.map(|job| job.instance),
-            instant(record.words[0]),
-            instant(record.words[1]),
-            record.arg,
-            record.causal,
-            record.words[0],
-            record.words[1],
-        ))?;
-    }
-    writer.flush().map_err(csv::Error::from)?;
-    Ok(())
-}
-
 /// `nav.filter #12`.
 pub(crate) fn job_name(metadata: &Metadata, job: JobId) -> String {
     match metadata.operations.get(job.operation.index()) {
@@ -137,7 +78,7 @@ fn skip_reason(arg: u16) -> Option<SkipReason> {
     [SkipReason::Overrun, SkipReason::Full].into_iter().find(|reason| *reason as u16 == arg)
 }
 
-fn node_name<'a>(metadata: &'a Metadata, record: &Record) -> Option<&'a str> {
+pub(crate) fn node_name<'a>(metadata: &'a Metadata, record: &Record) -> Option<&'a str> {
     let source = usize::from(record.source);
     let node = match record.event {
         Event::RUN_START | Event::RUN_END => source,
@@ -147,12 +88,12 @@ fn node_name<'a>(metadata: &'a Metadata, record: &Record) -> Option<&'a str> {
     Some(&metadata.nodes.get(node)?.name)
 }
 
-fn lane_label<'a>(metadata: &'a Metadata, record: &Record) -> Option<&'a str> {
+pub(crate) fn lane_label<'a>(metadata: &'a Metadata, record: &Record) -> Option<&'a str> {
     let lane = metadata.lanes.get(usize::from(record.source)).filter(|_| record.event.is_job())?;
     Some(&lane.label)
 }
 
 /// `later - earlier` in nanoseconds; records of damaged files may be centuries apart.
-fn since(later: Instant, earlier: Instant) -> i64 {
+pub(crate) fn since(later: Instant, earlier: Instant) -> i64 {
     later.as_nanos().saturating_sub(earlier.as_nanos())
 }

@@ -1,0 +1,63 @@
+//! `talea trace`.
+
+mod export;
+mod show;
+mod stats;
+
+use super::failure::Failure;
+use clap::{Args, Subcommand};
+use std::path::Path;
+use talea_trace::{Records, TraceError, TraceFile, TraceKind};
+
+/// Look into a trace: its records, its numbers, and exports for other programs.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  talea run examples/ofp.toml --for 2s --out out
+  talea trace stats out/trace.talea
+  talea trace export out/trace.talea --perfetto out/ofp.pftrace --svg out/ofp.svg --length 400ms")]
+pub struct Options {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Print records, one per line
+    Show(show::Options),
+    /// Compute the table of results again
+    Stats(stats::Options),
+    /// Write the trace for other programs
+    Export(export::Options),
+}
+
+pub fn main(options: &Options) -> super::Outcome {
+    match &options.command {
+        Command::Show(options) => show::main(options),
+        Command::Stats(options) => stats::main(options),
+        Command::Export(options) => export::main(options),
+    }
+}
+
+fn open(path: &Path) -> Result<TraceFile, Failure> {
+    let trace = TraceFile::open(path).map_err(|error| unreadable(path, &error))?;
+    if trace.kind() == TraceKind::Rings {
+        eprintln!("note: {} holds rings, the latest records of each thread", path.display());
+    }
+    Ok(trace)
+}
+
+fn unreadable(path: &Path, error: &TraceError) -> Failure {
+    Failure::new(
+        format!("cannot read the trace {}: {error}", path.display()),
+        "`talea run` and `talea sim` write trace.talea into the folder given with --out",
+    )
+}
+
+/// A last record that is not whole is left out by every reader.
+fn warn_of_cut(records: &Records) {
+    let cut = records.cut_bytes();
+    if cut > 0 {
+        eprintln!("warning: the last {cut} bytes are part of a record; the writer was cut off");
+    }
+}
