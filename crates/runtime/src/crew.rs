@@ -8,7 +8,7 @@ use crate::lowering::{LanePriorities, Lowering};
 use crate::options::RunOptions;
 use crate::outcome::{NodeSpin, ThreadAttributes};
 use crate::preemptive::{Controller, Grades, Slot, SlotCell, SlotThread};
-use crate::recorder::Recorder;
+use crate::recorder::{Recorder, Subject};
 use crate::release::{ReleaseThread, Source};
 use crate::seat::Seat;
 use crate::sys::clock::MonotonicClock;
@@ -23,7 +23,7 @@ use talea_policy::discipline::Discipline;
 use talea_policy::lane::LaneQueue;
 use talea_policy::strategy::{Lane, Plan};
 use talea_time::Clock;
-use talea_trace::{RingFile, RingWriter};
+use talea_trace::{Event, RingFile, RingWriter, ThreadRole};
 
 /// What a thread is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -218,7 +218,8 @@ impl Station<'_> {
     }
 
     fn hand(&self, node: usize, writer: RingWriter) -> Hand {
-        Hand::new(self.shared, Recorder::new(writer, &self.system.nodes[node].cpus))
+        let cpus = &self.system.nodes[node].cpus;
+        Hand::new(self.shared, Recorder::new(writer, node, cpus, self.options.dispatch))
     }
 
     fn queue(&self, lane: usize) -> LaneQueue {
@@ -289,7 +290,6 @@ impl Station<'_> {
             hand: self.hand(node, writer),
             sleeper: Sleeper::new(self.options.tail),
             sources: Source::of_node(self.system, node),
-            node,
             gate,
             duration: self.options.duration,
         };
@@ -302,9 +302,14 @@ impl Station<'_> {
         let shared = Arc::clone(self.shared);
         let mut hand = self.hand(node, writer);
         Box::new(move || {
+            hand.recorder.thread(ThreadRole::Receiver, None);
             loop {
                 let received = inlet.receive(|message| {
-                    hand.arrive(&shared, message, MonotonicClock.now());
+                    let now = MonotonicClock.now();
+                    let job = message.job;
+                    let subject = Subject { job, lane: shared.layout.operation(job.operation).lane };
+                    hand.recorder.message(now, Event::RECEIVE, subject, 0);
+                    hand.arrive(&shared, message, now);
                 });
                 hand.ring(&shared);
                 match received {

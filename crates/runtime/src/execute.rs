@@ -14,7 +14,7 @@ use std::sync::PoisonError;
 use talea_policy::demand;
 use talea_policy::job::Job;
 use talea_time::{Clock, Instant};
-use talea_trace::{Event, JobId};
+use talea_trace::{CostKind, Event, JobId};
 
 /// What the thread that runs a job does around it.
 pub(crate) trait Surroundings {
@@ -74,8 +74,10 @@ pub(crate) fn execute(
         }
     };
     vacate(shared, surroundings.processor());
-    if completed {
-        hand.tell_successors(shared, subject.job, job.deadline, end);
+    if completed && !site.successors.is_empty() {
+        let began = hand.recorder.stopwatch();
+        hand.tell_successors(shared, subject, job.deadline, end);
+        hand.recorder.cost(began, CostKind::Delivery, Some(site.lane), site.successors.len());
     }
     Begin::Run
 }

@@ -228,13 +228,16 @@ impl Hand {
     }
 
     /// A job has completed at `now`: tells its successors, without ringing.
-    pub fn tell_successors(&mut self, shared: &Shared, job: JobId, deadline: Instant, now: Instant) {
+    pub fn tell_successors(&mut self, shared: &Shared, subject: Subject, deadline: Instant, now: Instant) {
+        let job = subject.job;
         for &successor in &shared.layout.operation(job.operation).successors {
             let message = Message { job: JobId { operation: successor, ..job }, deadline };
             let site = shared.layout.operation(successor);
             if site.local.is_some() {
                 self.arrive(shared, message, now);
-            } else if shared.link.send(site.node, message).is_err() {
+            } else if shared.link.send(site.node, message).is_ok() {
+                self.recorder.message(now, Event::SEND, subject, successor.index() as u64);
+            } else {
                 shared.tally.unsent.fetch_add(1, Ordering::Relaxed);
             }
         }

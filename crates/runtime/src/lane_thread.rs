@@ -21,7 +21,7 @@ use std::sync::atomic::Ordering;
 use talea_policy::job::Job;
 use talea_policy::lane::LaneQueue;
 use talea_time::{Clock, Instant, Work};
-use talea_trace::JobId;
+use talea_trace::{CostKind, Event, JobId, ThreadRole};
 
 /// Everything a lane's thread owns.
 pub(crate) struct LaneThread {
@@ -60,15 +60,22 @@ impl LaneThread {
         let LaneThread { shared, mut hand, mut inbox, mut queue, lane, processor } = self;
         let mut seat = Seat::new(processor);
         let port = shared.port(lane);
+        hand.recorder.thread(ThreadRole::Lane, Some(lane));
         while !shared.stop.is_stopped() {
+            let began = hand.recorder.stopwatch();
+            let mut moved = 0;
             while let Some(tag) = inbox.pop() {
                 queue.push(shared.job(tag));
+                moved += 1;
             }
             let Some(job) = queue.elect(MonotonicClock.now(), Work::ZERO) else {
                 seat.leave(&shared, &mut hand, MonotonicClock.now());
+                hand.recorder.lane(Event::SLEEP, lane);
                 port.bell.wait_unless(|| inbox.has_number() || shared.stop.is_stopped());
+                hand.recorder.lane(Event::WAKE, lane);
                 continue;
             };
+            hand.recorder.cost(began, CostKind::Queue, Some(lane), moved);
             let depth = queue.len().saturating_sub(port.dead.load(Ordering::Relaxed) as usize).max(1);
             let mut on_lane = OnLane { shared: &shared, seat: &mut seat, processor };
             if execute(&shared, &mut hand, &mut on_lane, &job, depth) == Begin::Dead {

@@ -59,6 +59,17 @@ pub enum Start {
     At(Instant),
 }
 
+/// Whether what lies between the jobs is recorded: wake-ups, queueing, timers and messages, with their cost
+/// (family `dispatch`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DispatchRecords {
+    /// No: dispatching reads no clock for its own sake.
+    #[default]
+    Dropped,
+    /// Yes: some tens of nanoseconds for each dispatched job.
+    Kept,
+}
+
 /// Options of a run. `RunOptions::default()` is a good start; change what differs.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
@@ -89,6 +100,8 @@ pub struct RunOptions {
     pub samples: Samples,
     /// Where the trace of the run is kept, if it is.
     pub keep_log: Option<std::path::PathBuf>,
+    /// Whether dispatching is recorded beside the jobs.
+    pub dispatch: DispatchRecords,
 }
 
 impl Default for RunOptions {
@@ -106,6 +119,7 @@ impl Default for RunOptions {
             sample: Duration::from_secs(1),
             samples: Samples::Totals,
             keep_log: None,
+            dispatch: DispatchRecords::Dropped,
         }
     }
 }

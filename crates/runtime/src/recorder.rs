@@ -1,15 +1,19 @@
 //! A thread's way to its own trace ring.
 
+use crate::options::DispatchRecords;
+use crate::sys::clock::MonotonicClock;
 use crate::sys::cpu;
 use talea_policy::job::Job;
-use talea_time::Instant;
-use talea_trace::{Event, JobId, Record, RingWriter, Sink};
+use talea_time::{Clock, Instant};
+use talea_trace::{CostKind, Event, JobId, Record, RingWriter, Sink, ThreadRole};
 
 /// Writes the records of one thread.
 pub(crate) struct Recorder {
     writer: RingWriter,
+    node: usize,
     /// The node's only processor; `None` where there are several, and each record asks.
     cpu: Option<u16>,
+    dispatch: DispatchRecords,
 }
 
 /// What a job event is about.
@@ -19,25 +23,88 @@ pub(crate) struct Subject {
     pub lane: usize,
 }
 
+/// When dispatching began, where its cost is recorded.
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub(crate) struct Stopwatch(Option<Instant>);
+
 impl Recorder {
-    /// A recorder for a thread that runs on `cpus`.
-    pub fn new(writer: RingWriter, cpus: &[u16]) -> Self {
+    /// A recorder for a thread of `node`, which runs on `cpus`.
+    pub fn new(writer: RingWriter, node: usize, cpus: &[u16], dispatch: DispatchRecords) -> Self {
         let cpu = if let [only] = cpus { Some(*only) } else { None };
-        Recorder { writer, cpu }
+        Recorder { writer, node, cpu, dispatch }
     }
 
     /// A job event.
     pub fn job(&mut self, time: Instant, event: Event, subject: Subject, words: [u64; 2], arg: u16) {
-        let cpu = self.cpu.unwrap_or_else(cpu::current);
+        let cpu = self.cpu();
         let causal = subject.job.pack();
         let source = subject.lane as u16;
         self.writer.record(Record { time, causal, words, event, source, cpu, arg });
     }
 
     /// An event of a node's run.
-    pub fn run(&mut self, time: Instant, event: Event, node: usize, word: u64) {
-        let (cpu, source) = (Record::NO_CPU, node as u16);
+    pub fn run(&mut self, time: Instant, event: Event, word: u64) {
+        let (cpu, source) = (Record::NO_CPU, self.node as u16);
         self.writer.record(Record { time, causal: 0, words: [word, 0], event, source, cpu, arg: 0 });
+    }
+
+    /// The calling thread is at work, for a lane if it has a role in one.
+    pub fn thread(&mut self, role: ThreadRole, lane: Option<usize>) {
+        let thread = rustix::thread::gettid().as_raw_nonzero().get() as u64;
+        let words = [thread | u64::from(std::process::id()) << 32, self.node as u64];
+        let source = lane.map_or(Record::NO_LANE, |lane| lane as u16);
+        let (time, cpu) = (MonotonicClock.now(), self.cpu());
+        let (event, arg) = (Event::THREAD, role as u16);
+        self.writer.record(Record { time, causal: 0, words, event, source, cpu, arg });
+    }
+
+    /// Starts measuring what dispatching costs, if that is recorded.
+    #[inline]
+    pub fn stopwatch(&self) -> Stopwatch {
+        Stopwatch(self.records_dispatch().then(|| MonotonicClock.now()))
+    }
+
+    /// The time since `began` went to dispatching `jobs` jobs.
+    pub fn cost(&mut self, began: Stopwatch, kind: CostKind, lane: Option<usize>, jobs: usize) {
+        let Some(began) = began.0 else { return };
+        let time = MonotonicClock.now();
+        let words = [(time - began).as_nanos() as u64, jobs as u64 | (self.node as u64) << 32];
+        let source = lane.map_or(Record::NO_LANE, |lane| lane as u16);
+        let (event, cpu, arg) = (Event::COST, self.cpu(), kind as u16);
+        self.writer.record(Record { time, causal: 0, words, event, source, cpu, arg });
+    }
+
+    /// A lane's thread goes to sleep or is back.
+    pub fn lane(&mut self, event: Event, lane: usize) {
+        if self.records_dispatch() {
+            let (time, source, cpu) = (MonotonicClock.now(), lane as u16, self.cpu());
+            self.writer.record(Record { time, causal: 0, words: [0, 0], event, source, cpu, arg: 0 });
+        }
+    }
+
+    /// The release thread begins at `now` to release what was `due`; the kernel had woken it at `woken`.
+    pub fn timer(&mut self, now: Instant, due: Instant, woken: Instant) {
+        if self.records_dispatch() {
+            let words = [due, woken].map(|instant| instant.as_nanos() as u64);
+            let (event, source, cpu) = (Event::TIMER, self.node as u16, self.cpu());
+            self.writer.record(Record { time: now, causal: 0, words, event, source, cpu, arg: 0 });
+        }
+    }
+
+    /// Something about a job passed between this node and another one, at `time`.
+    pub fn message(&mut self, time: Instant, event: Event, subject: Subject, word: u64) {
+        if self.records_dispatch() {
+            self.job(time, event, subject, [word, 0], 0);
+        }
+    }
+
+    fn records_dispatch(&self) -> bool {
+        self.dispatch == DispatchRecords::Kept
+    }
+
+    fn cpu(&self) -> u16 {
+        self.cpu.unwrap_or_else(cpu::current)
     }
 }
 

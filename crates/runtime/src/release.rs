@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 use talea_model::{OperationId, Overrun, System};
 use talea_policy::demand::{self, Purpose};
 use talea_time::{Clock, Duration, Instant};
-use talea_trace::{Event, JobId, SkipReason};
+use talea_trace::{CostKind, Event, JobId, SkipReason, ThreadRole};
 
 /// The first subtasks of one task on one node; they are released, skipped and aborted together. (First
 /// subtasks of a task on other nodes are those nodes' own business: no node waits for another to release.)
@@ -74,7 +74,6 @@ pub(crate) struct ReleaseThread {
     pub hand: Hand,
     pub sleeper: Sleeper,
     pub sources: Vec<Source>,
-    pub node: usize,
     /// Index of its bell at the start gate.
     pub gate: usize,
     /// How long the run lasts, if that is known.
@@ -86,6 +85,7 @@ impl ReleaseThread {
     pub fn serve(mut self) -> SpinCost {
         let shared = Arc::clone(&self.shared);
         let mut agenda: BinaryHeap<Reverse<Due>> = BinaryHeap::with_capacity(self.sources.len());
+        self.hand.recorder.thread(ThreadRole::Release, None);
         let Some(start) = shared.gate.wait(self.gate, &shared.stop) else { return SpinCost::default() };
         let end = self.duration.map_or(Instant::MAX, |duration| start.saturating_add(duration));
         let planned_end = self.duration.map_or(0, |_| end.as_nanos() as u64);
@@ -93,15 +93,20 @@ impl ReleaseThread {
             let at = source.due(&shared, start, 0);
             agenda.push(Reverse(Due { at, source: position, instance: 0 }));
         }
-        self.hand.recorder.run(start, Event::RUN_START, self.node, planned_end);
+        self.hand.recorder.run(start, Event::RUN_START, planned_end);
         loop {
             let next = agenda.peek().map_or(end, |due| due.0.at.min(end));
             let woken = self.sleeper.sleep_until(next, &shared.stop);
             let now = MonotonicClock.now();
-            if woken == Woken::Stopped || now >= end {
-                // A run that is stopped before its start ends with it.
-                self.hand.recorder.run(now.max(start).min(end), Event::RUN_END, self.node, 0);
-                return self.sleeper.spin_cost();
+            match woken {
+                Woken::Due { spun, .. } if now < end => {
+                    self.hand.recorder.timer(now, next, now.saturating_add(-spun));
+                }
+                Woken::Due { .. } | Woken::Stopped => {
+                    // A run that is stopped before its start ends with it.
+                    self.hand.recorder.run(now.max(start).min(end), Event::RUN_END, 0);
+                    return self.sleeper.spin_cost();
+                }
             }
             self.release_due(&shared, &mut agenda, start, now);
         }
@@ -114,6 +119,8 @@ impl ReleaseThread {
         start: Instant,
         now: Instant,
     ) {
+        let began = self.hand.recorder.stopwatch();
+        let mut instances = 0;
         while let Some(mut first) = agenda.peek_mut() {
             let due = first.0;
             if due.at > now {
@@ -124,8 +131,10 @@ impl ReleaseThread {
                 Reverse(Due { at: self.sources[due.source].due(shared, start, instance), instance, ..due });
             drop(first);
             self.release(shared, due, start);
+            instances += 1;
         }
         self.hand.ring(shared);
+        self.hand.recorder.cost(began, CostKind::Release, None, instances);
     }
 
     /// Releases, or skips, one instance of a source.

@@ -386,6 +386,10 @@ fn share(busy_ns: i64, duration_ns: i64, processors: usize) -> f64 {
 impl Sink for Accounting {
     #[inline]
     fn record(&mut self, record: Record) {
+        // Other families have their own readers.
+        if record.event.family() > Event::JOB_FAMILY {
+            return;
+        }
         if self.ended && self.is_after_end(&record) {
             self.after_end += 1;
             return;
@@ -404,6 +408,7 @@ impl Sink for Accounting {
             | Event::ABORT => self.job_event(&record),
             Event::RUN_START | Event::RUN_END => self.run_event(&record),
             Event::LOST => self.lost = self.lost.saturating_add(record.words[0]),
+            Event::THREAD => {}
             _ => self.unknown += 1,
         }
     }

@@ -105,8 +105,9 @@ impl Event {
     /// in [`Event::RELEASE`]; `arg`: 1 if it had been running on `cpu` at that instant, else 0.
     pub const ABORT: Event = Event(0x0107);
 
-    /// A processor spent the `words[0]` nanoseconds up to `time` on dispatching. `arg`: a [`CostKind`]; `words[1]`:
-    /// how many jobs it was for; `source`: the lane, or [`Record::NO_LANE`].
+    /// A processor spent the `words[0]` nanoseconds up to `time` on dispatching; what jobs executed meanwhile, having
+    /// preempted it, is theirs. `arg`: a [`CostKind`]; `words[1]`: how many jobs it was for, the node's index from bit
+    /// 32 on; `source`: the lane, or [`Record::NO_LANE`].
     pub const COST: Event = Event(0x0201);
     /// A lane's thread runs again after it slept. `source`: the lane.
     pub const WAKE: Event = Event(0x0202);
@@ -117,8 +118,8 @@ impl Event {
     pub const TIMER: Event = Event(0x0204);
     /// The completed job `causal` is told to operation `words[0]` on another node. `source`: the job's lane.
     pub const SEND: Event = Event(0x0205);
-    /// A message about the completed job `causal` came from another node, which sent it at the instant `words[0]`, or
-    /// 0 if that is unknown. `source`: the lane of the operation it is for.
+    /// Word came from another node that a predecessor of job `causal` has completed, sent at the instant `words[0]`, or
+    /// 0 if that is unknown. `source`: the job's lane.
     pub const RECEIVE: Event = Event(0x0206);
 
     /// A processor went from one thread to another: `words[0]` has their thread numbers, `words[1]` their process
@@ -139,6 +140,14 @@ impl Event {
     pub const THREAD_NAME: Event = Event(0x0307);
     /// A thread ended. `words[0]`: its number, its process's from bit 32 on.
     pub const THREAD_EXIT: Event = Event(0x0308);
+
+    /// The family of all events about jobs.
+    pub(crate) const JOB_FAMILY: u8 = 0x01;
+
+    /// The number of its family.
+    pub fn family(self) -> u8 {
+        self.0.to_be_bytes()[0]
+    }
 
     /// Whether the event is about a job: its causal id is a job and its source a lane.
     pub fn is_job(self) -> bool {

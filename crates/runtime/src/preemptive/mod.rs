@@ -45,7 +45,7 @@ use std::sync::atomic::Ordering;
 use talea_policy::job::Job;
 use talea_policy::lane::LaneQueue;
 use talea_time::{Clock, Instant, Work};
-use talea_trace::{Event, JobId};
+use talea_trace::{CostKind, Event, JobId, ThreadRole};
 
 pub(crate) use slot::{SlotCell, SlotThread};
 
@@ -99,27 +99,33 @@ impl Controller {
     pub fn serve(mut self) {
         let shared = Arc::clone(&self.shared);
         let port = shared.port(self.lane);
+        self.hand.recorder.thread(ThreadRole::Lane, Some(self.lane));
         while !shared.stop.is_stopped() {
-            if self.take_in() {
+            let began = self.hand.recorder.stopwatch();
+            let news = self.take_in();
+            if news > 0 {
                 self.decide();
+                self.hand.recorder.cost(began, CostKind::Queue, Some(self.lane), news);
             } else {
+                self.hand.recorder.lane(Event::SLEEP, self.lane);
                 port.bell.wait_unless(|| self.inbox.has_number() || shared.stop.is_stopped());
+                self.hand.recorder.lane(Event::WAKE, self.lane);
             }
         }
     }
 
-    /// Whether anything has changed.
-    fn take_in(&mut self) -> bool {
-        let mut changed = false;
+    /// Takes what the inbox holds and says how much that was.
+    fn take_in(&mut self) -> usize {
+        let mut news = 0;
         while let Some(tag) = self.inbox.pop() {
-            changed = true;
+            news += 1;
             // The lane hears of a job when it is released and, from the slot that ran it, when it has ended.
             match self.slot_of(tag) {
                 None => self.queue.push(self.shared.job(tag)),
                 Some(slot) => self.retire(slot),
             }
         }
-        changed
+        news
     }
 
     /// The slot that holds the job.

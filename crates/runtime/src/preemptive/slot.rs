@@ -9,7 +9,7 @@ use crate::sys::clock::thread_cpu_time;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use talea_time::Instant;
-use talea_trace::JobId;
+use talea_trace::{JobId, ThreadRole};
 
 /// Room for the one job that a slot is given at a time, with the number of jobs in the lane.
 #[derive(Debug)]
@@ -103,6 +103,7 @@ impl SlotThread {
     pub fn serve(self) {
         let SlotThread { shared, mut hand, cell, lane, processor } = self;
         let port = shared.port(lane);
+        hand.recorder.thread(ThreadRole::Lane, Some(lane));
         while !shared.stop.is_stopped() {
             let Some((tag, depth)) = cell.assignment.take() else {
                 cell.bell.wait_unless(|| cell.assignment.is_there() || shared.stop.is_stopped());

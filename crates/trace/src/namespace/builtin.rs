@@ -152,7 +152,8 @@ pub const DISPATCH: Family = family!(
             "A processor spent the time up to now on dispatching; kind says on what.",
             [
                 Field::new("cost", Duration, First),
-                Field::new("count", U64, Second),
+                Field::new("count", U32, Second),
+                Field::new("node", U32, Second).shifted(32),
                 Field::new("lane", U16, Source),
                 Field::new("kind", U16, Arg),
             ],
@@ -183,7 +184,7 @@ pub const DISPATCH: Family = family!(
         event!(
             6,
             "receive",
-            "A message from another node arrived; sent is when it left, if known.",
+            "Word of a predecessor of the job came from another node; sent is when it left, 0 if unknown.",
             [
                 Field::new("job", Job, Causal),
                 Field::new("sent", Instant, First),

@@ -123,11 +123,12 @@ fn a_critical_miss_spoils_its_sample() {
 #[test]
 fn losses_and_strangers_are_counted() {
     let mut stranger = numbered(5);
-    stranger.event = Event(0x7777);
+    stranger.event = Event(0x0177);
     let mut foreign = numbered(5);
     foreign.causal = u64::MAX;
+    let other_family = Record { event: Event(0x4001), ..numbered(5) };
     let lost = Record { event: Event::LOST, words: [17, 0], ..numbered(5) };
-    let report = run(&[stranger, foreign, lost], ms(1).at());
+    let report = run(&[stranger, foreign, other_family, lost], ms(1).at());
     assert_eq!((report.unknown_records, report.lost_records), (2, 17));
 }
 
