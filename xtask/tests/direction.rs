@@ -3,8 +3,9 @@
 use cargo_metadata::{DependencyKind, MetadataCommand};
 
 /// Every crate of the workspace; each may depend only on crates before it.
-const ORDER: [&str; 11] = [
+const ORDER: [&str; 12] = [
     "talea-time",
+    "talea-measure",
     "talea-model",
     "talea-interchange",
     "talea-policy",

@@ -1,7 +1,7 @@
 //! By how much synthetic work exceeds what it was asked for.
 
-use super::report::{Report, Role, Samples};
 use super::{Effort, Stage};
+use talea_measure::{Report, Role, Samples};
 use talea_runtime::burn::Burner;
 use talea_runtime::sys::clock::thread_cpu_time;
 use talea_runtime::sys::thread::spawn;

@@ -2,13 +2,13 @@
 //! CPU, where it looks into the inbox between short jobs; and on another CPU where it does nothing but look.
 //! No lane does the last: it sleeps. It is the worst case for the cache lines that both sides write.
 
-use super::report::{Report, Role, Samples};
 use super::{Effort, Stage};
 use std::cell::Cell;
 use std::hint::{black_box, spin_loop};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
+use talea_measure::{Report, Role, Samples};
 use talea_runtime::bell::Bell;
 use talea_runtime::inbox::Links;
 use talea_runtime::sys::clock::MonotonicClock;

@@ -9,11 +9,10 @@
 mod burn;
 mod enqueue;
 mod release;
-mod report;
 mod wake;
 
-use report::{Format, Report};
 use std::process::ExitCode;
+use talea_measure::{Report, Request};
 use talea_runtime::sys::sched::{self, Policy};
 use talea_runtime::sys::{affinity, memory};
 
@@ -30,6 +29,16 @@ const FULL: Effort = Effort { repetitions: 5, batches: 20_000, wakes: 2_000, rel
 /// Enough to see that everything runs.
 const SMOKE: Effort = Effort { repetitions: 1, batches: 20, wakes: 10, releases: 100 };
 const QUICK: Effort = Effort { repetitions: 2, batches: 2_000, wakes: 300, releases: 200 };
+
+impl Effort {
+    fn of(effort: talea_measure::Effort) -> Self {
+        match effort {
+            talea_measure::Effort::Smoke => SMOKE,
+            talea_measure::Effort::Quick => QUICK,
+            talea_measure::Effort::Full => FULL,
+        }
+    }
+}
 
 /// Where threads go and what they are.
 struct Stage {
@@ -67,26 +76,20 @@ impl Stage {
 }
 
 fn main() -> ExitCode {
-    let (mut effort, mut format) = (SMOKE, Format::Table);
-    for argument in std::env::args().skip(1) {
-        match argument.as_str() {
-            // `cargo bench` says this to every benchmark, `cargo test --benches` to none.
-            "--bench" if effort != QUICK => effort = FULL,
-            "--bench" => {}
-            "--quick" => effort = QUICK,
-            "--json" => format = Format::JsonLines,
-            unknown => {
-                eprintln!("unknown argument {unknown}; this takes --quick and --json");
-                return ExitCode::from(2);
-            }
+    let request = match Request::from_arguments(std::env::args().skip(1)) {
+        Ok(request) => request,
+        Err(message) => {
+            eprintln!("{message}");
+            return ExitCode::from(2);
         }
-    }
+    };
+    let effort = Effort::of(request.effort);
     let stage = Stage::find();
     let mut report = Report::new(stage.real_time);
     enqueue::measure(&stage, effort, &mut report);
     wake::measure(&stage, effort, &mut report);
     release::measure(&stage, effort, &mut report);
     burn::measure(&stage, effort, &mut report);
-    report.print(format);
+    report.print(request.format);
     ExitCode::SUCCESS
 }

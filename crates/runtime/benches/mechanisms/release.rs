@@ -1,9 +1,9 @@
 //! Release lateness at a period of 1 ms: the kernel's timer bare, and the sleeper's tails.
 
-use super::report::{Report, Role, Samples};
 use super::{Effort, Stage};
 use rustix::thread::{ClockId, clock_nanosleep_absolute};
 use rustix::time::Timespec;
+use talea_measure::{Report, Role, Samples};
 use talea_runtime::sys::clock::MonotonicClock;
 use talea_runtime::sys::stop::StopFlag;
 use talea_runtime::sys::thread::spawn;

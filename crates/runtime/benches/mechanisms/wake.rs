@@ -1,11 +1,11 @@
 //! Waking a sleeping lane: what it costs the producer, and how long until the lane's first instruction,
 //! beside a bare futex wake that does nothing else.
 
-use super::report::{Report, Role, Samples};
 use super::{Effort, Stage};
 use rustix::thread::futex::{self, Flags};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use talea_measure::{Report, Role, Samples};
 use talea_runtime::bell::{Bell, Ring};
 use talea_runtime::inbox::Links;
 use talea_runtime::sys::clock::MonotonicClock;

@@ -4,14 +4,16 @@ use hdrhistogram::Histogram;
 use talea_time::Duration;
 
 /// How results are written to standard output.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub enum Format {
+    /// For people.
     Table,
+    /// For programs: one object per row.
     JsonLines,
 }
 
 /// What a subject is to its group.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// What everything else in the group is compared with; the first of each group.
     Floor,
@@ -22,16 +24,24 @@ pub enum Role {
 }
 
 /// Samples of one subject, in hundredths of a nanosecond so that batches keep their fractions.
+#[derive(Debug)]
 pub struct Samples(Histogram<u64>);
 
 const FRACTION: f64 = 100.0;
 
+impl Default for Samples {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Samples {
+    /// No samples yet, with room for times of up to ten seconds: nothing allocates while measuring.
     pub fn new() -> Self {
-        // Up to ten seconds, preallocated: nothing allocates while measuring.
         Samples(Histogram::new_with_bounds(1, 1_000_000_000_000, 3).expect("constant bounds"))
     }
 
+    /// One operation that took `time`.
     pub fn add(&mut self, time: Duration) {
         self.add_batch(time, 1);
     }
@@ -42,11 +52,13 @@ impl Samples {
         self.0.saturating_record((hundredths as u64).max(1));
     }
 
-    fn ns(&self, quantile: f64) -> f64 {
+    /// The quantile in nanoseconds.
+    pub fn ns(&self, quantile: f64) -> f64 {
         self.0.value_at_quantile(quantile) as f64 / FRACTION
     }
 }
 
+#[derive(Debug)]
 struct Row {
     group: &'static str,
     subject: &'static str,
@@ -55,20 +67,25 @@ struct Row {
     note: String,
 }
 
+/// Every subject with its samples.
+#[derive(Debug)]
 pub struct Report {
     real_time: bool,
     rows: Vec<Row>,
 }
 
 impl Report {
+    /// An empty report of measurements on threads with or without real-time priorities.
     pub fn new(real_time: bool) -> Self {
         Report { real_time, rows: Vec::new() }
     }
 
+    /// Adds a subject to its group; the first of a group is its floor.
     pub fn add(&mut self, group: &'static str, subject: &'static str, role: Role, samples: Samples) {
         self.add_with_note(group, subject, role, samples, String::new());
     }
 
+    /// The same with a remark.
     pub fn add_with_note(
         &mut self,
         group: &'static str,
@@ -80,6 +97,7 @@ impl Report {
         self.rows.push(Row { group, subject, role, samples, note });
     }
 
+    /// Prints to standard output.
     pub fn print(&self, format: Format) {
         match format {
             Format::Table => self.print_table(),

@@ -1,0 +1,68 @@
+//! What benchmarks share: how much to measure, and subjects beside the floors that the machine sets.
+//!
+//! Figures of different runs on a shared machine differ more than what is measured does. Within one run, subject
+//! and floor alternate, so that their ratio holds; that is why every group of a [`Report`] has a floor.
+
+#![forbid(unsafe_code)]
+
+mod report;
+
+pub use report::{Format, Report, Role, Samples};
+
+/// How much a benchmark measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// Enough to see that everything runs, as under `cargo test --benches`.
+    Smoke,
+    /// Enough for the order of magnitude.
+    Quick,
+    /// Enough for the tails.
+    Full,
+}
+
+/// What a benchmark was asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Request {
+    /// How much it is to measure.
+    pub effort: Effort,
+    /// How it is to print what it found.
+    pub format: Format,
+}
+
+impl Request {
+    /// Reads the command line: `--quick`, `--json`, and the `--bench` that `cargo bench` adds.
+    ///
+    /// # Errors
+    /// What to tell a user who gave something else.
+    pub fn from_arguments(arguments: impl Iterator<Item = String>) -> Result<Self, String> {
+        let mut request = Request { effort: Effort::Smoke, format: Format::Table };
+        for argument in arguments {
+            match argument.as_str() {
+                // `cargo bench` says this to every benchmark, `cargo test --benches` to none.
+                "--bench" if request.effort != Effort::Quick => request.effort = Effort::Full,
+                "--bench" => {}
+                "--quick" => request.effort = Effort::Quick,
+                "--json" => request.format = Format::JsonLines,
+                unknown => return Err(format!("unknown argument {unknown}; this takes --quick and --json")),
+            }
+        }
+        Ok(request)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quick_holds_wherever_cargo_puts_its_own_argument() {
+        let effort = |arguments: &[&str]| {
+            Request::from_arguments(arguments.iter().map(ToString::to_string)).map(|request| request.effort)
+        };
+        assert_eq!(effort(&[]), Ok(Effort::Smoke));
+        assert_eq!(effort(&["--bench"]), Ok(Effort::Full));
+        assert_eq!(effort(&["--bench", "--quick"]), Ok(Effort::Quick));
+        assert_eq!(effort(&["--quick", "--bench"]), Ok(Effort::Quick));
+        assert!(effort(&["--fast"]).is_err());
+    }
+}
