@@ -8,7 +8,8 @@
 //! | [`ring`] | per-thread rings in a shared file: one writer, any number of readers, crash-proof |
 //! | [`log`] | a complete trace in one file |
 //! | [`namespace`] | families of events, by number and name, and what their words mean |
-//! | [`merge`] | several rings as one stream |
+//! | [`merge`] | several rings, and the kernel's events, as one stream |
+//! | [`kernel`] | the kernel's own events: switches, wake-ups, interrupts, system calls, names |
 //! | [`read`] | opens either kind of file |
 //! | [`accounting`] | what the run achieved |
 //! | [`schedule`] | who ran where and when |
@@ -18,6 +19,7 @@
 
 pub mod accounting;
 pub mod export;
+pub mod kernel;
 mod layout;
 pub mod log;
 #[expect(unsafe_code, reason = "a mapped file is memory that only this module can vouch for")]
@@ -36,8 +38,9 @@ pub mod show;
 pub use accounting::{Accounting, Report, Samples};
 pub use export::csv::export_csv;
 pub use export::perfetto::PerfettoExport;
+pub use kernel::{KernelError, KernelOptions, KernelSource, KernelStream};
 pub use log::{LogError, LogWriter};
-pub use merge::Merge;
+pub use merge::{AnySource, Merge, RecordSource};
 pub use metadata::*;
 pub use namespace::NameSpace;
 pub use read::{Records, TraceError, TraceFile, TraceKind};

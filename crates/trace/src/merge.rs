@@ -1,7 +1,8 @@
-//! Several rings as one stream in the order of time.
+//! Several sources of records as one stream in the order of time.
 //!
-//! Each ring is in the order of time by itself, so a k-way merge suffices. The order is total: time,
-//! then the ring's place in the list given to [`Merge::new`], then the position in the ring.
+//! Each source, a ring or a processor of the kernel stream, is in the order of time by itself, so a k-way
+//! merge suffices. The order is total: time, then the source's place in the list given to [`Merge::new`],
+//! then the position in the source.
 //!
 //! While writers are at work, a record may be delivered once no earlier one can still appear. Only the
 //! caller knows when that is: between reading the clock and writing the record a thread can be
@@ -9,6 +10,7 @@
 //! (10 ms is generous for real-time threads); a record that turns up behind what was delivered is
 //! delivered all the same and counted in [`Merge::late`].
 
+use crate::kernel::KernelSource;
 use crate::ring::RingReader;
 use crate::{Metadata, Record, Sink, TraceFile};
 use std::cmp::Reverse;
@@ -16,13 +18,64 @@ use std::collections::BinaryHeap;
 use talea_time::Instant;
 use thiserror::Error;
 
-/// A k-way merge of rings.
+/// Records of one writer, in the order of their time.
+pub trait RecordSource {
+    /// The next record, without taking it; `None` if there is none at the moment.
+    fn peek(&mut self) -> Option<Record>;
+    /// Takes the next record: the one that [`Self::peek`] shows, unless an earlier one has come since.
+    fn take(&mut self) -> Option<Record>;
+}
+
+impl RecordSource for RingReader {
+    #[inline]
+    fn peek(&mut self) -> Option<Record> {
+        RingReader::peek(self)
+    }
+    #[inline]
+    fn take(&mut self) -> Option<Record> {
+        RingReader::take(self)
+    }
+}
+
+/// A ring or a processor of the kernel stream, for merging both.
 #[derive(Debug)]
-pub struct Merge {
-    readers: Vec<RingReader>,
-    /// The time of the next record of each ring that has one.
+pub enum AnySource {
+    /// A ring.
+    Ring(Box<RingReader>),
+    /// What the kernel tells of a processor.
+    Kernel(Box<KernelSource>),
+}
+
+impl From<RingReader> for AnySource {
+    fn from(reader: RingReader) -> Self {
+        AnySource::Ring(Box::new(reader))
+    }
+}
+
+impl RecordSource for AnySource {
+    #[inline]
+    fn peek(&mut self) -> Option<Record> {
+        match self {
+            AnySource::Ring(reader) => reader.peek(),
+            AnySource::Kernel(source) => source.peek(),
+        }
+    }
+    #[inline]
+    fn take(&mut self) -> Option<Record> {
+        match self {
+            AnySource::Ring(reader) => reader.take(),
+            AnySource::Kernel(source) => source.take(),
+        }
+    }
+}
+
+/// A k-way merge of sources.
+#[derive(Debug)]
+pub struct Merge<S = RingReader> {
+    sources: Vec<S>,
+    /// The time of the next record of each source that has one.
     waiting: BinaryHeap<Reverse<(Instant, usize)>>,
-    /// The rings that had nothing when last looked at.
+    /// The sources that had nothing when last looked at.
     idle: Vec<usize>,
     latest: Instant,
     late: u64,
@@ -39,13 +92,6 @@ pub struct DifferentRuns {
 }
 
 impl Merge {
-    /// Merges these rings, in this order where times are equal.
-    pub fn new(readers: Vec<RingReader>) -> Self {
-        let idle = (0..readers.len()).collect();
-        let waiting = BinaryHeap::with_capacity(readers.len());
-        Merge { readers, waiting, idle, latest: Instant::from_nanos(i64::MIN), late: 0 }
-    }
-
     /// Follows all rings of several files, such as those of the node processes of one run. Logs among
     /// them contribute nothing.
     ///
@@ -65,13 +111,34 @@ impl Merge {
         }
         Ok(Merge::new(files.iter().flat_map(TraceFile::rings).collect()))
     }
+}
+
+impl<S: RecordSource> Merge<S> {
+    /// Merges these sources, in this order where times are equal.
+    pub fn new(sources: Vec<S>) -> Self {
+        let idle = (0..sources.len()).collect();
+        let waiting = BinaryHeap::with_capacity(sources.len());
+        Merge { sources, waiting, idle, latest: Instant::from_nanos(i64::MIN), late: 0 }
+    }
+
+    /// Adds a source, behind the others where times are equal. What it has from before the last horizon
+    /// is delivered late.
+    pub fn add(&mut self, source: S) {
+        self.idle.push(self.sources.len());
+        self.sources.push(source);
+    }
+
+    /// The sources, in their order, with what has not been delivered.
+    pub fn into_sources(self) -> Vec<S> {
+        self.sources
+    }
 
     /// Delivers every record before `horizon` in order of time and returns their number.
     pub fn poll(&mut self, horizon: Instant, sink: &mut impl Sink) -> u64 {
         self.refresh();
         let mut delivered = 0;
         while self.waiting.peek().is_some_and(|Reverse((time, _))| *time < horizon) {
-            let record = self.take().expect("a ring is waiting");
+            let record = self.take().expect("a source is waiting");
             sink.record(record);
             delivered += 1;
         }
@@ -102,25 +169,25 @@ impl Merge {
         self.late
     }
 
-    /// Looks again at rings that had nothing.
+    /// Looks again at sources that had nothing.
     fn refresh(&mut self) {
-        let (readers, waiting) = (&mut self.readers, &mut self.waiting);
-        self.idle.retain(|ring| match readers[*ring].peek() {
+        let (sources, waiting) = (&mut self.sources, &mut self.waiting);
+        self.idle.retain(|source| match sources[*source].peek() {
             Some(record) => {
-                waiting.push(Reverse((record.time, *ring)));
+                waiting.push(Reverse((record.time, *source)));
                 false
             }
             None => true,
         });
     }
 
-    /// Takes the earliest record of the waiting rings.
+    /// Takes the earliest record of the waiting sources.
     fn take(&mut self) -> Option<Record> {
-        let Reverse((_, ring)) = self.waiting.pop()?;
-        let record = self.readers[ring].take().expect("a waiting ring has a record");
-        match self.readers[ring].peek() {
-            Some(next) => self.waiting.push(Reverse((next.time, ring))),
-            None => self.idle.push(ring),
+        let Reverse((_, source)) = self.waiting.pop()?;
+        let record = self.sources[source].take().expect("a waiting source has a record");
+        match self.sources[source].peek() {
+            Some(next) => self.waiting.push(Reverse((next.time, source))),
+            None => self.idle.push(source),
         }
         self.late += u64::from(record.time < self.latest);
         self.latest = self.latest.max(record.time);

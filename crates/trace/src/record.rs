@@ -36,6 +36,10 @@ impl Record {
     pub const NO_CPU: u16 = u16::MAX;
     /// The event is not about a particular lane.
     pub const NO_LANE: u16 = u16::MAX;
+    /// The source of what the kernel tells; no ring has this number.
+    pub const KERNEL: u16 = u16::MAX;
+    /// A thread, and a process, that is not observed or not known.
+    pub const UNSEEN_THREAD: u32 = u32::MAX;
 
     /// The record as words, for a ring or a file.
     pub fn to_words(self) -> [u64; Self::WORDS] {
@@ -81,7 +85,8 @@ impl Event {
     /// A run ended at `time`; nothing after this instant counts. `source`: node index.
     pub const RUN_END: Event = Event(0x0002);
     /// `words[0]` records before this one were overwritten or never written and are lost. `source`: the
-    /// ring they were lost from, by its number in its file.
+    /// ring they were lost from, by its number in its file, or [`Record::KERNEL`] for events of the kernel
+    /// on `cpu`.
     pub const LOST: Event = Event(0x0003);
     /// A thread of the run is at work. `words[0]`: thread number, process number from bit 32 on; `words[1]`: node
     /// index; `source`: its lane, or [`Record::NO_LANE`]; `arg`: a [`ThreadRole`].
@@ -123,14 +128,16 @@ impl Event {
     pub const RECEIVE: Event = Event(0x0206);
 
     /// A processor went from one thread to another: `words[0]` has their thread numbers, `words[1]` their process
-    /// numbers, the first's in the low half; 0 is the idle thread. `arg`: 1 if the first could have gone on.
+    /// numbers, the first's in the low half; 0 is the idle thread and [`Record::UNSEEN_THREAD`] one that is not observed.
+    /// `arg`: 1 if the first could have gone on.
     pub const SWITCH: Event = Event(0x0301);
     /// A thread was made ready. `words[0]`: its number, the waker's from bit 32 on; `words[1]`: the processor it will
-    /// run on, its kernel priority from bit 32 on.
+    /// run on, its kernel priority from bit 32 on (99 less its real-time priority, 100 to 139 for ordinary threads, -1
+    /// for deadline threads). `arg`: a [`WakeContext`].
     pub const WAKEUP: Event = Event(0x0302);
-    /// An interrupt handler began. `words[0]`: the interrupt's number.
+    /// An interrupt handler began. `words[0]`: the interrupt's number; `arg`: an [`InterruptKind`].
     pub const IRQ_ENTER: Event = Event(0x0303);
-    /// An interrupt handler ended. `words[0]`: the interrupt's number.
+    /// An interrupt handler ended. Words as in [`Event::IRQ_ENTER`].
     pub const IRQ_EXIT: Event = Event(0x0304);
     /// A thread entered a system call. `words[0]`: the call's number; `words[1]`: the thread's.
     pub const SYSCALL_ENTER: Event = Event(0x0305);
@@ -185,6 +192,30 @@ pub enum ThreadRole {
     Release = 2,
     /// It takes messages from other nodes.
     Receiver = 3,
+}
+
+/// Where a wake-up came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub enum WakeContext {
+    /// The waking thread itself.
+    Thread = 1,
+    /// A soft interrupt; the waking thread is the one it interrupted or that serves it.
+    SoftInterrupt = 2,
+    /// An interrupt, such as that of a timer; the waking thread is the one it interrupted.
+    Interrupt = 3,
+}
+
+/// What an interrupt's number counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub enum InterruptKind {
+    /// The kernel's interrupt lines, as in /proc/interrupts.
+    Device = 1,
+    /// The kernel's soft interrupts, in the order of /proc/softirqs from 0 on.
+    Soft = 2,
+    /// The vectors of an x86 processor's own controller: timer, rescheduling, calls between processors.
+    Local = 3,
 }
 
 /// What dispatching costs time for.

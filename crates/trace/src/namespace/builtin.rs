@@ -38,7 +38,7 @@ macro_rules! family {
     };
 }
 
-use FieldKind::{Duration, I64, Instant, Job, Text, U16, U32, U64};
+use FieldKind::{Duration, I32, I64, Instant, Job, Text, U16, U32, U64};
 use Part::{Arg, Causal, First, Second, Source};
 
 /// A run's own events.
@@ -62,7 +62,7 @@ pub const RUN: Family = family!(
         event!(
             3,
             "lost",
-            "Records before this one were overwritten or never written.",
+            "Records before this one were overwritten or never written; ring is 65535 for the kernel's.",
             [Field::new("records", U64, First), Field::new("ring", U16, Source)],
         ),
         event!(
@@ -194,6 +194,8 @@ pub const DISPATCH: Family = family!(
     ],
 );
 
+const INTERRUPT: &[Field] = &[Field::new("irq", U64, First), Field::new("kind", U16, Arg)];
+
 /// What the kernel did.
 pub const KERNEL: Family = family!(
     0x03,
@@ -203,7 +205,8 @@ pub const KERNEL: Family = family!(
         event!(
             1,
             "switch",
-            "A processor went from one thread to another; preempted is 1 if the first could go on.",
+            "A processor went from one thread to another; a thread of all ones is not observed; preempted is 1 if the first \
+             could go on.",
             [
                 Field::new("from_tid", U32, First),
                 Field::new("to_tid", U32, First).shifted(32),
@@ -215,16 +218,17 @@ pub const KERNEL: Family = family!(
         event!(
             2,
             "wakeup",
-            "A thread was made ready.",
+            "A thread was made ready; context is 1 for a thread, 2 for a soft interrupt, 3 for an interrupt.",
             [
                 Field::new("tid", U32, First),
                 Field::new("waker_tid", U32, First).shifted(32),
                 Field::new("target_cpu", U32, Second),
-                Field::new("priority", U32, Second).shifted(32),
+                Field::new("priority", I32, Second).shifted(32),
+                Field::new("context", U16, Arg),
             ],
         ),
-        event!(3, "irq-enter", "An interrupt handler began.", [Field::new("irq", U64, First)]),
-        event!(4, "irq-exit", "An interrupt handler ended.", [Field::new("irq", U64, First)]),
+        event!(3, "irq-enter", "An interrupt handler began; kind is 1 device, 2 soft, 3 local.", INTERRUPT),
+        event!(4, "irq-exit", "An interrupt handler ended; kind is 1 device, 2 soft, 3 local.", INTERRUPT),
         event!(
             5,
             "syscall-enter",

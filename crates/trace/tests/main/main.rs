@@ -5,5 +5,7 @@ mod allocation;
 mod corruption;
 mod exports;
 mod files;
+mod kernel;
+mod kernel_support;
 mod killed;
 mod support;

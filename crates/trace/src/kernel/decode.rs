@@ -1,0 +1,365 @@
+//! Perf's records into ours, without a system call, a panic or trust in lengths.
+//!
+//! The layouts are those of `perf_event_open(2)` for the fields that [`super::assemble`] asks for. Every record but a
+//! sample ends with a stamp, a sample begins with it:
+//! ```text
+//! pid u32, tid u32, time u64 [, stream u64]
+//! ```
+//! `stream` is asked for where events belong to threads ([`View::Threads`]).
+
+use super::names::Names;
+use super::tracepoint::{Edge, FieldAt, Meaning, Tracepoint};
+use crate::{Event, Record, WakeContext};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use talea_time::Instant;
+
+/// The kernel's numbers of the kinds of records.
+mod kind {
+    pub const LOST: u32 = 2;
+    pub const COMM: u32 = 3;
+    pub const EXIT: u32 = 4;
+    pub const FORK: u32 = 7;
+    pub const SAMPLE: u32 = 9;
+    pub const SWITCH: u32 = 14;
+    pub const SWITCH_CPU_WIDE: u32 = 15;
+}
+
+/// Set in the misc word of a record about a thread that leaves a processor.
+const SWITCH_OUT: u16 = 1 << 13;
+/// Set beside it if the thread could have gone on.
+const SWITCH_OUT_PREEMPT: u16 = 1 << 14;
+/// Where a tracepoint's data have the flags of the context, which all tracepoints have in common.
+const CONTEXT_FLAGS_AT: usize = 2;
+const IN_INTERRUPT: u8 = 0x08;
+const IN_SOFT_INTERRUPT: u8 = 0x10;
+
+/// Whose events a buffer has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum View {
+    /// Everything that happens on the processor.
+    Processor,
+    /// What some threads do on the processor; who else is there is not known.
+    Threads,
+}
+
+/// The threads of the recording process, for leaving them out.
+#[derive(Debug)]
+pub(super) struct Own {
+    pub pid: u32,
+    /// In ascending order.
+    pub tids: Vec<u32>,
+}
+
+/// One record as perf wrote it, without its eight bytes of header.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Raw<'a> {
+    pub kind: u32,
+    pub misc: u16,
+    pub body: &'a [u8],
+}
+
+/// A record that this version cannot use: of an unknown kind or tracepoint, or too short for its kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Undecodable;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Thread {
+    pid: u32,
+    tid: u32,
+}
+
+impl Thread {
+    const UNSEEN: Thread = Thread { pid: Record::UNSEEN_THREAD, tid: Record::UNSEEN_THREAD };
+
+    fn packed(self) -> u64 {
+        halves(self.tid, self.pid)
+    }
+}
+
+fn halves(low: u32, high: u32) -> u64 {
+    u64::from(low) | u64::from(high) << 32
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Stamp {
+    thread: Thread,
+    time: Instant,
+    stream: u64,
+}
+
+/// A wake-up that may come a second time: where events belong to threads, both the waker's and the woken one's get it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Seen {
+    waker: u32,
+    woken: u32,
+    stream: u64,
+}
+
+/// Decodes what one processor's buffer holds, in its order.
+#[derive(Debug)]
+pub(super) struct Decoder {
+    cpu: u16,
+    view: View,
+    /// In the order of their numbers.
+    tracepoints: Arc<[Tracepoint]>,
+    names: Arc<Names>,
+    left_out: Option<Arc<Own>>,
+    /// The thread that has the processor; none after a gap.
+    running: Option<Thread>,
+    /// The record before was this wake-up.
+    seen: Option<Seen>,
+}
+
+impl Decoder {
+    pub fn new(
+        cpu: u16,
+        view: View,
+        tracepoints: Arc<[Tracepoint]>,
+        names: Arc<Names>,
+        left_out: Option<Arc<Own>>,
+    ) -> Self {
+        debug_assert!(tracepoints.is_sorted_by_key(|tracepoint| tracepoint.id));
+        Decoder { cpu, view, tracepoints, names, left_out, running: None, seen: None }
+    }
+
+    /// Bytes of the stamp.
+    fn stamp_bytes(&self) -> usize {
+        match self.view {
+            View::Processor => 16,
+            View::Threads => 24,
+        }
+    }
+
+    /// Appends what `raw` says to `queue`, in the order of time.
+    pub fn decode(&mut self, raw: Raw<'_>, queue: &mut VecDeque<Record>) -> Result<(), Undecodable> {
+        let seen = self.seen.take();
+        self.try_decode(raw, seen, queue).ok_or(Undecodable)
+    }
+
+    fn try_decode(&mut self, raw: Raw<'_>, seen: Option<Seen>, queue: &mut VecDeque<Record>) -> Option<()> {
+        if raw.kind == kind::SAMPLE {
+            let (stamp, rest) = raw.body.split_at_checked(self.stamp_bytes())?;
+            return self.sample(self.stamp(stamp)?, rest, seen, queue);
+        }
+        let (body, stamp) = raw.body.split_at_checked(raw.body.len().checked_sub(self.stamp_bytes())?)?;
+        let stamp = self.stamp(stamp)?;
+        match raw.kind {
+            kind::SWITCH_CPU_WIDE => {
+                let other = Thread { pid: u32_at(body, 0)?, tid: u32_at(body, 4)? };
+                self.switch(stamp, raw.misc, other, queue);
+            }
+            kind::SWITCH => self.own_switch(stamp, raw.misc, queue),
+            kind::LOST => {
+                // Nobody knows who got the processor meanwhile.
+                self.running = None;
+                push(queue, lost(self.cpu, stamp.time, u64_at(body, 8)?));
+            }
+            kind::COMM => {
+                let thread = Thread { pid: u32_at(body, 0)?, tid: u32_at(body, 4)? };
+                let name = name_words(body.get(8..)?);
+                self.names.set(thread.tid, name);
+                push(queue, self.name(stamp.time, thread, name));
+            }
+            kind::FORK => {
+                let child = Thread { pid: u32_at(body, 0)?, tid: u32_at(body, 8)? };
+                if let Some(name) = self.names.inherit(u32_at(body, 12)?, child.tid) {
+                    push(queue, self.name(stamp.time, child, name));
+                }
+            }
+            kind::EXIT => self.exit(stamp, Thread { pid: u32_at(body, 0)?, tid: u32_at(body, 8)? }, queue),
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn stamp(&self, bytes: &[u8]) -> Option<Stamp> {
+        let thread = Thread { pid: u32_at(bytes, 0)?, tid: u32_at(bytes, 4)? };
+        let time = Instant::from_nanos(i64::try_from(u64_at(bytes, 8)?).ok()?);
+        let stream = match self.view {
+            View::Processor => 0,
+            View::Threads => u64_at(bytes, 16)?,
+        };
+        Some(Stamp { thread, time, stream })
+    }
+
+    /// The kernel tells both sides of a switch. The leaving side knows whether the thread could have gone on, so
+    /// that one is taken, and the arriving side only where the other one is missing.
+    fn switch(&mut self, stamp: Stamp, misc: u16, other: Thread, queue: &mut VecDeque<Record>) {
+        if misc & SWITCH_OUT != 0 {
+            let from = self.leaving(stamp.thread);
+            self.running = Some(other);
+            push(queue, self.switched(stamp.time, from, other, misc));
+        } else if self.running != Some(stamp.thread) {
+            self.running = Some(stamp.thread);
+            push(queue, self.switched(stamp.time, other, stamp.thread, misc));
+        }
+    }
+
+    /// A thread that has ended has lost its own number, and perhaps its process's, when it leaves for the last time.
+    fn leaving(&self, thread: Thread) -> Thread {
+        match self.running {
+            Some(running) if thread.tid == Thread::UNSEEN.tid => running,
+            _ => thread,
+        }
+    }
+
+    fn own_switch(&mut self, stamp: Stamp, misc: u16, queue: &mut VecDeque<Record>) {
+        let (from, to) = if misc & SWITCH_OUT == 0 {
+            self.running = Some(stamp.thread);
+            (Thread::UNSEEN, stamp.thread)
+        } else {
+            let from = self.leaving(stamp.thread);
+            self.running = None;
+            (from, Thread::UNSEEN)
+        };
+        push(queue, self.switched(stamp.time, from, to, misc));
+    }
+
+    fn exit(&mut self, stamp: Stamp, thread: Thread, queue: &mut VecDeque<Record>) {
+        self.names.forget(thread.tid);
+        let record = self.record(stamp.time, Event::THREAD_EXIT, [thread.packed(), 0], 0);
+        push(queue, record);
+        // Its events end before it leaves the processor for the last time.
+        if self.view == View::Threads && self.running == Some(thread) {
+            self.running = None;
+            push(queue, self.switched(stamp.time, thread, Thread::UNSEEN, 0));
+        }
+    }
+
+    fn sample(
+        &mut self,
+        stamp: Stamp,
+        rest: &[u8],
+        seen: Option<Seen>,
+        queue: &mut VecDeque<Record>,
+    ) -> Option<()> {
+        let length = u32_at(rest, 0)? as usize;
+        let data = rest.get(4..4 + length)?;
+        let id = u16::from_ne_bytes(*data.first_chunk()?);
+        let index = self.tracepoints.binary_search_by_key(&id, |tracepoint| tracepoint.id).ok()?;
+        match self.tracepoints[index].meaning {
+            Meaning::Wakeup { tid, priority, cpu } => {
+                let woken = u32_of(data, tid)?;
+                let now = Seen { waker: stamp.thread.tid, woken, stream: stamp.stream };
+                let twice =
+                    |seen: Seen| seen.stream != now.stream && Seen { stream: now.stream, ..seen } == now;
+                if !seen.is_some_and(twice) && !self.leaves_out(stamp.thread, Some(woken)) {
+                    let words =
+                        [halves(woken, now.waker), halves(u32_of(data, cpu)?, u32_of(data, priority)?)];
+                    push(queue, self.record(stamp.time, Event::WAKEUP, words, context(data)? as u16));
+                    self.seen = (self.view == View::Threads).then_some(now);
+                }
+            }
+            Meaning::Move { tid, cpu } => retarget(queue, u32_of(data, tid)?, u32_of(data, cpu)?),
+            Meaning::Interrupt { edge, kind, number } => {
+                let event = match edge {
+                    Edge::Enter => Event::IRQ_ENTER,
+                    Edge::Exit => Event::IRQ_EXIT,
+                };
+                push(queue, self.record(stamp.time, event, [u64_of(data, number)?, 0], kind as u16));
+            }
+            Meaning::SyscallEnter { number } => {
+                let words = [u64_of(data, number)?, u64::from(stamp.thread.tid)];
+                if !self.leaves_out(stamp.thread, None) {
+                    push(queue, self.record(stamp.time, Event::SYSCALL_ENTER, words, 0));
+                }
+            }
+            Meaning::SyscallExit { number, result } => {
+                let words = [u64_of(data, result)?, halves(stamp.thread.tid, u64_of(data, number)? as u32)];
+                if !self.leaves_out(stamp.thread, None) {
+                    push(queue, self.record(stamp.time, Event::SYSCALL_EXIT, words, 0));
+                }
+            }
+        }
+        Some(())
+    }
+
+    fn leaves_out(&self, by: Thread, woken: Option<u32>) -> bool {
+        self.left_out.as_ref().is_some_and(|own| {
+            by.pid == own.pid || woken.is_some_and(|woken| own.tids.binary_search(&woken).is_ok())
+        })
+    }
+
+    fn switched(&self, time: Instant, from: Thread, to: Thread, misc: u16) -> Record {
+        let words = [halves(from.tid, to.tid), halves(from.pid, to.pid)];
+        self.record(time, Event::SWITCH, words, u16::from(misc & SWITCH_OUT_PREEMPT != 0))
+    }
+
+    fn name(&self, time: Instant, thread: Thread, words: [u64; 2]) -> Record {
+        named(time, self.cpu, thread.tid, thread.pid, words)
+    }
+
+    fn record(&self, time: Instant, event: Event, words: [u64; 2], arg: u16) -> Record {
+        Record { time, causal: 0, words, event, source: Record::KERNEL, cpu: self.cpu, arg }
+    }
+}
+
+/// `records` of the kernel were lost on `cpu` before `time`.
+pub(super) fn lost(cpu: u16, time: Instant, records: u64) -> Record {
+    let (event, source) = (Event::LOST, Record::KERNEL);
+    Record { time, causal: 0, words: [records, 0], event, source, cpu, arg: 0 }
+}
+
+/// The name of a thread.
+pub(super) fn named(time: Instant, cpu: u16, tid: u32, pid: u32, words: [u64; 2]) -> Record {
+    let (event, source) = (Event::THREAD_NAME, Record::KERNEL);
+    Record { time, causal: halves(tid, pid), words, event, source, cpu, arg: 0 }
+}
+
+/// A name's first 16 bytes up to its end, padded with zeros.
+pub(super) fn name_words(name: &[u8]) -> [u64; 2] {
+    let mut bytes = [0; 16];
+    let length = name.iter().position(|byte| *byte == 0).unwrap_or(name.len()).min(bytes.len());
+    bytes[..length].copy_from_slice(&name[..length]);
+    let (low, high) = bytes.split_at(8);
+    [low, high].map(|half| u64::from_le_bytes(*half.first_chunk().expect("half of 16 bytes")))
+}
+
+/// Appends a record. An interrupt can come between the moment a record's time is taken and the moment it gets its
+/// place in the buffer, so neighbours may have to change places.
+fn push(queue: &mut VecDeque<Record>, record: Record) {
+    let place = queue.iter().rposition(|earlier| earlier.time <= record.time).map_or(0, |index| index + 1);
+    queue.insert(place, record);
+}
+
+/// A woken thread's processor is chosen after the wake-up has been recorded, by the same thread and before anything else.
+fn retarget(queue: &mut VecDeque<Record>, tid: u32, cpu: u32) {
+    if let Some(last) =
+        queue.back_mut().filter(|last| last.event == Event::WAKEUP && last.words[0] as u32 == tid)
+    {
+        last.words[1] = halves(cpu, (last.words[1] >> 32) as u32);
+    }
+}
+
+fn context(data: &[u8]) -> Option<WakeContext> {
+    let flags = *data.get(CONTEXT_FLAGS_AT)?;
+    Some(match flags {
+        flags if flags & IN_INTERRUPT != 0 => WakeContext::Interrupt,
+        flags if flags & IN_SOFT_INTERRUPT != 0 => WakeContext::SoftInterrupt,
+        _ => WakeContext::Thread,
+    })
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn u32_of(data: &[u8], field: FieldAt) -> Option<u32> {
+    u64_of(data, field).map(|value| value as u32)
+}
+
+/// A field of 4 bytes keeps its sign.
+fn u64_of(data: &[u8], field: FieldAt) -> Option<u64> {
+    match field.size {
+        8 => u64_at(data, field.offset),
+        _ => u32_at(data, field.offset).map(|value| i64::from(value as i32) as u64),
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;
