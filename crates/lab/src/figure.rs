@@ -16,8 +16,8 @@ const COLOURS: [RGBColor; 8] = [
     RGBColor(148, 148, 148),
     RGBColor(100, 80, 60),
 ];
-const TEXT: (&str, i32) = ("sans-serif", 15);
-const SMALL: (&str, i32) = ("sans-serif", 13);
+pub(crate) const TEXT: (&str, i32) = ("sans-serif", 15);
+pub(crate) const SMALL: (&str, i32) = ("sans-serif", 13);
 
 /// Two values, 0 to 100, under one label.
 #[derive(Clone, Debug, PartialEq)]
@@ -185,7 +185,7 @@ pub struct Stack {
 const LEGEND: i32 = 135;
 
 /// As much of a name as fits left of the rows.
-fn shortened(name: &str) -> String {
+pub(crate) fn shortened(name: &str) -> String {
     const LETTERS: usize = 24;
     if name.chars().count() <= LETTERS {
         return name.into();

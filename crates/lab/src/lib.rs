@@ -8,5 +8,6 @@ pub mod check;
 pub mod compare;
 pub mod experiments;
 pub mod figure;
+pub mod strip;
 pub mod timeline;
 pub mod vectors;

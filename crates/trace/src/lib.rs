@@ -13,11 +13,13 @@
 //! | [`read`] | opens either kind of file |
 //! | [`accounting`] | what the run achieved |
 //! | [`schedule`] | who ran where and when |
+//! | [`explain`] | why a job took as long as it did |
 //! | [`export`], [`show`] | the trace for other programs and for people |
 
 #![deny(unsafe_code)]
 
 pub mod accounting;
+pub mod explain;
 pub mod export;
 pub mod kernel;
 mod layout;
@@ -27,6 +29,7 @@ mod mapping;
 pub mod merge;
 mod metadata;
 pub mod namespace;
+mod occupancy;
 #[doc(hidden)]
 pub mod primitive;
 pub mod read;

@@ -84,9 +84,9 @@ impl Event {
     pub const RUN_START: Event = Event(0x0001);
     /// A run ended at `time`; nothing after this instant counts. `source`: node index.
     pub const RUN_END: Event = Event(0x0002);
-    /// `words[0]` records before this one were overwritten or never written and are lost. `source`: the
-    /// ring they were lost from, by its number in its file, or [`Record::KERNEL`] for events of the kernel
-    /// on `cpu`.
+    /// `words[0]` records before this one were overwritten or never written and are lost. `words[1]`: the instant of
+    /// the last record of the same ring that was not, or 0 if there is none or it is unknown; `source`: the ring they
+    /// were lost from, by its number in its file, or [`Record::KERNEL`] for events of the kernel on `cpu`.
     pub const LOST: Event = Event(0x0003);
     /// A thread of the run is at work. `words[0]`: thread number, process number from bit 32 on; `words[1]`: node
     /// index; `source`: its lane, or [`Record::NO_LANE`]; `arg`: a [`ThreadRole`].
@@ -219,7 +219,7 @@ pub enum InterruptKind {
 }
 
 /// What dispatching costs time for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u16)]
 pub enum CostKind {
     /// Changing from one job to another.

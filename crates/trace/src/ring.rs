@@ -231,6 +231,7 @@ fn readers(mapping: &Arc<Mapping>, places: &[Place]) -> Vec<RingReader> {
             cursor: 0,
             end: u64::MAX,
             lost: 0,
+            latest: 0,
             raw: Vec::with_capacity(READ_AHEAD),
             ready: VecDeque::with_capacity(READ_AHEAD + 1),
         })
@@ -293,6 +294,8 @@ pub struct RingReader {
     end: u64,
     /// Records lost and not yet reported, all of them just before the next record.
     lost: u64,
+    /// The instant of the last record copied, in nanoseconds; 0 before the first.
+    latest: i64,
     raw: Vec<[u64; Record::WORDS]>,
     /// Copied and not yet delivered.
     ready: VecDeque<Record>,
@@ -301,7 +304,7 @@ pub struct RingReader {
 impl RingReader {
     /// The next record, without taking it; `None` if there is none at the moment. A
     /// [`Event::LOST`] record has the time of the first record after the gap, `words[0]` records are
-    /// lost, and `source` is the number of the ring in its file.
+    /// lost since the instant `words[1]`, and `source` is the number of the ring in its file.
     #[inline]
     pub fn peek(&mut self) -> Option<Record> {
         if self.ready.is_empty() {
@@ -365,7 +368,7 @@ impl RingReader {
             if batch.read > 0 && self.lost > 0 {
                 let mut records = records.peekable();
                 let time = records.peek().expect("the batch is not empty").time;
-                let words = [std::mem::take(&mut self.lost), 0];
+                let words = [std::mem::take(&mut self.lost), self.latest as u64];
                 let (event, source, cpu) = (Event::LOST, self.index, Record::NO_CPU);
                 self.ready.push_back(Record { time, causal: 0, words, event, source, cpu, arg: 0 });
                 self.ready.extend(records);
@@ -373,6 +376,7 @@ impl RingReader {
                 self.ready.extend(records);
             }
             self.raw = raw;
+            self.latest = self.ready.back().map_or(self.latest, |record| record.time.as_nanos());
             if batch.read > 0 || batch.lost == 0 {
                 return;
             }

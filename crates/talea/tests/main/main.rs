@@ -7,6 +7,7 @@ mod checked;
 mod cluster;
 mod errors;
 mod example;
+mod explained;
 mod interchange;
 mod interrupt;
 mod lab;

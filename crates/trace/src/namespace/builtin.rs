@@ -62,8 +62,12 @@ pub const RUN: Family = family!(
         event!(
             3,
             "lost",
-            "Records before this one were overwritten or never written; ring is 65535 for the kernel's.",
-            [Field::new("records", U64, First), Field::new("ring", U16, Source)],
+            "Records before this one, after the instant since, are lost; ring is 65535 for the kernel's.",
+            [
+                Field::new("records", U64, First),
+                Field::new("since", Instant, Second),
+                Field::new("ring", U16, Source),
+            ],
         ),
         event!(
             4,

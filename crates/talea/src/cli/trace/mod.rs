@@ -1,5 +1,6 @@
 //! `talea trace`.
 
+mod explain;
 mod export;
 mod show;
 mod stats;
@@ -15,6 +16,7 @@ use talea_trace::{Records, TraceError, TraceFile, TraceKind};
 Examples:
   talea run examples/ofp.toml --for 2s --out out
   talea trace stats out/trace.talea
+  talea trace explain out/trace.talea
   talea trace export out/trace.talea --perfetto out/ofp.pftrace --svg out/ofp.svg --length 400ms")]
 pub struct Options {
     #[command(subcommand)]
@@ -27,6 +29,7 @@ enum Command {
     Show(show::Options),
     /// Compute the table of results again
     Stats(stats::Options),
+    Explain(explain::Options),
     /// Write the trace for other programs
     Export(export::Options),
 }
@@ -35,6 +38,7 @@ pub fn main(options: &Options) -> super::Outcome {
     match &options.command {
         Command::Show(options) => show::main(options),
         Command::Stats(options) => stats::main(options),
+        Command::Explain(options) => explain::main(options),
         Command::Export(options) => export::main(options),
     }
 }

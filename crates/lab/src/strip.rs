@@ -1,0 +1,201 @@
+//! One explained response time as a picture: the instance's own jobs, and below who ran instead.
+
+use crate::figure::{SMALL, TEXT, shortened};
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use std::error::Error;
+use std::path::Path;
+use talea_time::Instant;
+use talea_trace::explain::{Blamed, Explanation, Explanations, Kind, Outcome};
+
+/// What is drawn in one colour.
+const GROUPS: [(&str, RGBColor); 9] = [
+    ("own execution", RGBColor(0, 114, 178)),
+    ("higher lane", RGBColor(213, 94, 0)),
+    ("same lane", RGBColor(230, 159, 0)),
+    ("lower lane", RGBColor(204, 121, 167)),
+    ("dispatching", RGBColor(0, 158, 115)),
+    ("before the release", RGBColor(86, 180, 233)),
+    ("idle, waking up", RGBColor(190, 190, 190)),
+    ("others, interrupts", RGBColor(100, 80, 60)),
+    ("uncertain", RGBColor(240, 228, 66)),
+];
+
+fn group(kind: Kind) -> usize {
+    match kind {
+        Kind::Execution => 0,
+        Kind::Higher => 1,
+        Kind::Ahead | Kind::RunsToCompletion | Kind::LateGoesLast | Kind::Behind | Kind::Peer => 2,
+        Kind::Lower => 3,
+        Kind::Switch | Kind::Queue | Kind::Release | Kind::Delivery | Kind::Dispatch => 4,
+        Kind::Jitter | Kind::Timer | Kind::Releasing | Kind::Message | Kind::Handover => 5,
+        Kind::WakeUp | Kind::Idle | Kind::Blocked => 6,
+        Kind::Program | Kind::Interrupt => 7,
+        Kind::Uncertain | Kind::Condensed => 8,
+    }
+}
+
+const LEFT: i32 = 210;
+const WIDTH: f64 = 820.0;
+const TOP: i32 = 74;
+const ROW: i32 = 34;
+/// Others that are drawn; what the rest did is in the rows of the instance itself.
+const OTHERS: usize = 10;
+
+/// The picture of one explanation.
+struct Strip<'a> {
+    answer: &'a Explanations,
+    one: &'a Explanation,
+    /// Who is to blame, the worst first.
+    others: Vec<Blamed>,
+    /// Milliseconds drawn.
+    span_ms: f64,
+}
+
+/// Draws an explanation: a row per job of the critical path, then a row for each that ran instead.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn draw(answer: &Explanations, one: &Explanation, path: &Path) -> Result<(), Box<dyn Error>> {
+    let blamed = one.totals.iter().map(|total| total.blamed).filter(|blamed| *blamed != Blamed::Nobody);
+    let mut others: Vec<Blamed> = Vec::new();
+    for blamed in blamed {
+        if !others.contains(&blamed) && others.len() < OTHERS {
+            others.push(blamed);
+        }
+    }
+    let end_ms = since_ms(one, one.end).max(since_ms(one, one.deadline));
+    let strip = Strip { answer, one, others, span_ms: (end_ms * 1.04).max(1e-6) };
+    strip.draw(path)
+}
+
+fn since_ms(one: &Explanation, at: Instant) -> f64 {
+    at.as_nanos().saturating_sub(one.arrival.as_nanos()) as f64 / 1e6
+}
+
+impl Strip<'_> {
+    fn draw(&self, path: &Path) -> Result<(), Box<dyn Error>> {
+        let rows = self.one.hops.len() + self.others.len();
+        let bottom = TOP + ROW * rows.max(1) as i32;
+        let used = self.groups();
+        let height = bottom + 52 + 22 * used.len().div_ceil(5) as i32;
+        let root = SVGBackend::new(path, (1060, height as u32)).into_drawing_area();
+        root.fill(&WHITE)?;
+        root.draw(&Text::new(self.title(), (20, 14), TEXT.into_font().color(&BLACK)))?;
+        self.draw_grid(&root, bottom)?;
+        self.draw_spans(&root)?;
+        self.draw_deadline(&root, bottom)?;
+        for (place, index) in used.into_iter().enumerate() {
+            let (name, colour) = GROUPS[index];
+            let (x, y) = (20 + 205 * (place as i32 % 5), bottom + 42 + 22 * (place as i32 / 5));
+            root.draw(&Rectangle::new([(x, y), (x + 14, y + 12)], colour.filled()))?;
+            root.draw(&Text::new(name, (x + 20, y - 1), SMALL.into_font().color(&BLACK)))?;
+        }
+        root.present()?;
+        Ok(())
+    }
+
+    fn title(&self) -> String {
+        let how = match self.one.outcome {
+            Outcome::Met => format!("met with {} left", (-self.one.lateness()).rounded()),
+            Outcome::Missed => format!("missed by {}", self.one.lateness().rounded()),
+            Outcome::Aborted => "aborted".into(),
+            Outcome::Skipped { .. } => "skipped".into(),
+            Outcome::Unfinished => "unfinished".into(),
+        };
+        let name = self.answer.name(self.one.subject);
+        format!("{name}: {} from arrival to end, {how}", self.one.response().rounded())
+    }
+
+    /// The groups that occur, in the order of the legend.
+    fn groups(&self) -> Vec<usize> {
+        let occurs = |index: &usize| self.one.totals.iter().any(|total| group(total.kind) == *index);
+        (0..GROUPS.len()).filter(occurs).collect()
+    }
+
+    fn x(&self, ms: f64) -> i32 {
+        LEFT + (WIDTH * ms / self.span_ms) as i32
+    }
+
+    fn draw_grid(
+        &self,
+        root: &DrawingArea<SVGBackend<'_>, Shift>,
+        bottom: i32,
+    ) -> Result<(), Box<dyn Error>> {
+        let (step_ms, decimals) = step(self.span_ms);
+        for tick in 0..=(self.span_ms / step_ms) as i32 {
+            let ms = step_ms * f64::from(tick);
+            let x = self.x(ms);
+            root.draw(&PathElement::new(vec![(x, TOP), (x, bottom)], BLACK.mix(0.12)))?;
+            let unit = if tick == 0 { " ms" } else { "" };
+            let text = format!("{ms:.decimals$}{unit}");
+            root.draw(&Text::new(text, (x - 8, bottom + 6), SMALL.into_font().color(&BLACK)))?;
+        }
+        let own = self.one.hops.iter().map(|hop| self.answer.job_name(hop.job));
+        let others = self.others.iter().map(|blamed| match blamed {
+            Blamed::Interrupt(interrupt) => format!("interrupt {interrupt}"),
+            _ => self.answer.blamed_name(*blamed),
+        });
+        for (row, name) in own.chain(others).enumerate() {
+            let y = TOP + ROW * row as i32;
+            let heavy = if row == self.one.hops.len() { 0.6 } else { 0.12 };
+            root.draw(&PathElement::new(vec![(20, y), (LEFT + WIDTH as i32, y)], BLACK.mix(heavy)))?;
+            root.draw(&Text::new(shortened(&name), (20, y + 9), SMALL.into_font().color(&BLACK)))?;
+        }
+        Ok(())
+    }
+
+    fn draw_spans(&self, root: &DrawingArea<SVGBackend<'_>, Shift>) -> Result<(), Box<dyn Error>> {
+        for interval in &self.one.intervals {
+            let kind = interval.cause.kind();
+            let colour = GROUPS[group(kind)].1;
+            let left = self.x(since_ms(self.one, interval.from));
+            // At least a pixel, so that the shortest interval is seen.
+            let right = self.x(since_ms(self.one, interval.to)).max(left + 1);
+            let (top, low) = (TOP + ROW * interval.hop as i32, if kind.is_own() { 6 } else { 12 });
+            let area = [(left, top + low), (right, top + ROW - low)];
+            root.draw(&Rectangle::new(area, colour.mix(if kind.is_own() { 1.0 } else { 0.45 }).filled()))?;
+            let other = self.others.iter().position(|blamed| *blamed == interval.cause.blamed());
+            if let Some(row) = other {
+                let top = TOP + ROW * (self.one.hops.len() + row) as i32;
+                root.draw(&Rectangle::new([(left, top + 6), (right, top + ROW - 6)], colour.filled()))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn draw_deadline(
+        &self,
+        root: &DrawingArea<SVGBackend<'_>, Shift>,
+        bottom: i32,
+    ) -> Result<(), Box<dyn Error>> {
+        let x = self.x(since_ms(self.one, self.one.deadline));
+        if (LEFT..=LEFT + WIDTH as i32).contains(&x) {
+            root.draw(&PathElement::new(vec![(x, TOP - 8), (x, bottom)], RED.stroke_width(2)))?;
+            let place = (x.min(LEFT + WIDTH as i32 - 50), TOP - 26);
+            root.draw(&Text::new("deadline", place, SMALL.into_font().color(&RED)))?;
+        }
+        Ok(())
+    }
+}
+
+/// A round distance between about ten ticks, and the decimals to print it with.
+fn step(span_ms: f64) -> (f64, usize) {
+    let magnitude = 10f64.powf((span_ms / 10.0).log10().floor());
+    let factor = [1.0, 2.0, 5.0, 10.0].into_iter().find(|factor| span_ms / (magnitude * factor) <= 10.0);
+    let step_ms = magnitude * factor.unwrap_or(10.0);
+    (step_ms, (-step_ms.log10().floor()).max(0.0) as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::step;
+
+    #[test]
+    fn ticks_are_round_and_at_most_ten() {
+        assert_eq!(step(100.0), (10.0, 0));
+        assert_eq!(step(101.0), (20.0, 0));
+        assert_eq!(step(0.3), (0.05, 2));
+        assert_eq!(step(7.0), (1.0, 0));
+    }
+}

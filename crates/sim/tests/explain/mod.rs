@@ -1,0 +1,226 @@
+//! Explanations of random simulated systems: exact, and true.
+
+use crate::replay::records;
+use crate::systems::{Scope, systems};
+use proptest::prelude::*;
+use std::convert::Infallible;
+use talea_model::{LaneDispatch, System};
+use talea_policy::strategy::plan_system;
+use talea_time::{Duration, Instant};
+use talea_trace::explain::{
+    Cause, Explanation, Explanations, Kind, Order, Outcome, Question, Subject, Which, explain,
+};
+use talea_trace::{Accounting, Event, JobId, Metadata, Origin, Record, Report, Segment, Segments, Sink};
+
+const UNTIL: i64 = 120;
+
+fn metadata(system: &System) -> Metadata {
+    let plans = plan_system(system).expect("random systems have no anomalies");
+    Metadata::new(system, &plans, Origin::Simulation { seed: system.seed }, Instant::ZERO)
+}
+
+fn explained(metadata: &Metadata, records: &[Record], question: Question) -> Explanations {
+    let replay = |sink: &mut dyn Sink| {
+        records.iter().for_each(|record| sink.record(*record));
+        Ok::<(), Infallible>(())
+    };
+    explain(metadata, question, replay).expect("memory can be read")
+}
+
+const EVERYTHING: Question = Question { which: Which::Failed, task: None, limit: usize::MAX / 4 };
+
+fn segments(metadata: &Metadata, records: &[Record]) -> Vec<Segment> {
+    let mut list = Vec::new();
+    let mut segments = Segments::new(metadata);
+    records.iter().for_each(|record| segments.feed(record, |segment| list.push(segment)));
+    segments.finish(Instant::from_nanos(UNTIL), |segment| list.push(segment));
+    list
+}
+
+/// How long the job had a processor between the instants.
+fn service(segments: &[Segment], job: JobId, from: Instant, to: Instant) -> Duration {
+    let own = segments.iter().filter(|segment| segment.job == job);
+    own.map(|segment| (segment.end.min(to), segment.start.max(from)))
+        .filter(|(end, start)| end > start)
+        .map(|(end, start)| end - start)
+        .sum()
+}
+
+fn report(metadata: &Metadata, records: &[Record]) -> Report {
+    let mut accounting = Accounting::new(metadata, Duration::from_nanos(1_000));
+    records.iter().for_each(|record| accounting.record(*record));
+    accounting.finish(Instant::from_nanos(UNTIL))
+}
+
+/// Checks one explanation against the schedule.
+fn check(metadata: &Metadata, segments: &[Segment], one: &Explanation) {
+    let sum: Duration = one.intervals.iter().map(|interval| interval.length()).sum();
+    let totals: Duration = one.totals.iter().map(|total| total.sum()).sum();
+    if matches!(one.outcome, Outcome::Skipped { .. }) {
+        assert_eq!(sum, Duration::ZERO);
+        return;
+    }
+    assert_eq!(sum, one.response(), "{one:#?}");
+    assert_eq!(totals, one.response());
+    let level = |job: JobId| metadata.lanes[metadata.operations[job.operation.index()].lane].level;
+    for interval in &one.intervals {
+        let own = one.hops[interval.hop].job;
+        let ran = |job| service(segments, job, interval.from, interval.to);
+        match interval.cause {
+            Cause::Execution => assert_eq!(ran(own), interval.length()),
+            _ if matches!(interval.cause, Cause::Dispatch { .. }) => {}
+            _ => assert_eq!(ran(own), Duration::ZERO, "{interval:?} of {own:?}"),
+        }
+        match interval.cause {
+            Cause::Higher { job } => assert!(level(job) < level(own) && ran(job) == interval.length()),
+            Cause::Peer { job, order } => {
+                assert!(level(job) == level(own) && job != own && ran(job) == interval.length());
+                assert_ne!(order, Order::Unknown);
+            }
+            Cause::Lower { .. }
+            | Cause::Idle
+            | Cause::WakeUp
+            | Cause::Blocked
+            | Cause::Program { .. }
+            | Cause::Interrupt { .. }
+            | Cause::Uncertain
+            | Cause::Timer
+            | Cause::Releasing
+            | Cause::Handover => {
+                panic!("a simulated lane never waits without a reason: {interval:?} in {one:#?}")
+            }
+            _ => {}
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn intervals_add_up_and_are_true(system in systems(Scope::COSTLY)) {
+        let metadata = metadata(&system);
+        let records = records(&system, &[], UNTIL);
+        let schedule = segments(&metadata, &records);
+        let answer = explained(&metadata, &records, EVERYTHING);
+        for one in &answer.list {
+            check(&metadata, &schedule, one);
+            if let Some(because) = &one.because {
+                check(&metadata, &schedule, because);
+                prop_assert_eq!(because.end, one.end, "the one in the way is explained up to the skip");
+            }
+            prop_assert!(!answer.sentence(one).is_empty());
+        }
+        let report = report(&metadata, &records);
+        let sum = |of: fn(&talea_trace::accounting::TaskReport) -> u64| report.tasks.iter().map(of).sum::<u64>();
+        prop_assert_eq!(answer.counts.met, sum(|task| task.met));
+        prop_assert_eq!(answer.counts.skipped, sum(|task| task.skipped));
+        prop_assert_eq!(answer.counts.aborted, sum(|task| task.aborted));
+        prop_assert_eq!(answer.list.len() as u64, answer.counts.failed(), "nothing that failed is left out");
+        prop_assert_eq!(answer.counts.failed(), sum(|task| task.missed + task.skipped));
+    }
+
+    #[test]
+    fn every_instance_and_job_can_be_asked_about(system in systems(Scope::COSTLY), pick: prop::sample::Index) {
+        let metadata = metadata(&system);
+        let records = records(&system, &[], UNTIL);
+        let schedule = segments(&metadata, &records);
+        let released: Vec<&Record> = records.iter().filter(|record| record.event == Event::RELEASE).collect();
+        prop_assume!(!released.is_empty());
+        let record = released[pick.index(released.len())];
+        let job = record.job();
+        let task = metadata.operations[job.operation.index()].task;
+        for subject in [Subject::Job(job), Subject::Instance { task, number: job.instance }] {
+            let question = Question { which: Which::This(subject), task: None, limit: 1 };
+            let answer = explained(&metadata, &records, question);
+            prop_assert_eq!(answer.list.len(), 1, "{:?}", subject);
+            prop_assert_eq!(answer.list[0].subject, subject);
+            check(&metadata, &schedule, &answer.list[0]);
+        }
+    }
+
+    #[test]
+    fn the_worst_of_each_task_is_the_reports_maximum(system in systems(Scope::COSTLY)) {
+        let metadata = metadata(&system);
+        let records = records(&system, &[], UNTIL);
+        let answer = explained(&metadata, &records, Question { which: Which::Worst, task: None, limit: 1 });
+        let report = report(&metadata, &records);
+        for one in &answer.list {
+            let Subject::Instance { task, .. } = one.subject else { panic!("an instance") };
+            let max = report.tasks[task].response_ns.as_ref().map_or(0, |response| response.max);
+            prop_assert!(one.response().as_nanos() >= max);
+        }
+    }
+
+    /// Records that are lost make an explanation uncertain, never inexact and never a failure.
+    #[test]
+    fn lost_records_are_said(system in systems(Scope::COSTLY), from in 0..UNTIL, length in 1..UNTIL) {
+        let metadata = metadata(&system);
+        let all = records(&system, &[], UNTIL);
+        let lost = |record: &Record| (from..from + length).contains(&record.time.as_nanos());
+        let count = all.iter().filter(|record| lost(record)).count() as u64;
+        let mut kept: Vec<Record> = all.iter().filter(|record| record.time.as_nanos() < from).copied().collect();
+        let since = kept.last().map_or(0, |record| record.time.as_nanos());
+        let after: Vec<Record> = all.iter().filter(|record| record.time.as_nanos() >= from + length).copied().collect();
+        let Some(first) = after.first().copied() else { return Ok(()) };
+        let (event, cpu) = (Event::LOST, Record::NO_CPU);
+        let words = [count, since as u64];
+        kept.push(Record { time: first.time, causal: 0, words, event, source: 0, cpu, arg: 0 });
+        kept.extend(after);
+        let answer = explained(&metadata, &kept, EVERYTHING);
+        prop_assert_eq!(answer.lost_records, count);
+        for one in &answer.list {
+            for interval in &one.intervals {
+                let inside = interval.from.as_nanos() >= since && interval.to <= first.time;
+                let fact = matches!(
+                    interval.cause.kind(),
+                    Kind::Uncertain | Kind::Jitter | Kind::Timer | Kind::Releasing | Kind::Message | Kind::Handover
+                );
+                prop_assert!(!inside || fact || count == 0, "{:?}", interval);
+            }
+        }
+    }
+}
+
+/// A started job keeps a non-preemptive lane, and its peers are told so.
+#[test]
+fn blocking_by_a_peer_is_told_from_being_outranked() {
+    let text = r#"
+        [system]
+        name = "blocking"
+        strategy = "edf"
+        [[node]]
+        name = "one"
+        cpus = [0]
+        [[task]]
+        name = "long"
+        period = "100ns"
+        [[task.subtask]]
+        name = "long"
+        wcet = "50ns"
+        exec = "50ns"
+        [[task]]
+        name = "short"
+        period = "100ns"
+        deadline = "20ns"
+        phase = "10ns"
+        [[task.subtask]]
+        name = "short"
+        wcet = "5ns"
+        exec = "5ns"
+    "#;
+    let system =
+        talea_model::parse("blocking.toml", text, std::path::Path::new(".")).expect("a system").system;
+    assert_eq!(system.lane_dispatch, LaneDispatch::NonPreemptive);
+    let metadata = metadata(&system);
+    let answer = explained(&metadata, &records(&system, &[], 100), EVERYTHING);
+    let [one] = answer.list.as_slice() else { panic!("one miss: {:#?}", answer.list) };
+    assert_eq!(one.response(), Duration::from_nanos(45));
+    assert_eq!(one.totals[0].kind, Kind::RunsToCompletion);
+    assert_eq!(one.totals[0].waiting, Duration::from_nanos(40));
+    let sentence = answer.sentence(one);
+    assert!(sentence.contains("89 %") && sentence.contains("split long"), "{sentence}");
+    assert!(sentence.contains("would have been met"), "{sentence}");
+    let json = answer.to_json();
+    assert_eq!(json["explanations"][0]["intervals"][0]["blamed"], "long #0");
+}

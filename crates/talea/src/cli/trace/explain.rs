@@ -1,0 +1,289 @@
+//! `talea trace explain`.
+
+use super::{open, unreadable, warn_of_cut};
+use crate::cli::artefacts;
+use crate::cli::failure::{Failure, Verdict};
+use crate::cli::options::distinct;
+use crate::cli::output::{self, Sheet};
+use clap::Args;
+use std::path::PathBuf;
+use talea_lab::strip;
+use talea_model::OperationId;
+use talea_time::{Duration, Instant};
+use talea_trace::explain::{Explanation, Explanations, Interval, Outcome, Question, Subject, Which, explain};
+use talea_trace::{JobId, Metadata, Sink, TraceFile};
+
+/// Say why jobs took as long as they did: every missed deadline, or the job that is named
+///
+/// A response time counts from the nominal release and is split without gaps: release, waiting and for whom, preemption
+/// and by whom, dispatching, own execution. What was recorded decides how much can be told; a run's trace from
+/// `--out` has everything but the kernel's part.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  talea trace explain out/trace.talea                              every missed deadline, the worst first
+  talea trace explain out/trace.talea --worst                      the slowest instance of every task
+  talea trace explain out/trace.talea --task nav --job 12 --svg nav12.svg")]
+pub struct Options {
+    /// The trace
+    trace: PathBuf,
+    /// Only this task or, with --job, this task or subtask (task.subtask)
+    #[arg(long, value_name = "TASK")]
+    task: Option<String>,
+    /// The instance of this number
+    #[arg(long, value_name = "NUMBER", requires = "task", conflicts_with = "worst")]
+    job: Option<u64>,
+    /// The instance with the longest response of every task, whether it missed or not
+    #[arg(long)]
+    worst: bool,
+    /// Explain at most this many
+    #[arg(long, value_name = "NUMBER", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    limit: u32,
+    /// Print everything as JSON instead
+    #[arg(long)]
+    json: bool,
+    /// A picture of the first one
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
+pub fn main(options: &Options) -> crate::cli::Outcome {
+    let trace = open(&options.trace)?;
+    let question = question(options, trace.metadata())?;
+    if let Some(svg) = &options.svg {
+        distinct(svg, &options.trace)?;
+    }
+    warn_of_cut(&trace.records().map_err(|error| unreadable(&options.trace, &error))?);
+    let answer = answer(&trace, question).map_err(|error| unreadable(&options.trace, &error))?;
+    if let (Which::This(subject), []) = (question.which, answer.list.as_slice()) {
+        return Err(Failure::new(
+            format!("the trace does not tell of {}", answer.name(subject)),
+            "`talea trace show` lists the jobs it tells of",
+        ));
+    }
+    if let Some(svg) = &options.svg {
+        let first = answer.list.first().ok_or_else(|| {
+            Failure::new(
+                "no deadline was missed, so there is nothing to draw",
+                "name a --job, or ask for the --worst",
+            )
+        })?;
+        // A skipped instance has no time to draw; the one in its way has.
+        let drawn = first.because.as_deref().unwrap_or(first);
+        artefacts::create(svg)?;
+        strip::draw(&answer, drawn, svg).map_err(|error| Failure::file("write", svg, error))?;
+    }
+    if options.json {
+        output::json(&answer.to_json())?;
+    } else {
+        print(&answer, question)?;
+    }
+    Ok(Verdict::Fine)
+}
+
+fn answer(trace: &TraceFile, question: Question) -> Result<Explanations, talea_trace::TraceError> {
+    explain(trace.metadata(), question, |mut sink: &mut dyn Sink| trace.replay(&mut sink).map(|_| ()))
+}
+
+fn question(options: &Options, metadata: &Metadata) -> Result<Question, Failure> {
+    let limit = options.limit as usize;
+    let Some(name) = &options.task else {
+        let which = if options.worst { Which::Worst } else { Which::Failed };
+        return Ok(Question { which, task: None, limit });
+    };
+    let task = metadata.tasks.iter().position(|task| task.name == *name);
+    if let Some(number) = options.job {
+        let operation = metadata.operations.iter().position(|operation| operation.name == *name);
+        let subject = match (task, operation) {
+            (Some(task), _) => Subject::Instance { task, number },
+            (None, Some(index)) => {
+                Subject::Job(JobId { operation: OperationId::from_index(index), instance: number })
+            }
+            (None, None) => return Err(unknown_task(name, metadata)),
+        };
+        return Ok(Question { which: Which::This(subject), task: None, limit });
+    }
+    let task = task.ok_or_else(|| unknown_task(name, metadata))?;
+    let which = if options.worst { Which::Worst } else { Which::Failed };
+    Ok(Question { which, task: Some(task), limit })
+}
+
+fn unknown_task(name: &str, metadata: &Metadata) -> Failure {
+    let names: Vec<&str> = metadata.tasks.iter().map(|task| task.name.as_str()).collect();
+    let choices = format!("choose one of: {}; with --job also task.subtask", names.join(", "));
+    Failure::new(format!("the trace has no task \"{name}\""), choices)
+}
+
+fn print(answer: &Explanations, question: Question) -> Result<(), Failure> {
+    let mut lines = output::Lines::new();
+    lines.line(&heading(answer, question))?;
+    for one in &answer.list {
+        lines.line("")?;
+        for line in text(answer, one) {
+            lines.line(&line)?;
+        }
+        if let Some(because) = &one.because {
+            lines.line("")?;
+            for line in text(answer, because) {
+                lines.line(&line)?;
+            }
+        }
+    }
+    if answer.lost_records > 0 {
+        lines.line(&format!(
+            "\nwarning: {} records were lost; what happened while they were is marked uncertain",
+            answer.lost_records
+        ))?;
+    }
+    lines.finish()
+}
+
+fn heading(answer: &Explanations, question: Question) -> String {
+    let counts = &answer.counts;
+    let all = counts.met + counts.failed() + counts.in_flight;
+    let named = [
+        (counts.missed, "missed"),
+        (counts.aborted, "aborted"),
+        (counts.skipped, "skipped"),
+        (counts.overdue, "overdue at the end"),
+    ];
+    let parts: Vec<String> =
+        named.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+    let failed = match counts.failed() {
+        0 => "no deadline was missed".to_string(),
+        failed => format!("{failed} of {all} instances did not end in time ({})", parts.join(", ")),
+    };
+    let shown = answer.list.len() as u64;
+    let rest = match question.which {
+        Which::Failed if counts.failed() > shown => {
+            format!("\nthe {shown} worst; {} more with --limit", counts.failed() - shown)
+        }
+        _ => String::new(),
+    };
+    format!("{} under {}: {failed}{rest}", answer.metadata.system, answer.metadata.strategy)
+}
+
+/// One explanation, in lines of at most a hundred columns where names allow it.
+fn text(answer: &Explanations, one: &Explanation) -> Vec<String> {
+    let mut lines = vec![summary(answer, one)];
+    lines.extend(wrapped(&answer.sentence(one), 96).into_iter().map(|line| format!("  {line}")));
+    if one.hops.len() > 1 {
+        lines.extend(path(answer, one));
+    }
+    if !one.totals.is_empty() {
+        lines.push(String::new());
+        lines.extend(totals(answer, one).lines().map(|line| format!("  {line}")));
+        lines.push(String::new());
+        lines.extend(intervals(answer, one));
+    }
+    lines
+}
+
+fn summary(answer: &Explanations, one: &Explanation) -> String {
+    let name = answer.name(one.subject);
+    let at = |instant: Instant| since_start(answer, instant);
+    let how = match one.outcome {
+        Outcome::Met => format!("met with {} left", (-one.lateness()).rounded()),
+        Outcome::Missed => format!("MISSED by {}", one.lateness().rounded()),
+        Outcome::Aborted => "ABORTED".into(),
+        Outcome::Skipped { .. } => return format!("{name}: SKIPPED at {}", at(one.end)),
+        Outcome::Unfinished if one.lateness() >= Duration::ZERO => {
+            format!("UNFINISHED, {} late by then", one.lateness().rounded())
+        }
+        Outcome::Unfinished => "unfinished".into(),
+    };
+    format!("{name}: {how}; {} from {} to {}", one.response().rounded(), at(one.arrival), at(one.end))
+}
+
+fn path(answer: &Explanations, one: &Explanation) -> Vec<String> {
+    let since = |at: Instant| after_arrival(one, at);
+    let optional = |at: Option<Instant>| at.map_or("-".into(), since);
+    let mut sheet = Sheet::new(1, &["critical path", "released", "began", "ended"]);
+    for hop in &one.hops {
+        sheet.row(vec![
+            answer.job_name(hop.job),
+            since(hop.released),
+            optional(hop.started),
+            optional(hop.ended),
+        ]);
+    }
+    let table = sheet.render();
+    std::iter::once(String::new()).chain(table.lines().map(|line| format!("  {line}"))).collect()
+}
+
+fn totals(answer: &Explanations, one: &Explanation) -> String {
+    let mut sheet = Sheet::new(1, &["went into", "before", "waiting", "begun", "total", "share"]);
+    let whole_ns = one.response().as_nanos().max(1) as f64;
+    for total in &one.totals {
+        let length = |length: Duration| match length {
+            Duration::ZERO => "-".to_string(),
+            length => length.rounded().to_string(),
+        };
+        let what = format!("{} {}", total.kind.words(), answer.blamed_name(total.blamed));
+        sheet.row(vec![
+            what.trim_end().to_string(),
+            length(total.coming),
+            length(total.waiting),
+            length(total.begun),
+            length(total.sum()),
+            format!("{:.1} %", total.sum().as_nanos() as f64 / whole_ns * 100.0),
+        ]);
+    }
+    sheet.render()
+}
+
+/// The intervals one by one, the first and the last of many.
+fn intervals(answer: &Explanations, one: &Explanation) -> Vec<String> {
+    const SHOWN: usize = 30;
+    let line = |interval: &Interval| {
+        let since = |at: Instant| after_arrival(one, at);
+        let cause = interval.cause;
+        let who = cause.job().map_or_else(|| answer.blamed_name(cause.blamed()), |job| answer.job_name(job));
+        let what = format!("{} {who}", cause.kind().words());
+        let length = interval.length().rounded().to_string();
+        format!("  {:>10}  {length:>10}  {}", since(interval.from), what.trim_end())
+    };
+    let head = format!("  {:>10}  {:>10}  {}", "after", "for", "what");
+    let mut lines = vec![head];
+    let list = &one.intervals;
+    if list.len() <= SHOWN {
+        lines.extend(list.iter().map(line));
+        return lines;
+    }
+    lines.extend(list[..SHOWN / 2].iter().map(line));
+    lines.push(format!(
+        "  {:>10}  {:>10}  {} more intervals; --json lists them",
+        "...",
+        "",
+        list.len() - SHOWN
+    ));
+    lines.extend(list[list.len() - SHOWN / 2..].iter().map(line));
+    lines
+}
+
+/// How long after the arrival something was.
+fn after_arrival(one: &Explanation, at: Instant) -> String {
+    Duration::from_nanos(at.as_nanos().saturating_sub(one.arrival.as_nanos())).rounded().to_string()
+}
+
+fn since_start(answer: &Explanations, at: Instant) -> String {
+    let ns = at.as_nanos().saturating_sub(answer.metadata.start.as_nanos());
+    format!("{:.6} s", ns as f64 / 1e9)
+}
+
+/// The text in lines of at most `columns`, broken at blanks.
+fn wrapped(text: &str, columns: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let last = lines.last_mut().expect("there is a line");
+        if !last.is_empty() && last.chars().count() + 1 + word.chars().count() > columns {
+            lines.push(word.to_string());
+        } else {
+            if !last.is_empty() {
+                last.push(' ');
+            }
+            last.push_str(word);
+        }
+    }
+    lines
+}

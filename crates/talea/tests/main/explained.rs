@@ -1,0 +1,105 @@
+//! `trace explain` on simulated and real traces.
+
+use crate::support::{TRACE, example, folder, run, within};
+use serde_json::Value;
+use std::fs;
+
+/// A folder with the trace of a command of which `--out` is asked.
+fn traced(arguments: &[&str]) -> (tempfile::TempDir, String) {
+    let place = folder();
+    let out = within(&place, "out");
+    let arguments: Vec<&str> =
+        arguments.iter().copied().chain(["--fail-on", "never", "--out", &out]).collect();
+    run(&arguments).exits(0);
+    let trace = place.path().join("out").join(TRACE).display().to_string();
+    (place, trace)
+}
+
+/// Checks that the intervals of every explanation have no gaps and add up to its response.
+fn add_up(answer: &Value) {
+    let list = answer["explanations"].as_array().expect("a list");
+    for one in list {
+        let intervals = one["intervals"].as_array().expect("a list");
+        let mut cursor = one["arrival_ns"].as_i64().expect("a number");
+        for interval in intervals {
+            assert_eq!(interval["from_ns"].as_i64(), Some(cursor), "{one}");
+            cursor = interval["to_ns"].as_i64().expect("a number");
+        }
+        let skipped = one["outcome"].as_str().is_some_and(|outcome| outcome.starts_with("skipped"));
+        assert!(skipped || one["end_ns"].as_i64() == Some(cursor), "{one}");
+        let totals = one["totals"].as_array().expect("a list");
+        let sum: i64 = totals.iter().filter_map(|total| total["ns"].as_i64()).sum();
+        assert!(skipped || one["response_ns"].as_i64() == Some(sum), "{one}");
+    }
+}
+
+#[test]
+fn misses_are_explained_the_worst_first() {
+    let overload = example("overload.toml");
+    let (_place, trace) = traced(&["sim", &overload, "--for", "2s"]);
+    let text = run(&["trace", "explain", &trace, "--limit", "2"]).exits(0);
+    assert!(text.stdout.contains("the 2 worst"), "{}", text.stdout);
+    assert!(text.stdout.contains("patient #17: MISSED by 88.0ms"), "{}", text.stdout);
+    assert!(text.stdout.contains("higher lane: control"), "{}", text.stdout);
+    assert!(text.stdout.lines().all(|line| line.chars().count() <= 100), "{}", text.stdout);
+    let json = run(&["trace", "explain", &trace, "--limit", "1000", "--json"]).exits(0).json();
+    add_up(&json);
+    let list = json["explanations"].as_array().expect("a list");
+    assert_eq!(list.len() as u64, json["failed"].as_u64().expect("a number"));
+    let lateness: Vec<i64> = list.iter().filter_map(|one| one["lateness_ns"].as_i64()).collect();
+    assert!(lateness.is_sorted_by(|a, b| a >= b), "{lateness:?}");
+}
+
+#[test]
+fn a_skip_names_the_instance_in_its_way() {
+    let (place, trace) = traced(&["sim", &example("overload.toml"), "--for", "1s"]);
+    let svg = within(&place, "skip.svg");
+    let text = run(&["trace", "explain", &trace, "--task", "skipping", "--job", "1", "--svg", &svg]).exits(0);
+    assert!(text.stdout.contains("skipping #1: SKIPPED"), "{}", text.stdout);
+    assert!(
+        text.stdout.contains("skipping #0 was still unfinished 120ms after its release"),
+        "{}",
+        text.stdout
+    );
+    let picture = fs::read_to_string(&svg).expect("written");
+    assert!(picture.starts_with("<svg") && picture.contains("skipping #0"), "{picture}");
+}
+
+#[test]
+fn a_chain_is_followed_hop_by_hop_over_nodes() {
+    let (_place, trace) = traced(&["sim", &example("two-nodes.toml"), "--for", "1s"]);
+    let json = run(&["trace", "explain", &trace, "--task", "grasp", "--job", "3", "--json"]).exits(0).json();
+    add_up(&json);
+    let one = &json["explanations"][0];
+    let hops: Vec<&str> =
+        one["hops"].as_array().expect("a list").iter().filter_map(|hop| hop["job"].as_str()).collect();
+    assert_eq!((hops[0], hops[hops.len() - 1]), ("grasp.camera #3", "grasp.move #3"));
+    let message = |total: &&Value| total["cause"] == "message" && total["blamed"] == "grasp.camera";
+    let totals = one["totals"].as_array().expect("a list");
+    assert_eq!(totals.iter().find(message).expect("it crosses over")["ns"], 500_000);
+    let job =
+        run(&["trace", "explain", &trace, "--task", "grasp.plan", "--job", "3", "--json"]).exits(0).json();
+    assert_eq!(job["explanations"][0]["subject"]["job"], "grasp.plan #3");
+}
+
+#[test]
+fn a_real_run_is_explained_like_a_simulated_one() {
+    let (_place, trace) = traced(&["run", &example("two-nodes.toml"), "--rt", "warn", "--for", "300ms"]);
+    let json = run(&["trace", "explain", &trace, "--worst", "--json"]).exits(0).json();
+    add_up(&json);
+    assert!(!json["explanations"].as_array().expect("a list").is_empty());
+    run(&["trace", "explain", &trace]).exits(0);
+}
+
+#[test]
+fn what_the_trace_does_not_have_is_refused() {
+    let (place, trace) = traced(&["sim", &example("hello.toml"), "--for", "1s"]);
+    let done = run(&["trace", "explain", &trace]).exits(0);
+    assert!(done.stdout.contains("no deadline was missed"), "{}", done.stdout);
+    let done = run(&["trace", "explain", &trace, "--task", "blonk"]).exits(2);
+    assert!(done.stderr.contains("blink"), "{}", done.stderr);
+    let done = run(&["trace", "explain", &trace, "--task", "blink", "--job", "99999"]).exits(2);
+    assert!(done.stderr.contains("blink #99999"), "{}", done.stderr);
+    let done = run(&["trace", "explain", &trace, "--svg", &within(&place, "none.svg")]).exits(2);
+    assert!(done.stderr.contains("--worst"), "{}", done.stderr);
+}

@@ -1,0 +1,389 @@
+//! Why a job took as long as it did: its response time split into intervals, each with its cause.
+//!
+//! An explanation follows an instance of a task from its arrival to its end along its *critical path*: the jobs each of
+//! which was released when the one before it completed. The intervals have no gaps and no overlaps, so they add up to
+//! the response time exactly, in nanoseconds; that is asserted.
+//!
+//! ```text
+//!   arrival      due        release          start      preempted          end
+//!      │ jitter   │ timer ... │ waiting ...    │ execution │ by ... │ execution │   then the next hop
+//! ```
+//!
+//! | Before the release | While waiting, and when preempted | Own |
+//! |---|---|---|
+//! | jitter, timer, releasing, message, hand-over | peers, higher and lower lanes, dispatching, wake-up, idle, programs, interrupts | execution, blocked |
+//!
+//! The trace is read twice: first to find the instances (`find` keeps those in flight), then to see what happened in
+//! their windows (`watch` keeps those that are open). So memory depends on the backlog and on how many explanations
+//! are asked for, not on the length of the trace.
+//!
+//! What is told depends on what is recorded. The records of jobs alone leave "ready, processor idle" where dispatch
+//! records tell of wake-ups and costs and kernel records of other threads and interrupts ([`crate::Event::COST`],
+//! [`crate::Event::SWITCH`]). Where records were lost, an interval is uncertain; nothing is guessed.
+
+mod cause;
+mod find;
+mod json;
+mod life;
+mod pieces;
+mod sentence;
+mod sought;
+mod watch;
+
+pub use crate::occupancy::Interrupt;
+pub use cause::{Blamed, Cause, Interval, Kind, Order, Stage};
+pub use life::Hop;
+
+use crate::occupancy::Occupancy;
+use crate::{JobId, Metadata, Sink, SkipReason};
+use cause::length;
+use find::{Finder, Target};
+use pieces::{Pieces, Sums, add};
+use std::collections::{BTreeMap, HashMap};
+use talea_time::{Duration, Instant};
+use watch::Watcher;
+
+/// What to explain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// Which instances or jobs.
+    pub which: Which,
+    /// Of this task only, by its index.
+    pub task: Option<usize>,
+    /// How many of them at most.
+    pub limit: usize,
+}
+
+/// Which instances or jobs to explain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// Those that missed their deadline, were aborted, skipped, or are unfinished after their deadline; the latest first.
+    Failed,
+    /// The one of the greatest response time of every task.
+    Worst,
+    /// This one.
+    This(Subject),
+}
+
+/// What is explained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// An instance of a task, from its arrival to the end of its last subtask.
+    Instance {
+        /// Index of the task.
+        task: usize,
+        /// Number of the instance.
+        number: u64,
+    },
+    /// One job, from its own release.
+    Job(JobId),
+}
+
+/// How it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// By its deadline.
+    Met,
+    /// After its deadline.
+    Missed,
+    /// Aborted.
+    Aborted,
+    /// Never released.
+    Skipped {
+        /// Why.
+        reason: SkipReason,
+    },
+    /// Not at all before the trace's end, or before the instant the explanation is for.
+    Unfinished,
+}
+
+/// Instances by how they ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// By their deadline.
+    pub met: u64,
+    /// After their deadline.
+    pub missed: u64,
+    /// Aborted.
+    pub aborted: u64,
+    /// Skipped.
+    pub skipped: u64,
+    /// Unfinished at the end and past their deadline.
+    pub overdue: u64,
+    /// Unfinished at the end and before their deadline.
+    pub in_flight: u64,
+}
+
+impl Counts {
+    fn add(&mut self, outcome: Outcome, failed: bool) {
+        *match outcome {
+            Outcome::Met => &mut self.met,
+            Outcome::Missed => &mut self.missed,
+            Outcome::Aborted => &mut self.aborted,
+            Outcome::Skipped { .. } => &mut self.skipped,
+            Outcome::Unfinished if failed => &mut self.overdue,
+            Outcome::Unfinished => &mut self.in_flight,
+        } += 1;
+    }
+
+    /// Those that did not end by their deadline.
+    pub fn failed(&self) -> u64 {
+        self.missed + self.aborted + self.skipped + self.overdue
+    }
+}
+
+/// How much of a response time one cause took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Total {
+    /// The cause.
+    pub kind: Kind,
+    /// Who is to blame.
+    pub blamed: Blamed,
+    /// Time before the release.
+    pub coming: Duration,
+    /// Time between release and beginning.
+    pub waiting: Duration,
+    /// Time after the beginning.
+    pub begun: Duration,
+    /// Number of intervals.
+    pub intervals: u64,
+}
+
+impl Total {
+    /// All of it.
+    pub fn sum(&self) -> Duration {
+        self.coming + self.waiting + self.begun
+    }
+}
+
+/// Why one instance or job took as long as it did.
+#[derive(Clone, Debug)]
+pub struct Explanation {
+    /// What is explained.
+    pub subject: Subject,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Its nominal release, from which its response counts.
+    pub arrival: Instant,
+    /// Its absolute deadline.
+    pub deadline: Instant,
+    /// Its end, or the end of what is known.
+    pub end: Instant,
+    /// Its critical path.
+    pub hops: Vec<Hop>,
+    /// From `arrival` to `end` without gaps, in order. None for what was skipped.
+    pub intervals: Vec<Interval>,
+    /// The same by cause, the greatest first.
+    pub totals: Vec<Total>,
+    /// The unfinished job because of which it was skipped, up to that instant.
+    pub because: Option<Box<Explanation>>,
+}
+
+impl Explanation {
+    /// From nominal release to end.
+    pub fn response(&self) -> Duration {
+        length(self.arrival, self.end)
+    }
+
+    /// From deadline to end, positive if it missed.
+    pub fn lateness(&self) -> Duration {
+        length(self.deadline, self.end)
+    }
+
+    /// Time of which records were lost.
+    pub fn uncertain(&self) -> Duration {
+        let of_lost = self.totals.iter().filter(|total| total.kind == Kind::Uncertain);
+        of_lost.map(Total::sum).sum()
+    }
+}
+
+/// The answer to a [`Question`].
+#[derive(Debug)]
+pub struct Explanations {
+    /// The tables of the run.
+    pub metadata: Metadata,
+    /// The explanations, worst first.
+    pub list: Vec<Explanation>,
+    /// Instances of the tasks asked about, by how they ended.
+    pub counts: Counts,
+    /// Records lost in the whole trace.
+    pub lost_records: u64,
+    /// Names of threads that are to blame.
+    pub threads: BTreeMap<u32, String>,
+}
+
+/// Explains what is asked for. `replay` gives every record of the trace to a sink, in the order of time; it is called
+/// twice.
+///
+/// # Errors
+/// Those of `replay`.
+///
+/// # Panics
+/// If `metadata` do not pass [`Metadata::check`].
+pub fn explain<E>(
+    metadata: &Metadata,
+    question: Question,
+    mut replay: impl FnMut(&mut dyn Sink) -> Result<(), E>,
+) -> Result<Explanations, E> {
+    metadata.check().expect("metadata are consistent");
+    let mut finder = Finder::new(metadata, question);
+    replay(&mut finder)?;
+    let (targets, counts, lost_records, _) = finder.finish();
+    let flat: Vec<&Target> =
+        targets.iter().flat_map(|target| std::iter::once(target).chain(target.because.as_deref())).collect();
+    let mut watcher = Watcher::new(metadata, &flat);
+    replay(&mut watcher)?;
+    let (mut pieces, occupancy) = watcher.finish();
+    let mut built =
+        flat.iter().enumerate().map(|(index, target)| build(metadata, target, index, &mut pieces));
+    let mut list: Vec<Explanation> = Vec::new();
+    for target in &targets {
+        let mut explanation = built.next().expect("one for every target");
+        explanation.because = target.because.as_ref().and_then(|_| built.next().map(Box::new));
+        list.push(explanation);
+    }
+    drop(built);
+    let threads = blamed_threads(&list, &occupancy);
+    Ok(Explanations { metadata: metadata.clone(), list, counts, lost_records, threads })
+}
+
+fn blamed_threads(list: &[Explanation], occupancy: &Occupancy) -> BTreeMap<u32, String> {
+    let totals = list
+        .iter()
+        .flat_map(|one| one.totals.iter().chain(one.because.iter().flat_map(|because| &because.totals)));
+    let threads = totals.filter_map(|total| match total.blamed {
+        Blamed::Thread(thread) => Some(thread),
+        _ => None,
+    });
+    threads.filter_map(|thread| Some((thread, occupancy.thread_name(thread)?.to_owned()))).collect()
+}
+
+/// The intervals of a whole response, from what is known of its hops.
+struct Builder {
+    end: Instant,
+    cursor: Instant,
+    intervals: Vec<Interval>,
+    sums: Sums,
+}
+
+impl Builder {
+    /// The time up to `to` had this cause; nothing if that is past already.
+    fn put(&mut self, to: Instant, hop: usize, cause: Cause) {
+        let to = to.min(self.end);
+        if to > self.cursor {
+            let interval = Interval { from: self.cursor, to, hop, stage: Stage::Coming, cause };
+            add(&mut self.sums, &interval);
+            self.intervals.push(interval);
+            self.cursor = to;
+        }
+    }
+
+    /// The intervals of a hop, which begin where the ones so far end.
+    fn join(&mut self, pieces: Pieces) {
+        let (intervals, sums) = pieces.finish();
+        let whole = intervals.first().is_none_or(|first| first.from == self.cursor)
+            && intervals.last().is_none_or(|last| last.to <= self.end);
+        if whole {
+            for (key, (ns, count)) in sums {
+                let sum = self.sums.entry(key).or_default();
+                *sum = (sum.0.saturating_add(ns), sum.1 + count);
+            }
+            self.cursor = intervals.last().map_or(self.cursor, |last| last.to);
+            self.intervals.extend(intervals);
+        }
+        // Otherwise the records contradict each other; the caller fills the gap with doubt.
+    }
+}
+
+fn build(
+    metadata: &Metadata,
+    target: &Target,
+    index: usize,
+    pieces: &mut HashMap<(usize, usize), Pieces>,
+) -> Explanation {
+    let Target { subject, outcome, arrival, deadline, end, .. } = *target;
+    let skipped = matches!(outcome, Outcome::Skipped { .. });
+    let mut builder = Builder { end, cursor: arrival, intervals: Vec::new(), sums: Sums::new() };
+    for (position, hop) in target.path.iter().enumerate() {
+        match position.checked_sub(1) {
+            None => before_first(metadata, &mut builder, target, hop),
+            Some(before) => between(metadata, &mut builder, &target.path[before], hop, position),
+        }
+        if let Some(pieces) = pieces.remove(&(index, position)) {
+            builder.join(pieces);
+        }
+        let until = hop.ended.unwrap_or(end);
+        builder.put(until, position, Cause::Uncertain);
+    }
+    let last_hop = target.path.len().saturating_sub(1);
+    if !skipped {
+        let tail = match target.path.last().filter(|hop| hop.ended.is_some()) {
+            Some(hop) => Cause::Message { of: hop.job },
+            None => Cause::Uncertain,
+        };
+        builder.put(end, last_hop, tail);
+        assert_exact(&builder.intervals, arrival, end);
+    }
+    let hops = target.path.clone();
+    let totals = totals(&builder.sums);
+    let intervals = builder.intervals;
+    Explanation { subject, outcome, arrival, deadline, end, hops, intervals, totals, because: None }
+}
+
+/// From the arrival to the release of the first job.
+fn before_first(metadata: &Metadata, builder: &mut Builder, target: &Target, hop: &Hop) {
+    let is_first = metadata.operations[hop.job.operation.index()].predecessors.is_empty();
+    if is_first {
+        builder.put(target.due.min(hop.released), 0, Cause::Jitter);
+        let woken = target.woken.unwrap_or(hop.released).clamp(target.due.min(hop.released), hop.released);
+        builder.put(woken, 0, Cause::Timer);
+        builder.put(hop.released, 0, Cause::Releasing);
+    } else {
+        builder.put(hop.released, 0, Cause::Uncertain);
+    }
+}
+
+/// From the completion of a job to the release of the next one on the path.
+fn between(metadata: &Metadata, builder: &mut Builder, before: &Hop, hop: &Hop, position: usize) {
+    let node = |job: JobId| metadata.lanes[metadata.operations[job.operation.index()].lane].node;
+    if node(before.job) == node(hop.job) {
+        builder.put(hop.released, position, Cause::Handover);
+        return;
+    }
+    let received = hop.received.unwrap_or(hop.released);
+    builder.put(received, position, Cause::Message { of: before.job });
+    builder.put(hop.released, position, Cause::Dispatch { kind: Some(crate::CostKind::Delivery) });
+}
+
+/// # Panics
+/// If the intervals do not follow each other without gaps from `arrival` to `end`.
+fn assert_exact(intervals: &[Interval], arrival: Instant, end: Instant) {
+    let mut cursor = arrival;
+    for interval in intervals {
+        assert!(
+            interval.from == cursor && interval.to > cursor,
+            "an interval begins where the last one ended"
+        );
+        cursor = interval.to;
+    }
+    assert_eq!(cursor, end, "the intervals add up to the response time");
+}
+
+fn totals(sums: &Sums) -> Vec<Total> {
+    let mut by_cause: BTreeMap<(Kind, Blamed), Total> = BTreeMap::new();
+    for (&(stage, kind, blamed), &(ns, count)) in sums {
+        let none = Duration::ZERO;
+        let fresh = Total { kind, blamed, coming: none, waiting: none, begun: none, intervals: 0 };
+        let total = by_cause.entry((kind, blamed)).or_insert(fresh);
+        let part = match stage {
+            Stage::Coming => &mut total.coming,
+            Stage::Waiting => &mut total.waiting,
+            Stage::Begun => &mut total.begun,
+        };
+        *part += Duration::from_nanos(ns);
+        total.intervals += count;
+    }
+    let mut totals: Vec<Total> = by_cause.into_values().collect();
+    totals.sort_by_key(|total| std::cmp::Reverse(total.sum()));
+    totals
+}

@@ -1,0 +1,177 @@
+//! The one sentence: what dominated, and what would help.
+
+use super::cause::length;
+use super::{Blamed, Explanation, Explanations, Kind, Outcome, Subject};
+use crate::show::job_name;
+use crate::{JobId, Record, SkipReason};
+use talea_time::Duration;
+
+impl Explanations {
+    /// The name of what an explanation is about: `nav #12`, or `nav.filter #12` for a job.
+    pub fn name(&self, subject: Subject) -> String {
+        match subject {
+            Subject::Instance { task, number } => format!("{} #{number}", self.metadata.tasks[task].name),
+            Subject::Job(job) => job_name(&self.metadata, job),
+        }
+    }
+
+    /// The name of a job.
+    pub fn job_name(&self, job: JobId) -> String {
+        job_name(&self.metadata, job)
+    }
+
+    /// Who is to blame, by name; empty for nobody in particular.
+    pub fn blamed_name(&self, blamed: Blamed) -> String {
+        match blamed {
+            Blamed::Nobody => String::new(),
+            Blamed::Operation(index) => self
+                .metadata
+                .operations
+                .get(index)
+                .map_or_else(|| format!("operation {index}"), |entry| entry.name.clone()),
+            Blamed::Thread(Record::UNSEEN_THREAD) => "a thread that is not observed".into(),
+            Blamed::Thread(thread) => match self.threads.get(&thread) {
+                Some(name) => format!("{name} ({thread})"),
+                None => format!("thread {thread}"),
+            },
+            Blamed::Interrupt(interrupt) => interrupt.to_string(),
+        }
+    }
+
+    /// What the dominant cause of a response time is and what would help.
+    pub fn sentence(&self, explanation: &Explanation) -> String {
+        if let Outcome::Skipped { reason } = explanation.outcome {
+            return self.skipped(explanation, reason);
+        }
+        let Some(dominant) = self.dominant(explanation) else {
+            return "It took no time.".into();
+        };
+        let whole_ns = explanation.response().as_nanos().max(1);
+        let percent = (dominant.sum.as_nanos() as f64 / whole_ns as f64 * 100.0).round();
+        let what = format!("{} {}", dominant.kind.words(), dominant.name);
+        format!(
+            "{percent:.0} % of the response, {}, was {}{}; {}.",
+            dominant.sum.rounded(),
+            what.trim_end(),
+            enough(explanation, &dominant),
+            remedy(&dominant, explanation),
+        )
+    }
+
+    /// The greatest cause, subtasks of one task taken together. The job's own execution is it only if nothing went wrong
+    /// or if that alone is longer than the deadline allows.
+    fn dominant(&self, explanation: &Explanation) -> Option<Dominant> {
+        let allowed = length(explanation.arrival, explanation.deadline);
+        let mut causes: Vec<Dominant> = Vec::new();
+        for total in &explanation.totals {
+            let name = self.blamed_name(total.blamed);
+            let task = match total.blamed {
+                Blamed::Operation(index) => self.metadata.operations.get(index).map(|entry| entry.task),
+                _ => None,
+            };
+            let same = |other: &&mut Dominant| other.kind == total.kind && other.task == task;
+            match causes.iter_mut().find(same).zip(task) {
+                Some((known, task)) => {
+                    known.sum += total.sum();
+                    known.name.clone_from(&self.metadata.tasks[task].name);
+                }
+                None => causes.push(Dominant { kind: total.kind, task, name, sum: total.sum() }),
+            }
+        }
+        let met = explanation.outcome == Outcome::Met;
+        let counts = |cause: &Dominant| met || !cause.kind.is_own() || cause.sum > allowed;
+        let hopeless = |cause: &Dominant| cause.kind == Kind::Execution && cause.sum > allowed;
+        causes.sort_by_key(|cause| (!hopeless(cause), !counts(cause), std::cmp::Reverse(cause.sum)));
+        causes.into_iter().next()
+    }
+
+    fn skipped(&self, explanation: &Explanation, reason: SkipReason) -> String {
+        match (reason, &explanation.because) {
+            (SkipReason::Overrun, Some(because)) => {
+                let inner = self.sentence(because);
+                format!(
+                    "It was not released, for {} was still unfinished {} after its release. Of that one: {inner}",
+                    self.name(because.subject),
+                    because.response().rounded(),
+                )
+            }
+            (SkipReason::Overrun, None) => {
+                "It was not released, for a job before it was unfinished; the records of that job are not in the trace.".into()
+            }
+            (SkipReason::Full, because) => {
+                let oldest = because.as_ref().map_or(String::new(), |because| {
+                    format!(", such as {}: {}", self.name(because.subject), self.sentence(because))
+                });
+                format!("It was not released, for more instances were in flight than the tables hold{oldest}")
+            }
+        }
+    }
+}
+
+/// What a response time mostly went into.
+struct Dominant {
+    kind: Kind,
+    /// The task to blame.
+    task: Option<usize>,
+    /// Who is to blame.
+    name: String,
+    sum: Duration,
+}
+
+/// Whether the deadline would have been met without the cause.
+fn enough(explanation: &Explanation, dominant: &Dominant) -> String {
+    let lateness = explanation.lateness();
+    match explanation.outcome {
+        Outcome::Missed if dominant.sum >= lateness => {
+            format!(": without it the deadline, missed by {}, would have been met", lateness.rounded())
+        }
+        Outcome::Missed => {
+            format!(", and the deadline was missed by {} more than that", (lateness - dominant.sum).rounded())
+        }
+        _ => String::new(),
+    }
+}
+
+fn remedy(dominant: &Dominant, explanation: &Explanation) -> String {
+    let blamed = &dominant.name;
+    match dominant.kind {
+        Kind::Higher => format!(
+            "shorten {blamed}, move one of the two to another node, or choose a strategy that puts this one higher"
+        ),
+        Kind::Ahead | Kind::Peer => format!(
+            "shorten {blamed}, move one of the two to another node, or choose a strategy that puts them into different lanes"
+        ),
+        Kind::RunsToCompletion => format!(
+            "split {blamed} into shorter subtasks, set lane_dispatch = \"preemptive\", or put the two into different lanes"
+        ),
+        Kind::LateGoesLast => {
+            "it was late already when it was passed over: reduce the load, or set late = \"none\"".into()
+        }
+        Kind::Behind => "the lane chose before it had taken this job in; it matters only where jobs are as short as that".into(),
+        Kind::Lower => "a lower lane must not run while a higher one is ready: see `talea trace verify` and `talea doctor`".into(),
+        Kind::Switch | Kind::Queue | Kind::Release | Kind::Delivery | Kind::Dispatch => {
+            "fewer and longer jobs, or fewer lanes, cost less dispatching".into()
+        }
+        Kind::Timer | Kind::Releasing => {
+            "release threads need real-time priority and a longer spin tail: see `talea doctor`".into()
+        }
+        Kind::WakeUp | Kind::Idle => {
+            "record the kernel's events to see who had the processor, and see `talea doctor` for sleep states and priorities"
+                .into()
+        }
+        Kind::Program => "give the lanes real-time priority, or keep other programs off these processors".into(),
+        Kind::Interrupt => "move the interrupt to a processor that no node uses".into(),
+        Kind::Message | Kind::Handover => "put the two subtasks on the same node, or make the way shorter".into(),
+        Kind::Jitter => "the description asks for it: reduce the task's jitter, or allow for it in the deadline".into(),
+        Kind::Execution | Kind::Blocked => own_remedy(explanation),
+        Kind::Uncertain | Kind::Condensed => "larger rings would lose fewer records".into(),
+    }
+}
+
+fn own_remedy(explanation: &Explanation) -> String {
+    let allowed: Duration = length(explanation.arrival, explanation.deadline);
+    if explanation.outcome == Outcome::Met {
+        return format!("it had {} to spare", (-explanation.lateness()).rounded());
+    }
+    format!("shorten it, or allow it more than {}", allowed.rounded())
+}

@@ -1,0 +1,295 @@
+//! The second pass: what happened while the jobs of the targets were released and unfinished.
+
+use super::cause::{Cause, Order, Stage};
+use super::find::Target;
+use super::life::Hop;
+use super::pieces::{Cost, Pieces, Spot};
+use crate::occupancy::{Occupancy, Occupant, Wakefulness};
+use crate::{CostKind, Event, JobId, Metadata, Record, Sink};
+use std::collections::HashMap;
+use talea_time::{Duration, Instant};
+
+/// Records that tell of the time before them may come this much after it.
+const LINGERING: Duration = Duration::from_millis(10);
+/// Unfinished jobs whose keys are remembered; more can only be jobs whose end was lost.
+const KEYS: usize = 1 << 18;
+
+/// What decides a job's place in its lane.
+#[derive(Clone, Copy, Debug)]
+struct Facts {
+    released: Instant,
+    deadline: Instant,
+    /// When it began.
+    began: Option<Instant>,
+}
+
+/// One job of one target, from its release to its end.
+struct Watch {
+    /// Index of the target, and of the hop within.
+    place: (usize, usize),
+    hop: Hop,
+    node: usize,
+    lane: usize,
+    end: Instant,
+    pieces: Pieces,
+}
+
+/// Watches the jobs on the targets' paths.
+pub(super) struct Watcher<'a> {
+    metadata: &'a Metadata,
+    pub occupancy: Occupancy,
+    facts: HashMap<u64, Facts>,
+    /// Jobs to come, the last of which is the next.
+    coming: Vec<Watch>,
+    open: Vec<Watch>,
+    done: Vec<((usize, usize), Pieces)>,
+}
+
+impl<'a> Watcher<'a> {
+    pub fn new(metadata: &'a Metadata, targets: &[&Target]) -> Self {
+        let mut coming = Vec::new();
+        for (target, described) in targets.iter().enumerate() {
+            for (position, hop) in described.path.iter().enumerate() {
+                let lane = metadata.operations[hop.job.operation.index()].lane;
+                let end = hop.ended.unwrap_or(described.end).min(described.end);
+                coming.push(Watch {
+                    place: (target, position),
+                    hop: *hop,
+                    node: metadata.lanes[lane].node,
+                    lane,
+                    end,
+                    pieces: Pieces::new(position, hop.released),
+                });
+            }
+        }
+        coming.sort_by_key(|watch| std::cmp::Reverse(watch.hop.released));
+        Watcher {
+            metadata,
+            occupancy: Occupancy::new(metadata),
+            facts: HashMap::new(),
+            coming,
+            open: Vec::new(),
+            done: Vec::new(),
+        }
+    }
+
+    /// The pieces of every job by target and hop, at the end of the trace.
+    pub fn finish(mut self) -> (HashMap<(usize, usize), Pieces>, Occupancy) {
+        self.reach(Instant::MAX);
+        self.done.extend(self.open.into_iter().map(|watch| (watch.place, watch.pieces)));
+        (self.done.into_iter().collect(), self.occupancy)
+    }
+
+    /// Everything up to `now` was as it is.
+    fn reach(&mut self, now: Instant) {
+        while self.coming.last().is_some_and(|watch| watch.hop.released <= now) {
+            self.open.extend(self.coming.pop());
+        }
+        let view = View { metadata: self.metadata, occupancy: &self.occupancy, facts: &self.facts };
+        for watch in &mut self.open {
+            let to = now.min(watch.end);
+            if to > watch.pieces.cursor() {
+                watch.reach(&view, to);
+            }
+        }
+        let over = |watch: &mut Watch| watch.end.saturating_add(LINGERING) < now;
+        self.done.extend(self.open.extract_if(.., over).map(|watch| (watch.place, watch.pieces)));
+    }
+
+    fn learn(&mut self, record: &Record) {
+        match record.event {
+            Event::RELEASE => {
+                if self.facts.len() >= KEYS {
+                    self.facts.clear();
+                }
+                let deadline = Instant::from_nanos(record.words[1] as i64);
+                let facts = Facts { released: record.time, deadline, began: None };
+                self.facts.insert(record.causal, facts);
+            }
+            Event::START => {
+                if let Some(facts) = self.facts.get_mut(&record.causal) {
+                    facts.began = Some(record.time);
+                }
+            }
+            Event::COMPLETE | Event::ABORT => {
+                self.facts.remove(&record.causal);
+            }
+            _ => {}
+        }
+    }
+
+    fn cost(&mut self, record: &Record) {
+        let cost_ns = i64::try_from(record.words[0]).unwrap_or(i64::MAX);
+        let lane = Some(usize::from(record.source)).filter(|lane| *lane < self.metadata.lanes.len());
+        let node = lane.map_or((record.words[1] >> 32) as usize, |lane| self.metadata.lanes[lane].node);
+        let cost = Cost {
+            from: Instant::from_nanos(record.time.as_nanos().saturating_sub(cost_ns)),
+            to: record.time,
+            cpu: record.cpu,
+            lane,
+            kind: CostKind::from_arg(record.arg),
+        };
+        for watch in self.open.iter_mut().filter(|watch| watch.node == node) {
+            watch.pieces.overlay(cost, watch.lane);
+        }
+    }
+}
+
+impl Sink for Watcher<'_> {
+    fn record(&mut self, record: Record) {
+        self.reach(record.time);
+        self.occupancy.apply(&record);
+        match record.event {
+            event if event.is_job() => self.learn(&record),
+            Event::COST => self.cost(&record),
+            Event::LOST if record.source != Record::KERNEL => {
+                let since = Instant::from_nanos(record.words[1] as i64);
+                self.open.iter_mut().for_each(|watch| watch.pieces.doubt(since, record.time));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What is known at one instant.
+struct View<'a> {
+    metadata: &'a Metadata,
+    occupancy: &'a Occupancy,
+    facts: &'a HashMap<u64, Facts>,
+}
+
+impl Watch {
+    /// Splits the time up to `to`, in which nothing changed, where the job's stage does.
+    fn reach(&mut self, view: &View<'_>, to: Instant) {
+        let began = self.hop.started.unwrap_or(Instant::MAX);
+        if self.pieces.cursor() < began {
+            self.put(view, to.min(began), Stage::Waiting);
+        }
+        if self.pieces.cursor() < to {
+            self.put(view, to, Stage::Begun);
+        }
+    }
+
+    fn put(&mut self, view: &View<'_>, to: Instant, stage: Stage) {
+        let (cause, spot) = self.cause(view, stage);
+        self.pieces.push(to, stage, cause, spot);
+    }
+
+    /// What the time goes into right now.
+    ///
+    /// On several processors a job that has none could have any of them. The one to ask about is the least important:
+    /// one where its own lane dispatches, an idle one, the one of the lowest lane, and so on.
+    fn cause(&self, view: &View<'_>, stage: Stage) -> (Cause, Spot) {
+        let processors = view.occupancy.processors(self.node);
+        let occupants =
+            || (0..processors.len()).map(|index| (index, view.occupancy.occupant(self.node, index)));
+        let at = |index: usize, lane: Option<usize>| Spot { cpu: Some(processors[index].cpu), lane };
+        if let Some((index, _)) = occupants().find(|(_, who)| *who == Occupant::Job(self.hop.job)) {
+            return (Cause::Execution, at(index, Some(self.lane)));
+        }
+        if let Some(index) = view.occupancy.seat_of(self.node, self.hop.job) {
+            let who = view.occupancy.occupant(self.node, index);
+            let lane = who_lane(view, who);
+            return match who {
+                Occupant::Idle => (Cause::Blocked, at(index, None)),
+                _ => (self.blame(view, who, stage), at(index, lane)),
+            };
+        }
+        let of_lane = |(_, who): &(usize, Occupant)| match who {
+            Occupant::Job(job) => view.occupancy.lane_of(*job) == Some(self.lane),
+            _ => false,
+        };
+        let chosen = occupants()
+            .find(of_lane)
+            .or_else(|| occupants().min_by_key(|(_, who)| self.importance(view, *who)));
+        match chosen {
+            Some((index, who)) => (self.blame(view, who, stage), at(index, who_lane(view, who))),
+            None => (Cause::Idle, Spot { cpu: None, lane: None }),
+        }
+    }
+
+    /// Who is asked first why it has its processor although this job has none.
+    fn importance(&self, view: &View<'_>, who: Occupant) -> (u8, usize) {
+        match who {
+            Occupant::Unknown => (0, 0),
+            Occupant::Lane(lane) if lane == self.lane => (1, 0),
+            Occupant::Idle => (2, 0),
+            Occupant::Program(_) => (4, 0),
+            Occupant::Interrupt(_) => (5, 0),
+            Occupant::Release | Occupant::Receiver | Occupant::Lane(_) => (6, 0),
+            Occupant::Job(job) => {
+                let level = view.level(job);
+                let rank = if level > view.level(self.hop.job) { 3 } else { 7 };
+                (rank, usize::MAX - level)
+            }
+        }
+    }
+
+    /// The cause, given who has the processor that this job could have.
+    fn blame(&self, view: &View<'_>, who: Occupant, stage: Stage) -> Cause {
+        match who {
+            Occupant::Unknown => Cause::Uncertain,
+            Occupant::Program(thread) => Cause::Program { thread },
+            Occupant::Interrupt(interrupt) => Cause::Interrupt { interrupt },
+            Occupant::Release => Cause::Dispatch { kind: Some(CostKind::Release) },
+            Occupant::Receiver => Cause::Dispatch { kind: Some(CostKind::Delivery) },
+            Occupant::Lane(_) => Cause::Dispatch { kind: None },
+            Occupant::Idle if view.occupancy.awake(self.lane) == Wakefulness::Asleep => Cause::WakeUp,
+            Occupant::Idle => Cause::Idle,
+            Occupant::Job(job) => match view.level(job).cmp(&view.level(self.hop.job)) {
+                std::cmp::Ordering::Less => Cause::Higher { job },
+                std::cmp::Ordering::Greater => Cause::Lower { job },
+                std::cmp::Ordering::Equal => Cause::Peer { job, order: self.order(view, job, stage) },
+            },
+        }
+    }
+
+    /// Why the other job of the lane had it.
+    fn order(&self, view: &View<'_>, other: JobId, stage: Stage) -> Order {
+        let (Some(own), Some(theirs)) = (view.facts.get(&self.hop.job.pack()), view.facts.get(&other.pack()))
+        else {
+            return Order::Unknown;
+        };
+        let own_key = view.urgency(self.lane, self.hop.job, own);
+        let their_key = view.urgency(self.lane, other, theirs);
+        let had_it_before = theirs.began.is_some_and(|began| began <= own.released);
+        let late = |key: Instant, at: Option<Instant>| at.is_some_and(|at| key <= at);
+        let has_lateness = view.metadata.lanes[self.lane].discipline != "fifo";
+        if their_key <= own_key {
+            Order::Ahead
+        } else if had_it_before && stage == Stage::Waiting {
+            Order::RunsToCompletion
+        } else if has_lateness && late(own_key, theirs.began) && !late(their_key, theirs.began) {
+            Order::LateGoesLast
+        } else {
+            Order::Behind
+        }
+    }
+}
+
+/// The lane whose thread or job has the processor.
+fn who_lane(view: &View<'_>, who: Occupant) -> Option<usize> {
+    match who {
+        Occupant::Job(job) => view.occupancy.lane_of(job),
+        Occupant::Lane(lane) => Some(lane),
+        _ => None,
+    }
+}
+
+impl View<'_> {
+    fn level(&self, job: JobId) -> usize {
+        self.occupancy.lane_of(job).map_or(usize::MAX, |lane| self.metadata.lanes[lane].level)
+    }
+
+    /// The constant key of a job that has not begun (`docs/policies.md`).
+    fn urgency(&self, lane: usize, job: JobId, facts: &Facts) -> Instant {
+        match self.metadata.lanes[lane].discipline.as_str() {
+            "fifo" => facts.released,
+            "laxity" => {
+                let wcet_ns = self.metadata.operations[job.operation.index()].wcet.as_nanos();
+                Instant::from_nanos(facts.deadline.as_nanos().saturating_sub(wcet_ns))
+            }
+            _ => facts.deadline,
+        }
+    }
+}

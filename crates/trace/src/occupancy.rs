@@ -1,0 +1,324 @@
+//! Who has which processor right now, as far as the records of jobs, of dispatching and of the kernel tell.
+//!
+//! Three layers, each of which knows better than the one before where it is recorded:
+//!
+//! | Layer | Records | What it tells |
+//! |---|---|---|
+//! | jobs | START, PREEMPT, RESUME, COMPLETE, ABORT | whose job a processor executes |
+//! | lanes | WAKE, SLEEP | that a lane's thread is at work between its jobs |
+//! | kernel | SWITCH, IRQ with THREAD, THREAD_NAME | which thread really has the processor, and interrupts |
+//!
+//! A job that starts on a processor which another one still has displaces it: where preemption is the kernel's
+//! and unseen, the other one goes on when the displacing one has left. After lost records nothing is known of a
+//! processor until a record of its own says something.
+
+use crate::{Event, InterruptKind, JobId, Metadata, Record, ThreadRole};
+use std::collections::HashMap;
+use std::fmt;
+
+/// Who has a processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Occupant {
+    /// A job executes.
+    Job(JobId),
+    /// A lane's thread between its jobs.
+    Lane(usize),
+    /// The release thread.
+    Release,
+    /// The thread that takes messages.
+    Receiver,
+    /// Another thread, by its number.
+    Program(u32),
+    /// An interrupt handler.
+    Interrupt(Interrupt),
+    /// Nobody that any record tells of.
+    Idle,
+    /// Records that would tell were lost.
+    Unknown,
+}
+
+/// An interrupt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Interrupt {
+    /// What its number counts: an [`crate::InterruptKind`], or 0 if the trace does not say.
+    pub kind: u16,
+    /// Its number.
+    pub number: u64,
+}
+
+impl fmt::Display for Interrupt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            kind if kind == InterruptKind::Device as u16 => "line ",
+            kind if kind == InterruptKind::Soft as u16 => "soft ",
+            kind if kind == InterruptKind::Local as u16 => "vector ",
+            _ => "",
+        };
+        write!(f, "{kind}{}", self.number)
+    }
+}
+
+/// Whether a lane's thread is at work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Wakefulness {
+    /// The trace has no records of it.
+    #[default]
+    Untold,
+    Asleep,
+    Awake,
+}
+
+/// A thread of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Lane(usize),
+    Release,
+    Receiver,
+}
+
+#[derive(Debug)]
+struct Lane {
+    node: usize,
+    awake: Wakefulness,
+    /// The processor of its last record.
+    cpu: u16,
+    /// The job it last ran, while that is unfinished.
+    current: Option<JobId>,
+}
+
+/// One processor of one node.
+#[derive(Debug)]
+pub(crate) struct Processor {
+    /// Its Linux number.
+    pub cpu: u16,
+    /// The job it executes last, below it those it displaced unseen.
+    jobs: Vec<JobId>,
+    /// The thread the kernel gave it to; `None` without kernel records.
+    thread: Option<u32>,
+    interrupts: Vec<Interrupt>,
+    doubt: Doubt,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Doubt {
+    None,
+    /// Records were lost and nothing has been heard since.
+    SinceLoss,
+}
+
+/// The state of all processors.
+#[derive(Debug)]
+pub(crate) struct Occupancy {
+    lanes: Vec<Lane>,
+    lane_of_operation: Vec<usize>,
+    nodes: Vec<Vec<Processor>>,
+    threads: HashMap<u32, Role>,
+    names: HashMap<u32, String>,
+}
+
+/// More names of threads than this are not kept.
+const NAMES: usize = 1 << 16;
+
+impl Occupancy {
+    /// Nobody has anything yet.
+    pub fn new(metadata: &Metadata) -> Self {
+        let lane = |entry: &crate::LaneEntry| Lane {
+            node: entry.node,
+            awake: Wakefulness::Untold,
+            cpu: Record::NO_CPU,
+            current: None,
+        };
+        let processors =
+            |entry: &crate::NodeEntry| entry.cpus.iter().map(|cpu| Processor::new(*cpu)).collect();
+        Occupancy {
+            lanes: metadata.lanes.iter().map(lane).collect(),
+            lane_of_operation: metadata.operations.iter().map(|operation| operation.lane).collect(),
+            nodes: metadata.nodes.iter().map(processors).collect(),
+            threads: HashMap::new(),
+            names: HashMap::new(),
+        }
+    }
+
+    /// The processors of a node.
+    pub fn processors(&self, node: usize) -> &[Processor] {
+        &self.nodes[node]
+    }
+
+    /// The lane of a job's operation, if the metadata know it.
+    pub fn lane_of(&self, job: JobId) -> Option<usize> {
+        self.lane_of_operation.get(job.operation.index()).copied()
+    }
+
+    /// Whether the lane's thread is at work.
+    pub fn awake(&self, lane: usize) -> Wakefulness {
+        self.lanes[lane].awake
+    }
+
+    /// What the thread is called: its own name, or what it does in the run.
+    pub fn thread_name(&self, thread: u32) -> Option<&str> {
+        self.names.get(&thread).map(String::as_str)
+    }
+
+    /// Who has the processor at `index` of the node.
+    pub fn occupant(&self, node: usize, index: usize) -> Occupant {
+        let processor = &self.nodes[node][index];
+        if processor.doubt == Doubt::SinceLoss {
+            return Occupant::Unknown;
+        }
+        if let Some(interrupt) = processor.interrupts.last() {
+            return Occupant::Interrupt(*interrupt);
+        }
+        match processor.thread {
+            // A thread that is not observed may as well be the idle one, unless it keeps a job from its processor.
+            Some(Record::UNSEEN_THREAD) if processor.jobs.is_empty() => return Occupant::Idle,
+            Some(thread) => return self.of_thread(node, thread),
+            None => {}
+        }
+        if let Some(job) = processor.jobs.last() {
+            return Occupant::Job(*job);
+        }
+        let works_here =
+            |lane: &Lane| lane.node == node && lane.awake == Wakefulness::Awake && lane.cpu == processor.cpu;
+        self.lanes.iter().position(works_here).map_or(Occupant::Idle, Occupant::Lane)
+    }
+
+    fn of_thread(&self, node: usize, thread: u32) -> Occupant {
+        match self.threads.get(&thread) {
+            None if thread == 0 => Occupant::Idle,
+            Some(Role::Lane(lane)) if self.lanes[*lane].node == node => {
+                self.lanes[*lane].current.map_or(Occupant::Lane(*lane), Occupant::Job)
+            }
+            Some(Role::Release) => Occupant::Release,
+            Some(Role::Receiver) => Occupant::Receiver,
+            _ => Occupant::Program(thread),
+        }
+    }
+
+    /// The processor that the job has according to the records of jobs, even if someone else is on it just now.
+    pub fn seat_of(&self, node: usize, job: JobId) -> Option<usize> {
+        self.nodes[node].iter().position(|processor| processor.jobs.contains(&job))
+    }
+
+    /// Takes a record into account.
+    pub fn apply(&mut self, record: &Record) {
+        match record.event {
+            Event::START | Event::RESUME => self.enter(record),
+            Event::PREEMPT => self.leave(record.job()),
+            Event::COMPLETE | Event::ABORT => self.end(record.job()),
+            Event::WAKE => self.set_awake(record, Wakefulness::Awake),
+            Event::SLEEP => self.set_awake(record, Wakefulness::Asleep),
+            Event::THREAD => self.meet(record),
+            Event::SWITCH => self.on_cpu(record.cpu, |processor| {
+                processor.thread = Some((record.words[0] >> 32) as u32);
+                processor.doubt = Doubt::None;
+            }),
+            Event::IRQ_ENTER => self.on_cpu(record.cpu, |processor| {
+                processor.interrupts.push(Interrupt { kind: record.arg, number: record.words[0] });
+            }),
+            Event::IRQ_EXIT => self.on_cpu(record.cpu, |processor| {
+                processor.interrupts.pop();
+            }),
+            Event::THREAD_NAME if self.names.len() < NAMES => {
+                self.names.insert(record.causal as u32, name_in(record.words));
+            }
+            // The records of jobs are whole: what they tell holds until the kernel is heard of again.
+            Event::LOST if record.source == Record::KERNEL => self.on_cpu(record.cpu, |processor| {
+                processor.thread = None;
+                processor.interrupts.clear();
+            }),
+            Event::LOST => self.doubt_everything(),
+            _ => {}
+        }
+    }
+
+    /// Every processor with this number: nodes that are processes of one machine may share it.
+    fn on_cpu(&mut self, cpu: u16, mut change: impl FnMut(&mut Processor)) {
+        self.nodes.iter_mut().flatten().filter(|processor| processor.cpu == cpu).for_each(&mut change);
+    }
+
+    fn enter(&mut self, record: &Record) {
+        let job = record.job();
+        let Some(lane) = self.lane_of(job) else { return };
+        let node = self.lanes[lane].node;
+        // A lane runs one job at a time: the record of another one's leaving was lost.
+        let lanes = &self.lane_of_operation;
+        for processor in &mut self.nodes[node] {
+            processor.jobs.retain(|other| lanes.get(other.operation.index()) != Some(&lane));
+        }
+        let processors = &mut self.nodes[node];
+        let index =
+            processors.iter().position(|processor| processor.cpu == record.cpu).unwrap_or_else(|| {
+                processors.push(Processor::new(record.cpu));
+                processors.len() - 1
+            });
+        processors[index].jobs.push(job);
+        processors[index].doubt = Doubt::None;
+        let lane = &mut self.lanes[lane];
+        lane.current = Some(job);
+        lane.cpu = record.cpu;
+        if lane.awake == Wakefulness::Asleep {
+            lane.awake = Wakefulness::Awake;
+        }
+    }
+
+    /// Takes the job from the processor it has, which is not the record's if its thread has migrated since.
+    fn leave(&mut self, job: JobId) {
+        let Some(lane) = self.lane_of(job) else { return };
+        for processor in &mut self.nodes[self.lanes[lane].node] {
+            if processor.jobs.contains(&job) {
+                processor.jobs.retain(|other| *other != job);
+                processor.doubt = Doubt::None;
+            }
+        }
+    }
+
+    fn end(&mut self, job: JobId) {
+        self.leave(job);
+        if let Some(lane) = self.lane_of(job)
+            && self.lanes[lane].current == Some(job)
+        {
+            self.lanes[lane].current = None;
+        }
+    }
+
+    fn set_awake(&mut self, record: &Record, awake: Wakefulness) {
+        if let Some(lane) = self.lanes.get_mut(usize::from(record.source)) {
+            lane.awake = awake;
+            lane.cpu = record.cpu;
+        }
+    }
+
+    fn meet(&mut self, record: &Record) {
+        let lane = usize::from(record.source);
+        let role = match record.arg {
+            arg if arg == ThreadRole::Release as u16 => Role::Release,
+            arg if arg == ThreadRole::Receiver as u16 => Role::Receiver,
+            _ if lane < self.lanes.len() => Role::Lane(lane),
+            _ => return,
+        };
+        self.threads.insert(record.words[0] as u32, role);
+    }
+
+    fn doubt_everything(&mut self) {
+        for processor in self.nodes.iter_mut().flatten() {
+            processor.doubt = Doubt::SinceLoss;
+        }
+        self.lanes
+            .iter_mut()
+            .filter(|lane| lane.awake == Wakefulness::Awake)
+            .for_each(|lane| lane.awake = Wakefulness::Untold);
+    }
+}
+
+impl Processor {
+    fn new(cpu: u16) -> Self {
+        Processor { cpu, jobs: Vec::new(), thread: None, interrupts: Vec::new(), doubt: Doubt::None }
+    }
+}
+
+/// The text of up to 16 bytes in two words.
+fn name_in(words: [u64; 2]) -> String {
+    let bytes: Vec<u8> =
+        words.iter().flat_map(|word| word.to_le_bytes()).take_while(|byte| *byte != 0).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
