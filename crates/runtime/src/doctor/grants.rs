@@ -6,7 +6,6 @@ use crate::sys::{affinity, memory};
 use rustix::io::Errno;
 use rustix::mm::{MlockFlags, mlock_with, munlock};
 use std::ffi::c_void;
-use std::os::fd::{FromRawFd, OwnedFd};
 use talea_time::Duration;
 
 pub(super) fn examine() -> Vec<Finding> {
@@ -16,8 +15,6 @@ pub(super) fn examine() -> Vec<Finding> {
         cgroup_budget(&read("/proc/self/cgroup").unwrap_or_default(), read),
         memory_locking(),
         cpus(),
-        perf(),
-        tracefs(),
     ]
 }
 
@@ -155,69 +152,6 @@ fn cpus() -> Finding {
         Err(error) => {
             Finding::fail(NAME, error.to_string(), "allow sched_setaffinity in the seccomp profile in force")
         }
-    }
-}
-
-/// `struct perf_event_attr` as of its first version: enough to ask whether the door is open.
-#[repr(C)]
-#[derive(Default)]
-struct PerfAttributes {
-    kind: u32,
-    size: u32,
-    config: u64,
-    rest: [u64; 6],
-}
-
-/// Context switches of everybody on the first CPU are what the kernel stream of a trace needs.
-fn perf() -> Finding {
-    const NAME: &str = "kernel events (perf)";
-    const SOFTWARE: u32 = 1;
-    const CONTEXT_SWITCHES: u64 = 3;
-    const CLOSE_ON_EXEC: u64 = 8;
-    let attributes = PerfAttributes {
-        kind: SOFTWARE,
-        size: size_of::<PerfAttributes>() as u32,
-        config: CONTEXT_SWITCHES,
-        ..PerfAttributes::default()
-    };
-    let (everybody, cpu, no_group) = (-1, 0, -1);
-    // SAFETY: the attributes are live for the call and of the size they state; the kernel reads them.
-    let descriptor = unsafe {
-        libc::syscall(
-            libc::SYS_perf_event_open,
-            &raw const attributes,
-            everybody,
-            cpu,
-            no_group,
-            CLOSE_ON_EXEC,
-        )
-    };
-    let paranoid = read("/proc/sys/kernel/perf_event_paranoid").unwrap_or_else(|| "missing".into());
-    if descriptor < 0 {
-        return Finding::warn(
-            NAME,
-            format!("refused ({}); kernel.perf_event_paranoid is {paranoid}", sched::last_errno()),
-            "`sudo sysctl kernel.perf_event_paranoid=-1`, or `sudo setcap cap_perfmon,cap_sys_nice+ep $(command -v \
-             talea)`; without it traces have no context switches",
-        );
-    }
-    // SAFETY: the descriptor was just opened and belongs to nobody else.
-    drop(unsafe { OwnedFd::from_raw_fd(descriptor as i32) });
-    Finding::ok(NAME, format!("open for whole CPUs (kernel.perf_event_paranoid is {paranoid})"))
-}
-
-fn tracefs() -> Finding {
-    const NAME: &str = "tracepoint formats";
-    let places = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
-    let readable = |place: &str| read(&format!("{place}/events/sched/sched_switch/format")).is_some();
-    match places.into_iter().find(|place| readable(place)) {
-        Some(place) => Finding::ok(NAME, format!("readable in {place}")),
-        None => Finding::warn(
-            NAME,
-            "tracefs is not mounted or not readable",
-            "`sudo mount -t tracefs nodev /sys/kernel/tracing`, and for other users \
-             `sudo mount -o remount,mode=755 /sys/kernel/tracing`; without it wake-ups are missing in traces",
-        ),
     }
 }
 

@@ -7,10 +7,12 @@
 //!
 //! | File | Looks at |
 //! |---|---|
-//! | `grants` | what needs a privilege: priorities, reservations, locked memory, perf, tracefs |
+//! | `grants` | what needs a privilege: priorities, reservations, locked memory |
+//! | `events` | which of the kernel's events a trace can have |
 //! | `kernel` | how the kernel is built and set: preemption, throttling, swap, huge pages |
 //! | `machine` | processors and clocks: time stamp counter, governor, idle states, isolation |
 
+mod events;
 mod grants;
 mod kernel;
 mod machine;
@@ -69,6 +71,7 @@ impl Finding {
 /// nothing, and always answers every question, in the same order.
 pub fn examine() -> Vec<Finding> {
     let mut findings = grants::examine();
+    findings.extend(events::examine());
     findings.extend(kernel::examine());
     findings.extend(machine::examine());
     findings

@@ -125,7 +125,7 @@ impl Opener<'_> {
     }
 
     fn explain(&self, part: KernelPart, attempt: Attempt, error: &io::Error) -> Obstacle {
-        explain(self.facts, self.options.scope, part, attempt, error)
+        explain(self.facts, self.options, part, attempt, error)
     }
 
     fn rings(&self) -> Result<Vec<Assembled>, Obstacle> {

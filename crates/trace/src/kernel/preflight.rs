@@ -189,37 +189,41 @@ pub(super) enum Attempt {
     List,
 }
 
-/// The greatest kernel.perf_event_paranoid with which programs without privileges get the part.
-fn paranoid_max(scope: KernelScope, part: KernelPart, attempt: Attempt) -> i32 {
+/// The greatest kernel.perf_event_paranoid with which programs without privileges may make the attempt for an event.
+fn paranoid_max(scope: KernelScope, event: Option<KernelEvent>, attempt: Attempt) -> i32 {
     match (scope, attempt) {
         (KernelScope::Machine, Attempt::Tracepoint { .. }) => -1,
         (KernelScope::Machine, _) => 0,
         // The kernel lets everybody trace their own system calls, given that they may look into the kernel at all.
-        (KernelScope::Process(_), Attempt::Tracepoint { .. })
-            if part == KernelPart::Events(KernelEvent::SystemCalls) =>
-        {
-            1
-        }
+        (KernelScope::Process(_), Attempt::Tracepoint { .. }) if event == Some(KernelEvent::SystemCalls) => 1,
         (KernelScope::Process(_), Attempt::Tracepoint { .. }) => -1,
         (KernelScope::Process(_), _) => 2,
     }
 }
 
+/// The greatest kernel.perf_event_paranoid with which such programs get all that is wanted.
+fn paranoid_for_all(options: &KernelOptions) -> i32 {
+    let each = options.events.iter().map(|event| match event {
+        KernelEvent::Switches | KernelEvent::Names => 2,
+        _ => paranoid_max(options.scope, Some(*event), Attempt::Tracepoint { cpu: 0 }),
+    });
+    each.chain([paranoid_max(options.scope, None, Attempt::Open { cpu: 0 })]).min().unwrap_or(2)
+}
+
 /// Explains why `attempt` failed with `error` when `part` was wanted.
 pub(super) fn explain(
     facts: &Facts,
-    scope: KernelScope,
+    options: &KernelOptions,
     part: KernelPart,
     attempt: Attempt,
     error: &io::Error,
 ) -> Obstacle {
     use rustix::io::Errno;
+    let scope = options.scope;
     let errno = error.raw_os_error().map(Errno::from_raw_os_error);
     let (cause, found, remedy) = match (attempt, errno) {
         (Attempt::Map { bytes }, Some(Errno::PERM | Errno::NOMEM)) => locked(facts, bytes),
-        (_, Some(Errno::PERM | Errno::ACCESS)) => {
-            refused(facts, scope, paranoid_max(scope, part, attempt), error)
-        }
+        (_, Some(Errno::PERM | Errno::ACCESS)) => refused(facts, options, part, attempt, error),
         (_, Some(Errno::NOSYS)) => no_perf(),
         (_, Some(Errno::MFILE | Errno::NFILE)) => descriptors(facts),
         (Attempt::Open { cpu } | Attempt::Tracepoint { cpu }, Some(Errno::NODEV | Errno::NXIO)) => (
@@ -250,19 +254,32 @@ fn process(scope: KernelScope) -> String {
     }
 }
 
-fn refused(facts: &Facts, scope: KernelScope, allowed: i32, error: &io::Error) -> (Cause, String, String) {
+fn refused(
+    facts: &Facts,
+    options: &KernelOptions,
+    part: KernelPart,
+    attempt: Attempt,
+    error: &io::Error,
+) -> (Cause, String, String) {
     const CAPABILITY: &str = "`sudo setcap cap_perfmon+ep $(command -v talea)`";
+    let scope = options.scope;
     let Some(paranoid) = facts.paranoid else { return no_perf() };
+    let event = match part {
+        KernelPart::Events(event) => Some(event),
+        KernelPart::Buffers => None,
+    };
+    let allowed = paranoid_max(scope, event, attempt);
     if !facts.is_privileged() && paranoid > allowed {
+        let suffices = paranoid_for_all(options);
         return (
             Cause::Paranoid,
             format!(
-                "kernel.perf_event_paranoid is {paranoid}, and without CAP_PERFMON it must not exceed {allowed} \
-                 for this"
+                "kernel.perf_event_paranoid is {paranoid}, and for programs without CAP_PERFMON it must not exceed \
+                 {allowed} for this"
             ),
             format!(
-                "`sudo sysctl kernel.perf_event_paranoid={allowed}`, or {CAPABILITY}; in a container: \
-                     `--cap-add=perfmon`"
+                "`sudo sysctl kernel.perf_event_paranoid={suffices}`, or {CAPABILITY}; in a container: \
+                 `--cap-add=perfmon`"
             ),
         );
     }
@@ -386,9 +403,13 @@ mod tests {
         }
     }
 
+    fn wanting(scope: KernelScope, events: &[KernelEvent]) -> KernelOptions {
+        KernelOptions { scope, events: events.iter().copied().collect(), ..KernelOptions::default() }
+    }
+
     fn cause(facts: &Facts, scope: KernelScope, event: KernelEvent, attempt: Attempt, errno: i32) -> Cause {
         let error = io::Error::from_raw_os_error(errno);
-        explain(facts, scope, KernelPart::Events(event), attempt, &error).cause
+        explain(facts, &wanting(scope, &[event]), KernelPart::Events(event), attempt, &error).cause
     }
 
     const EPERM: i32 = 1;
@@ -407,7 +428,7 @@ mod tests {
         let level = |scope, event, attempt| {
             let error = io::Error::from_raw_os_error(EACCES);
             let facts = Facts { paranoid: Some(4), ..facts() };
-            explain(&facts, scope, KernelPart::Events(event), attempt, &error).remedy
+            explain(&facts, &wanting(scope, &[event]), KernelPart::Events(event), attempt, &error).remedy
         };
         let machine = KernelScope::Machine;
         for (remedy, expected) in [
@@ -421,6 +442,18 @@ mod tests {
             assert!(remedy.contains(&format!("perf_event_paranoid={expected}`")), "{expected}: {remedy}");
             assert!(remedy.contains("setcap cap_perfmon"), "{remedy}");
         }
+    }
+
+    #[test]
+    fn the_remedy_suffices_for_everything_wanted() {
+        let error = io::Error::from_raw_os_error(EACCES);
+        let obstacle = |events: &[KernelEvent]| {
+            explain(&facts(), &wanting(KernelScope::Machine, events), KernelPart::Buffers, OPEN, &error)
+        };
+        let both = obstacle(&[KernelEvent::Switches, KernelEvent::Wakeups]);
+        assert!(both.found.contains("must not exceed 0"), "{both}");
+        assert!(both.remedy.contains("perf_event_paranoid=-1`"), "{both}");
+        assert!(obstacle(&[KernelEvent::Switches]).remedy.contains("perf_event_paranoid=0`"));
     }
 
     #[test]
@@ -450,7 +483,7 @@ mod tests {
     fn locked_memory_names_what_would_suffice() {
         let error = io::Error::from_raw_os_error(EPERM);
         let attempt = Attempt::Map { bytes: 1 << 20 };
-        let obstacle = explain(&facts(), KernelScope::Machine, KernelPart::Buffers, attempt, &error);
+        let obstacle = explain(&facts(), &KernelOptions::default(), KernelPart::Buffers, attempt, &error);
         assert_eq!(obstacle.cause, Cause::LockedMemory);
         assert!(obstacle.found.contains("perf_event_mlock_kb is 516"), "{obstacle}");
         assert!(obstacle.remedy.contains("perf_event_mlock_kb=1028`"), "{obstacle}");

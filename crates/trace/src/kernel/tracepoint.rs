@@ -93,7 +93,7 @@ const SYSCALLS: &[Wanted] = &[
 ];
 
 /// The interrupts of a processor's own controller have tracepoints of their own on x86; elsewhere the timer is an
-/// interrupt like any other.
+/// interrupt like any other. Those of irq_work are left out: perf causes them itself, so the kernel refuses them to perf.
 const INTERRUPTS: &[Wanted] = &[
     Wanted { place: "irq/irq_handler_entry", need: Need::Required, meaning: |f| handler(f, Edge::Enter) },
     Wanted { place: "irq/irq_handler_exit", need: Need::Required, meaning: |f| handler(f, Edge::Exit) },
@@ -107,8 +107,6 @@ const INTERRUPTS: &[Wanted] = &[
     local("irq_vectors/call_function_exit", |f| vector(f, Edge::Exit)),
     local("irq_vectors/call_function_single_entry", |f| vector(f, Edge::Enter)),
     local("irq_vectors/call_function_single_exit", |f| vector(f, Edge::Exit)),
-    local("irq_vectors/irq_work_entry", |f| vector(f, Edge::Enter)),
-    local("irq_vectors/irq_work_exit", |f| vector(f, Edge::Exit)),
 ];
 
 const fn local(place: &'static str, meaning: fn(&PerfEventFormat) -> Option<Meaning>) -> Wanted {

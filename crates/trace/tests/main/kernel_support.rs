@@ -186,16 +186,23 @@ pub fn options(cpu: u16, events: &[KernelEvent]) -> KernelOptions {
     }
 }
 
-/// The stream, or `None` and a word on standard error if the kernel withholds it.
+/// The stream, or `None` and a word on standard error if the machine withholds it. Other refusals are failures.
 pub fn open(options: &KernelOptions) -> Option<KernelStream> {
-    match KernelStream::open(options, now()) {
-        Ok(stream) => Some(stream),
-        Err(error @ KernelError::Refused(_)) => {
-            skip(&error.to_string());
-            None
-        }
-        Err(error) => panic!("{error}"),
-    }
+    let error = match KernelStream::open(options, now()) {
+        Ok(stream) => return Some(stream),
+        Err(error) => error,
+    };
+    let KernelError::Refused(found) = &error else { panic!("{error}") };
+    let is_of_the_machine = |obstacle: &Obstacle| match obstacle.cause {
+        Cause::Paranoid | Cause::Seccomp | Cause::NoPerf | Cause::LockedMemory => true,
+        Cause::NoTracefs | Cause::TracefsUnreadable => true,
+        Cause::SecurityModule => std::fs::read_to_string("/sys/kernel/security/lockdown")
+            .is_ok_and(|mode| !mode.contains("[none]")),
+        _ => false,
+    };
+    assert!(found.obstacles.iter().all(is_of_the_machine), "{error}");
+    skip(&error.to_string());
+    None
 }
 
 pub fn skip(reason: &str) {
