@@ -9,8 +9,9 @@ use crate::sys::stop::{Slept, StopFlag};
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use talea_time::{Clock, Duration, Instant};
+use talea_trace::stream::{Consumer, Seat};
 use talea_trace::{
-    Accounting, CreateError, Event, LogWriter, Merge, Metadata, Record, Report, RingReader, Samples, Sink,
+    Accounting, CreateError, Event, LogWriter, Merge, Metadata, Record, Report, Samples, Sink,
 };
 
 /// How a job ended.
@@ -101,7 +102,11 @@ fn finished<'a>(record: &Record, metadata: &'a Metadata) -> Option<FinishedJob<'
 /// Reads the rings of a run.
 pub(crate) struct Collector {
     merge: Merge,
+    /// The collector's places in the streams, which keep switched on what it wants.
+    seats: Vec<Seat>,
     books: Books,
+    /// Why the log does not name all families.
+    unnamed: Option<String>,
 }
 
 /// What the collector has at the end.
@@ -114,13 +119,13 @@ pub(crate) struct Collected {
 }
 
 impl Collector {
-    /// A collector for these rings, with samples of this length, which keeps a log if a path is given.
+    /// A collector of these streams, with samples of this length, which keeps a log if a path is given.
     ///
     /// # Errors
     /// If the log cannot be created.
     pub fn new(
         metadata: Metadata,
-        rings: Vec<RingReader>,
+        consumers: Vec<Consumer>,
         sample: (Duration, Samples),
         log: Option<&Path>,
         on_finished: Option<OnFinished>,
@@ -128,7 +133,8 @@ impl Collector {
         let log = log.map(|path| LogWriter::create(path, &metadata)).transpose()?;
         let accounting = Accounting::new(&metadata, sample.0).with_samples(sample.1);
         let books = Books { metadata, accounting, log, on_finished };
-        Ok(Collector { merge: Merge::new(rings), books })
+        let (seats, rings): (_, Vec<_>) = consumers.into_iter().map(Consumer::into_parts).unzip();
+        Ok(Collector { merge: Merge::new(rings.into_iter().flatten().collect()), seats, books, unnamed: None })
     }
 
     /// Collects on a thread of its own until it is told to finish.
@@ -153,16 +159,32 @@ impl Collector {
                 && looks.is_multiple_of(FLUSH_EVERY)
             {
                 log.flush();
+                self.name_families();
             }
         }
         self.merge.drain(&mut self.books);
+        self.name_families();
         let log_failure = self.books.log.take().and_then(|log| log.finish().err());
         let last = self.books.accounting.last();
         Collected {
             report: self.books.accounting.finish(last),
             late: self.merge.late(),
             log,
-            log_failure: log_failure.map(|failure| failure.to_string()),
+            log_failure: log_failure.map(|failure| failure.to_string()).or(self.unnamed),
+        }
+    }
+
+    /// Enters the families of the streams into the log.
+    fn name_families(&mut self) {
+        let Some(log) = &mut self.books.log else { return };
+        for seat in &mut self.seats {
+            let entered = match seat.directory() {
+                Ok(directory) => log.enter(directory).map_err(|error| error.to_string()),
+                Err(error) => Err(format!("the directory of a stream is damaged: {error}")),
+            };
+            if let Err(reason) = entered {
+                self.unnamed.get_or_insert(reason);
+            }
         }
     }
 }

@@ -25,6 +25,7 @@ use std::sync::Arc;
 use talea_model::System;
 use talea_policy::strategy::{Anomaly, Plan, plan_node};
 use talea_trace::CreateError;
+use talea_trace::stream::AttachError;
 use thiserror::Error;
 
 /// Why a run could not be prepared. No thread is left over.
@@ -88,6 +89,9 @@ pub enum PrepareError {
     /// The rings for the trace could not be created.
     #[error(transparent)]
     Rings(#[from] CreateError),
+    /// The rings cannot be followed.
+    #[error(transparent)]
+    Attach(#[from] AttachError),
     /// The directory for the rings, or a log, could not be created.
     #[error("cannot create {path}: {source}")]
     Io {

@@ -119,9 +119,9 @@ impl Prepared {
         let mut metadata = self.store.metadata.clone();
         metadata.start = start;
         let log = self.options.keep_log.clone();
-        let rings = std::mem::take(&mut self.store.readers);
+        let consumer = self.store.consumer.take().expect("nodes of one process are collected there");
         let collector =
-            Collector::new(metadata, rings, self.options.samples(), log.as_deref(), self.on_finished.take())?;
+            Collector::new(metadata, vec![consumer], self.options.samples(), log.as_deref(), self.on_finished.take())?;
         let collecting = collector.start(log).map_err(PrepareError::Collector)?;
         let ended = self.run_threads(start);
         let collected = collecting.finish();

@@ -6,14 +6,16 @@ use std::path::{Path, PathBuf};
 use talea_model::System;
 use talea_policy::strategy::Plan;
 use talea_time::Instant;
-use talea_trace::{Metadata, Origin, RingFile, RingReader};
+use talea_trace::stream::{Consumer, Selection, Start};
+use talea_trace::{Metadata, Origin, RingFile};
 use tempfile::TempDir;
 
 /// The rings of this process.
 pub(crate) struct Store {
     pub metadata: Metadata,
     pub rings: RingFile,
-    pub readers: Vec<RingReader>,
+    /// The collector's place, if the collector is in this process.
+    pub consumer: Option<Consumer>,
 }
 
 impl Store {
@@ -28,20 +30,24 @@ impl Store {
     ) -> Result<Self, PrepareError> {
         let metadata = Metadata::new(system, plans, Origin::Threads { realtime }, Instant::ZERO);
         let create = |path: PathBuf| RingFile::create(&path, &metadata, names, options.ring_records);
-        let rings = match hosted {
-            Hosted::Node { node, directory } => create(rings_of(directory, *node))?,
+        let (rings, consumer) = match hosted {
+            Hosted::Node { node, directory } => (create(rings_of(directory, *node))?, None),
             Hosted::All => {
                 // Only this process reads them, through its mapping. Without a name they go with it,
                 // however it ends.
                 let directory = temporary_directory()?;
-                create(rings_of(directory.path(), 0))?
+                let rings = create(rings_of(directory.path(), 0))?;
+                let consumer = rings.attach(COLLECTOR, &Selection::all(), Start::Oldest)?;
+                (rings, Some(consumer))
             }
         };
         rings.prefault();
-        let readers = rings.readers();
-        Ok(Store { metadata, rings, readers })
+        Ok(Store { metadata, rings, consumer })
     }
 }
+
+/// What a run's collector calls itself.
+pub(crate) const COLLECTOR: &str = "collector";
 
 /// The ring file of a node's process in the run's directory.
 pub(crate) fn rings_of(directory: &Path, node: usize) -> PathBuf {

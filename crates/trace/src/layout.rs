@@ -9,39 +9,94 @@
 //!   32  offset of the metadata, 40 length of the metadata
 //!   48  offset of the first ring or record, 56 bytes from one ring to the next (0 in a log)
 //!   64  name of the clock, 16 bytes padded with zeros: "CLOCK_MONOTONIC" or "virtual"
-//!   80  zeros to 128
+//!   80  offset of the control pages, 88 their bytes (0 in a log)
+//!   96  offset of the directory, 104 its bytes
+//!  112  offset of the passive area, 120 its bytes (0 in a log)
 //!  128  metadata: JSON
-//!       log: records of 40 bytes each from the data offset (a multiple of 8) to the end of the file
-//!       rings: see `ring`, from the data offset (a multiple of 4096)
+//!       log: the directory and then records of 40 bytes each from the data offset (both at multiples of 8) to the
+//!            end of the file
+//!       rings: control pages, directory, passive area and from the data offset the rings, each at a multiple of 4096
 //! ```
+//!
+//! What the control pages hold is in [`crate::stream::control`], the directory in [`crate::stream::directory`], the
+//! rings in [`crate::ring`]. Directory and passive area are holes in the file until something stands there.
 //!
 //! All numbers are little-endian, on disk and in the mapping; Talea builds for little-endian machines only.
 
 use crate::read::TraceError;
 use crate::record::Record;
+use crate::stream::control::CONTROL_WORDS;
 use crate::{Metadata, Origin};
+use std::ops::Range;
 
 #[cfg(target_endian = "big")]
 compile_error!("trace files are mapped as little-endian words");
 
 pub(crate) const MAGIC: [u8; 8] = *b"TALEATRC";
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 /// Bytes of the fixed part.
 pub(crate) const HEADER_BYTES: usize = 128;
 /// Rings start on pages, so that prefaulting one touches no other.
 pub(crate) const PAGE_BYTES: u64 = 4096;
 /// State, name and head of a ring: one page before its slots.
 pub(crate) const RING_HEADER_BYTES: u64 = PAGE_BYTES;
+/// Bytes of the control pages of a ring file.
+const CONTROL_BYTES: u64 = CONTROL_WORDS as u64 * 8;
+/// Bytes of the directory: room for some hundred families.
+const DIRECTORY_BYTES: u64 = 256 << 10;
+/// Bytes of the passive area of a ring file.
+pub(crate) const PASSIVE_BYTES: u64 = 1 << 20;
 const KIND_RINGS: u32 = 1;
 const KIND_LOG: u32 = 2;
 
 /// The fixed part of a file's head, validated against the file's length.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub body: Body,
     pub clock: Clock,
     pub metadata_bytes: u64,
+    pub regions: Regions,
     pub data_offset: u64,
+}
+
+/// Where the regions between metadata and data stand, in bytes; empty ones begin at 0.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Regions {
+    /// Consumers and switches.
+    pub control: Range<u64>,
+    /// Families.
+    pub directory: Range<u64>,
+    /// Counters, histograms and objects.
+    pub passive: Range<u64>,
+}
+
+impl Regions {
+    fn of(body: Body, metadata_end: u64) -> Self {
+        match body {
+            Body::Rings { .. } => {
+                let control = metadata_end.next_multiple_of(PAGE_BYTES);
+                let directory = control + CONTROL_BYTES;
+                let passive = directory + DIRECTORY_BYTES;
+                Regions {
+                    control: control..directory,
+                    directory: directory..passive,
+                    passive: passive..passive + PASSIVE_BYTES,
+                }
+            }
+            Body::Log => {
+                let directory = metadata_end.next_multiple_of(8);
+                Regions { control: 0..0, directory: directory..directory + DIRECTORY_BYTES, passive: 0..0 }
+            }
+        }
+    }
+
+    fn end(&self) -> u64 {
+        self.directory.end.max(self.passive.end)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Range<u64>> {
+        [&self.control, &self.directory, &self.passive].into_iter()
+    }
 }
 
 /// What follows the metadata.
@@ -93,12 +148,9 @@ pub(crate) fn ring_stride(capacity: u64) -> Option<u64> {
 impl Header {
     /// The head of a file with `metadata_bytes` bytes of metadata.
     pub fn new(body: Body, clock: Clock, metadata_bytes: u64) -> Self {
-        let alignment = match body {
-            Body::Rings { .. } => PAGE_BYTES,
-            Body::Log => 8,
-        };
-        let data_offset = (HEADER_BYTES as u64 + metadata_bytes).next_multiple_of(alignment);
-        Header { body, clock, metadata_bytes, data_offset }
+        let regions = Regions::of(body, HEADER_BYTES as u64 + metadata_bytes);
+        let data_offset = regions.end();
+        Header { body, clock, metadata_bytes, regions, data_offset }
     }
 
     /// Length of a ring file; the length of a log before its first record. `None` beyond 64 bits.
@@ -133,6 +185,10 @@ impl Header {
             bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
         }
         bytes[64..64 + self.clock.name().len()].copy_from_slice(self.clock.name());
+        for (at, region) in (80..).step_by(16).zip(self.regions.iter()) {
+            bytes[at..at + 8].copy_from_slice(&region.start.to_le_bytes());
+            bytes[at + 8..at + 16].copy_from_slice(&(region.end - region.start).to_le_bytes());
+        }
         bytes
     }
 
@@ -180,6 +236,10 @@ impl Header {
         let header = Header::new(body, Clock::from_name(&bytes[64..80])?, metadata_bytes);
         if header.data_offset != long(48) {
             return Err(TraceError::CorruptHeader("data offset"));
+        }
+        let places = (80..).step_by(16).map(|at| (long(at), long(at + 8)));
+        if !header.regions.iter().map(|region| (region.start, region.end - region.start)).eq(places.take(3)) {
+            return Err(TraceError::CorruptHeader("place of the control pages, directory or passive area"));
         }
         let needs = header.file_bytes().ok_or(TraceError::CorruptHeader("capacity of rings"))?;
         if needs > file_bytes {

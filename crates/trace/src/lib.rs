@@ -6,6 +6,7 @@
 //! | Room | What it does |
 //! |---|---|
 //! | [`ring`] | per-thread rings in a shared file: one writer, any number of readers, crash-proof |
+//! | [`stream`] | rings of a live process: families, switches, consumers, where to find them |
 //! | [`log`] | a complete trace in one file |
 //! | [`namespace`] | families of events, by number and name, and what their words mean |
 //! | [`merge`] | several rings, and the kernel's events, as one stream |
@@ -37,6 +38,7 @@ mod record;
 pub mod ring;
 pub mod schedule;
 pub mod show;
+pub mod stream;
 
 pub use accounting::{Accounting, Report, Samples};
 pub use export::csv::export_csv;
@@ -48,7 +50,7 @@ pub use metadata::*;
 pub use namespace::NameSpace;
 pub use read::{Records, TraceError, TraceFile, TraceKind};
 pub use record::*;
-pub use ring::{CreateError, RingFile, RingReader, RingState, RingWriter};
+pub use ring::{CreateError, RingFile, RingReader, RingShape, RingState, RingWriter};
 pub use schedule::{ScheduleCsv, Segment, Segments};
 pub use show::format_record;
 

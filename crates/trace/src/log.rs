@@ -1,14 +1,18 @@
 //! Logs: the complete trace of a run in one file, in the order of time, as a collector or the simulator
 //! writes it.
 //!
-//! A log is the head and metadata of every trace file (see `layout`) and then records to the end of the
+//! A log is the head, metadata and directory of every trace file (see `layout`) and then records to the end of the
 //! file. If its writer is killed, the last record may be cut; it is left out on reading and reported.
 
 use crate::layout::{Body, Clock, Header, encode_metadata};
 use crate::ring::replace;
+use crate::namespace::{Family, NameSpace, NameSpaceError};
+use crate::stream::directory::{Directory, Entry, FIRST_SWITCH, encode};
 use crate::{CreateError, Metadata, Record, Sink};
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -19,9 +23,40 @@ const BUFFER_BYTES: usize = 1 << 16;
 pub struct LogWriter {
     file: BufWriter<File>,
     path: PathBuf,
+    directory: LogDirectory,
     written: u64,
     /// The first failure, after which nothing more is written.
     failure: Option<io::Error>,
+}
+
+/// The directory region of a log; see [`crate::stream::directory`].
+#[derive(Debug)]
+struct LogDirectory {
+    start: u64,
+    used: u64,
+    room: u64,
+    space: NameSpace,
+    /// The switch of the next family; nobody switches in a log.
+    switch: usize,
+}
+
+impl LogDirectory {
+    fn new(region: Range<u64>) -> Self {
+        let room = region.end - region.start - 8;
+        LogDirectory { start: region.start, used: 0, room, space: NameSpace::default(), switch: FIRST_SWITCH }
+    }
+
+    fn append(&mut self, file: &File, family: &Family) -> io::Result<()> {
+        let entry = Entry { family: family.clone(), switch: self.switch, passive: Vec::new() };
+        let document = encode(&entry);
+        if document.len() as u64 > self.room - self.used {
+            return Err(io::Error::other("the directory of the log has no room for another family"));
+        }
+        file.write_all_at(&document, self.start + 8 + self.used)?;
+        self.used += document.len() as u64;
+        self.switch += entry.span();
+        file.write_all_at(&self.used.to_le_bytes(), self.start)
+    }
 }
 
 /// Writing a log failed; the file holds an incomplete but readable trace.
@@ -44,15 +79,34 @@ impl LogWriter {
     pub fn create(path: &Path, metadata: &Metadata) -> Result<Self, CreateError> {
         let json = encode_metadata(metadata);
         let header = Header::new(Body::Log, Clock::of(metadata.origin), json.len() as u64);
-        let mut file = BufWriter::with_capacity(BUFFER_BYTES, replace(path)?);
-        let padding = header.data_offset as usize - crate::layout::HEADER_BYTES - json.len();
-        let head = [&header.encode()[..], &json, &[0; 8][..padding]];
-        // Flushed so that a reader that comes early finds a whole head.
-        head.iter()
-            .try_for_each(|part| file.write_all(part))
-            .and_then(|()| file.flush())
+        let file = replace(path)?;
+        // The directory begins as a hole. The magic comes last: a reader that comes early finds a whole head.
+        let head = header.encode();
+        file.set_len(header.data_offset)
+            .and_then(|()| file.write_all_at(&json, head.len() as u64))
+            .and_then(|()| file.write_all_at(&head[8..], 8))
+            .and_then(|()| file.write_all_at(&head[..8], 0))
+            .and_then(|()| (&file).seek(SeekFrom::Start(header.data_offset)))
             .map_err(|source| CreateError::Io { path: path.into(), source })?;
-        Ok(LogWriter { file, path: path.into(), written: 0, failure: None })
+        let directory = LogDirectory::new(header.regions.directory);
+        let file = BufWriter::with_capacity(BUFFER_BYTES, file);
+        Ok(LogWriter { file, path: path.into(), directory, written: 0, failure: None })
+    }
+
+    /// Enters the families of `directory` that the log does not have yet. Passive entities stay where they are.
+    ///
+    /// # Errors
+    /// If a family has the number or name of another one, from another process: their records cannot be told apart.
+    pub fn enter(&mut self, directory: &Directory) -> Result<(), NameSpaceError> {
+        for Entry { family, .. } in directory.entries() {
+            let known = self.directory.space.family(&family.name) == Some(family);
+            if known || self.failure.is_some() {
+                continue;
+            }
+            self.directory.space.add(family.clone())?;
+            self.failure = self.directory.append(self.file.get_ref(), family).err();
+        }
+        Ok(())
     }
 
     /// Writes what is buffered, so that readers and a crash find it.

@@ -1,13 +1,16 @@
-//! A file as shared 64-bit atomics: the one place in this crate with unsafe code.
+//! A file as shared 64-bit atomics: with `local` below it, the place in this crate with unsafe code.
 //!
 //! Everything above works on the slice [`Mapping::words`] with bounds-checked indices.
 
 use memmap2::{MmapOptions, MmapRaw};
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A mapped file.
+const WORD_BYTES: u64 = size_of::<AtomicU64>() as u64;
+
+/// A mapped file, or a part of one.
 ///
 /// Another process that *shortens* the file while it is mapped makes accesses beyond its new end
 /// raise SIGBUS; nothing in Talea shortens a trace file.
@@ -26,13 +29,18 @@ enum Access {
 impl Mapping {
     /// Maps the first `bytes` bytes of `file`, which has at least as many, for reading and writing.
     pub fn writable(file: &File, bytes: u64) -> io::Result<Self> {
+        Self::writable_part(file, 0..bytes)
+    }
+
+    /// Maps these bytes of `file`, which has them all, for reading and writing. The first is at a page.
+    pub fn writable_part(file: &File, bytes: Range<u64>) -> io::Result<Self> {
         let map = options(bytes)?.map_raw(file)?;
         Ok(Mapping { map, access: Access::Write })
     }
 
     /// Maps the first `bytes` bytes of `file`, which has at least as many, for reading only.
     pub fn readable(file: &File, bytes: u64) -> io::Result<Self> {
-        let map = options(bytes)?.map_raw_read_only(file)?;
+        let map = options(0..bytes)?.map_raw_read_only(file)?;
         Ok(Mapping { map, access: Access::Read })
     }
 
@@ -48,22 +56,28 @@ impl Mapping {
         unsafe { std::slice::from_raw_parts(self.map.as_ptr().cast::<AtomicU64>(), length) }
     }
 
-    /// Makes the system provide every page now, so that later stores cause no page fault. Words keep
-    /// their values, also while others write them.
+    /// The words of these bytes of the mapping.
+    pub fn part(&self, bytes: Range<u64>) -> &[AtomicU64] {
+        &self.words()[(bytes.start / WORD_BYTES) as usize..(bytes.end / WORD_BYTES) as usize]
+    }
+
+    /// Makes the system provide the pages of these bytes now, so that later stores cause no page fault. Words
+    /// keep their values, also while others write them.
     ///
     /// # Panics
     /// If the mapping is read-only.
-    pub fn prefault(&self) {
+    pub fn prefault(&self, bytes: Range<u64>) {
         assert_eq!(self.access, Access::Write, "only a writer prefaults");
-        for page in self.words().chunks(crate::layout::PAGE_BYTES as usize / size_of::<u64>()) {
+        for page in self.part(bytes).chunks((crate::layout::PAGE_BYTES / WORD_BYTES) as usize) {
             page[0].fetch_or(0, Ordering::Relaxed);
         }
     }
 }
 
-fn options(bytes: u64) -> io::Result<MmapOptions> {
-    let length = usize::try_from(bytes).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
+fn options(bytes: Range<u64>) -> io::Result<MmapOptions> {
+    let length = bytes.end - bytes.start;
+    let length = usize::try_from(length).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
     let mut options = MmapOptions::new();
-    options.len(length);
+    options.len(length).offset(bytes.start);
     Ok(options)
 }

@@ -92,6 +92,16 @@ pub struct DifferentRuns {
 }
 
 impl Merge {
+    /// Records that were overwritten before they could be read, over all rings.
+    pub fn lost(&self) -> u64 {
+        self.sources.iter().map(RingReader::missed).sum()
+    }
+
+    /// The rings, from where they have been read to.
+    pub(crate) fn into_readers(self) -> Vec<RingReader> {
+        self.sources
+    }
+
     /// Follows all rings of several files, such as those of the node processes of one run. Logs among
     /// them contribute nothing.
     ///

@@ -158,6 +158,20 @@ impl Metadata {
         Metadata { system: system.name.clone(), strategy, origin, start, nodes, lanes, tasks, operations }
     }
 
+    /// What a program that is no Talea system has to say: its name, on real threads, and empty tables.
+    pub fn bare(name: &str) -> Self {
+        Metadata {
+            system: name.to_owned(),
+            strategy: String::new(),
+            origin: Origin::Threads { realtime: false },
+            start: Instant::ZERO,
+            nodes: Vec::new(),
+            lanes: Vec::new(),
+            tasks: Vec::new(),
+            operations: Vec::new(),
+        }
+    }
+
     /// Checks that the tables refer to each other correctly, as [`Self::new`] makes them and a
     /// damaged file may not.
     ///

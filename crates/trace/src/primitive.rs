@@ -1,7 +1,7 @@
-//! The shared word on which the ring's protocol stands.
+//! The shared word on which the protocols of rings, switches and passive entities stand.
 //!
-//! The protocol is generic over [`Word`], so that the same source runs on `std`'s atomics in a mapped
-//! file and, under `--cfg loom`, on loom's models of them in memory.
+//! The protocols are generic over [`Word`] and [`SharedWord`], so that the same source runs on `std`'s atomics in a
+//! mapped file and, under `--cfg loom`, on loom's models of them in memory.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,30 +15,65 @@ pub trait Word {
     fn fence(order: Ordering);
 }
 
-impl Word for AtomicU64 {
-    #[inline]
-    fn load(&self, order: Ordering) -> u64 {
-        AtomicU64::load(self, order)
-    }
-    #[inline]
-    fn store(&self, value: u64, order: Ordering) {
-        AtomicU64::store(self, value, order);
-    }
-    #[inline]
-    fn fence(order: Ordering) {
-        std::sync::atomic::fence(order);
-    }
+/// A 64-bit word that several threads or processes change.
+pub trait SharedWord: Word {
+    /// Sets the bits of `value` and returns what was there.
+    fn fetch_or(&self, value: u64, order: Ordering) -> u64;
+    /// Keeps only the bits of `value` and returns what was there.
+    fn fetch_and(&self, value: u64, order: Ordering) -> u64;
+    /// Adds and returns what was there; wraps.
+    fn fetch_add(&self, value: u64, order: Ordering) -> u64;
+    /// Writes and returns what was there.
+    fn swap(&self, value: u64, order: Ordering) -> u64;
+    /// Replaces `current` by `new`.
+    ///
+    /// # Errors
+    /// What is there instead of `current`.
+    fn compare_exchange(&self, current: u64, new: u64, order: Ordering) -> Result<u64, u64>;
 }
 
-#[cfg(loom)]
-impl Word for loom::sync::atomic::AtomicU64 {
-    fn load(&self, order: Ordering) -> u64 {
-        loom::sync::atomic::AtomicU64::load(self, order)
-    }
-    fn store(&self, value: u64, order: Ordering) {
-        loom::sync::atomic::AtomicU64::store(self, value, order);
-    }
-    fn fence(order: Ordering) {
-        loom::sync::atomic::fence(order);
-    }
+macro_rules! word {
+    ($word:ty, $fence:path) => {
+        impl Word for $word {
+            #[inline]
+            fn load(&self, order: Ordering) -> u64 {
+                <$word>::load(self, order)
+            }
+            #[inline]
+            fn store(&self, value: u64, order: Ordering) {
+                <$word>::store(self, value, order);
+            }
+            #[inline]
+            fn fence(order: Ordering) {
+                $fence(order);
+            }
+        }
+
+        impl SharedWord for $word {
+            #[inline]
+            fn fetch_or(&self, value: u64, order: Ordering) -> u64 {
+                <$word>::fetch_or(self, value, order)
+            }
+            #[inline]
+            fn fetch_and(&self, value: u64, order: Ordering) -> u64 {
+                <$word>::fetch_and(self, value, order)
+            }
+            #[inline]
+            fn fetch_add(&self, value: u64, order: Ordering) -> u64 {
+                <$word>::fetch_add(self, value, order)
+            }
+            #[inline]
+            fn swap(&self, value: u64, order: Ordering) -> u64 {
+                <$word>::swap(self, value, order)
+            }
+            #[inline]
+            fn compare_exchange(&self, current: u64, new: u64, order: Ordering) -> Result<u64, u64> {
+                <$word>::compare_exchange(self, current, new, order, Ordering::Relaxed)
+            }
+        }
+    };
 }
+
+word!(AtomicU64, std::sync::atomic::fence);
+#[cfg(loom)]
+word!(loom::sync::atomic::AtomicU64, loom::sync::atomic::fence);

@@ -6,7 +6,8 @@ use crate::mapping::Mapping;
 use crate::merge::Merge;
 use crate::metadata::MetadataError;
 use crate::ring::{RingReader, open_readers};
-use crate::{Metadata, Record, Sink};
+use crate::stream::directory::{Directory, DirectoryError, Region};
+use crate::{Metadata, NameSpace, Record, Sink};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -55,6 +56,9 @@ pub enum TraceError {
     /// The metadata contradict themselves.
     #[error("the metadata of the trace are damaged: {0}")]
     InconsistentMetadata(#[from] MetadataError),
+    /// The families are not what they should be.
+    #[error("the directory of the trace is damaged: {0}")]
+    Directory(#[from] DirectoryError),
 }
 
 /// An opened trace file.
@@ -108,6 +112,50 @@ impl TraceFile {
     /// The tables behind the numbers in the records.
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
+    }
+
+    /// The families that the records may belong to: the builtin ones and those registered in the file by now.
+    ///
+    /// # Errors
+    /// [`TraceError::Directory`] if they are damaged, or the file cannot be read.
+    pub fn name_space(&self) -> Result<NameSpace, TraceError> {
+        Ok(self.directory()?.name_space().clone())
+    }
+
+    /// The families registered in the file by now, with their passive entities.
+    ///
+    /// # Errors
+    /// As [`Self::name_space`].
+    pub fn directory(&self) -> Result<Directory, TraceError> {
+        let bytes = self.header.regions.directory.clone();
+        let mut directory = Directory::default();
+        match &self.content {
+            Content::Rings(mapping) => directory.refresh(&Region::new(mapping.part(bytes)))?,
+            Content::Log(file) => {
+                let mut used = [0; 8];
+                file.read_exact_at(&mut used, bytes.start)?;
+                let used = u64::from_le_bytes(used);
+                if used > bytes.end - bytes.start - 8 {
+                    return Err(DirectoryError::Length { entry: 0 }.into());
+                }
+                let mut documents = vec![0; used as usize];
+                file.read_exact_at(&mut documents, bytes.start + 8)?;
+                directory.parse(&documents)?;
+            }
+        }
+        Ok(directory)
+    }
+
+    pub(crate) fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The mapped file; `None` of a log.
+    pub(crate) fn mapping(&self) -> Option<&Arc<Mapping>> {
+        match &self.content {
+            Content::Rings(mapping) => Some(mapping),
+            Content::Log(_) => None,
+        }
     }
 
     /// Rings or log.

@@ -9,7 +9,7 @@ use crate::options::{RunOptions, Start};
 use crate::outcome::{LostNode, Outcome, Stopped};
 use crate::prepare::{PrepareError, plans};
 use crate::run::{Ended, StopHandle, outcome};
-use crate::store::{rings_of, temporary_directory};
+use crate::store::{COLLECTOR, rings_of, temporary_directory};
 use crate::sys::clock::MonotonicClock;
 use std::io::{self, BufRead, BufReader};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -19,7 +19,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use talea_model::System;
 use talea_time::{Clock, Duration, Instant};
-use talea_trace::{Metadata, Origin, RingReader, TraceError, TraceFile};
+use talea_trace::stream::{AttachError, Consumer, Selection, Start as FromWhere};
+use talea_trace::{Metadata, Origin, TraceFile};
 use thiserror::Error;
 
 /// Why a run of several processes did not come about. All members have been ended.
@@ -78,7 +79,7 @@ pub enum ClusterError {
         /// The node.
         node: String,
         /// What is wrong with it.
-        source: TraceError,
+        source: AttachError,
     },
     /// The run was stopped before it began.
     #[error("the run was stopped before all nodes were ready")]
@@ -308,15 +309,13 @@ impl Members {
         Ok(())
     }
 
-    /// Opens the rings of all members.
-    fn rings(&self, directory: &Path) -> Result<Vec<RingReader>, ClusterError> {
-        let mut readers = Vec::new();
-        for (index, member) in self.all.iter().enumerate() {
-            let file = TraceFile::open(&rings_of(directory, index))
-                .map_err(|source| ClusterError::Rings { node: member.node.clone(), source })?;
-            readers.extend(file.rings());
-        }
-        Ok(readers)
+    /// Follows the rings of all members.
+    fn rings(&self, directory: &Path) -> Result<Vec<Consumer>, ClusterError> {
+        let attached = self.all.iter().enumerate().map(|(index, member)| {
+            TraceFile::attach(&rings_of(directory, index), COLLECTOR, &Selection::all(), FromWhere::Oldest)
+                .map_err(|source| ClusterError::Rings { node: member.node.clone(), source })
+        });
+        attached.collect()
     }
 
     /// Gives the start and waits until every member has finished or is lost.

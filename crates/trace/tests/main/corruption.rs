@@ -62,7 +62,7 @@ fn each_damage_has_its_message() {
         ),
         (cut(60), "the trace is cut off: it has 60 bytes of at least 128"),
         (cut(200), "the trace is cut off: it has 200 bytes of at least"),
-        (damaged(&log, 8, &[9]), "the trace has format version 9, but this Talea reads version 1"),
+        (damaged(&log, 8, &[9]), "the trace has format version 9, but this Talea reads version 2"),
         (damaged(&log, 12, &[7]), "the head of the trace is damaged: kind"),
         (damaged(&log, 16, &[41]), "the head of the trace is damaged: record size"),
         (damaged(&log, 20, &[1]), "the head of the trace is damaged: number or capacity of rings"),
@@ -97,7 +97,7 @@ proptest! {
     #[test]
     fn random_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
         let _ = read(&bytes);
-        let mut disguised = b"TALEATRC\x01\0\0\0".to_vec();
+        let mut disguised = b"TALEATRC\x02\0\0\0".to_vec();
         disguised.extend(bytes);
         let _ = read(&disguised);
     }

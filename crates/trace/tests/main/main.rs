@@ -8,4 +8,5 @@ mod files;
 mod kernel;
 mod kernel_support;
 mod killed;
+mod streams;
 mod support;

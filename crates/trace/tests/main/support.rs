@@ -2,6 +2,7 @@
 
 use talea_model::{Criticality, OperationId};
 use talea_time::{Duration, Instant, Work};
+use talea_trace::namespace::{EventEntry, Family, Field, FieldKind, Part};
 use talea_trace::*;
 
 /// One node with two processors and two lanes; a critical task of one operation (`nav`) and a soft one
@@ -69,4 +70,28 @@ pub fn job(event: Event, time_ns: i64, operation: usize, instance: u64, words: [
 /// The beginning or end of a run of node 0.
 pub fn run_event(event: Event, time_ns: i64) -> Record {
     Record { time: at(time_ns), causal: 0, words: [0, 0], event, source: 0, cpu: Record::NO_CPU, arg: 0 }
+}
+
+/// A family of a program: events `fix` and `reset`. Registered as often as a test wants it.
+pub fn family(number: u8, name: &str) -> Family {
+    let field = |name: &'static str, kind, part| Field::new(name, kind, part);
+    let event = |number, name: &str, fields: Vec<Field>| EventEntry {
+        number,
+        name: name.to_owned().into(),
+        about: "Something happened.".into(),
+        fields: fields.into(),
+    };
+    let fix = vec![
+        field("latitude", FieldKind::F64, Part::First),
+        field("longitude", FieldKind::F64, Part::Second),
+    ];
+    let events =
+        vec![event(0, "fix", fix), event(1, "reset", vec![field("cause", FieldKind::U32, Part::First)])];
+    Family { number, name: name.to_owned().into(), about: "For a test.".into(), events: events.into() }
+}
+
+/// A record of event `event` at time `time`.
+pub fn event(event: u16, time: i64) -> Record {
+    let event = Event(event);
+    Record { time: at(time), causal: 0, words: [0; 2], event, source: 0, cpu: Record::NO_CPU, arg: 0 }
 }

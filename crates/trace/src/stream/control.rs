@@ -1,0 +1,404 @@
+//! The control pages of a ring file: who wants what.
+//!
+//! ```text
+//! word
+//!    0  the process that writes the rings, as an owner (see below); 0 while it is being created
+//!    1  consumers, as bits, that want every event there will ever be
+//!    2  events that found no ring
+//!    3  1 when the stream has ended
+//!  512  consumers: 64 slots of 8 words: owner (0: free), then 7 words of name
+//! 1024  switches: a word for each event and passive entity; bit c is set while consumer c wants it
+//! ```
+//! An event is written while its switch is not 0. Bits 0 to 62 belong to the consumers in the slots of these numbers,
+//! bit 63 to the [`OPERATOR`], who switches and goes away. The last [`ASK_WORDS`] switches have all bits set and
+//! belong to no event: events that are not registered yet look there.
+//!
+//! **Owners.** An owner is a process number and the instant the process started, so that it cannot be taken for a
+//! later process of the same number. A consumer that was killed leaves its slot owned by the dead; whoever comes next
+//! takes the slot over *first*, by one compare-and-exchange, and clears its bits *then*. So a slot is cleared by the
+//! one process that owns it, and a reaper that dies over its work leaves what it found: a slot owned by the dead.
+//!
+//! **Everything, also later.** A consumer that wants all events sets its bit in word 1 before it looks what families
+//! there are; a family is entered into the directory before its registrar reads word 1. Of two such sequences at the
+//! same time at least one sees the other (both have a full fence in the middle), so no new event escapes. When the
+//! consumer leaves, it clears word 1 before the switches, and the registrar looks at word 1 again after it has set
+//! switches: no bit stays behind without a consumer.
+
+use crate::primitive::SharedWord;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+
+/// Words of the control pages.
+pub const CONTROL_WORDS: usize = SWITCHES_AT + SWITCHES;
+/// Slots for consumers.
+pub const CONSUMERS: usize = 63;
+/// The bit of whoever switches from outside without staying.
+pub const OPERATOR: Bit = Bit(63);
+/// Words that switches stand in.
+pub const SWITCHES: usize = 2048;
+/// Switches at the end whose bits are always set.
+pub const ASK_WORDS: usize = 256;
+/// Switches that events and passive entities can have.
+pub const ASSIGNABLE: usize = SWITCHES - ASK_WORDS;
+/// First switch of the words at the end.
+pub const ASK: usize = ASSIGNABLE;
+
+const WRITER: usize = 0;
+const LATER: usize = 1;
+const UNRINGED: usize = 2;
+const ENDED: usize = 3;
+const CONSUMERS_AT: usize = 512;
+const CONSUMER_WORDS: usize = 8;
+/// First word of the switches.
+pub const SWITCHES_AT: usize = 1024;
+/// Bytes of a consumer's name.
+const NAME_BYTES: usize = (CONSUMER_WORDS - 1) * 8;
+
+/// Who wants an event: the number of a bit in a switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bit(u32);
+
+impl Bit {
+    /// The consumer with slot `slot`.
+    pub const fn of_slot(slot: usize) -> Self {
+        assert!(slot < CONSUMERS);
+        Bit(slot as u32)
+    }
+
+    /// The bit itself.
+    pub const fn mask(self) -> u64 {
+        1 << self.0
+    }
+
+    const fn slot(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A choice among all switches there can be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SwitchSet([u64; SWITCHES / 64]);
+
+impl Default for SwitchSet {
+    fn default() -> Self {
+        SwitchSet([0; SWITCHES / 64])
+    }
+}
+
+impl SwitchSet {
+    /// Whether `switch` is in the set.
+    pub fn contains(&self, switch: usize) -> bool {
+        self.0[switch / 64] >> (switch % 64) & 1 == 1
+    }
+
+    /// Puts `switch` into the set.
+    ///
+    /// # Panics
+    /// If it is no switch that an event can have.
+    pub fn insert(&mut self, switch: usize) {
+        assert!(switch < ASSIGNABLE, "switch {switch}");
+        self.0[switch / 64] |= 1 << (switch % 64);
+    }
+
+    fn complement(&self) -> Self {
+        SwitchSet(self.0.map(|word| !word))
+    }
+
+    /// Takes `switch` out of the set.
+    pub fn remove(&mut self, switch: usize) {
+        self.0[switch / 64] &= !(1 << (switch % 64));
+    }
+}
+
+/// Whether events that are registered later are wanted too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Later {
+    /// They are.
+    Wanted,
+    /// They are not.
+    Unwanted,
+}
+
+/// The control pages in memory.
+#[derive(Debug)]
+pub struct Control<'a, W> {
+    words: &'a [W],
+}
+
+impl<'a, W: SharedWord> Control<'a, W> {
+    /// Control pages in these [`CONTROL_WORDS`] words, all 0 at first.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    pub fn new(words: &'a [W]) -> Self {
+        Control { words: &words[..CONTROL_WORDS] }
+    }
+
+    /// Makes `writer` the owner of the stream and prepares the words that are always set. The first thing done.
+    pub fn initialise(&self, writer: u64) {
+        self.switches()[ASK..].iter().for_each(|word| word.store(u64::MAX, Relaxed));
+        self.words[WRITER].store(writer, Release);
+    }
+
+    /// The process that writes.
+    pub fn writer(&self) -> u64 {
+        self.words[WRITER].load(Relaxed)
+    }
+
+    /// The switches, by number.
+    pub fn switches(&self) -> &'a [W] {
+        &self.words[SWITCHES_AT..]
+    }
+
+    /// Counts an event that found no ring.
+    pub fn count_unringed(&self) {
+        self.words[UNRINGED].fetch_add(1, Relaxed);
+    }
+
+    /// Events that found no ring.
+    pub fn unringed(&self) -> u64 {
+        self.words[UNRINGED].load(Relaxed)
+    }
+
+    /// The stream is over: every thread that still writes is to look at [`Self::has_ended`].
+    pub fn end(&self) {
+        self.words[ENDED].store(1, Relaxed);
+        self.switches().iter().for_each(|word| word.store(u64::MAX, Relaxed));
+    }
+
+    /// Whether the stream is over.
+    pub fn has_ended(&self) -> bool {
+        self.words[ENDED].load(Relaxed) != 0
+    }
+
+    /// Takes a free slot for `owner`, after freeing those of the dead; `None` if all are taken. The slot's bits are
+    /// clear.
+    pub fn claim(&self, owner: u64, name: &str, is_dead: impl Fn(u64) -> bool) -> Option<Bit> {
+        self.reap(owner, is_dead);
+        let free = |bit: &Bit| self.owner(*bit).compare_exchange(0, owner, AcqRel).is_ok();
+        let bit = (0..CONSUMERS).map(Bit::of_slot).find(free)?;
+        self.write_name(bit, name);
+        Some(bit)
+    }
+
+    /// Frees the slots of the dead on behalf of `reaper`, and returns their number.
+    pub fn reap(&self, reaper: u64, is_dead: impl Fn(u64) -> bool) -> usize {
+        let reaped = |bit: &Bit| {
+            let found = self.owner(*bit).load(Acquire);
+            let taken = found != 0
+                && is_dead(found)
+                && self.owner(*bit).compare_exchange(found, reaper, AcqRel).is_ok();
+            if taken {
+                self.release(*bit);
+            }
+            taken
+        };
+        (0..CONSUMERS).map(Bit::of_slot).filter(reaped).count()
+    }
+
+    /// Switches everything of the slot off and gives it back. Only its owner may.
+    pub fn release(&self, bit: Bit) {
+        self.clear(bit);
+        self.owner(bit).store(0, Release);
+    }
+
+    /// Switches off everything that `bit` wanted.
+    pub fn clear(&self, bit: Bit) {
+        self.want_later(bit, Later::Unwanted);
+        self.apply(bit, &SwitchSet::default());
+    }
+
+    /// Wants, or no longer wants, what will be registered. Comes before the directory is read for [`Self::apply`].
+    pub fn want_later(&self, bit: Bit, later: Later) {
+        match later {
+            Later::Wanted => self.words[LATER].fetch_or(bit.mask(), Relaxed),
+            Later::Unwanted => self.words[LATER].fetch_and(!bit.mask(), Relaxed),
+        };
+        W::fence(SeqCst);
+    }
+
+    /// Whether `bit` wants what will be registered.
+    pub fn later(&self, bit: Bit) -> Later {
+        match self.words[LATER].load(Relaxed) & bit.mask() {
+            0 => Later::Unwanted,
+            _ => Later::Wanted,
+        }
+    }
+
+    /// Switches on what is in `set` and off what is not, for `bit`.
+    pub fn apply(&self, bit: Bit, set: &SwitchSet) {
+        self.switch_on(bit, set);
+        self.switch_off(bit, &set.complement());
+    }
+
+    /// Switches on what is in `set`, for `bit`. Switches that are on already are not written to, so that threads at
+    /// work keep them in their caches.
+    pub fn switch_on(&self, bit: Bit, set: &SwitchSet) {
+        for word in self.assignable(set).filter(|word| word.load(Relaxed) & bit.mask() == 0) {
+            word.fetch_or(bit.mask(), Relaxed);
+        }
+    }
+
+    /// Switches off what is in `set`, for `bit`.
+    pub fn switch_off(&self, bit: Bit, set: &SwitchSet) {
+        for word in self.assignable(set).filter(|word| word.load(Relaxed) & bit.mask() != 0) {
+            word.fetch_and(!bit.mask(), Relaxed);
+        }
+    }
+
+    fn assignable(&self, set: &SwitchSet) -> impl Iterator<Item = &'a W> {
+        let words = self.switches()[..ASSIGNABLE].iter().enumerate();
+        words.filter(|(index, _)| set.contains(*index)).map(|(_, word)| word)
+    }
+
+    /// What `bit` wants.
+    pub fn wanted(&self, bit: Bit) -> SwitchSet {
+        let mut set = SwitchSet::default();
+        for (index, word) in self.switches()[..ASSIGNABLE].iter().enumerate() {
+            if word.load(Relaxed) & bit.mask() != 0 {
+                set.insert(index);
+            }
+        }
+        set
+    }
+
+    /// Gives these switches, newly entered into the directory, to whoever wants everything.
+    pub fn introduce(&self, switches: std::ops::Range<usize>) {
+        W::fence(SeqCst);
+        let mut given = 0;
+        loop {
+            let wanted = self.words[LATER].load(Relaxed);
+            if wanted == given {
+                return;
+            }
+            for word in &self.switches()[switches.clone()] {
+                word.fetch_or(wanted & !given, Relaxed);
+                word.fetch_and(!(given & !wanted), Relaxed);
+            }
+            given = wanted;
+            W::fence(SeqCst);
+        }
+    }
+
+    /// The slots in use: bit, owner and name.
+    pub fn consumers(&self) -> Vec<(Bit, u64, String)> {
+        let slot = |bit: Bit| match self.owner(bit).load(Relaxed) {
+            0 => None,
+            owner => Some((bit, owner, self.read_name(bit))),
+        };
+        (0..CONSUMERS).map(Bit::of_slot).filter_map(slot).collect()
+    }
+
+    fn owner(&self, bit: Bit) -> &'a W {
+        &self.words[CONSUMERS_AT + bit.slot() * CONSUMER_WORDS]
+    }
+
+    fn name_words(&self, bit: Bit) -> &'a [W] {
+        let start = CONSUMERS_AT + bit.slot() * CONSUMER_WORDS;
+        &self.words[start + 1..start + CONSUMER_WORDS]
+    }
+
+    fn write_name(&self, bit: Bit, name: &str) {
+        let name = &name.as_bytes()[..name.floor_char_boundary(NAME_BYTES)];
+        for (index, word) in self.name_words(bit).iter().enumerate() {
+            let mut padded = [0; 8];
+            let chunk = name.get(index * 8..).unwrap_or_default();
+            let chunk = &chunk[..chunk.len().min(8)];
+            padded[..chunk.len()].copy_from_slice(chunk);
+            word.store(u64::from_le_bytes(padded), Relaxed);
+        }
+    }
+
+    fn read_name(&self, bit: Bit) -> String {
+        let bytes = self.name_words(bit).iter().flat_map(|word| word.load(Relaxed).to_le_bytes());
+        let bytes: Vec<u8> = bytes.take_while(|byte| *byte != 0).collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::sync::atomic::AtomicU64;
+
+    fn words() -> Vec<AtomicU64> {
+        (0..CONTROL_WORDS).map(|_| AtomicU64::new(0)).collect()
+    }
+
+    fn set(switches: &[usize]) -> SwitchSet {
+        let mut set = SwitchSet::default();
+        switches.iter().for_each(|switch| set.insert(*switch));
+        set
+    }
+
+    #[test]
+    fn an_event_stays_on_while_anybody_wants_it() {
+        let words = words();
+        let control = Control::new(&words);
+        let [a, b] = [1, 2].map(|owner| control.claim(owner, "c", |_| false).unwrap());
+        control.apply(a, &set(&[1, 2]));
+        control.apply(b, &set(&[2, 3]));
+        let on = |index: usize| control.switches()[index].load(Relaxed) != 0;
+        assert_eq!([1, 2, 3, 4].map(on), [true, true, true, false]);
+        control.release(a);
+        assert_eq!([1, 2, 3, 4].map(on), [false, true, true, false]);
+        assert_eq!(control.consumers(), [(b, 2, "c".to_owned())]);
+    }
+
+    #[test]
+    fn the_dead_are_reaped_and_their_slots_reused() {
+        let words = words();
+        let control = Control::new(&words);
+        for owner in 1..=63 {
+            let bit =
+                control
+                    .claim(owner, "a name longer than fifty-six bytes, which is cut at the end", |_| false);
+            control.want_later(bit.unwrap(), Later::Wanted);
+            control.apply(bit.unwrap(), &set(&[owner as usize]));
+        }
+        assert_eq!(control.claim(100, "", |_| false), None);
+        let odd = |owner: u64| owner % 2 == 1;
+        let bit = control.claim(100, "new", odd).unwrap();
+        assert_eq!(control.wanted(bit), SwitchSet::default());
+        assert_eq!(control.later(bit), Later::Unwanted);
+        assert_eq!(control.consumers().len(), 31 + 1);
+        assert_eq!(control.switches()[1].load(Relaxed), 0);
+        assert_ne!(control.switches()[2].load(Relaxed), 0);
+    }
+
+    #[test]
+    fn new_events_go_to_those_who_want_everything() {
+        let words = words();
+        let control = Control::new(&words);
+        let [a, b] = [1, 2].map(|owner| control.claim(owner, "c", |_| false).unwrap());
+        control.want_later(a, Later::Wanted);
+        control.introduce(300..302);
+        assert_eq!((control.wanted(a), control.wanted(b)), (set(&[300, 301]), set(&[])));
+    }
+
+    proptest! {
+        /// Whatever consumers do in whatever order, a switch holds exactly the bits of those who want it now.
+        #[test]
+        fn switches_are_the_union_of_wishes(steps in prop::collection::vec((0usize..5, 0u8..3, prop::collection::vec(0usize..8, 0..5)), 1..30)) {
+            let words = words();
+            let control = Control::new(&words);
+            let mut wishes: [Option<(Bit, SwitchSet)>; 5] = Default::default();
+            for (who, what, switches) in steps {
+                match (what, wishes[who].take()) {
+                    (0, Some((bit, _))) => control.release(bit),
+                    (1, Some(_)) => { control.reap(99, |owner| owner == who as u64 + 1); }
+                    (_, wish) => {
+                        let bit = wish.map_or_else(|| control.claim(who as u64 + 1, "", |_| false).unwrap(), |wish| wish.0);
+                        control.apply(bit, &set(&switches));
+                        wishes[who] = Some((bit, set(&switches)));
+                    }
+                }
+                for switch in 0..8 {
+                    let expected = wishes.iter().flatten().filter(|wish| wish.1.contains(switch));
+                    let expected = expected.fold(0, |bits, wish| bits | wish.0.mask());
+                    prop_assert_eq!(control.switches()[switch].load(Relaxed), expected);
+                }
+            }
+        }
+    }
+}

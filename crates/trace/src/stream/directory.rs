@@ -1,0 +1,253 @@
+//! The directory of a file: the families that its records may belong to, appended while others read.
+//!
+//! ```text
+//! word
+//!    0  bytes used behind this word
+//!       then for each family: a word with the length of its document in bytes, and the document, JSON padded with
+//!       zeros to whole words
+//! ```
+//! There is one writer. What it appends becomes visible with one store to word 0, so a reader sees whole documents at
+//! any time, also in the file of a process that was killed.
+
+use super::control::ASSIGNABLE;
+use super::passive::{PassiveEntry, check_passive};
+use crate::namespace::{Family, NameSpace, NameSpaceError, builtin};
+use crate::primitive::Word;
+use crate::record::Event;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use thiserror::Error;
+
+const WORD_BYTES: usize = size_of::<u64>();
+/// Switches of a builtin family: its events' numbers, whatever they are, find their place.
+const BUILTIN_SPAN: usize = 32;
+/// First switch of families that are not builtin.
+pub(crate) const FIRST_SWITCH: usize = 8 * BUILTIN_SPAN;
+
+const _: () = {
+    let mut index = 0;
+    while index < builtin::ALL.len() {
+        let family = &builtin::ALL[index];
+        assert!((family.number as usize) < FIRST_SWITCH / BUILTIN_SPAN);
+        let Cow::Borrowed(events) = family.events else { panic!() };
+        let mut event = 0;
+        while event < events.len() {
+            assert!((events[event].number as usize) < BUILTIN_SPAN);
+            event += 1;
+        }
+        index += 1;
+    }
+};
+
+/// The switch of an event that Talea itself declares.
+///
+/// # Panics
+/// If the event is not of a builtin family.
+#[inline]
+pub const fn builtin_switch(event: Event) -> usize {
+    let (family, number) = ((event.0 >> 8) as usize, (event.0 & 0xff) as usize);
+    assert!(family < FIRST_SWITCH / BUILTIN_SPAN && number < BUILTIN_SPAN, "not an event of Talea");
+    family * BUILTIN_SPAN + number
+}
+
+/// A family as it stands in a directory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Its events.
+    pub family: Family,
+    /// The switch of event number 0; those of the others follow.
+    pub switch: usize,
+    /// Its counters, histograms and objects.
+    pub passive: Vec<PassiveEntry>,
+}
+
+impl Entry {
+    /// Switches from [`Self::switch`] on that belong to the family: one for each event number up to the greatest,
+    /// and one for each passive entity.
+    pub fn span(&self) -> usize {
+        event_span(&self.family) + self.passive.len()
+    }
+}
+
+/// Switches that a family's events take.
+pub(crate) fn event_span(family: &Family) -> usize {
+    family.events.iter().map(|event| usize::from(event.number) + 1).max().unwrap_or(0)
+}
+
+/// Why a directory cannot be used.
+#[derive(Debug, Error)]
+pub enum DirectoryError {
+    /// A length reaches beyond the region or what is used of it.
+    #[error("entry {entry} reaches beyond its end")]
+    Length {
+        /// The entry, counted from 0.
+        entry: usize,
+    },
+    /// A document is not what it should be.
+    #[error("entry {entry}: {source}")]
+    Document {
+        /// The entry, counted from 0.
+        entry: usize,
+        /// What is wrong.
+        source: serde_json::Error,
+    },
+    /// A family contradicts itself or another one.
+    #[error(transparent)]
+    Family(#[from] NameSpaceError),
+    /// Switches or places of a family are not where a family's can be.
+    #[error("family \"{0}\" has switches or places that it cannot have")]
+    Place(String),
+}
+
+/// The families of a file.
+#[derive(Clone, Debug, Default)]
+pub struct Directory {
+    space: NameSpace,
+    entries: Vec<Entry>,
+    /// Bytes of the region that have been read.
+    used: usize,
+}
+
+impl Directory {
+    /// The builtin families and those of the file.
+    pub fn name_space(&self) -> &NameSpace {
+        &self.space
+    }
+
+    /// The families of the file, in the order in which they were registered.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The switch of an event; `None` if it is not known.
+    pub fn switch(&self, event: Event) -> Option<usize> {
+        let (family, entry) = self.space.event(event)?;
+        if usize::from(family.number) < FIRST_SWITCH / BUILTIN_SPAN {
+            return Some(builtin_switch(event));
+        }
+        let registered = self.entries.iter().find(|entry| entry.family.number == family.number)?;
+        Some(registered.switch + usize::from(entry.number))
+    }
+
+    /// Every event and passive entity there is: family, name and switch.
+    pub(crate) fn entities(&self) -> impl Iterator<Item = (&str, &str, usize)> {
+        let events = self.space.families().iter().flat_map(|family| {
+            family.events.iter().map(|entry| {
+                let switch = self.switch(family.event(entry)).expect("the family is known");
+                (family.name.as_ref(), entry.name.as_ref(), switch)
+            })
+        });
+        let passive = self.entries.iter().flat_map(|entry| {
+            entry
+                .passive
+                .iter()
+                .map(|passive| (entry.family.name.as_ref(), passive.name.as_ref(), passive.switch))
+        });
+        events.chain(passive)
+    }
+
+    /// Takes in what was appended to the region since the last time.
+    ///
+    /// # Errors
+    /// If the region is damaged; what was taken in before stays.
+    pub fn refresh<W: Word>(&mut self, region: &Region<'_, W>) -> Result<(), DirectoryError> {
+        let bytes = region.read(self.used).ok_or(DirectoryError::Length { entry: self.entries.len() })?;
+        self.parse(&bytes)
+    }
+
+    /// Takes in the documents in `bytes`, which follow what has been read.
+    pub(crate) fn parse(&mut self, mut bytes: &[u8]) -> Result<(), DirectoryError> {
+        while !bytes.is_empty() {
+            let entry = self.entries.len();
+            let cut = || DirectoryError::Length { entry };
+            let (length, rest) = bytes.split_first_chunk().ok_or_else(cut)?;
+            let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|_| cut())?;
+            let document = rest.get(..length).ok_or_else(cut)?;
+            let padded = length.checked_next_multiple_of(WORD_BYTES).ok_or_else(cut)?;
+            let document = serde_json::from_slice(document)
+                .map_err(|source| DirectoryError::Document { entry, source })?;
+            self.add(document)?;
+            bytes = rest.get(padded..).ok_or_else(cut)?;
+            self.used += WORD_BYTES + padded;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, entry: Entry) -> Result<(), DirectoryError> {
+        let first = self.entries.last().map_or(FIRST_SWITCH, |last| last.switch + last.span());
+        let end = entry.switch.checked_add(entry.span());
+        let is_placed = entry.switch >= first
+            && end.is_some_and(|end| end <= ASSIGNABLE)
+            && check_passive(&entry).is_ok();
+        if !is_placed {
+            return Err(DirectoryError::Place(entry.family.name.into_owned()));
+        }
+        self.space.add(entry.family.clone())?;
+        self.entries.push(entry);
+        Ok(())
+    }
+}
+
+/// An entry as it stands in the region.
+pub(crate) fn encode(entry: &Entry) -> Vec<u8> {
+    let json = serde_json::to_vec(entry).expect("an entry is plain numbers and texts");
+    let mut bytes = (json.len() as u64).to_le_bytes().to_vec();
+    bytes.extend(json);
+    bytes.resize(bytes.len().next_multiple_of(WORD_BYTES), 0);
+    bytes
+}
+
+/// The region in memory.
+#[derive(Debug)]
+pub struct Region<'a, W> {
+    used: &'a W,
+    words: &'a [W],
+}
+
+impl<'a, W: Word> Region<'a, W> {
+    /// A region in these words, all 0 at first.
+    ///
+    /// # Panics
+    /// If there are none.
+    pub fn new(words: &'a [W]) -> Self {
+        let (used, words) = words.split_first().expect("a region has words");
+        Region { used, words }
+    }
+
+    /// Bytes that are not used yet.
+    pub fn room(&self) -> usize {
+        (self.words.len() * WORD_BYTES).saturating_sub(self.used.load(Relaxed) as usize)
+    }
+
+    /// Where the next document will stand, in bytes from the beginning of the region.
+    pub(crate) fn end(&self) -> usize {
+        WORD_BYTES + self.used.load(Relaxed) as usize
+    }
+
+    /// Appends whole words of bytes and then makes them visible. Only the region's one writer may.
+    ///
+    /// # Panics
+    /// If they are not whole words or there is no [room](Self::room) for them.
+    pub fn append(&self, bytes: &[u8]) {
+        assert!(bytes.len().is_multiple_of(WORD_BYTES) && bytes.len() <= self.room());
+        let used = self.used.load(Relaxed);
+        let words = &self.words[used as usize / WORD_BYTES..];
+        for (word, chunk) in words.iter().zip(bytes.chunks_exact(WORD_BYTES)) {
+            word.store(u64::from_le_bytes(chunk.try_into().expect("a word of bytes")), Relaxed);
+        }
+        self.used.store(used + bytes.len() as u64, Release);
+    }
+
+    /// What was appended behind the first `from` bytes; `None` if the number of bytes used cannot be true.
+    pub fn read(&self, from: usize) -> Option<Vec<u8>> {
+        let used = usize::try_from(self.used.load(Relaxed)).ok()?;
+        // The mapping may be read-only, hence no acquire load (see `ring::protocol`).
+        W::fence(Acquire);
+        if used > self.words.len() * WORD_BYTES || !used.is_multiple_of(WORD_BYTES) || used < from {
+            return None;
+        }
+        let words = &self.words[from / WORD_BYTES..used / WORD_BYTES];
+        Some(words.iter().flat_map(|word| word.load(Relaxed).to_le_bytes()).collect())
+    }
+}

@@ -1,0 +1,85 @@
+//! A ring file as the process sees it that writes it.
+
+use super::control::Control;
+use super::directory::{Entry, Region};
+use super::passive::words_of;
+use super::registry::RegisterError;
+use crate::layout::{Header, PAGE_BYTES, Regions};
+use crate::mapping::Mapping;
+use crate::ring::Place;
+use rustix::fs::{FallocateFlags, fallocate};
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+/// A ring file that this process writes, mapped as a whole.
+#[derive(Debug)]
+pub(crate) struct LiveFile {
+    pub mapping: Arc<Mapping>,
+    file: File,
+    regions: Regions,
+    /// All rings: those asked for by name, then the spare ones.
+    pub places: Vec<Place>,
+    named: usize,
+}
+
+impl LiveFile {
+    /// A file of this head and these rings, of which the first `named` are promised to writers.
+    pub fn new(mapping: Mapping, file: File, header: &Header, places: Vec<Place>, named: usize) -> Self {
+        LiveFile { mapping: Arc::new(mapping), file, regions: header.regions.clone(), places, named }
+    }
+
+    /// The rings that threads can claim.
+    pub fn spare(&self) -> &[Place] {
+        &self.places[self.named..]
+    }
+
+    pub fn control(&self) -> Control<'_, AtomicU64> {
+        Control::new(self.mapping.part(self.regions.control.clone()))
+    }
+
+    pub fn region(&self) -> Region<'_, AtomicU64> {
+        Region::new(self.mapping.part(self.regions.directory.clone()))
+    }
+
+    pub fn regions(&self) -> &Regions {
+        &self.regions
+    }
+
+    /// Provides memory for a family's document and its passive entities, without showing anything.
+    pub fn make_room(&self, entry: &Entry, document: &[u8]) -> Result<(), RegisterError> {
+        let name = || entry.family.name.clone().into_owned();
+        let region = self.region();
+        if document.len() > region.room() {
+            return Err(RegisterError::Directory(name()));
+        }
+        let start = self.regions.directory.start + region.end() as u64;
+        let passive = entry.passive.iter().map(words_of).map(|words| {
+            let place = |word: usize| self.regions.passive.start + 8 * word as u64;
+            place(words.start)..place(words.end)
+        });
+        for bytes in std::iter::once(start..start + document.len() as u64).chain(passive) {
+            reserve(&self.file, bytes.start, bytes.end - bytes.start)
+                .map_err(|source| RegisterError::Io { name: name(), source })?;
+            let page = bytes.start / PAGE_BYTES * PAGE_BYTES;
+            self.mapping.prefault(page..bytes.end);
+        }
+        Ok(())
+    }
+
+    /// Enters a family for which there is room.
+    pub fn enter(&self, entry: &Entry, document: &[u8]) {
+        self.region().append(document);
+        self.control().introduce(entry.switch..entry.switch + entry.span());
+    }
+}
+
+/// Reserves the blocks of this part of a file, where its file system can.
+fn reserve(file: &File, start: u64, length: u64) -> io::Result<()> {
+    match fallocate(file, FallocateFlags::empty(), start, length) {
+        // There the first store to a page of a full disk fails; nothing better is to be had.
+        Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
+}

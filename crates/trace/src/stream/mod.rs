@@ -1,0 +1,43 @@
+//! Data streams: what a process tells while it runs, to whoever wants to know.
+//!
+//! After Niehaus et al.'s data stream interfaces of kernel and user programs (DSKI, DSUI): programs declare *entities*
+//! in *families*; consumers list them, switch them by name and follow them, each with an own choice and its own place;
+//! an entity stays switched on while anybody wants it, and costs next to nothing while nobody does. Active entities
+//! are events, in the rings of [`crate::ring`]; passive ones are updated in place.
+//!
+//! ```text
+//!   process that writes                 its ring file                      others
+//!   ------------------------------      -------------------------------    ---------------------------
+//!   registry: families of the  -------> directory: families, append-only -> names, decoders
+//!     process, numbered once
+//!   event: is its switch on?   <------- control: switches, consumers   <--- Seat, Operator (writable)
+//!          then a record       -------> rings                            -> Consumer (read only)
+//!   counter, histogram, object -------> passive area                     -> copies
+//! ```
+//!
+//! | File | What is in it |
+//! |---|---|
+//! | [`control`] | consumers and switches: the protocol |
+//! | [`directory`] | families in a file: the protocol and the documents |
+//! | [`registry`] | families in a process |
+//! | [`selection`] | choosing by name |
+//! | [`consumer`] | following and switching |
+//! | [`publish`] | where streams are found |
+
+pub mod consumer;
+pub mod control;
+pub mod directory;
+pub(crate) mod filter;
+pub(crate) mod live;
+pub mod passive;
+pub(crate) mod process;
+pub mod publish;
+pub mod registry;
+pub mod selection;
+
+pub use consumer::{AttachError, Consumer, Operator, Seat, Start, Switching};
+pub use directory::{Directory, DirectoryError, Entry, builtin_switch};
+pub use process::Liveness;
+pub use publish::{Listed, Stream, StreamDirectory};
+pub use registry::{PassiveDeclaration, RegisterError, register};
+pub use selection::{Selection, SelectionError};

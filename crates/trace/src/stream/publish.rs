@@ -1,0 +1,412 @@
+//! Where streams are: in a directory of the user's own, under `PID.NAME`.
+//!
+//! The directory is `/dev/shm/talea-UID`, else `$XDG_RUNTIME_DIR/talea`, else `talea-UID` among the temporary files. It
+//! and the files in it are open to the user alone. A stream's file goes when its [`Stream`] is dropped. A process that
+//! is killed leaves it; the newest [`KEPT_DEAD`] of these stay, so that one can look what happened, and older ones
+//! are removed when the next stream is published.
+
+use super::control::Control;
+use super::directory::Directory;
+use super::process::{Liveness, Owner};
+use super::selection::nearest;
+use crate::ring::{RingFile, RingShape};
+use crate::{CreateError, Metadata, RingReader, RingState, TraceError, TraceFile};
+use rustix::process::geteuid;
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+use thiserror::Error;
+
+/// Streams of dead processes that are kept.
+pub const KEPT_DEAD: usize = 8;
+/// Longest name of a stream, in bytes.
+const NAME_BYTES: usize = 64;
+/// Spare rings and records of each, for programs that say nothing else.
+const SPARE: usize = 32;
+const CAPACITY: usize = 8192;
+
+/// Why streams cannot be found or published in a directory.
+#[derive(Debug, Error)]
+pub enum PlaceError {
+    /// The directory could not be made or looked at.
+    #[error("cannot use {path} for streams: {source}")]
+    Io {
+        /// The directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It is a link or a file.
+    #[error("{0} is not a directory of its own; remove it, so that Talea can make one")]
+    NotADirectory(PathBuf),
+    /// It is another user's.
+    #[error(
+        "{path} belongs to user {owner}, not to you ({user}); streams there could be another's; have it removed"
+    )]
+    Foreign {
+        /// The directory.
+        path: PathBuf,
+        /// Its owner.
+        owner: u32,
+        /// This process's user.
+        user: u32,
+    },
+    /// Others may enter.
+    #[error("{path} is open to other users (mode {mode:03o}); close it with `chmod 700 {path}`")]
+    Open {
+        /// The directory.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+}
+
+/// Why a stream could not be published. Nothing is left behind.
+#[derive(Debug, Error)]
+pub enum PublishError {
+    /// The name cannot be a part of a file's name.
+    #[error(
+        "\"{0}\" cannot name a stream; use up to {NAME_BYTES} letters, digits, '-', '_' and '.', and begin with no '.'"
+    )]
+    Name(String),
+    /// This process has a stream of that name.
+    #[error("this process publishes a stream \"{0}\" already; give this one another name")]
+    Taken(String),
+    /// There is no place for streams.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    /// The file could not be created.
+    #[error(transparent)]
+    Create(#[from] CreateError),
+}
+
+/// Why no stream was found.
+#[derive(Debug, Error)]
+pub enum FindError {
+    /// No stream goes by that name or number.
+    #[error("there is no stream \"{name}\"{}", hint(suggestion))]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// The most similar name.
+        suggestion: Option<String>,
+    },
+    /// Several streams do.
+    #[error("\"{name}\" can be any of {}; write one of these", candidates.join(", "))]
+    Ambiguous {
+        /// What was asked for.
+        name: String,
+        /// The streams it may mean, as `PID.NAME`.
+        candidates: Vec<String>,
+    },
+    /// The directory cannot be read.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+}
+
+fn hint(suggestion: &Option<String>) -> String {
+    match suggestion {
+        Some(name) => format!("; did you mean \"{name}\"?"),
+        None => "; list the streams to see what there is".into(),
+    }
+}
+
+/// A directory of streams.
+#[derive(Clone, Debug)]
+pub struct StreamDirectory {
+    path: PathBuf,
+}
+
+/// A stream that this process publishes. Dropping it removes it from the directory; consumers that are attached keep
+/// what is in it.
+#[derive(Debug)]
+pub struct Stream {
+    /// Its rings.
+    pub rings: RingFile,
+    published: Published,
+}
+
+/// The file's name in the directory, for as long as it is there.
+#[derive(Debug)]
+struct Published {
+    path: PathBuf,
+    pid: u32,
+}
+
+impl Drop for Published {
+    fn drop(&mut self) {
+        // A process that was forked off has not published it. That it is gone already is no harm.
+        if self.pid == std::process::id() {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+impl Stream {
+    /// Publishes a stream of a program that is no Talea system, in the user's directory, with some spare rings for its
+    /// threads.
+    ///
+    /// # Errors
+    /// See [`PublishError`].
+    pub fn publish(name: &str) -> Result<Self, PublishError> {
+        let shape = RingShape { writers: &[], spare: SPARE, capacity: CAPACITY };
+        StreamDirectory::of_user()?.publish(name, &Metadata::bare(name), shape)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.published.path
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.rings.live().control().end();
+    }
+}
+
+/// A stream found in a directory.
+#[derive(Debug)]
+pub struct Listed {
+    /// Its file.
+    pub path: PathBuf,
+    /// The process that publishes it.
+    pub pid: u32,
+    /// Its name.
+    pub name: String,
+    /// Whether that process is there.
+    pub liveness: Liveness,
+    /// What is in it, or why it cannot be read.
+    pub content: Result<Content, TraceError>,
+}
+
+/// What a stream holds at the moment.
+#[derive(Debug)]
+pub struct Content {
+    /// Its tables.
+    pub metadata: Metadata,
+    /// Its families.
+    pub directory: Directory,
+    /// Who follows it.
+    pub consumers: Vec<ListedConsumer>,
+    /// Its rings, without spare ones that were never used.
+    pub rings: Vec<ListedRing>,
+    /// Events that found no ring.
+    pub unringed: u64,
+}
+
+/// A consumer of a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedConsumer {
+    /// Its process.
+    pub pid: u32,
+    /// What it calls itself.
+    pub name: String,
+    /// Whether its process is there; one that is not will be removed by the next consumer.
+    pub liveness: Liveness,
+    /// Events and passive entities it wants, as `family.name`.
+    pub wants: Vec<String>,
+}
+
+/// A ring of a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedRing {
+    /// What its writer calls itself.
+    pub name: String,
+    /// What its writer does.
+    pub state: RingState,
+    /// Records ever written.
+    pub written: u64,
+}
+
+impl StreamDirectory {
+    /// The user's directory, made if it is not there.
+    ///
+    /// # Errors
+    /// If it cannot be made or is not the user's alone.
+    pub fn of_user() -> Result<Self, PlaceError> {
+        let user = geteuid().as_raw();
+        let shared_memory = Path::new("/dev/shm");
+        let path = match std::env::var_os("XDG_RUNTIME_DIR") {
+            _ if shared_memory.is_dir() => shared_memory.join(format!("talea-{user}")),
+            Some(runtime) if Path::new(&runtime).is_absolute() => Path::new(&runtime).join("talea"),
+            _ => std::env::temp_dir().join(format!("talea-{user}")),
+        };
+        Self::at(&path)
+    }
+
+    /// The directory at `path`, made if it is not there.
+    ///
+    /// # Errors
+    /// If it cannot be made or is not the user's alone.
+    pub fn at(path: &Path) -> Result<Self, PlaceError> {
+        let io = |source| PlaceError::Io { path: path.into(), source };
+        match DirBuilder::new().mode(0o700).create(path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(io(error)),
+            _ => {}
+        }
+        // Not following links: one here would be somebody's trick.
+        let found = fs::symlink_metadata(path).map_err(io)?;
+        let (owner, user, mode) = (found.uid(), geteuid().as_raw(), found.mode() & 0o777);
+        if !found.is_dir() {
+            return Err(PlaceError::NotADirectory(path.into()));
+        }
+        if owner != user {
+            return Err(PlaceError::Foreign { path: path.into(), owner, user });
+        }
+        if mode & 0o077 != 0 {
+            return Err(PlaceError::Open { path: path.into(), mode });
+        }
+        Ok(StreamDirectory { path: path.into() })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Publishes a stream of this process, and removes what the dead have left beyond the newest [`KEPT_DEAD`].
+    ///
+    /// # Errors
+    /// See [`PublishError`].
+    pub fn publish(
+        &self,
+        name: &str,
+        metadata: &Metadata,
+        shape: RingShape<'_>,
+    ) -> Result<Stream, PublishError> {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        if name.is_empty() || name.len() > NAME_BYTES || name.starts_with('.') || !name.bytes().all(is_plain)
+        {
+            return Err(PublishError::Name(name.into()));
+        }
+        self.clear_up()?;
+        let pid = std::process::id();
+        let path = self.path.join(format!("{pid}.{name}"));
+        // One of an earlier process with this number is replaced.
+        if path.exists() && liveness(&path, pid) == Liveness::Alive {
+            return Err(PublishError::Taken(name.into()));
+        }
+        let rings = RingFile::create_shaped(&path, metadata, shape)?;
+        Ok(Stream { rings, published: Published { path, pid } })
+    }
+
+    /// The streams there are, of living processes first, then by process and name.
+    ///
+    /// # Errors
+    /// If the directory cannot be read.
+    pub fn list(&self) -> Result<Vec<Listed>, PlaceError> {
+        let mut found: Vec<Listed> = self.files()?.into_iter().filter_map(look_into).collect();
+        found.sort_by(|a, b| {
+            let key = |listed: &Listed| (listed.liveness == Liveness::Dead, listed.pid);
+            (key(a), &a.name).cmp(&(key(b), &b.name))
+        });
+        Ok(found)
+    }
+
+    /// The stream that `which` means: `PID.NAME`, or a name or process number that only one has. A stream of a living
+    /// process goes before those of dead ones.
+    ///
+    /// # Errors
+    /// See [`FindError`].
+    pub fn find(&self, which: &str) -> Result<Listed, FindError> {
+        let full = |listed: &Listed| format!("{}.{}", listed.pid, listed.name);
+        let is_meant = |listed: &Listed| {
+            full(listed) == which || listed.name == which || listed.pid.to_string() == which
+        };
+        let (mut meant, others): (Vec<_>, Vec<_>) = self.list()?.into_iter().partition(is_meant);
+        if meant.iter().any(|listed| listed.liveness == Liveness::Alive) {
+            meant.retain(|listed| listed.liveness == Liveness::Alive);
+        }
+        let name = which.to_owned();
+        if meant.len() > 1 {
+            return Err(FindError::Ambiguous { name, candidates: meant.iter().map(full).collect() });
+        }
+        meant.pop().ok_or_else(|| {
+            let suggestion = nearest(which, others.iter().map(|listed| listed.name.as_str()));
+            FindError::Unknown { name, suggestion }
+        })
+    }
+
+    fn files(&self) -> Result<Vec<PathBuf>, PlaceError> {
+        let io = |source| PlaceError::Io { path: self.path.clone(), source };
+        fs::read_dir(&self.path)
+            .map_err(io)?
+            .map(|entry| entry.map(|entry| entry.path()).map_err(io))
+            .collect()
+    }
+
+    /// Removes the streams of the dead, except for the newest.
+    fn clear_up(&self) -> Result<(), PlaceError> {
+        let made = |path: &Path| fs::metadata(path).and_then(|found| found.modified());
+        let mut dead: Vec<(SystemTime, PathBuf)> = Vec::new();
+        for path in self.files()? {
+            let Some((pid, _)) = parse(&path) else { continue };
+            if liveness(&path, pid) == Liveness::Dead
+                // Another process may have removed it meanwhile.
+                && let Ok(made) = made(&path)
+            {
+                dead.push((made, path));
+            }
+        }
+        dead.sort_by(|a, b| b.cmp(a));
+        for (_, path) in dead.into_iter().skip(KEPT_DEAD) {
+            // What another process removed or protects is not ours to remove.
+            let _ = fs::remove_file(path);
+        }
+        Ok(())
+    }
+}
+
+/// Process and name of a stream's file.
+fn parse(path: &Path) -> Option<(u32, String)> {
+    let (pid, name) = path.file_name()?.to_str()?.split_once('.')?;
+    Some((pid.parse().ok()?, name.to_owned()))
+}
+
+/// Whether the process that wrote the file is there. A file that does not say so yet goes by the number in its name.
+fn liveness(path: &Path, pid: u32) -> Liveness {
+    let writer = TraceFile::open(path).ok().and_then(|trace| {
+        let control = trace.header().regions.control.clone();
+        let mapping = trace.mapping()?;
+        Owner::from_word(Control::new(mapping.part(control)).writer())
+    });
+    writer.or(Owner::from_word(u64::from(pid))).map_or(Liveness::Dead, Owner::liveness)
+}
+
+fn look_into(path: PathBuf) -> Option<Listed> {
+    let (pid, name) = parse(&path)?;
+    let opened = TraceFile::open(&path);
+    // It may have been removed since its name was read.
+    if let Err(TraceError::Io(error)) = &opened
+        && error.kind() == io::ErrorKind::NotFound
+    {
+        return None;
+    }
+    let content = opened.and_then(|trace| content(&trace));
+    Some(Listed { liveness: liveness(&path, pid), content, pid, name, path })
+}
+
+fn content(trace: &TraceFile) -> Result<Content, TraceError> {
+    let mapping = trace.mapping().ok_or(TraceError::NotATrace)?;
+    let control = Control::new(mapping.part(trace.header().regions.control.clone()));
+    let directory = trace.directory()?;
+    let consumer = |(bit, owner, name)| {
+        let owner = Owner::from_word(owner)?;
+        let wanted = control.wanted(bit);
+        let wants = directory.entities().filter(|(_, _, switch)| wanted.contains(*switch));
+        let wants = wants.map(|(family, name, _)| format!("{family}.{name}")).collect();
+        Some(ListedConsumer { pid: owner.pid(), liveness: owner.liveness(), name, wants })
+    };
+    let ring =
+        |ring: RingReader| ListedRing { name: ring.name(), state: ring.state(), written: ring.written() };
+    Ok(Content {
+        metadata: trace.metadata().clone(),
+        consumers: control.consumers().into_iter().filter_map(consumer).collect(),
+        rings: trace.rings().into_iter().map(ring).filter(|ring| ring.state != RingState::Unused).collect(),
+        unringed: control.unringed(),
+        directory,
+    })
+}

@@ -1,0 +1,254 @@
+//! Choosing events and passive entities by name.
+//!
+//! ```text
+//! selection = term { "," term }
+//! term      = [ "-" ] ( "all" | family | family "." ( name | "*" ) )
+//! ```
+//! Terms apply from left to right; `-` takes away what is there already. `all` includes families that are registered
+//! later. `job,kernel.switch` are two choices, `nav.*,-nav.fix` is the family without one event.
+
+use super::control::{Later, SwitchSet};
+use super::directory::Directory;
+use std::fmt;
+use std::str::FromStr;
+use thiserror::Error;
+
+/// What somebody wants to see.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    terms: Vec<Term>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Term {
+    effect: Effect,
+    target: Target,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Effect {
+    Include,
+    Exclude,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Target {
+    All,
+    Family(String),
+    Entity(String, String),
+}
+
+/// Why a selection is not understood.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum SelectionError {
+    /// Nothing is written where a name should stand.
+    #[error("a name is missing in \"{0}\"; write for instance job,kernel.switch")]
+    Missing(String),
+    /// The first term takes something away.
+    #[error("\"{0}\" takes away where nothing is chosen yet; write all,{0}")]
+    NothingToExclude(String),
+    /// There is no such family.
+    #[error("there is no family \"{name}\"{}", hint(suggestion))]
+    Family {
+        /// What was written.
+        name: String,
+        /// The most similar name.
+        suggestion: Option<String>,
+    },
+    /// The family has nothing of that name.
+    #[error("family \"{family}\" has no \"{name}\"{}", hint(suggestion))]
+    Entity {
+        /// The family.
+        family: String,
+        /// What was written.
+        name: String,
+        /// The most similar name, with its family.
+        suggestion: Option<String>,
+    },
+}
+
+fn hint(suggestion: &Option<String>) -> String {
+    match suggestion {
+        Some(name) => format!("; did you mean \"{name}\"?"),
+        None => "; list the stream to see what there is".into(),
+    }
+}
+
+/// A selection applied to the families there are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolved {
+    /// The switches chosen.
+    pub switches: SwitchSet,
+    /// Whether families registered later are chosen too.
+    pub later: Later,
+}
+
+impl Selection {
+    /// Everything, also what is registered later.
+    pub fn all() -> Self {
+        Selection { terms: vec![Term { effect: Effect::Include, target: Target::All }] }
+    }
+
+    /// Nothing at all.
+    pub fn nothing() -> Self {
+        Selection::default()
+    }
+
+    /// Whether families registered later are chosen too.
+    pub fn later(&self) -> Later {
+        let all = self.terms.iter().rev().find(|term| term.target == Target::All);
+        match all.map(|term| term.effect) {
+            Some(Effect::Include) => Later::Wanted,
+            Some(Effect::Exclude) | None => Later::Unwanted,
+        }
+    }
+
+    /// What is chosen of the families in `directory`.
+    ///
+    /// # Errors
+    /// If a name is not there.
+    pub fn resolve(&self, directory: &Directory) -> Result<Resolved, SelectionError> {
+        let mut switches = SwitchSet::default();
+        for term in &self.terms {
+            for switch in term.target.switches(directory)? {
+                match term.effect {
+                    Effect::Include => switches.insert(switch),
+                    Effect::Exclude => switches.remove(switch),
+                }
+            }
+        }
+        Ok(Resolved { switches, later: self.later() })
+    }
+}
+
+impl Target {
+    fn switches(&self, directory: &Directory) -> Result<Vec<usize>, SelectionError> {
+        let of = |keep: &dyn Fn(&str, &str) -> bool| -> Vec<usize> {
+            let kept = directory.entities().filter(|(family, name, _)| keep(family, name));
+            kept.map(|(_, _, switch)| switch).collect()
+        };
+        let (family, name) = match self {
+            Target::All => return Ok(of(&|_, _| true)),
+            Target::Family(family) => (family, None),
+            Target::Entity(family, name) => (family, Some(name)),
+        };
+        let Some(known) = directory.name_space().family(family) else {
+            let names = directory.name_space().families().iter().map(|family| family.name.as_ref());
+            return Err(SelectionError::Family {
+                name: family.clone(),
+                suggestion: nearest(family, names.chain(["all"])),
+            });
+        };
+        let found = of(&|of, entity| of == known.name && name.is_none_or(|name| name == entity));
+        if let Some(name) = name
+            && found.is_empty()
+        {
+            let names = directory.entities().filter(|(of, _, _)| *of == known.name).map(|(_, name, _)| name);
+            let suggestion = nearest(name, names).map(|name| format!("{family}.{name}"));
+            return Err(SelectionError::Entity { family: family.clone(), name: name.clone(), suggestion });
+        }
+        Ok(found)
+    }
+}
+
+/// The name most like `written`, if any is like it.
+pub(super) fn nearest<'a>(written: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
+    let likeness = names.map(|name| (strsim::jaro_winkler(written, name), name));
+    let best = likeness.max_by(|a, b| a.0.total_cmp(&b.0));
+    best.filter(|(likeness, _)| *likeness > 0.7).map(|(_, name)| name.to_owned())
+}
+
+impl FromStr for Selection {
+    type Err = SelectionError;
+
+    fn from_str(text: &str) -> Result<Self, SelectionError> {
+        let mut terms = Vec::new();
+        for written in text.split(',').map(str::trim) {
+            let (effect, name) = match written.strip_prefix('-') {
+                Some(rest) => (Effect::Exclude, rest.trim()),
+                None => (Effect::Include, written),
+            };
+            let missing = || SelectionError::Missing(text.to_owned());
+            let target = match name.split_once('.').map(|(family, name)| (family.trim(), name.trim())) {
+                Some((family, name)) if family.is_empty() || name.is_empty() => return Err(missing()),
+                Some(("all" | "*", "*")) => Target::All,
+                Some((family, "*")) => Target::Family(family.to_owned()),
+                Some((family, name)) => Target::Entity(family.to_owned(), name.to_owned()),
+                None if name.is_empty() => return Err(missing()),
+                None if name == "all" || name == "*" => Target::All,
+                None => Target::Family(name.to_owned()),
+            };
+            if terms.is_empty() && effect == Effect::Exclude {
+                return Err(SelectionError::NothingToExclude(written.to_owned()));
+            }
+            terms.push(Term { effect, target });
+        }
+        Ok(Selection { terms })
+    }
+}
+
+impl fmt::Display for Selection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, Term { effect, target }) in self.terms.iter().enumerate() {
+            let comma = if index > 0 { "," } else { "" };
+            let sign = if *effect == Effect::Exclude { "-" } else { "" };
+            match target {
+                Target::All => write!(f, "{comma}{sign}all")?,
+                Target::Family(family) => write!(f, "{comma}{sign}{family}")?,
+                Target::Entity(family, name) => write!(f, "{comma}{sign}{family}.{name}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Event;
+    use proptest::prelude::*;
+
+    fn chosen(text: &str) -> Result<Vec<Event>, String> {
+        let directory = Directory::default();
+        let selection: Selection = text.parse().map_err(|error: SelectionError| error.to_string())?;
+        let set = selection.resolve(&directory).map_err(|error| error.to_string())?.switches;
+        let families = directory.name_space().families();
+        let events = families.iter().flat_map(|family| family.events.iter().map(|entry| family.event(entry)));
+        Ok(events.filter(|event| set.contains(directory.switch(*event).unwrap())).collect())
+    }
+
+    #[test]
+    fn families_and_events_are_chosen_from_left_to_right() {
+        use Event as E;
+        assert_eq!(chosen("kernel.switch,run.lost"), Ok(vec![E::LOST, E::SWITCH]));
+        assert_eq!(chosen("run.*, -run.thread"), Ok(vec![E::RUN_START, E::RUN_END, E::LOST]));
+        assert_eq!(chosen("run,-run,run.thread"), Ok(vec![E::THREAD]));
+        assert_eq!(chosen("all,-job,-kernel,-dispatch"), chosen("run"));
+        assert_eq!(chosen("all"), chosen("run,job,dispatch,kernel"));
+    }
+
+    #[test]
+    fn what_is_not_understood_is_said_with_the_nearest_name() {
+        let error = |text| chosen(text).unwrap_err();
+        assert_eq!(error("kernl"), "there is no family \"kernl\"; did you mean \"kernel\"?");
+        assert_eq!(
+            error("kernel.swich"),
+            "family \"kernel\" has no \"swich\"; did you mean \"kernel.switch\"?"
+        );
+        assert_eq!(error("xyzzy"), "there is no family \"xyzzy\"; list the stream to see what there is");
+        assert_eq!(error("-job"), "\"-job\" takes away where nothing is chosen yet; write all,-job");
+        for text in ["", "job,", "job.", ".switch", "all,-", ",job"] {
+            assert!(error(text).starts_with("a name is missing in "), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics_and_what_is_understood_comes_back(text in "[-a-z.*, ]{0,20}") {
+            if let Ok(selection) = text.parse::<Selection>() {
+                prop_assert_eq!(selection.to_string().parse::<Selection>().unwrap(), selection.clone());
+                let _ = selection.resolve(&Directory::default());
+            }
+        }
+    }
+}
