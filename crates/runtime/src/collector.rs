@@ -134,7 +134,12 @@ impl Collector {
         let accounting = Accounting::new(&metadata, sample.0).with_samples(sample.1);
         let books = Books { metadata, accounting, log, on_finished };
         let (seats, rings): (_, Vec<_>) = consumers.into_iter().map(Consumer::into_parts).unzip();
-        Ok(Collector { merge: Merge::new(rings.into_iter().flatten().collect()), seats, books, unnamed: None })
+        Ok(Collector {
+            merge: Merge::new(rings.into_iter().flatten().collect()),
+            seats,
+            books,
+            unnamed: None,
+        })
     }
 
     /// Collects on a thread of its own until it is told to finish.

@@ -120,8 +120,13 @@ impl Prepared {
         metadata.start = start;
         let log = self.options.keep_log.clone();
         let consumer = self.store.consumer.take().expect("nodes of one process are collected there");
-        let collector =
-            Collector::new(metadata, vec![consumer], self.options.samples(), log.as_deref(), self.on_finished.take())?;
+        let collector = Collector::new(
+            metadata,
+            vec![consumer],
+            self.options.samples(),
+            log.as_deref(),
+            self.on_finished.take(),
+        )?;
         let collecting = collector.start(log).map_err(PrepareError::Collector)?;
         let ended = self.run_threads(start);
         let collected = collecting.finish();

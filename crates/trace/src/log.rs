@@ -5,8 +5,8 @@
 //! file. If its writer is killed, the last record may be cut; it is left out on reading and reported.
 
 use crate::layout::{Body, Clock, Header, encode_metadata};
-use crate::ring::replace;
 use crate::namespace::{Family, NameSpace, NameSpaceError};
+use crate::ring::replace;
 use crate::stream::directory::{Directory, Entry, FIRST_SWITCH, encode};
 use crate::{CreateError, Metadata, Record, Sink};
 use std::fs::File;

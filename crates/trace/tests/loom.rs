@@ -71,3 +71,196 @@ fn a_reader_sees_whole_records_or_a_loss() {
 fn a_reader_that_comes_back_continues_where_it_was() {
     writer_against_reader(4, 2);
 }
+
+mod streams {
+    //! Consumers, switches and the directory.
+    //!
+    //! Loom's words are large, so the models share pages of only a few switches where they can; the code is the same.
+
+    use loom::sync::Arc;
+    use loom::sync::atomic::AtomicU64;
+    use std::sync::atomic::Ordering::Relaxed;
+    use talea_trace::primitive::SharedWord;
+    use talea_trace::stream::control::{CONSUMERS, CONTROL_WORDS, Control, Later, SwitchSet};
+    use talea_trace::stream::directory::Region;
+
+    fn check(model: impl Fn() + Sync + Send + 'static) {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(2);
+        builder.max_branches = 100_000;
+        builder.check(model);
+    }
+
+    /// A word that is loom's where threads meet and plain where none do, so that exploring is feasible.
+    enum Cell {
+        Shared(AtomicU64),
+        Alone(std::sync::atomic::AtomicU64),
+    }
+
+    impl talea_trace::primitive::Word for Cell {
+        fn load(&self, order: std::sync::atomic::Ordering) -> u64 {
+            match self {
+                Cell::Shared(word) => word.load(order),
+                Cell::Alone(word) => word.load(order),
+            }
+        }
+        fn store(&self, value: u64, order: std::sync::atomic::Ordering) {
+            match self {
+                Cell::Shared(word) => word.store(value, order),
+                Cell::Alone(word) => word.store(value, order),
+            }
+        }
+        fn fence(order: std::sync::atomic::Ordering) {
+            loom::sync::atomic::fence(order);
+        }
+    }
+
+    macro_rules! change {
+        ($($name:ident),*) => {
+            $(fn $name(&self, value: u64, order: std::sync::atomic::Ordering) -> u64 {
+                match self {
+                    Cell::Shared(word) => word.$name(value, order),
+                    Cell::Alone(word) => word.$name(value, order),
+                }
+            })*
+        };
+    }
+
+    impl SharedWord for Cell {
+        change!(fetch_or, fetch_and, fetch_add, swap);
+        fn compare_exchange(
+            &self,
+            current: u64,
+            new: u64,
+            order: std::sync::atomic::Ordering,
+        ) -> Result<u64, u64> {
+            match self {
+                Cell::Shared(word) => word.compare_exchange(current, new, order, Relaxed),
+                Cell::Alone(word) => word.compare_exchange(current, new, order, Relaxed),
+            }
+        }
+    }
+
+    const SLOTS_AT: usize = 512;
+    const SWITCHES_AT: usize = CONTROL_WORDS - talea_trace::stream::control::SWITCHES;
+
+    /// Control pages of which these words are contended.
+    fn pages(shared: &[usize]) -> Arc<Vec<Cell>> {
+        let cell = |index| match shared.contains(&index) {
+            true => Cell::Shared(AtomicU64::new(0)),
+            false => Cell::Alone(std::sync::atomic::AtomicU64::new(0)),
+        };
+        Arc::new((0..CONTROL_WORDS).map(cell).collect())
+    }
+
+    fn slot(index: usize) -> usize {
+        SLOTS_AT + 8 * index
+    }
+
+    fn one(switch: usize) -> SwitchSet {
+        let mut set = SwitchSet::default();
+        set.insert(switch);
+        set
+    }
+
+    fn alive(_: u64) -> bool {
+        false
+    }
+
+    /// Two consumers that come at once get different slots, also where one slot was left by the dead, and nobody
+    /// clears what the other has switched on.
+    #[test]
+    fn consumers_that_come_at_once_reap_the_dead_and_do_not_disturb_each_other() {
+        const DEAD: u64 = 99;
+        check(|| {
+            let pages = pages(&[1, slot(0), slot(1), slot(2), SWITCHES_AT + 5]);
+            let control = Control::new(&pages);
+            let left = control.claim(DEAD, "", alive).unwrap();
+            control.switch_on(left, &one(5));
+            let come = |owner: u64| {
+                let pages = Arc::clone(&pages);
+                loom::thread::spawn(move || {
+                    let control = Control::new(&pages);
+                    let bit = control.claim(owner, "", |owner| owner == DEAD).unwrap();
+                    control.switch_on(bit, &one(5));
+                    bit
+                })
+            };
+            let other = come(1);
+            let mine = control.claim(2, "", |owner| owner == DEAD).unwrap();
+            control.switch_on(mine, &one(5));
+            let other = other.join().unwrap();
+            assert_ne!(mine, other);
+            assert_eq!(control.switches()[5].load(Relaxed), mine.mask() | other.mask());
+            assert_eq!(control.consumers().len(), 2);
+            assert!(control.consumers().len() < CONSUMERS);
+        });
+    }
+
+    use talea_trace::primitive::Word;
+
+    /// A family that is registered while a consumer begins to want everything is wanted, whoever comes first.
+    #[test]
+    fn no_new_family_escapes_a_consumer_of_everything() {
+        check(|| {
+            let pages = pages(&[1, SWITCHES_AT + 300]);
+            // The directory: how many families there are.
+            let used = Arc::new(AtomicU64::new(0));
+            let bit = Control::new(&pages).claim(1, "", alive).unwrap();
+            let registrar = {
+                let (pages, used) = (Arc::clone(&pages), Arc::clone(&used));
+                loom::thread::spawn(move || {
+                    used.store(1, Relaxed);
+                    Control::new(&pages).introduce(300..301);
+                })
+            };
+            let control = Control::new(&pages);
+            control.want_later(bit, Later::Wanted);
+            if used.load(Relaxed) == 1 {
+                control.switch_on(bit, &one(300));
+            }
+            registrar.join().unwrap();
+            assert_eq!(control.switches()[300].load(Relaxed), bit.mask());
+        });
+    }
+
+    /// A consumer of everything that leaves while a family is registered leaves no bit behind.
+    #[test]
+    fn a_consumer_that_leaves_during_registration_leaves_nothing_on() {
+        check(|| {
+            let pages = pages(&[1, SWITCHES_AT + 300]);
+            let bit = Control::new(&pages).claim(1, "", alive).unwrap();
+            Control::new(&pages).want_later(bit, Later::Wanted);
+            let registrar = {
+                let pages = Arc::clone(&pages);
+                loom::thread::spawn(move || Control::new(&pages).introduce(300..301))
+            };
+            let control = Control::new(&pages);
+            control.release(bit);
+            registrar.join().unwrap();
+            assert_eq!(control.switches()[300].load(Relaxed), 0);
+        });
+    }
+
+    /// Whoever reads the directory sees whole documents, in order.
+    #[test]
+    fn documents_appear_whole() {
+        check(|| {
+            let words: Arc<Vec<AtomicU64>> = Arc::new((0..5).map(|_| AtomicU64::new(0)).collect());
+            let writer = {
+                let words = Arc::clone(&words);
+                loom::thread::spawn(move || {
+                    Region::new(&words).append(&[1; 16]);
+                    Region::new(&words).append(&[2; 16]);
+                })
+            };
+            let first = Region::new(&words).read(0).unwrap();
+            assert!([0, 16, 32].contains(&first.len()));
+            let second = Region::new(&words).read(first.len()).unwrap();
+            let all = [first, second].concat();
+            let expected = [[1; 16], [2; 16]].concat();
+            assert_eq!(all, expected[..all.len()]);
+            writer.join().unwrap();
+        });
+    }
+}

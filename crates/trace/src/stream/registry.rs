@@ -40,8 +40,12 @@ pub enum RegisterError {
         number: u8,
     },
     /// It contradicts itself, or this process has another one of its number or name.
-    #[error("{0}; give one of the families another name, or a number of its own (`nav = 0x42 {{ ... }}`)")]
-    Family(#[from] NameSpaceError),
+    #[error("{source}{}", remedy(source))]
+    Family {
+        /// What is wrong.
+        #[from]
+        source: NameSpaceError,
+    },
     /// The process has no switch left for its events.
     #[error("no room for the {wanted} events of family \"{name}\": a process has {limit} in all")]
     Events {
@@ -73,6 +77,13 @@ pub enum RegisterError {
         /// What the system said.
         source: io::Error,
     },
+}
+
+fn remedy(error: &NameSpaceError) -> &'static str {
+    match error {
+        NameSpaceError::Taken { .. } => "; give one of the families another name, or a number of its own",
+        NameSpaceError::Misfit { .. } | NameSpaceError::Twice { .. } => "",
+    }
 }
 
 #[derive(Debug)]
@@ -149,7 +160,7 @@ impl Registry {
         let mut names: BTreeSet<&str> = family.events.iter().map(|event| event.name.as_ref()).collect();
         if let Some(twice) = passive.iter().find(|entity| !names.insert(&entity.name)) {
             let twice = NameSpaceError::Twice { family: name, name: twice.name.clone().into_owned() };
-            return Err(RegisterError::Family(twice));
+            return Err(RegisterError::Family { source: twice });
         }
         let switch = self.next_switch;
         let first = switch + event_span(family);

@@ -141,7 +141,7 @@ fn a_family_registered_later_is_found_named_and_followed() {
 fn families_that_cannot_be_are_refused() {
     let refused = |family| register(&family, &[]).unwrap_err();
     assert!(matches!(refused(family(0x3f, "low")), RegisterError::Reserved { .. }));
-    assert!(matches!(refused(family(0x91, "job")), RegisterError::Family(_)));
+    assert!(matches!(refused(family(0x91, "job")), RegisterError::Family { .. }));
     register(&family(0x91, "first"), &[]).unwrap();
     let message = refused(family(0x91, "second")).to_string();
     assert!(message.starts_with("family \"second\" (0x91) is there already; give one"), "{message}");
