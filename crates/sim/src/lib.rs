@@ -14,11 +14,15 @@
 //! * `timer` is an interrupt on the node's first processor: whoever runs there after the release pays, so it
 //!   also delays jobs of higher lanes.
 
+//!
+//! A trace can tell of them ([`DispatchRecords`]): what a job pays it pays first, an interrupt at once.
+
 #![forbid(unsafe_code)]
 
 mod calendar;
 mod flow;
+mod ledger;
 mod node;
 mod simulation;
 
-pub use simulation::{Simulation, SimulationError};
+pub use simulation::{DispatchRecords, Simulation, SimulationError};

@@ -1,12 +1,13 @@
 //! One node: its hierarchy, its job slots and what its processors are doing.
 
-use talea_model::{Overhead, System};
+use crate::ledger::{Ledger, Paid};
+use talea_model::{OperationId, Overhead, System};
 use talea_policy::composition::{Composition, compose};
 use talea_policy::hierarchy::{Engine, Parameters, SchedulerId, VpId};
 use talea_policy::job::Job;
 use talea_policy::strategy::Plan;
 use talea_time::{Instant, Work};
-use talea_trace::{Event, JobId, Record, Sink};
+use talea_trace::{CostKind, Event, JobId, Record, Sink};
 
 /// Jobs a lane's queue holds before it allocates more.
 const QUEUE_CAPACITY: usize = 64;
@@ -33,8 +34,10 @@ pub(crate) struct Released {
     pub id: JobId,
     pub nominal: Instant,
     pub deadline: Instant,
-    /// Processor time it needs, mechanism costs of its release included.
+    /// Processor time it needs, the cost of the message that releases it included.
     pub demand: Work,
+    /// That cost.
+    pub delivery: Work,
 }
 
 struct LaneState {
@@ -62,6 +65,7 @@ struct Service {
 }
 
 pub(crate) struct Node {
+    index: u16,
     engine: Engine,
     lanes: Vec<LaneState>,
     /// By VP number.
@@ -71,7 +75,9 @@ pub(crate) struct Node {
     services: Vec<Option<Service>>,
     overhead: Overhead,
     /// Timer expiries at this instant.
-    interrupts: i64,
+    interrupts: u32,
+    /// When costs are paid, if dispatching is recorded.
+    ledger: Option<Ledger>,
     /// Something was announced to the engine since the last decision.
     pub unsettled: bool,
 }
@@ -101,6 +107,7 @@ impl Node {
             last: u64::MAX,
         });
         Node {
+            index: index as u16,
             lanes: lanes.collect(),
             slots: Vec::new(),
             processors: processors.collect(),
@@ -108,21 +115,87 @@ impl Node {
             services,
             overhead: system.overhead,
             interrupts: 0,
+            ledger: None,
             unsettled: false,
         }
     }
 
-    /// The next instant at which a job completes or a scheduler wants its timer.
+    /// From now on, writes records of dispatching too.
+    pub fn record_dispatch(&mut self) {
+        self.ledger = Some(Ledger::new(self.processors.len()));
+    }
+
+    /// The next instant at which a job completes, a scheduler wants its timer, or a recorded payment ends.
     pub fn next(&self) -> Instant {
         let completion = self.processors.iter().map(|processor| processor.completes_at).min();
         let timer = self.engine.next_timer().unwrap_or(Instant::MAX);
-        completion.unwrap_or(Instant::MAX).min(timer)
+        let payment = self.ledger.as_ref().map_or(Instant::MAX, Ledger::next);
+        completion.unwrap_or(Instant::MAX).min(timer).min(payment)
+    }
+
+    /// Records the payments that are complete at `now`.
+    pub fn pay(&mut self, now: Instant, sink: &mut impl Sink) {
+        let Some(ledger) = &mut self.ledger else { return };
+        for (index, processor) in self.processors.iter().enumerate() {
+            let Some(vp) = processor.running else { continue };
+            while let Some(paid) = ledger.complete(index, vp, now) {
+                let slot = self.slots[vp.index()].as_ref().expect("a running job has a slot");
+                let lane = self.lanes[slot.lane as usize].source;
+                sink.record(cost_record(self.index, processor.cpu, lane, paid, now));
+            }
+        }
+    }
+
+    /// Records what the jobs that have processors have paid of payments that are not complete at `now`, the end.
+    pub fn pay_off(&mut self, now: Instant, sink: &mut impl Sink) {
+        for index in 0..self.processors.len() {
+            if let Some(vp) = self.processors[index].running {
+                self.stop_paying(index, vp, now, sink);
+            }
+        }
+    }
+
+    /// The job that has the processor stops paying, and what it has paid is recorded.
+    fn stop_paying(&mut self, index: usize, vp: VpId, now: Instant, sink: &mut impl Sink) {
+        let Some(ledger) = &mut self.ledger else { return };
+        if let Some(paid) = ledger.stop(index, vp, now) {
+            let slot = self.slots[vp.index()].as_ref().expect("a job that pays has a slot");
+            let lane = self.lanes[slot.lane as usize].source;
+            sink.record(cost_record(self.index, self.processors[index].cpu, lane, paid, now));
+        }
+    }
+
+    /// Records that the completion of `job` is told to `successor` on another node, if dispatching is recorded.
+    pub fn send(&self, slot: &Slot, successor: OperationId, now: Instant, sink: &mut impl Sink) {
+        if self.ledger.is_some() {
+            let words = [successor.index() as u64, 0];
+            sink.record(Record { words, ..self.job_record(Event::SEND, now, slot, Record::NO_CPU, 0) });
+        }
+    }
+
+    /// Records that a message for `job` sent at `sent` arrives, if dispatching is recorded.
+    pub fn receive(&self, job: JobId, sent: Instant, now: Instant, sink: &mut impl Sink) {
+        if self.ledger.is_some() {
+            let service = self.services[job.operation.index()].expect("messages go to the operation's node");
+            sink.record(Record {
+                time: now,
+                causal: job.pack(),
+                words: [sent.as_nanos() as u64, 0],
+                event: Event::RECEIVE,
+                source: self.lanes[service.lane as usize].source,
+                cpu: Record::NO_CPU,
+                arg: 0,
+            });
+        }
     }
 
     /// Ends the job that completes at `now` on some processor, if there is one, and returns it.
     pub fn complete(&mut self, now: Instant, sink: &mut impl Sink) -> Option<Slot> {
-        let processor = self.processors.iter_mut().find(|processor| processor.completes_at <= now)?;
-        let vp = processor.running.take().expect("only a running job completes");
+        let index = self.processors.iter().position(|processor| processor.completes_at <= now)?;
+        let vp = self.processors[index].running.expect("only a running job completes");
+        self.stop_paying(index, vp, now, sink);
+        let processor = &mut self.processors[index];
+        processor.running = None;
         processor.completes_at = Instant::MAX;
         let cpu = processor.cpu;
         let slot = self.vacate(vp, now);
@@ -132,7 +205,7 @@ impl Node {
 
     /// Releases a job; the decision follows with [`Node::settle`]. Returns its slot.
     pub fn release(&mut self, released: Released, now: Instant, sink: &mut impl Sink) -> VpId {
-        let Released { id, nominal, deadline, demand } = released;
+        let Released { id, nominal, deadline, demand, delivery } = released;
         let service = self.services[id.operation.index()].expect("operations are released on their node");
         let lane = &mut self.lanes[service.lane as usize];
         lane.jobs += 1;
@@ -149,6 +222,11 @@ impl Node {
         let remaining = demand + self.overhead.queue + self.overhead.queue;
         let slot = Slot { id, nominal, deadline, lane: service.lane, remaining, since: now, started: false };
         self.slots[vp.index()] = Some(slot);
+        if let Some(ledger) = &mut self.ledger {
+            ledger.open(vp);
+            ledger.owe(vp, CostKind::Queue, self.overhead.queue + self.overhead.queue, 1);
+            ledger.owe(vp, CostKind::Delivery, delivery, 1);
+        }
         sink.record(self.job_record(Event::RELEASE, now, &slot, Record::NO_CPU, 0));
         let job = Job {
             release: now,
@@ -168,9 +246,11 @@ impl Node {
         if self.slots[vp.index()].is_none_or(|slot| slot.id != id) {
             return false;
         }
-        let place = self.processors.iter_mut().find(|processor| processor.running == Some(vp));
+        let place = self.processors.iter().position(|processor| processor.running == Some(vp));
         let (cpu, was_running) = match place {
-            Some(processor) => {
+            Some(index) => {
+                self.stop_paying(index, vp, now, sink);
+                let processor = &mut self.processors[index];
                 processor.running = None;
                 processor.completes_at = Instant::MAX;
                 (processor.cpu, 1)
@@ -205,7 +285,12 @@ impl Node {
     }
 
     /// A timer expired on this node.
-    pub fn interrupt(&mut self) {
+    pub fn interrupt(&mut self, now: Instant, sink: &mut impl Sink) {
+        if self.interrupts == 0 && self.ledger.is_some() {
+            let words = [now.as_nanos() as u64; 2];
+            let (event, source, cpu) = (Event::TIMER, self.index, self.processors[0].cpu);
+            sink.record(Record { time: now, causal: 0, words, event, source, cpu, arg: 0 });
+        }
         self.interrupts += 1;
     }
 
@@ -237,18 +322,25 @@ impl Node {
     }
 
     /// Lets whoever runs on the first processor pay for the timers that expired at this instant.
-    pub fn charge_interrupts(&mut self) {
-        let stolen = Work::from_nanos(self.overhead.timer.as_nanos() * std::mem::take(&mut self.interrupts));
+    pub fn charge_interrupts(&mut self, now: Instant, sink: &mut impl Sink) {
+        let expiries = std::mem::take(&mut self.interrupts);
+        let stolen = Work::from_nanos(self.overhead.timer.as_nanos() * i64::from(expiries));
         if stolen > Work::ZERO
             && let Some(vp) = self.processors[0].running
         {
             let slot = self.slots[vp.index()].as_mut().expect("a running job has a slot");
             slot.remaining += stolen;
             self.processors[0].completes_at += stolen.at_full_speed();
+            self.stop_paying(0, vp, now, sink);
+            if let Some(ledger) = &mut self.ledger {
+                ledger.owe(vp, CostKind::Release, stolen, expiries);
+                ledger.begin(0, vp, now);
+            }
         }
     }
 
     fn preempt(&mut self, processor: usize, vp: VpId, by: Option<Slot>, now: Instant, sink: &mut impl Sink) {
+        self.stop_paying(processor, vp, now, sink);
         let slot = self.slots[vp.index()].as_mut().expect("a job that leaves early is unfinished");
         slot.remaining -= (now - slot.since).as_work();
         let slot = *slot;
@@ -264,6 +356,12 @@ impl Node {
         if place.last != slot.id.pack() {
             slot.remaining += self.overhead.switch;
             place.last = slot.id.pack();
+            if let Some(ledger) = &mut self.ledger {
+                ledger.owe(vp, CostKind::Switch, self.overhead.switch, 1);
+            }
+        }
+        if let Some(ledger) = &mut self.ledger {
+            ledger.begin(processor, vp, now);
         }
         slot.since = now;
         place.running = Some(vp);
@@ -302,4 +400,12 @@ impl Node {
     pub fn check_invariants(&self) {
         self.engine.check_invariants();
     }
+}
+
+/// A payment on a processor of the node. What interrupts is nobody's lane.
+fn cost_record(node: u16, cpu: u16, lane: u16, paid: Paid, now: Instant) -> Record {
+    let Paid { kind, cost, count } = paid;
+    let words = [cost.as_nanos() as u64, u64::from(count) | u64::from(node) << 32];
+    let source = if kind == CostKind::Release { Record::NO_LANE } else { lane };
+    Record { time: now, causal: 0, words, event: Event::COST, source, cpu, arg: kind as u16 }
 }

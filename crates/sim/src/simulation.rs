@@ -21,6 +21,16 @@ pub enum SimulationError {
     TooManyLanes(usize),
 }
 
+/// Whether what lies between the jobs is recorded too: costs, timers and messages (family `dispatch`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DispatchRecords {
+    /// No, which is faster.
+    #[default]
+    Dropped,
+    /// Yes. The records of jobs are the same.
+    Kept,
+}
+
 /// Per operation what the loop needs at hand.
 struct OperationState {
     node: u32,
@@ -98,6 +108,14 @@ impl Simulation {
         })
     }
 
+    /// The same simulation, which has yet to begin, with or without records of dispatching.
+    pub fn with_dispatch(mut self, records: DispatchRecords) -> Self {
+        if records == DispatchRecords::Kept {
+            self.nodes.iter_mut().for_each(Node::record_dispatch);
+        }
+        self
+    }
+
     /// What the records refer to by number.
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
@@ -147,9 +165,11 @@ impl Simulation {
     /// more, and the last record says when it was.
     pub fn finish(mut self, sink: &mut impl Sink) {
         for index in 0..self.nodes.len() {
+            self.nodes[index].pay(self.now, sink);
             while let Some(slot) = self.nodes[index].complete(self.now, sink) {
                 self.operations[slot.id.operation.index()].outstanding -= 1;
             }
+            self.nodes[index].pay_off(self.now, sink);
         }
         self.mark(Event::RUN_END, self.now, sink);
     }
@@ -170,6 +190,7 @@ impl Simulation {
     fn step(&mut self, sink: &mut impl Sink) {
         let now = self.now;
         for index in 0..self.nodes.len() {
+            self.nodes[index].pay(now, sink);
             while let Some(slot) = self.nodes[index].complete(now, sink) {
                 self.after_completion(&slot, sink);
             }
@@ -185,7 +206,7 @@ impl Simulation {
             if node.unsettled {
                 node.settle(now, sink);
             }
-            node.charge_interrupts();
+            node.charge_interrupts(now, sink);
         }
     }
 
@@ -199,7 +220,7 @@ impl Simulation {
             Overrun::SkipNext if busy => {
                 let id = JobId { operation: first, instance: arrival.instance };
                 let node = &mut self.nodes[self.operations[first.index()].node as usize];
-                node.interrupt();
+                node.interrupt(self.now, sink);
                 let reason = SkipReason::Overrun as u16;
                 node.skip(id, arrival.nominal, deadline, reason, self.now, sink);
                 return;
@@ -209,7 +230,8 @@ impl Simulation {
         }
         for index in 0..firsts {
             let operation = self.tasks[arrival.task as usize].firsts[index];
-            self.nodes[self.operations[operation.index()].node as usize].interrupt();
+            let node = self.operations[operation.index()].node as usize;
+            self.nodes[node].interrupt(self.now, sink);
             let id = JobId { operation, instance: arrival.instance };
             self.release(id, arrival.nominal, deadline, Work::ZERO, sink);
         }
@@ -245,18 +267,28 @@ impl Simulation {
     }
 
     fn deliver(&mut self, delivery: Delivery, sink: &mut impl Sink) {
-        let Delivery { operation, instance, deadline, .. } = delivery;
+        let Delivery { at, operation, instance, deadline, .. } = delivery;
+        let job = JobId { operation, instance };
+        let node = &self.nodes[self.operations[operation.index()].node as usize];
+        node.receive(job, at + -self.message_delay, self.now, sink);
         if self.joins.arrive(operation, instance, self.operations[operation.index()].predecessors) {
-            self.release(JobId { operation, instance }, self.now, deadline, self.message_cost, sink);
+            self.release(job, self.now, deadline, self.message_cost, sink);
         }
     }
 
-    fn release(&mut self, id: JobId, nominal: Instant, deadline: Instant, extra: Work, sink: &mut impl Sink) {
+    fn release(
+        &mut self,
+        id: JobId,
+        nominal: Instant,
+        deadline: Instant,
+        delivery: Work,
+        sink: &mut impl Sink,
+    ) {
         let state = &mut self.operations[id.operation.index()];
-        let demand = demand::execution_from(&state.exec, state.stream, id.instance) + extra;
+        let demand = demand::execution_from(&state.exec, state.stream, id.instance) + delivery;
         state.outstanding += 1;
         let node = &mut self.nodes[state.node as usize];
-        let vp = node.release(Released { id, nominal, deadline, demand }, self.now, sink);
+        let vp = node.release(Released { id, nominal, deadline, demand, delivery }, self.now, sink);
         state.latest = Some((vp, id));
     }
 
@@ -270,6 +302,7 @@ impl Simulation {
             let successor = &self.operations[operation.index()];
             if successor.node != here {
                 let at = self.now + self.message_delay;
+                self.nodes[here as usize].send(slot, operation, self.now, sink);
                 self.calendar.send(at, operation, instance, slot.deadline);
             } else if self.joins.arrive(operation, instance, successor.predecessors) {
                 self.release(JobId { operation, instance }, self.now, slot.deadline, Work::ZERO, sink);

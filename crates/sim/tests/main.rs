@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod dispatch;
 mod explain;
 mod memory;
 mod properties;

@@ -1,12 +1,14 @@
 //! Explanations of random simulated systems: exact, and true.
 
-use crate::replay::records;
+use crate::replay::{records, records_with};
 use crate::systems::{Scope, systems};
 use proptest::prelude::*;
 use std::convert::Infallible;
 use talea_model::{LaneDispatch, System};
+use talea_policy::demand;
 use talea_policy::strategy::plan_system;
-use talea_time::{Duration, Instant};
+use talea_sim::DispatchRecords;
+use talea_time::{Duration, Instant, Work};
 use talea_trace::explain::{
     Cause, Explanation, Explanations, Kind, Order, Outcome, Question, Subject, Which, explain,
 };
@@ -94,17 +96,36 @@ fn check(metadata: &Metadata, segments: &[Segment], one: &Explanation) {
     }
 }
 
+/// With records of dispatching, what is left of the time on a processor is what the synthetic work drew.
+fn check_demand(system: &System, one: &Explanation) {
+    if !matches!(one.outcome, Outcome::Met | Outcome::Missed) {
+        return;
+    }
+    let execution: Duration =
+        one.totals.iter().filter(|total| total.kind == Kind::Execution).map(|total| total.sum()).sum();
+    let drawn: Work =
+        one.hops.iter().map(|hop| demand::execution(system, hop.job.operation, hop.job.instance)).sum();
+    assert_eq!(execution.as_work(), drawn, "{one:#?}");
+}
+
+fn dispatch() -> impl Strategy<Value = DispatchRecords> {
+    prop_oneof![Just(DispatchRecords::Dropped), Just(DispatchRecords::Kept)]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn intervals_add_up_and_are_true(system in systems(Scope::COSTLY)) {
+    fn intervals_add_up_and_are_true(system in systems(Scope::COSTLY), dispatch in dispatch()) {
         let metadata = metadata(&system);
-        let records = records(&system, &[], UNTIL);
+        let records = records_with(&system, &[], UNTIL, dispatch);
         let schedule = segments(&metadata, &records);
         let answer = explained(&metadata, &records, EVERYTHING);
         for one in &answer.list {
             check(&metadata, &schedule, one);
+            if dispatch == DispatchRecords::Kept {
+                check_demand(&system, one);
+            }
             if let Some(because) = &one.because {
                 check(&metadata, &schedule, because);
                 prop_assert_eq!(because.end, one.end, "the one in the way is explained up to the skip");
@@ -121,9 +142,11 @@ proptest! {
     }
 
     #[test]
-    fn every_instance_and_job_can_be_asked_about(system in systems(Scope::COSTLY), pick: prop::sample::Index) {
+    fn every_instance_and_job_can_be_asked_about(
+        system in systems(Scope::COSTLY), dispatch in dispatch(), pick: prop::sample::Index,
+    ) {
         let metadata = metadata(&system);
-        let records = records(&system, &[], UNTIL);
+        let records = records_with(&system, &[], UNTIL, dispatch);
         let schedule = segments(&metadata, &records);
         let released: Vec<&Record> = records.iter().filter(|record| record.event == Event::RELEASE).collect();
         prop_assume!(!released.is_empty());

@@ -7,7 +7,7 @@ mod judge;
 pub use judge::judge;
 
 use talea_model::System;
-use talea_sim::Simulation;
+use talea_sim::{DispatchRecords, Simulation};
 use talea_time::Instant;
 use talea_trace::{Record, Sink};
 
@@ -24,7 +24,13 @@ impl Sink for Everything {
 /// The records of `system` up to `until`, with the simulation's own invariants checked at every of `slices`
 /// on the way.
 pub fn records(system: &System, slices: &[i64], until: i64) -> Vec<Record> {
-    let mut simulation = Simulation::new(system).expect("random systems have no anomalies");
+    records_with(system, slices, until, DispatchRecords::Dropped)
+}
+
+/// The same, with or without those of dispatching.
+pub fn records_with(system: &System, slices: &[i64], until: i64, dispatch: DispatchRecords) -> Vec<Record> {
+    let simulation = Simulation::new(system).expect("random systems have no anomalies");
+    let mut simulation = simulation.with_dispatch(dispatch);
     let mut everything = Everything::default();
     for slice in slices {
         simulation.advance(Instant::from_nanos(*slice), &mut everything);

@@ -5,7 +5,7 @@ use super::options::{ResultOptions, SystemOptions, plans, positive};
 use super::{artefacts, progress};
 use clap::Args;
 use std::sync::atomic::{AtomicBool, Ordering};
-use talea_sim::Simulation;
+use talea_sim::{DispatchRecords, Simulation};
 use talea_time::{Duration, Instant};
 use talea_trace::{Accounting, Sink};
 
@@ -28,7 +28,11 @@ pub struct Options {
 pub fn main(options: &Options) -> super::Outcome {
     let system = options.system.read()?;
     plans(&system)?;
-    let mut simulation = Simulation::new(&system).map_err(|error| Failure::new(error, ""))?;
+    // A trace that is kept is to explain itself; statistics need only the jobs.
+    let dispatch =
+        if options.results.out.is_some() { DispatchRecords::Kept } else { DispatchRecords::Dropped };
+    let simulation = Simulation::new(&system).map_err(|error| Failure::new(error, ""))?;
+    let mut simulation = simulation.with_dispatch(dispatch);
     artefacts::ensure_writable(&options.results, &options.system.system)?;
     let mut files = artefacts::Files::create(&options.results, simulation.metadata())?;
     let mut accounting = Accounting::new(simulation.metadata(), options.results.sample);
