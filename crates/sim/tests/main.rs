@@ -13,3 +13,4 @@ mod properties;
 mod reference;
 mod replay;
 mod systems;
+mod usage;

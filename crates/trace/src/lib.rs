@@ -15,6 +15,7 @@
 //! | [`accounting`] | what the run achieved |
 //! | [`schedule`] | who ran where and when |
 //! | [`explain`] | why a job took as long as it did |
+//! | [`usage`] | what the processors' time went into |
 //! | [`export`], [`show`] | the trace for other programs and for people |
 
 #![deny(unsafe_code)]
@@ -39,6 +40,7 @@ pub mod ring;
 pub mod schedule;
 pub mod show;
 pub mod stream;
+pub mod usage;
 
 pub use accounting::{Accounting, Report, Samples};
 pub use export::csv::export_csv;
@@ -53,6 +55,7 @@ pub use record::*;
 pub use ring::{CreateError, RingFile, RingReader, RingShape, RingState, RingWriter};
 pub use schedule::{ScheduleCsv, Segment, Segments};
 pub use show::format_record;
+pub use usage::Usage;
 
 /// Whatever takes records as they happen: a ring, a file, the accounting, or several of them.
 pub trait Sink {

@@ -199,6 +199,12 @@ impl Occupancy {
         self.nodes[node].iter().position(|processor| processor.jobs.contains(&job))
     }
 
+    /// Whether the job that has the processor displaced others, of which nobody knows whether they went on elsewhere.
+    pub fn is_ambiguous(&self, node: usize, index: usize) -> bool {
+        let processor = &self.nodes[node][index];
+        processor.thread.is_none() && processor.jobs.len() > 1
+    }
+
     /// Takes a record into account.
     pub fn apply(&mut self, record: &Record) {
         match record.event {

@@ -1,6 +1,7 @@
 //! The record: 40 bytes, the same from the simulator and from real threads.
 
 use crate::namespace::builtin;
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use talea_model::OperationId;
 use talea_time::Instant;
@@ -219,7 +220,8 @@ pub enum InterruptKind {
 }
 
 /// What dispatching costs time for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 #[repr(u16)]
 pub enum CostKind {
     /// Changing from one job to another.
@@ -233,11 +235,17 @@ pub enum CostKind {
 }
 
 impl CostKind {
+    /// Every kind.
+    pub const ALL: [CostKind; 4] = [CostKind::Switch, CostKind::Queue, CostKind::Release, CostKind::Delivery];
+
     /// The kind that a record's `arg` says.
     pub fn from_arg(arg: u16) -> Option<Self> {
-        [CostKind::Switch, CostKind::Queue, CostKind::Release, CostKind::Delivery]
-            .into_iter()
-            .find(|kind| *kind as u16 == arg)
+        Self::ALL.into_iter().find(|kind| *kind as u16 == arg)
+    }
+
+    /// Its place in [`Self::ALL`].
+    pub(crate) fn place(self) -> usize {
+        self as usize - 1
     }
 }
 

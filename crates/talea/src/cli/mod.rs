@@ -17,6 +17,7 @@ mod run;
 mod sim;
 mod trace;
 mod translation;
+mod usage;
 mod vectors;
 
 use clap::{Parser, Subcommand};

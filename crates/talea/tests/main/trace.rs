@@ -32,8 +32,16 @@ fn stats_are_those_of_the_run() {
     assert_eq!(stats.stderr, "", "a whole trace gives no warning");
     let result = fs::read(place.path().join("out/result.json")).expect("written");
     let result: serde_json::Value = serde_json::from_slice(&result).expect("JSON");
-    assert_eq!(stats.json(), result["report"]);
-    assert!(run(&["trace", "stats", &trace]).exits(0).stdout.contains("overload under criticality"));
+    let mut told = stats.json();
+    let usage = told.as_object_mut().expect("an object").remove("usage").expect("beside the report");
+    assert_eq!(told, result["report"]);
+    let node = &usage["nodes"][0];
+    assert_eq!((node["available_ns"].as_i64(), node["error_ns"].as_i64()), (Some(2_000_000_000), Some(0)));
+    let text = run(&["trace", "stats", &trace, "--jobs"]).exits(0).stdout;
+    for part in ["overload under criticality", "sum: 2s of 2s (1 processor for 2s), error 0", "execution min"]
+    {
+        assert!(text.contains(part), "{text}");
+    }
 }
 
 #[test]

@@ -1,0 +1,79 @@
+//! The accounts of simulated processors close exactly.
+
+use crate::replay::{records, records_with};
+use crate::systems::{Scope, systems};
+use proptest::prelude::*;
+use talea_model::System;
+use talea_policy::demand;
+use talea_policy::strategy::plan_system;
+use talea_sim::DispatchRecords;
+use talea_time::{Duration, Instant};
+use talea_trace::usage::UsageReport;
+use talea_trace::{Accounting, Event, Metadata, Origin, Record, Sink, Usage};
+
+const UNTIL: i64 = 120;
+
+fn metadata(system: &System) -> Metadata {
+    let plans = plan_system(system).expect("random systems have no anomalies");
+    Metadata::new(system, &plans, Origin::Simulation { seed: system.seed }, Instant::ZERO)
+}
+
+fn usage(metadata: &Metadata, records: &[Record]) -> UsageReport {
+    let mut usage = Usage::new(metadata);
+    records.iter().for_each(|record| usage.record(*record));
+    usage.finish()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn with_costs_every_nanosecond_has_its_account(system in systems(Scope::COSTLY)) {
+        let metadata = metadata(&system);
+        let records = records_with(&system, &[], UNTIL, DispatchRecords::Kept);
+        let usage = usage(&metadata, &records);
+        let mut accounting = Accounting::new(&metadata, Duration::from_nanos(1_000));
+        records.iter().for_each(|record| accounting.record(*record));
+        let report = accounting.finish(Instant::from_nanos(UNTIL));
+        for (node, known) in usage.nodes.iter().zip(&report.nodes) {
+            prop_assert_eq!(node.available_ns, UNTIL * known.processors as i64);
+            prop_assert_eq!(
+                [node.error_ns, node.unplaced_ns, node.ambiguous_ns, node.unknown_ns, node.not_broken_down_ns],
+                [0; 5]
+            );
+            prop_assert_eq!(node.execution_ns + node.overhead_ns, known.busy_ns);
+            prop_assert_eq!(node.idle_ns, node.available_ns - known.busy_ns);
+        }
+        let told: i64 =
+            records.iter().filter(|record| record.event == Event::COST).map(|record| record.words[0] as i64).sum();
+        prop_assert_eq!(usage.nodes.iter().map(|node| node.overhead_ns).sum::<i64>(), told);
+        for (index, operation) in usage.operations.iter().enumerate() {
+            let completed = records.iter().filter(|record| {
+                record.event == Event::COMPLETE && record.job().operation.index() == index
+            });
+            let drawn: i64 = completed
+                .clone()
+                .map(|record| demand::execution(&system, record.job().operation, record.job().instance).as_nanos())
+                .sum();
+            prop_assert_eq!(operation.jobs, completed.count() as u64);
+            prop_assert_eq!(operation.execution.sum_ns, drawn);
+            let least = operation.jobs as i64 * 2 * system.overhead.queue.as_nanos();
+            prop_assert!(operation.overhead.sum_ns >= least);
+            let response = &report.operations[index].response_ns;
+            prop_assert_eq!(response.as_ref().map_or(0, |spread| spread.max), operation.response.max_ns);
+        }
+    }
+
+    /// Without records of dispatching its cost is part of the execution, and the accounts close all the same.
+    #[test]
+    fn without_costs_the_accounts_close(system in systems(Scope::COSTLY)) {
+        let metadata = metadata(&system);
+        let (kept, dropped) =
+            (records_with(&system, &[], UNTIL, DispatchRecords::Kept), records(&system, &[], UNTIL));
+        for (with, without) in usage(&metadata, &kept).nodes.iter().zip(usage(&metadata, &dropped).nodes) {
+            prop_assert_eq!((without.error_ns, without.overhead_ns), (0, 0));
+            prop_assert_eq!(without.execution_ns, with.execution_ns + with.overhead_ns);
+            prop_assert_eq!(without.idle_ns, with.idle_ns);
+        }
+    }
+}
