@@ -2,8 +2,15 @@
 //!
 //! | Room | For |
 //! |---|---|
-//! | [`csv`] | tables |
+//! | [`csv`], [`parquet`] | tables: spreadsheets, pandas, DuckDB |
+//! | [`ctf`] | babeltrace2, Trace Compass |
 //! | [`perfetto`] | the Perfetto UI |
 
 pub mod csv;
+pub mod ctf;
+pub(crate) mod decode;
+mod meaning;
+pub mod parquet;
 pub mod perfetto;
+mod table;
+mod threads;

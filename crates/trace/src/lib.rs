@@ -44,6 +44,8 @@ pub mod usage;
 
 pub use accounting::{Accounting, Report, Samples};
 pub use export::csv::export_csv;
+pub use export::ctf::{CtfError, CtfExport, CtfSummary};
+pub use export::parquet::{ParquetError, ParquetExport};
 pub use export::perfetto::PerfettoExport;
 pub use kernel::{KernelError, KernelOptions, KernelSource, KernelStream};
 pub use log::{LogError, LogWriter};
@@ -54,7 +56,7 @@ pub use read::{Records, TraceError, TraceFile, TraceKind};
 pub use record::*;
 pub use ring::{CreateError, RingFile, RingReader, RingShape, RingState, RingWriter};
 pub use schedule::{ScheduleCsv, Segment, Segments};
-pub use show::format_record;
+pub use show::{Listing, format_record};
 pub use usage::Usage;
 
 /// Whatever takes records as they happen: a ring, a file, the accounting, or several of them.

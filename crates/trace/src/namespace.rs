@@ -158,6 +158,7 @@ impl Part {
         }
     }
 
+    #[inline]
     fn of(self, record: &Record) -> u64 {
         match self {
             Part::Causal => record.causal,
@@ -166,6 +167,14 @@ impl Part {
             Part::Arg => u64::from(record.arg),
             Part::Source => u64::from(record.source),
         }
+    }
+}
+
+impl Place {
+    /// What stands there, from its lowest bit on; bits above the field are the neighbours'.
+    #[inline]
+    pub(crate) fn raw(self, record: &Record) -> u64 {
+        self.part.of(record) >> self.shift
     }
 }
 
@@ -196,7 +205,7 @@ impl Field {
     /// If the field does not [fit](Self::fits); name spaces from files are checked when they are read.
     pub fn value(&self, record: &Record) -> Value {
         assert!(self.fits(), "field {} reaches beyond its part of the record", self.name);
-        let raw = self.place.part.of(record) >> self.place.shift;
+        let raw = self.place.raw(record);
         match self.kind {
             FieldKind::U64 => Value::Unsigned(raw),
             FieldKind::U32 => Value::Unsigned(u64::from(raw as u32)),

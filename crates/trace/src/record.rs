@@ -183,6 +183,13 @@ pub enum SkipReason {
     Full = 2,
 }
 
+impl SkipReason {
+    /// The reason that a record's `arg` says.
+    pub fn from_arg(arg: u16) -> Option<Self> {
+        [SkipReason::Overrun, SkipReason::Full].into_iter().find(|reason| *reason as u16 == arg)
+    }
+}
+
 /// What a thread of a run is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
@@ -275,7 +282,7 @@ impl JobId {
 
     /// Index of the operation and number of the instance in a packed job.
     #[inline]
-    fn numbers(word: u64) -> (usize, u64) {
+    pub(crate) fn numbers(word: u64) -> (usize, u64) {
         ((word >> Self::INSTANCE_BITS) as usize, word & ((1 << Self::INSTANCE_BITS) - 1))
     }
 }

@@ -1,21 +1,97 @@
-//! Records as text for people.
+//! Records as text: lines for people, and JSON for scripts.
 
-use crate::{Event, JobId, Metadata, Record, SkipReason};
+use crate::export::decode::{Declared, Decoder, Row, Shown, about_job, lane_label, node_name};
+use crate::{Event, JobId, Metadata, NameSpace, Record, SkipReason};
+use serde::{Serialize, Serializer};
 use talea_time::{Duration, Instant};
 
+/// Shows records by the declarations of a name space.
+#[derive(Debug)]
+pub struct Listing {
+    decoder: Decoder,
+}
+
+impl Listing {
+    /// A listing of a run's records.
+    pub fn new(metadata: &Metadata, names: &NameSpace) -> Self {
+        Listing { decoder: Decoder::new(metadata, names) }
+    }
+
+    /// One line for people without its end: as [`format_record`], and `name=value` for the typed fields of events
+    /// that it has no words for.
+    pub fn line(&self, record: &Record) -> String {
+        format(self.decoder.metadata(), record, self.decoder.event(record.event))
+    }
+
+    /// One line of JSON without its end: `time_ns`, `event`, `family`, `node`, `cpu`, `lane`, `task`, `subtask`,
+    /// `job`, `release_ns` and `deadline_ns` as the columns of the [CSV export](crate::export::csv), left out where
+    /// the event does not have them, `causal` where it is not that job, and `fields`, an object of the typed fields.
+    /// An event that no family declares has its raw words there.
+    pub fn json(&self, record: &Record) -> String {
+        let fields = Fields { decoder: &self.decoder, record };
+        let causal = (record.causal != 0 && !about_job(record.event)).then_some(record.causal);
+        let line = JsonLine { row: self.decoder.row(record), causal, fields };
+        serde_json::to_string(&line).expect("texts and numbers")
+    }
+}
+
+#[derive(Serialize)]
+struct JsonLine<'a> {
+    #[serde(flatten)]
+    row: Row<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    causal: Option<u64>,
+    fields: Fields<'a>,
+}
+
+struct Fields<'a> {
+    decoder: &'a Decoder,
+    record: &'a Record,
+}
+
+impl Serialize for Fields<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let record = self.record;
+        match self.decoder.event(record.event) {
+            Some(declared) => serializer.collect_map(declared.values(self.decoder.metadata(), record)),
+            None => serializer.collect_map(
+                [
+                    ("word0", record.words[0]),
+                    ("word1", record.words[1]),
+                    ("source", record.source.into()),
+                    ("arg", record.arg.into()),
+                ]
+                .map(|(name, value)| (name, Shown::Unsigned(value))),
+            ),
+        }
+    }
+}
+
 /// One line without its end: time since [`Metadata::start`] in seconds, node, processor, lane, event,
-/// job, and what the event tells besides.
+/// job, and what the event tells besides. Events of a program's own families come raw; see [`Listing`].
 pub fn format_record(metadata: &Metadata, record: &Record) -> String {
+    format(metadata, record, None)
+}
+
+fn format(metadata: &Metadata, record: &Record, declared: Option<&Declared>) -> String {
     let seconds = since(record.time, metadata.start) as f64 / 1e9;
-    let event = record.event.name().map_or_else(|| format!("event {:#06x}", record.event.0), str::to_owned);
+    let event = match (record.event.name(), declared) {
+        (Some(name), _) => name.to_owned(),
+        (None, Some(declared)) => format!("{}:{}", declared.family, declared.name),
+        (None, None) => format!("event {:#06x}", record.event.0),
+    };
     let node = node_name(metadata, record).unwrap_or("-");
     let cpu = if record.cpu == Record::NO_CPU { "-".into() } else { format!("cpu{}", record.cpu) };
     let lane = lane_label(metadata, record).unwrap_or("-");
     let mut line = format!("{seconds:>16.9}  {node:<10} {cpu:<5} {lane:<14} {event:<9}");
-    if record.event.is_job() {
+    if about_job(record.event) {
         line.push_str(&format!(" {}", job_name(metadata, record.job())));
     }
-    let detail = detail(metadata, record);
+    let detail = match (detail(metadata, record), declared) {
+        (Some(detail), _) => detail,
+        (None, Some(declared)) => fields(metadata, record, declared),
+        (None, None) => raw(record),
+    };
     if !detail.is_empty() {
         line.push_str("  ");
         line.push_str(&detail);
@@ -23,12 +99,28 @@ pub fn format_record(metadata: &Metadata, record: &Record) -> String {
     line
 }
 
-fn detail(metadata: &Metadata, record: &Record) -> String {
+/// `name=value name=value`, without what the line has in columns of its own.
+fn fields(metadata: &Metadata, record: &Record, declared: &Declared) -> String {
+    let pairs = declared.for_people(metadata, record);
+    pairs.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+}
+
+fn raw(record: &Record) -> String {
+    let [first, second] = record.words;
+    let (causal, source, arg) = (record.causal, record.source, record.arg);
+    match record.event.name() {
+        Some(_) => String::new(),
+        None => format!("causal {causal:#x}, words {first:#x} {second:#x}, source {source}, arg {arg}"),
+    }
+}
+
+/// What an event tells besides, in words; `None` for events without words of their own.
+fn detail(metadata: &Metadata, record: &Record) -> Option<String> {
     let [first, second] = record.words;
     let length = |ns: i64| Duration::from_nanos(ns).rounded().to_string();
     let to_deadline = since(Instant::from_nanos(second as i64), record.time);
     let after_release = since(record.time, Instant::from_nanos(first as i64));
-    match record.event {
+    let detail = match record.event {
         Event::RUN_START if first != 0 => {
             format!("planned for {}", length(since(Instant::from_nanos(first as i64), record.time)))
         }
@@ -49,21 +141,17 @@ fn detail(metadata: &Metadata, record: &Record) -> String {
             };
             format!("after {}{verdict}", length(after_release))
         }
-        Event::SKIP => match skip_reason(record.arg) {
+        Event::SKIP => match SkipReason::from_arg(record.arg) {
             Some(SkipReason::Overrun) => "the job before is unfinished".into(),
             Some(SkipReason::Full) => "too many instances in flight".into(),
             None => format!("reason {}", record.arg),
         },
         Event::ABORT if record.arg == 1 => format!("while running, after {}", length(after_release)),
         Event::ABORT => format!("while waiting, after {}", length(after_release)),
-        event if event.name().is_none() => {
-            format!(
-                "causal {:#x}, words {first:#x} {second:#x}, source {}, arg {}",
-                record.causal, record.source, record.arg
-            )
-        }
-        _ => String::new(),
-    }
+        Event::RUN_START | Event::RUN_END | Event::PREEMPT | Event::RESUME => String::new(),
+        _ => return None,
+    };
+    Some(detail)
 }
 
 /// `nav.filter #12`.
@@ -72,25 +160,6 @@ pub(crate) fn job_name(metadata: &Metadata, job: JobId) -> String {
         Some(operation) => format!("{} #{}", operation.name, job.instance),
         None => format!("operation {} #{}", job.operation.index(), job.instance),
     }
-}
-
-fn skip_reason(arg: u16) -> Option<SkipReason> {
-    [SkipReason::Overrun, SkipReason::Full].into_iter().find(|reason| *reason as u16 == arg)
-}
-
-pub(crate) fn node_name<'a>(metadata: &'a Metadata, record: &Record) -> Option<&'a str> {
-    let source = usize::from(record.source);
-    let node = match record.event {
-        Event::RUN_START | Event::RUN_END => source,
-        event if event.is_job() => metadata.lanes.get(source)?.node,
-        _ => return None,
-    };
-    Some(&metadata.nodes.get(node)?.name)
-}
-
-pub(crate) fn lane_label<'a>(metadata: &'a Metadata, record: &Record) -> Option<&'a str> {
-    let lane = metadata.lanes.get(usize::from(record.source)).filter(|_| record.event.is_job())?;
-    Some(&lane.label)
 }
 
 /// `later - earlier` in nanoseconds; records of damaged files may be centuries apart.

@@ -2,6 +2,9 @@
 
 use crate::support::{TRACE, example, folder, run, within};
 use std::fs;
+use std::io::Write;
+use std::process::Command;
+use talea_trace::TraceFile;
 
 /// A folder with the trace of two simulated seconds of the overload example in `out`.
 fn traced() -> (tempfile::TempDir, String) {
@@ -59,14 +62,18 @@ fn a_cut_trace_is_read_as_far_as_it_goes() {
 #[test]
 fn exports_are_written_together() {
     let (place, trace) = traced();
-    let [perfetto, csv, schedule, svg] =
-        ["o.pftrace", "o.csv", "schedule.csv", "o.svg"].map(|name| within(&place, name));
+    let [perfetto, ctf, parquet, csv, schedule, svg] =
+        ["o.pftrace", "ctf", "o.parquet", "o.csv", "schedule.csv", "o.svg"].map(|name| within(&place, name));
     let arguments = [
         "trace",
         "export",
         &trace,
         "--perfetto",
         &perfetto,
+        "--ctf",
+        &ctf,
+        "--parquet",
+        &parquet,
         "--csv",
         &csv,
         "--schedule",
@@ -75,7 +82,11 @@ fn exports_are_written_together() {
         &svg,
     ];
     let done = run(&arguments).exits(0);
-    assert_eq!(done.stdout, format!("written: {perfetto}, {csv}, {schedule}, {svg}\n"));
+    assert_eq!(done.stdout, format!("written: {perfetto}, {ctf}, {parquet}, {csv}, {schedule}, {svg}\n"));
+    assert!(
+        fs::read_to_string(within(&place, "ctf/metadata")).expect("there").contains("system = \"overload\";")
+    );
+    assert!(fs::read(&parquet).expect("there").ends_with(b"PAR1"));
     assert!(fs::metadata(&perfetto).expect("there").len() > 1_000);
     assert!(fs::read_to_string(&csv).expect("there").lines().count() > 100);
     assert!(fs::read_to_string(&svg).expect("there").starts_with("<svg"));
@@ -96,4 +107,110 @@ fn an_export_needs_a_format_and_never_replaces_the_trace() {
     assert!(done.stderr.contains("not within the run"), "{}", done.stderr);
     run(&["trace", "export", &trace, "--svg", &svg, "--from", "1s", "--length", "2562047h"]).exits(0);
     run(&["trace", "stats", &trace]).exits(0);
+}
+
+/// What babeltrace2 prints of a folder; `None`, visibly, if there is no babeltrace2.
+fn babeltrace(folder: &str) -> Option<String> {
+    match Command::new("babeltrace2").args(["--clock-cycles", "--no-delta", folder]).output() {
+        Ok(output) => {
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            Some(String::from_utf8(output.stdout).expect("UTF-8"))
+        }
+        Err(error) => {
+            // Not `eprintln!`, which the test harness keeps to itself.
+            let reason = "skipped: babeltrace2 does not run; install the package babeltrace2";
+            writeln!(std::io::stderr(), "{reason} ({error})").expect("standard error");
+            None
+        }
+    }
+}
+
+#[test]
+fn babeltrace_finds_every_event_of_a_simulated_run() {
+    let (place, trace) = traced();
+    let ctf = within(&place, "ctf");
+    run(&["trace", "export", &trace, "--ctf", &ctf]).exits(0);
+    let Some(printed) = babeltrace(&ctf) else { return };
+    let file = TraceFile::open(trace.as_ref()).expect("a trace");
+    let names = talea_trace::NameSpace::default();
+    let mut expected: Vec<String> = Vec::new();
+    for record in file.records().expect("readable") {
+        let record = record.expect("readable");
+        let (family, entry) = names.event(record.event).expect("builtin");
+        let mut line = format!("{:020} {}:{}", record.time.as_nanos(), family.name, entry.name);
+        if record.event.is_job() {
+            let (job, lane) = (record.job(), record.source);
+            let name = &file.metadata().operations[job.operation.index()].name;
+            let operation = job.operation.index();
+            line += &format!(
+                " job_operation = ( \"{name}\" : container = {operation} ), job_instance = {}",
+                job.instance
+            );
+            line += &format!(
+                ", lane = ( \"{}\" : container = {lane} )",
+                file.metadata().lanes[usize::from(lane)].label
+            );
+        }
+        expected.push(line);
+    }
+    // `[time] name: { cpu_id = 0 }, { job_operation = …, lane = …, … }` up to the lane, without the processor.
+    let mut found: Vec<String> = Vec::new();
+    for line in printed.lines() {
+        let (time, rest) = line[1..].split_once("] ").expect("a time");
+        let (name, fields) = rest.split_once(": { ").expect("a name");
+        let fields = fields.strip_prefix("cpu_id = 0 }, { ").unwrap_or(fields);
+        let end = fields.find("lane = ").and_then(|lane| Some(lane + fields[lane..].find(')')? + 1));
+        found.push(match end {
+            Some(end) if name.starts_with("job:") => format!("{time} {name} {}", &fields[..end]),
+            _ => format!("{time} {name}"),
+        });
+    }
+    assert!(expected.len() > 100, "{} events", expected.len());
+    expected.sort();
+    found.sort();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn exports_never_replace_each_other_or_files_of_others() {
+    let (place, trace) = traced();
+    let (same, folder) = (within(&place, "same"), within(&place, "folder"));
+    let done = run(&["trace", "export", &trace, "--csv", &same, "--parquet", &same]).exits(2);
+    assert!(done.stderr.contains("written over"), "{}", done.stderr);
+    fs::create_dir(&folder).expect("writable");
+    fs::write(within(&place, "folder/letter.txt"), "dear").expect("writable");
+    let done = run(&["trace", "export", &trace, "--ctf", &folder]).exits(2);
+    assert!(done.stderr.contains("letter.txt") && done.stderr.contains("empty folder"), "{}", done.stderr);
+    let done = run(&["trace", "export", &trace, "--parquet", "/dev/full"]).exits(2);
+    assert!(done.stderr.contains("/dev/full is incomplete"), "{}", done.stderr);
+    let done = run(&["trace", "export", &trace, "--ctf", &trace]).exits(2);
+    assert!(done.stderr.contains("written over"), "{}", done.stderr);
+}
+
+#[test]
+fn records_are_picked_by_family_and_event_and_shown_as_json() {
+    let (_place, trace) = traced();
+    let count = |arguments: &[&str]| {
+        run(&[&["trace", "show", &trace], arguments].concat()).exits(0).stdout.lines().count()
+    };
+    let (all, starts, completes) =
+        (count(&[]), count(&["--event", "start"]), count(&["--event", "job:complete"]));
+    assert!(starts > 0 && completes > 0 && starts + completes < all, "{starts} {completes} {all}");
+    assert_eq!(count(&["--event", "start", "--event", "complete"]), starts + completes);
+    assert_eq!(count(&["--family", "run", "--event", "start"]), 0);
+    assert_eq!(count(&["--family", "run", "--family", "job"]) + count(&["--family", "dispatch"]), all);
+    let done = run(&["trace", "show", &trace, "--json", "--event", "complete", "--limit", "2"]).exits(0);
+    for line in done.stdout.lines() {
+        let line: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        assert_eq!(line["event"], "complete");
+        assert!(line["fields"]["nominal"].is_number() && line["task"].is_string(), "{line}");
+    }
+    let done = run(&["trace", "show", &trace, "--event", "strat"]).exits(2);
+    assert!(
+        done.stderr.contains("no event \"strat\"") && done.stderr.contains("job:start"),
+        "{}",
+        done.stderr
+    );
+    let done = run(&["trace", "show", &trace, "--family", "jobs"]).exits(2);
+    assert!(done.stderr.contains("choose one of: run, job, dispatch, kernel"), "{}", done.stderr);
 }

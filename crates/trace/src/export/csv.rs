@@ -1,62 +1,69 @@
 //! Export as CSV: a row per record.
+//!
+//! ```text
+//! time_ns,event,family,node,cpu,lane,task,subtask,job,release_ns,deadline_ns,arg,source,causal,word0,word1,fields
+//! ```
+//!
+//! The columns are the same for every trace, so that files can be put behind each other and old scripts go on
+//! working when a program declares new events. What an event does not have is empty.
+//!
+//! * Times are nanoseconds from [`Metadata::start`].
+//! * `arg` to `word1` are the record as it stands.
+//! * `fields` has the event's typed fields by its declaration: `name=value;name=value`, with a backslash before
+//!   `;`, `=` and backslashes in names and texts. Lanes, nodes, operations and codes stand by name, jobs as
+//!   `operation#instance`, instants as other times do; a value that says "none" is empty.
+//!
+//! Who wants a column per field, with its type, reads the [Parquet](super::parquet) export.
 
+use super::decode::{Decoder, push_pairs};
 use crate::schedule::ScheduleError;
-use crate::show::{lane_label, node_name, since};
-use crate::{Event, Metadata, Record};
+use crate::{Metadata, NameSpace, Record};
 use std::io::Write;
-use talea_time::Instant;
 
-/// Writes records as CSV, with names where the metadata have them:
-/// `time_ns,event,node,cpu,lane,task,subtask,job,release_ns,deadline_ns,arg,causal,word0,word1`. Times count
-/// from [`Metadata::start`]; what an event does not have is empty; the last three columns are raw.
+const COLUMNS: [&str; 17] = [
+    "time_ns",
+    "event",
+    "family",
+    "node",
+    "cpu",
+    "lane",
+    "task",
+    "subtask",
+    "job",
+    "release_ns",
+    "deadline_ns",
+    "arg",
+    "source",
+    "causal",
+    "word0",
+    "word1",
+    "fields",
+];
+
+/// Writes records as CSV, with names where the metadata and the name space have them.
 ///
 /// # Errors
 /// The first failure to write.
 pub fn export_csv(
     metadata: &Metadata,
+    names: &NameSpace,
     records: impl IntoIterator<Item = Record>,
     output: impl Write,
 ) -> Result<(), ScheduleError> {
+    let decoder = Decoder::new(metadata, names);
     let mut writer = ::csv::Writer::from_writer(output);
-    writer.write_record([
-        "time_ns",
-        "event",
-        "node",
-        "cpu",
-        "lane",
-        "task",
-        "subtask",
-        "job",
-        "release_ns",
-        "deadline_ns",
-        "arg",
-        "causal",
-        "word0",
-        "word1",
-    ])?;
+    writer.write_record(COLUMNS)?;
+    let mut fields = String::new();
     for record in records {
-        let job = record.event.is_job().then(|| record.job());
-        let operation =
-            job.map(|job| job.operation.index()).filter(|index| *index < metadata.operations.len());
-        let task = operation.map(|index| &metadata.tasks[metadata.operations[index].task].name);
-        let has_words = matches!(record.event, Event::RELEASE | Event::COMPLETE | Event::SKIP | Event::ABORT);
-        let instant = |word: u64| has_words.then(|| since(Instant::from_nanos(word as i64), metadata.start));
-        let event = record.event.name().map_or_else(|| format!("{:#06x}", record.event.0), str::to_owned);
+        let row = decoder.row(&record);
+        fields.clear();
+        if let Some(declared) = decoder.event(record.event) {
+            push_pairs(&mut fields, declared.values(metadata, &record));
+        }
         writer.serialize((
-            since(record.time, metadata.start),
-            event,
-            node_name(metadata, &record),
-            (record.cpu != Record::NO_CPU).then_some(record.cpu),
-            lane_label(metadata, &record),
-            task,
-            operation.map(|index| crate::schedule::subtask_name(metadata, index)),
-            job.map(|job| job.instance),
-            instant(record.words[0]),
-            instant(record.words[1]),
-            record.arg,
-            record.causal,
-            record.words[0],
-            record.words[1],
+            (row.time_ns, row.event, row.family, row.node, row.cpu, row.lane),
+            (row.task, row.subtask, row.job, row.release_ns, row.deadline_ns),
+            (record.arg, record.source, record.causal, record.words, &fields),
         ))?;
     }
     writer.flush().map_err(::csv::Error::from)?;

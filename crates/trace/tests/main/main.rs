@@ -3,6 +3,7 @@
 mod accounting;
 mod allocation;
 mod corruption;
+mod ctf;
 mod exports;
 mod files;
 mod kernel;
@@ -10,3 +11,4 @@ mod kernel_support;
 mod killed;
 mod streams;
 mod support;
+mod tables;

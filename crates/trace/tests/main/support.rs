@@ -95,3 +95,44 @@ pub fn event(event: u16, time: i64) -> Record {
     let event = Event(event);
     Record { time: at(time), causal: 0, words: [0; 2], event, source: 0, cpu: Record::NO_CPU, arg: 0 }
 }
+
+/// A family with every type of field, names that TSDL cannot hold, and an event without fields.
+pub fn strange_family() -> Family {
+    use namespace::FieldKind::*;
+    use namespace::Part::*;
+    let entry = |number, name: &'static str, fields: Vec<Field>| EventEntry {
+        number,
+        name: name.into(),
+        about: "ends */ a \"comment\"\nor not".into(),
+        fields: fields.into(),
+    };
+    let events = vec![
+        entry(0, "floats \"quoted\\ ü", vec![Field::new("f64", F64, First), Field::new("f32", F32, Second)]),
+        entry(
+            1,
+            "narrow",
+            vec![
+                Field::new("i8", I8, First),
+                Field::new("u8", U8, First).shifted(8),
+                Field::new("i16", I16, First).shifted(16),
+                Field::new("i32", I32, First).shifted(32),
+                Field::new("bool", Bool, Second),
+                Field::new("u16", U16, Second).shifted(16),
+                Field::new("u32", U32, Second).shifted(32),
+                Field::new("enum", Bool, Arg).shifted(8),
+            ],
+        ),
+        entry(2, "wide", vec![Field::new("i64", I64, First), Field::new("job", Job, Second)]),
+        entry(3, "times", vec![Field::new("at", Instant, First), Field::new("for", Duration, Second)]),
+        entry(4, "text", vec![Field::new("text", Text, First), Field::new("event", U64, Causal)]),
+        entry(5, "nothing", Vec::new()),
+    ];
+    Family { number: 0x77, name: "größe {strange}".into(), about: "".into(), events: events.into() }
+}
+
+/// The builtin families and [`strange_family`].
+pub fn strange_names() -> NameSpace {
+    let mut names = NameSpace::default();
+    names.add(strange_family()).unwrap();
+    names
+}

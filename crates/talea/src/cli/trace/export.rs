@@ -1,26 +1,54 @@
 //! `talea trace export`.
 
-use super::{open, unreadable, warn_of_cut};
+use super::{name_space, open, unreadable, warn_of_cut};
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::options::{distinct, positive};
 use crate::cli::{artefacts, output};
 use clap::{ArgGroup, Args};
+use std::fmt::Display;
+use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use talea_lab::timeline;
 use talea_time::{Duration, Instant};
-use talea_trace::{PerfettoExport, ScheduleCsv, TraceError, TraceFile, export_csv};
+use talea_trace::{
+    CtfError, CtfExport, NameSpace, ParquetExport, PerfettoExport, ScheduleCsv, Sink, TraceError, TraceFile,
+    export_csv,
+};
 
 /// Write the trace for other programs
 #[derive(Args)]
-#[command(group(ArgGroup::new("formats").required(true).multiple(true).args(["perfetto", "csv", "schedule", "svg"])))]
+#[command(
+    group(
+        ArgGroup::new("formats")
+            .required(true)
+            .multiple(true)
+            .args(["perfetto", "ctf", "parquet", "csv", "schedule", "svg"])
+    ),
+    after_help = "\
+Any formats can be asked for at once. Memory does not grow with the trace.
+
+Examples:
+  talea trace export out/trace.talea --perfetto out/run.pftrace     open it at https://ui.perfetto.dev
+  talea trace export out/trace.talea --ctf out/ctf                  babeltrace2 out/ctf, or Trace Compass
+  talea trace export out/trace.talea --parquet out/run.parquet
+      duckdb -c \"SELECT field_kind, sum(field_cost) FROM 'out/run.parquet' WHERE event = 'cost' GROUP BY ALL\"
+  talea trace export out/trace.talea --csv out/run.csv --schedule out/schedule.csv
+  talea trace export out/trace.talea --svg out/run.svg --from 1s --length 400ms"
+)]
 pub struct Options {
     /// The trace
     trace: PathBuf,
-    /// For the Perfetto UI: a track per processor and lane
+    /// For the Perfetto UI: tracks of processors, lanes and threads, with flows
     #[arg(long, value_name = "FILE")]
     perfetto: Option<PathBuf>,
-    /// Every record as a row
+    /// For babeltrace2 and Trace Compass: a folder in the Common Trace Format 1.8
+    #[arg(long, value_name = "DIR")]
+    ctf: Option<PathBuf>,
+    /// Every record as a row, every field as a typed column
+    #[arg(long, value_name = "FILE")]
+    parquet: Option<PathBuf>,
+    /// Every record as a row, with its fields as name=value;...
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
     /// Who ran when: start_ns,end_ns,node,cpu,task,subtask,job
@@ -37,56 +65,131 @@ pub struct Options {
     length: Duration,
 }
 
+/// The trace, and what all formats need of it.
+struct Source<'a> {
+    options: &'a Options,
+    trace: TraceFile,
+    names: NameSpace,
+    /// The instant of its last record.
+    end: Instant,
+}
+
+/// Writes one format.
+type Write = fn(&Source<'_>, &Path) -> Result<(), Failure>;
+
 pub fn main(options: &Options) -> crate::cli::Outcome {
     let trace = open(&options.trace)?;
-    let paths: Vec<&PathBuf> =
-        [&options.perfetto, &options.csv, &options.schedule, &options.svg].into_iter().flatten().collect();
-    paths.iter().try_for_each(|path| distinct(path, &options.trace))?;
-    let failed = |path: &Path| {
-        let path = path.to_path_buf();
-        move |error: &dyn std::fmt::Display| Failure::file("write", &path, error)
-    };
-    let create = |path: &Path| artefacts::create(path).map(BufWriter::new);
-    let end = artefacts::last(&trace, &options.trace)?;
+    let formats: [(&Option<PathBuf>, Write); 6] = [
+        (&options.perfetto, perfetto),
+        (&options.ctf, ctf),
+        (&options.parquet, parquet),
+        (&options.csv, csv),
+        (&options.schedule, schedule),
+        (&options.svg, svg),
+    ];
+    let wanted: Vec<(&PathBuf, Write)> =
+        formats.into_iter().filter_map(|(path, write)| Some((path.as_ref()?, write))).collect();
+    for (index, (path, _)) in wanted.iter().enumerate() {
+        distinct(path, &options.trace)?;
+        wanted[..index].iter().try_for_each(|(other, _)| distinct(path, other))?;
+    }
     warn_of_cut(&trace.records().map_err(|error| unreadable(&options.trace, &error))?);
-    let unreadable = |error: TraceError| unreadable(&options.trace, &error);
-    if let Some(path) = &options.perfetto {
-        let mut export = PerfettoExport::new(trace.metadata(), create(path)?);
-        trace.replay(&mut export).map_err(unreadable)?;
-        export.finish(end).map_err(|error| failed(path)(&error))?;
-    }
-    if let Some(path) = &options.csv {
-        let mut broken = None;
-        let records = trace.records().map_err(unreadable)?;
-        let records = records.map_while(|record| record.map_err(|error| broken = Some(error)).ok());
-        export_csv(trace.metadata(), records, create(path)?).map_err(|error| failed(path)(&error))?;
-        broken.map_or(Ok(()), |error| Err(unreadable(error)))?;
-    }
-    if let Some(path) = &options.schedule {
-        let mut schedule = ScheduleCsv::new(trace.metadata(), create(path)?);
-        trace.replay(&mut schedule).map_err(unreadable)?;
-        schedule.finish(end).map_err(|error| failed(path)(&error))?;
-    }
-    if let Some(path) = &options.svg {
-        let (from, to) = stretch(&trace, options, end)?;
-        // The drawing library says less about a file that cannot be made.
-        create(path)?;
-        let mut builder = timeline::Builder::new(trace.metadata(), from, to);
-        trace.replay(&mut builder).map_err(unreadable)?;
-        builder.finish(end).draw(path).map_err(|error| failed(path)(&error))?;
-    }
-    let written: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+    let end = artefacts::last(&trace, &options.trace)?;
+    let source = Source { options, names: name_space(&trace, &options.trace)?, trace, end };
+    wanted.iter().try_for_each(|(path, write)| write(&source, path))?;
+    let written: Vec<String> = wanted.iter().map(|(path, _)| path.display().to_string()).collect();
     output::print(&format!("written: {}", written.join(", ")))?;
     Ok(Verdict::Fine)
 }
 
-/// What the picture is to show of a run whose last record is of instant `end`.
-fn stretch(trace: &TraceFile, options: &Options, end: Instant) -> Result<(Instant, Instant), Failure> {
-    let start = trace.metadata().start;
+impl Source<'_> {
+    /// Gives all records to a format that is written to `path`.
+    fn replay(&self, path: &Path, sink: &mut impl Sink) -> Result<(), Failure> {
+        self.trace.replay(sink).map(|_| ()).map_err(|error| self.cut(path, &error))
+    }
+
+    /// The trace could not be read to its end.
+    fn cut(&self, path: &Path, error: &TraceError) -> Failure {
+        let trace = self.options.trace.display();
+        Failure::new(format!("cannot read the trace {trace}: {error}"), incomplete(path))
+    }
+}
+
+fn create(path: &Path) -> Result<BufWriter<File>, Failure> {
+    artefacts::create(path).map(BufWriter::new)
+}
+
+fn unwritten(path: &Path, error: impl Display) -> Failure {
+    Failure::new(format!("cannot write {}: {error}", path.display()), incomplete(path))
+}
+
+fn incomplete(path: &Path) -> String {
+    format!("{} is incomplete; do not use it", path.display())
+}
+
+fn perfetto(source: &Source<'_>, path: &Path) -> Result<(), Failure> {
+    let mut export = PerfettoExport::new(source.trace.metadata(), create(path)?);
+    source.replay(path, &mut export)?;
+    export.finish(source.end).map(|_| ()).map_err(|error| unwritten(path, error))
+}
+
+fn ctf(source: &Source<'_>, path: &Path) -> Result<(), Failure> {
+    let mut export =
+        CtfExport::create(path, source.trace.metadata(), &source.names).map_err(|error| match error {
+            CtfError::Prepare { folder, source } => Failure::uncreated("the folder", &folder, &source),
+            error => Failure::new(error, ""),
+        })?;
+    source.replay(path, &mut export)?;
+    let summary = export.finish().map_err(|error| Failure::new(error, incomplete(path)))?;
+    if summary.raised > 0 {
+        eprintln!(
+            "note: {} events that were recorded late have the time of the event before them in {}",
+            summary.raised,
+            path.display()
+        );
+    }
+    Ok(())
+}
+
+fn parquet(source: &Source<'_>, path: &Path) -> Result<(), Failure> {
+    let mut export = ParquetExport::new(source.trace.metadata(), &source.names, create(path)?)
+        .map_err(|error| unwritten(path, error))?;
+    source.replay(path, &mut export)?;
+    export.finish().map(|_| ()).map_err(|error| unwritten(path, error))
+}
+
+fn csv(source: &Source<'_>, path: &Path) -> Result<(), Failure> {
+    let output = create(path)?;
+    let mut broken = None;
+    let records = source.trace.records().map_err(|error| source.cut(path, &error))?;
+    let records = records.map_while(|record| record.map_err(|error| broken = Some(error)).ok());
+    export_csv(source.trace.metadata(), &source.names, records, output)
+        .map_err(|error| unwritten(path, error))?;
+    broken.map_or(Ok(()), |error| Err(source.cut(path, &error)))
+}
+
+fn schedule(source: &Source<'_>, path: &Path) -> Result<(), Failure> {
+    let mut schedule = ScheduleCsv::new(source.trace.metadata(), create(path)?);
+    source.replay(path, &mut schedule)?;
+    schedule.finish(source.end).map_err(|error| unwritten(path, error))
+}
+
+fn svg(source: &Source<'_>, path: &Path) -> Result<(), Failure> {
+    let (from, to) = stretch(source)?;
+    // The drawing library says less about a file that cannot be made.
+    create(path)?;
+    let mut builder = timeline::Builder::new(source.trace.metadata(), from, to);
+    source.replay(path, &mut builder)?;
+    builder.finish(source.end).draw(path).map_err(|error| unwritten(path, error))
+}
+
+/// What the picture is to show.
+fn stretch(source: &Source<'_>) -> Result<(Instant, Instant), Failure> {
+    let (start, options) = (source.trace.metadata().start, source.options);
     let from = start.saturating_add(options.from);
-    if from >= end {
+    if from >= source.end {
         return Err(Failure::new(
-            format!("--from {} is not within the run, which lasted {}", options.from, end - start),
+            format!("--from {} is not within the run, which lasted {}", options.from, source.end - start),
             "let the picture begin earlier",
         ));
     }

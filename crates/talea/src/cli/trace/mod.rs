@@ -8,13 +8,14 @@ mod stats;
 use super::failure::Failure;
 use clap::{Args, Subcommand};
 use std::path::Path;
-use talea_trace::{Records, TraceError, TraceFile, TraceKind};
+use talea_trace::{NameSpace, Records, TraceError, TraceFile, TraceKind};
 
 /// Look into a trace: its records, its numbers, and exports for other programs.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   talea run examples/ofp.toml --for 2s --out out
+  talea trace show out/trace.talea --event complete --limit 20
   talea trace stats out/trace.talea
   talea trace explain out/trace.talea
   talea trace export out/trace.talea --perfetto out/ofp.pftrace --svg out/ofp.svg --length 400ms")]
@@ -56,6 +57,11 @@ fn unreadable(path: &Path, error: &TraceError) -> Failure {
         format!("cannot read the trace {}: {error}", path.display()),
         "`talea run` and `talea sim` write trace.talea into the folder given with --out",
     )
+}
+
+/// The families of events that the trace may hold.
+fn name_space(trace: &TraceFile, path: &Path) -> Result<NameSpace, Failure> {
+    trace.name_space().map_err(|error| unreadable(path, &error))
 }
 
 /// A last record that is not whole is left out by every reader.
