@@ -1,4 +1,7 @@
-//! Figures as SVG.
+//! Figures as SVG, and pictures of them.
+
+pub mod chart;
+pub mod raster;
 
 use plotters::coord::Shift;
 use plotters::prelude::*;

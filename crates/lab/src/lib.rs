@@ -8,6 +8,8 @@ pub mod check;
 pub mod compare;
 pub mod experiments;
 pub mod figure;
+pub mod statistics;
 pub mod strip;
+pub mod table;
 pub mod timeline;
 pub mod vectors;
