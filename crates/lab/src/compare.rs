@@ -62,11 +62,13 @@ pub enum CompareError {
     },
 }
 
-/// Told about the course of a comparison, and asked whether it is to go on.
+/// Told about the course of a comparison or an experiment, and asked whether it is to go on.
 pub trait Observer {
-    /// `strategy` is about to run. Where it runs on real threads, `stop` ends it early.
-    fn starting(&mut self, strategy: Strategy, stop: Option<StopHandle>);
-    /// Whether to end after the trials made so far.
+    /// So many runs are planned.
+    fn planned(&mut self, runs: usize);
+    /// The run called `name` is about to begin. Where it is on real threads, `stop` ends it early.
+    fn starting(&mut self, name: &str, stop: Option<StopHandle>);
+    /// Whether to end after the runs made so far.
     fn cancelled(&self) -> bool;
 }
 
@@ -79,6 +81,7 @@ pub fn compare(
     plan: &Plan,
     observer: &mut dyn Observer,
 ) -> Result<Vec<Trial>, CompareError> {
+    observer.planned(plan.strategies.len());
     let mut trials = Vec::new();
     for &strategy in &plan.strategies {
         if observer.cancelled() {
@@ -87,7 +90,7 @@ pub fn compare(
         let system = system.with_strategy(strategy);
         let (report, realtime) = match plan.clock {
             Clock::Virtual => {
-                observer.starting(strategy, None);
+                observer.starting(strategy.keyword(), None);
                 let simulated = simulate(&system, plan, observer);
                 (simulated.map_err(|cause| CompareError::Simulation { strategy, cause })?, None)
             }
@@ -97,7 +100,7 @@ pub fn compare(
                     RunOptions { duration: Some(plan.duration), sample: plan.sample, ..plan.options.clone() };
                 let prepared =
                     Executive::prepare(&system, Operations::synthetic(), options).map_err(failed)?;
-                observer.starting(strategy, Some(prepared.stop_handle()));
+                observer.starting(strategy.keyword(), Some(prepared.stop_handle()));
                 let outcome = prepared.run().map_err(failed)?;
                 (outcome.report, Some(outcome.realtime))
             }

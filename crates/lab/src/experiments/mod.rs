@@ -1,5 +1,6 @@
 //! Experiments: a question, runs that answer it, and a verdict on every claim.
 
+pub mod regions;
 mod strategies;
 
 use crate::compare::{Clock, CompareError, Observer};
@@ -31,9 +32,38 @@ pub struct Claim {
     /// The statement.
     pub statement: String,
     /// Whether it holds here.
-    pub holds: bool,
+    pub verdict: Verdict,
     /// The figures that show it.
     pub figures: String,
+}
+
+/// Whether a statement holds here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// The results bear it out.
+    Holds,
+    /// They do not.
+    DoesNotHold,
+    /// The runs that would decide it were not made.
+    Undecided,
+}
+
+impl Verdict {
+    /// The verdict of a decided statement.
+    pub fn of(holds: bool) -> Self {
+        if holds { Verdict::Holds } else { Verdict::DoesNotHold }
+    }
+}
+
+impl std::fmt::Display for Verdict {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Verdict::Holds => "holds",
+            Verdict::DoesNotHold => "does not hold here",
+            Verdict::Undecided => "undecided",
+        })
+    }
 }
 
 /// What an experiment found.
@@ -45,6 +75,22 @@ pub struct Findings {
     pub claims: Vec<Claim>,
     /// Files written.
     pub files: Vec<PathBuf>,
+    /// Whether all of it was done.
+    pub extent: Extent,
+}
+
+/// How much of an experiment was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// All of it.
+    Whole,
+    /// It was cancelled; the results are of the runs made so far.
+    Cancelled {
+        /// Runs made.
+        done: usize,
+        /// Runs planned.
+        all: usize,
+    },
 }
 
 /// Why an experiment could not be done.
@@ -60,6 +106,14 @@ pub enum ExperimentError {
         done: usize,
         /// Runs planned.
         all: usize,
+    },
+    /// The trace of a run cannot be read back.
+    #[error("cannot read the trace {path} of a run: {cause}")]
+    Unreadable {
+        /// The trace.
+        path: PathBuf,
+        /// Why.
+        cause: talea_trace::TraceError,
     },
     /// A result cannot be written.
     #[error("cannot write {path}: {cause}")]
@@ -90,7 +144,7 @@ pub struct Experiment {
 }
 
 /// Every experiment.
-pub const ALL: &[Experiment] = &[strategies::EXPERIMENT];
+pub const ALL: &[Experiment] = &[regions::EXPERIMENT, strategies::EXPERIMENT];
 
 impl Experiment {
     /// The experiment called `name`.

@@ -3,7 +3,7 @@
 //! The question is Gill et al.'s: which strategy keeps the hard deadlines, and what do the soft operations get?
 //! See `experiments/strategies/README.md`.
 
-use super::{Claim, Effort, Experiment, ExperimentError, Findings, Options};
+use super::{Claim, Effort, Experiment, ExperimentError, Extent, Findings, Options, Verdict};
 use crate::compare::{Clock, Kind, Observer, Plan, Trial, compare};
 use crate::figure;
 use std::path::Path;
@@ -38,7 +38,8 @@ fn run(options: &Options, observer: &mut dyn Observer) -> Result<Findings, Exper
     if observer.cancelled() {
         return Err(ExperimentError::Cancelled { done: trials.len(), all: plan.strategies.len() });
     }
-    let findings = Findings { table: table(&trials), claims: claims(&trials), files: Vec::new() };
+    let findings =
+        Findings { table: table(&trials), claims: claims(&trials), files: Vec::new(), extent: Extent::Whole };
     write(findings, &trials, &options.out)
 }
 
@@ -88,18 +89,18 @@ fn claims(trials: &[Trial]) -> Vec<Claim> {
     vec![
         Claim {
             statement: "MUF and RMS+MLF keep every hard deadline (section 4.1)".into(),
-            holds: hard_misses(muf) + hard_misses(hybrid) == 0,
+            verdict: Verdict::of(hard_misses(muf) + hard_misses(hybrid) == 0),
             figures: misses(&[muf, hybrid]),
         },
         Claim {
             statement: "RMS misses hard deadlines under high load, because it sees rates only (section 4.1)"
                 .into(),
-            holds: hard_misses(Strategy::Rms) > 0,
+            verdict: Verdict::of(hard_misses(Strategy::Rms) > 0),
             figures: misses(&[Strategy::Rms]),
         },
         Claim {
             statement: "where hard deadlines are missed, effectiveness collapses (section 3.3)".into(),
-            holds: efficiency(Strategy::Rms) < efficiency(muf).min(efficiency(hybrid)),
+            verdict: Verdict::of(efficiency(Strategy::Rms) < efficiency(muf).min(efficiency(hybrid))),
             figures: format!(
                 "efficiency rms {:.1} %, muf {:.1} %, rms+mlf {:.1} %",
                 efficiency(Strategy::Rms),
@@ -112,7 +113,7 @@ fn claims(trials: &[Trial]) -> Vec<Claim> {
                 "MUF and RMS+MLF serve soft operations differently although their policies rank them alike \
                         (section 4.2)"
                     .into(),
-            holds: of(muf).score(Kind::Soft) != of(hybrid).score(Kind::Soft),
+            verdict: Verdict::of(of(muf).score(Kind::Soft) != of(hybrid).score(Kind::Soft)),
             figures: format!(
                 "soft deadlines met: muf {}, rms+mlf {}",
                 of(muf).score(Kind::Soft).met,

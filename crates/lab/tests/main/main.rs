@@ -1,4 +1,5 @@
 //! The laboratory against the vectors in the repository, and the simulator against the runtime.
 
 mod conformance;
+mod regions;
 mod vectors;

@@ -63,7 +63,7 @@ pub fn main(options: &Options) -> super::Outcome {
         sample: options.sample,
         options: RunOptions { rt: options.rt, ..RunOptions::default() },
     };
-    let mut watch = Watch::new(plan.strategies.len())?;
+    let mut watch = Watch::new("comparing")?;
     let trials = compare(&system, &plan, &mut watch).map_err(|error| Failure::new(error, ""))?;
     watch.done();
     if options.json {
@@ -91,14 +91,15 @@ pub fn main(options: &Options) -> super::Outcome {
 /// Shows progress, and ends the comparison at Ctrl-C.
 pub struct Watch {
     bar: ProgressBar,
+    begun: u64,
     cancelled: Arc<AtomicBool>,
     running: Arc<Mutex<Option<StopHandle>>>,
 }
 
 impl Watch {
-    /// For a comparison of so many runs.
-    pub fn new(runs: usize) -> Result<Self, Failure> {
-        let bar = super::progress::bar("comparing", runs as u64);
+    /// For runs of which the number will be said.
+    pub fn new(what: &str) -> Result<Self, Failure> {
+        let bar = super::progress::bar(what, 0);
         let cancelled = Arc::new(AtomicBool::new(false));
         let running: Arc<Mutex<Option<StopHandle>>> = Arc::default();
         let (set, stop) = (Arc::clone(&cancelled), Arc::clone(&running));
@@ -108,7 +109,7 @@ impl Watch {
                 handle.stop();
             }
         })?;
-        Ok(Watch { bar, cancelled, running })
+        Ok(Watch { bar, begun: 0, cancelled, running })
     }
 
     /// Takes the progress bar away.
@@ -118,7 +119,11 @@ impl Watch {
 }
 
 impl Observer for Watch {
-    fn starting(&mut self, strategy: Strategy, stop: Option<StopHandle>) {
+    fn planned(&mut self, runs: usize) {
+        self.bar.set_length(runs as u64);
+    }
+
+    fn starting(&mut self, name: &str, stop: Option<StopHandle>) {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         // A cancellation that came before the handle was there stops the run now.
         if self.cancelled()
@@ -128,8 +133,10 @@ impl Observer for Watch {
         }
         *running = stop;
         drop(running);
-        self.bar.set_message(strategy.keyword());
-        self.bar.inc(1);
+        self.bar.set_message(name.to_string());
+        // Runs that have ended; the one that begins now has not.
+        self.bar.set_position(self.begun);
+        self.begun += 1;
     }
 
     fn cancelled(&self) -> bool {

@@ -6,8 +6,7 @@ use super::output;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use talea_lab::compare::Clock;
-use talea_lab::experiments::{ALL, Effort, Experiment, Options as ExperimentOptions};
-use talea_model::Strategy;
+use talea_lab::experiments::{ALL, Effort, Experiment, Extent, Options as ExperimentOptions};
 
 /// List or run experiments: a question, runs that answer it, and a verdict on every claim.
 #[derive(Args)]
@@ -75,17 +74,19 @@ fn run(arguments: &RunArguments) -> super::Outcome {
         effort: if arguments.quick { Effort::Quick } else { Effort::Full },
         out: arguments.out.clone().unwrap_or_else(|| PathBuf::from("out").join(experiment.name)),
     };
-    let mut watch = Watch::new(Strategy::ALL.len())?;
+    let mut watch = Watch::new(experiment.name)?;
     let findings = experiment.run(&options, &mut watch).map_err(|error| Failure::new(error, ""))?;
     watch.done();
     let mut lines = output::Lines::new();
     lines.line(&format!("{}\n\n{}\n", experiment.title, findings.table))?;
     for claim in &findings.claims {
-        let verdict = if claim.holds { "holds              " } else { "does not hold here " };
-        lines.line(&format!("{verdict} {}\n                    {}", claim.statement, claim.figures))?;
+        lines.line(&format!("{:<19} {}\n{:<19} {}", claim.verdict, claim.statement, "", claim.figures))?;
     }
     let files: Vec<String> = findings.files.iter().map(|file| file.display().to_string()).collect();
     lines.line(&format!("\nwritten: {}", files.join(", ")))?;
+    if let Extent::Cancelled { done, all } = findings.extent {
+        lines.line(&format!("interrupted after {done} of {all} runs; the results are of these"))?;
+    }
     lines.finish()?;
     Ok(Verdict::Fine)
 }

@@ -1,6 +1,6 @@
 //! `vectors`, `lab` and `schema`.
 
-use crate::support::{folder, root, run, within, write};
+use crate::support::{Running, folder, root, run, within, write};
 use std::fs;
 
 #[test]
@@ -49,13 +49,50 @@ fn what_is_not_a_vector_file_is_refused() {
 #[test]
 fn experiments_are_listed_and_run() {
     let list = run(&["lab", "list"]).exits(0);
-    assert!(list.stdout.contains("strategies"), "{}", list.stdout);
+    for name in ["strategies", "s0"] {
+        assert!(list.stdout.lines().any(|line| line.starts_with(name)), "{name}: {}", list.stdout);
+    }
     let place = folder();
     let out = within(&place, "out");
     let done = run(&["lab", "run", "strategies", "--sim", "--quick", "--out", &out]).exits(0);
     assert!(done.stdout.contains("holds"), "{}", done.stdout);
     for file in ["strategies.svg", "results.json"] {
         assert!(fs::metadata(place.path().join("out").join(file)).expect(file).len() > 0, "{file}");
+    }
+}
+
+#[test]
+fn what_is_no_experiment_or_no_folder_is_refused() {
+    let unknown = run(&["lab", "run", "s9"]).exits(2);
+    assert!(unknown.stderr.contains("no experiment \"s9\""), "{}", unknown.stderr);
+    assert!(unknown.stderr.contains("s0, strategies"), "{}", unknown.stderr);
+    let both = run(&["lab", "run", "s0", "--sim", "--real"]).exits(2);
+    assert!(both.stderr.contains("cannot be used with"), "{}", both.stderr);
+    let place = folder();
+    let file = write(&place, "in-the-way", "not a folder");
+    let refused = run(&["lab", "run", "s0", "--quick", "--out", &file]).exits(2);
+    assert!(refused.stderr.contains("in-the-way"), "{}", refused.stderr);
+}
+
+#[test]
+fn an_interrupted_experiment_leaves_whole_files() {
+    let place = folder();
+    let out = within(&place, "out");
+    let mut running = Running::start(&["lab", "run", "s0", "--sim", "--out", &out]);
+    // The systems are written before the first run.
+    running.await_file(&place.path().join("out/systems/region-11.toml"));
+    running.signal(rustix::process::Signal::INT);
+    let done = running.finish();
+    match done.status {
+        0 => assert!(done.stdout.contains("interrupted after"), "{}", done.stdout),
+        _ => assert!(done.exits(2).stderr.contains("cancelled after 0 of"), "no run was complete"),
+    }
+    for entry in fs::read_dir(place.path().join("out")).expect("a folder") {
+        let folder = entry.expect("readable").path();
+        for file in fs::read_dir(&folder).expect("a folder") {
+            let file = file.expect("readable").path();
+            assert!(!file.to_string_lossy().contains("partial"), "{}", file.display());
+        }
     }
 }
 

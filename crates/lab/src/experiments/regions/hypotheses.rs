@@ -1,0 +1,227 @@
+//! The paper's future work (section 5.2), which nobody published: do the overheads of the mechanisms explain the
+//! differences between MUF and RMS+MLF?
+//!
+//! **Hypothesis 1**: differences in overhead account for the differences observed. For every sample of the overloaded regions the
+//! difference MUF minus RMS+MLF in soft deadlines made, and in the latency of the route's first leg, is regressed on the
+//! differences in the factors the paper lists. Both strategies had the identical demand in a sample, so nothing else differs.
+//! "Accounts for" means: more than half of the variance, sure at 95 %.
+//!
+//! **Hypothesis 2**: which of the two overheads is greater, preemption with its switches or the ordering of a dynamic queue,
+//! decides who is ahead. In virtual time both prices are varied; the hypothesis holds if the sign of the net difference in
+//! overhead predicts the sign of the difference in soft deadlines wherever the latter is sure.
+
+use super::mechanism::Mechanism;
+use super::results::{Estimate, RESAMPLING, Results};
+use super::sampler::Sample;
+use super::setting::Region;
+use crate::experiments::{Claim, Verdict};
+use crate::statistics::{Explained, explained, r_squared, slope};
+
+/// The overloaded regions that the paper's figures show.
+pub const OVERLOADED: std::ops::RangeInclusive<usize> = 8..=11;
+
+/// More than this share of the variance "accounts for" a difference.
+const MOST: f64 = 0.5;
+
+/// MUF and RMS+MLF in the overloaded regions at some prices.
+#[derive(Clone, Debug)]
+pub struct Study {
+    /// The prices; `None` on real threads, whose costs are what they are.
+    pub mechanism: Option<Mechanism>,
+    /// The trials.
+    pub results: Results,
+}
+
+/// What the differences are regressed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Observed {
+    /// Soft deadlines made.
+    SoftMet,
+    /// Time from a frame's begin to the end of the route's first leg.
+    Latency,
+}
+
+impl Observed {
+    /// Both.
+    pub const ALL: [Observed; 2] = [Observed::SoftMet, Observed::Latency];
+
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Observed::SoftMet => "soft deadlines made",
+            Observed::Latency => "latency of the first leg",
+        }
+    }
+
+    fn of(self, sample: &Sample) -> f64 {
+        match self {
+            Observed::SoftMet => sample.effectiveness() as f64,
+            Observed::Latency => sample.mean_latency_ms(),
+        }
+    }
+}
+
+/// A factor of the paper's list: its name and its value in a sample.
+pub type Measure = (&'static str, fn(&Sample) -> f64);
+
+/// The paper's factors, per sample. Counts come before costs, so that a cost that is only a multiple of a count is
+/// recognised as dependent on it.
+pub const FACTORS: [Measure; 5] = [
+    ("preemptions of critical jobs", |sample| sample.hard_preemptions as f64),
+    ("switches to critical jobs", |sample| sample.hard_switches as f64),
+    ("depth of critical queues", Sample::mean_hard_depth),
+    ("cost of queueing critical jobs, ms", |sample| sample.hard_queue_ns as f64 / 1e6),
+    ("cost of switching to critical jobs, ms", |sample| sample.hard_switch_ns as f64 / 1e6),
+];
+
+/// The places of the factors that are about queueing; the others are about preemption and switching.
+const QUEUEING: [usize; 2] = [2, 3];
+
+/// What explains a difference.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Explanation {
+    /// The difference.
+    pub observed: Observed,
+    /// How much of it is explained, and by what.
+    pub explained: Explained,
+    /// What R² loses without all factors of preemption and switching, which say nearly the same as each other.
+    pub preemption_unique: Option<f64>,
+    /// What R² loses without all factors of queueing.
+    pub queueing_unique: Option<f64>,
+}
+
+/// One region at some prices.
+#[derive(Clone, Copy, Debug, serde::Serialize)]
+pub struct Point {
+    /// The region.
+    pub region: Region,
+    /// The prices; `None` on real threads.
+    pub mechanism: Option<Mechanism>,
+    /// Overhead of critical work that RMS+MLF has more than MUF, in ms per sample of one second: switches and queueing.
+    pub net_overhead_ms: f64,
+    /// Soft deadlines that MUF makes more than RMS+MLF, per sample.
+    pub soft_met: Estimate,
+}
+
+impl Study {
+    /// The difference regressed on the factors, over all pairs of samples of the overloaded regions; `None` if regions are missing.
+    pub fn explain(&self, observed: Observed) -> Option<Explanation> {
+        let pairs: Vec<_> = OVERLOADED.map(|region| self.results.pairs(region)).collect::<Option<_>>()?;
+        let column = |quantity: &dyn Fn(&Sample) -> f64| -> Vec<f64> {
+            pairs.iter().flat_map(|pairs| pairs.differences(quantity)).collect()
+        };
+        let factors: Vec<(&str, Vec<f64>)> = FACTORS.iter().map(|(name, of)| (*name, column(of))).collect();
+        let value = column(&|sample| observed.of(sample));
+        let (queueing, preemption): (Vec<_>, Vec<_>) = factors
+            .iter()
+            .enumerate()
+            .map(|(place, (_, column))| (place, column.as_slice()))
+            .partition(|(place, _)| QUEUEING.contains(place));
+        let [queueing, preemption]: [Vec<&[f64]>; 2] =
+            [queueing, preemption].map(|group| group.into_iter().map(|(_, column)| column).collect());
+        let all = r_squared(&value, &[preemption.clone(), queueing.clone()].concat());
+        let beyond = |rest: &[&[f64]]| Some((all? - r_squared(&value, rest)?).max(0.0));
+        Some(Explanation {
+            observed,
+            explained: explained(&value, &factors, RESAMPLING),
+            preemption_unique: beyond(&queueing),
+            queueing_unique: beyond(&preemption),
+        })
+    }
+
+    /// Every overloaded region whose runs were made.
+    pub fn points(&self) -> Vec<Point> {
+        let point = |region| {
+            let pairs = self.results.pairs(region)?;
+            let overhead = |sample: &Sample| (sample.hard_switch_ns + sample.hard_queue_ns) as f64 / 1e6;
+            Some(Point {
+                region: pairs.region,
+                mechanism: self.mechanism,
+                net_overhead_ms: -pairs.difference(overhead)?.mean,
+                soft_met: pairs.difference(|sample| sample.effectiveness() as f64)?,
+            })
+        };
+        OVERLOADED.filter_map(point).collect()
+    }
+}
+
+/// How well the net difference in overhead predicts who is ahead.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+pub struct Prediction {
+    /// Points whose difference in soft deadlines is sure.
+    pub sure: usize,
+    /// Those of them whose sign is that of the net overhead.
+    pub right: usize,
+    /// The share of the variance of all points' differences that a line over the net overhead explains.
+    pub r_squared: Option<f64>,
+    /// The slope of that line: soft deadlines per ms of overhead.
+    pub slope: Option<f64>,
+}
+
+/// The prediction over `points`.
+pub fn prediction(points: &[Point]) -> Prediction {
+    let sure = points.iter().filter(|point| point.soft_met.is_above_zero() || point.soft_met.is_below_zero());
+    let right = |point: &&Point| point.net_overhead_ms * point.soft_met.mean > 0.0;
+    let value: Vec<f64> = points.iter().map(|point| point.soft_met.mean).collect();
+    let overhead: Vec<f64> = points.iter().map(|point| point.net_overhead_ms).collect();
+    let line =
+        (points.len() >= 3).then(|| Some((r_squared(&value, &[&overhead])?, slope(&value, &overhead)?)));
+    let (r_squared, slope) = line.flatten().unzip();
+    Prediction { sure: sure.clone().count(), right: sure.filter(right).count(), r_squared, slope }
+}
+
+/// The verdicts on both hypotheses: on the first by the study at hand, on the second by all points.
+pub fn verdicts(study: &Study, points: &[Point]) -> Vec<Claim> {
+    let mut claims: Vec<Claim> = Observed::ALL.map(|observed| first(study, observed)).into();
+    claims.push(second(points));
+    claims
+}
+
+fn first(study: &Study, observed: Observed) -> Claim {
+    let statement = format!(
+        "hypothesis 1: overheads account for the difference in {} in regions 8 to 11 (5.2)",
+        observed.name()
+    );
+    let (verdict, figures) = match study.explain(observed).map(|explanation| explanation.explained) {
+        None => (Verdict::Undecided, "runs are missing".into()),
+        Some(Explained::TooFewSamples) => (Verdict::Undecided, "too few samples".into()),
+        Some(Explained::NoVariation) => {
+            (Verdict::DoesNotHold, "the difference is the same in every sample".into())
+        }
+        Some(Explained::By(regression)) => {
+            let sure = regression.r_squared_interval.is_some_and(|interval| interval.low > MOST);
+            let interval =
+                regression.r_squared_interval.map_or(String::new(), |interval| format!(" [{interval:.3}]"));
+            let pairs = regression.observations;
+            (
+                Verdict::of(sure),
+                format!("R² {:.3}{interval} over {pairs} pairs of samples", regression.r_squared),
+            )
+        }
+    };
+    Claim { statement, verdict, figures }
+}
+
+fn second(points: &[Point]) -> Claim {
+    let prediction = prediction(points);
+    let Prediction { sure, right, r_squared, slope } = prediction;
+    let line = r_squared.zip(slope).map_or(String::new(), |(r_squared, slope)| {
+        format!("; a line over it has R² {r_squared:.3} and a slope of {slope:.2} soft deadlines per ms")
+    });
+    let figures = format!(
+        "{right} of {sure} sure differences have the sign of the net overhead ({} points in all){line}",
+        points.len()
+    );
+    let verdict = if sure == 0 { Verdict::Undecided } else { Verdict::of(right == sure) };
+    let figures = if sure == 0 {
+        format!("no difference between the two is sure; {} points", points.len())
+    } else {
+        figures
+    };
+    Claim {
+        statement: "hypothesis 2: whichever overhead is greater, preemption or dynamic ordering, decides who is ahead (5.2)".into(),
+        verdict,
+        figures,
+    }
+}

@@ -1,0 +1,301 @@
+//! Samples of a run: the paper's measured variables, and what the mechanisms did meanwhile.
+//!
+//! A job belongs to the sample that its deadline falls in: sample `k` covers the instants after `start + k * length` up to
+//! and including `start + (k + 1) * length`. So what a sample is *offered* follows from the periods alone and is the same
+//! for every strategy, whatever became of the jobs, and samples of different strategies pair up. Operations are counted, not
+//! instances: every leg of a route has the route's deadline and counts once. What the mechanisms do belongs to
+//! the sample in which it happens, and is counted for critical jobs only: what is spent on soft jobs depends on how many of
+//! them were served, which is what it is to explain.
+
+use talea_time::{Duration, Instant};
+use talea_trace::{CostKind, Event, Metadata, Record, Sink, TaskEntry};
+
+/// Length of a sample: [`super::setting::HYPERPERIOD`].
+const LENGTH: Duration = super::setting::HYPERPERIOD;
+
+/// One sample.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+pub struct Sample {
+    /// Critical operations whose deadlines are in the sample.
+    pub hard_offered: u64,
+    /// Those of them that were done in time.
+    pub hard_met: u64,
+    /// Soft operations whose deadlines are in the sample.
+    pub soft_offered: u64,
+    /// Those of them that were done in time.
+    pub soft_met: u64,
+    /// Times a critical job lost the processor before it was done.
+    pub hard_preemptions: u64,
+    /// Times the processor went to a critical job that was not the one it ran last.
+    pub hard_switches: u64,
+    /// Critical jobs that began.
+    pub hard_starts: u64,
+    /// Sum over these of the jobs in their lane when they began, themselves included.
+    pub hard_depth: u64,
+    /// Time spent on changing to critical jobs, in nanoseconds, where it is recorded or charged.
+    pub hard_switch_ns: i64,
+    /// Time spent on putting critical jobs into lanes and choosing among them, in nanoseconds, where it is recorded or
+    /// charged.
+    pub hard_queue_ns: i64,
+    /// Routes whose first leg was completed.
+    pub routes: u64,
+    /// Sum over these of the time from the frame's begin to the end of the first leg, in nanoseconds.
+    pub route_latency_ns: i64,
+}
+
+impl Sample {
+    /// Whether a critical deadline was missed.
+    pub fn hard_missed(&self) -> bool {
+        self.hard_met < self.hard_offered
+    }
+
+    /// Soft deadlines made, or 0 if a critical one was missed (section 3.3 of the paper).
+    pub fn effectiveness(&self) -> u64 {
+        if self.hard_missed() { 0 } else { self.soft_met }
+    }
+
+    /// Effectiveness as a share of what was offered: the weighted fraction of the paper's Figures 5 to 8.
+    pub fn efficiency(&self) -> f64 {
+        if self.soft_offered == 0 { 0.0 } else { self.effectiveness() as f64 / self.soft_offered as f64 }
+    }
+
+    /// Mean number of jobs in the lane when a critical job began.
+    pub fn mean_hard_depth(&self) -> f64 {
+        if self.hard_starts == 0 { 0.0 } else { self.hard_depth as f64 / self.hard_starts as f64 }
+    }
+
+    /// Mean time from a frame's begin to the end of its first route leg, in milliseconds.
+    pub fn mean_latency_ms(&self) -> f64 {
+        if self.routes == 0 { 0.0 } else { self.route_latency_ns as f64 / self.routes as f64 / 1e6 }
+    }
+}
+
+/// What the simulator charges; real threads record what they spend.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Prices {
+    /// Nanoseconds of a switch.
+    pub switch_ns: i64,
+    /// Nanoseconds a job pays for its way through a queue.
+    pub queue_ns: i64,
+    /// Nanoseconds that a lane ordered by deadline or laxity adds to it.
+    pub ordering_ns: i64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Operation {
+    critical: bool,
+    /// Whether its lane has an order that depends on deadlines.
+    ordered: bool,
+    /// The first leg of a chain that is not critical.
+    heads_route: bool,
+}
+
+/// Makes samples of records.
+pub struct Sampler {
+    start: Instant,
+    tasks: Vec<Requests>,
+    operations: Vec<Operation>,
+    /// By lane: whether only critical operations are in it.
+    hard_lanes: Vec<bool>,
+    prices: Option<Prices>,
+    samples: Vec<Sample>,
+    last_job: u64,
+    lost: u64,
+    busy: Busy,
+    end: Instant,
+}
+
+impl Sampler {
+    /// For a run that writes records of what dispatching costs.
+    pub fn recording(metadata: &Metadata) -> Self {
+        let operations = metadata.operations.iter().map(|operation| {
+            let critical = metadata.tasks[operation.task].criticality.is_critical();
+            Operation {
+                critical,
+                ordered: metadata.lanes[operation.lane].discipline != "fifo",
+                heads_route: !critical && operation.predecessors.is_empty() && !operation.is_last,
+            }
+        });
+        let operations: Vec<Operation> = operations.collect();
+        let mut hard_lanes = vec![true; metadata.lanes.len()];
+        for (operation, entry) in operations.iter().zip(&metadata.operations) {
+            hard_lanes[entry.lane] &= operation.critical;
+        }
+        let count =
+            |task: usize| metadata.operations.iter().filter(|operation| operation.task == task).count();
+        let tasks = metadata.tasks.iter().enumerate();
+        Sampler {
+            start: metadata.start,
+            tasks: tasks.map(|(index, task)| Requests::of(task, count(index) as u64)).collect(),
+            operations,
+            hard_lanes,
+            prices: None,
+            samples: Vec::new(),
+            last_job: u64::MAX,
+            lost: 0,
+            busy: Busy::default(),
+            end: metadata.start,
+        }
+    }
+
+    /// For a run that is charged these prices.
+    pub fn charging(metadata: &Metadata, prices: Prices) -> Self {
+        Sampler { prices: Some(prices), ..Sampler::recording(metadata) }
+    }
+
+    /// The complete samples, and how many records were lost.
+    pub fn finish(mut self) -> (Vec<Sample>, u64) {
+        let complete = ((self.end - self.start).as_nanos().max(0) / LENGTH.as_nanos()) as usize;
+        self.samples.resize(complete, Sample::default());
+        for (index, sample) in self.samples.iter_mut().enumerate() {
+            for requests in &self.tasks {
+                let offered = requests.offered_in(index as i64);
+                let sum = if requests.critical { &mut sample.hard_offered } else { &mut sample.soft_offered };
+                *sum += offered;
+            }
+        }
+        (self.samples, self.lost)
+    }
+
+    /// The sample of an instant; the first one for what comes before the start.
+    fn at(&mut self, instant: Instant) -> &mut Sample {
+        let index = ((instant - self.start).as_nanos() - 1).max(0) / LENGTH.as_nanos();
+        let index = index as usize;
+        if self.samples.len() <= index {
+            self.samples.resize(index + 1, Sample::default());
+        }
+        &mut self.samples[index]
+    }
+
+    fn begins(&mut self, record: &Record, operation: Operation) {
+        let prices = self.prices.unwrap_or_default();
+        let changes = std::mem::replace(&mut self.last_job, record.causal) != record.causal;
+        if !operation.critical {
+            return;
+        }
+        let sample = self.at(record.time);
+        if changes {
+            sample.hard_switches += 1;
+            sample.hard_switch_ns += prices.switch_ns;
+        }
+        if record.event == Event::START {
+            sample.hard_starts += 1;
+            sample.hard_depth += u64::from(record.arg);
+            sample.hard_queue_ns += prices.queue_ns + if operation.ordered { prices.ordering_ns } else { 0 };
+        }
+    }
+
+    fn completes(&mut self, record: &Record, operation: Operation) {
+        let [arrival, deadline] = record.words.map(|word| Instant::from_nanos(word as i64));
+        if record.time <= deadline {
+            let sample = self.at(deadline);
+            let met = if operation.critical { &mut sample.hard_met } else { &mut sample.soft_met };
+            *met += 1;
+        }
+        if operation.heads_route {
+            let sample = self.at(deadline);
+            sample.routes += 1;
+            sample.route_latency_ns += (record.time - arrival).as_nanos();
+        }
+    }
+
+    fn costs(&mut self, record: &Record) {
+        let of_hard_lane = self.hard_lanes.get(usize::from(record.source)) == Some(&true);
+        if self.prices.is_some() || !of_hard_lane {
+            return;
+        }
+        let from = record.time.as_nanos().saturating_sub(record.words[0] as i64);
+        let spent = record.words[0] as i64 - self.busy.within(from, record.time.as_nanos());
+        let kind = CostKind::from_arg(record.arg);
+        let sample = self.at(record.time);
+        match kind {
+            Some(CostKind::Switch) => sample.hard_switch_ns += spent.max(0),
+            Some(CostKind::Queue) => sample.hard_queue_ns += spent.max(0),
+            Some(CostKind::Release | CostKind::Delivery) | None => {}
+        }
+    }
+}
+
+impl Sink for Sampler {
+    fn record(&mut self, record: Record) {
+        match record.event {
+            Event::RUN_END => self.end = self.end.max(record.time),
+            Event::LOST => self.lost += record.words[0],
+            Event::COST => self.costs(&record),
+            event if event.is_job() => {
+                let Some(&operation) = self.operations.get(record.job().operation.index()) else { return };
+                match event {
+                    Event::START | Event::RESUME => self.begins(&record, operation),
+                    Event::PREEMPT if operation.critical => self.at(record.time).hard_preemptions += 1,
+                    Event::COMPLETE => self.completes(&record, operation),
+                    _ => {}
+                }
+                self.busy.note(&record);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// When a task's deadlines are.
+#[derive(Clone, Copy, Debug)]
+struct Requests {
+    critical: bool,
+    /// The first deadline after the start.
+    first_ns: i64,
+    period_ns: i64,
+    operations: u64,
+}
+
+impl Requests {
+    fn of(task: &TaskEntry, operations: u64) -> Self {
+        Requests {
+            critical: task.criticality.is_critical(),
+            first_ns: (task.phase + task.deadline).as_nanos(),
+            period_ns: task.period.as_nanos(),
+            operations,
+        }
+    }
+
+    /// Operations whose deadlines are in sample `index`.
+    fn offered_in(&self, index: i64) -> u64 {
+        let until = |ns: i64| (ns - self.first_ns).div_euclid(self.period_ns).max(-1) + 1;
+        let from = index * LENGTH.as_nanos();
+        (until(from + LENGTH.as_nanos()) - until(from)) as u64 * self.operations
+    }
+}
+
+/// The latest stretches in which jobs executed, to take them out of what dispatching cost.
+#[derive(Debug, Default)]
+struct Busy {
+    since_ns: Option<i64>,
+    stretches: std::collections::VecDeque<(i64, i64)>,
+}
+
+impl Busy {
+    /// A lane's dispatching can be interrupted by so many jobs before it is recorded.
+    const KEPT: usize = 128;
+
+    fn note(&mut self, record: &Record) {
+        let now = record.time.as_nanos();
+        match record.event {
+            Event::START | Event::RESUME => self.since_ns = Some(now),
+            Event::PREEMPT | Event::COMPLETE => {
+                if let Some(since) = self.since_ns.take() {
+                    if self.stretches.len() == Self::KEPT {
+                        self.stretches.pop_front();
+                    }
+                    self.stretches.push_back((since, now));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// How much of the time from `from` to `to` jobs executed.
+    fn within(&self, from: i64, to: i64) -> i64 {
+        let open = self.since_ns.map(|since| (since, to));
+        let stretches = self.stretches.iter().copied().chain(open);
+        stretches.map(|(begin, end)| (end.min(to) - begin.max(from)).max(0)).sum()
+    }
+}
