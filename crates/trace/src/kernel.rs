@@ -38,12 +38,13 @@
 //!
 //! **Threads of one process** ([`KernelScope::Process`]). Their switches and names need no privilege, but the kernel
 //! tells only that a thread comes or goes, not who was or is there instead: that side of the record is
-//! [`crate::Record::UNSEEN_THREAD`]. Wake-ups are those by and of these threads, interrupts those that interrupt
-//! them. A thread that has a processor when the stream is opened is first seen when it leaves it; threads that other
-//! threads create during the opening may be missed.
+//! [`crate::Record::UNSEEN_THREAD`]. Wake-ups are those by these threads, and those of them by others (timers too) only if
+//! the kernel tells a sleeping thread's events, which Linux 6.18 does not. Interrupts are those that interrupt them. A
+//! thread that has a processor when the stream is opened is first seen when it leaves it; threads that others create
+//! during the opening may be missed.
 //!
 //! **Cost.** The reader is woken when a buffer is filled to a quarter and not for each event. What events cost the
-//! programs that cause them is measured by `cargo bench -p talea-trace --bench kernel`.
+//! programs that cause them is measured by `cargo bench -p talea-runtime --bench mechanisms`.
 
 mod assemble;
 mod decode;
@@ -62,7 +63,7 @@ pub use source::KernelSource;
 use crate::Sink;
 use crate::merge::{AnySource, Merge};
 use assemble::{Assembled, Assembly};
-use decode::{Decoder, Own};
+use decode::Decoder;
 use names::Names;
 use perf_event::{Counter, ReadFormat};
 use preflight::Facts;
@@ -275,18 +276,16 @@ fn connect(
 ) -> (KernelControl, Vec<KernelSource>, Arc<Names>) {
     let names = Arc::new(Names::default());
     let tracepoints = Arc::from(assembly.tracepoints);
-    let left_out = match options.recorder {
-        Recorder::Included => None,
-        Recorder::Excluded => {
-            let pid = std::process::id();
-            Some(Arc::new(Own { pid, tids: names::threads(pid).unwrap_or_default() }))
-        }
+    let left_out: Arc<[u32]> = match options.recorder {
+        Recorder::Included => Arc::default(),
+        Recorder::Excluded => names::threads(std::process::id()).unwrap_or_default().into(),
     };
     let mut processors = Vec::with_capacity(assembly.processors.len());
     let mut sources = Vec::with_capacity(assembly.processors.len());
     for Assembled { cpu, ring, bell, events } in assembly.processors {
         let view = assemble::view(options.scope);
-        let decoder = Decoder::new(cpu, view, Arc::clone(&tracepoints), Arc::clone(&names), left_out.clone());
+        let decoder =
+            Decoder::new(cpu, view, Arc::clone(&tracepoints), Arc::clone(&names), Arc::clone(&left_out));
         let tally = Arc::new(Tally::default());
         sources.push(KernelSource::new(cpu, ring, decoder, Arc::clone(&tally), now));
         processors.push(Processor { cpu, bell, events, tally });

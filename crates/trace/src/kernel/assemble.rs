@@ -159,11 +159,11 @@ impl Opener<'_> {
         builder
             .one_cpu(usize::from(cpu))
             .clockid(Clock::MONOTONIC)
-            .sample(SampleFlag::TID | SampleFlag::TIME)
+            .sample(SampleFlag::TIME)
             .sample_id_all(true)
             .read_format(ReadFormat::empty());
         if view(self.options.scope) == View::Threads {
-            builder.sample(SampleFlag::STREAM_ID);
+            builder.sample(SampleFlag::TID | SampleFlag::STREAM_ID);
         }
         match target {
             Target::Everybody => builder.any_pid(),
@@ -262,15 +262,24 @@ impl Opener<'_> {
     fn caveats(&self) -> Vec<String> {
         let mut caveats = Vec::new();
         let wants = |event| self.options.events.contains(&event);
-        if wants(KernelEvent::Switches) && matches!(self.options.scope, KernelScope::Process(_)) {
-            caveats.push(
-                "switches tell when the process's own threads come and go, not who has the processor meanwhile"
-                    .into(),
-            );
+        if let KernelScope::Process(_) = self.options.scope {
+            if wants(KernelEvent::Switches) {
+                caveats.push(
+                    "switches tell when the process's own threads come and go, not who has the processor meanwhile"
+                        .into(),
+                );
+            }
+            if wants(KernelEvent::Wakeups) {
+                caveats.push(
+                    "wake-ups of the process's threads by others, timers included, may be missing".into(),
+                );
+            }
         }
-        if wants(KernelEvent::Wakeups) && !self.facts.global_numbers {
+        let numbered = wants(KernelEvent::Wakeups) || wants(KernelEvent::SystemCalls);
+        if numbered && !self.facts.global_numbers {
             caveats.push(
-                "this process is in a pid namespace: wake-ups name the woken thread by its number outside of it"
+                "this process is in a pid namespace: wake-ups and system calls name threads by their numbers outside \
+                 of it"
                     .into(),
             );
         }

@@ -3,9 +3,19 @@
 //! The layouts are those of `perf_event_open(2)` for the fields that [`super::assemble`] asks for. Every record but a
 //! sample ends with a stamp, a sample begins with it:
 //! ```text
-//! pid u32, tid u32, time u64 [, stream u64]
+//! View::Processor   time u64
+//! View::Threads     pid u32, tid u32, time u64, stream u64
 //! ```
-//! `stream` is asked for where events belong to threads ([`View::Threads`]).
+//! On a whole processor the stamp leaves out whose event it is, which would make a switch a fifth dearer. Each side of a
+//! switch names the other thread, so the leaving one is the one that came before; where that is not known, it is the one
+//! that the arriving side names:
+//! ```text
+//!            leaving side names next             arriving side names prev
+//! known      switch known → next, known := next  nothing: the leaving side has told it
+//! unknown    wait for the arriving side          waited for: switch prev → next, known := next
+//!                                                else: switch prev → unseen
+//! ```
+//! A gap makes it unknown. So one arrival after a gap can be unseen, and none is wrong.
 
 use super::names::Names;
 use super::tracepoint::{Edge, FieldAt, Meaning, Tracepoint};
@@ -30,7 +40,9 @@ const SWITCH_OUT: u16 = 1 << 13;
 /// Set beside it if the thread could have gone on.
 const SWITCH_OUT_PREEMPT: u16 = 1 << 14;
 /// Where a tracepoint's data have the flags of the context, which all tracepoints have in common.
-const CONTEXT_FLAGS_AT: usize = 2;
+pub(super) const CONTEXT_FLAGS_AT: usize = 2;
+/// The same for the number of the thread that runs.
+pub(super) const THREAD_AT: usize = 4;
 const IN_INTERRUPT: u8 = 0x08;
 const IN_SOFT_INTERRUPT: u8 = 0x10;
 
@@ -41,14 +53,6 @@ pub(super) enum View {
     Processor,
     /// What some threads do on the processor; who else is there is not known.
     Threads,
-}
-
-/// The threads of the recording process, for leaving them out.
-#[derive(Debug)]
-pub(super) struct Own {
-    pub pid: u32,
-    /// In ascending order.
-    pub tids: Vec<u32>,
 }
 
 /// One record as perf wrote it, without its eight bytes of header.
@@ -83,9 +87,18 @@ fn halves(low: u32, high: u32) -> u64 {
 
 #[derive(Clone, Copy, Debug)]
 struct Stamp {
-    thread: Thread,
     time: Instant,
+    /// [`Thread::UNSEEN`] on a whole processor.
+    thread: Thread,
     stream: u64,
+}
+
+/// The leaving side of a switch whose leaving thread is not known.
+#[derive(Clone, Copy, Debug)]
+struct Departure {
+    time: Instant,
+    misc: u16,
+    next: Thread,
 }
 
 /// A wake-up that may come a second time: where events belong to threads, both the waker's and the woken one's get it.
@@ -104,9 +117,11 @@ pub(super) struct Decoder {
     /// In the order of their numbers.
     tracepoints: Arc<[Tracepoint]>,
     names: Arc<Names>,
-    left_out: Option<Arc<Own>>,
-    /// The thread that has the processor; none after a gap.
+    /// Numbers of threads whose wake-ups and system calls are left out, in ascending order.
+    left_out: Arc<[u32]>,
+    /// The thread that has the processor, where that is known.
     running: Option<Thread>,
+    departure: Option<Departure>,
     /// The record before was this wake-up.
     seen: Option<Seen>,
 }
@@ -117,16 +132,16 @@ impl Decoder {
         view: View,
         tracepoints: Arc<[Tracepoint]>,
         names: Arc<Names>,
-        left_out: Option<Arc<Own>>,
+        left_out: Arc<[u32]>,
     ) -> Self {
         debug_assert!(tracepoints.is_sorted_by_key(|tracepoint| tracepoint.id));
-        Decoder { cpu, view, tracepoints, names, left_out, running: None, seen: None }
+        Decoder { cpu, view, tracepoints, names, left_out, running: None, departure: None, seen: None }
     }
 
     /// Bytes of the stamp.
     fn stamp_bytes(&self) -> usize {
         match self.view {
-            View::Processor => 16,
+            View::Processor => 8,
             View::Threads => 24,
         }
     }
@@ -147,14 +162,10 @@ impl Decoder {
         match raw.kind {
             kind::SWITCH_CPU_WIDE => {
                 let other = Thread { pid: u32_at(body, 0)?, tid: u32_at(body, 4)? };
-                self.switch(stamp, raw.misc, other, queue);
+                self.switch(stamp.time, raw.misc, other, queue);
             }
             kind::SWITCH => self.own_switch(stamp, raw.misc, queue),
-            kind::LOST => {
-                // Nobody knows who got the processor meanwhile.
-                self.running = None;
-                push(queue, lost(self.cpu, stamp.time, u64_at(body, 8)?));
-            }
+            kind::LOST => self.gap(lost(self.cpu, stamp.time, u64_at(body, 8)?), queue),
             kind::COMM => {
                 let thread = Thread { pid: u32_at(body, 0)?, tid: u32_at(body, 4)? };
                 let name = name_words(body.get(8..)?);
@@ -174,26 +185,42 @@ impl Decoder {
     }
 
     fn stamp(&self, bytes: &[u8]) -> Option<Stamp> {
-        let thread = Thread { pid: u32_at(bytes, 0)?, tid: u32_at(bytes, 4)? };
-        let time = Instant::from_nanos(i64::try_from(u64_at(bytes, 8)?).ok()?);
-        let stream = match self.view {
-            View::Processor => 0,
-            View::Threads => u64_at(bytes, 16)?,
+        let (thread, time, stream) = match self.view {
+            View::Processor => (Thread::UNSEEN, u64_at(bytes, 0)?, 0),
+            View::Threads => (
+                Thread { pid: u32_at(bytes, 0)?, tid: u32_at(bytes, 4)? },
+                u64_at(bytes, 8)?,
+                u64_at(bytes, 16)?,
+            ),
         };
-        Some(Stamp { thread, time, stream })
+        Some(Stamp { time: Instant::from_nanos(i64::try_from(time).ok()?), thread, stream })
     }
 
-    /// The kernel tells both sides of a switch. The leaving side knows whether the thread could have gone on, so
-    /// that one is taken, and the arriving side only where the other one is missing.
-    fn switch(&mut self, stamp: Stamp, misc: u16, other: Thread, queue: &mut VecDeque<Record>) {
-        if misc & SWITCH_OUT != 0 {
-            let from = self.leaving(stamp.thread);
-            self.running = Some(other);
-            push(queue, self.switched(stamp.time, from, other, misc));
-        } else if self.running != Some(stamp.thread) {
-            self.running = Some(stamp.thread);
-            push(queue, self.switched(stamp.time, other, stamp.thread, misc));
+    /// See the table above. The time is that of the leaving side, and so is whether the thread could have gone on.
+    fn switch(&mut self, time: Instant, misc: u16, other: Thread, queue: &mut VecDeque<Record>) {
+        let arriving = misc & SWITCH_OUT == 0;
+        match (self.running, self.departure.take()) {
+            (Some(known), _) if !arriving => {
+                self.running = Some(other);
+                push(queue, self.switched(time, known, other, misc));
+            }
+            (Some(_), _) => {}
+            (None, _) if !arriving => self.departure = Some(Departure { time, misc, next: other }),
+            (None, Some(Departure { time, misc, next })) => {
+                self.running = Some(next);
+                push(queue, self.switched(time, other, next, misc));
+            }
+            (None, None) => push(queue, self.switched(time, other, Thread::UNSEEN, misc)),
         }
+    }
+
+    /// Nobody knows who got the processor meanwhile.
+    fn gap(&mut self, lost: Record, queue: &mut VecDeque<Record>) {
+        self.running = None;
+        if let Some(Departure { time, misc, next }) = self.departure.take() {
+            push(queue, self.switched(time, Thread::UNSEEN, next, misc));
+        }
+        push(queue, lost);
     }
 
     /// A thread that has ended has lost its own number, and perhaps its process's, when it leaves for the last time.
@@ -237,48 +264,49 @@ impl Decoder {
         let length = u32_at(rest, 0)? as usize;
         let data = rest.get(4..4 + length)?;
         let id = u16::from_ne_bytes(*data.first_chunk()?);
+        let by = u32_at(data, THREAD_AT)?;
         let index = self.tracepoints.binary_search_by_key(&id, |tracepoint| tracepoint.id).ok()?;
-        match self.tracepoints[index].meaning {
+        let (event, words, arg) = match self.tracepoints[index].meaning {
             Meaning::Wakeup { tid, priority, cpu } => {
                 let woken = u32_of(data, tid)?;
-                let now = Seen { waker: stamp.thread.tid, woken, stream: stamp.stream };
+                let now = Seen { waker: by, woken, stream: stamp.stream };
                 let twice =
                     |seen: Seen| seen.stream != now.stream && Seen { stream: now.stream, ..seen } == now;
-                if !seen.is_some_and(twice) && !self.leaves_out(stamp.thread, Some(woken)) {
-                    let words =
-                        [halves(woken, now.waker), halves(u32_of(data, cpu)?, u32_of(data, priority)?)];
-                    push(queue, self.record(stamp.time, Event::WAKEUP, words, context(data)? as u16));
-                    self.seen = (self.view == View::Threads).then_some(now);
+                let words = [halves(woken, by), halves(u32_of(data, cpu)?, u32_of(data, priority)?)];
+                let arg = context(data)? as u16;
+                if seen.is_some_and(twice) || self.leaves_out(woken) {
+                    return Some(());
                 }
+                self.seen = (self.view == View::Threads).then_some(now);
+                (Event::WAKEUP, words, arg)
             }
-            Meaning::Move { tid, cpu } => retarget(queue, u32_of(data, tid)?, u32_of(data, cpu)?),
-            Meaning::Interrupt { edge, kind, number } => {
-                let event = match edge {
-                    Edge::Enter => Event::IRQ_ENTER,
-                    Edge::Exit => Event::IRQ_EXIT,
-                };
-                push(queue, self.record(stamp.time, event, [u64_of(data, number)?, 0], kind as u16));
+            Meaning::Move { tid, cpu } => {
+                retarget(queue, u32_of(data, tid)?, u32_of(data, cpu)?);
+                return Some(());
+            }
+            Meaning::Interrupt { edge: Edge::Enter, kind, number } => {
+                (Event::IRQ_ENTER, [u64_of(data, number)?, 0], kind as u16)
+            }
+            Meaning::Interrupt { edge: Edge::Exit, kind, number } => {
+                (Event::IRQ_EXIT, [u64_of(data, number)?, 0], kind as u16)
             }
             Meaning::SyscallEnter { number } => {
-                let words = [u64_of(data, number)?, u64::from(stamp.thread.tid)];
-                if !self.leaves_out(stamp.thread, None) {
-                    push(queue, self.record(stamp.time, Event::SYSCALL_ENTER, words, 0));
-                }
+                (Event::SYSCALL_ENTER, [u64_of(data, number)?, u64::from(by)], 0)
             }
             Meaning::SyscallExit { number, result } => {
-                let words = [u64_of(data, result)?, halves(stamp.thread.tid, u64_of(data, number)? as u32)];
-                if !self.leaves_out(stamp.thread, None) {
-                    push(queue, self.record(stamp.time, Event::SYSCALL_EXIT, words, 0));
-                }
+                let number = u64_of(data, number)? as u32;
+                (Event::SYSCALL_EXIT, [u64_of(data, result)?, halves(by, number)], 0)
             }
+        };
+        let is_anybodys = matches!(event, Event::IRQ_ENTER | Event::IRQ_EXIT);
+        if is_anybodys || !self.leaves_out(by) {
+            push(queue, self.record(stamp.time, event, words, arg));
         }
         Some(())
     }
 
-    fn leaves_out(&self, by: Thread, woken: Option<u32>) -> bool {
-        self.left_out.as_ref().is_some_and(|own| {
-            by.pid == own.pid || woken.is_some_and(|woken| own.tids.binary_search(&woken).is_ok())
-        })
+    fn leaves_out(&self, tid: u32) -> bool {
+        self.left_out.binary_search(&tid).is_ok()
     }
 
     fn switched(&self, time: Instant, from: Thread, to: Thread, misc: u16) -> Record {

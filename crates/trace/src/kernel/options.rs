@@ -87,7 +87,8 @@ pub enum Processors {
 pub enum Recorder {
     /// Recorded like everybody's.
     Included,
-    /// Left out: wake-ups of its threads and by them, and its system calls.
+    /// Left out: wake-ups of its threads and by them, and their system calls, as far as the threads exist when the stream
+    /// is opened.
     Excluded,
 }
 
@@ -100,8 +101,8 @@ pub struct KernelOptions {
     pub processors: Processors,
     /// Which kinds.
     pub events: BTreeSet<KernelEvent>,
-    /// Bytes of each processor's buffer, rounded up to a power of two and at least a page. A switch takes 64,
-    /// a wake-up about 72, and each wake-up of the reader waits for a quarter of it.
+    /// Bytes of each processor's buffer, rounded up to a power of two and at least a page. A switch takes 48,
+    /// a wake-up 56, and each wake-up of the reader waits for a quarter of it.
     pub buffer_bytes: usize,
     /// Whether the recording process records itself.
     pub recorder: Recorder,

@@ -2,6 +2,7 @@
 //!
 //! Numbers and layouts differ between kernels and are read from tracefs.
 
+use super::decode::{CONTEXT_FLAGS_AT, THREAD_AT};
 use super::options::KernelEvent;
 use super::preflight::{Facts, Tracefs};
 use crate::InterruptKind;
@@ -186,6 +187,10 @@ pub(super) fn of_event(event: KernelEvent, facts: &Facts) -> Result<Vec<Tracepoi
 fn parse(wanted: &Wanted, text: &str) -> Option<Tracepoint> {
     let system = wanted.place.split('/').next().unwrap_or_default();
     let format = PerfEventFormat::parse(cfg!(target_pointer_width = "64"), system, text)?;
+    let place = |name| Some(usize::from(format.fields().iter().find(|field| field.name() == name)?.offset()));
+    if (place("common_flags")?, place("common_pid")?) != (CONTEXT_FLAGS_AT, THREAD_AT) {
+        return None;
+    }
     Some(Tracepoint { id: u16::try_from(format.id()).ok()?, meaning: (wanted.meaning)(&format)? })
 }
 
@@ -220,6 +225,10 @@ print fmt: \"comm=%s pid=%d prio=%d target_cpu=%03d\", REC->comm, REC->pid, REC-
     fn a_layout_without_a_field_is_refused_not_guessed() {
         assert_eq!(parse(&WAKEUPS[0], &WAKING.replace("target_cpu;", "cpu;")), None);
         assert_eq!(parse(&WAKEUPS[0], &WAKING.replace("offset:24;\tsize:4", "offset:24;\tsize:3")), None);
+        assert_eq!(
+            parse(&WAKEUPS[0], &WAKING.replace("common_pid;\toffset:4", "common_pid;\toffset:8")),
+            None
+        );
         assert_eq!(parse(&WAKEUPS[0], ""), None);
         assert_eq!(parse(&WAKEUPS[0], &WAKING.replace("ID: 375", "ID: 99999999")), None);
     }

@@ -45,3 +45,32 @@ fn writing_to_a_ring_allocates_nothing() {
     assert_eq!(count, 0);
     assert_ne!(allocations(|| drop(std::hint::black_box(Box::new(1)))), 0, "the counter counts");
 }
+
+#[derive(Default)]
+struct Count(u64);
+
+impl Sink for Count {
+    fn record(&mut self, _: Record) {
+        self.0 += 1;
+    }
+}
+
+#[test]
+fn reading_the_kernel_stream_allocates_nothing() {
+    use crate::kernel_support::*;
+    use talea_trace::kernel::KernelEvent;
+    let Some(cpu) = a_processor() else { return };
+    let players = Players::new(cpu);
+    let wanted = options(cpu, &[KernelEvent::Switches, KernelEvent::Wakeups, KernelEvent::SystemCalls]);
+    let Some(mut stream) = open(&wanted) else { return };
+    let mut count = Count::default();
+    let mut play_and_read = || {
+        players.play(300, Pace::Free);
+        allocations(|| {
+            stream.poll(at(i64::MAX), &mut count);
+        })
+    };
+    play_and_read();
+    assert_eq!((0..5).map(|_| play_and_read()).sum::<u64>(), 0);
+    assert!(count.0 > 5 * 600, "{} records", count.0);
+}

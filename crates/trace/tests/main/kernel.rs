@@ -119,8 +119,8 @@ fn what_a_small_buffer_cannot_hold_is_counted_where_it_is_missing() {
     let players = Players::new(cpu);
     let small = KernelOptions { buffer_bytes: 1, ..options(cpu, &[KernelEvent::Switches]) };
     let Some(mut stream) = open(&small) else { return };
-    // A switch makes two events of 32 bytes in the buffer, which is one page.
-    let held = (rustix::param::page_size() / 32) as u64;
+    // A switch makes two events of 24 bytes in the buffer, which is one page.
+    let held = (rustix::param::page_size() / 24) as u64;
     let first_round = players.play(1000, Pace::Free);
     let mut records = Vec::new();
     stream.poll(now(), &mut records);
@@ -300,12 +300,12 @@ fn waiting_ends_when_a_buffer_fills_and_not_with_each_event() {
     let players = Players::new(cpu);
     let busy = KernelOptions { buffer_bytes: SMALL_BUFFER, ..options(cpu, &[KernelEvent::Switches]) };
     let Some(mut stream) = open(&busy) else { return };
-    // Each switch takes two events of 32 bytes; a quarter of the buffer is enough.
+    // Each switch takes two events of 24 bytes; a quarter of the buffer is enough.
     players.play(SMALL_BUFFER / 64, Pace::Free);
     assert_eq!(stream.control().wait(Duration::from_secs(60)), Waited::Filled);
     let mut records = Vec::new();
     stream.poll(Instant::from_nanos(i64::MAX), &mut records);
-    assert!(records.len() * 64 > SMALL_BUFFER / 4, "{}", records.len());
+    assert!(records.len() * 48 > SMALL_BUFFER / 4, "{}", records.len());
 
     // A quarter of this buffer has room for the births and deaths of a thousand threads.
     let calm = KernelOptions { processors: Processors::Online, ..options(cpu, &[KernelEvent::Names]) };

@@ -36,11 +36,11 @@ struct Bench {
 
 impl Bench {
     fn new(view: View) -> Self {
-        Self::leaving_out(view, None)
+        Self::leaving_out(view, &[])
     }
 
-    fn leaving_out(view: View, own: Option<Own>) -> Self {
-        let decoder = Decoder::new(CPU, view, tracepoints(), Arc::default(), own.map(Arc::new));
+    fn leaving_out(view: View, own: &[u32]) -> Self {
+        let decoder = Decoder::new(CPU, view, tracepoints(), Arc::default(), own.into());
         Bench { decoder, queue: VecDeque::new() }
     }
 
@@ -67,12 +67,15 @@ impl Bytes {
         self.0.extend(value.to_ne_bytes());
         self
     }
-    fn stamp(self, (tid, pid): (u32, u32), time: u64) -> Self {
-        self.u32(pid).u32(tid).u64(time)
+    /// The stamp of an event that belongs to a thread.
+    fn owned(self, (tid, pid): (u32, u32), time: u64, stream: u64) -> Self {
+        self.u32(pid).u32(tid).u64(time).u64(stream)
     }
-    fn raw(self, id: u16, flags: u8, fields: &[u32]) -> Self {
+    /// Tracepoint `id`, hit by thread `by`.
+    fn raw(self, id: u16, flags: u8, by: u32, fields: &[u32]) -> Self {
         let mut data = Vec::from(id.to_ne_bytes());
         data.extend([flags, 0]);
+        data.extend(by.to_ne_bytes());
         data.extend(fields.iter().flat_map(|field| field.to_ne_bytes()));
         let mut all = self.u32(data.len() as u32);
         all.0.extend(data);
@@ -84,14 +87,16 @@ fn bytes() -> Bytes {
     Bytes::default()
 }
 
-fn out(from: (u32, u32), to: (u32, u32), time: u64) -> Bytes {
-    bytes().u32(to.1).u32(to.0).stamp(from, time)
+/// A side of a switch on a whole processor, which names the other thread.
+fn side((tid, pid): (u32, u32), time: u64) -> Vec<u8> {
+    bytes().u32(pid).u32(tid).u64(time).0
 }
 
-fn waking(flags: u8, waker: (u32, u32), time: u64, stream: Option<u64>, [tid, prio, cpu]: [u32; 3]) -> Bytes {
-    let stamp = bytes().stamp(waker, time);
-    let stamp = stream.into_iter().fold(stamp, Bytes::u64);
-    stamp.raw(WAKING, flags, &[0, 0, 0, 0, 0, tid, prio, cpu])
+const LEAVES: u16 = SWITCH_OUT;
+const ARRIVES: u16 = 0;
+
+fn waking(stamp: Bytes, flags: u8, by: u32, [tid, prio, cpu]: [u32; 3]) -> Vec<u8> {
+    stamp.raw(WAKING, flags, by, &[0, 0, 0, 0, tid, prio, cpu]).0
 }
 
 fn threads(record: &Record) -> [u32; 2] {
@@ -102,10 +107,13 @@ fn threads(record: &Record) -> [u32; 2] {
 #[test]
 fn both_sides_of_a_switch_are_one_record() {
     let mut bench = Bench::new(View::Processor);
-    let preempted = SWITCH_OUT | SWITCH_OUT_PREEMPT;
-    bench.feed(kind::SWITCH_CPU_WIDE, preempted, &out((7, 70), (8, 80), 100).0).unwrap();
-    bench.feed(kind::SWITCH_CPU_WIDE, 0, &out((8, 80), (7, 70), 101).0).unwrap();
-    bench.feed(kind::SWITCH_CPU_WIDE, SWITCH_OUT, &out((8, 80), (0, 0), 102).0).unwrap();
+    let sides = [
+        (LEAVES | SWITCH_OUT_PREEMPT, side((8, 80), 100)),
+        (ARRIVES, side((7, 70), 101)),
+        (LEAVES, side((0, 0), 102)),
+        (ARRIVES, side((8, 80), 103)),
+    ];
+    sides.iter().for_each(|(misc, side)| bench.feed(kind::SWITCH_CPU_WIDE, *misc, side).unwrap());
     let words = [halves(7, 8), halves(70, 80)];
     let (time, event, source) = (Instant::from_nanos(100), Event::SWITCH, Record::KERNEL);
     let first = Record { time, causal: 0, words, event, source, cpu: CPU, arg: 1 };
@@ -115,34 +123,56 @@ fn both_sides_of_a_switch_are_one_record() {
 }
 
 #[test]
-fn after_a_gap_the_arriving_side_tells() {
+fn after_a_gap_one_arrival_is_unseen_and_none_is_wrong() {
+    const UNSEEN: u32 = Record::UNSEEN_THREAD;
+    let lost = bytes().u64(1).u64(5).u64(200).0;
+    let known = |bench: &mut Bench| {
+        bench.feed(kind::SWITCH_CPU_WIDE, LEAVES, &side((8, 80), 100)).unwrap();
+        bench.feed(kind::SWITCH_CPU_WIDE, ARRIVES, &side((7, 70), 101)).unwrap();
+        bench.feed(kind::LOST, 0, &lost).unwrap();
+        let records = bench.records();
+        assert_eq!(threads(&records[0]), [7, 8]);
+        assert_eq!((records[1].event, records[1].words[0], records[1].cpu), (Event::LOST, 5, CPU));
+    };
+    // The gap ends with an arrival.
     let mut bench = Bench::new(View::Processor);
-    bench.feed(kind::SWITCH_CPU_WIDE, SWITCH_OUT, &out((7, 70), (8, 80), 100).0).unwrap();
-    bench.feed(kind::LOST, 0, &bytes().u64(1).u64(5).stamp((9, 90), 200).0).unwrap();
-    bench.feed(kind::SWITCH_CPU_WIDE, 0, &out((8, 80), (9, 90), 201).0).unwrap();
+    known(&mut bench);
+    bench.feed(kind::SWITCH_CPU_WIDE, ARRIVES, &side((9, 90), 201)).unwrap();
+    bench.feed(kind::SWITCH_CPU_WIDE, LEAVES, &side((3, 30), 300)).unwrap();
+    bench.feed(kind::SWITCH_CPU_WIDE, ARRIVES, &side((4, 40), 301)).unwrap();
+    bench.feed(kind::SWITCH_CPU_WIDE, LEAVES, &side((0, 0), 400)).unwrap();
+    assert_eq!(bench.records().iter().map(threads).collect::<Vec<_>>(), [[9, UNSEEN], [4, 3], [3, 0]]);
+    // The gap ends with a departure.
+    let mut bench = Bench::new(View::Processor);
+    known(&mut bench);
+    bench.feed(kind::SWITCH_CPU_WIDE, LEAVES, &side((3, 30), 300)).unwrap();
+    bench.feed(kind::SWITCH_CPU_WIDE, ARRIVES, &side((4, 40), 301)).unwrap();
     let records = bench.records();
-    assert_eq!((records[1].event, records[1].words[0], records[1].cpu), (Event::LOST, 5, CPU));
-    assert_eq!(threads(&records[2]), [9, 8]);
-    assert_eq!(records.len(), 3);
+    assert_eq!((threads(&records[0]), records[0].time.as_nanos()), ([4, 3], 300));
+    // A gap follows at once.
+    let mut bench = Bench::new(View::Processor);
+    bench.feed(kind::SWITCH_CPU_WIDE, LEAVES, &side((3, 30), 100)).unwrap();
+    bench.feed(kind::LOST, 0, &lost).unwrap();
+    assert_eq!(threads(&bench.records()[0]), [UNSEEN, 3]);
 }
 
 #[test]
 fn a_dead_thread_leaves_under_the_number_it_came_with() {
-    let mut bench = Bench::new(View::Processor);
-    let dead = (u32::MAX, 80);
-    bench.feed(kind::SWITCH_CPU_WIDE, SWITCH_OUT, &out((7, 70), (8, 80), 100).0).unwrap();
-    bench.feed(kind::SWITCH_CPU_WIDE, SWITCH_OUT, &out(dead, (7, 70), 110).0).unwrap();
-    assert_eq!(threads(&bench.records()[1]), [8, 7]);
+    // Where events belong to threads, the kernel no longer knows it.
+    let mut bench = Bench::new(View::Threads);
+    bench.feed(kind::SWITCH, ARRIVES, &bytes().owned((7, 70), 100, 1).0).unwrap();
+    bench.feed(kind::SWITCH, LEAVES, &bytes().owned((u32::MAX, 70), 110, 1).0).unwrap();
+    assert_eq!(threads(&bench.records()[1]), [7, Record::UNSEEN_THREAD]);
 }
 
 #[test]
 fn threads_alone_come_and_go_and_end() {
     let mut bench = Bench::new(View::Threads);
-    let stamp = |thread, time| bytes().stamp(thread, time).u64(1).0;
+    let stamp = |thread, time| bytes().owned(thread, time, 1).0;
     bench.feed(kind::SWITCH, 0, &stamp((7, 70), 100)).unwrap();
     bench.feed(kind::SWITCH, SWITCH_OUT, &stamp((7, 70), 110)).unwrap();
     bench.feed(kind::SWITCH, 0, &stamp((7, 70), 120)).unwrap();
-    let exit = bytes().u32(70).u32(1).u32(7).u32(1).u64(130).stamp((7, 70), 130).u64(1);
+    let exit = bytes().u32(70).u32(1).u32(7).u32(1).u64(130).owned((7, 70), 130, 1);
     bench.feed(kind::EXIT, 0, &exit.0).unwrap();
     let records = bench.records();
     const UNSEEN: u32 = Record::UNSEEN_THREAD;
@@ -156,9 +186,8 @@ fn names_are_set_inherited_and_forgotten() {
     let mut bench = Bench::new(View::Processor);
     let mut comm = bytes().u32(70).u32(7);
     comm.0.extend(b"fifteen letters\0");
-    bench.feed(kind::COMM, 0, &comm.stamp((7, 70), 100).0).unwrap();
-    let family =
-        |child: u32, parent: u32| bytes().u32(70).u32(70).u32(child).u32(parent).u64(110).stamp((7, 70), 110);
+    bench.feed(kind::COMM, 0, &comm.u64(100).0).unwrap();
+    let family = |child: u32, parent: u32| bytes().u32(70).u32(70).u32(child).u32(parent).u64(110).u64(110);
     bench.feed(kind::FORK, 0, &family(8, 7).0).unwrap();
     bench.feed(kind::EXIT, 0, &family(7, 7).0).unwrap();
     bench.feed(kind::FORK, 0, &family(9, 7).0).unwrap();
@@ -174,22 +203,22 @@ fn names_are_set_inherited_and_forgotten() {
 #[test]
 fn wake_ups_tell_context_priority_and_the_processor_chosen_last() {
     let mut bench = Bench::new(View::Processor);
-    let in_timer = waking(IN_INTERRUPT | IN_SOFT_INTERRUPT, (0, 0), 100, None, [8, -1_i32 as u32, 0]);
-    bench.feed(kind::SAMPLE, 0, &in_timer.0).unwrap();
-    let moved = bytes().stamp((0, 0), 101).raw(MIGRATE, 0, &[0, 0, 8, 120, 0, 5]);
+    let in_timer = waking(bytes().u64(100), IN_INTERRUPT | IN_SOFT_INTERRUPT, 7, [8, -1_i32 as u32, 0]);
+    bench.feed(kind::SAMPLE, 0, &in_timer).unwrap();
+    let moved = bytes().u64(101).raw(MIGRATE, 0, 7, &[0, 8, 120, 0, 5]);
     bench.feed(kind::SAMPLE, 0, &moved.0).unwrap();
-    let other = bytes().stamp((0, 0), 102).raw(MIGRATE, 0, &[0, 0, 9, 120, 0, 6]);
+    let other = bytes().u64(102).raw(MIGRATE, 0, 7, &[0, 9, 120, 0, 6]);
     bench.feed(kind::SAMPLE, 0, &other.0).unwrap();
     let records = bench.records();
     assert_eq!(records.len(), 1);
-    assert_eq!(records[0].words, [halves(8, 0), halves(5, u32::MAX)]);
+    assert_eq!(records[0].words, [halves(8, 7), halves(5, u32::MAX)]);
     assert_eq!(records[0].arg, WakeContext::Interrupt as u16);
 }
 
 #[test]
 fn one_wake_up_of_two_followed_threads_is_told_once() {
     let mut bench = Bench::new(View::Threads);
-    let wake = |time, stream| waking(0, (7, 70), time, Some(stream), [8, 120, 0]).0;
+    let wake = |time, stream| waking(bytes().owned((7, 70), time, stream), 0, 7, [8, 120, 0]);
     for (time, stream) in [(100, 1), (101, 2), (200, 1), (201, 2)] {
         bench.feed(kind::SAMPLE, 0, &wake(time, stream)).unwrap();
     }
@@ -204,9 +233,9 @@ fn one_wake_up_of_two_followed_threads_is_told_once() {
 #[test]
 fn system_calls_and_interrupts_keep_signs() {
     let mut bench = Bench::new(View::Processor);
-    let exit = bytes().stamp((7, 70), 100).raw(SYS_EXIT, 0, &[0, 35, 0, -4_i32 as u32, u32::MAX]);
+    let exit = bytes().u64(100).raw(SYS_EXIT, 0, 7, &[35, 0, -4_i32 as u32, u32::MAX]);
     bench.feed(kind::SAMPLE, 0, &exit.0).unwrap();
-    let irq = bytes().stamp((7, 70), 101).raw(IRQ_ENTRY, 0, &[0, 24]);
+    let irq = bytes().u64(101).raw(IRQ_ENTRY, 0, 7, &[24]);
     bench.feed(kind::SAMPLE, 0, &irq.0).unwrap();
     let records = bench.records();
     assert_eq!(records[0].words, [-4_i64 as u64, halves(7, 35)]);
@@ -215,23 +244,22 @@ fn system_calls_and_interrupts_keep_signs() {
 
 #[test]
 fn the_recorder_can_be_left_out_but_not_its_switches() {
-    let own = || Own { pid: 70, tids: vec![7, 9] };
-    let mut bench = Bench::leaving_out(View::Processor, Some(own()));
-    bench.feed(kind::SAMPLE, 0, &waking(0, (7, 70), 100, None, [8, 120, 0]).0).unwrap();
-    bench.feed(kind::SAMPLE, 0, &waking(0, (1, 1), 101, None, [9, 120, 0]).0).unwrap();
-    let call = bytes().stamp((7, 70), 102).raw(SYS_ENTER, 0, &[0, 1, 0]);
-    bench.feed(kind::SAMPLE, 0, &call.0).unwrap();
+    let mut bench = Bench::leaving_out(View::Processor, &[7, 9]);
+    bench.feed(kind::SAMPLE, 0, &waking(bytes().u64(100), 0, 7, [8, 120, 0])).unwrap();
+    bench.feed(kind::SAMPLE, 0, &waking(bytes().u64(101), 0, 1, [9, 120, 0])).unwrap();
+    bench.feed(kind::SAMPLE, 0, &bytes().u64(102).raw(SYS_ENTER, 0, 7, &[1, 0]).0).unwrap();
     assert_eq!(bench.records(), []);
-    bench.feed(kind::SAMPLE, 0, &waking(0, (1, 1), 103, None, [8, 120, 0]).0).unwrap();
-    bench.feed(kind::SWITCH_CPU_WIDE, SWITCH_OUT, &out((7, 70), (8, 80), 104).0).unwrap();
-    assert_eq!(bench.records().len(), 2);
+    bench.feed(kind::SAMPLE, 0, &waking(bytes().u64(103), 0, 1, [8, 120, 0])).unwrap();
+    bench.feed(kind::SAMPLE, 0, &bytes().u64(104).raw(IRQ_ENTRY, 0, 7, &[24]).0).unwrap();
+    bench.feed(kind::SWITCH_CPU_WIDE, ARRIVES, &side((7, 70), 105)).unwrap();
+    assert_eq!(bench.records().len(), 3);
 }
 
 #[test]
 fn a_record_that_was_stamped_before_its_predecessor_is_put_before_it() {
     let mut bench = Bench::new(View::Processor);
     for time in [100, 105, 103, 104, 106, 99] {
-        let irq = bytes().stamp((7, 70), time).raw(IRQ_ENTRY, 0, &[0, 24]);
+        let irq = bytes().u64(time).raw(IRQ_ENTRY, 0, 7, &[24]);
         bench.feed(kind::SAMPLE, 0, &irq.0).unwrap();
     }
     assert!(bench.queue.iter().is_sorted_by_key(|record| record.time));
@@ -242,29 +270,29 @@ fn a_record_that_was_stamped_before_its_predecessor_is_put_before_it() {
 fn unknown_kinds_tracepoints_and_lengths_are_counted_not_guessed() {
     let mut bench = Bench::new(View::Processor);
     assert_eq!(bench.feed(99, 0, &[0; 64]), Err(Undecodable));
-    let unknown = bytes().stamp((7, 70), 100).raw(1, 0, &[0; 16]);
+    let unknown = bytes().u64(100).raw(1, 0, 7, &[0; 16]);
     assert_eq!(bench.feed(kind::SAMPLE, 0, &unknown.0), Err(Undecodable));
-    let beyond = bytes().stamp((7, 70), 100).u32(u32::MAX);
+    let beyond = bytes().u64(100).u32(u32::MAX);
     assert_eq!(bench.feed(kind::SAMPLE, 0, &beyond.0), Err(Undecodable));
-    let after_2262 = out((7, 70), (8, 80), u64::MAX);
-    assert_eq!(bench.feed(kind::SWITCH_CPU_WIDE, SWITCH_OUT, &after_2262.0), Err(Undecodable));
+    let after_2262 = side((7, 70), u64::MAX);
+    assert_eq!(bench.feed(kind::SWITCH_CPU_WIDE, ARRIVES, &after_2262), Err(Undecodable));
     assert_eq!(bench.records(), []);
 }
 
 #[test]
 fn every_truncation_of_every_kind_is_survived() {
     let whole = [
-        (kind::SWITCH_CPU_WIDE, out((7, 70), (8, 80), 100)),
-        (kind::LOST, bytes().u64(1).u64(5).stamp((9, 90), 200)),
-        (kind::EXIT, bytes().u32(70).u32(1).u32(7).u32(1).u64(130).stamp((7, 70), 130)),
-        (kind::SAMPLE, waking(0, (7, 70), 100, None, [8, 120, 0])),
-        (kind::SAMPLE, bytes().stamp((7, 70), 1).raw(SYS_EXIT, 0, &[0, 35, 0, 1, 0])),
+        (kind::SWITCH_CPU_WIDE, side((7, 70), 100)),
+        (kind::LOST, bytes().u64(1).u64(5).u64(200).0),
+        (kind::EXIT, bytes().u32(70).u32(1).u32(7).u32(1).u64(130).u64(130).0),
+        (kind::SAMPLE, waking(bytes().u64(100), 0, 7, [8, 120, 0])),
+        (kind::SAMPLE, bytes().u64(1).raw(SYS_EXIT, 0, 7, &[35, 0, 1, 0]).0),
     ];
     for (kind, whole) in whole {
         let mut bench = Bench::new(View::Processor);
-        bench.feed(kind, SWITCH_OUT, &whole.0).unwrap();
-        for length in 0..whole.0.len() {
-            let shorter = bench.feed(kind, SWITCH_OUT, &whole.0[..length]);
+        bench.feed(kind, ARRIVES, &whole).unwrap();
+        for length in 0..whole.len() {
+            let shorter = bench.feed(kind, ARRIVES, &whole[..length]);
             // The note of a birth or death has a time and a reserved word more than are looked at.
             assert!(shorter == Err(Undecodable) || kind == kind::EXIT, "kind {kind} of {length} bytes");
         }
