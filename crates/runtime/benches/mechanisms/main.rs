@@ -8,6 +8,7 @@
 
 mod burn;
 mod enqueue;
+mod kernel;
 mod release;
 mod wake;
 
@@ -23,12 +24,15 @@ struct Effort {
     batches: u32,
     wakes: u32,
     releases: u32,
+    /// Times that everything about the kernel stream alternates.
+    kernel_turns: u32,
 }
 
-const FULL: Effort = Effort { repetitions: 5, batches: 20_000, wakes: 2_000, releases: 1_000 };
+const FULL: Effort =
+    Effort { repetitions: 5, batches: 20_000, wakes: 2_000, releases: 1_000, kernel_turns: 40 };
 /// Enough to see that everything runs.
-const SMOKE: Effort = Effort { repetitions: 1, batches: 20, wakes: 10, releases: 100 };
-const QUICK: Effort = Effort { repetitions: 2, batches: 2_000, wakes: 300, releases: 200 };
+const SMOKE: Effort = Effort { repetitions: 1, batches: 20, wakes: 10, releases: 100, kernel_turns: 1 };
+const QUICK: Effort = Effort { repetitions: 2, batches: 2_000, wakes: 300, releases: 200, kernel_turns: 8 };
 
 impl Effort {
     fn of(effort: talea_measure::Effort) -> Self {
@@ -90,6 +94,7 @@ fn main() -> ExitCode {
     wake::measure(&stage, effort, &mut report);
     release::measure(&stage, effort, &mut report);
     burn::measure(&stage, effort, &mut report);
+    kernel::measure(&stage, effort, &mut report);
     report.print(request.format);
     ExitCode::SUCCESS
 }

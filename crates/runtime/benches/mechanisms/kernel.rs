@@ -1,0 +1,177 @@
+//! What recording the kernel's events adds to a context switch, and what reading them costs.
+//!
+//! Two threads on one processor wake each other and sleep: each hand-over is one wake-up and one switch. A turn is so many
+//! hand-overs without a stream, then as many with each choice of events, in a new order every time.
+
+use super::{Effort, Stage};
+use rustix::thread::futex::{self, Flags};
+use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use talea_measure::{Report, Role, Samples};
+use talea_runtime::sys::clock::MonotonicClock;
+use talea_runtime::sys::thread::spawn;
+use talea_time::{Clock, Instant};
+use talea_trace::kernel::{KernelEvent, KernelOptions, KernelStream, Processors};
+use talea_trace::{Event, Metadata, Origin, Record, RecordSource, RingFile, Sink};
+
+const STACK: usize = 256 * 1024;
+/// There and back, in one turn.
+const ROUNDS: u32 = 1_000;
+/// Holds everything of a turn.
+const BUFFER_BYTES: usize = 4 << 20;
+const PRIORITY: u8 = 40;
+
+/// A choice of events and what it is called.
+struct Choice {
+    name: &'static str,
+    events: &'static [KernelEvent],
+    samples: Samples,
+}
+
+pub fn measure(stage: &Stage, effort: Effort, report: &mut Report) {
+    let choice = |name, events| Choice { name, events, samples: Samples::new() };
+    let mut choices = [
+        choice("no stream", &[]),
+        choice("switches", &[KernelEvent::Switches]),
+        choice(
+            "switches, wake-ups, names",
+            &[KernelEvent::Switches, KernelEvent::Wakeups, KernelEvent::Names],
+        ),
+        choice("everything, 4 system calls per round", &KernelEvent::ALL),
+    ];
+    let mut reading = [Samples::new(), Samples::new()];
+    for turn in 0..effort.kernel_turns as usize {
+        for step in 0..choices.len() {
+            let index = (turn + step) % choices.len();
+            let choice = &mut choices[index];
+            let stream = match open(stage.here, choice.events) {
+                Ok(stream) => stream,
+                Err(error) => return eprintln!("not measuring the kernel stream: {error}"),
+            };
+            hand_over(stage, &mut choice.samples);
+            if let Some(stream) = stream {
+                read(stream, &mut reading);
+            }
+        }
+    }
+    let group = "context switch with its wake-up, same CPU, while the kernel stream records";
+    let floor = choices[0].samples.ns(0.5);
+    for (choice, role) in choices.into_iter().zip([Role::Floor, Role::Subject, Role::Subject, Role::Subject])
+    {
+        let note = match role {
+            Role::Floor => String::new(),
+            _ => format!("{:+.0} ns", choice.samples.ns(0.5) - floor),
+        };
+        report.add_with_note(group, choice.name, role, choice.samples, note);
+    }
+    let group = "reading one record";
+    let [ring, kernel] = reading;
+    report.add(group, "of a ring", Role::Floor, ring);
+    report.add(group, "of the kernel, decoded", Role::Subject, kernel);
+}
+
+fn open(cpu: u16, events: &[KernelEvent]) -> Result<Option<KernelStream>, talea_trace::KernelError> {
+    if events.is_empty() {
+        return Ok(None);
+    }
+    let options = KernelOptions {
+        processors: Processors::These([cpu].into()),
+        events: events.iter().copied().collect(),
+        buffer_bytes: BUFFER_BYTES,
+        ..KernelOptions::default()
+    };
+    KernelStream::open(&options, MonotonicClock.now()).map(Some)
+}
+
+/// Half of each round's time.
+fn hand_over(stage: &Stage, samples: &mut Samples) {
+    let words = Arc::new([AtomicU32::new(0), AtomicU32::new(0)]);
+    let theirs = Arc::clone(&words);
+    let cpus = [stage.here];
+    let pong = spawn("pong", stage.policy(PRIORITY), &cpus, STACK, move || {
+        for round in 1..=ROUNDS {
+            wait_for(&theirs[0], round);
+            give(&theirs[1], round);
+        }
+    });
+    let ping = spawn("ping", stage.policy(PRIORITY), &cpus, STACK, move || {
+        let mut times = Vec::with_capacity(ROUNDS as usize);
+        let mut start = MonotonicClock.now();
+        for round in 1..=ROUNDS {
+            give(&words[0], round);
+            wait_for(&words[1], round);
+            let end = MonotonicClock.now();
+            times.push(end - start);
+            start = end;
+        }
+        times
+    });
+    let times = ping.expect("the policy was tried before").join().expect("ping does not panic");
+    pong.expect("the policy was tried before").join().expect("pong does not panic");
+    for time in times {
+        samples.add_batch(time, 2);
+    }
+}
+
+fn give(word: &AtomicU32, round: u32) {
+    word.store(round, Ordering::Release);
+    futex::wake(word, Flags::PRIVATE, 1).expect("the word is a futex");
+}
+
+fn wait_for(word: &AtomicU32, round: u32) {
+    while word.load(Ordering::Acquire) != round {
+        // An error means that the word has changed already or a signal came: both are looked at.
+        let _changed = futex::wait(word, Flags::PRIVATE, round - 1, None);
+    }
+}
+
+/// Reads what a turn has recorded, and as many records from a ring.
+fn read(stream: KernelStream, [of_ring, of_kernel]: &mut [Samples; 2]) {
+    let (mut control, sources) = stream.split();
+    control.stop().expect("events that run can be stopped");
+    for source in sources {
+        let (count, kernel) = drain(source);
+        let directory =
+            tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a place for a file");
+        let metadata = nothing_described();
+        let mut file =
+            RingFile::create(&directory.path().join("ring"), &metadata, &["ring".into()], count as usize)
+                .expect("there is room for a ring");
+        let mut writer = file.writer(0);
+        (0..count).for_each(|n| writer.record(record(n)));
+        let (of_one, ring) = drain(file.readers().remove(0));
+        of_kernel.add_batch(kernel, count.max(1));
+        of_ring.add_batch(ring, of_one.max(1));
+    }
+}
+
+/// Takes all records and returns their number and the time that took.
+fn drain(mut source: impl RecordSource) -> (u32, talea_time::Duration) {
+    let start = MonotonicClock.now();
+    let mut count = 0;
+    while let Some(record) = source.take() {
+        black_box(record);
+        count += 1;
+    }
+    (count, MonotonicClock.now() - start)
+}
+
+fn record(n: u32) -> Record {
+    let (time, words) = (Instant::from_nanos(i64::from(n)), [u64::from(n); 2]);
+    Record { time, causal: 0, words, event: Event::WAKE, source: 0, cpu: 0, arg: 0 }
+}
+
+/// Tables for records that are about nothing in them.
+fn nothing_described() -> Metadata {
+    Metadata {
+        system: "none".into(),
+        strategy: "none".into(),
+        origin: Origin::Threads { realtime: false },
+        start: Instant::from_nanos(0),
+        nodes: Vec::new(),
+        lanes: Vec::new(),
+        tasks: Vec::new(),
+        operations: Vec::new(),
+    }
+}
