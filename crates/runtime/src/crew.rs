@@ -219,7 +219,7 @@ impl Station<'_> {
 
     fn hand(&self, node: usize, writer: RingWriter) -> Hand {
         let cpus = &self.system.nodes[node].cpus;
-        Hand::new(self.shared, Recorder::new(writer, node, cpus, self.options.dispatch))
+        Hand::new(self.shared, Recorder::new(writer, node, cpus))
     }
 
     fn queue(&self, lane: usize) -> LaneQueue {

@@ -60,7 +60,7 @@ pub mod timer;
 
 pub use collector::{Ending, FinishedJob, OnFinished};
 pub use operation::{JobContext, Operation, Operations, UnknownOperation};
-pub use options::{DispatchRecords, RtMode, RunOptions, Start, UnknownRtMode};
+pub use options::{RtMode, RunOptions, Start, UnknownRtMode};
 pub use outcome::{LostNode, Mishaps, NodeSpin, OperationPanic, Outcome, Stopped, ThreadAttributes};
 pub use prepare::{Executive, PrepareError};
 pub use run::{Prepared, StopHandle};

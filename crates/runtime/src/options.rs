@@ -4,6 +4,7 @@ use crate::lowering::Band;
 use crate::timer::Tail;
 use talea_time::{Duration, Instant};
 use talea_trace::Samples;
+use talea_trace::stream::Selection;
 use thiserror::Error;
 
 /// How much the run insists on real-time scheduling.
@@ -59,17 +60,6 @@ pub enum Start {
     At(Instant),
 }
 
-/// Whether what lies between the jobs is recorded: wake-ups, queueing, timers and messages, with their cost
-/// (family `dispatch`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DispatchRecords {
-    /// No: dispatching reads no clock for its own sake.
-    #[default]
-    Dropped,
-    /// Yes: some tens of nanoseconds for each dispatched job.
-    Kept,
-}
-
 /// Options of a run. `RunOptions::default()` is a good start; change what differs.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
@@ -98,10 +88,9 @@ pub struct RunOptions {
     pub sample: Duration,
     /// Whether the report lists every sample.
     pub samples: Samples,
-    /// Where the trace of the run is kept, if it is.
+    /// Where the trace of the run is kept, if it is. Then everything is recorded that threads of the run can tell, what
+    /// lies between the jobs as well; otherwise only what the report needs.
     pub keep_log: Option<std::path::PathBuf>,
-    /// Whether dispatching is recorded beside the jobs.
-    pub dispatch: DispatchRecords,
 }
 
 impl Default for RunOptions {
@@ -119,7 +108,6 @@ impl Default for RunOptions {
             sample: Duration::from_secs(1),
             samples: Samples::Totals,
             keep_log: None,
-            dispatch: DispatchRecords::Dropped,
         }
     }
 }
@@ -128,6 +116,14 @@ impl Default for RunOptions {
 const JOBS_IN_FLIGHT: usize = 1 << 20;
 
 impl RunOptions {
+    /// What the collector wants of the threads' events.
+    pub(crate) fn collected(&self) -> Selection {
+        match self.keep_log {
+            Some(_) => Selection::all(),
+            None => "run,job".parse().expect("a selection"),
+        }
+    }
+
     /// How samples are taken.
     pub(crate) fn samples(&self) -> (Duration, Samples) {
         (self.sample, self.samples)

@@ -202,12 +202,13 @@ pub(crate) fn prepare(
     let roles = station.roles();
     let names: Vec<String> = roles.iter().map(|role| station.name(*role)).collect();
     let mut store = Store::create(system, &plans, &names, &options, &hosted, realtime)?;
-    let crew = station.employ(&roles, &mut store.rings, inboxes, inlet)?;
+    let crew = station.employ(&roles, store.rings(), inboxes, inlet)?;
     let others = crew.not_as_wanted();
     if options.rt == RtMode::Strict && !others.is_empty() {
         return Err(PrepareError::OtherAttributes { threads: others });
     }
     missing.extend(others);
+    missing.extend(store.unpublished.as_ref().map(|reason| format!("this run cannot be followed: {reason}")));
     Ok(Prepared::new(crew, store, options, realtime, missing))
 }
 

@@ -1,10 +1,10 @@
 //! A thread's way to its own trace ring.
 
-use crate::options::DispatchRecords;
 use crate::sys::clock::MonotonicClock;
 use crate::sys::cpu;
 use talea_policy::job::Job;
 use talea_time::{Clock, Instant};
+use talea_trace::stream::builtin_switch;
 use talea_trace::{CostKind, Event, JobId, Record, RingWriter, Sink, ThreadRole};
 
 /// Writes the records of one thread.
@@ -13,7 +13,6 @@ pub(crate) struct Recorder {
     node: usize,
     /// The node's only processor; `None` where there are several, and each record asks.
     cpu: Option<u16>,
-    dispatch: DispatchRecords,
 }
 
 /// What a job event is about.
@@ -30,9 +29,9 @@ pub(crate) struct Stopwatch(Option<Instant>);
 
 impl Recorder {
     /// A recorder for a thread of `node`, which runs on `cpus`.
-    pub fn new(writer: RingWriter, node: usize, cpus: &[u16], dispatch: DispatchRecords) -> Self {
+    pub fn new(writer: RingWriter, node: usize, cpus: &[u16]) -> Self {
         let cpu = if let [only] = cpus { Some(*only) } else { None };
-        Recorder { writer, node, cpu, dispatch }
+        Recorder { writer, node, cpu }
     }
 
     /// A job event.
@@ -62,7 +61,7 @@ impl Recorder {
     /// Starts measuring what dispatching costs, if that is recorded.
     #[inline]
     pub fn stopwatch(&self) -> Stopwatch {
-        Stopwatch(self.records_dispatch().then(|| MonotonicClock.now()))
+        Stopwatch(self.is_wanted(Event::COST).then(|| MonotonicClock.now()))
     }
 
     /// The time since `began` went to dispatching `jobs` jobs.
@@ -77,7 +76,7 @@ impl Recorder {
 
     /// A lane's thread goes to sleep or is back.
     pub fn lane(&mut self, event: Event, lane: usize) {
-        if self.records_dispatch() {
+        if self.is_wanted(event) {
             let (time, source, cpu) = (MonotonicClock.now(), lane as u16, self.cpu());
             self.writer.record(Record { time, causal: 0, words: [0, 0], event, source, cpu, arg: 0 });
         }
@@ -85,7 +84,7 @@ impl Recorder {
 
     /// The release thread begins at `now` to release what was `due`; the kernel had woken it at `woken`.
     pub fn timer(&mut self, now: Instant, due: Instant, woken: Instant) {
-        if self.records_dispatch() {
+        if self.is_wanted(Event::TIMER) {
             let words = [due, woken].map(|instant| instant.as_nanos() as u64);
             let (event, source, cpu) = (Event::TIMER, self.node as u16, self.cpu());
             self.writer.record(Record { time: now, causal: 0, words, event, source, cpu, arg: 0 });
@@ -94,13 +93,14 @@ impl Recorder {
 
     /// Something about a job passed between this node and another one, at `time`.
     pub fn message(&mut self, time: Instant, event: Event, subject: Subject, word: u64) {
-        if self.records_dispatch() {
+        if self.is_wanted(event) {
             self.job(time, event, subject, [word, 0], 0);
         }
     }
 
-    fn records_dispatch(&self) -> bool {
-        self.dispatch == DispatchRecords::Kept
+    /// Whether anybody wants this event. Those of jobs and of the run are wanted by the run's own collector.
+    fn is_wanted(&self, event: Event) -> bool {
+        self.writer.is_wanted(builtin_switch(event))
     }
 
     fn cpu(&self) -> u16 {

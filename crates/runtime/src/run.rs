@@ -136,6 +136,7 @@ impl Prepared {
     /// Runs the threads from `start` to their end.
     pub(crate) fn run_threads(&mut self, start: Instant) -> Ended {
         let shared = &self.crew.shared;
+        self.store.rings().set_run_start(start);
         shared.gate.open(start);
         let end = self.options.duration.map_or(Instant::MAX, |duration| start.saturating_add(duration));
         let stopped = match shared.stop.sleep_until(end) {

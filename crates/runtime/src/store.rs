@@ -1,21 +1,36 @@
-//! Where the records of this process's threads go.
+//! Where the records of this process's threads go: a published stream, which others can find and follow.
 
 use crate::options::RunOptions;
 use crate::prepare::{Hosted, PrepareError};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use talea_model::System;
 use talea_policy::strategy::Plan;
 use talea_time::Instant;
-use talea_trace::stream::{Consumer, Selection, Start};
-use talea_trace::{Metadata, Origin, RingFile};
+use talea_trace::stream::publish::PublishError;
+use talea_trace::stream::{Consumer, Start, Stream, StreamDirectory};
+use talea_trace::{Metadata, Origin, RingFile, RingShape};
 use tempfile::TempDir;
+
+/// Rings for threads that the operations of a system start themselves.
+const SPARE: usize = 4;
+/// Runs of one system in one process that are told apart by name.
+const RUNS_AT_ONCE: u32 = 1000;
 
 /// The rings of this process.
 pub(crate) struct Store {
     pub metadata: Metadata,
-    pub rings: RingFile,
+    rings: Rings,
     /// The collector's place, if the collector is in this process.
     pub consumer: Option<Consumer>,
+    /// Why others cannot find the stream.
+    pub unpublished: Option<String>,
+}
+
+enum Rings {
+    Published(Stream),
+    /// Only this process reads them, through its mapping. Without a name they go with it, however it ends.
+    Private(RingFile),
 }
 
 impl Store {
@@ -29,21 +44,79 @@ impl Store {
         realtime: bool,
     ) -> Result<Self, PrepareError> {
         let metadata = Metadata::new(system, plans, Origin::Threads { realtime }, Instant::ZERO);
-        let create = |path: PathBuf| RingFile::create(&path, &metadata, names, options.ring_records);
-        let (rings, consumer) = match hosted {
-            Hosted::Node { node, directory } => (create(rings_of(directory, *node))?, None),
-            Hosted::All => {
-                // Only this process reads them, through its mapping. Without a name they go with it,
-                // however it ends.
-                let directory = temporary_directory()?;
-                let rings = create(rings_of(directory.path(), 0))?;
-                let consumer = rings.attach(COLLECTOR, &Selection::all(), Start::Oldest)?;
-                (rings, Some(consumer))
-            }
+        let shape = RingShape { writers: names, spare: SPARE, capacity: options.ring_records };
+        let name = match hosted {
+            Hosted::Node { node, .. } => format!("{}.{}", system.name, system.nodes[*node].name),
+            Hosted::All => system.name.clone(),
         };
-        rings.prefault();
-        Ok(Store { metadata, rings, consumer })
+        let (rings, unpublished) = match publish(&plain(&name), &metadata, shape) {
+            Ok(stream) => (Rings::Published(stream), None),
+            Err(PublishError::Create(error)) => return Err(error.into()),
+            Err(error) => (Rings::Private(private(&metadata, shape)?), Some(error.to_string())),
+        };
+        let mut store = Store { metadata, rings, consumer: None, unpublished };
+        store.rings().prefault();
+        match hosted {
+            Hosted::Node { node, directory } => store.show(&rings_of(directory, *node), shape)?,
+            Hosted::All => {
+                let consumer = store.rings().attach(COLLECTOR, &options.collected(), Start::Oldest)?;
+                store.consumer = Some(consumer);
+            }
+        }
+        Ok(store)
     }
+
+    /// The rings.
+    pub fn rings(&mut self) -> &mut RingFile {
+        match &mut self.rings {
+            Rings::Published(stream) => &mut stream.rings,
+            Rings::Private(rings) => rings,
+        }
+    }
+
+    /// Gives the rings a second name, by which the coordinator finds them.
+    fn show(&mut self, path: &Path, shape: RingShape<'_>) -> Result<(), PrepareError> {
+        if let Rings::Published(stream) = &self.rings
+            && std::fs::hard_link(stream.path(), path).is_ok()
+        {
+            return Ok(());
+        }
+        // Nowhere else, or on another file system.
+        let rings = RingFile::create_shaped(path, &self.metadata, shape)?;
+        rings.prefault();
+        self.rings = Rings::Private(rings);
+        Ok(())
+    }
+}
+
+/// Publishes the stream under this name, or one with a number where another run of this process has that.
+fn publish(name: &str, metadata: &Metadata, shape: RingShape<'_>) -> Result<Stream, PublishError> {
+    // Two runs of this process do not look for a free name at the same time.
+    static ONE_BY_ONE: Mutex<()> = Mutex::new(());
+    let _turn = ONE_BY_ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let directory = StreamDirectory::of_user()?;
+    let mut published = directory.publish(name, metadata, shape);
+    for run in 2..RUNS_AT_ONCE {
+        if !matches!(published, Err(PublishError::Taken(_))) {
+            break;
+        }
+        published = directory.publish(&format!("{name}-{run}"), metadata, shape);
+    }
+    published
+}
+
+/// A name with everything replaced that a stream's cannot have, and not too long for a number.
+fn plain(name: &str) -> String {
+    const BYTES: usize = 56;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_' || c == '.';
+    let plain: String = name.chars().map(|c| if is_plain(c) { c } else { '_' }).take(BYTES).collect();
+    let plain = plain.trim_start_matches('.');
+    if plain.is_empty() { "system".into() } else { plain.into() }
+}
+
+fn private(metadata: &Metadata, shape: RingShape<'_>) -> Result<RingFile, PrepareError> {
+    let directory = temporary_directory()?;
+    Ok(RingFile::create_shaped(&rings_of(directory.path(), 0), metadata, shape)?)
 }
 
 /// What a run's collector calls itself.
@@ -62,4 +135,17 @@ pub(crate) fn temporary_directory() -> Result<TempDir, PrepareError> {
         .prefix("talea-")
         .tempdir_in(&parent)
         .map_err(|source| PrepareError::Io { path: parent, source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_system_has_a_name_for_its_stream() {
+        assert_eq!(plain("ofp"), "ofp");
+        assert_eq!(plain("flight program/1"), "flight_program_1");
+        assert_eq!(plain("..."), "system");
+        assert_eq!(plain(&"é".repeat(100)), "_".repeat(56));
+    }
 }

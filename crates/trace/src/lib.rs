@@ -12,6 +12,7 @@
 //! | [`merge`] | several rings, and the kernel's events, as one stream |
 //! | [`kernel`] | the kernel's own events: switches, wake-ups, interrupts, system calls, names |
 //! | [`read`] | opens either kind of file |
+//! | [`recording`] | several processes and the kernel, followed from outside, as one log |
 //! | [`accounting`] | what the run achieved |
 //! | [`schedule`] | who ran where and when |
 //! | [`explain`] | why a job took as long as it did |
@@ -36,6 +37,7 @@ mod occupancy;
 pub mod primitive;
 pub mod read;
 mod record;
+pub mod recording;
 pub mod ring;
 pub mod schedule;
 pub mod show;

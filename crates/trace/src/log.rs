@@ -103,7 +103,18 @@ impl LogWriter {
             if known || self.failure.is_some() {
                 continue;
             }
-            self.directory.space.add(family.clone())?;
+            self.enter_family(family)?;
+        }
+        Ok(())
+    }
+
+    /// Enters one family.
+    ///
+    /// # Errors
+    /// As [`Self::enter`].
+    pub(crate) fn enter_family(&mut self, family: &Family) -> Result<(), NameSpaceError> {
+        self.directory.space.add(family.clone())?;
+        if self.failure.is_none() {
             self.failure = self.directory.append(self.file.get_ref(), family).err();
         }
         Ok(())

@@ -6,6 +6,7 @@ use crate::mapping::Mapping;
 use crate::merge::Merge;
 use crate::metadata::MetadataError;
 use crate::ring::{RingReader, open_readers};
+use crate::stream::control::Control;
 use crate::stream::directory::{Directory, DirectoryError, Region};
 use crate::{Metadata, NameSpace, Record, Sink};
 use std::fs::File;
@@ -13,6 +14,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
+use talea_time::Instant;
 use thiserror::Error;
 
 /// Why a file could not be read as a trace.
@@ -97,13 +99,16 @@ impl TraceFile {
         let header = Header::decode(&head, bytes)?;
         let mut json = vec![0; header.metadata_bytes as usize];
         file.read_exact_at(&mut json, HEADER_BYTES as u64)?;
-        let metadata: Metadata = serde_json::from_slice(&json)?;
+        let mut metadata: Metadata = serde_json::from_slice(&json)?;
         metadata.check()?;
         let content = match header.body {
             Body::Log => Content::Log(Arc::new(file)),
             Body::Rings { .. } => {
                 let length = header.file_bytes().expect("checked with the head");
-                Content::Rings(Arc::new(Mapping::readable(&file, length)?))
+                let mapping = Mapping::readable(&file, length)?;
+                let control = Control::new(mapping.part(header.regions.control.clone()));
+                metadata.start = control.run_start().map_or(metadata.start, Instant::from_nanos);
+                Content::Rings(Arc::new(mapping))
             }
         };
         Ok(TraceFile { metadata, header, content })

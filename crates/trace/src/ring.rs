@@ -48,6 +48,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use talea_time::Instant;
 use thiserror::Error;
 
 const WORD: u64 = size_of::<u64>() as u64;
@@ -174,6 +175,12 @@ impl RingFile {
             }
         })?;
         Ok(RingFile { live, taken: vec![false; writers.len()] })
+    }
+
+    /// Tells from which instant arrivals of the run count, as soon as that is known; metadata that are read from the
+    /// file from then on have it.
+    pub fn set_run_start(&self, start: Instant) {
+        self.live.control().set_run_start(start.as_nanos());
     }
 
     /// The writer of ring `index`.

@@ -117,7 +117,7 @@ pub fn run_cluster(
         Start::At(instant) => instant,
     };
     let metadata = Metadata::new(system, &plans, Origin::Threads { realtime }, start);
-    let rings = members.rings(directory.path())?;
+    let rings = members.rings(directory.path(), &options.collected())?;
     let log = options.keep_log.clone();
     let collector = Collector::new(metadata, rings, options.samples(), log.as_deref(), None)
         .map_err(PrepareError::from)?;
@@ -310,9 +310,9 @@ impl Members {
     }
 
     /// Follows the rings of all members.
-    fn rings(&self, directory: &Path) -> Result<Vec<Consumer>, ClusterError> {
+    fn rings(&self, directory: &Path, wanted: &Selection) -> Result<Vec<Consumer>, ClusterError> {
         let attached = self.all.iter().enumerate().map(|(index, member)| {
-            TraceFile::attach(&rings_of(directory, index), COLLECTOR, &Selection::all(), FromWhere::Oldest)
+            TraceFile::attach(&rings_of(directory, index), COLLECTOR, wanted, FromWhere::Oldest)
                 .map_err(|source| ClusterError::Rings { node: member.node.clone(), source })
         });
         attached.collect()

@@ -12,9 +12,7 @@ use std::sync::mpsc;
 use talea_model::System;
 use talea_runtime::cluster::{Membership, run_cluster};
 use talea_runtime::timer::Tail;
-use talea_runtime::{
-    DispatchRecords, Executive, Operations, Outcome, RtMode, RunOptions, StopHandle, Stopped,
-};
+use talea_runtime::{Executive, Operations, Outcome, RtMode, RunOptions, StopHandle, Stopped};
 use talea_time::Duration;
 
 /// Run a system on real threads of this machine, with synthetic work.
@@ -93,8 +91,6 @@ fn run_options(options: &Options) -> RunOptions {
         tail: options.tail,
         slots: usize::from(options.slots),
         sample: options.results.sample,
-        // A kept trace is there to explain from.
-        dispatch: options.results.out.as_ref().map_or(DispatchRecords::Dropped, |_| DispatchRecords::Kept),
         ..RunOptions::default()
     }
 }

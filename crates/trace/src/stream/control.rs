@@ -6,6 +6,7 @@
 //!    1  consumers, as bits, that want every event there will ever be
 //!    2  events that found no ring
 //!    3  1 when the stream has ended
+//!    4  the instant from which arrivals of the run count, in nanoseconds; 0 until that is known
 //!  512  consumers: 64 slots of 8 words: owner (0: free), then 7 words of name
 //! 1024  switches: a word for each event and passive entity; bit c is set while consumer c wants it
 //! ```
@@ -46,6 +47,7 @@ const WRITER: usize = 0;
 const LATER: usize = 1;
 const UNRINGED: usize = 2;
 const ENDED: usize = 3;
+const RUN_START: usize = 4;
 const CONSUMERS_AT: usize = 512;
 const CONSUMER_WORDS: usize = 8;
 /// First word of the switches.
@@ -163,6 +165,17 @@ impl<'a, W: SharedWord> Control<'a, W> {
     pub fn end(&self) {
         self.words[ENDED].store(1, Relaxed);
         self.switches().iter().for_each(|word| word.store(u64::MAX, Relaxed));
+    }
+
+    /// Tells from which instant arrivals of the run count, in nanoseconds.
+    pub fn set_run_start(&self, start_ns: i64) {
+        self.words[RUN_START].store(start_ns as u64, Relaxed);
+    }
+
+    /// The instant from which arrivals of the run count, if it is known.
+    pub fn run_start(&self) -> Option<i64> {
+        let start = self.words[RUN_START].load(Relaxed);
+        (start != 0).then_some(start as i64)
     }
 
     /// Whether the stream is over.

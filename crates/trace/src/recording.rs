@@ -1,0 +1,422 @@
+//! Recording from outside: what several processes and the kernel tell, as one log.
+//!
+//! A [`Recording`] follows streams that processes publish and the kernel's events, merges them on their common clock
+//! and writes a log like any other. It can begin before there is anything to follow: what it records until it knows
+//! the tables of the run waits in memory, at most [`PENDING_MAX`] records.
+//!
+//! Families that programs register are numbered by each process on its own, so the same number can mean different
+//! families in two streams. In the log each family has one number; [`Renumbered`] translates.
+
+use crate::kernel::{KernelControl, KernelSource, KernelTotals};
+use crate::log::{LogError, LogWriter};
+use crate::merge::{AnySource, Merge, RecordSource};
+use crate::namespace::{FIRST_FREE, Family, NameSpaceError};
+use crate::stream::{AttachError, DirectoryError, Seat, Selection, Start};
+use crate::{CreateError, Event, Metadata, Record, Sink, TraceFile};
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use talea_time::{Duration, Instant};
+use thiserror::Error;
+
+/// Records that wait in memory while the tables of the run are not known.
+pub const PENDING_MAX: usize = 1 << 20;
+/// A record younger than this may be preceded by one that is not written yet.
+const SETTLING: Duration = Duration::from_millis(20);
+
+/// Why something could not be recorded. What has been recorded before is in the log.
+#[derive(Debug, Error)]
+pub enum RecordingError {
+    /// A stream cannot be followed.
+    #[error("cannot follow {path}: {source}")]
+    Attach {
+        /// The stream.
+        path: PathBuf,
+        /// Why.
+        source: AttachError,
+    },
+    /// A stream of another system than the one whose tables the log has.
+    #[error(
+        "{path} is of system \"{found}\", and this recording of \"{recorded}\"; record it into a file of its own"
+    )]
+    OtherSystem {
+        /// The stream.
+        path: PathBuf,
+        /// Its system.
+        found: String,
+        /// The recording's.
+        recorded: String,
+    },
+    /// The tables came when the log had begun without.
+    #[error(
+        "{path} began after {PENDING_MAX} records had been written without its tables; begin recording later"
+    )]
+    TooLate {
+        /// The stream.
+        path: PathBuf,
+    },
+    /// The directory of a stream is damaged.
+    #[error("the directory of {path} is damaged: {source}")]
+    Directory {
+        /// The stream.
+        path: PathBuf,
+        /// How.
+        source: DirectoryError,
+    },
+    /// The log has no room for another family.
+    #[error("family \"{family}\" of {path} has no place in the recording: {source}")]
+    Family {
+        /// The stream.
+        path: PathBuf,
+        /// The family.
+        family: String,
+        /// Why.
+        source: NameSpaceError,
+    },
+    /// The log cannot be created.
+    #[error(transparent)]
+    Create(#[from] CreateError),
+    /// The log could not be written.
+    #[error(transparent)]
+    Write(#[from] LogError),
+}
+
+/// What a recording holds at its end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recorded {
+    /// Records in the log.
+    pub records: u64,
+    /// Records of streams that were overwritten before they could be read.
+    pub lost: u64,
+    /// Records that came too late to be put in order.
+    pub late: u64,
+    /// What the kernel told, if it was asked.
+    pub kernel: Option<KernelTotals>,
+}
+
+/// A recording under way.
+#[derive(Debug)]
+pub struct Recording {
+    merge: Merge<Renumbered>,
+    streams: Vec<Followed>,
+    kernel: Option<KernelControl>,
+    families: Families,
+    output: Output,
+}
+
+/// A stream that is followed.
+#[derive(Debug)]
+struct Followed {
+    path: PathBuf,
+    seat: Seat,
+    numbers: Rc<RefCell<Numbers>>,
+    /// Families of its directory that have numbers.
+    known: usize,
+}
+
+/// The numbers that the families of one stream have in the log.
+#[derive(Debug)]
+struct Numbers([Option<u8>; 256]);
+
+impl Default for Numbers {
+    /// Builtin families have the same numbers everywhere.
+    fn default() -> Self {
+        Numbers(std::array::from_fn(|number| u8::try_from(number).ok().filter(|number| *number < FIRST_FREE)))
+    }
+}
+
+impl Numbers {
+    /// The event in the log; `None` while its family is not known.
+    fn translate(&self, event: Event) -> Option<Event> {
+        let [family, number] = event.0.to_be_bytes();
+        let family = self.0[usize::from(family)]?;
+        Some(Event(u16::from_be_bytes([family, number])))
+    }
+}
+
+/// A source whose user families have the log's numbers. A record of a family that is not known yet waits, and what
+/// is behind it, until the stream's directory has been looked at.
+#[derive(Debug)]
+struct Renumbered {
+    source: AnySource,
+    numbers: Rc<RefCell<Numbers>>,
+    lost: u64,
+}
+
+impl RecordSource for Renumbered {
+    fn peek(&mut self) -> Option<Record> {
+        let record = self.source.peek()?;
+        let event = self.numbers.borrow().translate(record.event)?;
+        Some(Record { event, ..record })
+    }
+
+    fn take(&mut self) -> Option<Record> {
+        self.peek()?;
+        // An earlier record may have come, of a family that is known as well: only rings have others.
+        let record = self.source.take()?;
+        let event = self.numbers.borrow().translate(record.event).unwrap_or(record.event);
+        if event == Event::LOST {
+            self.lost += record.words[0];
+        }
+        Some(Record { event, ..record })
+    }
+}
+
+/// The families of the log beyond the builtin ones, from the number [`FIRST_FREE`] on.
+#[derive(Debug, Default)]
+struct Families(Vec<Family>);
+
+impl Families {
+    /// The family with its number in the log: that of the same family of another process, or the next one.
+    fn place(&mut self, family: &Family) -> Option<Family> {
+        let same = |known: &&Family| Family { number: family.number, ..(*known).clone() } == *family;
+        if let Some(known) = self.0.iter().find(same) {
+            return Some(known.clone());
+        }
+        let number = u8::try_from(self.0.len()).ok()?.checked_add(FIRST_FREE)?;
+        let mut name = family.name.clone();
+        // Another process has another family of that name.
+        for copy in 2.. {
+            if self.0.iter().all(|known| known.name != name) {
+                break;
+            }
+            name = format!("{}#{copy}", family.name).into();
+        }
+        let placed = Family { number, name, ..family.clone() };
+        self.0.push(placed.clone());
+        Some(placed)
+    }
+}
+
+/// The log, and what waits for it.
+#[derive(Debug)]
+struct Output {
+    path: PathBuf,
+    /// What the recording is called where no system says so.
+    name: String,
+    /// The tables of the system, as soon as a stream of it is followed.
+    tables: Option<Metadata>,
+    families: Vec<Family>,
+    /// Records from before the log.
+    waiting: Vec<Record>,
+    log: Option<LogWriter>,
+    /// Why there will be no log.
+    failure: Option<CreateError>,
+}
+
+impl Recording {
+    /// A recording into `path` of something called `name`. The file is created when it is known what is recorded, at
+    /// the latest at the end.
+    pub fn new(path: &Path, name: &str) -> Self {
+        let output = Output {
+            path: path.into(),
+            name: name.into(),
+            tables: None,
+            families: Vec::new(),
+            waiting: Vec::new(),
+            log: None,
+            failure: None,
+        };
+        let (streams, families) = (Vec::new(), Families::default());
+        Recording { merge: Merge::new(Vec::new()), streams, kernel: None, families, output }
+    }
+
+    /// Follows the stream at `path` from its oldest records on, as a consumer that wants what `selection` chooses.
+    ///
+    /// # Errors
+    /// If the stream cannot be followed or is of another system; the recording goes on without it.
+    pub fn follow(&mut self, path: &Path, selection: &Selection, start: Start) -> Result<(), RecordingError> {
+        let failed = |source| RecordingError::Attach { path: path.into(), source };
+        let metadata = TraceFile::open(path).map_err(|error| failed(error.into()))?.metadata().clone();
+        self.output.is_to_have(&metadata, path)?;
+        let (seat, readers) =
+            TraceFile::attach(path, "recording", selection, start).map_err(failed)?.into_parts();
+        let numbers = Rc::new(RefCell::new(Numbers::default()));
+        for reader in readers {
+            let numbers = Rc::clone(&numbers);
+            self.merge.add(Renumbered { source: reader.into(), numbers, lost: 0 });
+        }
+        self.streams.push(Followed { path: path.into(), seat, numbers, known: 0 });
+        self.output.take_tables(metadata);
+        self.look_at_directories()
+    }
+
+    /// Records what the kernel tells, too.
+    ///
+    /// # Panics
+    /// If it does so already.
+    pub fn hear(&mut self, control: KernelControl, sources: Vec<KernelSource>) {
+        assert!(self.kernel.replace(control).is_none(), "one kernel stream tells everything");
+        for source in sources {
+            let numbers = Rc::default();
+            self.merge.add(Renumbered { source: source.into(), numbers, lost: 0 });
+        }
+    }
+
+    /// The kernel's events, to wait for them.
+    pub fn kernel(&self) -> Option<&KernelControl> {
+        self.kernel.as_ref()
+    }
+
+    /// Whether any stream is followed.
+    pub fn follows_any(&self) -> bool {
+        !self.streams.is_empty()
+    }
+
+    /// Records what has settled by `now`. To be called every few milliseconds, or the rings overrun.
+    ///
+    /// # Errors
+    /// If the directory of a stream is damaged, or the log cannot be created or written.
+    pub fn poll(&mut self, now: Instant) -> Result<(), RecordingError> {
+        self.look_at_directories()?;
+        self.merge.poll(now - SETTLING, &mut self.output);
+        self.output.settle();
+        self.output.result()
+    }
+
+    /// Ends the recording: takes what is left and completes the log.
+    ///
+    /// # Errors
+    /// As [`Self::poll`]; the log holds what could be written.
+    pub fn finish(mut self) -> Result<Recorded, RecordingError> {
+        if let Some(kernel) = &mut self.kernel {
+            // What it has told until now is there whether or not it stops.
+            let _ = kernel.stop();
+        }
+        self.look_at_directories()?;
+        self.merge.drain(&mut self.output);
+        self.output.begin();
+        self.output.result()?;
+        let mut recorded = Recorded { late: self.merge.late(), ..Recorded::default() };
+        recorded.kernel = self.kernel.as_ref().map(KernelControl::totals);
+        for source in self.merge.into_sources() {
+            if matches!(source.source, AnySource::Ring(_)) {
+                recorded.lost += source.lost;
+            }
+        }
+        if let Some(log) = self.output.log {
+            recorded.records = log.finish()?;
+        }
+        Ok(recorded)
+    }
+
+    /// Gives families that have been registered since numbers in the log.
+    fn look_at_directories(&mut self) -> Result<(), RecordingError> {
+        for stream in &mut self.streams {
+            let path = || stream.path.clone();
+            let directory = stream
+                .seat
+                .directory()
+                .map_err(|source| RecordingError::Directory { path: path(), source })?;
+            for entry in &directory.entries()[stream.known..] {
+                let family = &entry.family;
+                let error = |source| RecordingError::Family {
+                    path: path(),
+                    family: family.name.clone().into_owned(),
+                    source,
+                };
+                let taken = || NameSpaceError::Taken {
+                    name: family.name.clone().into_owned(),
+                    number: family.number,
+                };
+                let placed = self.families.place(family).ok_or_else(taken).map_err(error)?;
+                stream.numbers.borrow_mut().0[usize::from(family.number)] = Some(placed.number);
+                self.output.enter(placed).map_err(error)?;
+            }
+            stream.known = directory.entries().len();
+        }
+        Ok(())
+    }
+}
+
+impl Output {
+    /// Whether a stream with these tables can be a part of the log.
+    fn is_to_have(&self, tables: &Metadata, path: &Path) -> Result<(), RecordingError> {
+        match &self.tables {
+            _ if tables.nodes.is_empty() => Ok(()),
+            None if self.log.is_some() => Err(RecordingError::TooLate { path: path.into() }),
+            Some(had) if !is_same_system(had, tables) => Err(RecordingError::OtherSystem {
+                path: path.into(),
+                found: tables.system.clone(),
+                recorded: had.system.clone(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// The tables of a stream that has been found fit.
+    fn take_tables(&mut self, tables: Metadata) {
+        if self.tables.is_none() && !tables.nodes.is_empty() {
+            self.tables = Some(tables);
+        }
+    }
+
+    fn enter(&mut self, family: Family) -> Result<(), NameSpaceError> {
+        match &mut self.log {
+            Some(log) => log.enter_family(&family),
+            None => {
+                self.families.push(family);
+                Ok(())
+            }
+        }
+    }
+
+    /// Begins the log if everything is known that its head tells, or too much is waiting.
+    fn settle(&mut self) {
+        let known = self.tables.as_ref().is_some_and(|tables| tables.start != Instant::ZERO);
+        if self.log.is_none() && (known || self.waiting.len() >= PENDING_MAX) {
+            self.begin();
+        }
+        self.log.iter_mut().for_each(LogWriter::flush);
+    }
+
+    /// Creates the log with what has been waiting, if there is none yet.
+    fn begin(&mut self) {
+        if self.log.is_some() || self.failure.is_some() {
+            return;
+        }
+        let first = || self.waiting.first().map_or(Instant::ZERO, |record| record.time);
+        let metadata = match &self.tables {
+            Some(tables) => tables.clone(),
+            None => Metadata { start: first(), ..Metadata::bare(&self.name) },
+        };
+        let created = LogWriter::create(&self.path, &metadata).map(|mut log| {
+            for family in &self.families {
+                log.enter_family(family).expect("each family has a number and a name of its own");
+            }
+            self.waiting.drain(..).for_each(|record| log.record(record));
+            log
+        });
+        match created {
+            Ok(log) => self.log = Some(log),
+            Err(failure) => self.failure = Some(failure),
+        }
+    }
+
+    fn result(&mut self) -> Result<(), RecordingError> {
+        self.failure.take().map_or(Ok(()), |failure| Err(failure.into()))
+    }
+}
+
+impl Sink for Output {
+    fn record(&mut self, record: Record) {
+        if let Some(log) = &mut self.log {
+            log.record(record);
+            return;
+        }
+        self.waiting.push(record);
+        // With the beginning of a run its tables lack nothing.
+        if let Some(tables) = &mut self.tables
+            && record.event == Event::RUN_START
+        {
+            tables.start = record.time;
+            self.begin();
+        }
+    }
+}
+
+/// Whether both are of one run: all tables are equal, but for the instant of the start, which not every process may
+/// know yet.
+fn is_same_system(a: &Metadata, b: &Metadata) -> bool {
+    Metadata { start: b.start, origin: b.origin, ..a.clone() } == *b
+}
