@@ -137,6 +137,27 @@ pub enum Value {
 }
 
 impl FieldKind {
+    /// As it is written in listings.
+    pub const fn name(self) -> &'static str {
+        match self {
+            FieldKind::U64 => "u64",
+            FieldKind::I64 => "i64",
+            FieldKind::F64 => "f64",
+            FieldKind::U32 => "u32",
+            FieldKind::I32 => "i32",
+            FieldKind::F32 => "f32",
+            FieldKind::U16 => "u16",
+            FieldKind::I16 => "i16",
+            FieldKind::U8 => "u8",
+            FieldKind::I8 => "i8",
+            FieldKind::Bool => "bool",
+            FieldKind::Instant => "instant",
+            FieldKind::Duration => "duration",
+            FieldKind::Job => "job",
+            FieldKind::Text => "text",
+        }
+    }
+
     /// Bits it occupies from its lowest one on; a [`FieldKind::Text`] has 128.
     pub const fn bits(self) -> u32 {
         match self {

@@ -12,7 +12,7 @@ use crate::log::{LogError, LogWriter};
 use crate::merge::{AnySource, Merge, RecordSource};
 use crate::namespace::{FIRST_FREE, Family, NameSpaceError};
 use crate::stream::{AttachError, DirectoryError, Seat, Selection, Start};
-use crate::{CreateError, Event, Metadata, Record, Sink, TraceFile};
+use crate::{CreateError, Event, Metadata, Record, Sink, TraceError, TraceFile};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -22,7 +22,7 @@ use thiserror::Error;
 /// Records that wait in memory while the tables of the run are not known.
 pub const PENDING_MAX: usize = 1 << 20;
 /// A record younger than this may be preceded by one that is not written yet.
-const SETTLING: Duration = Duration::from_millis(20);
+const SETTLING: Duration = Duration::from_millis(50);
 
 /// Why something could not be recorded. What has been recorded before is in the log.
 #[derive(Debug, Error)]
@@ -79,6 +79,14 @@ pub enum RecordingError {
     /// The log could not be written.
     #[error(transparent)]
     Write(#[from] LogError),
+}
+
+impl RecordingError {
+    /// Whether the stream is still being created, so that it can be followed later.
+    pub fn is_premature(&self) -> bool {
+        let RecordingError::Attach { source: AttachError::Trace(error), .. } = self else { return false };
+        matches!(error, TraceError::Empty | TraceError::Unfinished)
+    }
 }
 
 /// What a recording holds at its end.
@@ -375,6 +383,8 @@ impl Output {
         if self.log.is_some() || self.failure.is_some() {
             return;
         }
+        // A program may have begun to write before it was found, while the kernel's events were taken already.
+        self.waiting.sort_by_key(|record| record.time);
         let first = || self.waiting.first().map_or(Instant::ZERO, |record| record.time);
         let metadata = match &self.tables {
             Some(tables) => tables.clone(),

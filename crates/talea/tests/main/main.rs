@@ -12,6 +12,7 @@ mod interchange;
 mod interrupt;
 mod lab;
 mod real;
+mod recording;
 mod simulated;
 mod support;
 mod trace;

@@ -100,6 +100,14 @@ impl Running {
         rustix::process::kill_process(process, signal).expect("it is ours");
     }
 
+    /// Fails if the command has ended.
+    pub fn lives(&mut self) {
+        if self.child().try_wait().expect("ours").is_some() {
+            let output = self.0.take().expect("not waited for").wait_with_output().expect("ended");
+            panic!("the command ended: {}", String::from_utf8_lossy(&output.stderr));
+        }
+    }
+
     pub fn kill(&mut self) {
         self.child().kill().expect("it is ours");
     }

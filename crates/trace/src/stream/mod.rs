@@ -37,7 +37,7 @@ pub mod selection;
 
 pub use consumer::{AttachError, Consumer, Operator, Seat, Start, Switching};
 pub use directory::{Directory, DirectoryError, Entry, builtin_switch};
-pub use process::Liveness;
+pub use process::{Liveness, descends_from};
 pub use publish::{Listed, Stream, StreamDirectory};
 pub use registry::{PassiveDeclaration, RegisterError, register};
 pub use selection::{Selection, SelectionError};

@@ -65,14 +65,25 @@ pub(crate) fn is_dead(word: u64) -> bool {
     Owner::from_word(word).is_none_or(|owner| owner.liveness() == Liveness::Dead)
 }
 
+/// Whether the process `pid` is `ancestor` or was started by it, directly or through others that are still there.
+pub fn descends_from(pid: u32, ancestor: u32) -> bool {
+    // Longer chains than this are loops that numbers used anew could make while they are followed.
+    const GENERATIONS: usize = 64;
+    let parent =
+        |pid: &u32| stat(&pid.to_string()).ok().map(|stat| stat.parent).filter(|parent| *parent != 0);
+    std::iter::successors(Some(pid), parent).take(GENERATIONS).any(|pid| pid == ancestor)
+}
+
 struct Stat {
     is_over: bool,
+    parent: u32,
     /// Clock ticks from the machine's start to the process's, cut to the bits that an [`Owner`] has.
     started: u64,
 }
 
 /// Reads `/proc/PROCESS/stat` (see proc_pid_stat(5)); fields count from the state, which is the third.
 fn stat(process: &str) -> io::Result<Stat> {
+    const PARENT: usize = 4 - 3;
     const THREADS: usize = 20 - 3;
     const STARTED: usize = 22 - 3;
     let text = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
@@ -83,7 +94,8 @@ fn stat(process: &str) -> io::Result<Stat> {
     let number = |at: usize| fields.get(at).and_then(|field| field.parse::<u64>().ok()).ok_or_else(malformed);
     // Where only the first thread is over, the process goes on.
     let is_over = matches!(fields.first(), Some(&("Z" | "X" | "x"))) && number(THREADS)? <= 1;
-    Ok(Stat { is_over, started: number(STARTED)? & (u64::MAX >> PID_BITS) })
+    let parent = u32::try_from(number(PARENT)?).map_err(|_| malformed())?;
+    Ok(Stat { is_over, parent, started: number(STARTED)? & (u64::MAX >> PID_BITS) })
 }
 
 #[cfg(test)]
@@ -106,6 +118,17 @@ mod tests {
         assert_eq!(owner.liveness(), Liveness::Dead, "over, not yet waited for");
         child.wait().unwrap();
         assert_eq!(owner.liveness(), Liveness::Dead);
+    }
+
+    #[test]
+    fn a_child_descends_from_its_parent_and_not_the_other_way_round() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let me = std::process::id();
+        assert!(descends_from(child.id(), me) && descends_from(me, me));
+        assert!(!descends_from(me, child.id()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!descends_from(child.id(), me), "it is gone");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! is killed leaves it; the newest [`KEPT_DEAD`] of these stay, so that one can look what happened, and older ones
 //! are removed when the next stream is published.
 
-use super::control::Control;
+use super::control::{Control, OPERATOR};
 use super::directory::Directory;
 use super::process::{Liveness, Owner};
 use super::selection::nearest;
@@ -191,6 +191,8 @@ pub struct Content {
     pub directory: Directory,
     /// Who follows it.
     pub consumers: Vec<ListedConsumer>,
+    /// Events and passive entities that are switched on by hand, as `family.name`.
+    pub by_hand: Vec<String>,
     /// Its rings, without spare ones that were never used.
     pub rings: Vec<ListedRing>,
     /// Events that found no ring.
@@ -306,6 +308,15 @@ impl StreamDirectory {
         Ok(found)
     }
 
+    /// The files there are, with the process that each belongs to, without looking into them.
+    ///
+    /// # Errors
+    /// If the directory cannot be read.
+    pub fn published(&self) -> Result<Vec<(u32, PathBuf)>, PlaceError> {
+        let files = self.files()?.into_iter();
+        Ok(files.filter_map(|path| parse(&path).map(|(pid, _)| (pid, path))).collect())
+    }
+
     /// The stream that `which` means: `PID.NAME`, or a name or process number that only one has. A stream of a living
     /// process goes before those of dead ones.
     ///
@@ -393,18 +404,21 @@ fn content(trace: &TraceFile) -> Result<Content, TraceError> {
     let mapping = trace.mapping().ok_or(TraceError::NotATrace)?;
     let control = Control::new(mapping.part(trace.header().regions.control.clone()));
     let directory = trace.directory()?;
-    let consumer = |(bit, owner, name)| {
-        let owner = Owner::from_word(owner)?;
+    let wanted = |bit| {
         let wanted = control.wanted(bit);
         let wants = directory.entities().filter(|(_, _, switch)| wanted.contains(*switch));
-        let wants = wants.map(|(family, name, _)| format!("{family}.{name}")).collect();
-        Some(ListedConsumer { pid: owner.pid(), liveness: owner.liveness(), name, wants })
+        wants.map(|(family, name, _)| format!("{family}.{name}")).collect()
+    };
+    let consumer = |(bit, owner, name)| {
+        let owner = Owner::from_word(owner)?;
+        Some(ListedConsumer { pid: owner.pid(), liveness: owner.liveness(), name, wants: wanted(bit) })
     };
     let ring =
         |ring: RingReader| ListedRing { name: ring.name(), state: ring.state(), written: ring.written() };
     Ok(Content {
         metadata: trace.metadata().clone(),
         consumers: control.consumers().into_iter().filter_map(consumer).collect(),
+        by_hand: wanted(OPERATOR),
         rings: trace.rings().into_iter().map(ring).filter(|ring| ring.state != RingState::Unused).collect(),
         unringed: control.unringed(),
         directory,

@@ -2,12 +2,16 @@
 
 mod explain;
 mod export;
+mod list;
+mod record;
 mod show;
 mod stats;
+mod switch;
 
 use super::failure::Failure;
 use clap::{Args, Subcommand};
 use std::path::Path;
+use talea_trace::stream::Switching;
 use talea_trace::{NameSpace, Records, TraceError, TraceFile, TraceKind};
 
 /// Look into a trace: its records, its numbers, and exports for other programs.
@@ -26,6 +30,14 @@ pub struct Options {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Record programs and the kernel from outside
+    Record(record::Options),
+    /// Show the programs that can be followed, and what they can tell
+    List(list::Options),
+    /// Switch events of a running program on
+    Enable(switch::Options),
+    /// Switch events of a running program off
+    Disable(switch::Options),
     /// Print records, one per line
     Show(show::Options),
     /// Compute the table of results again
@@ -37,6 +49,10 @@ enum Command {
 
 pub fn main(options: &Options) -> super::Outcome {
     match &options.command {
+        Command::Record(options) => record::main(options),
+        Command::List(options) => list::main(options),
+        Command::Enable(options) => switch::main(options, Switching::On),
+        Command::Disable(options) => switch::main(options, Switching::Off),
         Command::Show(options) => show::main(options),
         Command::Stats(options) => stats::main(options),
         Command::Explain(options) => explain::main(options),

@@ -1,0 +1,208 @@
+//! Recording, listing and switching programs from outside.
+
+use crate::support::{Done, Running, eventually, example, folder, run, within};
+use serde_json::Value;
+use std::path::Path;
+use talea_trace::{Event, Record, TraceFile};
+use tempfile::TempDir;
+
+/// A system under a name that no other test has, running until it is ended.
+struct Program {
+    name: String,
+    running: Running,
+}
+
+impl Program {
+    fn start(place: &TempDir, name: &str) -> Self {
+        let name = format!("{name}-{}", std::process::id());
+        let file = within(place, "system.toml");
+        let text = format!(
+            "[system]\nname = \"{name}\"\n[[task]]\nname = \"tick\"\nperiod = \"5ms\"\nwcet = \"100us\"\n"
+        );
+        std::fs::write(&file, text).expect("writable");
+        let mut running = Running::start(&["run", &file, "--rt", "off", "--forever"]);
+        eventually("the program publishes its stream", || {
+            running.lives();
+            listed(&name).is_some()
+        });
+        Program { name, running }
+    }
+
+    /// A recording of it into a file, once it has begun.
+    fn record(&self, place: &TempDir, events: &str) -> (Running, String) {
+        let file = within(place, &format!("{events}.talea"));
+        let arguments = ["trace", "record", "--attach", &self.name, "--events", events, "--kernel", "off"];
+        let mut recording = Running::start(&[&arguments[..], &["--out", &file]].concat());
+        recording.await_file(Path::new(&file));
+        recording.await_growth(Path::new(&file), 20 * Record::BYTES as u64);
+        (recording, file)
+    }
+}
+
+fn listed(name: &str) -> Option<Value> {
+    let streams = run(&["trace", "list", "--json"]).exits(0).json();
+    let streams = streams.as_array().expect("a list").clone();
+    streams.into_iter().find(|stream| stream["name"] == name && stream["content"]["rings"].is_array())
+}
+
+fn events(file: &str) -> Vec<Event> {
+    let trace = TraceFile::open(Path::new(file)).expect("a trace");
+    trace.records().expect("records").map(|record| record.expect("whole").event).collect()
+}
+
+fn stats(file: &str) -> Value {
+    run(&["trace", "stats", file, "--json"]).exits(0).json()
+}
+
+#[test]
+fn a_recorded_command_has_the_results_it_reports_itself() {
+    let place = folder();
+    let file = within(&place, "recorded.talea");
+    let record = ["trace", "record", "--kernel", "off", "--out", &file, "--"];
+    let command = [env!("CARGO_BIN_EXE_talea"), "run", &example("hello.toml"), "--rt", "off"];
+    let options = ["--for", "300ms", "--json", "--fail-on", "never"];
+    let done = run(&[&record[..], &command, &options].concat()).exits(0);
+    let (own, recorded) = (done.json(), stats(&file));
+    for (own, recorded) in own["report"]["tasks"]
+        .as_array()
+        .expect("tasks")
+        .iter()
+        .zip(recorded["tasks"].as_array().expect("tasks"))
+    {
+        for count in ["name", "released", "completed", "met", "missed", "response"] {
+            assert_eq!(own[count], recorded[count], "{count}");
+        }
+    }
+    assert!(events(&file).contains(&Event::TIMER), "dispatching is recorded as well");
+}
+
+#[test]
+fn a_command_of_several_processes_is_one_recording() {
+    let place = folder();
+    let file = within(&place, "recorded.talea");
+    let record = ["trace", "record", "--kernel", "off", "--out", &file, "--"];
+    let command = [env!("CARGO_BIN_EXE_talea"), "run", &example("two-nodes.toml"), "--rt", "off"];
+    let options = ["--for", "300ms", "--json", "--fail-on", "never"];
+    let own = run(&[&record[..], &command, &options].concat()).exits(0).json();
+    let recorded = stats(&file);
+    let names = |report: &Value| -> Vec<Value> {
+        let nodes = report["nodes"].as_array().expect("nodes");
+        nodes.iter().map(|node| node["name"].clone()).collect()
+    };
+    assert_eq!(names(&own["report"]), names(&recorded));
+    let starts = events(&file).into_iter().filter(|event| *event == Event::RUN_START).count();
+    assert_eq!(starts, names(&recorded).len());
+}
+
+#[test]
+fn two_recordings_of_one_program_see_what_each_asked_for() {
+    let place = folder();
+    let program = Program::start(&place, "two-readers");
+    let (jobs, job_file) = program.record(&place, "job");
+    let (dispatch, dispatch_file) = program.record(&place, "dispatch.timer");
+    drop(program);
+    for recording in [jobs, dispatch] {
+        recording.finish().exits(0);
+    }
+    assert!(events(&job_file).iter().all(|event| event.is_job()), "jobs alone");
+    assert!(events(&dispatch_file).iter().all(|event| *event == Event::TIMER), "timers alone");
+}
+
+#[test]
+fn a_killed_program_leaves_what_it_wrote() {
+    let place = folder();
+    let mut program = Program::start(&place, "killed");
+    let (recording, file) = program.record(&place, "run,job");
+    program.running.kill();
+    // The recording ends by itself, with everything up to the kill.
+    recording.finish().exits(0);
+    assert!(stats(&file)["tasks"][0]["completed"].as_u64() >= Some(1));
+    let left = listed(&program.name).expect("the stream is there");
+    assert_eq!(left["state"], "ended");
+    let path = left["path"].as_str().expect("a path");
+    assert!(stats(path)["tasks"][0]["completed"].as_u64() >= Some(1));
+    let refused = run(&["trace", "record", "--attach", &program.name, "--out", &file]).exits(2);
+    assert!(refused.stderr.contains("has ended"), "{}", refused.stderr);
+    std::fs::remove_file(path).expect("it is ours");
+}
+
+#[test]
+fn events_are_switched_while_the_program_runs() {
+    let place = folder();
+    let program = Program::start(&place, "switched");
+    let by_hand = |name: &str| listed(name).expect("it runs")["content"]["by_hand"].clone();
+    assert_eq!(by_hand(&program.name), serde_json::json!([]));
+    let on = run(&["trace", "enable", &program.name, "dispatch.timer,dispatch.cost"]).exits(0);
+    assert!(on.stdout.contains("dispatch.cost, dispatch.timer"), "{}", on.stdout);
+    run(&["trace", "disable", &program.name, "dispatch.cost"]).exits(0);
+    assert_eq!(by_hand(&program.name), serde_json::json!(["dispatch.timer"]));
+    let path = listed(&program.name).expect("it runs")["path"].as_str().expect("a path").to_owned();
+    eventually("timers are written", || events(&path).contains(&Event::TIMER));
+    let told = |arguments: &[&str]| run(arguments).exits(2).stderr;
+    let text = told(&["trace", "enable", &program.name, "dispach"]);
+    assert!(text.contains("did you mean \"dispatch\"?"), "{text}");
+    let text = told(&["trace", "enable", &program.name, "job.relese"]);
+    assert!(text.contains("did you mean \"job.release\"?"), "{text}");
+    let text = told(&["trace", "disable", &program.name[1..], "job"]);
+    assert!(text.contains(&format!("did you mean \"{}\"?", program.name)), "{text}");
+}
+
+#[test]
+fn what_cannot_be_recorded_is_said() {
+    let place = folder();
+    let file = within(&place, "no.talea");
+    let record = |arguments: &[&str]| -> Done {
+        run(&[&["trace", "record", "--out", &file, "--kernel", "off"], arguments].concat())
+    };
+    assert!(record(&[]).exits(2).stderr.contains("--attach"));
+    assert!(record(&["--", "/nowhere/at/all"]).exits(2).stderr.contains("/nowhere/at/all"));
+    assert!(record(&["--attach", "nobody-has-this-name"]).exits(2).stderr.contains("there is no stream"));
+    assert!(record(&["--events", "job,,run", "--", "true"]).exits(2).stderr.contains("a name is missing"));
+    let failed = record(&["--", "false"]).exits(1);
+    assert!(failed.stderr.contains("the command ended with exit status: 1"), "{}", failed.stderr);
+    let unknown = run(&["trace", "record", "--kernel", "swiches", "--", "true"]).exits(2);
+    assert!(unknown.stderr.contains("no kernel event is called \"swiches\""), "{}", unknown.stderr);
+    let nowhere = run(&["trace", "record", "--out", "/nowhere/at/all.talea", "--", "true"]).exits(2);
+    assert!(nowhere.stderr.contains("/nowhere/at/all.talea"), "{}", nowhere.stderr);
+}
+
+#[test]
+fn kernel_and_program_are_on_one_clock() {
+    let place = folder();
+    let file = within(&place, "both.talea");
+    let record = ["trace", "record", "--kernel", "switches", "--out", &file, "--"];
+    let command = [env!("CARGO_BIN_EXE_talea"), "run", &example("hello.toml"), "--rt", "off"];
+    let options = ["--for", "300ms", "--fail-on", "never"];
+    let done = run(&[&record[..], &command, &options].concat());
+    if done.status == 2 && done.stderr.contains("the kernel withholds events") {
+        eprintln!("skipped: {}", done.stderr);
+        return;
+    }
+    done.exits(0);
+    let trace = TraceFile::open(Path::new(&file)).expect("a trace");
+    let mut records: Vec<Record> = trace.records().expect("records").map(Result::unwrap).collect();
+    // Ordinary threads may be held up for long between reading the clock and writing.
+    records.sort_by_key(|record| record.time);
+    // The thread that starts a job has been switched to before: its number is the last that came to the processor.
+    let lane_of = |tid: u64| {
+        let thread = |record: &&Record| record.event == Event::THREAD && record.words[0] & 0xffff_ffff == tid;
+        records.iter().find(thread).map(|record| record.source)
+    };
+    let mut running = std::collections::HashMap::new();
+    let mut seen = 0;
+    for record in &records {
+        match record.event {
+            Event::SWITCH => {
+                running.insert(record.cpu, record.words[0] >> 32);
+            }
+            Event::START => {
+                if let Some(lane) = running.get(&record.cpu).and_then(|tid| lane_of(*tid)) {
+                    assert_eq!(lane, record.source, "the kernel saw the lane's thread arrive first");
+                    seen += 1;
+                }
+            }
+            _ => {}
+        }
+    }
+    assert!(seen > 0, "no job started on a processor that was seen to switch");
+}
