@@ -7,7 +7,7 @@ use crate::compare::{Clock, CompareError, Observer};
 use crate::experiments::ExperimentError;
 use std::path::Path;
 use talea_model::Strategy;
-use talea_runtime::{DispatchRecords, Executive, Operations, RunOptions};
+use talea_runtime::{Executive, Operations, RunOptions};
 use talea_sim::Simulation;
 use talea_time::{Duration, Instant};
 use talea_trace::TraceFile;
@@ -92,7 +92,6 @@ impl Course {
         let options = RunOptions {
             duration: Some(self.duration()),
             keep_log: Some(log.clone()),
-            dispatch: DispatchRecords::Kept,
             ..RunOptions::default()
         };
         let failed = |cause| CompareError::Run { strategy, cause: Box::new(cause) };
