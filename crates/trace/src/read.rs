@@ -8,6 +8,7 @@ use crate::metadata::MetadataError;
 use crate::ring::{RingReader, open_readers};
 use crate::stream::control::Control;
 use crate::stream::directory::{Directory, DirectoryError, Region};
+use crate::stream::passive::{self, Reading, ReadingError, words_of};
 use crate::{Metadata, NameSpace, Record, Sink};
 use std::fs::File;
 use std::io;
@@ -61,6 +62,9 @@ pub enum TraceError {
     /// The families are not what they should be.
     #[error("the directory of the trace is damaged: {0}")]
     Directory(#[from] DirectoryError),
+    /// What was to be read is not there.
+    #[error(transparent)]
+    Reading(#[from] ReadingError),
 }
 
 /// An opened trace file.
@@ -149,6 +153,21 @@ impl TraceFile {
             }
         }
         Ok(directory)
+    }
+
+    /// What the passive entity `name`, as `family.name`, holds now. Nothing is reset. A log has none.
+    ///
+    /// # Errors
+    /// If there is none of that name, or the directory is damaged.
+    pub fn reading(&self, name: &str) -> Result<Reading, TraceError> {
+        let entry = self.directory()?.passive(name)?.clone();
+        match &self.content {
+            Content::Rings(mapping) => {
+                let area = mapping.part(self.header.regions.passive.clone());
+                Ok(passive::read(&entry, &area[words_of(&entry)]))
+            }
+            Content::Log(_) => Err(ReadingError::Unknown { name: name.to_owned(), suggestion: None }.into()),
+        }
     }
 
     pub(crate) fn header(&self) -> &Header {

@@ -200,6 +200,8 @@ pub enum ThreadRole {
     Release = 2,
     /// It takes messages from other nodes.
     Receiver = 3,
+    /// It is a thread of the program, and does none of these.
+    Program = 4,
 }
 
 /// Where a wake-up came from.

@@ -39,7 +39,7 @@ const WORDS: usize = Record::WORDS;
 #[derive(Debug)]
 pub struct Slots<'a, W> {
     head: &'a W,
-    words: &'a [W],
+    slots: &'a [[W; WORDS]],
     /// Capacity minus one.
     mask: u64,
 }
@@ -60,9 +60,10 @@ impl<'a, W: Word> Slots<'a, W> {
     /// If the number of slots is not a power of two of at least 2.
     #[inline]
     pub fn new(head: &'a W, words: &'a [W]) -> Self {
-        let capacity = words.len() / WORDS;
+        let (slots, _) = words.as_chunks();
+        let capacity = slots.len();
         assert!(capacity.is_power_of_two() && capacity >= 2, "a ring of {capacity} records");
-        Slots { head, words, mask: capacity as u64 - 1 }
+        Slots { head, slots, mask: capacity as u64 - 1 }
     }
 
     /// Writes record number `position`, overwriting the oldest. Only the ring's one writer may call
@@ -106,9 +107,8 @@ impl<'a, W: Word> Slots<'a, W> {
     }
 
     #[inline]
-    fn slot(&self, position: u64) -> &[W] {
-        let start = (position & self.mask) as usize * WORDS;
-        &self.words[start..start + WORDS]
+    fn slot(&self, position: u64) -> &'a [W; WORDS] {
+        &self.slots[(position & self.mask) as usize]
     }
 }
 

@@ -4,18 +4,23 @@ use super::protocol::Slots;
 use super::{
     HEAD_WORD, Place, STATE_CLAIMED, STATE_CLOSED, STATE_OPEN, STATE_UNUSED, STATE_WORD, write_name,
 };
+use crate::mapping::Mapping;
 use crate::stream::live::LiveFile;
 use crate::{Record, Sink};
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The one writer of a ring. Dropping it marks the ring closed.
 #[derive(Debug)]
 pub struct RingWriter {
-    live: Arc<LiveFile>,
-    place: Place,
+    slots: Slots<'static, AtomicU64>,
     /// Records written so far; equal to the ring's head.
-    position: u64,
+    position: Cell<u64>,
+    /// The latest instant written by [`Self::put`], in nanoseconds.
+    latest: Cell<i64>,
+    place: Place,
+    live: Arc<LiveFile>,
 }
 
 impl RingWriter {
@@ -23,7 +28,7 @@ impl RingWriter {
     pub(super) fn open(live: &Arc<LiveFile>, index: usize) -> Self {
         let place = live.places[index].clone();
         live.mapping.words()[place.header + STATE_WORD].store(STATE_OPEN, Ordering::Release);
-        RingWriter { live: Arc::clone(live), place, position: 0 }
+        Self::new(live, place, 0)
     }
 
     /// The writer of a spare ring; `None` if all are taken.
@@ -31,20 +36,38 @@ impl RingWriter {
         let words = live.mapping.words();
         let claimed = |place: &&Place| {
             let state = &words[place.header + STATE_WORD];
+            let found = state.load(Ordering::Relaxed);
             let take =
                 |from| state.compare_exchange(from, STATE_CLAIMED, Ordering::Acquire, Ordering::Relaxed);
-            take(STATE_UNUSED).is_ok() || take(STATE_CLOSED).is_ok()
+            matches!(found, STATE_UNUSED | STATE_CLOSED) && take(found).is_ok()
         };
         let place = live.spare().iter().find(claimed)?.clone();
         write_name(&live.mapping, &place, name);
         let position = words[place.header + HEAD_WORD].load(Ordering::Relaxed);
         words[place.header + STATE_WORD].store(STATE_OPEN, Ordering::Release);
-        Some(RingWriter { live: Arc::clone(live), place, position })
+        let writer = Self::new(live, place, position);
+        writer.latest.set(writer.last().map_or(i64::MIN, |record| record.time.as_nanos()));
+        Some(writer)
+    }
+
+    fn new(live: &Arc<LiveFile>, place: Place, position: u64) -> Self {
+        // Both stay where they are for as long as `live` holds the mapping; `slots` goes first.
+        let words = Mapping::pinned(&live.mapping);
+        let slots = Slots::new(&words[place.header + HEAD_WORD], &words[place.slots.clone()]);
+        let (position, latest) = (Cell::new(position), Cell::new(i64::MIN));
+        RingWriter { slots, position, latest, place, live: Arc::clone(live) }
+    }
+
+    /// What was written last.
+    fn last(&self) -> Option<Record> {
+        let (mut cursor, mut records) = (self.position.get().checked_sub(1)?, Vec::new());
+        self.slots.read(&mut cursor, 1, &mut records);
+        records.pop().map(Record::from_words)
     }
 
     /// Records written so far, by earlier writers of a spare ring too.
     pub fn written(&self) -> u64 {
-        self.position
+        self.position.get()
     }
 
     /// Whether anybody wants what has this switch.
@@ -53,8 +76,25 @@ impl RingWriter {
         self.live.control().switches()[switch].load(Ordering::Relaxed) != 0
     }
 
-    fn head(&self) -> &AtomicU64 {
-        &self.live.mapping.words()[self.place.header + HEAD_WORD]
+    pub(crate) fn live(&self) -> &Arc<LiveFile> {
+        &self.live
+    }
+
+    /// Writes a record, at its instant or at that of the record before, whichever is later: so time does not go back
+    /// within a ring whose records have time stamps from several sources.
+    #[inline]
+    pub(crate) fn put(&self, mut words: [u64; Record::WORDS]) {
+        let time = (words[0] as i64).max(self.latest.get());
+        self.latest.set(time);
+        words[0] = time as u64;
+        self.write(words);
+    }
+
+    #[inline]
+    fn write(&self, words: [u64; Record::WORDS]) {
+        let position = self.position.get();
+        self.slots.write(position, words);
+        self.position.set(position.wrapping_add(1));
     }
 }
 
@@ -62,9 +102,7 @@ impl Sink for RingWriter {
     /// Writes one record: no wait, no allocation, no system call.
     #[inline]
     fn record(&mut self, record: Record) {
-        let slots = Slots::new(self.head(), &self.live.mapping.words()[self.place.slots.clone()]);
-        slots.write(self.position, record.to_words());
-        self.position += 1;
+        self.write(record.to_words());
     }
 }
 

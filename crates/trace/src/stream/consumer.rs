@@ -12,6 +12,7 @@ use super::control::{Bit, Control, Later, OPERATOR};
 use super::directory::{Directory, DirectoryError, Region};
 use super::filter::{Choices, EventFilter, RingFilter};
 use super::live::LiveFile;
+use super::passive::{self, Reading, words_of};
 use super::process::{Owner, is_dead};
 use super::selection::{Resolved, Selection, SelectionError};
 use crate::layout::Header;
@@ -339,6 +340,8 @@ pub enum Switching {
 #[derive(Debug)]
 pub struct Operator {
     pages: ControlPages,
+    /// The passive area, writable.
+    area: Mapping,
     directory: Directory,
 }
 
@@ -348,7 +351,12 @@ impl Operator {
     /// # Errors
     /// See [`AttachError`].
     pub fn open(path: &Path) -> Result<Self, AttachError> {
-        Ok(Operator { pages: open(path)?.pages, directory: Directory::default() })
+        let trace = TraceFile::open(path)?;
+        let content = trace.mapping().ok_or(AttachError::NotAStream)?;
+        let pages = ControlPages::open(path, trace.header(), content)?;
+        let file = OpenOptions::new().read(true).write(true).open(path).map_err(AttachError::Control)?;
+        let area = Mapping::writable_part(&file, trace.header().regions.passive.clone());
+        Ok(Operator { pages, area: area.map_err(AttachError::Control)?, directory: Directory::default() })
     }
 
     /// Switches what `selection` chooses on or off. What consumers want stays on.
@@ -373,6 +381,17 @@ impl Operator {
             }
         }
         Ok(())
+    }
+
+    /// Reads the passive entity `name`, as `family.name`, and begins its counts anew. What is added meanwhile is in
+    /// this reading or the next. An object is only read.
+    ///
+    /// # Errors
+    /// If there is none of that name, or the directory is damaged.
+    pub fn take(&mut self, name: &str) -> Result<Reading, AttachError> {
+        self.directory.refresh(&self.pages.region())?;
+        let entry = self.directory.passive(name).map_err(TraceError::from)?;
+        Ok(passive::take(entry, &self.area.words()[words_of(entry)]))
     }
 
     /// What the operator has switched on.

@@ -10,7 +10,8 @@
 //! any time, also in the file of a process that was killed.
 
 use super::control::ASSIGNABLE;
-use super::passive::{PassiveEntry, check_passive};
+use super::passive::{PassiveEntry, ReadingError, check_passive};
+use super::selection::nearest;
 use crate::namespace::{Family, NameSpace, NameSpaceError, builtin};
 use crate::primitive::Word;
 use crate::record::Event;
@@ -128,6 +129,26 @@ impl Directory {
         }
         let registered = self.entries.iter().find(|entry| entry.family.number == family.number)?;
         Some(registered.switch + usize::from(entry.number))
+    }
+
+    /// The passive entity called `name`, as `family.name`.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn passive(&self, name: &str) -> Result<&PassiveEntry, ReadingError> {
+        let of = |entry: &Entry, passive: &PassiveEntry| format!("{}.{}", entry.family.name, passive.name);
+        let all = || {
+            self.entries.iter().flat_map(|entry| entry.passive.iter().map(move |passive| (entry, passive)))
+        };
+        if let Some((_, found)) = all().find(|(entry, passive)| of(entry, passive) == name) {
+            return Ok(found);
+        }
+        if self.entities().any(|(family, event, _)| format!("{family}.{event}") == name) {
+            return Err(ReadingError::Event(name.to_owned()));
+        }
+        let names: Vec<String> = all().map(|(entry, passive)| of(entry, passive)).collect();
+        let suggestion = nearest(name, names.iter().map(String::as_str));
+        Err(ReadingError::Unknown { name: name.to_owned(), suggestion })
     }
 
     /// Every event and passive entity there is: family, name and switch.

@@ -22,13 +22,19 @@
 //! | [`registry`] | families in a process |
 //! | [`selection`] | choosing by name |
 //! | [`consumer`] | following and switching |
+//! | [`declare`] | declaring families: the macro |
+//! | [`local`] | the calling thread's ring |
+//! | [`clock`] | time stamps |
 //! | [`publish`] | where streams are found |
 
+pub mod clock;
 pub mod consumer;
 pub mod control;
+pub mod declare;
 pub mod directory;
 pub(crate) mod filter;
 pub(crate) mod live;
+pub mod local;
 pub mod passive;
 pub(crate) mod process;
 pub mod publish;
@@ -36,7 +42,9 @@ pub mod registry;
 pub mod selection;
 
 pub use consumer::{AttachError, Consumer, Operator, Seat, Start, Switching};
+pub use declare::{DeclaredFamily, FieldType};
 pub use directory::{Directory, DirectoryError, Entry, builtin_switch};
+pub use local::{AttachThreadError, LocalWriter, attach_thread};
 pub use process::{Liveness, descends_from};
 pub use publish::{Listed, Stream, StreamDirectory};
 pub use registry::{PassiveDeclaration, RegisterError, register};

@@ -5,8 +5,10 @@
 //! is killed leaves it; the newest [`KEPT_DEAD`] of these stay, so that one can look what happened, and older ones
 //! are removed when the next stream is published.
 
+use super::clock::{self, Keeper};
 use super::control::{Control, OPERATOR};
 use super::directory::Directory;
+use super::local::{self, AttachThreadError, LocalWriter};
 use super::process::{Liveness, Owner};
 use super::selection::nearest;
 use crate::ring::{RingFile, RingShape};
@@ -16,6 +18,7 @@ use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 use thiserror::Error;
 
@@ -126,6 +129,8 @@ pub struct Stream {
     /// Its rings.
     pub rings: RingFile,
     published: Published,
+    /// While there is a stream, time stamps are cheap.
+    _keeper: Arc<Keeper>,
 }
 
 /// The file's name in the directory, for as long as it is there.
@@ -152,7 +157,20 @@ impl Stream {
     /// See [`PublishError`].
     pub fn publish(name: &str) -> Result<Self, PublishError> {
         let shape = RingShape { writers: &[], spare: SPARE, capacity: CAPACITY };
-        StreamDirectory::of_user()?.publish(name, &Metadata::bare(name), shape)
+        let stream = StreamDirectory::of_user()?.publish(name, &Metadata::bare(name), shape)?;
+        stream.rings.prefault();
+        Ok(stream)
+    }
+
+    /// Gives the calling thread a ring of this stream, called `name`. Allocates.
+    ///
+    /// # Errors
+    /// [`AttachThreadError::Exhausted`] if all spare rings are taken.
+    ///
+    /// # Panics
+    /// If the thread holds a [`LocalWriter`] already.
+    pub fn attach_thread(&self, name: &str) -> Result<LocalWriter, AttachThreadError> {
+        local::attach_to(self.rings.live(), name)
     }
 
     /// Where it is.
@@ -163,7 +181,7 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        self.rings.live().control().end();
+        local::end(self.rings.live());
     }
 }
 
@@ -292,7 +310,8 @@ impl StreamDirectory {
             return Err(PublishError::Taken(name.into()));
         }
         let rings = RingFile::create_shaped(&path, metadata, shape)?;
-        Ok(Stream { rings, published: Published { path, pid } })
+        local::publish(rings.live());
+        Ok(Stream { rings, published: Published { path, pid }, _keeper: clock::keep() })
     }
 
     /// The streams there are, of living processes first, then by process and name.

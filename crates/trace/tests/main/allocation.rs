@@ -29,7 +29,7 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 /// Allocations of this thread during `work`.
-fn allocations(work: impl FnOnce()) -> u64 {
+pub fn allocations(work: impl FnOnce()) -> u64 {
     let before = ALLOCATIONS.get();
     work();
     ALLOCATIONS.get() - before

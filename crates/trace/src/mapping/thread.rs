@@ -1,0 +1,164 @@
+//! What the calling thread writes to: the way of an event, without checks.
+//!
+//! An event's cost is a load of the thread's own pointer, a load of the event's number and a load of its switch; and,
+//! where it is on, the time stamp and the stores into the ring. Behind these pointers are mappings and writers that
+//! others own; [`Attachment`] says why they are there whenever a thread looks.
+//!
+//! Three kinds of switches have all bits set ([`ASKED`]) and lead to the slow way, which finds out what to do:
+//! those of threads that are not attached while a stream could be ([`set_unattached`]), those of events that are not
+//! registered, and those of streams that have ended.
+
+use super::Mapping;
+use crate::layout::PASSIVE_BYTES;
+use crate::ring::RingWriter;
+use crate::stream::control::{SWITCHES, SWITCHES_AT};
+use crate::stream::live::LiveFile;
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// All bits of a switch: ask.
+pub(crate) const ASKED: u64 = u64::MAX;
+const PASSIVE_WORDS: usize = PASSIVE_BYTES as usize / size_of::<u64>();
+
+type Switches = [AtomicU64; SWITCHES];
+type Passive = [AtomicU64; PASSIVE_WORDS];
+
+/// The switches of threads that are attached to nothing.
+static UNATTACHED: Switches = [const { AtomicU64::new(0) }; SWITCHES];
+
+struct Thread {
+    /// Never null.
+    switches: Cell<*const Switches>,
+    /// Null or the passive area of the same stream as the switches.
+    passive: Cell<*const Passive>,
+    /// Null or the thread's writer.
+    ring: Cell<*const RingWriter>,
+}
+
+thread_local! {
+    static THREAD: Thread = const {
+        Thread {
+            switches: Cell::new(&raw const UNATTACHED),
+            passive: Cell::new(std::ptr::null()),
+            ring: Cell::new(std::ptr::null()),
+        }
+    };
+}
+
+impl Mapping {
+    /// The words of a mapping, for whoever keeps the mapping for as long as the words are used.
+    pub(crate) fn pinned(mapping: &Arc<Mapping>) -> &'static [AtomicU64] {
+        let words = mapping.words();
+        // SAFETY: the words stay where they are and mapped until the last `Arc` of the mapping is dropped. The callers
+        // are `RingWriter`, which keeps one as a field dropped after the words, and `Attachment`; neither gives the
+        // words away for longer than itself.
+        unsafe { std::slice::from_raw_parts(words.as_ptr(), words.len()) }
+    }
+}
+
+/// Whether threads that are not attached are to ask, because there is a stream for them.
+pub(crate) fn set_unattached(word: u64) {
+    UNATTACHED.iter().for_each(|switch| switch.store(word, Ordering::Relaxed));
+}
+
+/// The switch, for the calling thread.
+///
+/// `switch` is less than [`SWITCHES`], or another switch is looked at.
+#[inline(always)]
+pub(crate) fn switch(switch: usize) -> u64 {
+    THREAD.with(|thread| {
+        // SAFETY: the pointer is to `UNATTACHED` or, set by `Attachment::new`, into a mapping that lives until the
+        // attachment's `drop` has replaced the pointer, on this thread.
+        let switches = unsafe { &*thread.switches.get() };
+        switches[switch & (SWITCHES - 1)].load(Ordering::Relaxed)
+    })
+}
+
+/// Gives the thread's writer to `use_it`; `None` if it has none.
+#[inline(always)]
+pub(crate) fn with_ring<T>(use_it: impl FnOnce(&RingWriter) -> T) -> Option<T> {
+    THREAD.with(|thread| {
+        // SAFETY: the pointer is null or, set by `Attachment::new`, to a shared writer that lives until the
+        // attachment's `drop` has replaced the pointer, on this thread. The reference ends with this call, during
+        // which nothing drops the attachment: `use_it` is code of this crate that only writes.
+        unsafe { thread.ring.get().as_ref() }.map(use_it)
+    })
+}
+
+/// Gives the words from `place` on of the passive area of the thread's stream to `use_it`; `None` if the thread has no
+/// stream or the area no such words.
+#[inline(always)]
+pub(crate) fn with_passive<T>(
+    place: usize,
+    length: usize,
+    use_it: impl FnOnce(&[AtomicU64]) -> T,
+) -> Option<T> {
+    THREAD.with(|thread| {
+        // SAFETY: as in `with_ring`, for a pointer into the mapping.
+        let passive = unsafe { thread.passive.get().as_ref() }?;
+        passive.get(place..place.checked_add(length)?).map(use_it)
+    })
+}
+
+/// Whether the thread is attached, to whatever.
+pub(crate) fn is_attached() -> bool {
+    THREAD.with(|thread| !thread.passive.get().is_null())
+}
+
+/// A thread's bond to a stream, from [`Self::new`] to its end on the same thread. Forgetting it leaks the stream's
+/// mapping, and the thread stays attached.
+#[derive(Debug)]
+pub(crate) struct Attachment {
+    /// What the thread's pointer points to, wherever the attachment is moved. The attachment itself stays on the
+    /// thread, as an `Rc` does.
+    ring: Option<Rc<RingWriter>>,
+    live: Arc<LiveFile>,
+    _thread: PhantomData<*const ()>,
+}
+
+impl Attachment {
+    /// Attaches the calling thread to the stream, with this writer if there is one for it.
+    ///
+    /// # Panics
+    /// If the thread is attached already.
+    pub fn new(live: &Arc<LiveFile>, ring: Option<RingWriter>) -> Self {
+        assert!(!is_attached(), "the thread writes to a stream already");
+        let ring = ring.map(Rc::new);
+        let words = Mapping::pinned(&live.mapping);
+        let part = |start: u64, length: usize| &words[(start / 8) as usize..][..length];
+        let control = part(live.regions().control.start, SWITCHES_AT + SWITCHES);
+        let switches: &Switches =
+            control[SWITCHES_AT..].try_into().expect("the control pages end with the switches");
+        let passive = part(live.regions().passive.start, PASSIVE_WORDS);
+        let passive: &Passive = passive.try_into().expect("the passive area has this length");
+        THREAD.with(|thread| {
+            thread.switches.set(switches);
+            thread.passive.set(passive);
+            thread.ring.set(ring.as_deref().map_or(std::ptr::null(), std::ptr::from_ref));
+        });
+        Attachment { ring, live: Arc::clone(live), _thread: PhantomData }
+    }
+
+    pub fn live(&self) -> &Arc<LiveFile> {
+        &self.live
+    }
+
+    /// The thread's writer.
+    #[inline]
+    pub fn ring(&self) -> Option<&RingWriter> {
+        self.ring.as_deref()
+    }
+}
+
+impl Drop for Attachment {
+    fn drop(&mut self) {
+        THREAD.with(|thread| {
+            thread.switches.set(&raw const UNATTACHED);
+            thread.passive.set(std::ptr::null());
+            thread.ring.set(std::ptr::null());
+        });
+    }
+}

@@ -1,0 +1,469 @@
+//! Declaring a family: one line for each event, with typed fields.
+//!
+//! [`crate::family!`] makes a module of functions that emit, which cost a few loads and a branch while nobody listens.
+//! What it makes of the fields is decided when the program is compiled: where each stands in the record, and that all
+//! of them fit.
+
+use super::local;
+use super::passive::PassiveKind;
+use super::registry::{PassiveDeclaration, RegisterError, register};
+use crate::mapping::thread::switch;
+use crate::namespace::{FIRST_FREE, Family, FieldKind, Part, Place};
+use crate::record::{Event, JobId, Record};
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicU32, Ordering};
+use talea_time::{Duration, Instant};
+
+use super::control::{ASK, ASK_WORDS};
+
+/// A type that a field of an event can have.
+pub trait FieldType: Copy {
+    /// How the field is decoded.
+    const KIND: FieldKind;
+    /// The value in the lowest bits of a word, the others 0.
+    fn bits(self) -> u64;
+    /// The value that [`Self::bits`] gave.
+    fn from_bits(bits: u64) -> Self;
+}
+
+macro_rules! field_types {
+    ($($type:ty, $kind:ident, $value:ident => $bits:expr, $back:ident => $from:expr;)*) => {
+        $(impl FieldType for $type {
+            const KIND: FieldKind = FieldKind::$kind;
+            #[inline(always)]
+            fn bits(self) -> u64 {
+                let $value = self;
+                $bits
+            }
+            #[inline(always)]
+            fn from_bits($back: u64) -> Self {
+                $from
+            }
+        })*
+    };
+}
+
+field_types! {
+    u64, U64, value => value, bits => bits;
+    i64, I64, value => value as u64, bits => bits as i64;
+    f64, F64, value => value.to_bits(), bits => f64::from_bits(bits);
+    u32, U32, value => u64::from(value), bits => bits as u32;
+    i32, I32, value => u64::from(value as u32), bits => bits as i32;
+    f32, F32, value => u64::from(value.to_bits()), bits => f32::from_bits(bits as u32);
+    u16, U16, value => u64::from(value), bits => bits as u16;
+    i16, I16, value => u64::from(value as u16), bits => bits as i16;
+    u8, U8, value => u64::from(value), bits => bits as u8;
+    i8, I8, value => u64::from(value as u8), bits => bits as i8;
+    bool, Bool, value => u64::from(value), bits => bits as u8 != 0;
+    Instant, Instant, value => value.as_nanos() as u64, bits => Instant::from_nanos(bits as i64);
+    Duration, Duration, value => value.as_nanos() as u64, bits => Duration::from_nanos(bits as i64);
+    JobId, Job, value => value.pack(), bits => JobId::unpack(bits);
+}
+
+/// Bits of the parts of a record that fields are packed into.
+const PARTS: [(Part, u32); 3] = [(Part::First, 64), (Part::Second, 64), (Part::Arg, 16)];
+
+/// Where fields of these kinds stand: the widest first, each in the first part that has room. Widths are powers of
+/// two, so this finds a place for all whenever there is one. `None` if there is not.
+pub const fn pack<const FIELDS: usize>(kinds: &[FieldKind]) -> Option<[Place; FIELDS]> {
+    let mut places = [Place { part: Part::First, shift: 0 }; FIELDS];
+    let mut used = [0; PARTS.len()];
+    let mut width = 64;
+    while width >= 8 {
+        let mut field = 0;
+        while field < FIELDS {
+            if kinds[field].bits() == width {
+                let mut part = 0;
+                while part < PARTS.len() && used[part] + width > PARTS[part].1 {
+                    part += 1;
+                }
+                if part == PARTS.len() {
+                    return None;
+                }
+                places[field] = Place { part: PARTS[part].0, shift: used[part] as u8 };
+                used[part] += width;
+            }
+            field += 1;
+        }
+        width /= 2;
+    }
+    Some(places)
+}
+
+/// The place of the field called `name`.
+pub const fn place_of<const FIELDS: usize>(
+    name: &str,
+    names: &[&str; FIELDS],
+    places: &[Place; FIELDS],
+) -> Place {
+    let mut field = 0;
+    while !is_same(names[field].as_bytes(), name.as_bytes()) {
+        field += 1;
+    }
+    places[field]
+}
+
+const fn is_same(a: &[u8], b: &[u8]) -> bool {
+    let mut index = 0;
+    while index < a.len() && index < b.len() && a[index] == b[index] {
+        index += 1;
+    }
+    index == a.len() && index == b.len()
+}
+
+/// A family's number where its declaration gives none: from its name, so that it is the same in every process.
+pub const fn number_of(name: &str) -> u8 {
+    let (bytes, mut index) = (name.as_bytes(), 0);
+    // FNV-1a.
+    let mut hash: u32 = 0x811c_9dc5;
+    while index < bytes.len() {
+        hash = (hash ^ bytes[index] as u32).wrapping_mul(0x0100_0193);
+        index += 1;
+    }
+    FIRST_FREE + (hash % (256 - FIRST_FREE as u32)) as u8
+}
+
+/// A declared family, as [`crate::family!`] makes it.
+#[derive(Debug)]
+pub struct DeclaredFamily {
+    family: Family,
+    passive: &'static [DeclaredPassive],
+    /// The switch of event number 0, [`ASK`] before it is registered.
+    first: AtomicU32,
+}
+
+/// A declared passive entity.
+#[derive(Debug)]
+pub struct DeclaredPassive {
+    /// Its name.
+    pub name: &'static str,
+    /// What it says.
+    pub about: &'static str,
+    /// What it is.
+    pub kind: PassiveKind,
+    /// Where it is in the passive area, once its family is registered.
+    pub place: &'static AtomicU32,
+}
+
+impl DeclaredFamily {
+    /// A family that is not registered yet.
+    ///
+    /// # Panics
+    /// If it has more entities than a family can have.
+    pub const fn new(family: Family, passive: &'static [DeclaredPassive]) -> Self {
+        let Cow::Borrowed(events) = family.events else { panic!("declared families are constants") };
+        assert!(
+            events.len() + passive.len() <= ASK_WORDS,
+            "a family has at most 256 events and passive entities"
+        );
+        DeclaredFamily { family, passive, first: AtomicU32::new(ASK as u32) }
+    }
+
+    /// Its declaration.
+    pub fn family(&self) -> &Family {
+        &self.family
+    }
+
+    /// Enters the family into the streams of this process, so that it is listed and can be switched before its first
+    /// event. Later calls do nothing. Otherwise the first event of the family does this, and its thread pays for it.
+    ///
+    /// # Errors
+    /// See [`RegisterError`]; the family's events are then counted as events without a ring.
+    pub fn register(&self) -> Result<(), RegisterError> {
+        if self.first.load(Ordering::Acquire) != ASK as u32 {
+            return Ok(());
+        }
+        let declared = |passive: &DeclaredPassive| PassiveDeclaration {
+            name: Cow::Borrowed(passive.name),
+            about: Cow::Borrowed(passive.about),
+            kind: passive.kind.clone(),
+        };
+        let declarations: Vec<_> = self.passive.iter().map(declared).collect();
+        let entry = register(&self.family, &declarations)?;
+        for (passive, entry) in self.passive.iter().zip(&entry.passive) {
+            passive.place.store(entry.place as u32, Ordering::Relaxed);
+        }
+        self.first.store(entry.switch as u32, Ordering::Release);
+        Ok(())
+    }
+
+    /// The switch `number` behind the family's first.
+    #[inline(always)]
+    pub(super) fn switch(&self, number: usize) -> usize {
+        (self.first.load(Ordering::Relaxed) as usize).wrapping_add(number)
+    }
+
+    /// Emits event `number` if anybody wants it.
+    #[inline(always)]
+    pub fn emit(&'static self, number: u8, payload: impl FnOnce() -> Payload) {
+        let found = switch(self.switch(usize::from(number)));
+        if found != 0 {
+            local::emit(found, self, payload());
+        }
+    }
+}
+
+/// What an event says, packed.
+#[derive(Clone, Copy, Debug)]
+pub struct Payload {
+    causal: u64,
+    words: [u64; 2],
+    small: u64,
+}
+
+impl Payload {
+    /// These values in these places.
+    #[inline(always)]
+    pub fn new<const FIELDS: usize>(
+        event: Event,
+        causal: u64,
+        places: &[Place; FIELDS],
+        values: [u64; FIELDS],
+    ) -> Self {
+        let (mut words, mut arg) = ([0; 2], 0);
+        for (place, value) in places.iter().zip(values) {
+            match place.part {
+                Part::First => words[0] |= value << place.shift,
+                Part::Second => words[1] |= value << place.shift,
+                _ => arg |= value << place.shift,
+            }
+        }
+        let small = u64::from(event.0)
+            | u64::from(Record::NO_LANE) << 16
+            | u64::from(Record::NO_CPU) << 32
+            | arg << 48;
+        Payload { causal, words, small }
+    }
+
+    /// The record's words.
+    #[inline]
+    pub(super) fn at(self, time: Instant) -> [u64; Record::WORDS] {
+        [time.as_nanos() as u64, self.causal, self.words[0], self.words[1], self.small]
+    }
+
+    /// The event's number within its family.
+    pub(super) fn number(self) -> usize {
+        usize::from(self.small as u8)
+    }
+}
+
+/// Declares families of events: a module with a function for each, which emits it while anybody wants it.
+///
+/// ```
+/// talea_trace::family! {
+///     /// What the navigation filter does.
+///     pub nav {
+///         /// A position was computed.
+///         fix(latitude: f64, longitude: f64);
+///         /// The filter restarted.
+///         reset(cause: u32, attempts: u16);
+///         /// A position was used by a job.
+///         used(age: talea_time::Duration) for job: talea_trace::JobId;
+///     }
+/// }
+/// nav::fix(47.1, 8.5);
+/// # use talea_trace::JobId;
+/// # let job = JobId { operation: talea_model::OperationId::from_index(0), instance: 7 };
+/// nav::used(job, talea_time::Duration::from_millis(3));
+/// assert_eq!(nav::FAMILY.family().events.len(), 3);
+/// ```
+///
+/// Fields have the types of [`FieldType`](crate::stream::FieldType). Together they have 144 bits: two words and 16 bits.
+/// What stands behind `for` is the causal id, the first argument. More than fits is an error of compilation:
+///
+/// ```compile_fail
+/// talea_trace::family! {
+///     /// Too much.
+///     pub wide {
+///         /// Three words.
+///         three(a: u64, b: u64, c: u64);
+///     }
+/// }
+/// ```
+///
+/// Passive entities stand among the events (see [`passive`](crate::stream::passive)):
+///
+/// ```
+/// talea_trace::family! {
+///     /// What the camera does.
+///     pub camera {
+///         /// Pictures taken.
+///         counter pictures;
+///         /// Nanoseconds from the trigger to the picture.
+///         histogram delay(lower: 0, width: 1_000, buckets: 64);
+///         /// Where it looks.
+///         object pose: Pose { pan: f64, tilt: f64, zoom: u32 }
+///     }
+/// }
+/// camera::pictures.add(1);
+/// camera::delay.add(12_345);
+/// camera::pose.set(camera::Pose { pan: 0.5, tilt: -0.25, zoom: 3 });
+/// ```
+///
+/// Beside its function, an event has a module of the same name with its number, `nav::fix::EVENT`. `nav::FAMILY` is the
+/// declaration; [`register`](crate::stream::DeclaredFamily::register) it at the start of the program, so that others
+/// can see and switch its events before the first. The family's number comes from its name; where two families of a
+/// program collide, registering one fails, and gives it a number of its own: `pub nav = 0x42 { ... }`.
+#[macro_export]
+macro_rules! family {
+    () => {};
+    ($(#[doc = $about:expr])* $vis:vis $family:ident { $($body:tt)* } $($rest:tt)*) => {
+        $crate::family! { @family [$($about)*] [$vis] $family [$crate::stream::declare::number_of(stringify!($family))] { $($body)* } }
+        $crate::family! { $($rest)* }
+    };
+    ($(#[doc = $about:expr])* $vis:vis $family:ident = $number:literal { $($body:tt)* } $($rest:tt)*) => {
+        $crate::family! { @family [$($about)*] [$vis] $family [$number] { $($body)* } }
+        $crate::family! { $($rest)* }
+    };
+
+    (@family [$($about:expr)*] [$vis:vis] $family:ident [$number:expr] { $($body:tt)* }) => {
+        $(#[doc = $about])*
+        $vis mod $family {
+            #[allow(unused_imports)]
+            use super::*;
+
+            const NUMBER: u8 = $number;
+
+            $crate::family! { @entities [$family] [$($about)*] [] [] [0] $($body)* }
+        }
+    };
+
+    // A counter.
+    (@entities $family:tt $about:tt $events:tt [$($passive:tt)*] [$number:expr]
+        $(#[doc = $doc:expr])* counter $name:ident ; $($rest:tt)*
+    ) => {
+        $crate::family! { @entities $family $about $events [$($passive)* {[$($doc)*] $name ($crate::stream::passive::Counter)}] [$number] $($rest)* }
+    };
+    // A histogram.
+    (@entities $family:tt $about:tt $events:tt [$($passive:tt)*] [$number:expr]
+        $(#[doc = $doc:expr])* histogram $name:ident ( lower: $lower:expr, width: $width:expr, buckets: $buckets:expr $(,)? ) ; $($rest:tt)*
+    ) => {
+        $crate::family! { @entities $family $about $events [$($passive)* {[$($doc)*] $name ($crate::stream::passive::Histogram<{ $lower }, { $width }, { $buckets }>)}] [$number] $($rest)* }
+    };
+    // An object.
+    (@entities $family:tt $about:tt $events:tt [$($passive:tt)*] [$number:expr]
+        $(#[doc = $doc:expr])* object $name:ident : $structure:ident { $($(#[doc = $note:expr])* $field:ident : $type:ty),* $(,)? } $($rest:tt)*
+    ) => {
+        $(#[doc = $doc])*
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        pub struct $structure {
+            $($(#[doc = $note])* pub $field: $type,)*
+        }
+        impl $crate::stream::passive::Structure for $structure {
+            const FIELDS: &'static [$crate::stream::passive::ObjectField] = &[
+                $($crate::stream::passive::ObjectField::new(
+                    stringify!($field),
+                    <$type as $crate::stream::declare::FieldType>::KIND,
+                )),*
+            ];
+            type Words = [u64; { <[&str]>::len(&[$(stringify!($field)),*]) }];
+            #[inline(always)]
+            fn to_words(self) -> Self::Words {
+                [$($crate::stream::declare::FieldType::bits(self.$field)),*]
+            }
+            fn from_words(words: &[u64]) -> Self {
+                let mut words = words.iter().copied();
+                $structure {
+                    $($field: $crate::stream::declare::FieldType::from_bits(words.next().unwrap_or_default()),)*
+                }
+            }
+        }
+        $crate::family! { @entities $family $about $events [$($passive)* {[$($doc)*] $name ($crate::stream::passive::Object<$structure>)}] [$number] $($rest)* }
+    };
+    // An event with a causal id.
+    (@entities $family:tt $about:tt [$($events:tt)*] $passive:tt [$number:expr]
+        $(#[doc = $doc:expr])* $event:ident ( $($field:ident : $type:ty),* $(,)? ) for $causal:ident : $id:ty ; $($rest:tt)*
+    ) => {
+        $crate::family! { @event [$($doc)*] $event [$number] [$($field: $type),*] [$causal: $id] }
+        $crate::family! { @entities $family $about [$($events)* $event] $passive [$number + 1] $($rest)* }
+    };
+    // An event.
+    (@entities $family:tt $about:tt [$($events:tt)*] $passive:tt [$number:expr]
+        $(#[doc = $doc:expr])* $event:ident ( $($field:ident : $type:ty),* $(,)? ) ; $($rest:tt)*
+    ) => {
+        $crate::family! { @event [$($doc)*] $event [$number] [$($field: $type),*] [] }
+        $crate::family! { @entities $family $about [$($events)* $event] $passive [$number + 1] $($rest)* }
+    };
+    // All of them.
+    (@entities [$family:ident] [$($about:expr)*] [$($event:ident)*] [$($passive:tt)*] [$number:expr]) => {
+        const EVENTS: &[$crate::namespace::EventEntry] = &[$($event::ENTRY),*];
+        $crate::family! { @passive [] [EVENTS.len()] $($passive)* }
+        const DECLARATION: $crate::namespace::Family = $crate::namespace::Family {
+            number: NUMBER,
+            name: ::std::borrow::Cow::Borrowed(stringify!($family)),
+            about: ::std::borrow::Cow::Borrowed(concat!($($about, "\n"),*).trim_ascii()),
+            events: ::std::borrow::Cow::Borrowed(EVENTS),
+        };
+        /// The family's declaration.
+        pub static FAMILY: $crate::stream::declare::DeclaredFamily =
+            $crate::stream::declare::DeclaredFamily::new(DECLARATION, &PASSIVE);
+    };
+
+    (@passive [$({[$($doc:expr)*] $name:ident ($($kind:tt)*)})*] [$number:expr]) => {
+        static PASSIVE: [$crate::stream::declare::DeclaredPassive; { <[&str]>::len(&[$(stringify!($name)),*]) }] = [
+            $($crate::stream::declare::DeclaredPassive {
+                name: stringify!($name),
+                about: concat!($($doc, "\n"),*).trim_ascii(),
+                kind: <$($kind)*>::KIND,
+                place: $name.place(),
+            }),*
+        ];
+    };
+    (@passive [$($done:tt)*] [$number:expr] {[$($doc:expr)*] $name:ident ($($kind:tt)*)} $($rest:tt)*) => {
+        $(#[doc = $doc])*
+        #[allow(non_upper_case_globals)]
+        pub static $name: $($kind)* = <$($kind)*>::new(&FAMILY, $number);
+        $crate::family! { @passive [$($done)* {[$($doc)*] $name ($($kind)*)}] [$number + 1] $($rest)* }
+    };
+
+    (@event [$($doc:expr)*] $event:ident [$number:expr] [$($field:ident: $type:ty),*] [$($causal:ident: $id:ty)?]) => {
+        $(#[doc = $doc])*
+        #[inline(always)]
+        pub fn $event($($causal: $id,)? $($field: $type),*) {
+            FAMILY.emit($event::NUMBER, || {
+                #[allow(unused_mut, unused_assignments)]
+                let mut causal = 0;
+                $(causal = $crate::stream::declare::FieldType::bits($causal);)?
+                $crate::stream::declare::Payload::new(
+                    $event::EVENT,
+                    causal,
+                    &$event::PLACES,
+                    [$($crate::stream::declare::FieldType::bits($field)),*],
+                )
+            });
+        }
+
+        #[doc = concat!("The event `", stringify!($event), "`.")]
+        pub mod $event {
+            #[allow(unused_imports)]
+            use super::*;
+            #[allow(unused_imports)]
+            use $crate::namespace::{EventEntry, Field, FieldKind, Part, Place};
+            use $crate::stream::declare::{FieldType, pack, place_of};
+            use ::std::borrow::Cow;
+
+            pub(super) const NUMBER: u8 = $number;
+            /// The number that its records carry.
+            pub const EVENT: $crate::Event = $crate::Event((super::NUMBER as u16) << 8 | NUMBER as u16);
+            const KINDS: &[FieldKind] = &[$(<$type as FieldType>::KIND),*];
+            pub(super) const PLACES: [Place; KINDS.len()] = match pack(KINDS) {
+                Some(places) => places,
+                None => panic!(concat!("the fields of `", stringify!($event), "` do not fit into two words and 16 bits")),
+            };
+            const FIELD_NAMES: [&str; KINDS.len()] = [$(stringify!($field)),*];
+            const fn placed(name: &'static str, kind: FieldKind) -> Field {
+                let place = place_of(name, &FIELD_NAMES, &PLACES);
+                Field::new(name, kind, place.part).shifted(place.shift)
+            }
+            pub(super) const ENTRY: EventEntry = EventEntry {
+                number: NUMBER,
+                name: Cow::Borrowed(stringify!($event)),
+                about: Cow::Borrowed(concat!($($doc, "\n"),*).trim_ascii()),
+                fields: Cow::Borrowed(&[
+                    $(Field::new(stringify!($causal), <$id as FieldType>::KIND, Part::Causal),)?
+                    $(placed(stringify!($field), <$type as FieldType>::KIND)),*
+                ]),
+            };
+        }
+    };
+}

@@ -1,0 +1,222 @@
+//! The calling thread's ring: where its events go.
+//!
+//! A thread writes to one stream: the one whose [`LocalWriter`] it holds, or else, from its first event on, the stream
+//! that the process published last. Its events, and the records it writes through the [`LocalWriter`], stand in one
+//! ring in the order in which they were written, with time stamps that do not go back.
+//!
+//! ```text
+//!            LocalWriter made                    first event, a stream is published
+//!  bound  <-------------------  unattached  ------------------------------------->  lazy
+//!         ------------------->              <-------------------------------------
+//!            LocalWriter dropped                 the stream ends, or the thread; or a LocalWriter is made
+//! ```
+//! **What an event may cost.** On a bound thread: no allocation, lock or system call, ever. A thread that becomes lazy
+//! allocates, locks and reads the operating system once, at its first event; real-time threads are bound before.
+//! Where all spare rings are taken, a thread's events are counted in the stream ([`super::publish::Content::unringed`])
+//! until a ring is free. Events are not for signal handlers, which could come in the middle of another event.
+
+use super::clock;
+use super::declare::{DeclaredFamily, Payload};
+use super::directory::builtin_switch;
+use super::live::LiveFile;
+use crate::mapping::thread::{ASKED, Attachment, set_unattached, switch, with_ring};
+use crate::ring::RingWriter;
+use crate::{Event, Record, Sink, ThreadRole};
+use rustix::process::getpid;
+use rustix::thread::gettid;
+use std::cell::RefCell;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use thiserror::Error;
+
+/// The streams that the process publishes, the last one last.
+static PUBLISHED: Mutex<Vec<Weak<LiveFile>>> = Mutex::new(Vec::new());
+
+thread_local! {
+    /// The bond of a lazy thread.
+    static LAZY: RefCell<Option<Attachment>> = const { RefCell::new(None) };
+}
+
+/// Why a thread has no ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum AttachThreadError {
+    /// The process publishes no stream.
+    #[error("this process publishes no stream that the thread could write to")]
+    NoStream,
+    /// All spare rings are taken.
+    #[error("all spare rings of the stream are taken; publish it with more of them")]
+    Exhausted,
+}
+
+/// The calling thread's bond to a ring, and the ring's writer. The events of the thread go there until it is dropped.
+#[derive(Debug)]
+pub struct LocalWriter(Attachment);
+
+impl LocalWriter {
+    fn bind(writer: RingWriter) -> Self {
+        LAZY.with_borrow_mut(|lazy| drop(lazy.take()));
+        let live = Arc::clone(writer.live());
+        LocalWriter(Attachment::new(&live, Some(writer)))
+    }
+
+    /// Whether anybody wants what has this switch; see [`builtin_switch`].
+    #[inline]
+    pub fn is_wanted(&self, number: usize) -> bool {
+        switch(number) != 0
+    }
+
+    /// Records written so far.
+    pub fn written(&self) -> u64 {
+        self.0.ring().map_or(0, RingWriter::written)
+    }
+}
+
+impl Sink for LocalWriter {
+    /// Writes one record: no wait, no allocation, no system call. Its instant becomes that of the record before it, if
+    /// that is later.
+    #[inline]
+    fn record(&mut self, record: Record) {
+        if let Some(ring) = self.0.ring() {
+            ring.put(record.to_words());
+        }
+    }
+}
+
+impl RingWriter {
+    /// Makes this the writer of the calling thread, so that its records and its events share the ring.
+    ///
+    /// # Panics
+    /// If the thread holds a [`LocalWriter`] already.
+    pub fn install(self) -> LocalWriter {
+        LocalWriter::bind(self)
+    }
+}
+
+/// Gives the calling thread a ring, called `name`, of the stream that this process published last. Allocates.
+///
+/// # Errors
+/// If there is no stream or no ring.
+///
+/// # Panics
+/// If the thread holds a [`LocalWriter`] already.
+pub fn attach_thread(name: &str) -> Result<LocalWriter, AttachThreadError> {
+    attach_to(&published().ok_or(AttachThreadError::NoStream)?, name)
+}
+
+pub(super) fn attach_to(live: &Arc<LiveFile>, name: &str) -> Result<LocalWriter, AttachThreadError> {
+    let writer = RingWriter::claim(live, name).ok_or(AttachThreadError::Exhausted)?;
+    let local = LocalWriter::bind(writer);
+    introduce();
+    Ok(local)
+}
+
+/// Threads without a ring of their own write to this stream from now on.
+pub(super) fn publish(live: &Arc<LiveFile>) {
+    let mut published = PUBLISHED.lock().unwrap_or_else(PoisonError::into_inner);
+    published.push(Arc::downgrade(live));
+    set_unattached(ASKED);
+}
+
+/// The stream ends: threads that write to it find out at their next event.
+pub(super) fn end(live: &Arc<LiveFile>) {
+    let mut published = PUBLISHED.lock().unwrap_or_else(PoisonError::into_inner);
+    published.retain(|other| other.upgrade().is_some_and(|other| !Arc::ptr_eq(&other, live)));
+    if published.is_empty() {
+        set_unattached(0);
+    }
+    live.control().end();
+}
+
+fn published() -> Option<Arc<LiveFile>> {
+    PUBLISHED.lock().unwrap_or_else(PoisonError::into_inner).last()?.upgrade()
+}
+
+/// Writes what thread the ring is of.
+fn introduce() {
+    if switch(builtin_switch(Event::THREAD)) == 0 {
+        return;
+    }
+    let ids = gettid().as_raw_pid() as u64 | (getpid().as_raw_pid() as u64) << 32;
+    let record = Record {
+        time: clock::now(),
+        causal: 0,
+        words: [ids, 0],
+        event: Event::THREAD,
+        source: Record::NO_LANE,
+        cpu: Record::NO_CPU,
+        arg: ThreadRole::Program as u16,
+    };
+    with_ring(|ring| ring.put(record.to_words()));
+}
+
+/// Writes an event whose switch was `found`, not 0.
+#[inline(never)]
+pub(super) fn emit(found: u64, family: &'static DeclaredFamily, payload: Payload) {
+    let write = |ring: &RingWriter| ring.put(payload.at(clock::now()));
+    if found == ASKED || with_ring(write).is_none() {
+        ask(family, payload);
+    }
+}
+
+/// The slow way of an event: finds out whether it is wanted, registers its family, and gets its thread a ring.
+#[cold]
+fn ask(family: &'static DeclaredFamily, payload: Payload) {
+    if !is_wanted(family, payload.number()) {
+        return;
+    }
+    if with_ring(|ring| ring.put(payload.at(clock::now()))).is_none() {
+        // A lazy thread, or one that is ending.
+        let _ = LAZY.try_with(|lazy| {
+            let mut lazy = lazy.borrow_mut();
+            if let Some(attachment) = lazy.take() {
+                let live = Arc::clone(attachment.live());
+                drop(attachment);
+                *lazy = Some(Attachment::new(&live, RingWriter::claim(&live, &thread_name())));
+                introduce();
+                if with_ring(|ring| ring.put(payload.at(clock::now()))).is_none() {
+                    live.control().count_unringed();
+                }
+            }
+        });
+    }
+}
+
+/// Whether the entity that is `number` switches behind the first of its family is wanted, with everything done that
+/// the answer needs.
+pub(super) fn is_wanted(family: &'static DeclaredFamily, number: usize) -> bool {
+    // What cannot be registered has no switch to be wanted by. It counts as an event without ring below.
+    let is_registered = family.register().is_ok();
+    // Twice: a thread may leave a stream that has ended and find another.
+    for _ in 0..2 {
+        let Some(live) = bond() else { return false };
+        if !live.control().has_ended() {
+            if !is_registered {
+                live.control().count_unringed();
+            }
+            return is_registered && switch(family.switch(number)) != 0;
+        }
+        let left = LAZY.try_with(|lazy| lazy.borrow_mut().take().is_some());
+        if left != Ok(true) {
+            return false;
+        }
+    }
+    false
+}
+
+/// The stream that the thread is attached to. One that is not becomes lazy, if there is a stream.
+fn bond() -> Option<Arc<LiveFile>> {
+    if let Some(live) = with_ring(|ring| Arc::clone(ring.live())) {
+        return Some(live);
+    }
+    LAZY.try_with(|lazy| {
+        let mut lazy = lazy.borrow_mut();
+        if lazy.is_none() {
+            *lazy = Some(Attachment::new(&published()?, None));
+        }
+        lazy.as_ref().map(|attachment| Arc::clone(attachment.live()))
+    })
+    .ok()?
+}
+
+fn thread_name() -> String {
+    std::thread::current().name().unwrap_or("unnamed").to_owned()
+}

@@ -1,0 +1,38 @@
+//! Counters.
+
+use super::{Entity, PassiveKind};
+use crate::stream::declare::DeclaredFamily;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A number that any thread adds to. Wraps at 64 bits.
+#[derive(Debug)]
+pub struct Counter(Entity);
+
+impl Counter {
+    /// The counter with switch `number` of its family; made by [`crate::family!`].
+    #[doc(hidden)]
+    pub const fn new(family: &'static DeclaredFamily, number: usize) -> Self {
+        Counter(Entity::new(family, number))
+    }
+
+    #[doc(hidden)]
+    pub const KIND: PassiveKind = PassiveKind::Counter;
+
+    #[doc(hidden)]
+    pub const fn place(&'static self) -> &'static AtomicU32 {
+        &self.0.place
+    }
+
+    /// Adds `amount`, if anybody wants the counter.
+    #[inline(always)]
+    pub fn add(&self, amount: u64) {
+        self.0.update(1, |words| {
+            words[0].fetch_add(amount, Ordering::Relaxed);
+        });
+    }
+
+    /// Its value in the calling thread's stream; `None` if there is none.
+    pub fn get(&self) -> Option<u64> {
+        self.0.look(1, |words| words[0].load(Ordering::Relaxed))
+    }
+}
