@@ -6,7 +6,7 @@ use talea_lab::compare::{Clock, Observer};
 use talea_lab::experiments::regions::mechanism::Mechanism;
 use talea_lab::experiments::regions::results::Results;
 use talea_lab::experiments::regions::runs::{Course, Trial};
-use talea_lab::experiments::regions::sampler::Sampler;
+use talea_lab::experiments::regions::sampler::{Sample, Sampler};
 use talea_lab::experiments::regions::setting::{LEGS_PER_STEP, Region};
 use talea_lab::experiments::{Effort, Experiment, ExperimentError, Extent, Options, Verdict};
 use talea_model::{Execution, Strategy};
@@ -301,10 +301,26 @@ fn real_threads_make_the_samples_that_virtual_time_does() {
 }
 
 #[test]
+fn costs_are_those_of_the_records() {
+    let dear = Mechanism::MEASURED.times(10).with_ordering(1_000);
+    for strategy in [Strategy::Muf, Strategy::RmsMlf] {
+        let trial = simulated(9, strategy, dear, 10);
+        let sum = |of: fn(&Sample) -> i64| trial.samples.iter().map(of).sum::<i64>();
+        let switches = sum(|sample| sample.hard_switches as i64);
+        // A payment at the end of the last sample is recorded after it.
+        assert!((sum(|sample| sample.hard_switch_ns) - switches * dear.switch_ns).abs() <= dear.switch_ns);
+        let starts = sum(|sample| sample.hard_starts as i64);
+        let ordering = if strategy == Strategy::Muf { starts * dear.ordering_ns } else { 0 };
+        let queue = sum(|sample| sample.hard_queue_ns) - ordering;
+        assert!((queue - starts * 2 * dear.queue_ns).abs() <= 2 * dear.queue_ns, "{strategy}: {queue}");
+    }
+}
+
+#[test]
 fn samples_count_operations_by_their_deadlines() {
     let system = region(1).system();
     let simulation = Simulation::new(&system).expect("it can be simulated");
-    let mut sampler = Sampler::recording(simulation.metadata());
+    let mut sampler = Sampler::new(simulation.metadata());
     let operation = |name: &str| {
         let found = system.operations().iter().find(|operation| operation.name == name).expect("there");
         (found.id, simulation.metadata().operations[found.id.index()].lane as u16)

@@ -6,7 +6,6 @@
 //! critical lane is ordered by laxity where RMS+MLF's are first in, first out, which in Kokyu costs more. Here
 //! both kinds of lanes are the same heap, so the measured price of ordering is zero, and it is a factor of its own.
 
-use super::sampler::Prices;
 use talea_model::{Description, Execution, Overhead, Strategy, System};
 use talea_policy::discipline::Discipline;
 use talea_policy::strategy::plan_system;
@@ -47,11 +46,6 @@ impl Mechanism {
     /// The same prices with this one for ordering.
     pub const fn with_ordering(self, ordering_ns: i64) -> Mechanism {
         Mechanism { ordering_ns, ..self }
-    }
-
-    /// What the samples are to count with.
-    pub fn prices(self) -> Prices {
-        Prices { switch_ns: self.switch_ns, queue_ns: 2 * self.queue_ns, ordering_ns: self.ordering_ns }
     }
 
     /// `system` under `strategy` at these prices. Draws of execution times are what they are without prices: the

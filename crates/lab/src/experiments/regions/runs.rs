@@ -72,9 +72,10 @@ impl Course {
     ) -> Result<Trial, ExperimentError> {
         observer.starting(&label(region, strategy), None);
         let system = mechanism.charge(&region.system(), strategy);
-        let mut simulation =
-            Simulation::new(&system).map_err(|cause| CompareError::Simulation { strategy, cause })?;
-        let mut sampler = Sampler::charging(simulation.metadata(), mechanism.prices());
+        let mut simulation = Simulation::new(&system)
+            .map_err(|cause| CompareError::Simulation { strategy, cause })?
+            .with_dispatch(talea_sim::DispatchRecords::Kept);
+        let mut sampler = Sampler::new(simulation.metadata()).with_ordering(mechanism.ordering_ns);
         simulation.advance_while(Instant::ZERO + self.duration(), &mut sampler, |_| !observer.cancelled());
         simulation.finish(&mut sampler);
         Ok(trial(region, strategy, sampler, None))
@@ -109,7 +110,7 @@ impl Course {
 
 fn replay(log: &Path) -> Result<Sampler, talea_trace::TraceError> {
     let file = TraceFile::open(log)?;
-    let mut sampler = Sampler::recording(file.metadata());
+    let mut sampler = Sampler::new(file.metadata());
     file.replay(&mut sampler)?;
     Ok(sampler)
 }

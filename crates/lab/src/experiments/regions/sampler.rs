@@ -7,8 +7,9 @@
 //! the sample in which it happens, and is counted for critical jobs only: what is spent on soft jobs depends on how many of
 //! them were served, which is what it is to explain.
 
+use super::mechanism::Mechanism;
 use talea_time::{Duration, Instant};
-use talea_trace::{CostKind, Event, Metadata, Record, Sink, TaskEntry};
+use talea_trace::{CostKind, Event, Metadata, Origin, Record, Sink, TaskEntry};
 
 /// Length of a sample: [`super::setting::HYPERPERIOD`].
 const LENGTH: Duration = super::setting::HYPERPERIOD;
@@ -70,17 +71,6 @@ impl Sample {
     }
 }
 
-/// What the simulator charges; real threads record what they spend.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Prices {
-    /// Nanoseconds of a switch.
-    pub switch_ns: i64,
-    /// Nanoseconds a job pays for its way through a queue.
-    pub queue_ns: i64,
-    /// Nanoseconds that a lane ordered by deadline or laxity adds to it.
-    pub ordering_ns: i64,
-}
-
 #[derive(Clone, Copy, Debug)]
 struct Operation {
     critical: bool,
@@ -97,7 +87,11 @@ pub struct Sampler {
     operations: Vec<Operation>,
     /// By lane: whether only critical operations are in it.
     hard_lanes: Vec<bool>,
-    prices: Option<Prices>,
+    origin: Origin,
+    /// What a critical job of a lane ordered by deadline or laxity pays beyond what is recorded.
+    ordering_ns: i64,
+    /// Whether the run recorded what switches cost.
+    switches_priced: bool,
     samples: Vec<Sample>,
     last_job: u64,
     lost: u64,
@@ -106,8 +100,8 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// For a run that writes records of what dispatching costs.
-    pub fn recording(metadata: &Metadata) -> Self {
+    /// For a run whose records tell what dispatching costs.
+    pub fn new(metadata: &Metadata) -> Self {
         let operations = metadata.operations.iter().map(|operation| {
             let critical = metadata.tasks[operation.task].criticality.is_critical();
             Operation {
@@ -129,7 +123,9 @@ impl Sampler {
             tasks: tasks.map(|(index, task)| Requests::of(task, count(index) as u64)).collect(),
             operations,
             hard_lanes,
-            prices: None,
+            origin: metadata.origin,
+            ordering_ns: 0,
+            switches_priced: false,
             samples: Vec::new(),
             last_job: u64::MAX,
             lost: 0,
@@ -138,15 +134,21 @@ impl Sampler {
         }
     }
 
-    /// For a run that is charged these prices.
-    pub fn charging(metadata: &Metadata, prices: Prices) -> Self {
-        Sampler { prices: Some(prices), ..Sampler::recording(metadata) }
+    /// For a simulation in which the price of ordering is part of execution times ([`super::mechanism`]).
+    pub fn with_ordering(self, ordering_ns: i64) -> Self {
+        Sampler { ordering_ns, ..self }
     }
 
     /// The complete samples, and how many records were lost.
     pub fn finish(mut self) -> (Vec<Sample>, u64) {
         let complete = ((self.end - self.start).as_nanos().max(0) / LENGTH.as_nanos()) as usize;
         self.samples.resize(complete, Sample::default());
+        // Real threads do not record what their switches cost; the median of `docs/performance.md` stands for it.
+        if matches!(self.origin, Origin::Threads { .. }) && !self.switches_priced {
+            for sample in &mut self.samples {
+                sample.hard_switch_ns = sample.hard_switches as i64 * Mechanism::MEASURED.switch_ns;
+            }
+        }
         for (index, sample) in self.samples.iter_mut().enumerate() {
             for requests in &self.tasks {
                 let offered = requests.offered_in(index as i64);
@@ -168,20 +170,17 @@ impl Sampler {
     }
 
     fn begins(&mut self, record: &Record, operation: Operation) {
-        let prices = self.prices.unwrap_or_default();
         let changes = std::mem::replace(&mut self.last_job, record.causal) != record.causal;
         if !operation.critical {
             return;
         }
+        let ordering_ns = if operation.ordered { self.ordering_ns } else { 0 };
         let sample = self.at(record.time);
-        if changes {
-            sample.hard_switches += 1;
-            sample.hard_switch_ns += prices.switch_ns;
-        }
+        sample.hard_switches += u64::from(changes);
         if record.event == Event::START {
             sample.hard_starts += 1;
             sample.hard_depth += u64::from(record.arg);
-            sample.hard_queue_ns += prices.queue_ns + if operation.ordered { prices.ordering_ns } else { 0 };
+            sample.hard_queue_ns += ordering_ns;
         }
     }
 
@@ -199,18 +198,24 @@ impl Sampler {
         }
     }
 
+    /// What dispatching cost is a stretch of the job's own time in a simulation; on threads it is outside of all jobs, except
+    /// for those that preempted it.
     fn costs(&mut self, record: &Record) {
-        let of_hard_lane = self.hard_lanes.get(usize::from(record.source)) == Some(&true);
-        if self.prices.is_some() || !of_hard_lane {
+        if self.hard_lanes.get(usize::from(record.source)) != Some(&true) {
             return;
         }
-        let from = record.time.as_nanos().saturating_sub(record.words[0] as i64);
-        let spent = record.words[0] as i64 - self.busy.within(from, record.time.as_nanos());
-        let kind = CostKind::from_arg(record.arg);
-        let sample = self.at(record.time);
-        match kind {
-            Some(CostKind::Switch) => sample.hard_switch_ns += spent.max(0),
-            Some(CostKind::Queue) => sample.hard_queue_ns += spent.max(0),
+        let (length, end) = (record.words[0] as i64, record.time.as_nanos());
+        let preempted = match self.origin {
+            Origin::Simulation { .. } => 0,
+            Origin::Threads { .. } => self.busy.within(end.saturating_sub(length), end),
+        };
+        let spent = (length - preempted).max(0);
+        match CostKind::from_arg(record.arg) {
+            Some(CostKind::Switch) => {
+                self.switches_priced = true;
+                self.at(record.time).hard_switch_ns += spent;
+            }
+            Some(CostKind::Queue) => self.at(record.time).hard_queue_ns += spent,
             Some(CostKind::Release | CostKind::Delivery) | None => {}
         }
     }
