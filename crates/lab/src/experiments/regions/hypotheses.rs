@@ -146,6 +146,9 @@ impl Study {
     }
 }
 
+/// A line is drawn through no fewer points than this: three prices of all four regions.
+const LINE: usize = 12;
+
 /// How well the net difference in overhead predicts who is ahead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Prediction {
@@ -153,7 +156,8 @@ pub struct Prediction {
     pub sure: usize,
     /// Those of them whose sign is that of the net overhead.
     pub right: usize,
-    /// The share of the variance of all points' differences that a line over the net overhead explains.
+    /// The share of the variance of all points' differences that a line over the net overhead explains, if there are enough of
+    /// them for one.
     pub r_squared: Option<f64>,
     /// The slope of that line: soft deadlines per ms of overhead.
     pub slope: Option<f64>,
@@ -166,7 +170,7 @@ pub fn prediction(points: &[Point]) -> Prediction {
     let value: Vec<f64> = points.iter().map(|point| point.soft_met.mean).collect();
     let overhead: Vec<f64> = points.iter().map(|point| point.net_overhead_ms).collect();
     let line =
-        (points.len() >= 3).then(|| Some((r_squared(&value, &[&overhead])?, slope(&value, &overhead)?)));
+        (points.len() >= LINE).then(|| Some((r_squared(&value, &[&overhead])?, slope(&value, &overhead)?)));
     let (r_squared, slope) = line.flatten().unzip();
     Prediction { sure: sure.clone().count(), right: sure.filter(right).count(), r_squared, slope }
 }
