@@ -21,8 +21,9 @@ struct Arguments {
 enum Command {
     /// Run everything that has to hold: format, lints, documentation, all tests, loom models, vectors.
     ///
-    /// Installs the toolchain components it needs. Needs neither network (once dependencies are fetched), nor
-    /// root, nor a quiet machine; what a missing privilege keeps from being tested is printed as skipped.
+    /// Installs the toolchain components it needs and, as root where there is apt-get, the package babeltrace2, which
+    /// checks CTF exports. Needs neither network (once dependencies are fetched), nor root, nor a quiet machine; what a
+    /// missing privilege or program keeps from being tested is printed as skipped.
     Test,
     /// Run the benchmarks and write docs/performance.md with machine, toolchain and commit.
     ///
@@ -44,6 +45,7 @@ fn test_steps() -> Vec<Step> {
     vec![
         Step::install_component("rustfmt", &["fmt", "--version"]),
         Step::install_component("clippy", &["clippy", "--version"]),
+        Step::install_package("babeltrace2"),
         Step::cargo("format", &["fmt", "--all", "--check"]),
         Step::cargo("lints", &["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]),
         Step::cargo("documentation", &["doc", "--workspace", "--no-deps", "--quiet"])

@@ -11,6 +11,7 @@ mod kernel;
 mod kernel_support;
 mod killed;
 mod passive;
+mod perfetto;
 mod streams;
 mod support;
 mod tables;

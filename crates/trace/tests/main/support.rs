@@ -136,3 +136,47 @@ pub fn strange_names() -> NameSpace {
     names.add(strange_family()).unwrap();
     names
 }
+
+/// When the runs of [`metadata`] start.
+pub const RUN_START_NS: i64 = 1_000_000_000;
+/// Nanoseconds of a millisecond.
+pub const MS: i64 = 1_000_000;
+
+/// So many milliseconds after [`RUN_START_NS`].
+pub fn ms(value: i64) -> i64 {
+    RUN_START_NS + value * MS
+}
+
+/// `nav` preempts `route.plan`, `route.draw` runs on the other processor at the same time as another job
+/// of its lane and is late, one instance is skipped, one aborted, one never ends.
+pub fn small_run() -> Vec<Record> {
+    let nav =
+        |event, time, k: i64, arg| job(event, ms(time), 0, k as u64, [ms(10 * k), ms(10 * k + 10)], arg);
+    let plan = |event, time, k: i64| job(event, ms(time), 1, k as u64, [ms(20 * k), ms(20 * k + 20)], 1);
+    let draw = |event, time| Record { cpu: 1, ..job(event, ms(time), 2, 0, [ms(15), ms(20)], 2) };
+    let by_nav = JobId { operation: OperationId::from_index(0), instance: 1 }.pack();
+    vec![
+        run_event(Event::RUN_START, RUN_START_NS),
+        nav(Event::SKIP, 0, 0, 1),
+        plan(Event::RELEASE, 0, 0),
+        plan(Event::START, 0, 0),
+        nav(Event::RELEASE, 10, 1, 0),
+        Record { words: [by_nav, 0], ..plan(Event::PREEMPT, 10, 0) },
+        nav(Event::START, 10, 1, 1),
+        nav(Event::COMPLETE, 12, 1, 0),
+        plan(Event::RESUME, 12, 0),
+        plan(Event::COMPLETE, 15, 0),
+        draw(Event::RELEASE, 15),
+        draw(Event::START, 15),
+        // Preempted and resumed in one instant: one segment.
+        draw(Event::PREEMPT, 17),
+        draw(Event::RESUME, 17),
+        plan(Event::RELEASE, 20, 1),
+        plan(Event::START, 20, 1),
+        draw(Event::COMPLETE, 23),
+        plan(Event::ABORT, 25, 1),
+        nav(Event::RELEASE, 30, 3, 0),
+        nav(Event::START, 30, 3, 1),
+        run_event(Event::RUN_END, ms(45)),
+    ]
+}

@@ -128,7 +128,7 @@ fn incomplete(path: &Path) -> String {
 }
 
 fn perfetto(source: &Source<'_>, path: &Path) -> Result<(), Failure> {
-    let mut export = PerfettoExport::new(source.trace.metadata(), create(path)?);
+    let mut export = PerfettoExport::new(source.trace.metadata(), &source.names, create(path)?);
     source.replay(path, &mut export)?;
     export.finish(source.end).map(|_| ()).map_err(|error| unwritten(path, error))
 }

@@ -45,7 +45,7 @@ pub(super) struct ProcessDescriptor {
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct CounterDescriptor {
-    /// 2: a count.
+    /// 1: nanoseconds, 2: a count.
     #[prost(int32, optional, tag = "3")]
     pub unit: Option<i32>,
 }
@@ -64,6 +64,8 @@ pub(super) struct TrackEvent {
     pub name: Option<String>,
     #[prost(int64, optional, tag = "30")]
     pub counter_value: Option<i64>,
+    #[prost(double, optional, tag = "44")]
+    pub double_counter_value: Option<f64>,
     #[prost(fixed64, repeated, packed = "false", tag = "47")]
     pub flow_ids: Vec<u64>,
 }
@@ -80,8 +82,22 @@ pub(super) enum Type {
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct DebugAnnotation {
-    #[prost(int64, optional, tag = "4")]
-    pub int_value: Option<i64>,
+    #[prost(oneof = "Value", tags = "2, 3, 4, 5, 6")]
+    pub value: Option<Value>,
     #[prost(string, optional, tag = "10")]
     pub name: Option<String>,
+}
+
+#[derive(Clone, PartialEq, prost::Oneof)]
+pub(super) enum Value {
+    #[prost(bool, tag = "2")]
+    Bool(bool),
+    #[prost(uint64, tag = "3")]
+    Uint(u64),
+    #[prost(int64, tag = "4")]
+    Int(i64),
+    #[prost(double, tag = "5")]
+    Double(f64),
+    #[prost(string, tag = "6")]
+    Text(String),
 }

@@ -1,0 +1,258 @@
+//! Jobs: who had which processor, the lanes, and the arrows from release to start and from job to successor.
+
+use super::messages::DebugAnnotation;
+use super::packets::{Flow, Mark, Packets, Track, annotation};
+use crate::schedule::{Segment, Segments};
+use crate::show::{job_name, since};
+use crate::{Event, JobId, Metadata, Record};
+use std::collections::BTreeMap;
+use talea_model::OperationId;
+use talea_time::Instant;
+
+const UNIT_COUNT: i32 = 2;
+
+/// The jobs at the place in the trace that has been reached.
+pub(super) struct Jobs {
+    metadata: Metadata,
+    /// By operation.
+    successors: Vec<Vec<usize>>,
+    segments: Segments,
+    /// The job on each track of each lane.
+    lanes: Vec<Vec<Option<u64>>>,
+    /// Release and deadline of jobs released and not yet completed or aborted.
+    released: BTreeMap<u64, [u64; 2]>,
+}
+
+impl Jobs {
+    /// Describes the nodes, their processors and their lanes.
+    pub fn new(metadata: &Metadata, out: &mut Packets) -> Self {
+        let mut successors = vec![Vec::new(); metadata.operations.len()];
+        for (index, operation) in metadata.operations.iter().enumerate() {
+            operation.predecessors.iter().for_each(|predecessor| successors[*predecessor].push(index));
+        }
+        let jobs = Jobs {
+            successors,
+            segments: Segments::new(metadata),
+            lanes: vec![Vec::new(); metadata.lanes.len()],
+            released: BTreeMap::new(),
+            metadata: metadata.clone(),
+        };
+        for (node, entry) in metadata.nodes.iter().enumerate() {
+            // The process itself has no parent; its number only has to differ from the others'.
+            out.process(Track::Node(node), node as i32 + 1, &entry.name);
+            entry.cpus.iter().for_each(|cpu| describe_processor(out, node, *cpu));
+        }
+        for (lane, entry) in metadata.lanes.iter().enumerate() {
+            jobs.describe_lane(out, lane, 0);
+            let name = format!("{} queue", jobs.lane_name(lane));
+            out.counter_track(Track::Queue(lane), Some(Track::Node(entry.node)), name, Some(UNIT_COUNT));
+        }
+        jobs
+    }
+
+    /// Whether the job has been released and not yet ended.
+    pub fn is_under_way(&self, job: u64) -> bool {
+        self.released.contains_key(&job)
+    }
+
+    /// Shows a record, if it is about a job.
+    pub fn record(&mut self, record: &Record, out: &mut Packets) {
+        let mut done = None;
+        self.segments.feed(record, |segment| done = Some(segment));
+        if let Some(segment) = done {
+            self.segment(segment, out);
+        }
+        let lane = usize::from(record.source);
+        if lane >= self.lanes.len() {
+            return;
+        }
+        match record.event {
+            Event::RELEASE => {
+                self.released.insert(record.causal, record.words);
+                let flows = self.flows_into(record.job_numbers(), record.causal);
+                self.instant(record, lane, "release", flows, out);
+            }
+            Event::START => self.start(record, lane, out),
+            Event::COMPLETE => self.complete(record, lane, out),
+            Event::SKIP => self.instant(record, lane, "skip", Vec::new(), out),
+            Event::ABORT => {
+                self.released.remove(&record.causal);
+                self.stop(record, lane, Vec::new(), out);
+                self.instant(record, lane, "abort", Vec::new(), out);
+            }
+            Event::SEND => self.send(record, lane, out),
+            Event::RECEIVE => self.receive(record, lane, out),
+            _ => {}
+        }
+    }
+
+    /// Ends what is under way at `end` and marks deadlines that passed before it.
+    pub fn finish(mut self, end: Instant, out: &mut Packets) {
+        let mut rest = Vec::new();
+        std::mem::replace(&mut self.segments, Segments::new(&self.metadata))
+            .finish(end, |segment| rest.push(segment));
+        rest.into_iter().for_each(|segment| self.segment(segment, out));
+        for (job, [_, deadline]) in std::mem::take(&mut self.released) {
+            let deadline = Instant::from_nanos(deadline as i64);
+            if deadline <= end {
+                self.miss(JobId::unpack(job), deadline, Vec::new(), out);
+            }
+        }
+        for (lane, slots) in self.lanes.iter().enumerate() {
+            for slot in (0..slots.len()).filter(|slot| slots[*slot].is_some()) {
+                out.end(end, Track::Lane { lane, slot }, Vec::new());
+            }
+        }
+    }
+
+    fn describe_lane(&self, out: &mut Packets, lane: usize, slot: usize) {
+        let name = match slot {
+            0 => self.lane_name(lane),
+            _ => format!("{} ({})", self.lane_name(lane), slot + 1),
+        };
+        out.track(Track::Lane { lane, slot }, Some(Track::Node(self.metadata.lanes[lane].node)), name);
+    }
+
+    fn lane_name(&self, lane: usize) -> String {
+        let entry = &self.metadata.lanes[lane];
+        format!("lane {}: {}", entry.level, entry.label)
+    }
+
+    fn segment(&self, segment: Segment, out: &mut Packets) {
+        describe_processor(out, segment.node, segment.cpu);
+        let track = Track::Processor { node: segment.node, cpu: segment.cpu };
+        let mark = Mark {
+            name: self.operation_name(segment.job),
+            category: "processor",
+            annotations: vec![annotation("job", segment.job.instance as i64)],
+            flows: Vec::new(),
+        };
+        out.begin(segment.start, track, mark);
+        out.end(segment.end, track, Vec::new());
+    }
+
+    fn start(&mut self, record: &Record, lane: usize, out: &mut Packets) {
+        let free = self.lanes[lane].iter().position(Option::is_none);
+        let slot = free.unwrap_or(self.lanes[lane].len());
+        if free.is_none() {
+            self.lanes[lane].push(None);
+            if slot > 0 {
+                self.describe_lane(out, lane, slot);
+            }
+        }
+        self.lanes[lane][slot] = Some(record.causal);
+        let job = record.job();
+        let mut annotations = vec![annotation("job", job.instance as i64)];
+        if let Some([_, deadline]) = self.released.get(&record.causal) {
+            annotations.push(annotation("deadline_ns", self.since_start(*deadline)));
+        }
+        let mut flows = vec![Flow::Job(record.causal)];
+        let (from, instance) = record.job_numbers();
+        let successors = self.successors.get(from).map_or(&[][..], Vec::as_slice);
+        flows.extend(successors.iter().map(|to| Flow::Edge { from, to: *to, instance }));
+        let mark = Mark { name: self.operation_name(job), category: "job", annotations, flows };
+        out.begin(record.time, Track::Lane { lane, slot }, mark);
+        out.count(record.time, Track::Queue(lane), record.arg.into());
+    }
+
+    /// The job's slice ends, if it has begun.
+    fn stop(&mut self, record: &Record, lane: usize, annotations: Vec<DebugAnnotation>, out: &mut Packets) {
+        if let Some(slot) = self.lanes[lane].iter().position(|job| *job == Some(record.causal)) {
+            self.lanes[lane][slot] = None;
+            out.end(record.time, Track::Lane { lane, slot }, annotations);
+        }
+    }
+
+    fn complete(&mut self, record: &Record, lane: usize, out: &mut Packets) {
+        self.released.remove(&record.causal);
+        let [release, deadline] = record.words.map(|word| Instant::from_nanos(word as i64));
+        let lateness_ns = since(record.time, deadline);
+        let response = annotation("response_ns", since(record.time, release));
+        let lateness = annotation("lateness_ns", lateness_ns);
+        self.stop(record, lane, vec![response, lateness.clone()], out);
+        let operation = self.metadata.operations.get(record.job().operation.index());
+        if operation.is_some_and(|operation| operation.is_last) && lateness_ns > 0 {
+            self.miss(record.job(), deadline, vec![lateness], out);
+        }
+    }
+
+    fn miss(&self, job: JobId, deadline: Instant, annotations: Vec<DebugAnnotation>, out: &mut Packets) {
+        let Some(operation) = self.metadata.operations.get(job.operation.index()) else { return };
+        let name = format!("deadline missed: {}", job_name(&self.metadata, job));
+        let mark = Mark { name, category: "miss", annotations, flows: Vec::new() };
+        out.instant(deadline, Track::Lane { lane: operation.lane, slot: 0 }, mark);
+    }
+
+    fn instant(&self, record: &Record, lane: usize, what: &'static str, flows: Vec<Flow>, out: &mut Packets) {
+        let mark = Mark {
+            name: format!("{what}: {}", job_name(&self.metadata, record.job())),
+            category: what,
+            annotations: vec![annotation("deadline_ns", self.since_start(record.words[1]))],
+            flows,
+        };
+        out.instant(record.time, Track::Lane { lane, slot: 0 }, mark);
+    }
+
+    /// A job's completion is told to an operation on another node.
+    fn send(&self, record: &Record, lane: usize, out: &mut Packets) {
+        let (from, instance) = record.job_numbers();
+        let Some(to) = usize::try_from(record.words[0]).ok().filter(|to| *to < self.successors.len()) else {
+            return;
+        };
+        let target = JobId { operation: OperationId::from_index(to), instance };
+        let mark = Mark {
+            name: format!("send: {}", job_name(&self.metadata, target)),
+            category: "message",
+            annotations: Vec::new(),
+            flows: vec![Flow::Edge { from, to, instance }, Flow::Message(target.pack())],
+        };
+        out.instant(record.time, Track::Lane { lane, slot: 0 }, mark);
+    }
+
+    fn receive(&self, record: &Record, lane: usize, out: &mut Packets) {
+        let sent = Instant::from_nanos(record.words[0] as i64);
+        let took = (record.words[0] != 0).then(|| annotation("took_ns", since(record.time, sent)));
+        let mark = Mark {
+            name: format!("receive: {}", job_name(&self.metadata, record.job())),
+            category: "message",
+            annotations: took.into_iter().collect(),
+            flows: vec![Flow::Message(record.causal)],
+        };
+        out.instant(record.time, Track::Lane { lane, slot: 0 }, mark);
+    }
+
+    /// The arrows that end in a job's release, and the one that goes on from it.
+    fn flows_into(&self, (to, instance): (usize, u64), job: u64) -> Vec<Flow> {
+        let mut flows = vec![Flow::Job(job)];
+        let Some(operation) = self.metadata.operations.get(to) else { return flows };
+        let node = |operation: usize| self.metadata.lanes[self.metadata.operations[operation].lane].node;
+        let predecessors = operation.predecessors.iter();
+        flows.extend(predecessors.clone().map(|from| Flow::Edge { from: *from, to, instance }));
+        if predecessors.clone().any(|from| node(*from) != node(to)) {
+            flows.push(Flow::Message(job));
+        }
+        flows
+    }
+
+    fn operation_name(&self, job: JobId) -> String {
+        let index = job.operation.index();
+        let entry = self.metadata.operations.get(index);
+        entry.map_or_else(|| format!("operation {index}"), |entry| entry.name.clone())
+    }
+
+    fn since_start(&self, word: u64) -> i64 {
+        since(Instant::from_nanos(word as i64), self.metadata.start)
+    }
+}
+
+fn describe_processor(out: &mut Packets, node: usize, cpu: u16) {
+    let track = Track::Processor { node, cpu };
+    if !out.is_described(track) {
+        out.track(track, Some(Track::Node(node)), cpu_name(cpu));
+    }
+}
+
+/// `CPU 3`.
+pub(super) fn cpu_name(cpu: u16) -> String {
+    if cpu == Record::NO_CPU { "CPU unknown".into() } else { format!("CPU {cpu}") }
+}
