@@ -18,8 +18,12 @@ pub struct Options {
 }
 
 /// Package and name of every benchmark.
-const BENCHMARKS: [(&str, &str); 3] =
-    [("talea-sim", "jobs"), ("talea-analysis", "analysis"), ("talea-runtime", "mechanisms")];
+const BENCHMARKS: [(&str, &str); 4] = [
+    ("talea-sim", "jobs"),
+    ("talea-analysis", "analysis"),
+    ("talea-runtime", "mechanisms"),
+    ("talea-trace", "streams"),
+];
 
 /// Runs every benchmark and writes the report.
 pub fn run(options: &Options) -> ExitCode {
@@ -114,7 +118,7 @@ fn text(rows: &[Value], options: &Options) -> Result<String, String> {
             of("peer_ratio", |ratio| format!("{ratio:.0}")),
         ));
     }
-    line("\n## Mechanisms of the Linux runtime\n");
+    line("\n## Mechanisms of the Linux runtime, and data streams\n");
     let mut group = "";
     for row in rows.iter().filter(|row| row["p50_ns"].is_number()) {
         if string(row, "group") != group {

@@ -4,7 +4,11 @@
 //!
 //! The floor of an event that is on is reading the processor's counter and storing it with three words in a ring of
 //! the thread's own; that of an event that is off is a loop without it. Subjects and floors alternate. The process
-//! that follows the stream is this one, which does not read while it measures.
+//! that follows the stream is this one, which does not read while it measures. The peer is an LTTng-UST tracepoint, if
+//! LTTng is installed.
+
+mod lttng;
+mod reading;
 
 use std::cell::Cell;
 use std::hint::black_box;
@@ -26,6 +30,8 @@ talea_trace::family! {
 
 const BATCH: u32 = 1024;
 const SLOTS: usize = 8192;
+/// The peer writes its trace to a disk, which need not hold more than this.
+const PEER_BATCHES: u32 = 1000;
 
 /// The least that keeps an event: no other thread may look.
 struct BareRing {
@@ -76,12 +82,24 @@ fn group(report: &mut Report, name: &'static str, batches: u32, subjects: &mut [
 
 /// Events that are on.
 fn enabled(report: &mut Report, batches: u32, stream: &Stream) {
+    let mut peer = lttng::Peer::start();
+    if let Err(reason) = &peer {
+        eprintln!("without LTTng beside it: {reason}");
+    }
+    let with_peer = peer.is_ok();
+    let mut left = PEER_BATCHES;
+    let mut peer_step = |samples: &mut Samples| {
+        if let (Ok(peer), 1..) = (&mut peer, left) {
+            samples.add_batch(peer.batch(BATCH), BATCH);
+            left -= 1;
+        }
+    };
     let all = "all".parse().expect("a selection");
     let _consumer = stream.rings.attach("bench", &all, Start::Now).expect("a consumer");
     let mut local = stream.attach_thread("bench").expect("a ring");
     let ring = BareRing::new();
     let record = Record::from_words([0; Record::WORDS]);
-    let mut subjects = [
+    let subjects = [
         Subject {
             name: "counter and bare ring of 32 bytes",
             role: Role::Floor,
@@ -121,6 +139,11 @@ fn enabled(report: &mut Report, batches: u32, stream: &Stream) {
             },
         },
     ];
+    let mut subjects = Vec::from(subjects);
+    if with_peer {
+        let name = "LTTng-UST tracepoint of two fields";
+        subjects.push(Subject { name, role: Role::Peer, step: &mut peer_step });
+    }
     group(report, "event that is on", batches, &mut subjects);
 }
 
@@ -180,6 +203,8 @@ fn main() -> ExitCode {
     let mut report = Report::new(false);
     disabled(&mut report, batches, &stream);
     enabled(&mut report, batches, &stream);
+    reading::followed(&mut report, batches, &stream);
+    reading::rate(&mut report, batches.div_ceil(100));
     report.print(request.format);
     ExitCode::SUCCESS
 }
