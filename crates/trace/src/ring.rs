@@ -4,7 +4,7 @@
 //! is five stores and a counter, without waiting, allocation or system call; the oldest record is
 //! overwritten. A [`RingReader`] follows one ring with its own cursor, from the same process or from
 //! another one through [`crate::TraceFile`]; the number of readers costs the writer nothing. Records
-//! that were overwritten before a reader came are delivered as one [`Event::LOST`] record in their
+//! that were overwritten before a reader came are delivered as one [`Event::LOST`](crate::Event::LOST) record in their
 //! place. Since the file is a shared mapping, what was written survives the process, also after SIGKILL.
 //!
 //! From the data offset of the file on (see `layout`), each ring has

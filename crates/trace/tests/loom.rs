@@ -263,4 +263,48 @@ mod streams {
             writer.join().unwrap();
         });
     }
+
+    use talea_trace::stream::clock::line::{Line, Published};
+    use talea_trace::stream::passive::object::{Copied, Update};
+
+    /// A copy of an object is of one update, also where two threads replace it.
+    #[test]
+    fn objects_are_copied_whole() {
+        check(|| {
+            let words: Arc<Vec<AtomicU64>> = Arc::new((0..4).map(|_| AtomicU64::new(0)).collect());
+            let writer = |value: u64| {
+                let words = Arc::clone(&words);
+                loom::thread::spawn(move || Copied::new(&words).replace(&[value; 2]))
+            };
+            let writers = [writer(1), writer(2)];
+            if let Some((copy, updates)) = Copied::new(&words).copy() {
+                assert_eq!((copy[0] == copy[1], updates > 0), (true, copy[0] > 0), "{copy:?}");
+            }
+            let done = writers.map(|writer| writer.join().unwrap());
+            let object = Copied::new(&words);
+            let (copy, updates) = object.copy().unwrap();
+            let given_up = done.iter().filter(|update| **update == Update::GivenUp).count() as u64;
+            assert_eq!((updates, object.given_up()), (2 - given_up, given_up));
+            assert!(updates > 0 && copy[0] == copy[1]);
+        });
+    }
+
+    /// A reader gets one line, whole, however often the refresher publishes meanwhile.
+    #[test]
+    fn lines_are_read_whole() {
+        const LINE: fn(u64) -> Line = |n| Line { start: n, span: n, start_ns: n, rate: n };
+        check(|| {
+            let word = || AtomicU64::new(0);
+            let places = || [word(), word(), word(), word()];
+            let lines = Arc::new(Published::new(word(), [places(), places()]));
+            let refresher = {
+                let lines = Arc::clone(&lines);
+                loom::thread::spawn(move || (1..=3).for_each(|n| lines.publish(LINE(n))))
+            };
+            let (line, ()) = lines.with(|| ());
+            assert_eq!(line, LINE(line.start), "torn");
+            refresher.join().unwrap();
+            assert_eq!(lines.with(|| ()).0, LINE(3));
+        });
+    }
 }

@@ -4,6 +4,7 @@
 //! What it makes of the fields is decided when the program is compiled: where each stands in the record, and that all
 //! of them fit.
 
+use super::control::{ASK, ASK_WORDS};
 use super::local;
 use super::passive::PassiveKind;
 use super::registry::{PassiveDeclaration, RegisterError, register};
@@ -11,10 +12,8 @@ use crate::mapping::thread::switch;
 use crate::namespace::{FIRST_FREE, Family, FieldKind, Part, Place};
 use crate::record::{Event, JobId, Record};
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use talea_time::{Duration, Instant};
-
-use super::control::{ASK, ASK_WORDS};
 
 /// A type that a field of an event can have.
 pub trait FieldType: Copy {
@@ -130,6 +129,8 @@ pub struct DeclaredFamily {
     passive: &'static [DeclaredPassive],
     /// The switch of event number 0, [`ASK`] before it is registered.
     first: AtomicU32,
+    /// Whether an event has tried to register the family in vain: the next ones need not.
+    is_refused: AtomicBool,
 }
 
 /// A declared passive entity.
@@ -156,7 +157,8 @@ impl DeclaredFamily {
             events.len() + passive.len() <= ASK_WORDS,
             "a family has at most 256 events and passive entities"
         );
-        DeclaredFamily { family, passive, first: AtomicU32::new(ASK as u32) }
+        let first = AtomicU32::new(ASK as u32);
+        DeclaredFamily { family, passive, first, is_refused: AtomicBool::new(false) }
     }
 
     /// Its declaration.
@@ -185,6 +187,16 @@ impl DeclaredFamily {
         }
         self.first.store(entry.switch as u32, Ordering::Release);
         Ok(())
+    }
+
+    /// Whether the family is registered, after trying once.
+    pub(super) fn is_registered(&self) -> bool {
+        if self.is_refused.load(Ordering::Relaxed) {
+            return self.first.load(Ordering::Acquire) != ASK as u32;
+        }
+        let is_registered = self.register().is_ok();
+        self.is_refused.store(!is_registered, Ordering::Relaxed);
+        is_registered
     }
 
     /// The switch `number` behind the family's first.

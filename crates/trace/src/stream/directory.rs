@@ -12,7 +12,7 @@
 use super::control::ASSIGNABLE;
 use super::passive::{PassiveEntry, ReadingError, check_passive};
 use super::selection::nearest;
-use crate::namespace::{Family, NameSpace, NameSpaceError, builtin};
+use crate::namespace::{FIRST_FREE, Family, NameSpace, NameSpaceError, builtin};
 use crate::primitive::Word;
 use crate::record::Event;
 use serde::{Deserialize, Serialize};
@@ -96,8 +96,8 @@ pub enum DirectoryError {
     /// A family contradicts itself or another one.
     #[error(transparent)]
     Family(#[from] NameSpaceError),
-    /// Switches or places of a family are not where a family's can be.
-    #[error("family \"{0}\" has switches or places that it cannot have")]
+    /// The number, switches or places of a family are not where a family's can be.
+    #[error("family \"{0}\" has a number, switches or places that it cannot have")]
     Place(String),
 }
 
@@ -198,7 +198,8 @@ impl Directory {
     fn add(&mut self, entry: Entry) -> Result<(), DirectoryError> {
         let first = self.entries.last().map_or(FIRST_SWITCH, |last| last.switch + last.span());
         let end = entry.switch.checked_add(entry.span());
-        let is_placed = entry.switch >= first
+        let is_placed = entry.family.number >= FIRST_FREE
+            && entry.switch >= first
             && end.is_some_and(|end| end <= ASSIGNABLE)
             && check_passive(&entry).is_ok();
         if !is_placed {

@@ -183,8 +183,8 @@ fn ask(family: &'static DeclaredFamily, payload: Payload) {
 /// Whether the entity that is `number` switches behind the first of its family is wanted, with everything done that
 /// the answer needs.
 pub(super) fn is_wanted(family: &'static DeclaredFamily, number: usize) -> bool {
-    // What cannot be registered has no switch to be wanted by. It counts as an event without ring below.
-    let is_registered = family.register().is_ok();
+    // What cannot be registered has no switch to be wanted by; it is counted instead.
+    let is_registered = family.is_registered();
     // Twice: a thread may leave a stream that has ended and find another.
     for _ in 0..2 {
         let Some(live) = bond() else { return false };

@@ -2,7 +2,7 @@
 //!
 //! **Steering.** A line starts where the old one is at that reading, so time never jumps back; where the old one was
 //! off, the new one is a little steeper or flatter, so that it meets the clock when the next is due. Only if it is
-//! behind by more than [`STEP_NS`] does it jump, forward.
+//! behind by more than a millisecond does it jump, forward.
 //!
 //! **Publishing.** There are two places for a line and a version, whose lowest bit says which place counts.
 //!

@@ -2,7 +2,7 @@
 //!
 //! CLOCK_MONOTONIC is, on most machines, the processor's time-stamp counter times a rate that the kernel steers.
 //! [`now`] does the multiplication itself, with a rate that an ordinary thread, the keeper, compares with the kernel's
-//! ten times a second ([`line`] says how). So the instants of this process, of others and of the kernel are on one
+//! ten times a second ([`mod@line`] says how). So the instants of this process, of others and of the kernel are on one
 //! clock, to within the errors of comparing: some tens of nanoseconds on an idle machine.
 //!
 //! Where there is no such counter, the kernel does not use it, there is no keeper, or the keeper has not run for
