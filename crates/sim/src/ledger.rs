@@ -34,7 +34,7 @@ pub(crate) struct Paid {
     pub count: u32,
 }
 
-/// What the jobs of one node owe and pay.
+/// What the jobs of one node owe and pay. Most simulations have none, hence the cold functions.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     /// By VP number.
@@ -49,11 +49,13 @@ impl Ledger {
     }
 
     /// The next instant at which a payment ends.
+    #[cold]
     pub fn next(&self) -> Instant {
         self.paying.iter().flatten().map(|paying| paying.until).min().unwrap_or(Instant::MAX)
     }
 
     /// A new job takes the slot; it owes nothing yet.
+    #[cold]
     pub fn open(&mut self, vp: VpId) {
         if self.due.len() <= vp.index() {
             self.due.resize(vp.index() + 1, Due::default());
@@ -62,6 +64,7 @@ impl Ledger {
     }
 
     /// The job owes `cost` for one event.
+    #[cold]
     pub fn owe(&mut self, vp: VpId, kind: CostKind, cost: Work, count: u32) {
         let place = ORDER.iter().position(|known| *known == kind).expect("every kind has its turn");
         let (sum, events) = &mut self.due[vp.index()].0[place];
@@ -72,6 +75,7 @@ impl Ledger {
     }
 
     /// The job that has the processor pays what it owes next, from `now` on.
+    #[cold]
     pub fn begin(&mut self, processor: usize, vp: VpId, now: Instant) {
         let due = &self.due[vp.index()].0;
         let next = due.iter().position(|(cost, _)| *cost > Work::ZERO);

@@ -77,7 +77,7 @@ pub(crate) struct Node {
     /// Timer expiries at this instant.
     interrupts: u32,
     /// When costs are paid, if dispatching is recorded.
-    ledger: Option<Ledger>,
+    ledger: Option<Box<Ledger>>,
     /// Something was announced to the engine since the last decision.
     pub unsettled: bool,
 }
@@ -122,19 +122,29 @@ impl Node {
 
     /// From now on, writes records of dispatching too.
     pub fn record_dispatch(&mut self) {
-        self.ledger = Some(Ledger::new(self.processors.len()));
+        self.ledger = Some(Box::new(Ledger::new(self.processors.len())));
     }
 
     /// The next instant at which a job completes, a scheduler wants its timer, or a recorded payment ends.
     pub fn next(&self) -> Instant {
         let completion = self.processors.iter().map(|processor| processor.completes_at).min();
         let timer = self.engine.next_timer().unwrap_or(Instant::MAX);
-        let payment = self.ledger.as_ref().map_or(Instant::MAX, Ledger::next);
+        let payment = self.ledger.as_ref().map_or(Instant::MAX, |ledger| ledger.next());
         completion.unwrap_or(Instant::MAX).min(timer).min(payment)
     }
 
     /// Records the payments that are complete at `now`.
+    #[inline]
     pub fn pay(&mut self, now: Instant, sink: &mut impl Sink) {
+        if self.ledger.is_some() {
+            self.record_payments(now, sink);
+        }
+    }
+
+    // What is recorded of dispatching stands apart and knows no sink by its type, so that the code of a simulation without
+    // such records stays as it is without them.
+    #[cold]
+    fn record_payments(&mut self, now: Instant, sink: &mut dyn Sink) {
         let Some(ledger) = &mut self.ledger else { return };
         for (index, processor) in self.processors.iter().enumerate() {
             let Some(vp) = processor.running else { continue };
@@ -156,7 +166,15 @@ impl Node {
     }
 
     /// The job that has the processor stops paying, and what it has paid is recorded.
+    #[inline]
     fn stop_paying(&mut self, index: usize, vp: VpId, now: Instant, sink: &mut impl Sink) {
+        if self.ledger.is_some() {
+            self.record_stop(index, vp, now, sink);
+        }
+    }
+
+    #[cold]
+    fn record_stop(&mut self, index: usize, vp: VpId, now: Instant, sink: &mut dyn Sink) {
         let Some(ledger) = &mut self.ledger else { return };
         if let Some(paid) = ledger.stop(index, vp, now) {
             let slot = self.slots[vp.index()].as_ref().expect("a job that pays has a slot");
@@ -166,27 +184,39 @@ impl Node {
     }
 
     /// Records that the completion of `job` is told to `successor` on another node, if dispatching is recorded.
+    #[inline]
     pub fn send(&self, slot: &Slot, successor: OperationId, now: Instant, sink: &mut impl Sink) {
         if self.ledger.is_some() {
-            let words = [successor.index() as u64, 0];
-            sink.record(Record { words, ..self.job_record(Event::SEND, now, slot, Record::NO_CPU, 0) });
+            self.record_send(slot, successor, now, sink);
         }
     }
 
+    #[cold]
+    fn record_send(&self, slot: &Slot, successor: OperationId, now: Instant, sink: &mut dyn Sink) {
+        let words = [successor.index() as u64, 0];
+        sink.record(Record { words, ..self.job_record(Event::SEND, now, slot, Record::NO_CPU, 0) });
+    }
+
     /// Records that a message for `job` sent at `sent` arrives, if dispatching is recorded.
+    #[inline]
     pub fn receive(&self, job: JobId, sent: Instant, now: Instant, sink: &mut impl Sink) {
         if self.ledger.is_some() {
-            let service = self.services[job.operation.index()].expect("messages go to the operation's node");
-            sink.record(Record {
-                time: now,
-                causal: job.pack(),
-                words: [sent.as_nanos() as u64, 0],
-                event: Event::RECEIVE,
-                source: self.lanes[service.lane as usize].source,
-                cpu: Record::NO_CPU,
-                arg: 0,
-            });
+            self.record_receive(job, sent, now, sink);
         }
+    }
+
+    #[cold]
+    fn record_receive(&self, job: JobId, sent: Instant, now: Instant, sink: &mut dyn Sink) {
+        let service = self.services[job.operation.index()].expect("messages go to the operation's node");
+        sink.record(Record {
+            time: now,
+            causal: job.pack(),
+            words: [sent.as_nanos() as u64, 0],
+            event: Event::RECEIVE,
+            source: self.lanes[service.lane as usize].source,
+            cpu: Record::NO_CPU,
+            arg: 0,
+        });
     }
 
     /// Ends the job that completes at `now` on some processor, if there is one, and returns it.
@@ -287,11 +317,16 @@ impl Node {
     /// A timer expired on this node.
     pub fn interrupt(&mut self, now: Instant, sink: &mut impl Sink) {
         if self.interrupts == 0 && self.ledger.is_some() {
-            let words = [now.as_nanos() as u64; 2];
-            let (event, source, cpu) = (Event::TIMER, self.index, self.processors[0].cpu);
-            sink.record(Record { time: now, causal: 0, words, event, source, cpu, arg: 0 });
+            self.record_timer(now, sink);
         }
         self.interrupts += 1;
+    }
+
+    #[cold]
+    fn record_timer(&self, now: Instant, sink: &mut dyn Sink) {
+        let words = [now.as_nanos() as u64; 2];
+        let (event, source, cpu) = (Event::TIMER, self.index, self.processors[0].cpu);
+        sink.record(Record { time: now, causal: 0, words, event, source, cpu, arg: 0 });
     }
 
     /// Fires due timers of schedulers.

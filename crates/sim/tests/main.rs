@@ -14,3 +14,4 @@ mod reference;
 mod replay;
 mod systems;
 mod usage;
+mod verify;

@@ -17,6 +17,7 @@
 //! | [`schedule`] | who ran where and when |
 //! | [`explain`] | why a job took as long as it did |
 //! | [`usage`] | what the processors' time went into |
+//! | [`verify`] | whether the policy was obeyed |
 //! | [`export`], [`show`] | the trace for other programs and for people |
 
 #![deny(unsafe_code)]
@@ -43,6 +44,7 @@ pub mod schedule;
 pub mod show;
 pub mod stream;
 pub mod usage;
+pub mod verify;
 
 pub use accounting::{Accounting, Report, Samples};
 pub use export::csv::export_csv;

@@ -205,12 +205,18 @@ impl Occupancy {
         processor.thread.is_none() && processor.jobs.len() > 1
     }
 
+    /// Whether a job of the lane has a processor, even if someone else is on it just now.
+    pub fn runs(&self, node: usize, lane: usize) -> bool {
+        let mut jobs = self.nodes[node].iter().flat_map(|processor| &processor.jobs);
+        jobs.any(|job| self.lane_of(*job) == Some(lane))
+    }
+
     /// Takes a record into account.
     pub fn apply(&mut self, record: &Record) {
         match record.event {
             Event::START | Event::RESUME => self.enter(record),
-            Event::PREEMPT => self.leave(record.job()),
-            Event::COMPLETE | Event::ABORT => self.end(record.job()),
+            Event::PREEMPT => self.leave(record),
+            Event::COMPLETE | Event::ABORT => self.end(record),
             Event::WAKE => self.set_awake(record, Wakefulness::Awake),
             Event::SLEEP => self.set_awake(record, Wakefulness::Asleep),
             Event::THREAD => self.meet(record),
@@ -268,18 +274,21 @@ impl Occupancy {
     }
 
     /// Takes the job from the processor it has, which is not the record's if its thread has migrated since.
-    fn leave(&mut self, job: JobId) {
+    fn leave(&mut self, record: &Record) {
+        let job = record.job();
         let Some(lane) = self.lane_of(job) else { return };
+        let had_one = record.event != Event::ABORT || record.arg == 1;
         for processor in &mut self.nodes[self.lanes[lane].node] {
-            if processor.jobs.contains(&job) {
-                processor.jobs.retain(|other| *other != job);
+            processor.jobs.retain(|other| *other != job);
+            if had_one && processor.cpu == record.cpu {
                 processor.doubt = Doubt::None;
             }
         }
     }
 
-    fn end(&mut self, job: JobId) {
-        self.leave(job);
+    fn end(&mut self, record: &Record) {
+        self.leave(record);
+        let job = record.job();
         if let Some(lane) = self.lane_of(job)
             && self.lanes[lane].current == Some(job)
         {
@@ -308,6 +317,7 @@ impl Occupancy {
     fn doubt_everything(&mut self) {
         for processor in self.nodes.iter_mut().flatten() {
             processor.doubt = Doubt::SinceLoss;
+            processor.jobs.clear();
         }
         self.lanes
             .iter_mut()

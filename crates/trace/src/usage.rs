@@ -77,7 +77,7 @@ struct Accounts {
 
 impl Accounts {
     fn add(&mut self, what: Use, ns: i64) {
-        *match what {
+        let account = match what {
             Use::Job(job) => &mut self.execution[job.operation.index()],
             Use::Cost(kind) => &mut self.costs[kind.place()],
             Use::Dispatch => &mut self.dispatch,
@@ -85,7 +85,8 @@ impl Accounts {
             Use::Interrupt(_) => &mut self.interrupts,
             Use::Idle => &mut self.idle,
             Use::Unknown => &mut self.unknown,
-        } += ns;
+        };
+        *account = account.saturating_add(ns);
     }
 }
 
@@ -195,9 +196,10 @@ impl Usage {
         let cost_ns = i64::try_from(record.words[0]).unwrap_or(i64::MAX);
         let from = Instant::from_nanos(record.time.as_nanos().saturating_sub(cost_ns));
         let node = &mut self.nodes[index];
-        node.accounts.counts[kind.place()] += u64::from(record.words[1] as u32);
+        let count = &mut node.accounts.counts[kind.place()];
+        *count = count.saturating_add(u64::from(record.words[1] as u32));
         let strip = node.strips.iter_mut().find(|strip| strip.cpu() == record.cpu);
-        let mut placed_ns = 0;
+        let mut placed_ns = 0i64;
         if let Some(strip) = strip {
             let cost = Cost { from, to: record.time, lane, kind };
             let (occupancy, jobs) = (&self.occupancy, &mut self.jobs);
@@ -205,7 +207,7 @@ impl Usage {
                 cost,
                 |job| occupancy.lane_of(job),
                 |job, ns| {
-                    placed_ns += ns;
+                    placed_ns = ns.saturating_add(placed_ns);
                     match job {
                         Some(job) => jobs.pays(job, ns),
                         None => jobs.lane_pays(lane, kind, ns),
@@ -213,7 +215,7 @@ impl Usage {
                 },
             );
         }
-        node.accounts.unplaced = node.accounts.unplaced.saturating_add(cost_ns - placed_ns);
+        node.accounts.unplaced = node.accounts.unplaced.saturating_add(cost_ns.saturating_sub(placed_ns));
     }
 
     fn lost(&mut self, record: &Record) {
@@ -225,7 +227,7 @@ impl Usage {
         for node in self.nodes.iter_mut().filter(|node| node.end.is_none()) {
             let jobs = &mut self.jobs;
             for strip in &mut node.strips {
-                strip.doubt(since, record.time, |job, ns| jobs.executes(job, -ns));
+                strip.doubt(since, record.time, |job, ns| jobs.executes(job, ns.saturating_neg()));
             }
         }
     }

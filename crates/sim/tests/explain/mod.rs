@@ -21,7 +21,7 @@ fn metadata(system: &System) -> Metadata {
     Metadata::new(system, &plans, Origin::Simulation { seed: system.seed }, Instant::ZERO)
 }
 
-fn explained(metadata: &Metadata, records: &[Record], question: Question) -> Explanations {
+pub fn explained(metadata: &Metadata, records: &[Record], question: Question) -> Explanations {
     let replay = |sink: &mut dyn Sink| {
         records.iter().for_each(|record| sink.record(*record));
         Ok::<(), Infallible>(())
@@ -29,7 +29,7 @@ fn explained(metadata: &Metadata, records: &[Record], question: Question) -> Exp
     explain(metadata, question, replay).expect("memory can be read")
 }
 
-const EVERYTHING: Question = Question { which: Which::Failed, task: None, limit: usize::MAX / 4 };
+pub const EVERYTHING: Question = Question { which: Which::Failed, task: None, limit: usize::MAX / 4 };
 
 fn segments(metadata: &Metadata, records: &[Record]) -> Vec<Segment> {
     let mut list = Vec::new();

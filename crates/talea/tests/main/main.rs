@@ -16,3 +16,4 @@ mod recording;
 mod simulated;
 mod support;
 mod trace;
+mod verified;

@@ -59,15 +59,15 @@ impl Jobs {
     /// The job had a processor.
     pub fn executes(&mut self, job: JobId, ns: i64) {
         if let Some(account) = self.accounts.get_mut(&job.pack()) {
-            account.execution += ns;
+            account.execution = account.execution.saturating_add(ns);
         }
     }
 
     /// Part of the time in which the job had a processor went into dispatching.
     pub fn pays(&mut self, job: JobId, ns: i64) {
         if let Some(account) = self.accounts.get_mut(&job.pack()) {
-            account.execution -= ns;
-            account.overhead += ns;
+            account.execution = account.execution.saturating_sub(ns);
+            account.overhead = account.overhead.saturating_add(ns);
         }
     }
 
@@ -76,8 +76,8 @@ impl Jobs {
         let Some(lane) = lane.map(|lane| &mut self.lanes[lane]) else { return };
         let before = lane.last.filter(|_| kind == CostKind::Delivery);
         match before.and_then(|last| self.accounts.get_mut(&last)) {
-            Some(account) => account.overhead += ns,
-            None => lane.ahead_ns += ns,
+            Some(account) => account.overhead = account.overhead.saturating_add(ns),
+            None => lane.ahead_ns = lane.ahead_ns.saturating_add(ns),
         }
     }
 
@@ -90,7 +90,7 @@ impl Jobs {
                 }
                 let account = self.accounts.entry(record.causal).or_default();
                 if let Some(lane) = self.lanes.get_mut(usize::from(record.source)) {
-                    account.overhead += std::mem::take(&mut lane.ahead_ns);
+                    account.overhead = account.overhead.saturating_add(std::mem::take(&mut lane.ahead_ns));
                     lane.last = Some(record.causal);
                 }
             }

@@ -169,11 +169,13 @@ fn of_node(name: &str, processors: usize, node: &Node, name_of: impl Fn(u32) -> 
         ns: accounts.costs[kind.place()],
         count: accounts.counts[kind.place()],
     };
-    let execution_ns: i64 = execution.iter().map(|(_, ns)| ns).sum();
-    let overhead_ns = accounts.costs.iter().sum::<i64>() + accounts.dispatch;
-    let programs_ns: i64 = programs.iter().map(|program| program.ns).sum();
-    let sum_ns =
-        execution_ns + overhead_ns + accounts.interrupts + programs_ns + accounts.idle + accounts.unknown;
+    // Damaged records may tell of centuries.
+    let sum = |parts: &mut dyn Iterator<Item = i64>| parts.fold(0, i64::saturating_add);
+    let execution_ns = sum(&mut execution.iter().map(|(_, ns)| *ns));
+    let overhead_ns = sum(&mut accounts.costs.iter().copied().chain([accounts.dispatch]));
+    let programs_ns = sum(&mut programs.iter().map(|program| program.ns));
+    let others = [overhead_ns, accounts.interrupts, programs_ns, accounts.idle, accounts.unknown];
+    let sum_ns = sum(&mut others.into_iter().chain([execution_ns]));
     NodeUsage {
         name: name.to_owned(),
         processors,
@@ -189,7 +191,7 @@ fn of_node(name: &str, processors: usize, node: &Node, name_of: impl Fn(u32) -> 
         programs,
         idle_ns: accounts.idle,
         unknown_ns: accounts.unknown,
-        error_ns: available_ns - sum_ns,
+        error_ns: available_ns.saturating_sub(sum_ns),
         unplaced_ns: accounts.unplaced,
         ambiguous_ns: accounts.ambiguous,
     }

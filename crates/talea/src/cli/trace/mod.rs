@@ -7,6 +7,7 @@ mod record;
 mod show;
 mod stats;
 mod switch;
+mod verify;
 
 use super::failure::Failure;
 use clap::{Args, Subcommand};
@@ -22,6 +23,7 @@ Examples:
   talea trace show out/trace.talea --event complete --limit 20
   talea trace stats out/trace.talea
   talea trace explain out/trace.talea
+  talea trace verify examples/ofp.toml out/trace.talea
   talea trace export out/trace.talea --perfetto out/ofp.pftrace --svg out/ofp.svg --length 400ms")]
 pub struct Options {
     #[command(subcommand)]
@@ -43,6 +45,7 @@ enum Command {
     /// Compute the table of results again
     Stats(stats::Options),
     Explain(explain::Options),
+    Verify(verify::Options),
     /// Write the trace for other programs
     Export(export::Options),
 }
@@ -55,6 +58,7 @@ pub fn main(options: &Options) -> super::Outcome {
         Command::Disable(options) => switch::main(options, Switching::Off),
         Command::Show(options) => show::main(options),
         Command::Stats(options) => stats::main(options),
+        Command::Verify(options) => verify::main(options),
         Command::Explain(options) => explain::main(options),
         Command::Export(options) => export::main(options),
     }

@@ -1,0 +1,117 @@
+//! Verification: simulated traces are clean without any tolerance, and whatever is made wrong is found.
+
+mod mutations;
+
+use crate::replay::records_with;
+use crate::systems::{Scope, systems};
+use proptest::prelude::*;
+use talea_model::{Strategy as StrategyKind, System};
+use talea_policy::strategy::plan_system;
+use talea_sim::DispatchRecords;
+use talea_time::{Duration, Instant};
+use talea_trace::verify::{Rule, Verifier, VerifyReport};
+use talea_trace::{Event, Metadata, Origin, Record, Sink};
+
+const UNTIL: i64 = 120;
+
+fn metadata(system: &System) -> Metadata {
+    let plans = plan_system(system).expect("random systems have no anomalies");
+    Metadata::new(system, &plans, Origin::Simulation { seed: system.seed }, Instant::ZERO)
+}
+
+/// Verifies `records`, whose tables are `metadata`, against `system`.
+fn verify(metadata: &Metadata, records: &[Record], system: &System, tolerance: Duration) -> VerifyReport {
+    let plans = plan_system(system).expect("no anomalies");
+    let mut verifier = Verifier::new(metadata, system, &plans, tolerance).expect("it is the same system");
+    records.iter().for_each(|record| verifier.record(*record));
+    verifier.finish()
+}
+
+fn dispatch() -> impl Strategy<Value = DispatchRecords> {
+    prop_oneof![Just(DispatchRecords::Dropped), Just(DispatchRecords::Kept)]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn every_simulated_trace_is_clean(system in systems(Scope::COSTLY), dispatch in dispatch()) {
+        let metadata = metadata(&system);
+        let records = records_with(&system, &[], UNTIL, dispatch);
+        let report = verify(&metadata, &records, &system, Duration::ZERO);
+        prop_assert_eq!(report.count(), 0, "{:#?}", report.violations);
+        let released = records.iter().filter(|record| record.event == Event::RELEASE).count();
+        prop_assert_eq!((report.jobs, report.unjudged), (released as u64, 0));
+    }
+
+    #[test]
+    fn jobs_that_take_no_time_are_clean_too(system in systems(Scope::FREE)) {
+        let metadata = metadata(&system);
+        let records = records_with(&system, &[], UNTIL, DispatchRecords::Dropped);
+        let report = verify(&metadata, &records, &system, Duration::ZERO);
+        prop_assert_eq!(report.count(), 0, "{:#?}", report.violations);
+    }
+
+    /// Under another strategy the lanes differ, or else the two are the same for this system.
+    #[test]
+    fn the_wrong_strategy_is_found(
+        system in systems(Scope::COSTLY), other in prop::sample::select(StrategyKind::ALL),
+    ) {
+        let metadata = metadata(&system);
+        let records = records_with(&system, &[], UNTIL, DispatchRecords::Dropped);
+        let wrong = system.clone().with_strategy(other);
+        let report = verify(&metadata, &records, &wrong, Duration::ZERO);
+        let lanes = |system: &System| {
+            let plans = plan_system(system).expect("no anomalies");
+            plans.iter().flat_map(|plan| &plan.lanes).map(|lane| (lane.level, lane.label.clone(), lane.discipline, lane.members.clone())).collect::<Vec<_>>()
+        };
+        prop_assert_eq!(report.of(Rule::Plan) > 0, lanes(&system) != lanes(&wrong));
+    }
+
+    /// Lost records lead to fewer judgements, not to wrong ones.
+    #[test]
+    fn nothing_is_held_against_what_was_lost(
+        system in systems(Scope::COSTLY), from in 0..UNTIL, length in 1..UNTIL,
+    ) {
+        let metadata = metadata(&system);
+        let all = records_with(&system, &[], UNTIL, DispatchRecords::Kept);
+        let lost = |record: &&Record| (from..from + length).contains(&record.time.as_nanos());
+        let count = all.iter().filter(lost).count() as u64;
+        prop_assume!(count > 0);
+        let mut kept: Vec<Record> = all.iter().filter(|record| record.time.as_nanos() < from).copied().collect();
+        let after: Vec<Record> =
+            all.iter().filter(|record| record.time.as_nanos() >= from + length).copied().collect();
+        let Some(first) = after.first().copied() else { return Ok(()) };
+        let (event, cpu, words) = (Event::LOST, Record::NO_CPU, [count, 0]);
+        kept.push(Record { time: first.time, causal: 0, words, event, source: 0, cpu, arg: 0 });
+        kept.extend(after);
+        let report = verify(&metadata, &kept, &system, Duration::ZERO);
+        prop_assert_eq!(report.count(), 0, "{:#?}", report.violations);
+        prop_assert_eq!(report.lost_records, count);
+    }
+
+    /// Anything at all in the fields of records gives a report.
+    #[test]
+    fn nothing_makes_it_panic(
+        system in systems(Scope::COSTLY),
+        damage in proptest::collection::vec((any::<prop::sample::Index>(), any::<[u64; 5]>(), 0..6usize), 1..20),
+    ) {
+        let metadata = metadata(&system);
+        let mut records = records_with(&system, &[], UNTIL, DispatchRecords::Kept);
+        for (place, words, field) in damage {
+            let place = place.index(records.len());
+            let mut damaged = records[place].to_words();
+            match field {
+                5 => damaged = words,
+                4 => damaged[4] = damaged[4] & !0xffff | words[4] & 0x0107,
+                field => damaged[field] = words[field],
+            }
+            records[place] = Record::from_words(damaged);
+        }
+        verify(&metadata, &records, &system, Duration::ZERO);
+        let mut usage = talea_trace::Usage::new(&metadata);
+        records.iter().for_each(|record| usage.record(*record));
+        usage.finish();
+        crate::explain::explained(&metadata, &records, crate::explain::EVERYTHING);
+    }
+}

@@ -1,0 +1,268 @@
+//! Traces made wrong in one way each.
+
+use super::{metadata, verify};
+use crate::replay::records_with;
+use std::path::Path;
+use talea_model::System;
+use talea_policy::strategy::{Plan, plan_system};
+use talea_sim::{DispatchRecords, Simulation};
+use talea_time::{Duration, Instant};
+use talea_trace::verify::{Rule, Verifier, VerifyReport};
+use talea_trace::{Event, Record, SkipReason};
+
+/// A system of one node. `tasks` are name, period, deadline, phase, execution and criticality.
+fn system(settings: &str, tasks: &[(&str, i64, i64, i64, i64, &str)]) -> System {
+    let mut text =
+        format!("[system]\nname = \"mutated\"\n{settings}\n[[node]]\nname = \"one\"\ncpus = [0]\n");
+    for (name, period, deadline, phase, exec, rest) in tasks {
+        text.push_str(&format!(
+            "[[task]]\nname = \"{name}\"\nperiod = \"{period}ns\"\ndeadline = \"{deadline}ns\"\nphase = \"{phase}ns\"\nwcet = \"{exec}ns\"\n{rest}\n"
+        ));
+    }
+    talea_model::parse("mutated.toml", &text, Path::new(".")).expect("a system").system
+}
+
+fn records(system: &System) -> Vec<Record> {
+    records_with(system, &[], 100, DispatchRecords::Dropped)
+}
+
+fn judged(system: &System, records: &[Record]) -> VerifyReport {
+    verify(&metadata(system), records, system, Duration::ZERO)
+}
+
+/// The only rules found broken.
+fn broken(report: &VerifyReport) -> Vec<Rule> {
+    report.rules.iter().filter(|rule| rule.violations > 0).map(|rule| rule.rule).collect()
+}
+
+/// Runs `ran` and verifies its trace against `asked`, which has the same lanes.
+fn compared(ran: &System, asked: &System) -> VerifyReport {
+    verify(&metadata(ran), &records(ran), asked, Duration::ZERO)
+}
+
+const PEERS: [(&str, i64, i64, i64, i64, &str); 2] =
+    [("long", 100, 90, 0, 30, ""), ("short", 100, 20, 10, 5, "")];
+
+#[test]
+fn preemption_in_a_nonpreemptive_lane() {
+    let keeps = system("strategy = \"edf\"", &PEERS);
+    let preempts = system("strategy = \"edf\"\nlane_dispatch = \"preemptive\"", &PEERS);
+    let report = compared(&preempts, &keeps);
+    assert_eq!(broken(&report), [Rule::NonPreemption], "{report:#?}");
+    assert_eq!(report.violations[0].job.as_deref(), Some("short #0"));
+    assert_eq!(report.violations[0].other.as_deref(), Some("long #0"));
+    assert_eq!(report.violations[0].at_ns, 10);
+    let report = compared(&keeps, &preempts);
+    assert_eq!(broken(&report), [Rule::Order], "no preemption where there should be one: {report:#?}");
+    assert_eq!((report.violations[0].at_ns, report.violations[0].duration_ns), (10, 20));
+    let report = verify(&metadata(&keeps), &records(&keeps), &preempts, Duration::from_nanos(20));
+    assert_eq!(report.count(), 0, "the tolerance is what may last");
+}
+
+#[test]
+fn swapped_starts() {
+    let three =
+        [("first", 100, 90, 0, 10, ""), ("second", 100, 50, 2, 10, ""), ("third", 100, 70, 3, 10, "")];
+    let system = system("strategy = \"edf\"", &three);
+    let mut records = records(&system);
+    assert_eq!(judged(&system, &records).count(), 0);
+    let [second, third] = [1, 2].map(|index| {
+        records
+            .iter()
+            .find(|record| record.event == Event::RELEASE && record.job().operation.index() == index)
+            .expect("released")
+            .causal
+    });
+    for record in records.iter_mut().filter(|record| matches!(record.event, Event::START | Event::COMPLETE)) {
+        record.causal = match record.causal {
+            causal if causal == second => third,
+            causal if causal == third => second,
+            causal => causal,
+        };
+    }
+    let report = judged(&system, &records);
+    assert_eq!(broken(&report), [Rule::Order], "{report:#?}");
+    assert_eq!(report.violations[0].job.as_deref(), Some("third #0"));
+    assert_eq!(report.violations[0].other.as_deref(), Some("second #0"));
+}
+
+#[test]
+fn the_wrong_key() {
+    let tasks =
+        [("busy", 200, 200, 0, 10, ""), ("loose", 200, 190, 1, 10, ""), ("tight", 200, 60, 2, 10, "")];
+    let edf = system("strategy = \"edf\"", &tasks);
+    let mut plans = plan_system(&edf).expect("no anomalies");
+    plans[0].lanes[0].discipline = talea_policy::discipline::Discipline::Fifo;
+    let report = judged(&edf, &with_plans(&edf, &plans));
+    assert_eq!(broken(&report), [Rule::Order], "{report:#?}");
+}
+
+fn with_plans(system: &System, plans: &[Plan]) -> Vec<Record> {
+    let mut simulation = Simulation::with_plans(system, plans).expect("no anomalies");
+    let mut records: Vec<Record> = Vec::new();
+    simulation.advance(Instant::from_nanos(100), &mut records);
+    simulation.finish(&mut records);
+    records
+}
+
+#[test]
+fn late_work_in_the_wrong_place() {
+    let tasks =
+        [("busy", 200, 200, 0, 30, ""), ("late", 200, 10, 1, 10, ""), ("timely", 200, 100, 2, 10, "")];
+    let last = system("strategy = \"edf\"\nlate = \"last\"", &tasks);
+    let first = system("strategy = \"edf\"\nlate = \"none\"", &tasks);
+    for (ran, asked) in [(&last, &first), (&first, &last)] {
+        let report = compared(ran, asked);
+        assert_eq!(broken(&report), [Rule::Order], "{report:#?}");
+    }
+}
+
+const LEVELS: [(&str, i64, i64, i64, i64, &str); 2] =
+    [("high", 50, 50, 5, 10, "criticality = \"high\""), ("low", 100, 100, 0, 30, "criticality = \"low\"")];
+
+#[test]
+fn a_lower_lane_first() {
+    let system = system("strategy = \"criticality\"", &LEVELS);
+    let mut plans = plan_system(&system).expect("no anomalies");
+    plans[0].lanes.reverse();
+    for (level, lane) in plans[0].lanes.iter_mut().enumerate() {
+        lane.level = level;
+    }
+    let mut records = with_plans(&system, &plans);
+    // The lanes are numbered in the order of the plan.
+    records
+        .iter_mut()
+        .filter(|record| record.event.is_job())
+        .for_each(|record| record.source = 1 - record.source);
+    let report = judged(&system, &records);
+    assert_eq!(broken(&report), [Rule::Lanes], "{report:#?}");
+    let violation = &report.violations[0];
+    assert_eq!((violation.job.as_deref(), violation.other.as_deref()), (Some("low #0"), Some("high #0")));
+    assert_eq!((violation.at_ns, violation.duration_ns), (5, 25));
+    assert_eq!(report.rules.iter().find(|rule| rule.rule == Rule::Lanes).expect("there").longest_ns, 25);
+}
+
+#[test]
+fn an_idle_processor() {
+    let system = system("strategy = \"criticality\"", &LEVELS);
+    let mut records = records(&system);
+    let start = records.iter().position(|record| record.event == Event::START).expect("something starts");
+    records[start].time = Instant::from_nanos(3);
+    records.sort_by_key(|record| record.time);
+    let report = judged(&system, &records);
+    assert_eq!(broken(&report), [Rule::Idle], "{report:#?}");
+    assert_eq!(report.violations[0].duration_ns, 3);
+}
+
+#[test]
+fn early_and_misdated_releases() {
+    let system = system("strategy = \"criticality\"", &LEVELS);
+    let release = |records: &[Record]| {
+        records
+            .iter()
+            .position(|record| record.event == Event::RELEASE && record.job().operation.index() == 0)
+            .expect("released")
+    };
+    let mut early = records(&system);
+    let place = release(&early);
+    early[place].time = Instant::from_nanos(4);
+    early.sort_by_key(|record| record.time);
+    let report = judged(&system, &early);
+    assert!(broken(&report).contains(&Rule::Release), "{report:#?}");
+    assert!(report.violations.iter().any(|violation| violation.text.contains("1ns early")), "{report:#?}");
+    let mut misdated = records(&system);
+    let place = release(&misdated);
+    misdated[place].words[1] += 1;
+    assert_eq!(broken(&judged(&system, &misdated)), [Rule::Release]);
+}
+
+#[test]
+fn overruns_against_the_policy() {
+    let tasks = |policy: &'static str| [("slow", 10, 40, 0, 15, policy)];
+    let of = |policy| system("strategy = \"edf\"", &tasks(policy));
+    let policies = ["overrun = \"queue\"", "overrun = \"skip-next\"", "overrun = \"abort\""];
+    for ran in policies {
+        for asked in policies {
+            let report = compared(&of(ran), &of(asked));
+            let expected: &[Rule] = if ran == asked { &[] } else { &[Rule::Overrun] };
+            assert_eq!(broken(&report), expected, "{ran} {asked} {report:#?}");
+        }
+    }
+    // A skip for which there is no reason.
+    let system = of("overrun = \"skip-next\"");
+    let mut records = records(&system);
+    let release = records.iter().position(|record| record.event == Event::RELEASE).expect("released");
+    records[release].event = Event::SKIP;
+    records[release].arg = SkipReason::Overrun as u16;
+    let job = records[release].causal;
+    records.retain(|record| record.event == Event::SKIP || record.causal != job || !record.event.is_job());
+    assert!(broken(&judged(&system, &records)).contains(&Rule::Overrun));
+}
+
+const CHAIN: &str = r#"
+    [system]
+    name = "mutated"
+    strategy = "edf"
+    [[node]]
+    name = "one"
+    cpus = [0]
+    [[task]]
+    name = "chain"
+    period = "50ns"
+    [[task.subtask]]
+    name = "a"
+    wcet = "5ns"
+    [[task.subtask]]
+    name = "b"
+    wcet = "5ns"
+"#;
+
+#[test]
+fn a_successor_before_its_predecessor() {
+    let system = talea_model::parse("chain.toml", CHAIN, Path::new(".")).expect("a system").system;
+    let mut records = records(&system);
+    let place = records
+        .iter()
+        .position(|record| record.event == Event::RELEASE && record.job().operation.index() == 1)
+        .expect("released");
+    records[place].time = Instant::from_nanos(4);
+    records[place].words[0] = 4;
+    records.sort_by_key(|record| record.time);
+    let report = judged(&system, &records);
+    assert_eq!(broken(&report), [Rule::Precedence], "{report:#?}");
+    assert_eq!(report.violations[0].other.as_deref(), Some("chain.a #0"));
+}
+
+#[test]
+fn impossible_lives() {
+    let system = system("strategy = \"criticality\"", &LEVELS);
+    let all = records(&system);
+    for missing in [Event::RELEASE, Event::START, Event::RESUME] {
+        let mut records = all.clone();
+        let place = records.iter().position(|record| record.event == missing).expect("there is one");
+        records.remove(place);
+        let report = judged(&system, &records);
+        assert!(report.of(Rule::Life) > 0, "without {missing:?}: {report:#?}");
+    }
+    for twice in [Event::RELEASE, Event::START, Event::COMPLETE] {
+        let mut records = all.clone();
+        let place = records.iter().position(|record| record.event == twice).expect("there is one");
+        records.insert(place, records[place]);
+        assert!(judged(&system, &records).of(Rule::Life) > 0, "{twice:?} twice");
+    }
+}
+
+#[test]
+fn another_system_is_refused_by_name() {
+    let own = system("strategy = \"criticality\"", &LEVELS);
+    let mut tasks = LEVELS;
+    tasks[1].1 = 200;
+    let other = system("strategy = \"criticality\"", &tasks);
+    let metadata = metadata(&own);
+    let plans = plan_system(&other).expect("no anomalies");
+    let error = Verifier::new(&metadata, &other, &plans, Duration::ZERO).expect_err("another period");
+    assert_eq!(
+        error.to_string(),
+        "the trace belongs to another system: the period of task \"low\" is 100ns in the trace and 200ns in the system file"
+    );
+}

@@ -1,0 +1,92 @@
+//! Whether a trace obeyed the policy of a system.
+//!
+//! The records are replayed against the plan that the system's strategy gives, with nothing but the rules of
+//! `docs/policies.md`: who was ready is known from releases and ends, who should have run from levels and keys.
+//!
+//! | [`Rule`] | What must hold |
+//! |---|---|
+//! | plan | every operation is in the lane and level that the plan gives it |
+//! | life | a job is released, begins, completes, in this order and once |
+//! | release | not before arrival plus jitter, with the arrival and deadline that the description gives |
+//! | precedence | a job is released after all its predecessors have completed |
+//! | overrun | what happens to an instance that arrives while the one before is unfinished |
+//! | lanes | no job of a lower lane runs while a higher lane is ready |
+//! | idle | no processor idles while a lane is ready |
+//! | order | a lane runs the job of the smallest key, late ones last if the system says so |
+//! | non-preemption | a job that has begun keeps a non-preemptive lane |
+//!
+//! Real threads take time to wake up, so `lanes`, `idle` and `order` have a tolerance: a wrong state shorter than it, and a
+//! job released less than it before its lane chose, are no violations. Simulated traces need none.
+//!
+//! Where records were lost nothing is known of the jobs before; they are not judged, and counted.
+
+mod instances;
+mod judge;
+mod order;
+mod releases;
+mod report;
+mod same;
+
+pub use report::{Rule, RuleReport, VerifyReport, Violation};
+pub use same::OtherSystem;
+
+use crate::{Metadata, Origin, Sink};
+use judge::Judge;
+use talea_model::System;
+use talea_policy::strategy::Plan;
+use talea_time::{Duration, Instant};
+
+/// Violations that are listed one by one; all are counted.
+pub const LISTED: usize = 1_000;
+
+/// The tolerance for a trace of this origin unless another one is asked for: none in virtual time, and on real threads
+/// what waking up a thread may take.
+pub fn default_tolerance(origin: Origin) -> Duration {
+    match origin {
+        Origin::Simulation { .. } => Duration::ZERO,
+        Origin::Threads { .. } => Duration::from_micros(200),
+    }
+}
+
+/// Checks records as they come, in memory that depends on the backlog only.
+#[derive(Debug)]
+pub struct Verifier<'a> {
+    judge: Judge<'a>,
+}
+
+impl<'a> Verifier<'a> {
+    /// For the trace with `metadata` of a run that should have followed `system`, whose nodes have `plans`.
+    ///
+    /// # Errors
+    /// [`OtherSystem`] if the trace belongs to a system that differs in more than its strategy and lanes.
+    ///
+    /// # Panics
+    /// If `metadata` do not pass [`Metadata::check`], or the plans are not those of `system`.
+    pub fn new(
+        metadata: &'a Metadata,
+        system: &'a System,
+        plans: &'a [Plan],
+        tolerance: Duration,
+    ) -> Result<Self, OtherSystem> {
+        metadata.check().expect("metadata are consistent");
+        let expected = Metadata::new(system, plans, metadata.origin, metadata.start);
+        same::check(metadata, &expected)?;
+        Ok(Verifier { judge: Judge::new(metadata, expected, system, plans, tolerance) })
+    }
+
+    /// The result at the end of the trace.
+    pub fn finish(self) -> VerifyReport {
+        self.judge.finish()
+    }
+}
+
+impl Sink for Verifier<'_> {
+    fn record(&mut self, record: crate::Record) {
+        self.judge.take(&record);
+    }
+}
+
+/// `to - from`; records of damaged files may be centuries apart.
+fn length(from: Instant, to: Instant) -> Duration {
+    Duration::from_nanos(to.as_nanos().saturating_sub(from.as_nanos()))
+}

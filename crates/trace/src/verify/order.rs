@@ -1,0 +1,107 @@
+//! Who comes before whom inside a lane (`docs/policies.md`), from the description and the records alone.
+
+use talea_model::{LaneDispatch, Late, Laxity};
+use talea_policy::discipline::Discipline;
+use talea_policy::job::Job;
+use talea_policy::strategy::LaneRules;
+use talea_time::{Duration, Instant, Work};
+
+/// A job that is released and unfinished.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ready {
+    /// What the policy sees of it.
+    pub job: Job,
+    /// When the records say that it was released.
+    pub released: Instant,
+    /// Time it has had a processor.
+    pub service: Work,
+    /// Since when it has one.
+    pub running: Option<Instant>,
+    /// It has begun.
+    pub begun: bool,
+}
+
+impl Ready {
+    /// Service up to `now`.
+    pub fn executed(&self, now: Instant) -> Work {
+        let running_ns =
+            self.running.map_or(0, |since| now.as_nanos().saturating_sub(since.as_nanos()).max(0));
+        Work::from_nanos(self.service.as_nanos().saturating_add(running_ns))
+    }
+}
+
+/// How a lane orders its jobs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LaneOrder {
+    pub discipline: Discipline,
+    pub rules: LaneRules,
+}
+
+/// Which of the two jobs the lane ran last, if it was one of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LastRan {
+    Neither,
+    Running,
+    Waiting,
+}
+
+impl LaneOrder {
+    fn urgency(&self, ready: &Ready, now: Instant) -> Instant {
+        self.discipline.urgency(&ready.job, ready.executed(now), self.rules.laxity)
+    }
+
+    fn is_late(&self, urgency: Instant, now: Instant) -> bool {
+        self.rules.late == Late::Last && self.discipline != Discipline::Fifo && urgency <= now
+    }
+
+    /// Whether the keys of jobs depend on how long they have executed, which real records tell only roughly.
+    fn is_rough(&self) -> bool {
+        self.discipline == Discipline::Laxity
+            && self.rules.laxity == Laxity::Remaining
+            && self.rules.dispatch == LaneDispatch::Preemptive
+    }
+
+    /// Whether `waiting` should have the lane instead of `running`, for a choice made between `tolerance` ago and
+    /// now: only if it should at both instants, for a job may become late in between.
+    pub fn outranks(
+        &self,
+        waiting: &Ready,
+        running: &Ready,
+        last_ran: LastRan,
+        now: Instant,
+        tolerance: Duration,
+    ) -> bool {
+        let before = Instant::from_nanos(now.as_nanos().saturating_sub(tolerance.as_nanos()));
+        [now, before]
+            .into_iter()
+            .all(|chosen| self.outranks_at(waiting, running, last_ran, (now, chosen), tolerance))
+    }
+
+    /// The same for a choice at `chosen`, with the service that the jobs have had by `now`.
+    fn outranks_at(
+        &self,
+        waiting: &Ready,
+        running: &Ready,
+        last_ran: LastRan,
+        (now, chosen): (Instant, Instant),
+        tolerance: Duration,
+    ) -> bool {
+        let place = |ready: &Ready| {
+            let urgency = self.urgency(ready, now);
+            (self.is_late(urgency, chosen), urgency)
+        };
+        let (theirs, own) = (place(waiting), place(running));
+        if self.is_rough() {
+            let apart_ns = theirs.1.as_nanos().saturating_sub(own.1.as_nanos()).saturating_abs();
+            if tolerance > Duration::ZERO && apart_ns <= tolerance.as_nanos() {
+                return false;
+            }
+        }
+        let rest = |ready: &Ready| (ready.job.release, ready.job.rank, ready.job.number);
+        match last_ran {
+            LastRan::Running => theirs < own,
+            LastRan::Waiting => theirs <= own,
+            LastRan::Neither => (theirs, rest(waiting)) < (own, rest(running)),
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! What a verification found.
+
+use super::LISTED;
+use crate::show::job_name;
+use crate::{JobId, Metadata};
+use serde::Serialize;
+use talea_time::{Duration, Instant};
+
+/// What must hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rule {
+    /// Every operation is in the lane that the plan gives it.
+    Plan,
+    /// A job is released, begins and ends, in this order and once.
+    Life,
+    /// Releases are not early, and have the arrival and deadline of the description.
+    Release,
+    /// A job is released after its predecessors.
+    Precedence,
+    /// The overrun policy.
+    Overrun,
+    /// No lower lane runs while a higher one is ready.
+    Lanes,
+    /// No processor idles while a lane is ready.
+    Idle,
+    /// A lane runs the job of the smallest key.
+    Order,
+    /// A job that has begun keeps a non-preemptive lane.
+    NonPreemption,
+}
+
+impl Rule {
+    /// Every rule, in the order of the documentation.
+    pub const ALL: [Rule; 9] = [
+        Rule::Plan,
+        Rule::Life,
+        Rule::Release,
+        Rule::Precedence,
+        Rule::Overrun,
+        Rule::Lanes,
+        Rule::Idle,
+        Rule::Order,
+        Rule::NonPreemption,
+    ];
+
+    /// Its name, as in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Rule::Plan => "plan",
+            Rule::Life => "life",
+            Rule::Release => "release",
+            Rule::Precedence => "precedence",
+            Rule::Overrun => "overrun",
+            Rule::Lanes => "lanes",
+            Rule::Idle => "idle",
+            Rule::Order => "order",
+            Rule::NonPreemption => "non-preemption",
+        }
+    }
+}
+
+/// Something that should not have been.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Violation {
+    /// The rule.
+    pub rule: Rule,
+    /// When it began, in nanoseconds since the run's start.
+    pub at_ns: i64,
+    /// How long it lasted; 0 for what has no length.
+    pub duration_ns: i64,
+    /// The job that did what it should not have, by name.
+    pub job: Option<String>,
+    /// The job that suffered from it, by name.
+    pub other: Option<String>,
+    /// What happened, as a sentence.
+    pub text: String,
+}
+
+/// The violations of one rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct RuleReport {
+    /// The rule.
+    pub rule: Rule,
+    /// Violations.
+    pub violations: u64,
+    /// The longest.
+    pub longest_ns: i64,
+}
+
+/// Everything a verification found.
+#[derive(Clone, Debug, Serialize)]
+pub struct VerifyReport {
+    /// Name of the system.
+    pub system: String,
+    /// The strategy that was asked for.
+    pub strategy: String,
+    /// The strategy that the trace says it followed.
+    pub strategy_of_trace: String,
+    /// What is no violation yet.
+    pub tolerance_ns: i64,
+    /// Jobs that were judged.
+    pub jobs: u64,
+    /// Records about jobs that could not be judged, because records were lost.
+    pub unjudged: u64,
+    /// Records lost.
+    pub lost_records: u64,
+    /// By rule, all of them.
+    pub rules: Vec<RuleReport>,
+    /// The first [`LISTED`] violations.
+    pub violations: Vec<Violation>,
+}
+
+impl VerifyReport {
+    /// All violations.
+    pub fn count(&self) -> u64 {
+        self.rules.iter().map(|rule| rule.violations).sum()
+    }
+
+    /// The violations of one rule.
+    pub fn of(&self, rule: Rule) -> u64 {
+        self.rules.iter().filter(|report| report.rule == rule).map(|report| report.violations).sum()
+    }
+}
+
+/// Collects violations.
+#[derive(Debug)]
+pub(super) struct Findings {
+    rules: Vec<RuleReport>,
+    list: Vec<Violation>,
+}
+
+/// A violation without its names.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Finding {
+    pub rule: Rule,
+    pub at: Instant,
+    pub duration: Duration,
+    pub job: Option<JobId>,
+    pub other: Option<JobId>,
+}
+
+impl Findings {
+    pub fn new() -> Self {
+        let rule = |rule: &Rule| RuleReport { rule: *rule, violations: 0, longest_ns: 0 };
+        Findings { rules: Rule::ALL.iter().map(rule).collect(), list: Vec::new() }
+    }
+
+    /// Counts a violation and, if it is one of the first, keeps it with `text`.
+    pub fn add(&mut self, metadata: &Metadata, finding: Finding, text: impl FnOnce() -> String) {
+        let Finding { rule, at, duration, job, other } = finding;
+        let duration_ns = duration.as_nanos();
+        let report =
+            self.rules.iter_mut().find(|report| report.rule == rule).expect("every rule has a report");
+        report.violations += 1;
+        report.longest_ns = report.longest_ns.max(duration_ns);
+        if self.list.len() < LISTED {
+            let name = |job: JobId| job_name(metadata, job);
+            self.list.push(Violation {
+                rule,
+                at_ns: at.as_nanos().saturating_sub(metadata.start.as_nanos()),
+                duration_ns,
+                job: job.map(name),
+                other: other.map(name),
+                text: text(),
+            });
+        }
+    }
+
+    /// By rule, and the list in the order of time.
+    pub fn finish(mut self) -> (Vec<RuleReport>, Vec<Violation>) {
+        self.list.sort_by_key(|violation| violation.at_ns);
+        (self.rules, self.list)
+    }
+}
