@@ -19,6 +19,7 @@
 //! | `tracepoint` | tracepoints by name, their fields |
 //! | `assemble` | opens the events and buffers |
 //! | `decode` | perf's records into ours |
+//! | `occupancy` | who has a processor, from both sides of a switch |
 //! | `names` | names of threads that nobody announces |
 //! | `source` | a buffer as a source of records |
 //! | `redirect` | the one call that the perf library lacks |
@@ -31,6 +32,9 @@
 //! the same step. Where a wake-up's context is not a thread, `waker_tid` is who was interrupted. Interrupts are handlers
 //! of devices, soft interrupts and, on x86, those of the processor's own controller (timer, rescheduling, calls between
 //! processors); elsewhere the timer is a device.
+//!
+//! After a gap, and where the kernel tells nothing of a thread (some virtual machines hide their agent's), who arrives can be
+//! [`crate::Record::UNSEEN_THREAD`]: it is who leaves next on that processor.
 //!
 //! **Losses.** If a buffer is full the kernel drops events and says how many, which becomes an [`crate::Event::LOST`]
 //! record with that processor's number and source [`crate::Record::KERNEL`], at the time of the first event after the gap. What
@@ -49,6 +53,7 @@
 mod assemble;
 mod decode;
 mod names;
+mod occupancy;
 mod options;
 mod preflight;
 #[expect(unsafe_code, reason = "an ioctl takes the number of a descriptor; the perf library lacks this one")]

@@ -6,18 +6,10 @@
 //! View::Processor   time u64
 //! View::Threads     pid u32, tid u32, time u64, stream u64
 //! ```
-//! On a whole processor the stamp leaves out whose event it is, which would make a switch a fifth dearer. Each side of a
-//! switch names the other thread, so the leaving one is the one that came before; where that is not known, it is the one
-//! that the arriving side names:
-//! ```text
-//!            leaving side names next             arriving side names prev
-//! known      switch known → next, known := next  nothing: the leaving side has told it
-//! unknown    wait for the arriving side          waited for: switch prev → next, known := next
-//!                                                else: switch prev → unseen
-//! ```
-//! A gap makes it unknown. So one arrival after a gap can be unseen, and none is wrong.
+//! On a whole processor the stamp leaves out whose event it is: [`super::occupancy`] knows.
 
 use super::names::Names;
+use super::occupancy::{Leaves, Occupancy, Switch, Thread};
 use super::tracepoint::{Edge, FieldAt, Meaning, Tracepoint};
 use crate::{Event, Record, WakeContext};
 use std::collections::VecDeque;
@@ -67,20 +59,6 @@ pub(super) struct Raw<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Undecodable;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Thread {
-    pid: u32,
-    tid: u32,
-}
-
-impl Thread {
-    const UNSEEN: Thread = Thread { pid: Record::UNSEEN_THREAD, tid: Record::UNSEEN_THREAD };
-
-    fn packed(self) -> u64 {
-        halves(self.tid, self.pid)
-    }
-}
-
 fn halves(low: u32, high: u32) -> u64 {
     u64::from(low) | u64::from(high) << 32
 }
@@ -91,14 +69,6 @@ struct Stamp {
     /// [`Thread::UNSEEN`] on a whole processor.
     thread: Thread,
     stream: u64,
-}
-
-/// The leaving side of a switch whose leaving thread is not known.
-#[derive(Clone, Copy, Debug)]
-struct Departure {
-    time: Instant,
-    misc: u16,
-    next: Thread,
 }
 
 /// A wake-up that may come a second time: where events belong to threads, both the waker's and the woken one's get it.
@@ -119,9 +89,10 @@ pub(super) struct Decoder {
     names: Arc<Names>,
     /// Numbers of threads whose wake-ups and system calls are left out, in ascending order.
     left_out: Arc<[u32]>,
-    /// The thread that has the processor, where that is known.
+    /// Who has the whole processor.
+    occupancy: Occupancy,
+    /// Which of the threads that events belong to has it.
     running: Option<Thread>,
-    departure: Option<Departure>,
     /// The record before was this wake-up.
     seen: Option<Seen>,
 }
@@ -135,7 +106,16 @@ impl Decoder {
         left_out: Arc<[u32]>,
     ) -> Self {
         debug_assert!(tracepoints.is_sorted_by_key(|tracepoint| tracepoint.id));
-        Decoder { cpu, view, tracepoints, names, left_out, running: None, departure: None, seen: None }
+        Decoder {
+            cpu,
+            view,
+            tracepoints,
+            names,
+            left_out,
+            occupancy: Occupancy::Unknown,
+            running: None,
+            seen: None,
+        }
     }
 
     /// Bytes of the stamp.
@@ -196,29 +176,20 @@ impl Decoder {
         Some(Stamp { time: Instant::from_nanos(i64::try_from(time).ok()?), thread, stream })
     }
 
-    /// See the table above. The time is that of the leaving side, and so is whether the thread could have gone on.
     fn switch(&mut self, time: Instant, misc: u16, other: Thread, queue: &mut VecDeque<Record>) {
-        let arriving = misc & SWITCH_OUT == 0;
-        match (self.running, self.departure.take()) {
-            (Some(known), _) if !arriving => {
-                self.running = Some(other);
-                push(queue, self.switched(time, known, other, misc));
-            }
-            (Some(_), _) => {}
-            (None, _) if !arriving => self.departure = Some(Departure { time, misc, next: other }),
-            (None, Some(Departure { time, misc, next })) => {
-                self.running = Some(next);
-                push(queue, self.switched(time, other, next, misc));
-            }
-            (None, None) => push(queue, self.switched(time, other, Thread::UNSEEN, misc)),
+        let told = match misc & SWITCH_OUT {
+            0 => self.occupancy.arriving(time, other),
+            _ => self.occupancy.leaving(time, other, leaves(misc)),
+        };
+        for switch in told.into_iter().flatten() {
+            push(queue, self.switched(switch));
         }
     }
 
-    /// Nobody knows who got the processor meanwhile.
     fn gap(&mut self, lost: Record, queue: &mut VecDeque<Record>) {
         self.running = None;
-        if let Some(Departure { time, misc, next }) = self.departure.take() {
-            push(queue, self.switched(time, Thread::UNSEEN, next, misc));
+        if let Some(switch) = self.occupancy.gap() {
+            push(queue, self.switched(switch));
         }
         push(queue, lost);
     }
@@ -240,17 +211,18 @@ impl Decoder {
             self.running = None;
             (from, Thread::UNSEEN)
         };
-        push(queue, self.switched(stamp.time, from, to, misc));
+        push(queue, self.switched(Switch { time: stamp.time, from, to, leaves: leaves(misc) }));
     }
 
     fn exit(&mut self, stamp: Stamp, thread: Thread, queue: &mut VecDeque<Record>) {
         self.names.forget(thread.tid);
-        let record = self.record(stamp.time, Event::THREAD_EXIT, [thread.packed(), 0], 0);
+        let record = self.record(stamp.time, Event::THREAD_EXIT, [halves(thread.tid, thread.pid), 0], 0);
         push(queue, record);
         // Its events end before it leaves the processor for the last time.
         if self.view == View::Threads && self.running == Some(thread) {
             self.running = None;
-            push(queue, self.switched(stamp.time, thread, Thread::UNSEEN, 0));
+            let (time, to) = (stamp.time, Thread::UNSEEN);
+            push(queue, self.switched(Switch { time, from: thread, to, leaves: Leaves::Willingly }));
         }
     }
 
@@ -309,9 +281,9 @@ impl Decoder {
         self.left_out.binary_search(&tid).is_ok()
     }
 
-    fn switched(&self, time: Instant, from: Thread, to: Thread, misc: u16) -> Record {
+    fn switched(&self, Switch { time, from, to, leaves }: Switch) -> Record {
         let words = [halves(from.tid, to.tid), halves(from.pid, to.pid)];
-        self.record(time, Event::SWITCH, words, u16::from(misc & SWITCH_OUT_PREEMPT != 0))
+        self.record(time, Event::SWITCH, words, u16::from(leaves == Leaves::Preempted))
     }
 
     fn name(&self, time: Instant, thread: Thread, words: [u64; 2]) -> Record {
@@ -357,6 +329,13 @@ fn retarget(queue: &mut VecDeque<Record>, tid: u32, cpu: u32) {
         queue.back_mut().filter(|last| last.event == Event::WAKEUP && last.words[0] as u32 == tid)
     {
         last.words[1] = halves(cpu, (last.words[1] >> 32) as u32);
+    }
+}
+
+fn leaves(misc: u16) -> Leaves {
+    match misc & SWITCH_OUT_PREEMPT {
+        0 => Leaves::Willingly,
+        _ => Leaves::Preempted,
     }
 }
 

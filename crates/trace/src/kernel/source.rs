@@ -99,7 +99,8 @@ impl KernelSource {
         let waiting: u64 = self.queue.iter().filter_map(lost_records).sum();
         let told = self.tally.lost.load(Ordering::Relaxed) + waiting;
         if lost_in_all > told {
-            self.queue.push_back(lost(self.cpu, self.latest, lost_in_all - told));
+            let time = self.queue.back().map_or(self.latest, |last| last.time);
+            self.queue.push_back(lost(self.cpu, time, lost_in_all - told));
         }
     }
 }

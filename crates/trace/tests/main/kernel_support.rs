@@ -2,12 +2,14 @@
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
+use std::collections::BTreeMap;
 use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use talea_time::Instant;
 use talea_trace::kernel::*;
 use talea_trace::*;
 
+pub const UNSEEN: u32 = Record::UNSEEN_THREAD;
 pub const SMALL_BUFFER: usize = 64 << 10;
 
 /// One token's way from one thread to the other.
@@ -213,6 +215,28 @@ pub fn finish(stream: KernelStream) -> (Vec<Record>, KernelTotals) {
     let mut records = Vec::new();
     let totals = stream.finish(&mut records).unwrap();
     (records, totals)
+}
+
+/// Who leaves a processor is who got it before; only an arrival may be untold, where the kernel hides a thread.
+pub fn assert_passed_on(switches: &[&Record]) {
+    for pair in switches.windows(2).filter(|pair| to(pair[0]) != UNSEEN && to(pair[1]) != UNSEEN) {
+        assert_eq!(to(pair[0]), from(pair[1]), "{:?} then {:?}", pair[0], pair[1]);
+    }
+}
+
+/// Fills in who arrived unseen: it is who leaves next.
+pub fn with_unseen_arrivals(records: &[Record]) -> Vec<Record> {
+    let mut filled = records.to_vec();
+    let mut next: BTreeMap<u16, (u32, u32)> = BTreeMap::new();
+    for record in filled.iter_mut().rev().filter(|record| record.event == Event::SWITCH) {
+        let leaving = (from(record), record.words[1] as u32);
+        if let (UNSEEN, Some((tid, pid))) = (to(record), next.get(&record.cpu)) {
+            record.words[0] = u64::from(leaving.0) | u64::from(*tid) << 32;
+            record.words[1] = u64::from(leaving.1) | u64::from(*pid) << 32;
+        }
+        next.insert(record.cpu, leaving);
+    }
+    filled
 }
 
 /// Runs `test` in a thread without capabilities, which the kernel asks for wherever it asks at all.

@@ -123,37 +123,16 @@ fn both_sides_of_a_switch_are_one_record() {
 }
 
 #[test]
-fn after_a_gap_one_arrival_is_unseen_and_none_is_wrong() {
+fn a_gap_is_told_with_its_processor_and_makes_arrivals_unseen() {
     const UNSEEN: u32 = Record::UNSEEN_THREAD;
-    let lost = bytes().u64(1).u64(5).u64(200).0;
-    let known = |bench: &mut Bench| {
-        bench.feed(kind::SWITCH_CPU_WIDE, LEAVES, &side((8, 80), 100)).unwrap();
-        bench.feed(kind::SWITCH_CPU_WIDE, ARRIVES, &side((7, 70), 101)).unwrap();
-        bench.feed(kind::LOST, 0, &lost).unwrap();
-        let records = bench.records();
-        assert_eq!(threads(&records[0]), [7, 8]);
-        assert_eq!((records[1].event, records[1].words[0], records[1].cpu), (Event::LOST, 5, CPU));
-    };
-    // The gap ends with an arrival.
     let mut bench = Bench::new(View::Processor);
-    known(&mut bench);
+    bench.feed(kind::SWITCH_CPU_WIDE, LEAVES, &side((8, 80), 100)).unwrap();
+    bench.feed(kind::LOST, 0, &bytes().u64(1).u64(5).u64(200).0).unwrap();
     bench.feed(kind::SWITCH_CPU_WIDE, ARRIVES, &side((9, 90), 201)).unwrap();
-    bench.feed(kind::SWITCH_CPU_WIDE, LEAVES, &side((3, 30), 300)).unwrap();
-    bench.feed(kind::SWITCH_CPU_WIDE, ARRIVES, &side((4, 40), 301)).unwrap();
-    bench.feed(kind::SWITCH_CPU_WIDE, LEAVES, &side((0, 0), 400)).unwrap();
-    assert_eq!(bench.records().iter().map(threads).collect::<Vec<_>>(), [[9, UNSEEN], [4, 3], [3, 0]]);
-    // The gap ends with a departure.
-    let mut bench = Bench::new(View::Processor);
-    known(&mut bench);
-    bench.feed(kind::SWITCH_CPU_WIDE, LEAVES, &side((3, 30), 300)).unwrap();
-    bench.feed(kind::SWITCH_CPU_WIDE, ARRIVES, &side((4, 40), 301)).unwrap();
     let records = bench.records();
-    assert_eq!((threads(&records[0]), records[0].time.as_nanos()), ([4, 3], 300));
-    // A gap follows at once.
-    let mut bench = Bench::new(View::Processor);
-    bench.feed(kind::SWITCH_CPU_WIDE, LEAVES, &side((3, 30), 100)).unwrap();
-    bench.feed(kind::LOST, 0, &lost).unwrap();
-    assert_eq!(threads(&bench.records()[0]), [UNSEEN, 3]);
+    assert_eq!(threads(&records[0]), [UNSEEN, 8]);
+    assert_eq!((records[1].event, records[1].words[0], records[1].cpu), (Event::LOST, 5, CPU));
+    assert_eq!(threads(&records[2]), [9, UNSEEN]);
 }
 
 #[test]
