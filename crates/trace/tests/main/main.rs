@@ -5,6 +5,7 @@ mod allocation;
 mod corruption;
 mod ctf;
 mod declared;
+mod explained;
 mod exports;
 mod files;
 mod kernel;

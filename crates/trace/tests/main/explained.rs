@@ -1,0 +1,186 @@
+//! Explanations and accounts from records of dispatching and of the kernel, written by hand.
+
+use crate::support::{job, metadata, run_event};
+use std::convert::Infallible;
+use talea_time::{Duration, Instant};
+use talea_trace::explain::{
+    Blamed, Explanation, Explanations, Kind, Question, Stage, Subject, Which, explain,
+};
+use talea_trace::*;
+
+const START: i64 = 1_000_000_000;
+const LANE_THREAD: u64 = 70;
+const STRANGER: u64 = 99;
+
+/// The metadata with one processor, and the first task released by the clock.
+fn one_processor() -> Metadata {
+    let mut metadata = metadata();
+    metadata.nodes[0].cpus = vec![0];
+    metadata
+}
+
+fn record(event: Event, after: i64, source: u16, words: [u64; 2], arg: u16) -> Record {
+    Record { time: Instant::from_nanos(START + after), causal: 0, words, event, source, cpu: 0, arg }
+}
+
+fn nav(event: Event, after: i64) -> Record {
+    job(event, START + after, 0, 0, [START, START + 10_000_000], 1)
+}
+
+fn switch(after: i64, from: u64, to: u64) -> Record {
+    record(Event::SWITCH, after, Record::KERNEL, [from | to << 32, 0], 0)
+}
+
+fn cost(after: i64, ns: u64, lane: u16, kind: CostKind) -> Record {
+    record(Event::COST, after, lane, [ns, 1], kind as u16)
+}
+
+fn name(thread: u64, text: &[u8; 8]) -> Record {
+    let words = [u64::from_le_bytes(*text), 0];
+    Record { causal: thread, ..record(Event::THREAD_NAME, 0, Record::KERNEL, words, 0) }
+}
+
+/// One job of `nav`: late timer, wake-up, queueing, an interrupt and a stranger while it runs.
+fn told() -> Vec<Record> {
+    vec![
+        run_event(Event::RUN_START, START),
+        record(Event::THREAD, 0, 0, [LANE_THREAD, 0], ThreadRole::Lane as u16),
+        name(STRANGER, b"backup\0\0"),
+        switch(0, STRANGER, 0),
+        record(Event::SLEEP, 0, 0, [0, 0], 0),
+        record(Event::TIMER, 60, 0, [START as u64, START as u64 + 40], 0),
+        nav(Event::RELEASE, 80),
+        switch(130, 0, LANE_THREAD),
+        record(Event::WAKE, 140, 0, [0, 0], 0),
+        cost(200, 50, 0, CostKind::Queue),
+        nav(Event::START, 210),
+        record(Event::IRQ_ENTER, 300, Record::KERNEL, [24, 0], InterruptKind::Device as u16),
+        record(Event::IRQ_EXIT, 330, Record::KERNEL, [24, 0], InterruptKind::Device as u16),
+        switch(400, LANE_THREAD, STRANGER),
+        switch(600, STRANGER, LANE_THREAD),
+        switch(700, LANE_THREAD, 0),
+        switch(720, 0, LANE_THREAD),
+        nav(Event::COMPLETE, 1_000),
+        switch(1_010, LANE_THREAD, 0),
+        run_event(Event::RUN_END, START + 2_000),
+    ]
+}
+
+fn explained(records: &[Record]) -> Explanations {
+    let which = Which::This(Subject::Instance { task: 0, number: 0 });
+    let replay = |sink: &mut dyn Sink| {
+        records.iter().for_each(|record| sink.record(*record));
+        Ok::<(), Infallible>(())
+    };
+    explain(&one_processor(), Question { which, task: None, limit: 1 }, replay).expect("memory can be read")
+}
+
+fn list(one: &Explanation) -> Vec<(i64, i64, Stage, Kind)> {
+    let since = |at: Instant| at.as_nanos() - START;
+    one.intervals
+        .iter()
+        .map(|interval| (since(interval.from), since(interval.to), interval.stage, interval.cause.kind()))
+        .collect()
+}
+
+#[test]
+fn every_layer_of_records_says_what_it_knows() {
+    let answer = explained(&told());
+    let one = &answer.list[0];
+    use Stage::{Begun, Coming, Waiting};
+    assert_eq!(
+        list(one),
+        [
+            (0, 40, Coming, Kind::Timer),
+            (40, 80, Coming, Kind::Releasing),
+            (80, 130, Waiting, Kind::WakeUp),
+            (130, 150, Waiting, Kind::Dispatch),
+            (150, 200, Waiting, Kind::Queue),
+            (200, 210, Waiting, Kind::Dispatch),
+            (210, 300, Begun, Kind::Execution),
+            (300, 330, Begun, Kind::Interrupt),
+            (330, 400, Begun, Kind::Execution),
+            (400, 600, Begun, Kind::Program),
+            (600, 700, Begun, Kind::Execution),
+            (700, 720, Begun, Kind::Blocked),
+            (720, 1_000, Begun, Kind::Execution),
+        ]
+    );
+    let program = one.totals.iter().find(|total| total.kind == Kind::Program).expect("it ran");
+    assert_eq!((program.blamed, program.begun), (Blamed::Thread(STRANGER as u32), Duration::from_nanos(200)));
+    assert_eq!(answer.blamed_name(program.blamed), "backup (99)");
+    let interrupt = one.totals.iter().find(|total| total.kind == Kind::Interrupt).expect("it came");
+    assert_eq!(answer.blamed_name(interrupt.blamed), "line 24");
+}
+
+#[test]
+fn without_the_kernel_less_is_told_and_the_sum_is_the_same() {
+    let records: Vec<Record> = told().into_iter().filter(|record| record.event.family() < 3).collect();
+    let one = &explained(&records).list[0];
+    assert_eq!(one.response(), Duration::from_nanos(1_000));
+    let of =
+        |kind: Kind| one.totals.iter().find(|total| total.kind == kind).map(|total| total.sum().as_nanos());
+    assert_eq!((of(Kind::WakeUp), of(Kind::Queue), of(Kind::Execution)), (Some(60), Some(50), Some(790)));
+    assert_eq!((of(Kind::Program), of(Kind::Interrupt)), (None, None));
+}
+
+/// Kernel records that are lost take back what the kernel said, not what the jobs say.
+#[test]
+fn lost_kernel_records_leave_the_jobs() {
+    let mut records = told();
+    let place = records.iter().position(|record| record.event == Event::IRQ_ENTER).expect("there");
+    records.retain(|record| record.event.family() != 3 || record.time.as_nanos() < START + 300);
+    records.insert(place, record(Event::LOST, 300, Record::KERNEL, [7, 0], 0));
+    let answer = explained(&records);
+    assert_eq!(answer.list[0].uncertain(), Duration::ZERO);
+    assert_eq!(list(&answer.list[0]).last(), Some(&(210, 1_000, Stage::Begun, Kind::Execution)));
+}
+
+#[test]
+fn the_accounts_are_those_of_the_kernel_where_it_tells() {
+    let mut usage = Usage::new(&one_processor());
+    told().into_iter().for_each(|record| usage.record(record));
+    let report = usage.finish();
+    let node = &report.nodes[0];
+    assert_eq!((node.available_ns, node.error_ns), (2_000, 0));
+    assert_eq!(node.execution_ns, 540);
+    assert_eq!((node.programs_ns, node.interrupts_ns), (200, 30));
+    assert_eq!(node.programs[0].name.as_deref(), Some("backup"));
+    // Queueing, and what the lane's thread did before, between and after.
+    assert_eq!((node.overhead_ns, node.not_broken_down_ns), (50 + 20 + 10 + 10, 40));
+    assert_eq!(node.idle_ns, 130 + 20 + 990);
+    assert!(report.has_costs && report.has_wakes && report.has_kernel);
+}
+
+/// A job that starves for very many intervals has the same totals, and no list without end.
+#[test]
+fn a_long_starvation_is_condensed() {
+    let metadata = one_processor();
+    let mut records = vec![run_event(Event::RUN_START, START)];
+    records.push(job(Event::RELEASE, START, 1, 0, [START, START + 20_000_000], 0));
+    let rounds = 20_000;
+    for round in 0..rounds {
+        let at = START + round * 10;
+        let words = [at, at + 1_000];
+        let number = round as u64;
+        records.push(job(Event::RELEASE, at, 0, number, words, 0));
+        records.push(job(Event::START, at, 0, number, words, 1));
+        records.push(job(Event::COMPLETE, at + 7, 0, number, words, 0));
+    }
+    let end = START + rounds * 10;
+    records.push(run_event(Event::RUN_END, end));
+    let which = Which::This(Subject::Instance { task: 1, number: 0 });
+    let replay = |sink: &mut dyn Sink| {
+        records.iter().for_each(|record| sink.record(*record));
+        Ok::<(), Infallible>(())
+    };
+    let answer = explain(&metadata, Question { which, task: None, limit: 1 }, replay).expect("memory");
+    let one = &answer.list[0];
+    assert_eq!(one.response(), Duration::from_nanos(rounds * 10));
+    assert!(one.intervals.len() < 10_000, "{}", one.intervals.len());
+    let of =
+        |kind: Kind| one.totals.iter().find(|total| total.kind == kind).map(|total| total.sum().as_nanos());
+    assert_eq!((of(Kind::Higher), of(Kind::Idle)), (Some(rounds * 7), Some(rounds * 3)));
+    let higher = one.totals.iter().find(|total| total.kind == Kind::Higher).expect("it ran");
+    assert_eq!(higher.intervals, rounds as u64);
+}
