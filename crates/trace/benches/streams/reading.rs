@@ -7,7 +7,7 @@ use std::time::Duration;
 use talea_measure::{Report, Role, Samples};
 use talea_time::Instant;
 use talea_trace::stream::{Consumer, Selection, Start, Stream, clock};
-use talea_trace::{Metadata, Record, RingFile, Sink};
+use talea_trace::{Event, Metadata, Record, RingFile, Sink};
 
 /// How often a reader at work looks, as a collector does.
 const LOOK: Duration = Duration::from_millis(1);
@@ -81,7 +81,8 @@ pub fn rate(report: &mut Report, repetitions: u32) {
         for writer in &mut writers {
             for n in 0..u64::from(count) {
                 let time = clock::now();
-                writer.record(Record { time, causal: n, ..Record::from_words([0; Record::WORDS]) });
+                let event = Event::WAKE;
+                writer.record(Record { time, causal: n, event, ..Record::from_words([0; Record::WORDS]) });
             }
         }
         let start = clock::kernel_now();
