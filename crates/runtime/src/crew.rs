@@ -1,14 +1,14 @@
 //! The threads of a run: created with what they need, and ended together.
 
 use crate::cluster::link::{Inlet, InletStop, Received};
-use crate::flow::{Hand, Shared};
+use crate::flow::{Equipment, Shared};
 use crate::inbox::Receiver;
 use crate::lane_thread::LaneThread;
 use crate::lowering::{LanePriorities, Lowering};
 use crate::options::RunOptions;
 use crate::outcome::{NodeSpin, ThreadAttributes};
 use crate::preemptive::{Controller, Grades, Slot, SlotCell, SlotThread};
-use crate::recorder::{Recorder, Subject};
+use crate::recorder::{Recording, Subject};
 use crate::release::{ReleaseThread, Source};
 use crate::seat::Seat;
 use crate::sys::clock::MonotonicClock;
@@ -217,9 +217,9 @@ impl Station<'_> {
         Ok(crew)
     }
 
-    fn hand(&self, node: usize, writer: RingWriter) -> Hand {
+    fn equipment(&self, node: usize, writer: RingWriter) -> Equipment {
         let cpus = &self.system.nodes[node].cpus;
-        Hand::new(self.shared, Recorder::new(writer, node, cpus))
+        Equipment::new(self.shared, Recording::new(writer, node, cpus))
     }
 
     fn queue(&self, lane: usize) -> LaneQueue {
@@ -229,31 +229,27 @@ impl Station<'_> {
 
     fn lane_duty(&self, lane: usize, writer: RingWriter, inbox: Receiver) -> Duty {
         let node = self.shared.layout.lanes[lane].node;
+        let equipment = self.equipment(node, writer);
         let thread = LaneThread {
             shared: Arc::clone(self.shared),
-            hand: self.hand(node, writer),
             inbox,
             queue: self.queue(lane),
             lane,
             processor: self.processor(node),
         };
         Box::new(move || {
-            thread.serve();
+            thread.serve(equipment);
             None
         })
     }
 
     fn slot_duty(&self, lane: usize, writer: RingWriter, cell: Arc<SlotCell>) -> Duty {
         let node = self.shared.layout.lanes[lane].node;
-        let thread = SlotThread {
-            shared: Arc::clone(self.shared),
-            hand: self.hand(node, writer),
-            cell,
-            lane,
-            processor: self.processor(node),
-        };
+        let equipment = self.equipment(node, writer);
+        let thread =
+            SlotThread { shared: Arc::clone(self.shared), cell, lane, processor: self.processor(node) };
         Box::new(move || {
-            thread.serve();
+            thread.serve(equipment);
             None
         })
     }
@@ -266,9 +262,9 @@ impl Station<'_> {
                 unreachable!("a preemptive lane has priority {priority} only")
             }
         };
+        let equipment = self.equipment(site.node, writer);
         let thread = Controller {
             shared: Arc::clone(self.shared),
-            hand: self.hand(site.node, writer),
             inbox,
             queue: self.queue(lane),
             lane,
@@ -278,31 +274,31 @@ impl Station<'_> {
             granted: None,
         };
         Box::new(move || {
-            thread.serve();
+            thread.serve(equipment);
             None
         })
     }
 
     fn release_duty(&self, node: usize, writer: RingWriter) -> Duty {
         let gate = self.nodes.iter().position(|(own, _)| *own == node).expect("a node of this process");
+        let equipment = self.equipment(node, writer);
         let thread = ReleaseThread {
             shared: Arc::clone(self.shared),
-            hand: self.hand(node, writer),
             sleeper: Sleeper::new(self.options.tail),
             sources: Source::of_node(self.system, node),
             gate,
             duration: self.options.duration,
         };
         let name = self.system.nodes[node].name.clone();
-        Box::new(move || Some(NodeSpin::new(name, thread.serve())))
+        Box::new(move || Some(NodeSpin::new(name, thread.serve(equipment))))
     }
 
     /// Receives what other processes send, and only enqueues.
     fn receive_duty(&self, node: usize, writer: RingWriter, mut inlet: Inlet) -> Duty {
         let shared = Arc::clone(self.shared);
-        let mut hand = self.hand(node, writer);
+        let equipment = self.equipment(node, writer);
         Box::new(move || {
-            hand.recorder.thread(ThreadRole::Receiver, None);
+            let mut hand = equipment.take_up(ThreadRole::Receiver, None);
             loop {
                 let received = inlet.receive(|message| {
                     let now = MonotonicClock.now();

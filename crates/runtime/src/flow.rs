@@ -14,7 +14,7 @@ use crate::job_table::{InFlight, JobTable, Tag, WindowFull};
 use crate::join::{Arrival, JoinTable};
 use crate::layout::{Layout, OperationSite};
 use crate::operation::Behaviour;
-use crate::recorder::{Recorder, Subject, release_words};
+use crate::recorder::{Recorder, Recording, Subject, release_words};
 use crate::seat::Processor;
 use crate::sys::stop::StopFlag;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use talea_model::OperationId;
 use talea_policy::job::Job;
 use talea_time::Instant;
-use talea_trace::{Event, JobId};
+use talea_trace::{Event, JobId, ThreadRole};
 
 /// How to reach a lane.
 pub(crate) struct Port {
@@ -176,6 +176,23 @@ pub(crate) struct Release {
     pub job: InFlight,
 }
 
+/// What a thread's hand is made of before there is the thread.
+pub(crate) struct Equipment {
+    recording: Recording,
+    to_ring: Vec<usize>,
+}
+
+impl Equipment {
+    pub fn new(shared: &Shared, recording: Recording) -> Self {
+        Equipment { recording, to_ring: Vec::with_capacity(shared.layout.lanes.len()) }
+    }
+
+    /// The hand of the calling thread, which is at work from now on, for a lane if it has a role in one.
+    pub fn take_up(self, role: ThreadRole, lane: Option<usize>) -> Hand {
+        Hand { recorder: self.recording.begin(role, lane), to_ring: self.to_ring }
+    }
+}
+
 /// One thread's means to take part in the flow.
 pub(crate) struct Hand {
     pub recorder: Recorder,
@@ -184,10 +201,6 @@ pub(crate) struct Hand {
 }
 
 impl Hand {
-    pub fn new(shared: &Shared, recorder: Recorder) -> Self {
-        Hand { recorder, to_ring: Vec::with_capacity(shared.layout.lanes.len()) }
-    }
-
     /// Releases a job of this process at `now` into its lane, without ringing.
     ///
     /// # Errors

@@ -11,7 +11,7 @@
 //! ```
 
 use crate::execute::{Surroundings, execute};
-use crate::flow::{Hand, Shared};
+use crate::flow::{Equipment, Hand, Shared};
 use crate::inbox::Receiver;
 use crate::job_table::Begin;
 use crate::seat::Seat;
@@ -26,7 +26,6 @@ use talea_trace::{CostKind, Event, JobId, ThreadRole};
 /// Everything a lane's thread owns.
 pub(crate) struct LaneThread {
     pub shared: Arc<Shared>,
-    pub hand: Hand,
     pub inbox: Receiver,
     pub queue: LaneQueue,
     /// Index over the lanes of all nodes.
@@ -56,11 +55,11 @@ impl Surroundings for OnLane<'_> {
 
 impl LaneThread {
     /// Serves the lane until the run is stopped.
-    pub fn serve(self) {
-        let LaneThread { shared, mut hand, mut inbox, mut queue, lane, processor } = self;
+    pub fn serve(self, equipment: Equipment) {
+        let LaneThread { shared, mut inbox, mut queue, lane, processor } = self;
         let mut seat = Seat::new(processor);
         let port = shared.port(lane);
-        hand.recorder.thread(ThreadRole::Lane, Some(lane));
+        let mut hand = equipment.take_up(ThreadRole::Lane, Some(lane));
         while !shared.stop.is_stopped() {
             let began = hand.recorder.stopwatch();
             let mut moved = 0;

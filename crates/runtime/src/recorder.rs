@@ -4,12 +4,20 @@ use crate::sys::clock::MonotonicClock;
 use crate::sys::cpu;
 use talea_policy::job::Job;
 use talea_time::{Clock, Instant};
-use talea_trace::stream::builtin_switch;
+use talea_trace::stream::{LocalWriter, builtin_switch};
 use talea_trace::{CostKind, Event, JobId, Record, RingWriter, Sink, ThreadRole};
 
-/// Writes the records of one thread.
-pub(crate) struct Recorder {
+/// What a thread's recorder is made of before there is the thread.
+pub(crate) struct Recording {
     writer: RingWriter,
+    node: usize,
+    /// The node's only processor; `None` where there are several.
+    cpu: Option<u16>,
+}
+
+/// Writes the records of the calling thread, in one ring with the events that the code of its operations emits.
+pub(crate) struct Recorder {
+    writer: LocalWriter,
     node: usize,
     /// The node's only processor; `None` where there are several, and each record asks.
     cpu: Option<u16>,
@@ -27,13 +35,23 @@ pub(crate) struct Subject {
 #[must_use]
 pub(crate) struct Stopwatch(Option<Instant>);
 
-impl Recorder {
-    /// A recorder for a thread of `node`, which runs on `cpus`.
+impl Recording {
+    /// For a thread of `node`, which runs on `cpus`.
     pub fn new(writer: RingWriter, node: usize, cpus: &[u16]) -> Self {
         let cpu = if let [only] = cpus { Some(*only) } else { None };
-        Recorder { writer, node, cpu }
+        Recording { writer, node, cpu }
     }
 
+    /// The recorder of the calling thread, which is at work from now on, for a lane if it has a role in one.
+    pub fn begin(self, role: ThreadRole, lane: Option<usize>) -> Recorder {
+        let Recording { writer, node, cpu } = self;
+        let mut recorder = Recorder { writer: writer.install(), node, cpu };
+        recorder.thread(role, lane);
+        recorder
+    }
+}
+
+impl Recorder {
     /// A job event.
     pub fn job(&mut self, time: Instant, event: Event, subject: Subject, words: [u64; 2], arg: u16) {
         let cpu = self.cpu();
@@ -48,8 +66,7 @@ impl Recorder {
         self.writer.record(Record { time, causal: 0, words: [word, 0], event, source, cpu, arg: 0 });
     }
 
-    /// The calling thread is at work, for a lane if it has a role in one.
-    pub fn thread(&mut self, role: ThreadRole, lane: Option<usize>) {
+    fn thread(&mut self, role: ThreadRole, lane: Option<usize>) {
         let thread = rustix::thread::gettid().as_raw_nonzero().get() as u64;
         let words = [thread | u64::from(std::process::id()) << 32, self.node as u64];
         let source = lane.map_or(Record::NO_LANE, |lane| lane as u16);

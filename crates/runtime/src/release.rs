@@ -3,7 +3,7 @@
 //! Releases are absolute: instance `k` of a task is due at `start + phase + k * period` plus its jitter,
 //! whatever happened to the instances before it, so nothing drifts. The thread stands above all lanes.
 
-use crate::flow::{Hand, Release, Shared};
+use crate::flow::{Equipment, Hand, Release, Shared};
 use crate::job_table::{Abort, InFlight};
 use crate::recorder::Subject;
 use crate::sys::clock::MonotonicClock;
@@ -71,7 +71,6 @@ struct Due {
 /// Everything a release thread owns.
 pub(crate) struct ReleaseThread {
     pub shared: Arc<Shared>,
-    pub hand: Hand,
     pub sleeper: Sleeper,
     pub sources: Vec<Source>,
     /// Index of its bell at the start gate.
@@ -82,10 +81,10 @@ pub(crate) struct ReleaseThread {
 
 impl ReleaseThread {
     /// Releases from the start instant until the run ends or is stopped. Returns what the spin tail cost.
-    pub fn serve(mut self) -> SpinCost {
+    pub fn serve(mut self, equipment: Equipment) -> SpinCost {
         let shared = Arc::clone(&self.shared);
         let mut agenda: BinaryHeap<Reverse<Due>> = BinaryHeap::with_capacity(self.sources.len());
-        self.hand.recorder.thread(ThreadRole::Release, None);
+        let mut hand = equipment.take_up(ThreadRole::Release, None);
         let Some(start) = shared.gate.wait(self.gate, &shared.stop) else { return SpinCost::default() };
         let end = self.duration.map_or(Instant::MAX, |duration| start.saturating_add(duration));
         let planned_end = self.duration.map_or(0, |_| end.as_nanos() as u64);
@@ -93,33 +92,34 @@ impl ReleaseThread {
             let at = source.due(&shared, start, 0);
             agenda.push(Reverse(Due { at, source: position, instance: 0 }));
         }
-        self.hand.recorder.run(start, Event::RUN_START, planned_end);
+        hand.recorder.run(start, Event::RUN_START, planned_end);
         loop {
             let next = agenda.peek().map_or(end, |due| due.0.at.min(end));
             let woken = self.sleeper.sleep_until(next, &shared.stop);
             let now = MonotonicClock.now();
             match woken {
                 Woken::Due { spun, .. } if now < end => {
-                    self.hand.recorder.timer(now, next, now.saturating_add(-spun));
+                    hand.recorder.timer(now, next, now.saturating_add(-spun));
                 }
                 Woken::Due { .. } | Woken::Stopped => {
                     // A run that is stopped before its start ends with it.
-                    self.hand.recorder.run(now.max(start).min(end), Event::RUN_END, 0);
+                    hand.recorder.run(now.max(start).min(end), Event::RUN_END, 0);
                     return self.sleeper.spin_cost();
                 }
             }
-            self.release_due(&shared, &mut agenda, start, now);
+            self.release_due(&mut hand, &shared, &mut agenda, start, now);
         }
     }
 
     fn release_due(
         &mut self,
+        hand: &mut Hand,
         shared: &Shared,
         agenda: &mut BinaryHeap<Reverse<Due>>,
         start: Instant,
         now: Instant,
     ) {
-        let began = self.hand.recorder.stopwatch();
+        let began = hand.recorder.stopwatch();
         let mut instances = 0;
         while let Some(mut first) = agenda.peek_mut() {
             let due = first.0;
@@ -130,17 +130,16 @@ impl ReleaseThread {
             *first =
                 Reverse(Due { at: self.sources[due.source].due(shared, start, instance), instance, ..due });
             drop(first);
-            self.release(shared, due, start);
+            self.release(hand, shared, due, start);
             instances += 1;
         }
-        self.hand.ring(shared);
-        self.hand.recorder.cost(began, CostKind::Release, None, instances);
+        hand.ring(shared);
+        hand.recorder.cost(began, CostKind::Release, None, instances);
     }
 
     /// Releases, or skips, one instance of a source.
-    fn release(&mut self, shared: &Shared, due: Due, start: Instant) {
+    fn release(&mut self, hand: &mut Hand, shared: &Shared, due: Due, start: Instant) {
         let source = &mut self.sources[due.source];
-        let hand = &mut self.hand;
         let instance = due.instance;
         let nominal = shared.layout.tasks[source.task].arrival(start, instance);
         let deadline = nominal.saturating_add(shared.layout.tasks[source.task].deadline);

@@ -29,4 +29,4 @@ pub use talea_model::{
 pub use talea_runtime::{Ending, FinishedJob, JobContext, Outcome, PrepareError, RtMode, StopHandle};
 pub use talea_sim::SimulationError;
 pub use talea_time::{Duration, Instant, Work};
-pub use talea_trace::Report;
+pub use talea_trace::{Report, family, stream};

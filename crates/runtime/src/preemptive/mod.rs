@@ -30,7 +30,7 @@
 
 mod slot;
 
-use crate::flow::{Hand, Shared};
+use crate::flow::{Equipment, Hand, Shared};
 use crate::inbox::Receiver;
 use crate::job_table::Tag;
 use crate::lane_thread::forget;
@@ -83,7 +83,6 @@ pub(crate) struct Grades {
 /// Everything a controller's thread owns.
 pub(crate) struct Controller {
     pub shared: Arc<Shared>,
-    pub hand: Hand,
     pub inbox: Receiver,
     pub queue: LaneQueue,
     pub lane: usize,
@@ -96,20 +95,20 @@ pub(crate) struct Controller {
 
 impl Controller {
     /// Decides until the run is stopped.
-    pub fn serve(mut self) {
+    pub fn serve(mut self, equipment: Equipment) {
         let shared = Arc::clone(&self.shared);
         let port = shared.port(self.lane);
-        self.hand.recorder.thread(ThreadRole::Lane, Some(self.lane));
+        let mut hand = equipment.take_up(ThreadRole::Lane, Some(self.lane));
         while !shared.stop.is_stopped() {
-            let began = self.hand.recorder.stopwatch();
+            let began = hand.recorder.stopwatch();
             let news = self.take_in();
             if news > 0 {
-                self.decide();
-                self.hand.recorder.cost(began, CostKind::Queue, Some(self.lane), news);
+                self.decide(&mut hand);
+                hand.recorder.cost(began, CostKind::Queue, Some(self.lane), news);
             } else {
-                self.hand.recorder.lane(Event::SLEEP, self.lane);
+                hand.recorder.lane(Event::SLEEP, self.lane);
                 port.bell.wait_unless(|| self.inbox.has_number() || shared.stop.is_stopped());
-                self.hand.recorder.lane(Event::WAKE, self.lane);
+                hand.recorder.lane(Event::WAKE, self.lane);
             }
         }
     }
@@ -146,7 +145,7 @@ impl Controller {
     }
 
     /// Has the queue elect, and makes the kernel run what it elected.
-    fn decide(&mut self) {
+    fn decide(&mut self, hand: &mut Hand) {
         if self.granted_is_ending() {
             return;
         }
@@ -155,7 +154,7 @@ impl Controller {
             let current = self.queue.current().map(|progress| progress.job);
             let executed = current.map_or(Work::ZERO, |job| self.executed(&job));
             let Some(job) = self.queue.elect(now, executed) else {
-                self.seat.leave(&self.shared, &mut self.hand, now);
+                self.seat.leave(&self.shared, hand, now);
                 return;
             };
             let held_by = self.slot_of(job.tag);
@@ -166,7 +165,7 @@ impl Controller {
             }
             match held_by.or_else(|| self.assign(job)).or_else(|| self.make_do()) {
                 Some(slot) if self.granted == Some(slot) => {}
-                Some(slot) => self.grant(slot, now),
+                Some(slot) => self.grant(hand, slot, now),
                 None => unreachable!("where no slot is free, one holds a job"),
             }
             return;
@@ -212,19 +211,19 @@ impl Controller {
     }
 
     /// Makes the slot the one that runs.
-    fn grant(&mut self, position: usize, now: Instant) {
+    fn grant(&mut self, hand: &mut Hand, position: usize, now: Instant) {
         let job = self.slots[position].held.expect("a granted slot holds a job");
         let id = self.id(&job);
         let outranked = self.granted.replace(position);
         if let Some(outranked) = outranked {
-            self.park(outranked, id, now);
+            self.park(hand, outranked, id, now);
         }
-        self.seat.take(&self.shared, &mut self.hand, id, now);
+        self.seat.take(&self.shared, hand, id, now);
         // A job that began while it was parked, because the granted one blocked, was never preempted.
         let preempted = std::mem::take(&mut self.slots[position].preempted);
         if preempted && self.shared.jobs.is_under_way(job.tag, job.number) {
             let subject = Subject { job: id, lane: self.lane };
-            self.hand.recorder.job(now, Event::RESUME, subject, [0, 0], 0);
+            hand.recorder.job(now, Event::RESUME, subject, [0, 0], 0);
         }
         self.set_level(position, Level::Granted);
         let cell = &self.slots[position].cell;
@@ -233,11 +232,11 @@ impl Controller {
         cell.bell.ring();
     }
 
-    fn park(&mut self, position: usize, preemptor: JobId, now: Instant) {
+    fn park(&mut self, hand: &mut Hand, position: usize, preemptor: JobId, now: Instant) {
         let Some(job) = self.slots[position].held else { return };
         if self.shared.jobs.is_under_way(job.tag, job.number) {
             let subject = Subject { job: self.id(&job), lane: self.lane };
-            self.hand.recorder.job(now, Event::PREEMPT, subject, [preemptor.pack(), 0], 0);
+            hand.recorder.job(now, Event::PREEMPT, subject, [preemptor.pack(), 0], 0);
             self.slots[position].preempted = true;
         }
         self.set_level(position, Level::Parked);

@@ -3,7 +3,7 @@
 
 use crate::bell::Bell;
 use crate::execute::{Surroundings, execute};
-use crate::flow::{Hand, Shared};
+use crate::flow::{Equipment, Hand, Shared};
 use crate::job_table::Tag;
 use crate::sys::clock::thread_cpu_time;
 use std::sync::Arc;
@@ -69,7 +69,6 @@ impl SlotCell {
 /// Everything a slot's thread owns.
 pub(crate) struct SlotThread {
     pub shared: Arc<Shared>,
-    pub hand: Hand,
     pub cell: Arc<SlotCell>,
     pub lane: usize,
     pub processor: Option<usize>,
@@ -100,10 +99,10 @@ impl Surroundings for InSlot<'_> {
 
 impl SlotThread {
     /// Runs what is assigned until the run is stopped.
-    pub fn serve(self) {
-        let SlotThread { shared, mut hand, cell, lane, processor } = self;
+    pub fn serve(self, equipment: Equipment) {
+        let SlotThread { shared, cell, lane, processor } = self;
         let port = shared.port(lane);
-        hand.recorder.thread(ThreadRole::Lane, Some(lane));
+        let mut hand = equipment.take_up(ThreadRole::Lane, Some(lane));
         while !shared.stop.is_stopped() {
             let Some((tag, depth)) = cell.assignment.take() else {
                 cell.bell.wait_unless(|| cell.assignment.is_there() || shared.stop.is_stopped());

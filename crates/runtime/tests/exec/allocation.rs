@@ -51,9 +51,18 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
+talea_trace::family! {
+    /// What the code of an operation tells.
+    counted {
+        /// A job ran.
+        ran(instance: u64);
+    }
+}
+
 #[test]
 fn releasing_dispatching_and_tracing_do_not_allocate() {
     allocations_are_counted();
+    counted::FAMILY.register().expect("the only family of its number");
     for dispatch in [LaneDispatch::NonPreemptive, LaneDispatch::Preemptive] {
         // The highest lane switches the counting on and off while all kinds of releases go on.
         let step = |name: &str| SubtaskBuilder::new(name, Work::from_nanos(50_000));
@@ -67,10 +76,13 @@ fn releasing_dispatching_and_tracing_do_not_allocate() {
             .task(task("skipping", 7, 9).overrun(talea_model::Overrun::SkipNext))
             .build()
             .expect("a system");
-        let switch = |context: &JobContext<'_>| match context.instance() {
-            5 => COUNTING.store(true, Ordering::Relaxed),
-            60.. => COUNTING.store(false, Ordering::Relaxed),
-            _ => {}
+        let switch = |context: &JobContext<'_>| {
+            match context.instance() {
+                5 => COUNTING.store(true, Ordering::Relaxed),
+                60.. => COUNTING.store(false, Ordering::Relaxed),
+                _ => {}
+            }
+            counted::ran(context.instance());
         };
         let operations = Operations::synthetic().with("chain.a", switch);
         // A log is kept, so everything between the jobs is recorded as well.

@@ -23,6 +23,36 @@ fn an_operation_is_told_everything_about_its_job() {
     }
 }
 
+talea_trace::family! {
+    /// What the code of an operation tells.
+    told {
+        /// A step was made.
+        step(instance: u64, part: u32);
+    }
+}
+
+#[test]
+fn events_of_an_operation_stand_in_the_trace_of_its_job() {
+    told::FAMILY.register().expect("the only family of its number");
+    let operation = |context: &JobContext<'_>| (0..3).for_each(|part| told::step(context.instance(), part));
+    let system = system(Strategy::Rms).task(task("job", 10, 1)).build().expect("a system");
+    let operations = Operations::synthetic().with("job", operation);
+    let ran = run_until(&system, operations, options(RtMode::Warn, 0), ended("job", 4));
+    let family = told::FAMILY.family();
+    let step = family.event(&family.events[0]);
+    for instance in 0..4 {
+        let of_job = |record: &&Record| match record.event {
+            Event::START | Event::COMPLETE => record.job().instance == instance,
+            event => event == step && record.words[0] == instance,
+        };
+        let found: Vec<(Event, u64)> =
+            ran.records.iter().filter(of_job).map(|record| (record.event, record.words[1])).collect();
+        let [start, steps @ .., complete] = &found[..] else { panic!("{found:?}") };
+        assert_eq!((start.0, complete.0), (Event::START, Event::COMPLETE));
+        assert_eq!(steps, [(step, 0), (step, 1), (step, 2)]);
+    }
+}
+
 #[test]
 fn a_panic_aborts_its_job_and_nothing_else() {
     let operation = |context: &JobContext<'_>| assert!(context.instance() != 2, "number two is broken");
