@@ -5,7 +5,7 @@
 //! the tables of the run waits in memory, at most [`PENDING_MAX`] records.
 //!
 //! Families that programs register are numbered by each process on its own, so the same number can mean different
-//! families in two streams. In the log each family has one number; [`Renumbered`] translates.
+//! families in two streams. In the log each family has one number, and the recording translates.
 
 use crate::kernel::{KernelControl, KernelSource, KernelTotals};
 use crate::log::{LogError, LogWriter};
