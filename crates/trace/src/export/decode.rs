@@ -171,17 +171,36 @@ impl Declared {
 }
 
 impl Declared {
+    /// The fields that [`Row`] does not have.
+    fn beside_row(&self) -> impl Iterator<Item = &(Field, Meaning)> {
+        let in_row = |field: &Field, meaning: Meaning| {
+            matches!(meaning, Meaning::Node | Meaning::Lane)
+                || (about_job(self.event) && field.kind == FieldKind::Job && field.place.part == Part::Causal)
+        };
+        self.fields.iter().filter(move |(field, meaning)| !in_row(field, *meaning))
+    }
+
+    /// Names and types of the fields that [`Row`] does not have.
+    pub fn kinds_beside_row(&self) -> impl Iterator<Item = (&str, ShownKind)> {
+        self.beside_row().map(|(field, meaning)| (field.name.as_ref(), kind(field.kind, *meaning)))
+    }
+
+    /// Their values in `record`, in the same order.
+    pub fn values_beside_row<'a>(
+        &'a self,
+        metadata: &'a Metadata,
+        record: &'a Record,
+    ) -> impl Iterator<Item = Shown<'a>> {
+        self.beside_row().map(|(field, meaning)| shown(metadata, field, *meaning, record))
+    }
+
     /// The fields in words, without those that [`Row`] has; instants in seconds from the start.
     pub fn for_people<'a>(
         &'a self,
         metadata: &'a Metadata,
         record: &'a Record,
     ) -> impl Iterator<Item = (&'a str, String)> {
-        let in_row = |field: &Field, meaning: Meaning| {
-            matches!(meaning, Meaning::Node | Meaning::Lane)
-                || (about_job(self.event) && field.kind == FieldKind::Job && field.place.part == Part::Causal)
-        };
-        let others = self.fields.iter().filter(move |(field, meaning)| !in_row(field, *meaning));
+        let others = self.beside_row();
         others.map(|(field, meaning)| {
             let value = match (shown(metadata, field, *meaning, record), field.kind) {
                 (Shown::Absent, _) => "-".to_owned(),

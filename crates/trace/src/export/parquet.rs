@@ -3,7 +3,7 @@
 //! The columns of the [CSV](super::csv) export up to `word1` come first, with the same meaning: `time_ns`, `event`,
 //! `arg`, `source`, `causal`, `word0` and `word1` in every row, the others where the event has them. Behind them is a
 //! column `field_NAME` for every name that a field of any declared event has, filled in the rows of the events that
-//! have it:
+//! have it. (Lanes, nodes, and the job that an event is about stand in the columns before.)
 //!
 //! | Field | Column |
 //! |---|---|
@@ -11,7 +11,7 @@
 //! | number with sign, duration, instant (nanoseconds, from the start) | INT64 |
 //! | number with a fraction | DOUBLE |
 //! | true or false | BOOLEAN |
-//! | text, job (`operation#instance`), names of lanes, nodes, operations and codes | UTF-8 |
+//! | text, another job (`operation#instance`), names of operations and codes | UTF-8 |
 //!
 //! So `SELECT field_cost FROM 'trace.parquet' WHERE event = 'cost'` is all there is to it, and columns that nobody
 //! asks for cost next to nothing. Where two events use a name for different types, each type has its column: the
@@ -134,7 +134,8 @@ impl<W: Write + Send> ParquetExport<W> {
         }
         let declared = self.decoder.event(record.event).zip(self.columns_of.get(record.event));
         if let Some((declared, places)) = declared {
-            for ((_, value), place) in declared.values(self.decoder.metadata(), record).zip(places) {
+            let values = declared.values_beside_row(self.decoder.metadata(), record);
+            for (value, place) in values.zip(places) {
                 self.columns[*place].push(self.rows, (&value).into());
             }
         }
@@ -185,11 +186,9 @@ fn field_columns(decoder: &Decoder, columns: &mut Vec<Column>) -> EventTable<Vec
             columns.len() - 1
         })
     };
-    EventTable::new(
-        decoder.declared().iter().map(|declared| {
-            (declared.event, declared.kinds().map(|(name, kind)| place(name, kind)).collect())
-        }),
-    )
+    EventTable::new(decoder.declared().iter().map(|declared| {
+        (declared.event, declared.kinds_beside_row().map(|(name, kind)| place(name, kind)).collect())
+    }))
 }
 
 fn key_values(metadata: &Metadata) -> Vec<KeyValue> {

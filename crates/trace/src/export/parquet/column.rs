@@ -7,6 +7,7 @@ use ::parquet::column::writer::ColumnWriter;
 use ::parquet::data_type::ByteArray;
 use ::parquet::file::writer::SerializedColumnWriter;
 use ::parquet::schema::types::Type as SchemaType;
+use std::collections::HashMap;
 
 /// Whether every row has a value, and the values' type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +44,33 @@ enum Values {
     Integers(Vec<i64>),
     Floats(Vec<f64>),
     Bools(Vec<bool>),
-    Texts(Vec<ByteArray>),
+    Texts(Texts),
+}
+
+/// Texts, each of which is kept once however many rows of the group have it.
+#[derive(Debug, Default)]
+struct Texts {
+    rows: Vec<ByteArray>,
+    known: HashMap<Box<str>, ByteArray>,
+}
+
+impl Texts {
+    fn push(&mut self, text: &str) {
+        let shared = match self.known.get(text) {
+            Some(shared) => shared.clone(),
+            None => {
+                let shared = ByteArray::from(text);
+                self.known.insert(text.into(), shared.clone());
+                shared
+            }
+        };
+        self.rows.push(shared);
+    }
+
+    fn clear(&mut self) {
+        self.rows.clear();
+        self.known.clear();
+    }
 }
 
 /// What tells columns of one name and different types apart.
@@ -64,7 +91,7 @@ impl Column {
             ShownKind::Unsigned | ShownKind::Signed => Values::Integers(Vec::new()),
             ShownKind::Float => Values::Floats(Vec::new()),
             ShownKind::Bool => Values::Bools(Vec::new()),
-            ShownKind::Text => Values::Texts(Vec::new()),
+            ShownKind::Text => Values::Texts(Texts::default()),
         };
         Column { name: name.to_owned(), kind, values, levels: Vec::new() }
     }
@@ -101,7 +128,7 @@ impl Column {
             (Values::Integers(values), Cell::Signed(value)) => values.push(value),
             (Values::Floats(values), Cell::Float(value)) => values.push(value),
             (Values::Bools(values), Cell::Bool(value)) => values.push(value),
-            (Values::Texts(values), Cell::Text(value)) => values.push(ByteArray::from(value)),
+            (Values::Texts(texts), Cell::Text(value)) => texts.push(value),
             (_, cell) => unreachable!("column {} has another type than {cell:?}", self.name),
         }
         if let Kind::Optional(_) = self.kind {
@@ -136,9 +163,9 @@ impl Column {
                 writer.write_batch(values, levels, None)?;
                 values.clear();
             }
-            (Values::Texts(values), ColumnWriter::ByteArrayColumnWriter(writer)) => {
-                writer.write_batch(values, levels, None)?;
-                values.clear();
+            (Values::Texts(texts), ColumnWriter::ByteArrayColumnWriter(writer)) => {
+                writer.write_batch(&texts.rows, levels, None)?;
+                texts.clear();
             }
             _ => unreachable!("the schema gives column {} another type", self.name),
         }
