@@ -9,7 +9,7 @@ use crate::ring::{RingReader, open_readers};
 use crate::stream::control::Control;
 use crate::stream::directory::{Directory, DirectoryError, Region};
 use crate::stream::passive::{self, Reading, ReadingError, words_of};
-use crate::{Metadata, NameSpace, Record, Sink};
+use crate::{Event, Metadata, NameSpace, Record, Sink};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -198,7 +198,7 @@ impl TraceFile {
         }
     }
 
-    /// The records in the order of time, up to what has been written by now, in memory that does not
+    /// The records in the order of time (of rings: from where all of them have theirs), up to what has been written by now, in memory that does not
     /// grow with the file.
     ///
     /// # Errors
@@ -206,7 +206,13 @@ impl TraceFile {
     pub fn records(&self) -> Result<Records, TraceError> {
         Ok(Records(match &self.content {
             Content::Rings(_) => {
-                Source::Rings(Merge::new(self.rings().into_iter().map(RingReader::up_to_now).collect()))
+                let mut rings: Vec<RingReader> =
+                    self.rings().into_iter().map(RingReader::up_to_now).collect();
+                let overwritten = |ring: &mut RingReader| {
+                    ring.peek().filter(|first| first.event == Event::LOST).map(|first| first.time)
+                };
+                let whole_from = rings.iter_mut().filter_map(overwritten).max();
+                Source::Rings { merge: Merge::new(rings), whole_from }
             }
             Content::Log(file) => {
                 let bytes = file.metadata()?.len().saturating_sub(self.header.data_offset);
@@ -239,7 +245,11 @@ pub struct Records(Source);
 
 #[derive(Debug)]
 enum Source {
-    Rings(Merge),
+    Rings {
+        merge: Merge,
+        /// The instant from which every ring has its records; what others have from before would be misunderstood.
+        whole_from: Option<Instant>,
+    },
     Log(LogReader),
 }
 
@@ -248,7 +258,7 @@ impl Records {
     /// right now; it is not delivered. 0 for rings.
     pub fn cut_bytes(&self) -> u64 {
         match &self.0 {
-            Source::Rings(_) => 0,
+            Source::Rings { .. } => 0,
             Source::Log(reader) => reader.cut_bytes,
         }
     }
@@ -259,7 +269,13 @@ impl Iterator for Records {
 
     fn next(&mut self) -> Option<Self::Item> {
         match &mut self.0 {
-            Source::Rings(merge) => merge.next_available().map(Ok),
+            Source::Rings { merge, whole_from } => {
+                let is_whole = |record: &Record| {
+                    whole_from.is_none_or(|from| record.time >= from)
+                        || record.event.family() == Event::THREAD.family()
+                };
+                std::iter::from_fn(|| merge.next_available()).find(is_whole).map(Ok)
+            }
             Source::Log(reader) => reader.next(),
         }
     }

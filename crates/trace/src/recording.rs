@@ -2,7 +2,7 @@
 //!
 //! A [`Recording`] follows streams that processes publish and the kernel's events, merges them on their common clock
 //! and writes a log like any other. It can begin before there is anything to follow: what it records until it knows
-//! the tables of the run waits in memory, at most [`PENDING_MAX`] records.
+//! the tables of the run waits in memory, at most [`PENDING_MAX`] records and [`PENDING_FOR`] long.
 //!
 //! Families that programs register are numbered by each process on its own, so the same number can mean different
 //! families in two streams. In the log each family has one number, and the recording translates.
@@ -21,6 +21,8 @@ use thiserror::Error;
 
 /// Records that wait in memory while the tables of the run are not known.
 pub const PENDING_MAX: usize = 1 << 20;
+/// How long records wait there.
+pub const PENDING_FOR: Duration = Duration::from_secs(10);
 /// A record younger than this may be preceded by one that is not written yet.
 const SETTLING: Duration = Duration::from_millis(50);
 
@@ -49,7 +51,7 @@ pub enum RecordingError {
     },
     /// The tables came when the log had begun without.
     #[error(
-        "{path} began after {PENDING_MAX} records had been written without its tables; begin recording later"
+        "{path} began when the recording had been under way for long without its tables; attach to it instead"
     )]
     TooLate {
         /// The stream.
@@ -208,6 +210,8 @@ struct Output {
     /// Records from before the log.
     waiting: Vec<Record>,
     log: Option<LogWriter>,
+    /// How long records wait for tables.
+    patience: Duration,
     /// Why there will be no log.
     failure: Option<CreateError>,
 }
@@ -223,6 +227,7 @@ impl Recording {
             families: Vec::new(),
             waiting: Vec::new(),
             log: None,
+            patience: PENDING_FOR,
             failure: None,
         };
         let (streams, families) = (Vec::new(), Families::default());
@@ -271,6 +276,11 @@ impl Recording {
         !self.streams.is_empty()
     }
 
+    /// No further stream will be followed, so the log waits for nothing but the beginning of a run that is prepared.
+    pub fn expect_no_more(&mut self) {
+        self.output.patience = Duration::ZERO;
+    }
+
     /// Records what has settled by `now`. To be called every few milliseconds, or the rings overrun.
     ///
     /// # Errors
@@ -278,7 +288,7 @@ impl Recording {
     pub fn poll(&mut self, now: Instant) -> Result<(), RecordingError> {
         self.look_at_directories()?;
         self.merge.poll(now - SETTLING, &mut self.output);
-        self.output.settle();
+        self.output.settle(now);
         self.output.result()
     }
 
@@ -369,10 +379,13 @@ impl Output {
         }
     }
 
-    /// Begins the log if everything is known that its head tells, or too much is waiting.
-    fn settle(&mut self) {
-        let known = self.tables.as_ref().is_some_and(|tables| tables.start != Instant::ZERO);
-        if self.log.is_none() && (known || self.waiting.len() >= PENDING_MAX) {
+    /// Begins the log if everything is known that its head tells, or too much is waiting or for too long.
+    fn settle(&mut self, now: Instant) {
+        let is_known = match &self.tables {
+            Some(tables) => tables.start != Instant::ZERO,
+            None => self.waiting.first().is_some_and(|first| now - first.time > self.patience),
+        };
+        if self.log.is_none() && (is_known || self.waiting.len() >= PENDING_MAX) {
             self.begin();
         }
         self.log.iter_mut().for_each(LogWriter::flush);

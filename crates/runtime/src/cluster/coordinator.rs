@@ -90,6 +90,9 @@ pub enum ClusterError {
 const READY_WITHIN: Duration = Duration::from_secs(60);
 /// How long a member may take to end after it was told, or after the planned end.
 const END_WITHIN: Duration = Duration::from_secs(10);
+/// How long a member that has finished may take to be gone.
+const CLEAR_UP_WITHIN: Duration = Duration::from_secs(2);
+const CLEAR_UP_LOOK: std::time::Duration = std::time::Duration::from_millis(1);
 /// How often the coordinator looks for a stop.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(20);
 
@@ -125,6 +128,7 @@ pub fn run_cluster(
     let planned_end = options.duration.map_or(Instant::MAX, |duration| start.saturating_add(duration));
     let ended = members.run(start, planned_end, stop);
     let missing = members.missing();
+    members.let_end();
     // No member writes any more once all processes are gone.
     drop(members);
     let collected = collecting.finish();
@@ -203,6 +207,15 @@ impl Drop for Members {
 }
 
 impl Members {
+    /// Gives members that have finished the time to clear up behind themselves.
+    fn let_end(&mut self) {
+        let until = MonotonicClock.now() + CLEAR_UP_WITHIN;
+        let ended = |member: &mut Member| !matches!(member.process.try_wait(), Ok(None));
+        while !self.all.iter_mut().all(ended) && MonotonicClock.now() < until {
+            std::thread::sleep(CLEAR_UP_LOOK);
+        }
+    }
+
     fn start(
         system: &System,
         directory: &Path,

@@ -162,8 +162,38 @@ fn what_cannot_be_recorded_is_said() {
     assert!(failed.stderr.contains("the command ended with exit status: 1"), "{}", failed.stderr);
     let unknown = run(&["trace", "record", "--kernel", "swiches", "--", "true"]).exits(2);
     assert!(unknown.stderr.contains("no kernel event is called \"swiches\""), "{}", unknown.stderr);
+    // What was there before is still there when nothing was recorded, and nothing new stays behind.
+    std::fs::write(&file, "precious").expect("writable");
+    record(&["--attach", "nobody-has-this-name"]).exits(2);
+    assert_eq!(std::fs::read_to_string(&file).expect("there"), "precious");
+    std::fs::remove_file(&file).expect("there");
+    record(&["--", "/nowhere/at/all"]).exits(2);
+    assert!(!Path::new(&file).exists());
     let nowhere = run(&["trace", "record", "--out", "/nowhere/at/all.talea", "--", "true"]).exits(2);
     assert!(nowhere.stderr.contains("/nowhere/at/all.talea"), "{}", nowhere.stderr);
+}
+
+#[test]
+fn a_recording_that_is_told_to_end_ends_its_command() {
+    let place = folder();
+    let file = within(&place, "ended.talea");
+    // A shell with a child: both are to go.
+    let record = ["trace", "record", "--kernel", "off", "--out", &file, "--for", "50ms", "--"];
+    let pid = within(&place, "pid");
+    let script = format!("sleep 1000 & echo $! > {pid}.new; mv {pid}.new {pid}; wait");
+    run(&[&record[..], &["sh", "-c", &script]].concat()).exits(0);
+    if let Ok(child) = std::fs::read_to_string(&pid) {
+        let stat = format!("/proc/{}/stat", child.trim());
+        let is_gone = || std::fs::read_to_string(&stat).map_or(true, |stat| stat.contains(") Z "));
+        eventually("what the command started has ended", is_gone);
+    }
+    // An interrupt of the recorder alone reaches the command, too.
+    let begun = place.path().join("begun");
+    let script = format!("echo begun > {}; exec sleep 1000", begun.display());
+    let mut recording = Running::start(&[&record[..6], &["--", "sh", "-c", &script]].concat());
+    recording.await_file(&begun);
+    recording.signal(rustix::process::Signal::INT);
+    recording.finish().exits(0);
 }
 
 #[test]

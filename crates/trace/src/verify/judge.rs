@@ -54,8 +54,16 @@ pub(super) enum Known {
     From(u64),
 }
 
+/// Whether the beginning of the run is in the trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Beginning {
+    Awaited,
+    Passed,
+}
+
 #[derive(Debug)]
 pub(super) struct Judge<'a> {
+    beginning: Beginning,
     pub trace: &'a Metadata,
     /// What the trace's tables should be.
     pub expected: Metadata,
@@ -113,6 +121,7 @@ impl<'a> Judge<'a> {
             lanes: lanes.into_iter().map(lane).collect(),
             ranks,
             instances: (0..trace.tasks.len()).map(|task| Instances::new(trace, task)).collect(),
+            beginning: Beginning::Awaited,
             known: vec![Known::FromTheBeginning; trace.tasks.len()],
             now: trace.start,
             findings: Findings::new(),
@@ -141,7 +150,14 @@ impl<'a> Judge<'a> {
             self.advance(record.time);
         }
         match record.event {
-            event if event.is_job() => self.job_event(record),
+            event if event.is_job() => {
+                if std::mem::replace(&mut self.beginning, Beginning::Passed) == Beginning::Awaited {
+                    // The recording began when the run was under way.
+                    self.known.fill(Known::AfterLoss);
+                }
+                self.job_event(record);
+            }
+            Event::RUN_START => self.beginning = Beginning::Passed,
             Event::LOST if record.source != Record::KERNEL => self.forget(record),
             Event::RUN_END => self.end_node(usize::from(record.source)),
             _ => {}

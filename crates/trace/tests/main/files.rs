@@ -29,20 +29,22 @@ fn a_ring_file_reads_back_what_its_writers_wrote() {
 }
 
 #[test]
-fn overwritten_records_are_counted_in_their_place() {
+fn overwritten_records_are_counted_where_all_rings_begin_to_have_theirs() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("rings");
     let mut file = RingFile::create(&path, &metadata(), &writers(2), 16).unwrap();
     let (mut first, mut second) = (file.writer(0), file.writer(1));
+    // Whatever this one belongs to, the other ring's part of that is gone.
     first.record(numbered(3));
     for n in 10..110 {
         second.record(numbered(n));
     }
+    first.record(numbered(110));
     let mut records = Vec::new();
     TraceFile::open(&path).unwrap().replay(&mut records).unwrap();
     let (cpu, time) = (Record::NO_CPU, at(95));
     let lost = Record { time, causal: 0, words: [85, 0], event: Event::LOST, source: 1, cpu, arg: 0 };
-    let expected: Vec<_> = [numbered(3), lost].into_iter().chain((95..110).map(numbered)).collect();
+    let expected: Vec<_> = std::iter::once(lost).chain((95..111).map(numbered)).collect();
     assert_eq!(records, expected);
 }
 

@@ -1,14 +1,16 @@
 //! `talea trace list`.
 
+use super::unreadable;
 use crate::cli::Outcome;
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::output::{self, Sheet};
 use clap::Args;
 use serde_json::{Value, json};
-use talea_trace::RingState;
 use talea_trace::namespace::builtin::KERNEL;
+use talea_trace::stream::passive::{HistogramReading, Reading};
 use talea_trace::stream::publish::{Content, Listed};
 use talea_trace::stream::{Liveness, StreamDirectory};
+use talea_trace::{RingState, TraceFile};
 
 /// Show the programs whose streams can be followed, or what one of them can tell.
 #[derive(Args)]
@@ -73,6 +75,7 @@ fn one(stream: &Listed, options: &Options) -> Result<(), Failure> {
     let content = stream.content.as_ref().map_err(|error| {
         Failure::new(format!("cannot read stream {}: {error}", stream.path.display()), "")
     })?;
+    let trace = TraceFile::open(&stream.path).map_err(|error| unreadable(&stream.path, &error))?;
     let mut lines = output::Lines::new();
     lines.line(&format!(
         "{} of process {} ({}), {}",
@@ -109,8 +112,32 @@ fn one(stream: &Listed, options: &Options) -> Result<(), Failure> {
                 event.fields.iter().map(|field| format!("{}: {}", field.name, field.kind.name())).collect();
             lines.line(&format!("  {mark} {name}({})  {}", fields.join(", "), event.about))?;
         }
+        let entry = content.directory.entries().iter().find(|entry| entry.family.name == family.name);
+        for passive in entry.iter().flat_map(|entry| &entry.passive) {
+            let name = format!("{}.{}", family.name, passive.name);
+            let mark = if wanted.contains(&name.as_str()) { "on " } else { "off" };
+            let reading = trace.reading(&name).map_err(|error| unreadable(&stream.path, &error))?;
+            lines.line(&format!("  {mark} {name} = {}  {}", value(&reading), passive.about))?;
+        }
     }
     lines.finish()
+}
+
+/// What a passive entity holds, on one line.
+fn value(reading: &Reading) -> String {
+    match reading {
+        Reading::Counter(count) => count.to_string(),
+        Reading::Histogram(histogram) => {
+            let inside: Vec<String> = histogram.inside.iter().map(u64::to_string).collect();
+            let HistogramReading { lower, width, below, above, .. } = histogram;
+            format!("{below} below {lower}, by {width}: [{}], {above} above", inside.join(" "))
+        }
+        Reading::Object(None) => "nothing yet".into(),
+        Reading::Object(Some(fields)) => {
+            let fields: Vec<String> = fields.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+            format!("{{ {} }}", fields.join(", "))
+        }
+    }
 }
 
 fn wanted(content: &Content) -> Vec<&str> {

@@ -1,20 +1,22 @@
 //! `talea trace record`.
 
-use crate::cli::artefacts;
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::options::positive;
 use crate::cli::{Outcome, interrupt};
 use clap::{ArgGroup, Args};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus};
+use std::fs::OpenOptions;
+use std::io::IsTerminal;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use talea_runtime::sys::clock::MonotonicClock;
 use talea_time::{Clock, Duration, Instant};
-use talea_trace::kernel::{KernelEvent, KernelOptions, KernelStream, KernelTotals, preflight};
+use talea_trace::kernel::{KernelEvent, KernelOptions, KernelScope, KernelStream, KernelTotals, preflight};
 use talea_trace::recording::{Recorded, Recording};
 use talea_trace::stream::publish::Listed;
 use talea_trace::stream::{Liveness, Selection, Start, StreamDirectory, descends_from};
@@ -39,7 +41,7 @@ pub struct Options {
     /// The trace to write
     #[arg(long, short, value_name = "FILE", default_value = "recording.talea")]
     out: PathBuf,
-    /// Follow this program, by process number or name; can be given several times
+    /// Follow this program from now on, by process number or name; can be given several times
     #[arg(long, value_name = "PID|NAME")]
     attach: Vec<String>,
     /// What to record of the programs: families or single events, such as job,dispatch.cost,-job.preempt
@@ -85,13 +87,13 @@ impl FromStr for KernelChoice {
 
 /// How often streams are read and new ones looked for.
 const LOOK: Duration = Duration::from_millis(5);
-/// How long a command may take to end after it was told.
-const GRACE: Duration = Duration::from_secs(5);
+/// How long a command may take to end before it is told more firmly.
+const GRACE: Duration = Duration::from_secs(3);
 /// Looks between two searches for new streams.
 const SEARCH_EVERY: u32 = 4;
 
 pub fn main(options: &Options) -> Outcome {
-    artefacts::create(&options.out)?;
+    let place = Place::check(&options.out)?;
     let directory = StreamDirectory::of_user().map_err(|error| Failure::new(error, ""))?;
     let name = options.command.first().map_or_else(
         || options.attach.join(","),
@@ -103,18 +105,69 @@ pub fn main(options: &Options) -> Outcome {
         events: options.events.clone(),
         seen: BTreeSet::new(),
         attached: Vec::new(),
+        refused: None,
     };
     let stop = interrupt::flag()?;
-    session.attach(&options.attach)?;
-    session.hear_kernel(&options.kernel)?;
-    let mut child = start(&options.command)?;
-    let followed = session.follow(child.as_mut(), options.duration, &stop);
+    let attached = session.attach(&options.attach)?;
+    let heard = session.hear_kernel(&options.kernel)?;
+    let mut command = Workload::start(&options.command)?;
+    place.keep();
+    match &command {
+        Some(command) => session.hear_process(heard, command.id()),
+        None => session.recording.expect_no_more(),
+    }
+    if let [pid] = attached[..] {
+        session.hear_process(heard, pid);
+    }
+    let followed = session.follow(command.as_mut(), options.duration, &stop);
     // Whatever happened, a command started here does not stay behind.
-    let status = child.map(finish).transpose()?;
+    let verdict = command.map_or(Ok(Verdict::Fine), Workload::finish)?;
     followed?;
+    let (follows_any, refused) = (session.recording.follows_any(), session.refused.take());
     let recorded = session.recording.finish().map_err(|error| Failure::new(error, ""))?;
     tell(options, &recorded);
-    Ok(status.map_or(Verdict::Fine, verdict))
+    match refused {
+        Some(reason) if !follows_any => Err(Failure::new(reason, "no program was followed")),
+        _ => Ok(verdict),
+    }
+}
+
+/// The file to write, tried before anything is started. What is there is not touched until the recording begins.
+struct Place {
+    path: PathBuf,
+    is_left: bool,
+}
+
+impl Place {
+    fn check(path: &Path) -> Result<Self, Failure> {
+        let is_left = path.exists();
+        let opened = OpenOptions::new().append(true).create(true).open(path);
+        opened.map_err(|error| Failure::uncreated("the file", path, &error))?;
+        Ok(Place { path: path.into(), is_left })
+    }
+
+    /// The recording begins and makes the file its own.
+    fn keep(mut self) {
+        self.is_left = true;
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if !self.is_left {
+            // An empty file that stays behind is no harm.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// What the kernel tells.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Heard {
+    /// As much as was asked for.
+    Enough,
+    /// Nothing of the whole machine; single processes may be heard.
+    Nothing,
 }
 
 /// A recording and what it follows.
@@ -125,10 +178,15 @@ struct Session {
     /// Streams that have been looked at, followed or not.
     seen: BTreeSet<PathBuf>,
     attached: Vec<String>,
+    /// Why a stream was not followed.
+    refused: Option<String>,
 }
 
 impl Session {
-    fn attach(&mut self, targets: &[String]) -> Result<(), Failure> {
+    /// Follows these programs from now on, and returns their processes. What their rings hold from before begins at
+    /// another instant in each, and is not to be understood.
+    fn attach(&mut self, targets: &[String]) -> Result<Vec<u32>, Failure> {
+        let mut processes = Vec::new();
         for target in targets {
             let help = "`talea trace list` shows what runs";
             let found = self.directory.find(target).map_err(|error| Failure::new(error, help))?;
@@ -138,17 +196,22 @@ impl Session {
                     format!("what it left can be read: `talea trace show {}`", found.path.display()),
                 ));
             }
-            let followed = self.recording.follow(&found.path, &self.events, Start::Oldest);
+            if !self.seen.insert(found.path.clone()) {
+                continue;
+            }
+            let followed = self.recording.follow(&found.path, &self.events, Start::Now);
             followed.map_err(|error| Failure::new(error, help))?;
             self.attached.push(target.clone());
+            processes.push(found.pid);
         }
-        Ok(())
+        Ok(processes)
     }
 
-    fn hear_kernel(&mut self, choice: &KernelChoice) -> Result<(), Failure> {
+    /// Hears what the kernel tells of the whole machine.
+    fn hear_kernel(&mut self, choice: &KernelChoice) -> Result<Heard, Failure> {
         let mut options = KernelOptions::default();
         match choice {
-            KernelChoice::Off => return Ok(()),
+            KernelChoice::Off => return Ok(Heard::Enough),
             KernelChoice::These(events) => options.events.clone_from(events),
             KernelChoice::Auto => {
                 let granted = preflight(&options);
@@ -157,48 +220,60 @@ impl Session {
                 }
                 options.events = granted.available.into_iter().collect();
                 if !options.events.contains(&KernelEvent::Switches) {
-                    return Ok(());
+                    return Ok(Heard::Nothing);
                 }
             }
         }
         let stream = KernelStream::open(&options, MonotonicClock.now())
             .map_err(|error| Failure::new(error, "`--kernel off` records without the kernel's events"))?;
+        self.hear(stream);
+        Ok(Heard::Enough)
+    }
+
+    /// Hears what the kernel tells of this process's own threads, where the machine may not be heard.
+    fn hear_process(&mut self, heard: Heard, pid: u32) {
+        let events = [KernelEvent::Switches, KernelEvent::Names].into();
+        let options = KernelOptions { scope: KernelScope::Process(pid), events, ..KernelOptions::default() };
+        if heard == Heard::Nothing && self.recording.kernel().is_none() {
+            match KernelStream::open(&options, MonotonicClock.now()) {
+                Ok(stream) => self.hear(stream),
+                Err(error) => eprintln!("note: nor of process {pid} alone: {error}"),
+            }
+        }
+    }
+
+    fn hear(&mut self, stream: KernelStream) {
         stream.control().caveats().iter().for_each(|caveat| eprintln!("note: {caveat}"));
         let (control, sources) = stream.split();
         self.recording.hear(control, sources);
-        Ok(())
     }
 
     /// Records until there is no more to come.
     fn follow(
         &mut self,
-        mut child: Option<&mut Child>,
+        mut command: Option<&mut Workload>,
         duration: Option<Duration>,
         stop: &AtomicBool,
     ) -> Result<(), Failure> {
-        let mut end = duration.map_or(Instant::MAX, |duration| MonotonicClock.now().saturating_add(duration));
-        let mut told = false;
+        let end = duration.map_or(Instant::MAX, |duration| MonotonicClock.now().saturating_add(duration));
         for look in 0u32.. {
-            let over = match &mut child {
-                Some(child) => {
-                    if look.is_multiple_of(SEARCH_EVERY) {
-                        self.search(child.id());
-                    }
-                    // An interrupt from the terminal reaches the command as well; it is recorded to its end.
-                    matches!(child.try_wait(), Ok(Some(_)) | Err(_))
-                }
-                None => stop.load(Ordering::Relaxed) || self.all_are_over(),
-            };
             let now = MonotonicClock.now();
-            self.recording.poll(now).map_err(|error| Failure::new(error, ""))?;
-            match &child {
-                _ if over => return Ok(()),
-                Some(child) if now >= end && !told => {
-                    interrupt_command(child);
-                    (told, end) = (true, now.saturating_add(GRACE));
+            let is_to_end = stop.load(Ordering::Relaxed) || now >= end;
+            let over = match &mut command {
+                Some(command) => {
+                    if look.is_multiple_of(SEARCH_EVERY) {
+                        self.search(command.id());
+                    }
+                    if is_to_end {
+                        command.tell_to_end(now);
+                    }
+                    command.is_over()
                 }
-                _ if now >= end => return Ok(()),
-                _ => {}
+                None => is_to_end || self.all_are_over(),
+            };
+            self.recording.poll(now).map_err(|error| Failure::new(error, ""))?;
+            if over {
+                return Ok(());
             }
             std::thread::sleep(std::time::Duration::from_nanos(LOOK.as_nanos() as u64));
         }
@@ -219,7 +294,10 @@ impl Session {
             match self.recording.follow(&path, &self.events, Start::Oldest) {
                 Ok(()) => {}
                 Err(error) if error.is_premature() => continue,
-                Err(error) => eprintln!("warning: {error}"),
+                Err(error) => {
+                    eprintln!("warning: {error}");
+                    self.refused.get_or_insert(error.to_string());
+                }
             }
             self.seen.insert(path);
         }
@@ -231,37 +309,84 @@ impl Session {
     }
 }
 
-fn start(command: &[OsString]) -> Result<Option<Child>, Failure> {
-    let Some((program, arguments)) = command.split_first() else { return Ok(None) };
-    let child = Command::new(program).args(arguments).spawn();
-    child.map(Some).map_err(|error| {
-        Failure::new(
-            format!("cannot start {}: {error}", program.display()),
-            "give the program and its arguments after `--`",
-        )
-    })
+/// A command that was started to be recorded.
+struct Workload {
+    child: Child,
+    group: Group,
+    /// How it was told to end, and when the next and firmer word is due.
+    told: Option<(Signal, Instant)>,
 }
 
-/// Tells the command to end, as Ctrl-C would. That it has ended already is as well.
-fn interrupt_command(command: &Child) {
-    if let Some(pid) = i32::try_from(command.id()).ok().and_then(Pid::from_raw) {
-        let _ = kill_process(pid, Signal::INT);
+/// Whose process group the command is in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Group {
+    /// Its own, which is told to end as a whole.
+    Own,
+    /// The terminal's, so that it can read from there. Ctrl-C reaches it without our doing.
+    Terminal,
+}
+
+impl Workload {
+    fn start(command: &[OsString]) -> Result<Option<Self>, Failure> {
+        let Some((program, arguments)) = command.split_first() else { return Ok(None) };
+        let group = if std::io::stdin().is_terminal() { Group::Terminal } else { Group::Own };
+        let mut command = Command::new(program);
+        if group == Group::Own {
+            command.process_group(0);
+        }
+        let child = command.args(arguments).spawn().map_err(|error| {
+            Failure::new(
+                format!("cannot start {}: {error}", program.display()),
+                "give the program and its arguments after `--`",
+            )
+        })?;
+        Ok(Some(Workload { child, group, told: None }))
     }
-}
 
-/// Waits for the command, which has ended or had its time for that.
-fn finish(mut command: Child) -> Result<ExitStatus, Failure> {
-    // One that has ended cannot be killed, which is as well.
-    let _ = command.kill();
-    command.wait().map_err(|error| Failure::new(format!("cannot wait for the command: {error}"), ""))
-}
-
-fn verdict(status: ExitStatus) -> Verdict {
-    if status.success() {
-        return Verdict::Fine;
+    fn id(&self) -> u32 {
+        self.child.id()
     }
-    eprintln!("note: the command ended with {status}");
-    Verdict::Negative
+
+    fn is_over(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(Some(_)) | Err(_))
+    }
+
+    /// Tells the command to end: as Ctrl-C would, and more firmly each time its time is over.
+    fn tell_to_end(&mut self, now: Instant) {
+        let next = match self.told {
+            None => Signal::INT,
+            Some((_, due)) if now < due => return,
+            Some((Signal::INT, _)) => Signal::TERM,
+            Some(_) => Signal::KILL,
+        };
+        self.signal(next);
+        self.told = Some((next, now.saturating_add(GRACE)));
+    }
+
+    /// What has ended already cannot be told, which is as well.
+    fn signal(&self, signal: Signal) {
+        let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) else { return };
+        let _ = match self.group {
+            Group::Own => kill_process_group(pid, signal),
+            Group::Terminal => kill_process(pid, signal),
+        };
+    }
+
+    /// Waits for the command, which has ended or had its time for that.
+    fn finish(mut self) -> Outcome {
+        // Where it was told to end, so was all that it had started; some take no hint.
+        if !self.is_over() || self.told.is_some() {
+            self.signal(Signal::KILL);
+        }
+        let status = self.child.wait();
+        let status =
+            status.map_err(|error| Failure::new(format!("cannot wait for the command: {error}"), ""))?;
+        if status.success() || self.told.is_some() {
+            return Ok(Verdict::Fine);
+        }
+        eprintln!("note: the command ended with {status}");
+        Ok(Verdict::Negative)
+    }
 }
 
 /// On standard error, because standard output is the command's.

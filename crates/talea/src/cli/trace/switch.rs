@@ -7,8 +7,8 @@ use talea_trace::stream::{Liveness, Operator, Selection, StreamDirectory, Switch
 
 /// Switch events of a running program on or off from outside.
 ///
-/// What is switched on is written into the program's rings, whether or not anybody follows; `talea trace show PID` reads
-/// them. Whoever follows a program switches on what it wants by itself, and what it wants stays on.
+/// What is switched on is written into the program's rings, whether or not anybody follows; `talea trace list` names the
+/// file, which `talea trace show` reads. Whoever follows a program switches on what it wants by itself, and what it wants stays on.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
