@@ -3,12 +3,13 @@
 use cargo_metadata::{DependencyKind, MetadataCommand};
 
 /// Every crate of the workspace; each may depend only on crates before it.
-const ORDER: [&str; 12] = [
+const ORDER: [&str; 13] = [
     "talea-time",
     "talea-measure",
     "talea-model",
     "talea-interchange",
     "talea-policy",
+    "talea-guarantee",
     "talea-analysis",
     "talea-trace",
     "talea-sim",

@@ -4,6 +4,7 @@
 //! knows is reported as unsupported, never as passed.
 
 mod analysis;
+mod guarantees;
 mod traces;
 
 use serde_json::Value;
@@ -166,15 +167,16 @@ fn cases(file: &Value) -> Result<Vec<(String, Outcome)>, String> {
         file[key].as_array().cloned().ok_or_else(|| format!("{format}: \"{key}\" is not a list of cases"))
     };
     match format {
-        "rt-trace-1" => Ok(list("cases")?.iter().map(|case| (id(case), traces::judge(case))).collect()),
-        "rt-analysis-1" => Ok(list("cases")?.iter().map(|case| (id(case), analysis::judge(case))).collect()),
-        "rt-chain-1" | "rt-shares-1" | "hls-hierarchy-1" => Ok(unsupported(&list("cases")?, format)),
-        "hls-matrix-1" => Ok(unsupported(&list("cells")?, format)),
+        "rt-trace-1" => Ok(judged(&list("cases")?, traces::judge)),
+        "rt-analysis-1" => Ok(judged(&list("cases")?, analysis::judge)),
+        "rt-chain-1" | "rt-shares-1" => Ok(unsupported(&list("cases")?, format)),
+        "hls-hierarchy-1" => Ok(judged(&list("cases")?, guarantees::judge_hierarchy)),
+        "hls-matrix-1" => Ok(judged(&list("cells")?, guarantees::judge_cell)),
         "hls-conversion-1" => {
             let mut all = list("rewrites")?;
             all.extend(list("sfq_formula")?);
             all.extend(list("uniformly_slower")?);
-            Ok(unsupported(&all, format))
+            Ok(judged(&all, guarantees::judge_conversion))
         }
         "etcl-1" => Ok(unsupported(file.as_array().map_or(&[], Vec::as_slice), format)),
         "paper-tables-1" => {
@@ -184,6 +186,10 @@ fn cases(file: &Value) -> Result<Vec<(String, Outcome)>, String> {
         }
         other => Ok(vec![("*".into(), no_runner(&format!("format {other}")))]),
     }
+}
+
+fn judged(cases: &[Value], judge: fn(&Value) -> Outcome) -> Vec<(String, Outcome)> {
+    cases.iter().map(|case| (id(case), judge(case))).collect()
 }
 
 fn unsupported(cases: &[Value], format: &str) -> Vec<(String, Outcome)> {

@@ -24,6 +24,19 @@ fn every_analysis_passes() {
     assert_eq!(Tally::of(&results), Tally { passed: 58, failed: 0, unsupported: 0 });
 }
 
+#[test]
+fn every_guarantee_passes() {
+    for (file, cases) in
+        [("hls_matrix.json", 81), ("hls_conversions.json", 154), ("hls_hierarchies.json", 22)]
+    {
+        let results = vectors::run_file(&folder().join(file)).expect("readable");
+        for result in results.iter().filter(|result| result.outcome != Outcome::Passed) {
+            println!("{}: {:?}", result.id, result.outcome);
+        }
+        assert_eq!(Tally::of(&results), Tally { passed: cases, failed: 0, unsupported: 0 }, "{file}");
+    }
+}
+
 /// Every single value that an analysis case expects is compared: another one in its place fails.
 #[test]
 fn every_field_of_an_analysis_is_compared() {
@@ -50,6 +63,48 @@ fn every_field_of_an_analysis_is_compared() {
     for result in vectors::run_file(&tampered).expect("readable") {
         assert!(matches!(result.outcome, Outcome::Failed(_)), "{}: {:?}", result.id, result.outcome);
     }
+}
+
+/// The same for guarantees, whose cases stand in several lists of three files.
+#[test]
+fn every_field_of_a_guarantee_is_compared() {
+    let place = tempfile::tempdir().expect("a place for files");
+    let lists: [(&str, &[&str]); 3] = [
+        ("hls_matrix.json", &["cells"]),
+        ("hls_conversions.json", &["rewrites", "sfq_formula", "uniformly_slower"]),
+        ("hls_hierarchies.json", &["cases"]),
+    ];
+    for (name, lists) in lists {
+        let text = std::fs::read_to_string(folder().join(name)).expect("readable");
+        let mut file: Value = serde_json::from_str(&text).expect("JSON");
+        let mut values = 0;
+        for list in lists {
+            let cases: Vec<Value> =
+                file[list].as_array().expect("cases").iter().flat_map(with_one_other_value).collect();
+            values += cases.len();
+            file[list] = cases.into();
+        }
+        assert!(values > 150, "{name}: only {values} values");
+        let tampered = place.path().join(name);
+        std::fs::write(&tampered, file.to_string()).expect("writable");
+        for result in vectors::run_file(&tampered).expect("readable") {
+            assert!(matches!(result.outcome, Outcome::Failed(_)), "{}: {:?}", result.id, result.outcome);
+        }
+    }
+}
+
+/// Copies of a case in which one of the expected values is another.
+fn with_one_other_value(case: &Value) -> Vec<Value> {
+    let expected = leaves("", case).into_iter().map(|(path, _)| path);
+    let expected = expected
+        .filter(|path| ["/expect", "/convertible", "/theorem"].iter().any(|start| path.starts_with(start)));
+    let other = |path: String| {
+        let mut case = case.clone();
+        let value = case.pointer_mut(&path).expect("the leaf is there");
+        *value = another(value);
+        case
+    };
+    expected.map(other).collect()
 }
 
 /// Every number, text, truth value and null below `value`, with its JSON pointer.

@@ -1,0 +1,86 @@
+//! Schedulers that pass on, take away or give nothing.
+
+use super::{Accepted, Converted, Grounds, Output, Refused, accept};
+use crate::guarantee::{Continuity, Guarantee, Hardness, Kind};
+use crate::hierarchy::Request;
+use crate::label::Label;
+use crate::rewrite::{Choice, Rewritten, Rule};
+
+fn as_it_is(input: usize) -> Accepted {
+    Accepted { input, steps: Vec::new() }
+}
+
+fn nothing() -> Output {
+    Output { label: Label::real(Guarantee::Null), grounds: Grounds::Nothing }
+}
+
+/// any -> (any, NULL+): nothing comes between the highest child and what the scheduler is given; any other child may
+/// find it taken for ever.
+///
+/// With m whole processors, the m highest children each find one free of higher ones.
+pub(super) fn fixed_priority(given: &[Label], requests: &[&Request]) -> Converted {
+    let priority = |child: &usize| match requests[*child] {
+        Request::Priority(priority) => *priority,
+        other => panic!("a graph has priorities under a fixed-priority scheduler, not {other}"),
+    };
+    let mut order: Vec<usize> = (0..requests.len()).collect();
+    order.sort_by_key(|child| std::cmp::Reverse(priority(child)));
+    let whole = given.iter().all(|label| *label.guarantee() == Guarantee::All);
+    let served = if whole { given.len() } else { 1 };
+    let best = given.iter().position(|label| *label.guarantee() != Guarantee::Null).unwrap_or(0);
+    let mut outputs: Vec<Output> = requests
+        .iter()
+        .map(|_| Output { grounds: Grounds::LowerPriority { processors: given.len() }, ..nothing() })
+        .collect();
+    let mut accepted = Vec::new();
+    for (rank, child) in order.into_iter().take(served).enumerate() {
+        let input = if whole { rank } else { best };
+        let grounds = Grounds::HighestPriority { rank, processors: given.len() };
+        outputs[child] = Output { label: given[input].clone(), grounds };
+        accepted.push(as_it_is(input));
+    }
+    Converted { accepted, outputs }
+}
+
+/// The child gets no less than any one parent gives it, but possibly more, so a maximum is lost.
+pub(super) fn join(given: &[Label], taken: usize, children: usize) -> Converted {
+    let label = given[taken].softened();
+    let grounds = Grounds::Joined { softened: label != given[taken] };
+    let outputs = vec![Output { label, grounds }; children];
+    Converted { accepted: vec![as_it_is(taken)], outputs }
+}
+
+/// RESBS -> RESBH: the child is stopped when the amount of the period is used.
+///
+/// A child may ask for less than there is; without a request it gets all of it.
+pub(super) fn limit(given: &[Label], requests: &[&Request]) -> Result<Converted, Refused> {
+    let refused = || Refused::unacceptable(given, &[Kind::Resbs]);
+    let wanted = requests.first().and_then(|request| match request {
+        Request::Guarantee(Guarantee::Reservation(wanted)) => Some(wanted),
+        _ => None,
+    });
+    let (soft, steps) = match wanted {
+        None => accept(&given[0], &[Kind::Resbs]).ok_or_else(refused)?,
+        Some(wanted) => {
+            let soft = wanted.as_kind(Continuity::Basic, Hardness::Soft);
+            let goal = given[0].wanted(&soft.into());
+            let steps = given[0].reach(&goal).ok_or_else(refused)?;
+            (steps.last().map_or(&given[0], |step| &step.label).clone(), steps)
+        }
+    };
+    let hard = soft.guarantee().as_reservation().expect("RESBS is a reservation");
+    let hard = hard.as_kind(Continuity::Basic, Hardness::Hard);
+    let output = Output { label: Label::paced(hard, soft.pace()), grounds: Grounds::Limited };
+    Ok(Converted { accepted: vec![Accepted { input: 0, steps }], outputs: vec![output; requests.len()] })
+}
+
+/// NULL -> NULL+.
+pub(super) fn time_sharing(given: &[Label], children: usize) -> Converted {
+    let give_up = |(input, label): (usize, &Label)| {
+        let step = label.rewrite(Kind::Null, &Choice::default()).expect("everything becomes NULL");
+        let steps = Some(step).filter(|step: &Rewritten| step.rule != Rule::Same);
+        Accepted { input, steps: steps.into_iter().collect() }
+    };
+    let accepted = given.iter().enumerate().map(give_up).collect();
+    Converted { accepted, outputs: vec![nothing(); children] }
+}

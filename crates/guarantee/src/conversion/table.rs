@@ -1,0 +1,139 @@
+//! Table 1 of Regehr and Stankovic (2001): what each scheduler accepts and provides.
+
+use crate::algorithm::Algorithm;
+use crate::guarantee::Kind;
+use std::fmt;
+
+/// What a scheduler has to be given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accepts {
+    /// Any guarantee at all.
+    Any,
+    /// One of this kind, or what can be rewritten to it.
+    One(Kind),
+    /// One of this kind for each processor.
+    Several(Kind),
+}
+
+/// What a scheduler gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Provides {
+    /// What it is given to its highest child, NULL to all others.
+    HighestThenNull,
+    /// What one of its parents gives, without a maximum.
+    Softened,
+    /// One guarantee of this kind.
+    One(Kind),
+    /// Any number of guarantees of these kinds.
+    Many(&'static [Kind]),
+}
+
+/// How well a conversion is founded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// The paper shows it, or the work that it cites.
+    Shown,
+    /// The paper says that the scheduler could be adapted to it.
+    Adaptable,
+    /// The paper believes in it; the parameters and their proof are ours (`shares`).
+    Believed,
+    /// Not in the paper.
+    Ours,
+}
+
+/// One conversion of one scheduler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Conversion {
+    /// The weakest acceptable guarantee.
+    pub accepts: Accepts,
+    /// What the scheduler makes of it.
+    pub provides: Provides,
+    /// Where it comes from.
+    pub standing: Standing,
+}
+
+const fn many(accepts: Kind, provides: &'static [Kind], standing: Standing) -> Conversion {
+    Conversion { accepts: Accepts::One(accepts), provides: Provides::Many(provides), standing }
+}
+
+const fn single(accepts: Accepts, provides: Provides) -> [Conversion; 1] {
+    [Conversion { accepts, provides, standing: Standing::Shown }]
+}
+
+const FIXED_PRIORITY: [Conversion; 1] = single(Accepts::Any, Provides::HighestThenNull);
+const JOIN: [Conversion; 1] = single(Accepts::Any, Provides::Softened);
+const LIMIT: [Conversion; 1] = single(Accepts::One(Kind::Resbs), Provides::One(Kind::Resbh));
+const TIME_SHARING: [Conversion; 1] = [many(Kind::Null, &[Kind::Null], Standing::Shown)];
+const FAIR: [Conversion; 3] = [
+    many(Kind::Ps, &[Kind::Ps], Standing::Shown),
+    many(Kind::Psbe, &[Kind::Psbe], Standing::Shown),
+    many(Kind::Resu, &[Kind::Psbe], Standing::Believed),
+];
+const EEVDF: [Conversion; 2] =
+    [many(Kind::All, &[Kind::Psbe], Standing::Shown), many(Kind::Resu, &[Kind::Psbe], Standing::Believed)];
+const LONG_RUN: [Conversion; 2] =
+    [many(Kind::Ps, &[Kind::Ps], Standing::Shown), many(Kind::Resu, &[Kind::Ps], Standing::Shown)];
+const SURPLUS: [Conversion; 2] = [
+    Conversion {
+        accepts: Accepts::Several(Kind::Ps),
+        provides: Provides::Many(&[Kind::Ps]),
+        standing: Standing::Shown,
+    },
+    Conversion {
+        accepts: Accepts::Several(Kind::Resu),
+        provides: Provides::Many(&[Kind::Ps]),
+        standing: Standing::Shown,
+    },
+];
+const HARD: [Conversion; 2] = both(&[Kind::Resbh], Standing::Shown);
+const SOFT: [Conversion; 2] = both(&[Kind::Resbs], Standing::Shown);
+const KERNEL: [Conversion; 2] = both(&[Kind::Resbs, Kind::Resbh], Standing::Adaptable);
+const RIALTO: [Conversion; 2] = both(&[Kind::Rescs], Standing::Adaptable);
+const SLOWER: [Conversion; 2] = both(&[Kind::Resu], Standing::Shown);
+const STATISTICAL: [Conversion; 2] =
+    [many(Kind::All, &[Kind::Resbh], Standing::Ours), many(Kind::Resu, &[Kind::Resbh], Standing::Ours)];
+
+/// The conversions of a deadline-based scheduler: shown for the whole processor.
+const fn both(provides: &'static [Kind], of_slower: Standing) -> [Conversion; 2] {
+    [many(Kind::All, provides, Standing::Shown), many(Kind::Resu, provides, of_slower)]
+}
+
+/// The row of an algorithm.
+pub const fn conversions(algorithm: &Algorithm) -> &'static [Conversion] {
+    match algorithm {
+        Algorithm::FixedPriority => &FIXED_PRIORITY,
+        Algorithm::Join { .. } => &JOIN,
+        Algorithm::Limit => &LIMIT,
+        Algorithm::TimeSharing | Algorithm::Linux | Algorithm::Windows2000 => &TIME_SHARING,
+        Algorithm::ProportionalShare { .. } | Algorithm::StartTimeFair { .. } => &FAIR,
+        Algorithm::Eevdf { .. } => &EEVDF,
+        Algorithm::Lottery | Algorithm::Stride => &LONG_RUN,
+        Algorithm::SurplusFair => &SURPLUS,
+        Algorithm::Reservation | Algorithm::ConstantBandwidth | Algorithm::Spring => &HARD,
+        Algorithm::TotalBandwidth => &SOFT,
+        Algorithm::ResourceKernel => &KERNEL,
+        Algorithm::Rialto | Algorithm::RialtoNt => &RIALTO,
+        Algorithm::StatisticalRateMonotonic => &STATISTICAL,
+        Algorithm::BssI | Algorithm::PShed => &SLOWER,
+    }
+}
+
+impl fmt::Display for Conversion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.accepts {
+            Accepts::Any => f.write_str("any -> ")?,
+            Accepts::One(kind) => write!(f, "{kind} -> ")?,
+            Accepts::Several(kind) => write!(f, "{kind}+ -> ")?,
+        }
+        match self.provides {
+            Provides::HighestThenNull => f.write_str("(any, NULL+)"),
+            Provides::Softened => f.write_str("any, softened"),
+            Provides::One(kind) => write!(f, "{kind}"),
+            Provides::Many([kind]) => write!(f, "{kind}+"),
+            Provides::Many(kinds) => {
+                let kinds: Vec<String> = kinds.iter().map(|kind| format!("{kind}+")).collect();
+                write!(f, "({})", kinds.join(", "))
+            }
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! A hierarchy of schedulers and threads as plain values.
+//!
+//! An edge is one virtual processor: the parent schedules the child. Nothing here has to make sense;
+//! [`Graph::new`] lists everything that does not.
+
+mod graph;
+
+use crate::algorithm::Algorithm;
+use crate::guarantee::Guarantee;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::num::NonZeroU32;
+
+pub use graph::{Fault, Graph, Node, NodeId};
+
+/// A hierarchy for the processors of one machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hierarchy {
+    /// How many processors the scheduler at the root is given.
+    #[serde(default = "one")]
+    pub processors: NonZeroU32,
+    /// The schedulers. The one without a parent is the root.
+    pub schedulers: Vec<Scheduler>,
+    /// The threads, which are leaves.
+    pub threads: Vec<Thread>,
+    /// Who schedules whom, in the order in which the children are listed.
+    pub edges: Vec<Edge>,
+}
+
+const fn one() -> NonZeroU32 {
+    NonZeroU32::MIN
+}
+
+/// One scheduler.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scheduler {
+    /// Its name, which no other scheduler or thread has.
+    pub name: String,
+    /// What it is.
+    #[serde(flatten)]
+    pub algorithm: Algorithm,
+}
+
+/// One thread.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Thread {
+    /// Its name, which no other thread or scheduler has.
+    pub name: String,
+    /// The guarantee that it has to receive, if any will not do. Below a uniformly slower processor amounts
+    /// of reservations count that processor's time, as those on its edge do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requires: Option<Guarantee>,
+}
+
+/// One virtual processor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Edge {
+    /// The scheduler above.
+    pub parent: String,
+    /// The scheduler or thread below.
+    pub child: String,
+    /// What the child asks for.
+    #[serde(default)]
+    pub request: Request,
+}
+
+/// What a child asks of its parent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Request {
+    /// Nothing in particular.
+    #[default]
+    Nothing,
+    /// A priority; larger is higher.
+    Priority(i32),
+    /// A relative share.
+    Weight(NonZeroU32),
+    /// A guarantee: a reservation or a slower processor.
+    Guarantee(Guarantee),
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Request::Nothing => f.write_str("nothing"),
+            Request::Priority(priority) => write!(f, "priority {priority}"),
+            Request::Weight(weight) => write!(f, "weight {weight}"),
+            Request::Guarantee(guarantee) => write!(f, "{guarantee}"),
+        }
+    }
+}

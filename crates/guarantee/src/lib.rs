@@ -1,0 +1,57 @@
+//! What schedulers promise each other: the guarantees of hierarchical loadable schedulers (Regehr and Stankovic,
+//! *HLS: A Framework for Composing Soft Real-Time Schedulers*, 2001).
+//!
+//! * [`guarantee`]: the nine kinds of guarantee, with exact parameters ([`exact`]); [`notation`] reads and prints them.
+//! * [`label`]: a guarantee where it stands, below a slower processor or not.
+//! * [`rewrite`]: which guarantee is another one too, by which of the six theorems ([`theorem`]).
+//! * [`algorithm`] and [`conversion`]: what each scheduler accepts and gives, and whether it can admit its children.
+//! * [`hierarchy`]: schedulers, threads and edges as plain values.
+//! * [`derivation`]: the guarantee on every edge with its grounds, or who does not receive what it needs.
+//! * [`remedy`]: what to change then.
+//!
+//! ```
+//! use talea_guarantee::derivation::derive;
+//! use talea_guarantee::hierarchy::Hierarchy;
+//!
+//! let hierarchy: Hierarchy = serde_json::from_str(
+//!     r#"{
+//!         "schedulers": [
+//!             {"name": "root", "kind": "reservation"},
+//!             {"name": "share", "kind": "sfq", "quantum_ns": 10000000}
+//!         ],
+//!         "threads": [
+//!             {"name": "video", "requires": "RESBH 5ms 33ms"},
+//!             {"name": "voice", "requires": "PSBE 0.4 58ms"},
+//!             {"name": "text"}
+//!         ],
+//!         "edges": [
+//!             {"parent": "root", "child": "video", "request": {"guarantee": "RESBH 5ms 33ms"}},
+//!             {"parent": "root", "child": "share", "request": {"guarantee": "RESBH 10ms 20ms"}},
+//!             {"parent": "share", "child": "voice", "request": {"weight": 4}},
+//!             {"parent": "share", "child": "text", "request": {"weight": 1}}
+//!         ]
+//!     }"#,
+//! )?;
+//! let derivation = derive(&hierarchy)?;
+//! let text = derivation.between("share", "text").expect("it is labelled");
+//! assert_eq!(text.label.to_string(), "PSBE 0.1 22ms");
+//! println!("{}", derivation.explain_thread("voice").expect("it is satisfied"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Everything is exact and pure; no scheduler's code is known here, only what it promises.
+
+#![forbid(unsafe_code)]
+
+pub mod algorithm;
+pub mod conversion;
+pub mod derivation;
+pub mod exact;
+pub mod guarantee;
+pub mod hierarchy;
+mod json;
+pub mod label;
+pub mod notation;
+pub mod remedy;
+pub mod rewrite;
+pub mod theorem;

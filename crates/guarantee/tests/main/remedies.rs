@@ -1,0 +1,204 @@
+//! What is advised helps, and is the nearest of its kind.
+
+use crate::sketch::{Sketch, figure_1};
+use proptest::prelude::*;
+use talea_guarantee::derivation::{NotDerived, derive};
+use talea_guarantee::hierarchy::Hierarchy;
+use talea_guarantee::remedy::{Advice, Effect, advise};
+
+fn advice(hierarchy: &Hierarchy) -> Advice {
+    let Err(NotDerived::Failed(failure)) = derive(hierarchy) else { panic!("it was to fail") };
+    let advice = advise(hierarchy, &failure);
+    for remedy in &advice.remedies {
+        let mut changed = hierarchy.clone();
+        for change in &remedy.changes {
+            change.apply(&mut changed);
+        }
+        match (remedy.effect, derive(&changed)) {
+            (Effect::Holds, Ok(_)) => {}
+            (Effect::OthersRemain(others), Err(NotDerived::Failed(failure))) => {
+                assert_eq!(failure.findings.len(), others);
+                assert!(failure.findings.iter().all(|finding| finding.node != advice.node), "{remedy}");
+            }
+            (effect, derived) => panic!("{remedy}: {effect:?}, but {derived:?}"),
+        }
+    }
+    advice
+}
+
+fn texts(hierarchy: &Hierarchy) -> Vec<String> {
+    advice(hierarchy).remedies.iter().map(ToString::to_string).collect()
+}
+
+/// Whether the nearest remedy is `first`, and `others` are there too.
+fn assert_advice(hierarchy: &Hierarchy, first: &str, others: &[&str]) {
+    let texts = texts(hierarchy);
+    assert_eq!(texts.first().map(String::as_str), Some(first), "{texts:#?}");
+    for other in others {
+        assert!(texts.iter().any(|text| text == other), "{texts:#?} lacks {other}");
+    }
+}
+
+fn under_reservation(asked: &str, requires: &str) -> Hierarchy {
+    Sketch::new().scheduler("res", "reservation").thread("t", requires).edge("res", "t", asked).0
+}
+
+#[test]
+fn a_nanosecond_is_enough_where_it_is_missing() {
+    assert_advice(
+        &under_reservation("RESBH 5 53", "RESCS 5 100.999999"),
+        "let t ask res for RESBH 5ms 52.999999ms instead of RESBH 5ms 53ms",
+        &[
+            "let t ask res for RESBH 5.000001ms 53ms instead of RESBH 5ms 53ms",
+            "let t require RESCS 5ms 101ms instead of RESCS 5ms 100.999999ms",
+        ],
+    );
+}
+
+#[test]
+fn what_is_required_is_asked_for() {
+    assert_advice(
+        &under_reservation("RESBH 5 53", "RESBH 6 53"),
+        "let t ask res for RESBH 6ms 53ms instead of RESBH 5ms 53ms",
+        &["let t require RESBH 5ms 53ms instead of RESBH 6ms 53ms"],
+    );
+    assert_advice(
+        &under_reservation("RESBH 5 53", "PS 0.2"),
+        "let t ask res for RESBH 5ms 25ms instead of RESBH 5ms 53ms",
+        &["let t ask res for RESBH 10.6ms 53ms instead of RESBH 5ms 53ms"],
+    );
+    // Nothing gives a hard continuous reservation, so only a softer one is left.
+    let continuous = texts(&under_reservation("RESBH 5 53", "RESCH 5 106"));
+    assert_eq!(continuous[0], "let t require RESCS 5ms 106ms instead of RESCH 5ms 106ms");
+}
+
+#[test]
+fn the_largest_reservation_that_fits() {
+    let over = |kind: &str, a: &str, b: &str| {
+        let sketch = Sketch::new().scheduler("res", kind).thread("a", a).thread("b", "");
+        sketch.edge("res", "a", a).edge("res", "b", b).0
+    };
+    assert_advice(
+        &over("reservation", "RESBH 6 10", "RESBH 9 10"),
+        "let b ask res for RESBH 4ms 10ms instead of RESBH 9ms 10ms",
+        &[
+            "let b ask res for RESBH 9ms 22.5ms instead of RESBH 9ms 10ms",
+            "let a ask res for RESBH 1ms 10ms instead of RESBH 6ms 10ms, and let a require RESBH 1ms 10ms instead \
+             of RESBH 6ms 10ms",
+        ],
+    );
+    // EDF takes what rate-monotonic priorities do not.
+    assert_advice(
+        &over("resource-kernel", "RESBH 3 6", "RESBH 4 9"),
+        "let b ask res for RESBH 4ms 10ms instead of RESBH 4ms 9ms",
+        &["make res a reservation scheduler instead of resource-kernel"],
+    );
+    assert_advice(
+        &over("bss-i", "RESU 0.6", "RESU 0.41"),
+        "let b ask res for RESU 0.4 instead of RESU 0.41",
+        &[],
+    );
+}
+
+#[test]
+fn another_scheduler_or_another_place() {
+    let flawed = Sketch::new()
+        .scheduler("ts", "time-sharing")
+        .scheduler("res", "reservation")
+        .thread("t", "RESBH 6 10")
+        .edge("ts", "res", "")
+        .edge("res", "t", "RESBH 6 10")
+        .0;
+    let advice = texts(&flawed);
+    let fixed = "make ts a fixed-priority scheduler instead of time-sharing, and let res ask ts for priority 1 instead of nothing";
+    assert!(advice.iter().any(|text| text == fixed), "{advice:#?}");
+    let second = Sketch::new()
+        .scheduler("fp", "fixed-priority")
+        .scheduler("res", "reservation")
+        .scheduler("lot", "lottery")
+        .thread("t", "PS 1/2")
+        .edge("fp", "res", "p5")
+        .edge("fp", "lot", "p3")
+        .edge("lot", "t", "w1")
+        .0;
+    let advice = texts(&second);
+    let moved = "put lot under res instead of fp, asking for RESBH 5ms 10ms";
+    assert!(advice.iter().any(|text| text == moved), "{advice:#?}");
+    let unbounded = Sketch::new()
+        .scheduler("l", "lottery")
+        .thread("a", "PSBE 0.1 1000")
+        .thread("b", "")
+        .edge("l", "a", "w1")
+        .edge("l", "b", "w1")
+        .0;
+    let advice = texts(&unbounded);
+    assert!(advice.iter().any(|text| text == "make l an eevdf scheduler instead of lottery (quantum 10ms)"));
+}
+
+#[test]
+fn a_limit_makes_hard_what_a_join_made_soft() {
+    let soft = Sketch::new()
+        .scheduler("fp", "fixed-priority")
+        .scheduler("res", "reservation")
+        .scheduler("j", "join")
+        .thread("t", "RESBH 11 42")
+        .edge("fp", "res", "p2")
+        .edge("fp", "j", "p1")
+        .edge("res", "j", "RESBH 11 42")
+        .edge("j", "t", "")
+        .0;
+    assert_advice(
+        &soft,
+        "put a limit \"t-limit\" between j and t, which asks it for RESBH 11ms 42ms",
+        &["let t require RESBS 11ms 42ms instead of RESBH 11ms 42ms"],
+    );
+}
+
+#[test]
+fn parameters_far_above_are_found() {
+    let mut more = figure_1();
+    more.threads[2].requires = Some("PSBE 0.45 55".parse().expect("a share"));
+    assert_advice(
+        &more,
+        "let J ask RES for RESBH 10ms 17.777777ms instead of RESBH 10ms 20ms",
+        &[
+            "let J ask RES for RESBH 11.25ms 20ms instead of RESBH 10ms 20ms",
+            "let voice require PSBE 0.4 58ms instead of PSBE 0.45 55ms",
+        ],
+    );
+    let mut shorter = figure_1();
+    shorter.threads[1].requires = Some("PSBE 0.1 18".parse().expect("a share"));
+    let advice = texts(&shorter);
+    assert!(advice.iter().any(|text| text.starts_with("give PS a quantum of")), "{advice:#?}");
+}
+
+#[test]
+fn other_problems_are_counted() {
+    let two = Sketch::new()
+        .scheduler("res", "reservation")
+        .thread("a", "RESBH 2 10")
+        .thread("b", "RESBH 3 10")
+        .edge("res", "a", "RESBH 1 10")
+        .edge("res", "b", "RESBH 1 10")
+        .0;
+    let advice = advice(&two);
+    assert_eq!(advice.remedies[0].effect, Effect::OthersRemain(1));
+    let text = advice.remedies[0].to_string();
+    assert_eq!(
+        text,
+        "let a ask res for RESBH 2ms 10ms instead of RESBH 1ms 10ms (one other problem remains)"
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// Whatever fails, what is advised helps: `advice` tries it.
+    #[test]
+    fn what_is_advised_helps(numbers in prop::collection::vec(any::<u8>(), 60)) {
+        let hierarchy = crate::monotone::hierarchy(&numbers, crate::monotone::Joins::Open);
+        if let Err(NotDerived::Failed(_)) = derive(&hierarchy) {
+            advice(&hierarchy);
+        }
+    }
+}
