@@ -3,6 +3,7 @@
 //! An edge is one virtual processor: the parent schedules the child. Nothing here has to make sense;
 //! [`Graph::new`] lists everything that does not.
 
+mod fault;
 mod graph;
 
 use crate::algorithm::Algorithm;
@@ -11,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::num::NonZeroU32;
 
-pub use graph::{Fault, Graph, Node, NodeId};
+pub use fault::Fault;
+pub use graph::{Graph, Node, NodeId};
 
 /// A hierarchy for the processors of one machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

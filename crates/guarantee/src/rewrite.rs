@@ -360,7 +360,7 @@ mod tests {
         assert_eq!(chain("RESBH 5 53", "RESCS 5 100.999999"), None);
         assert_eq!(
             chain("RESBH 10 20", "RESBS 5 30"),
-            Some(vec!["RESCS 10ms 30ms".into(), "RESBS 10ms 30ms".into(), "RESBS 5ms 30ms".into()])
+            Some(vec!["RESCS 10ms 30ms".into(), "RESCS 5ms 30ms".into(), "RESBS 5ms 30ms".into()])
         );
         assert_eq!(chain("ALL", "RESBS 5 20").expect("all of it").len(), 2);
         assert_eq!(chain("PS 1", "PSBE 0.1 1000000"), None);

@@ -3,9 +3,9 @@
 //! [`table`] holds the published table. The functions here apply a row: rewrite what is given to something that
 //! the scheduler accepts, admit what its children ask for, and label the edges below.
 //!
-//! * [`structural`]: fixed priority, join, limit and time sharing, which have no algorithm-specific parameters.
-//! * [`shares`]: proportional shares, with and without bounded error.
-//! * [`reservations`]: reservations and slower processors, which have an admission test ([`admission`]).
+//! * `structural`: fixed priority, join, limit and time sharing, which have no algorithm-specific parameters.
+//! * `shares`: proportional shares, with and without bounded error.
+//! * `reservations`: reservations and slower processors, which have an admission test ([`admission`]).
 
 pub mod admission;
 mod grounds;

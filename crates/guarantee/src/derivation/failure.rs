@@ -4,6 +4,7 @@ use super::Derivation;
 use crate::conversion::Refused;
 use crate::hierarchy::Fault;
 use crate::label::Label;
+use crate::rewrite::{Choice, Rewritten, Rule};
 use serde::{Serialize, Serializer};
 use std::fmt;
 use thiserror::Error;
@@ -69,13 +70,24 @@ pub enum Problem {
     #[error("{0}")]
     Scheduler(#[from] Refused),
     /// The thread requires something else.
-    #[error("it requires {required}, but receives {received}")]
+    #[error("it requires {required}, but receives {received}{}", at_best(.required, .received))]
     Requirement {
         /// What it requires.
         required: Box<Label>,
         /// What it receives.
         received: Box<Label>,
     },
+}
+
+/// What the received guarantee is as one of the required kind, or why it is none, as a clause.
+fn at_best(required: &Label, received: &Label) -> String {
+    let kind = required.guarantee().kind();
+    let period = required.guarantee().as_reservation().map(|required| required.period().clone());
+    match received.rewrite(kind, &Choice { period, ..Choice::default() }) {
+        Ok(Rewritten { rule: Rule::Same, .. }) => String::new(),
+        Ok(Rewritten { rule, label }) => format!(", which is {label} ({rule})"),
+        Err(reason) => format!("; {reason}"),
+    }
 }
 
 impl Problem {

@@ -102,7 +102,7 @@ pub fn derive(hierarchy: &Hierarchy) -> Result<Derivation, NotDerived> {
 /// whole of them inside a virtual machine, say.
 ///
 /// # Errors
-/// As for [`derive`].
+/// As for [`derive()`].
 ///
 /// # Panics
 /// If there is not one guarantee for each processor.

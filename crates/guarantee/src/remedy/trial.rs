@@ -6,8 +6,8 @@ use crate::exact::Ratio;
 use crate::hierarchy::{Graph, Hierarchy, NodeId};
 use std::collections::HashSet;
 
-/// So many edges are derived anew in all.
-const EDGES_MAX: usize = 2_000_000;
+/// So many edges are derived anew in all: some seconds.
+const EDGES_MAX: usize = 200_000;
 
 /// How a changed hierarchy does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

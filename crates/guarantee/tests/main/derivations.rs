@@ -103,6 +103,28 @@ fn a_scheduler_of_one_processor_takes_no_two() {
 }
 
 #[test]
+fn a_failure_says_why() {
+    let why = |asked: &str, requires: &str| {
+        let sketch = Sketch::new().scheduler("res", "reservation").thread("t", requires);
+        failure(&sketch.edge("res", "t", asked).0).to_string()
+    };
+    assert_eq!(
+        why("RESBH 5 53", "RESCS 5 100"),
+        "t: it requires RESCS 5ms 100ms, but receives RESBH 5ms 53ms, which is RESCS 5ms 101ms (Theorem 1: RESBH x y \
+         and RESBS x y are RESCS x (2y - x + c), for any c of zero or more)"
+    );
+    assert_eq!(
+        why("RESBH 5 53", "RESCH 5 53"),
+        "t: it requires RESCH 5ms 53ms, but receives RESBH 5ms 53ms; RESBH is not convertible to RESCH (Theorem 2: \
+         neither RESBH x y nor RESBS x y is a hard continuous reservation, unless x = y)"
+    );
+    assert_eq!(why("RESBH 5 53", "RESBH 6 53"), "t: it requires RESBH 6ms 53ms, but receives RESBH 5ms 53ms");
+    let over = Sketch::new().scheduler("res", "reservation").thread("a", "").thread("b", "");
+    let over = over.edge("res", "a", "RESBH 2 3").edge("res", "b", "RESBH 1 2").0;
+    assert_eq!(failure(&over).to_string(), "res: its children ask for about 116.667 % of its processor");
+}
+
+#[test]
 fn everybody_who_fails_is_named_and_what_is_below_is_not() {
     let hierarchy = Sketch::new()
         .scheduler("root", "lottery")
