@@ -2,11 +2,12 @@
 
 use crate::exact::Span;
 use crate::guarantee::Kind;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::fmt;
+use thiserror::Error;
 
 /// An algorithm with the parameters that its guarantees depend on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Algorithm {
     /// Preemptive, one virtual processor at each priority.
@@ -14,7 +15,7 @@ pub enum Algorithm {
     /// Runs its one child whenever any of its parents runs it.
     Join {
         /// The parent whose guarantee the child takes; left open, the first one with which all is well.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         takes: Option<String>,
     },
     /// Stops its one child when the reserved amount is used.
@@ -102,7 +103,58 @@ pub enum Demand {
     AtMost(Kind),
 }
 
+/// Why a description is of no algorithm.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum AlgorithmError {
+    /// There is no such kind.
+    #[error("unknown kind of scheduler \"{kind}\"; {}", .nearest.map_or_else(|| format!("write one of {}", names().join(", ")), |near| format!("did you mean \"{near}\"?")))]
+    UnknownKind {
+        /// What was written.
+        kind: String,
+        /// The most similar kind, if one is similar.
+        nearest: Option<&'static str>,
+    },
+    /// The guarantees of this kind depend on a quantum.
+    #[error("the guarantees of {0} depend on its quantum; write one, such as 10ms")]
+    NeedsQuantum(&'static str),
+    /// This kind has no quantum, or its guarantees do not depend on it.
+    #[error("the guarantees of {0} do not depend on a quantum; leave it out")]
+    NoQuantum(&'static str),
+    /// Only a join takes one of its parents' guarantees.
+    #[error("{0} does not choose among its parents; only a join \"takes\" the guarantee of one")]
+    TakesNothing(&'static str),
+}
+
+fn names() -> Vec<&'static str> {
+    Algorithm::every(&Span::zero()).iter().map(Algorithm::name).collect()
+}
+
 impl Algorithm {
+    /// The algorithm of this name with these parameters.
+    ///
+    /// # Errors
+    /// There is none of this name, or it has other parameters.
+    pub fn named(
+        kind: &str,
+        quantum: Option<Span>,
+        takes: Option<String>,
+    ) -> Result<Algorithm, AlgorithmError> {
+        let every = Algorithm::every(quantum.as_ref().unwrap_or(&Span::zero()));
+        let Some(found) = every.into_iter().find(|algorithm| algorithm.name() == kind) else {
+            let distance = |name: &&str| strsim::osa_distance(&kind.to_lowercase(), name);
+            let nearest = names().into_iter().min_by_key(distance);
+            let nearest = nearest.filter(|name| distance(name) <= (kind.len() / 3).max(1));
+            return Err(AlgorithmError::UnknownKind { kind: kind.into(), nearest });
+        };
+        match (&found, found.quantum().is_some(), quantum.is_some(), takes) {
+            (_, true, false, _) => Err(AlgorithmError::NeedsQuantum(found.name())),
+            (_, false, true, _) => Err(AlgorithmError::NoQuantum(found.name())),
+            (Algorithm::Join { .. }, _, _, takes) => Ok(Algorithm::Join { takes }),
+            (_, _, _, Some(_)) => Err(AlgorithmError::TakesNothing(found.name())),
+            (_, _, _, None) => Ok(found),
+        }
+    }
+
     /// One of each, with a quantum of `quantum` where there is one, in the order of the published table.
     pub fn every(quantum: &Span) -> [Algorithm; 22] {
         let quantum = || quantum.clone();
@@ -217,5 +269,30 @@ impl Algorithm {
 impl fmt::Display for Algorithm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_with_their_parameters_and_no_others() {
+        let quantum = Span::from_millis(3);
+        for algorithm in Algorithm::every(&quantum) {
+            let named = Algorithm::named(algorithm.name(), algorithm.quantum().cloned(), None);
+            assert_eq!(named.as_ref(), Ok(&algorithm));
+            let json = serde_json::to_value(&algorithm).expect("JSON");
+            assert_eq!(json["kind"], algorithm.name());
+        }
+        let refused = |kind, quantum, takes: Option<&str>| {
+            let error = Algorithm::named(kind, quantum, takes.map(String::from)).expect_err(kind);
+            error.to_string()
+        };
+        assert!(refused("reservations", None, None).contains("did you mean \"reservation\"?"));
+        assert!(refused("magic", None, None).contains("write one of fixed-priority, join, limit"));
+        assert!(refused("sfq", None, None).contains("write one, such as 10ms"));
+        assert!(refused("lottery", Some(quantum), None).contains("leave it out"));
+        assert!(refused("limit", None, Some("res")).contains("only a join"));
     }
 }

@@ -6,7 +6,8 @@
 mod fault;
 mod graph;
 
-use crate::algorithm::Algorithm;
+use crate::algorithm::{Algorithm, AlgorithmError};
+use crate::exact::Span;
 use crate::guarantee::Guarantee;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -36,12 +37,32 @@ const fn one() -> NonZeroU32 {
 
 /// One scheduler.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "SchedulerFields")]
 pub struct Scheduler {
     /// Its name, which no other scheduler or thread has.
     pub name: String,
     /// What it is.
     #[serde(flatten)]
     pub algorithm: Algorithm,
+}
+
+/// A scheduler as it is written: what its kind does not have is refused.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SchedulerFields {
+    name: String,
+    kind: String,
+    quantum_ns: Option<Span>,
+    takes: Option<String>,
+}
+
+impl TryFrom<SchedulerFields> for Scheduler {
+    type Error = AlgorithmError;
+
+    fn try_from(fields: SchedulerFields) -> Result<Self, AlgorithmError> {
+        let SchedulerFields { name, kind, quantum_ns, takes } = fields;
+        Ok(Scheduler { name, algorithm: Algorithm::named(&kind, quantum_ns, takes)? })
+    }
 }
 
 /// One thread.

@@ -55,6 +55,20 @@ pub enum Class {
     Requirement,
 }
 
+impl Class {
+    /// The farthest kind among some changes.
+    fn of(changes: &[Change]) -> Class {
+        let class = |change: &Change| match change {
+            Change::Request { .. } | Change::Quantum { .. } => Class::Parameter,
+            Change::Algorithm { .. } | Change::Takes { .. } | Change::Limit { .. } | Change::Move { .. } => {
+                Class::Structure
+            }
+            Change::Requirement { .. } => Class::Requirement,
+        };
+        changes.iter().map(class).max().unwrap_or(Class::Parameter)
+    }
+}
+
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Advice {

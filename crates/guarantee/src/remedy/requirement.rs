@@ -1,7 +1,7 @@
 //! What a thread could require instead, of what it receives anyway.
 
+use super::Change;
 use super::trial::Trial;
-use super::{Change, Class};
 use crate::exact::{Ratio, Span};
 use crate::guarantee::{Guarantee, Hardness, Kind, Reservation};
 use crate::label::Label;
@@ -35,11 +35,7 @@ pub(super) fn weaken(trial: &mut Trial<'_, '_>, required: &Label, received: &Lab
     for to in offers {
         let distance = distance(required.guarantee(), &to);
         let from = required.guarantee().clone();
-        trial.suggest(
-            Class::Requirement,
-            distance,
-            vec![Change::Requirement { thread: thread.clone(), from, to }],
-        );
+        trial.suggest(distance, vec![Change::Requirement { thread: thread.clone(), from, to }]);
     }
 }
 

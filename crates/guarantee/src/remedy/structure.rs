@@ -1,7 +1,7 @@
 //! Remedies that change who schedules how.
 
+use super::Change;
 use super::trial::Trial;
-use super::{Change, Class};
 use crate::algorithm::{Algorithm, Demand};
 use crate::exact::{Ratio, Share, Span, ratio};
 use crate::guarantee::{Continuity, Guarantee, Hardness, Kind, Reservation};
@@ -28,7 +28,7 @@ pub(super) fn rearrange(trial: &mut Trial<'_, '_>) {
             let parent = graph.name(graph.parent(*edge));
             if parent != takes {
                 let change = Change::Takes { join: graph.name(node).into(), parent: parent.into() };
-                trial.suggest(Class::Structure, Ratio::one(), vec![change]);
+                trial.suggest(Ratio::one(), vec![change]);
             }
         }
     }
@@ -52,7 +52,7 @@ pub(super) fn put_a_limit(trial: &mut Trial<'_, '_>, required: &Label) {
         name: names.into_iter().find(free).expect("there are more names than schedulers"),
         request: required.guarantee().clone(),
     };
-    trial.suggest(Class::Structure, Ratio::one(), vec![change]);
+    trial.suggest(Ratio::one(), vec![change]);
 }
 
 /// Another algorithm in the place of the node or of any scheduler above it.
@@ -69,7 +69,7 @@ pub(super) fn other_algorithms(trial: &mut Trial<'_, '_>) {
                 let distance = Ratio::from_integer((1 + steps + requests.len()).into());
                 let mut changes = vec![Change::Algorithm { scheduler, from: from.clone(), to }];
                 changes.extend(requests);
-                trial.suggest(Class::Structure, distance, changes);
+                trial.suggest(distance, changes);
             }
         }
     }
@@ -123,7 +123,7 @@ pub(super) fn move_elsewhere(trial: &mut Trial<'_, '_>) {
             Demand::AtMost(_) => None,
         };
         if request.is_some() {
-            trial.suggest(Class::Structure, Ratio::from_integer(2.into()), change(request));
+            trial.suggest(Ratio::from_integer(2.into()), change(request));
         }
     }
 }

@@ -104,11 +104,12 @@ impl<'g, 'h> Trial<'g, 'h> {
     }
 
     /// Notes `changes` as a remedy if they help.
-    pub(super) fn suggest(&mut self, class: Class, distance: Ratio, changes: Vec<Change>) {
+    pub(super) fn suggest(&mut self, distance: Ratio, changes: Vec<Change>) {
         if self.edges_left == 0 || self.remedies.iter().any(|known| known.changes == changes) {
             return;
         }
         if let Verdict::Helps(effect) = self.with(&changes) {
+            let class = Class::of(&changes);
             self.remedies.push(Remedy { changes, effect, class, distance });
         }
     }

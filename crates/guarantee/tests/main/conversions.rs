@@ -5,6 +5,7 @@ use crate::supply::{Supply, any_supply, whole};
 use proptest::prelude::*;
 use std::num::NonZeroU32;
 use talea_guarantee::algorithm::{Algorithm, Demand};
+use talea_guarantee::conversion::admission::{Test, admit};
 use talea_guarantee::conversion::table::{Accepts, Conversion, Provides, conversions};
 use talea_guarantee::conversion::{Refused, convert};
 use talea_guarantee::exact::{Ratio, Share, Span};
@@ -251,6 +252,43 @@ proptest! {
         }
     }
 
+    /// Rate-monotonic admission is exact: the first period of each reservation, begun with all others, decides.
+    #[test]
+    fn rate_monotonic_admission_is_what_a_simulation_says(
+        numbers in prop::collection::vec((1_u64..7, 2_u64..20), 1..6),
+    ) {
+        let mut claims: Vec<(u64, u64)> = numbers.iter().map(|(amount, more)| (*amount, amount + more)).collect();
+        claims.sort_by_key(|(_, period)| *period);
+        let served = by_shortest_period(&claims);
+        let in_time = claims.iter().enumerate().all(|(child, (amount, period))| {
+            let first = served.iter().take(*period as usize).filter(|served| **served == Some(child));
+            first.count() as u64 == *amount
+        });
+        prop_assert_eq!(admitted(Test::RateMonotonic, &claims), in_time);
+    }
+
+    /// What Rialto's test admits has a schedule with slots at the same offsets, in which every interval as long as
+    /// the period holds the amount.
+    #[test]
+    fn related_periods_make_continuous_reservations(
+        numbers in prop::collection::vec((1_u64..5, 1_u64..6), 1..4),
+    ) {
+        let claims: Vec<(u64, u64)> = numbers.iter().map(|(amount, eights)| (*amount, 8 * eights)).collect();
+        let load = |harmonic: &Vec<(u64, u64)>| -> Ratio {
+            harmonic.iter().map(|(amount, period)| whole(*amount) / whole(*period)).sum()
+        };
+        let lightest = claims.iter().map(|(_, base)| related(&claims, *base)).min_by_key(load).expect("claims");
+        prop_assert_eq!(admitted(Test::PowersOfTwo, &claims), load(&lightest) <= whole(1));
+        if load(&lightest) <= whole(1) {
+            let served = by_shortest_period(&lightest);
+            for (child, (amount, period)) in lightest.iter().enumerate() {
+                let supply = Supply(served.iter().map(|served| *served == Some(child)).collect());
+                let promised = guarantee(&format!("RESCH {amount}ns {period}ns"));
+                prop_assert!(supply.keeps(&promised), "{supply:?} does not keep {promised}");
+            }
+        }
+    }
+
     /// A busy thread under EEVDF is behind its share by no more than a quantum, counted from when it began; in any
     /// window whatever, by no more than two.
     #[test]
@@ -265,6 +303,41 @@ proptest! {
             prop_assert!(shortfall(served, &share) <= whole(2 * quantum));
         }
     }
+}
+
+/// The claims with periods shortened to powers of two of `base`, which divides by eight; shortest first.
+fn related(claims: &[(u64, u64)], base: u64) -> Vec<(u64, u64)> {
+    let lengths = || (0..6).map(|power| base << power).chain((0..4).map(|power| base >> power));
+    let shorter =
+        |period: u64| lengths().filter(|length| *length <= period).max().expect("an eighth of 40 is short");
+    let mut related: Vec<(u64, u64)> =
+        claims.iter().map(|(amount, period)| (*amount, shorter(*period))).collect();
+    related.sort_by_key(|(_, period)| *period);
+    related
+}
+
+/// Who is served in each slot of the longest period if all begin together and earlier claims go first.
+fn by_shortest_period(claims: &[(u64, u64)]) -> Vec<Option<usize>> {
+    let mut left = vec![0; claims.len()];
+    let slot = |slot: u64| {
+        for (left, (amount, period)) in left.iter_mut().zip(claims) {
+            if slot.is_multiple_of(*period) {
+                *left = *amount;
+            }
+        }
+        let child = left.iter().position(|left| *left > 0)?;
+        left[child] -= 1;
+        Some(child)
+    };
+    (0..claims.last().expect("claims").1).map(slot).collect()
+}
+
+fn admitted(test: Test, claims: &[(u64, u64)]) -> bool {
+    let claims: Vec<(Span, Span)> = claims
+        .iter()
+        .map(|(amount, period)| (Span::from_nanos(*amount), Span::from_nanos(*period)))
+        .collect();
+    admit(test, &claims.iter().map(|(amount, period)| (amount, period)).collect::<Vec<_>>()).is_ok()
 }
 
 /// The largest shortfall behind `share` in windows that begin when the thread does.

@@ -1,6 +1,7 @@
 //! Hierarchies that make no sense are refused with everything that is wrong with them.
 
 use crate::sketch::{Sketch, algorithm, figure_1};
+use talea_guarantee::algorithm::Algorithm;
 use talea_guarantee::hierarchy::{Graph, Hierarchy};
 
 fn faults(hierarchy: &Hierarchy) -> Vec<String> {
@@ -41,8 +42,7 @@ fn every_fault_says_what_to_do() {
     let join = base().scheduler("j", "join").edge("root", "j", "p1").edge("j", "t", "");
     assert_fault(join.thread("u", "").edge("j", "u", ""), "is a join and has one child, not 2");
     let mut stranger = figure_1();
-    stranger.schedulers[2].algorithm =
-        serde_json::from_str(r#"{"kind": "join", "takes": "PS"}"#).expect("a join");
+    stranger.schedulers[2].algorithm = Algorithm::Join { takes: Some("PS".into()) };
     assert!(faults(&stranger)[0].contains("its parents are FP, RES"), "{:?}", faults(&stranger));
 }
 
@@ -71,4 +71,17 @@ fn hierarchies_read_back_from_json() {
     let hierarchy = figure_1();
     let text = serde_json::to_string(&hierarchy).expect("JSON");
     assert_eq!(serde_json::from_str::<Hierarchy>(&text).expect("it was written by us"), hierarchy);
+}
+
+#[test]
+fn what_is_not_known_is_not_ignored() {
+    for (text, message) in [
+        (r#"{"name": "s", "kind": "sqf", "quantum_ns": 5}"#, "did you mean \"sfq\"?"),
+        (r#"{"name": "s", "kind": "sfq"}"#, "write one, such as 10ms"),
+        (r#"{"name": "s", "kind": "lottery", "colour": 5}"#, "unknown field `colour`"),
+    ] {
+        let text = format!(r#"{{"schedulers": [{text}], "threads": [], "edges": []}}"#);
+        let error = serde_json::from_str::<Hierarchy>(&text).expect_err(message).to_string();
+        assert!(error.contains(message), "{error}");
+    }
 }
