@@ -7,7 +7,7 @@ use std::fs;
 fn the_vectors_of_the_repository_are_counted() {
     let vectors = root().join("vectors").display().to_string();
     let done = run(&["vectors", &vectors]).exits(0);
-    assert_eq!(done.last_line(), "97 passed, 0 failed, 368 unsupported");
+    assert_eq!(done.last_line(), "354 passed, 0 failed, 111 unsupported");
     assert_eq!(done.stdout.lines().count(), 97 + 368 + 1, "a line per case");
     let quiet = run(&["vectors", &vectors, "--quiet"]).exits(0);
     assert_eq!(quiet.stdout.lines().count(), 1, "{}", quiet.stdout);
