@@ -63,9 +63,9 @@ pub(super) fn first_miss(
     blocking: impl Fn(u64) -> u128,
 ) -> Result<Verdict, AnalysisError> {
     let step = u64::from(table.len().max(1).ilog2()) + 1;
-    let deadlines = table.deadlines().iter().enumerate();
+    let deadlines = table.deadlines().enumerate();
     let mut next: BinaryHeap<Reverse<(u64, usize)>> =
-        deadlines.map(|(task, deadline)| Reverse((*deadline, task))).collect();
+        deadlines.map(|(task, deadline)| Reverse((deadline, task))).collect();
     let mut demand = 0_u128;
     while let Some(Reverse((deadline, task))) = next.pop() {
         if deadline >= horizon {

@@ -56,7 +56,7 @@ pub(super) fn descend(
     effort: &mut Effort,
     mut visited: impl FnMut(Duration),
 ) -> Result<Verdict, AnalysisError> {
-    let shortest = table.deadlines().iter().copied().min().unwrap_or(0);
+    let shortest = table.deadlines().min().unwrap_or(0);
     let mut candidate = last.filter(|last| *last >= shortest);
     while let Some(time) = candidate {
         effort.spend(2 * table.len() as u64)?;

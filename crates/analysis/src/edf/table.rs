@@ -1,4 +1,4 @@
-//! Tasks as a structure of arrays, and the sums and horizons that the searches share.
+//! Tasks as rows of what the searches read, and the sums and horizons that they share.
 
 use crate::division::{quotient, reciprocal, work_of_jobs};
 use crate::effort::{AnalysisError, Effort};
@@ -16,11 +16,7 @@ const ENOUGH_IDLE: u128 = ONE / 256;
 /// The work of all tasks in a window x is at most the sum of ((x + J) / T + 1) C, that is x, the longest jitter and one
 /// job of each. The last two together are a time, so that the sum fits in a word.
 pub(super) struct Table {
-    deadlines: Vec<u64>,
-    periods: Vec<u64>,
-    reciprocals: Vec<u64>,
-    wcets: Vec<u64>,
-    jitters: Vec<u64>,
+    rows: Vec<Row>,
     /// The sum of C.
     once: u128,
     /// The sum of D C/T, rounded down.
@@ -33,6 +29,17 @@ pub(super) struct Table {
     full: bool,
     /// What the utilisation leaves of 1 in units of 2^-64, rounded down; zero where that is not known to be more.
     idle: u128,
+}
+
+/// One task.
+#[derive(Clone, Copy)]
+struct Row {
+    /// D - J.
+    deadline: u64,
+    period: u64,
+    reciprocal: u64,
+    wcet: u64,
+    jitter: u64,
 }
 
 /// D - J: from a release after the whole jitter to the deadline. Where that is negative the job is late before it is
@@ -67,11 +74,7 @@ impl Table {
 
     fn empty(capacity: usize) -> Self {
         Table {
-            deadlines: Vec::with_capacity(capacity),
-            periods: Vec::with_capacity(capacity),
-            reciprocals: Vec::with_capacity(capacity),
-            wcets: Vec::with_capacity(capacity),
-            jitters: Vec::with_capacity(capacity),
+            rows: Vec::with_capacity(capacity),
             once: 0,
             shares_of_deadlines: 0,
             longest_beyond_period: 0,
@@ -86,11 +89,13 @@ impl Table {
     fn push(&mut self, task: &Numbers) -> u128 {
         let deadline = effective_deadline(task);
         let reciprocal = reciprocal(task.period);
-        self.deadlines.push(deadline);
-        self.periods.push(task.period);
-        self.reciprocals.push(reciprocal);
-        self.wcets.push(task.wcet);
-        self.jitters.push(task.jitter);
+        self.rows.push(Row {
+            deadline,
+            period: task.period,
+            reciprocal,
+            wcet: task.wcet,
+            jitter: task.jitter,
+        });
         // The reciprocal falls short of 1/T by at most a unit. Rounded down, C/T is a word, except where C > T and the
         // table is not used.
         let utilisation = task.wcet.wrapping_mul(reciprocal);
@@ -103,25 +108,25 @@ impl Table {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.deadlines.len()
+        self.rows.len()
     }
 
     /// D - J of every task.
-    pub(super) fn deadlines(&self) -> &[u64] {
-        &self.deadlines
+    pub(super) fn deadlines(&self) -> impl Iterator<Item = u64> {
+        self.rows.iter().map(|row| row.deadline)
     }
 
     /// The longest D - J, or 0 without tasks.
     pub(super) fn longest_deadline(&self) -> u64 {
-        self.deadlines.iter().copied().max().unwrap_or(0)
+        self.deadlines().max().unwrap_or(0)
     }
 
     pub(super) fn period(&self, task: usize) -> u64 {
-        self.periods[task]
+        self.rows[task].period
     }
 
     pub(super) fn wcet(&self, task: usize) -> u64 {
-        self.wcets[task]
+        self.rows[task].wcet
     }
 
     pub(super) fn longest_own_blocking(&self) -> u64 {
@@ -130,13 +135,12 @@ impl Table {
 
     /// The work with deadlines up to `time`: the sum of (floor((time - D) / T) + 1) C over tasks with D up to `time`.
     pub(super) fn demand(&self, time: u64) -> u128 {
-        let tasks = self.deadlines.iter().zip(&self.periods).zip(&self.reciprocals).zip(&self.wcets);
-        let work = tasks.fold(0_u64, |work, (((deadline, period), reciprocal), wcet)| {
+        let work = self.rows.iter().fold(0_u64, |work, row| {
             // Deadlines come in no order, so a branch on them would be mispredicted: the sign of the difference, as a
             // mask, takes out what is not due.
-            let since = time.wrapping_sub(*deadline);
+            let since = time.wrapping_sub(row.deadline);
             let not_due = (since.cast_signed() >> 63).cast_unsigned();
-            work.wrapping_add(work_of_jobs(since, *period, *reciprocal, *wcet) & !not_due)
+            work.wrapping_add(work_of_jobs(since, row.period, row.reciprocal, row.wcet) & !not_due)
         });
         work.into()
     }
@@ -144,11 +148,10 @@ impl Table {
     /// The latest deadline of any job before `time`.
     pub(super) fn latest_deadline_before(&self, time: u64) -> Option<u64> {
         let last = time.checked_sub(1)?;
-        let tasks = self.deadlines.iter().zip(&self.periods).zip(&self.reciprocals);
-        let due = tasks.filter(|((deadline, _), _)| **deadline <= last);
-        due.map(|((deadline, period), reciprocal)| {
-            let jobs = quotient(last.wrapping_sub(*deadline), *period, *reciprocal);
-            deadline.wrapping_add(jobs.wrapping_mul(*period))
+        let due = self.rows.iter().filter(|row| row.deadline <= last);
+        due.map(|row| {
+            let jobs = quotient(last.wrapping_sub(row.deadline), row.period, row.reciprocal);
+            row.deadline.wrapping_add(jobs.wrapping_mul(row.period))
         })
         .max()
     }
@@ -207,8 +210,8 @@ impl Table {
 
     /// The least common multiple of the periods, or the largest number where that is larger.
     pub(super) fn hyperperiod(&self) -> u64 {
-        let multiple = self.periods.iter().try_fold(1_u128, |multiple, period| {
-            let period = u128::from(*period);
+        let multiple = self.rows.iter().try_fold(1_u128, |multiple, row| {
+            let period = u128::from(row.period);
             (multiple / multiple.gcd(&period)).checked_mul(period)
         });
         multiple.and_then(|multiple| u64::try_from(multiple).ok()).unwrap_or(u64::MAX)
@@ -217,10 +220,9 @@ impl Table {
     /// The sum of ceil((window + J) / T) C; `window` is not zero.
     fn released_before(&self, window: u64) -> u128 {
         let last = window - 1;
-        let tasks = self.jitters.iter().zip(&self.periods).zip(&self.reciprocals).zip(&self.wcets);
-        let work = tasks.fold(0_u64, |work, (((jitter, period), reciprocal), wcet)| {
-            let dividend = last.wrapping_add(*jitter);
-            work.wrapping_add(work_of_jobs(dividend, *period, *reciprocal, *wcet))
+        let work = self.rows.iter().fold(0_u64, |work, row| {
+            let dividend = last.wrapping_add(row.jitter);
+            work.wrapping_add(work_of_jobs(dividend, row.period, row.reciprocal, row.wcet))
         });
         work.into()
     }
