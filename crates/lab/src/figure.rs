@@ -157,13 +157,14 @@ impl TimeLine {
             let ms = self.from_ms + (self.to_ms - self.from_ms) * f64::from(tick) / 10.0;
             let x = self.x(ms);
             root.draw(&PathElement::new(vec![(x, TOP), (x, bottom)], BLACK.mix(0.12)))?;
-            let text = if tick == 10 { format!("{ms:.0} ms") } else { format!("{ms:.0}") };
-            root.draw(&Text::new(text, (x - 10, bottom + 6), SMALL.into_font().color(&BLACK)))?;
+            // The last one has the unit, and the picture ends behind it.
+            let (text, left) = if tick == 10 { (format!("{ms:.0} ms"), 26) } else { (format!("{ms:.0}"), 10) };
+            root.draw(&Text::new(text, (x - left, bottom + 6), SMALL.into_font().color(&BLACK)))?;
         }
         for (index, row) in self.rows.iter().enumerate() {
             let y = TOP + ROW * index as i32;
             root.draw(&PathElement::new(vec![(LEFT, y), (LEFT + WIDTH as i32, y)], BLACK.mix(0.12)))?;
-            root.draw(&Text::new(row.clone(), (20, y + 9), SMALL.into_font().color(&BLACK)))?;
+            root.draw(&Text::new(shortened(row), (20, y + 9), SMALL.into_font().color(&BLACK)))?;
         }
         Ok(())
     }
