@@ -67,7 +67,7 @@ fn uniform(stream: u64, index: u64, low: i64, high: i64) -> i64 {
 
 /// The finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): a bijection whose outputs for
 /// successive inputs pass as random.
-fn mix(word: u64) -> u64 {
+pub(crate) fn mix(word: u64) -> u64 {
     let mut z = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

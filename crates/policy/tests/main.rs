@@ -1,5 +1,4 @@
-//! The evidence for the policies: laws, models written apart from the code, and schedulers that are not in
-//! the crate.
+//! The evidence for the policies: laws, models written apart from the code, and promises of the literature.
 //!
 //! A failing property prints its smallest input and a `cc` line; the line goes by itself into
 //! `proptest-regressions/`, from where `cargo test -p talea-policy` replays it first.
@@ -8,5 +7,5 @@
 
 mod hierarchy;
 mod lane;
-mod sketch;
+mod scheduler;
 mod strategy;

@@ -14,6 +14,8 @@ pub enum Action {
     Request(VpId),
     /// Tell the parent of an own VP that is not Waiting that it is not needed (any more).
     Release(VpId),
+    /// The earliest deadline of the work behind an own VP is this instant from now on.
+    Announce(VpId, Instant),
 }
 
 /// When a scheduler wants its timer.

@@ -72,8 +72,8 @@ impl Engine {
             seats: Vec::new(),
             vps: Vec::new(),
             free_vps: Vec::new(),
-            pending: Vec::with_capacity(64),
-            reconsider: Vec::with_capacity(16),
+            pending: Vec::new(),
+            reconsider: Vec::new(),
             switches: Vec::with_capacity(processors.len()),
             processors,
             uses_timers: false,
@@ -282,6 +282,9 @@ impl Engine {
 
     fn seat(&mut self, scheduler: Box<dyn Scheduler>) -> SchedulerId {
         self.seats.push(Seat { scheduler, timer: None, at_scheduling_point: false });
+        // One path of the hierarchy at a time has decisions under way, and nobody is in the list twice.
+        self.pending.reserve(self.seats.len() * Decision::CAPACITY);
+        self.reconsider.reserve(self.seats.len() * 2);
         SchedulerId(self.seats.len() as u32 - 1)
     }
 
@@ -362,6 +365,10 @@ impl Engine {
                 Action::Release(own) => {
                     self.assert_own(scheduler, own);
                     self.apply_release(own, &mut actor)
+                }
+                Action::Announce(own, deadline) => {
+                    self.assert_own(scheduler, own);
+                    self.apply_announcement(own, deadline, &mut actor)
                 }
             };
         }
@@ -457,6 +464,20 @@ impl Engine {
                 Decision::NONE
             }
             Bottom::Nobody => unreachable!("an unregistered VP is never granted"),
+        }
+    }
+
+    /// Stores the deadline; a parent that is already dealing with the VP is told.
+    fn apply_announcement(&mut self, own: VpId, deadline: Instant, actor: &mut SchedulerId) -> Decision {
+        let vp = &mut self.vps[own.index()];
+        vp.job.deadline = deadline;
+        match vp.top {
+            Top::Scheduler(parent) if vp.state != VpState::Waiting => {
+                *actor = parent;
+                let cx = Context { now: self.now, vps: &self.vps };
+                self.seats[parent.0 as usize].scheduler.announced(&cx, own)
+            }
+            _ => Decision::NONE,
         }
     }
 

@@ -29,16 +29,24 @@
 //! point is a loop over an explicit stack, so it neither recurses nor, once its buffers have grown to the
 //! depth of the hierarchy, allocates. Consequences of one action are finished before the next action of the
 //! same decision begins, exactly as with the nested calls of the original.
+//!
+//! **Deadlines travel upwards.** A uniformly slower processor is defined between the deadlines that its child
+//! announces while running (section 4.2). A thread's deadline is its job's; a scheduler says its own with
+//! [`Action::Announce`], which stores it where a parent finds a thread's and tells the parent if it may
+//! matter. The original has its messages for that; here it is an action, because it belongs to a decision and
+//! has to arrive before the request that follows in the same decision. Schedulers without deadlines ignore it.
 
+mod admission;
 mod decision;
 mod engine;
 mod vp;
 
+pub use admission::{Fraction, Load, Shortage};
 pub use decision::{Action, Decision, Wake};
 pub use engine::{Engine, Occupant, Switch};
 pub use vp::{Context, ProcessorId, VpId, VpState};
 
-use talea_time::{Duration, Work};
+use talea_time::{Duration, Instant, Work};
 
 /// A scheduler's number in its [`Engine`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -53,6 +61,20 @@ pub enum Parameters {
     Priority(i32),
     /// A relative share.
     Weight(u32),
+    /// A relative share with a head start: `warp` of virtual time.
+    WarpedWeight {
+        /// The share.
+        weight: u32,
+        /// How much earlier than its virtual time says it is served.
+        warp: Duration,
+    },
+    /// A relative share that is asked for in requests of `request` of processor time each.
+    Requests {
+        /// The share.
+        weight: u32,
+        /// Processor time per request: short requests are served sooner and more often.
+        request: Work,
+    },
     /// `budget` of processor time in every `period`.
     Reservation {
         /// Amount.
@@ -60,6 +82,32 @@ pub enum Parameters {
         /// Per this much time.
         period: Duration,
     },
+    /// A reserve of a resource kernel: `budget` in every `period`, within `deadline` of its start.
+    Reserve {
+        /// Amount.
+        budget: Work,
+        /// Per this much time.
+        period: Duration,
+        /// How long after the start of a period the budget has been received; at most `period`.
+        deadline: Duration,
+        /// What becomes of the child once the budget is used up.
+        enforcement: Enforcement,
+    },
+    /// A processor of this fraction of the speed of the whole one.
+    Rate(Fraction),
+    /// The process with this number in an explicit plan.
+    Process(u32),
+}
+
+/// What a reserve without budget may still do until the next period (Oikawa and Rajkumar 1999).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Enforcement {
+    /// Nothing.
+    Hard,
+    /// Run if nobody else wants to.
+    Firm,
+    /// Compete with those that have no reserve.
+    Soft,
 }
 
 /// A message to a scheduler: from a child about itself, or from outside about the scheduler.
@@ -67,6 +115,20 @@ pub enum Parameters {
 pub enum Message {
     /// Change what the child asked for when it registered.
     Change(Parameters),
+    /// Accept or refuse a piece of work before it is released: a *time constraint* of Rialto, an arriving task
+    /// of Spring.
+    Constrain(Constraint),
+}
+
+/// `work` to be done between `start` and `deadline`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Constraint {
+    /// Not before.
+    pub start: Instant,
+    /// Not after.
+    pub deadline: Instant,
+    /// Worst-case execution time.
+    pub work: Work,
 }
 
 /// Why a scheduler refuses a child or a message. Nothing has changed.
@@ -90,14 +152,29 @@ pub enum Refusal {
         /// What it was given.
         given: Parameters,
     },
+    /// The scheduler takes no messages of this kind.
+    #[error("a {scheduler} scheduler does not understand {message:?}")]
+    NotUnderstood {
+        /// Kind of the scheduler.
+        scheduler: &'static str,
+        /// What it was told.
+        message: Message,
+    },
     /// Admission control: not enough is left.
     #[error("not admitted: {0}")]
-    Admission(String),
+    Admission(#[from] Shortage),
+}
+
+impl Refusal {
+    /// A `scheduler` that takes `wanted` was given something else.
+    pub fn unacceptable(scheduler: &'static str, wanted: &'static str, given: Parameters) -> Self {
+        Refusal::Unacceptable { scheduler, wanted, given }
+    }
 }
 
 /// A scheduler of the hierarchy: a state machine that answers every notification with a [`Decision`].
 ///
-/// The eleven entry points of Regehr and Stankovic, Table 3. Nothing here reads a clock: [`Context::now`] is passed in, and the
+/// The eleven entry points of Regehr and Stankovic, Table 3, and one for deadlines. Nothing here reads a clock: [`Context::now`] is passed in, and the
 /// decision says when the scheduler wants its timer. A scheduler knows the states of its children and of its
 /// own VPs through the context and never keeps a copy that could disagree.
 pub trait Scheduler: Send {
@@ -122,16 +199,23 @@ pub trait Scheduler: Send {
     /// running on, which is this scheduler's again, or `None` if it was Ready.
     fn release(&mut self, cx: &Context<'_>, child: VpId, held: Option<ProcessorId>) -> Decision;
 
-    /// A message from a child, or about the scheduler itself.
+    /// A message from a child, or about the scheduler itself. Most schedulers understand none.
     ///
     /// # Errors
     /// The scheduler cannot or will not; nothing has changed.
     fn message(
         &mut self,
-        cx: &Context<'_>,
-        child: Option<VpId>,
+        _cx: &Context<'_>,
+        _child: Option<VpId>,
         message: Message,
-    ) -> Result<Decision, Refusal>;
+    ) -> Result<Decision, Refusal> {
+        Err(Refusal::NotUnderstood { scheduler: self.kind(), message })
+    }
+
+    /// The deadline of `child`, which is not Waiting, is another one now: see [`Context::deadline`].
+    fn announced(&mut self, _cx: &Context<'_>, _child: VpId) -> Decision {
+        Decision::NONE
+    }
 
     // From the parents.
 

@@ -177,6 +177,12 @@ impl Context<'_> {
         vp.service_at(self.now) - vp.service_at_request
     }
 
+    /// The deadline of `vp`: its job's if it is a thread, what it announced if it is a scheduler's,
+    /// [`Instant::MAX`] if there is none.
+    pub fn deadline(&self, vp: VpId) -> Instant {
+        self.vps[vp.index()].job.deadline
+    }
+
     /// What the thread `vp` wants its processor for.
     pub fn job(&self, vp: VpId) -> &Job {
         &self.vps[vp.index()].job

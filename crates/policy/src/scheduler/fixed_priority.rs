@@ -174,7 +174,9 @@ impl Scheduler for FixedPriority {
         child: Option<VpId>,
         message: Message,
     ) -> Result<Decision, Refusal> {
-        let Message::Change(parameters) = message;
+        let Message::Change(parameters) = message else {
+            return Err(Refusal::NotUnderstood { scheduler: self.kind(), message });
+        };
         let (Some(child), priority) = (child, self.priority_in(parameters)?) else {
             let wanted = "changes of a child's priority";
             return Err(Refusal::Unacceptable { scheduler: self.kind(), wanted, given: parameters });

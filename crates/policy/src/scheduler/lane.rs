@@ -6,7 +6,7 @@
 //! but its place in the order. Costs a heap operation per notification.
 
 use crate::hierarchy::{
-    Action, Context, Decision, Message, Parameters, ProcessorId, Refusal, Scheduler, VpId, VpState, Wake,
+    Action, Context, Decision, Parameters, ProcessorId, Refusal, Scheduler, VpId, VpState, Wake,
 };
 use crate::lane::LaneQueue;
 use talea_time::{Duration, Instant, Work};
@@ -115,16 +115,6 @@ impl Scheduler for LaneScheduler {
             }
             None => Decision::NONE,
         }
-    }
-
-    fn message(
-        &mut self,
-        _cx: &Context<'_>,
-        _child: Option<VpId>,
-        message: Message,
-    ) -> Result<Decision, Refusal> {
-        let Message::Change(given) = message;
-        Err(Refusal::Unacceptable { scheduler: self.kind(), wanted: "no messages", given })
     }
 
     fn grant(&mut self, cx: &Context<'_>, _own: VpId, processor: ProcessorId) -> Decision {

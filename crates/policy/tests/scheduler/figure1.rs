@@ -12,13 +12,9 @@
 //!                word      voice
 //! ```
 
-use super::join::Join;
-use super::reservation::Reservations;
-use super::share::FairQueue;
-use super::workload::{Demand, Workload, ms};
+use super::workload::{Demand, Workload, fair, hard, ms, reservation};
 use talea_policy::hierarchy::{Engine, Parameters, VpId};
-use talea_policy::scheduler::FixedPriority;
-use talea_time::Work;
+use talea_policy::scheduler::{FixedPriority, Join};
 
 const LENGTH_MS: i64 = 6600;
 
@@ -33,15 +29,12 @@ struct Figure {
 
 fn figure(between: Demand) -> Figure {
     let mut engine = Engine::new(1);
-    let reservation =
-        |budget, period| Parameters::Reservation { budget: Work::from_millis(budget), period: ms(period) };
     let root = engine.add_root(Box::new(FixedPriority::new()));
-    let res =
-        engine.add(Box::new(Reservations::default()), &[(root, Parameters::Priority(3))]).expect("free");
+    let res = engine.add(Box::new(hard()), &[(root, Parameters::Priority(3))]).expect("free");
     let video = engine.add_thread(res, reservation(5, 33)).expect("15 %");
     let parents = [(res, reservation(10, 20)), (root, Parameters::Priority(1))];
-    let join = engine.add(Box::new(Join::default()), &parents).expect("50 % more");
-    let share = engine.add(Box::new(FairQueue::new(ms(10))), &[(join, Parameters::None)]).expect("alone");
+    let join = engine.add(Box::new(Join::new()), &parents).expect("50 % more");
+    let share = engine.add(Box::new(fair(10)), &[(join, Parameters::None)]).expect("alone");
     let word = engine.add_thread(share, Parameters::Weight(1)).expect("a weight");
     let voice = engine.add_thread(share, Parameters::Weight(4)).expect("a weight");
     let other = engine.add_thread(root, Parameters::Priority(2)).expect("free");

@@ -1,12 +1,28 @@
 //! Threads with a pattern of demand on a machine, and what they receive.
 
 use crate::hierarchy::Machine;
-use talea_policy::hierarchy::{Engine, VpId};
+use talea_policy::hierarchy::{Engine, Fraction, Parameters, VpId};
 use talea_policy::job::Job;
+use talea_policy::scheduler::{Exhaustion, FairQueue, Reservation, Uniprocessor, WakeUp};
 use talea_time::{Duration, Instant, Work};
 
 pub fn ms(ms: i64) -> Duration {
     Duration::from_millis(ms)
+}
+
+/// Hard reservations of a whole processor.
+pub fn hard() -> Uniprocessor<Reservation> {
+    Reservation::scheduler(Exhaustion::Suspend, Fraction::ONE)
+}
+
+/// Start-time fair queueing with a quantum of `quantum` milliseconds.
+pub fn fair(quantum: i64) -> Uniprocessor<FairQueue> {
+    FairQueue::scheduler(Work::from_millis(quantum), WakeUp::Waits)
+}
+
+/// `budget` in every `period`, in milliseconds.
+pub fn reservation(budget: i64, period: i64) -> Parameters {
+    Parameters::Reservation { budget: Work::from_millis(budget), period: ms(period) }
 }
 
 /// When a thread wants a processor.
@@ -85,7 +101,14 @@ impl Workload {
                 }
                 if !self.machine.wants(actor.thread) {
                     let tag = actor.thread.index() as u32;
-                    let job = Job { release: now, deadline: now, wcet: Work::ZERO, rank: 0, number: 0, tag };
+                    let job = Job {
+                        release: now,
+                        deadline: actor.arrival,
+                        wcet: actor.left_work(),
+                        rank: 0,
+                        number: 0,
+                        tag,
+                    };
                     self.machine.request(actor.thread, job);
                 }
             }
@@ -144,6 +167,11 @@ impl Workload {
 }
 
 impl Actor {
+    /// What it declares; nothing if it never ends.
+    fn left_work(&self) -> Work {
+        if self.left == Duration::MAX { Work::ZERO } else { self.left.as_work() }
+    }
+
     fn serve(&mut self, start: Instant, end: Instant) {
         if self.left != Duration::MAX {
             self.left -= end - start;

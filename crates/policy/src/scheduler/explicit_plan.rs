@@ -1,0 +1,266 @@
+//! An explicit plan: who runs when, for how long, given by the application (Niehaus et al., KURT).
+//!
+//! ```text
+//!   KURT's modes      normal: time sharing    focused: the plan    mixed:  fixed priority
+//!                                                                           ╱        ╲
+//!                                                                       the plan   time sharing
+//! ```
+//!
+//! An entry names a process, a time and a duration. When it is *due* and nothing planned is running, the process has the processor until it blocks or
+//! has received the duration. What is late runs as soon as possible, for its whole duration, in the order of time and then of the
+//! list. A process that does not want the processor when its turn comes may still come until the duration has passed; then
+//! the entry is forfeited.
+//!
+//! A process that wants the processor without an entry that is due is served in [`Gaps`] or not at all. Explicit entries never
+//! yield.
+//!
+//! ALL becomes what the plan says, as far as entries do not overlap. Costs a look at the entries that are due per notification; a plan of
+//! any length costs the same.
+//!
+//! Do not use it where arrivals are not known beforehand.
+
+use super::uniprocessor::{Clients, Rule, Stint, Uniprocessor};
+use crate::hierarchy::{Context, Parameters, Refusal};
+use talea_time::{Duration, Instant, Work};
+
+/// `duration` for `process` from `start` after the beginning of the plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlanEntry {
+    /// When.
+    pub start: Duration,
+    /// Who: the number that a child registers with.
+    pub process: u32,
+    /// How much processor time.
+    pub duration: Work,
+}
+
+/// What happens after the last entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repeat {
+    /// Nothing.
+    Once,
+    /// The plan begins again this long after it began, which is later than its last start.
+    Every(Duration),
+}
+
+/// Who runs in the gaps between entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gaps {
+    /// Nobody of this scheduler; the processor is released.
+    Released,
+    /// Processes that want it, as *event-driven* ones: in the order in which they began to, until the next entry is due.
+    EventDriven,
+}
+
+/// Why a plan cannot be followed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// Nothing to do.
+    #[error("a plan needs an entry")]
+    Empty,
+    /// The list is not in order of time.
+    #[error("entry {entry} starts at {start}, before the one ahead of it")]
+    Unordered {
+        /// Its position, from 0.
+        entry: usize,
+        /// When it starts.
+        start: Duration,
+    },
+    /// An entry starts before the plan or takes no time.
+    #[error("entry {entry} needs a start of at least 0 and a duration above 0")]
+    Entry {
+        /// Its position, from 0.
+        entry: usize,
+    },
+    /// The plan begins again before its last entry has started.
+    #[error("a plan whose last entry starts at {last} cannot repeat every {period}")]
+    Repeat {
+        /// The last start.
+        last: Duration,
+        /// The period asked for.
+        period: Duration,
+    },
+}
+
+/// The rule. Children register with [`Parameters::Process`].
+#[derive(Clone, Debug)]
+pub struct ExplicitPlan {
+    entries: Vec<PlanEntry>,
+    repeat: Repeat,
+    gaps: Gaps,
+    /// When the current pass began.
+    origin: Instant,
+    /// The first entry that is not yet over; the one in progress if it has begun.
+    next: usize,
+    /// What is left of it, once it is in progress.
+    progress: Option<Progress>,
+    forfeited: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Progress {
+    left: Work,
+    /// When it is forfeited if the process has not run until then.
+    forfeit: Instant,
+    has_run: bool,
+}
+
+/// A process.
+#[derive(Clone, Copy, Debug)]
+pub struct Planned {
+    process: u32,
+    /// Since when it wants the processor.
+    since: Instant,
+}
+
+impl ExplicitPlan {
+    /// A plan that begins at `origin`.
+    ///
+    /// # Errors
+    /// The first thing that is wrong with it.
+    pub fn new(
+        entries: Vec<PlanEntry>,
+        repeat: Repeat,
+        gaps: Gaps,
+        origin: Instant,
+    ) -> Result<Self, PlanError> {
+        let last = entries.last().ok_or(PlanError::Empty)?.start;
+        for (entry, this) in entries.iter().enumerate() {
+            if this.start < Duration::ZERO || this.duration <= Work::ZERO {
+                return Err(PlanError::Entry { entry });
+            }
+            if entry > 0 && this.start < entries[entry - 1].start {
+                return Err(PlanError::Unordered { entry, start: this.start });
+            }
+        }
+        match repeat {
+            Repeat::Every(period) if period <= last => Err(PlanError::Repeat { last, period }),
+            _ => Ok(ExplicitPlan { entries, repeat, gaps, origin, next: 0, progress: None, forfeited: 0 }),
+        }
+    }
+
+    /// A scheduler by this plan.
+    pub fn scheduler(self) -> Uniprocessor<Self> {
+        Uniprocessor::new(self)
+    }
+
+    /// Entries whose process did not want the processor.
+    pub fn forfeited(&self) -> u64 {
+        self.forfeited
+    }
+
+    fn due(&self) -> Option<Instant> {
+        self.entries.get(self.next).map(|entry| self.origin + entry.start)
+    }
+
+    fn entry_over(&mut self) {
+        self.progress = None;
+        self.next += 1;
+        if let Repeat::Every(period) = self.repeat
+            && self.next == self.entries.len()
+        {
+            self.next = 0;
+            self.origin += period;
+        }
+    }
+
+    /// The place of the process whose entry is in progress.
+    fn planned(&self, clients: &Clients<Planned>) -> Option<usize> {
+        self.progress?;
+        let process = self.entries[self.next].process;
+        clients.accounts().position(|account| account.process == process)
+    }
+}
+
+impl Rule for ExplicitPlan {
+    type Account = Planned;
+
+    fn kind(&self) -> &'static str {
+        "explicit-plan"
+    }
+
+    fn admit(
+        &mut self,
+        cx: &Context<'_>,
+        clients: &Clients<Planned>,
+        given: Parameters,
+    ) -> Result<Planned, Refusal> {
+        let Parameters::Process(process) = given else {
+            return Err(Refusal::unacceptable(self.kind(), "the number of a process in the plan", given));
+        };
+        if clients.accounts().any(|other| other.process == process) {
+            return Err(Refusal::Taken { scheduler: self.kind(), given });
+        }
+        Ok(Planned { process, since: cx.now() })
+    }
+
+    fn woke(&mut self, cx: &Context<'_>, clients: &mut Clients<Planned>, place: usize) {
+        clients.account_mut(place).since = cx.now();
+    }
+
+    fn slept(&mut self, _cx: &Context<'_>, clients: &mut Clients<Planned>, place: usize) {
+        let has_run = self.progress.is_some_and(|progress| progress.has_run);
+        if has_run && self.planned(clients) == Some(place) {
+            self.entry_over();
+        }
+    }
+
+    fn ran(&mut self, _cx: &Context<'_>, clients: &mut Clients<Planned>, place: usize, used: Work) {
+        if self.planned(clients) == Some(place)
+            && let Some(progress) = &mut self.progress
+        {
+            progress.left -= used;
+            progress.has_run = true;
+            if progress.left <= Work::ZERO {
+                self.entry_over();
+            }
+        }
+    }
+
+    fn refresh(&mut self, cx: &Context<'_>, clients: &mut Clients<Planned>) {
+        // Entries that are due begin; those that nobody has come for end.
+        while self.due().is_some_and(|due| due <= cx.now()) {
+            let left = self.entries[self.next].duration;
+            let begun = Progress { left, forfeit: cx.now() + left.at_full_speed(), has_run: false };
+            let progress = *self.progress.get_or_insert(begun);
+            let comes = self.planned(clients).is_some_and(|place| clients.wants(cx, place));
+            if comes || progress.has_run || cx.now() < progress.forfeit {
+                return;
+            }
+            self.forfeited += 1;
+            self.entry_over();
+        }
+    }
+
+    fn elect(
+        &mut self,
+        cx: &Context<'_>,
+        clients: &mut Clients<Planned>,
+        _incumbent: Option<usize>,
+    ) -> Option<usize> {
+        let planned = self.planned(clients).filter(|place| clients.wants(cx, *place));
+        match (planned, self.gaps) {
+            (Some(place), _) => Some(place),
+            (None, Gaps::Released) => None,
+            (None, Gaps::EventDriven) => {
+                clients.wanting(cx).min_by_key(|(_, account)| account.since).map(|(place, _)| place)
+            }
+        }
+    }
+
+    fn wants(&self, cx: &Context<'_>, clients: &Clients<Planned>) -> bool {
+        match self.gaps {
+            Gaps::Released => self.planned(clients).is_some_and(|place| clients.wants(cx, place)),
+            Gaps::EventDriven => clients.wanting(cx).next().is_some(),
+        }
+    }
+
+    fn next(&self, cx: &Context<'_>, clients: &Clients<Planned>, stint: Option<Stint>) -> Option<Instant> {
+        let Some(progress) = self.progress else { return self.due() };
+        let runs = stint.is_some_and(|stint| self.planned(clients) == Some(stint.place));
+        if runs {
+            return Some(cx.now() + progress.left.at_full_speed());
+        }
+        (!progress.has_run).then_some(progress.forfeit).filter(|forfeit| *forfeit > cx.now())
+    }
+}

@@ -1,0 +1,150 @@
+//! Join: one child below several parents, run whenever any of them runs it (Regehr and Stankovic 2001, section 5.1).
+//!
+//! The child may pick the guarantee of any one parent, but a hard one becomes soft: it can always receive more than that
+//! parent gives. Joining a reservation with the lowest priority turns the hard reservation into a soft one.
+//! Costs a look at every parent per notification.
+//!
+//! Do not join two parents of which either would do: each keeps room for the child that it uses only once.
+
+use crate::hierarchy::{
+    Action, Context, Decision, Parameters, ProcessorId, Refusal, Scheduler, VpId, VpState, Wake,
+};
+use talea_time::Instant;
+
+/// The join: one child, registered with [`Parameters::None`], and one own VP per parent.
+#[derive(Debug, Default)]
+pub struct Join {
+    own: Vec<VpId>,
+    child: Option<VpId>,
+}
+
+impl Join {
+    /// A join without parents and child.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Does `change` to every own VP in the state `wanted`: to as many as fit beside what else is to be done now, and to
+    /// the others at the scheduling point.
+    fn change_own(
+        &self,
+        cx: &Context<'_>,
+        room: usize,
+        wanted: fn(VpState) -> bool,
+        change: impl Fn(VpId) -> Action,
+    ) -> Decision {
+        let mut chosen = self.own.iter().copied().filter(|own| wanted(cx.state(*own)));
+        let first = chosen.by_ref().take(room);
+        let decision = first.fold(Decision::NONE, |decision, own| decision.and(change(own)));
+        decision.reconsider_if(chosen.next().is_some())
+    }
+
+    fn ask_everybody(&self, cx: &Context<'_>) -> Decision {
+        self.change_own(cx, Decision::CAPACITY, |state| state == VpState::Waiting, Action::Request)
+    }
+
+    /// Tells parents that have not heard of it the child's deadline.
+    fn pass_deadline_on(&self, cx: &Context<'_>, deadline: Instant) -> Decision {
+        let mut uninformed = self.own.iter().copied().filter(|own| cx.deadline(*own) != deadline);
+        let first = uninformed.by_ref().take(Decision::CAPACITY);
+        let decision =
+            first.fold(Decision::NONE, |decision, own| decision.and(Action::Announce(own, deadline)));
+        decision.reconsider_if(uninformed.next().is_some())
+    }
+}
+
+impl Scheduler for Join {
+    fn kind(&self) -> &'static str {
+        "join"
+    }
+
+    fn register(&mut self, _cx: &Context<'_>, child: VpId, given: Parameters) -> Result<(), Refusal> {
+        match (self.child, given) {
+            (Some(_), _) => Err(Refusal::Taken { scheduler: self.kind(), given }),
+            (None, Parameters::None) => {
+                self.child = Some(child);
+                Ok(())
+            }
+            _ => Err(Refusal::unacceptable(self.kind(), "no parameters", given)),
+        }
+    }
+
+    fn unregister(&mut self, _cx: &Context<'_>, _child: VpId) {
+        self.child = None;
+    }
+
+    fn request(&mut self, cx: &Context<'_>, child: VpId) -> Decision {
+        // Parents have to know the deadline before they decide about the request.
+        let news = self.pass_deadline_on(cx, cx.deadline(child));
+        if news.actions().len() + self.own.len() > Decision::CAPACITY {
+            return news.wake(Wake::AtSchedulingPoint);
+        }
+        self.own.iter().fold(news, |decision, own| match cx.state(*own) {
+            VpState::Waiting => decision.and(Action::Request(*own)),
+            _ => decision,
+        })
+    }
+
+    fn release(&mut self, cx: &Context<'_>, _child: VpId, held: Option<ProcessorId>) -> Decision {
+        // First those that only ask, so that nobody is granted what the child no longer wants.
+        let room = Decision::CAPACITY - usize::from(held.is_some());
+        let decision = self.change_own(cx, room, |state| state == VpState::Ready, Action::Release);
+        let runs = |own: &&VpId| held.is_some() && cx.processor(**own) == held;
+        self.own.iter().find(runs).map_or(decision, |own| decision.and(Action::Release(*own)))
+    }
+
+    fn announced(&mut self, cx: &Context<'_>, child: VpId) -> Decision {
+        self.pass_deadline_on(cx, cx.deadline(child))
+    }
+
+    fn grant(&mut self, cx: &Context<'_>, own: VpId, processor: ProcessorId) -> Decision {
+        let child = self.child.expect("only a child's request led here");
+        match cx.state(child) {
+            VpState::Ready => Decision::grant(child, processor),
+            // It runs through another parent already, or wants nothing any more.
+            _ => Decision::release(own),
+        }
+    }
+
+    fn revoke(&mut self, _cx: &Context<'_>, _own: VpId, _processor: ProcessorId) -> Decision {
+        let child = self.child.expect("it ran");
+        // A parent whose grant was superfluous has to be asked again, but not in the middle of this one's
+        // decision.
+        Decision::revoke(child).wake(Wake::AtSchedulingPoint)
+    }
+
+    fn init(&mut self, own: VpId) {
+        self.own.push(own);
+    }
+
+    fn timer(&mut self, cx: &Context<'_>) -> Decision {
+        let Some(child) = self.child else { return Decision::NONE };
+        let news = self.pass_deadline_on(cx, cx.deadline(child));
+        match cx.state(child) {
+            _ if !news.actions().is_empty() => news,
+            VpState::Ready => self.ask_everybody(cx),
+            VpState::Waiting => {
+                self.change_own(cx, Decision::CAPACITY, |state| state == VpState::Ready, Action::Release)
+            }
+            VpState::Running(_) => Decision::NONE,
+        }
+    }
+
+    fn check_invariants(&self, cx: &Context<'_>) {
+        let child = self.child.map(|child| cx.state(child)).unwrap_or(VpState::Waiting);
+        let running = self.own.iter().filter(|own| cx.processor(**own).is_some());
+        match child {
+            VpState::Running(processor) => {
+                assert!(running.map(|own| cx.processor(*own)).eq([Some(processor)]), "it runs in one place");
+            }
+            VpState::Ready => {
+                let asks = |own: &VpId| cx.state(*own) == VpState::Ready;
+                assert!(self.own.iter().all(asks), "a child that wants to run asks all its parents");
+            }
+            VpState::Waiting => {
+                let idle = |own: &VpId| cx.state(*own) == VpState::Waiting;
+                assert!(self.own.iter().all(idle), "nobody asks for a child that wants nothing");
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Limit: a soft reservation made hard (Regehr and Stankovic 2001, section 5.1).
+//!
+//! Counts what its single child receives in each period; when that is the budget, it releases the processor and does not ask
+//! again until the next period. RESBS becomes RESBH with the same numbers. Costs a few instructions per
+//! notification.
+//!
+//! Periods start with the first request after a period has ended, as the parent's do. If they do not coincide with the parent's, because
+//! the parent starts its periods by itself, the child may receive less than the parent would have given.
+
+use super::uniprocessor::{Clients, Rule, Stint, Uniprocessor};
+use crate::hierarchy::{Context, Parameters, Refusal};
+use talea_time::{Duration, Instant, Work};
+
+/// The rule. The one child registers with [`Parameters::None`].
+#[derive(Clone, Debug)]
+pub struct Limit {
+    budget: Work,
+    period: Duration,
+}
+
+/// The one child's allowance.
+#[derive(Clone, Copy, Debug)]
+pub struct Allowance {
+    left: Work,
+    /// End of the current period.
+    end: Instant,
+}
+
+impl Limit {
+    /// A scheduler that lets its child have `budget` in every `period`.
+    pub fn scheduler(budget: Work, period: Duration) -> Uniprocessor<Self> {
+        Uniprocessor::new(Limit { budget, period })
+    }
+}
+
+impl Rule for Limit {
+    type Account = Allowance;
+
+    fn kind(&self) -> &'static str {
+        "limit"
+    }
+
+    fn admit(
+        &mut self,
+        cx: &Context<'_>,
+        clients: &Clients<Allowance>,
+        given: Parameters,
+    ) -> Result<Allowance, Refusal> {
+        match given {
+            Parameters::None if clients.is_empty() => Ok(Allowance { left: self.budget, end: cx.now() }),
+            Parameters::None => Err(Refusal::Taken { scheduler: self.kind(), given }),
+            _ => Err(Refusal::unacceptable(self.kind(), "no parameters", given)),
+        }
+    }
+
+    fn woke(&mut self, cx: &Context<'_>, clients: &mut Clients<Allowance>, place: usize) {
+        let account = clients.account_mut(place);
+        if account.end <= cx.now() {
+            *account =
+                Allowance { left: self.budget + account.left.min(Work::ZERO), end: cx.now() + self.period };
+        }
+    }
+
+    fn ran(&mut self, _cx: &Context<'_>, clients: &mut Clients<Allowance>, place: usize, used: Work) {
+        clients.account_mut(place).left -= used;
+    }
+
+    fn refresh(&mut self, cx: &Context<'_>, clients: &mut Clients<Allowance>) {
+        if clients.is_empty() || !clients.wants(cx, 0) {
+            return;
+        }
+        let account = clients.account_mut(0);
+        while account.end <= cx.now() {
+            account.left = self.budget + account.left.min(Work::ZERO);
+            account.end += self.period;
+        }
+    }
+
+    fn elect(
+        &mut self,
+        cx: &Context<'_>,
+        clients: &mut Clients<Allowance>,
+        _incumbent: Option<usize>,
+    ) -> Option<usize> {
+        clients.wanting(cx).find(|(_, account)| account.left > Work::ZERO).map(|(place, _)| place)
+    }
+
+    fn wants(&self, cx: &Context<'_>, clients: &Clients<Allowance>) -> bool {
+        clients.wanting(cx).any(|(_, account)| account.left > Work::ZERO)
+    }
+
+    fn next(&self, cx: &Context<'_>, clients: &Clients<Allowance>, stint: Option<Stint>) -> Option<Instant> {
+        let used_up = stint.map(|stint| cx.now() + clients.account(stint.place).left.at_full_speed());
+        clients.wanting(cx).map(|(_, account)| account.end).chain(used_up).min()
+    }
+}

@@ -1,0 +1,213 @@
+//! Rialto: continuous reservations by a precomputed plan, and time constraints (Jones, Roşu and Roşu 1997).
+//!
+//! ```text
+//!   |AA BBB.. |AA CCCC. |AA BBB.. |AA CCCC. |    A: 2 in 10, B: 3 in 20, C: 4 in 20; dots are free
+//! ```
+//!
+//! Periods are a base times a power of two, rounded down to one, so that the plan is a cycle in which every reservation
+//! has the processor at the same offsets in each of its periods: every window of that length holds the budget. Free time, and time whose owner does
+//! not want it, goes to *time constraints* (start, deadline, estimate), which are accepted only if the free time suffices for all of
+//! them, by earliest deadline first; and then, in turn, to whoever wants it.
+//!
+//! ALL or RESU becomes RESCS for each child. Admission is exact for the rounded periods: `sum x / y <= 1`. Costs a binary
+//! search in the plan, whose size is the number of pieces in the longest period, and a look at every child per notification.
+//! A new reservation leaves those with shorter periods where they are and may move others once.
+//!
+//! Do not use it for periods that lose much by rounding, nor for children that wake up at offsets of their own: their slot
+//! passes without them.
+
+mod slots;
+
+use super::round_robin::Turns;
+use super::uniprocessor::{Clients, Rule, Stint, Uniprocessor};
+use crate::hierarchy::{Constraint, Context, Fraction, Load, Parameters, Refusal, Shortage};
+use slots::{Reserve, Slots};
+use talea_time::{Duration, Instant, Work};
+
+/// The rule. Children register with [`Parameters::Reservation`], or [`Parameters::None`] for what is left.
+#[derive(Clone, Debug)]
+pub struct Rialto {
+    base: Duration,
+    cycle: Duration,
+    quantum: Work,
+    turns: Turns,
+    slots: Slots,
+    served: Served,
+}
+
+/// By which right the running child runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Served {
+    Slot,
+    Constraint,
+    Turn,
+}
+
+/// A child's reservation, time constraint and turn.
+#[derive(Clone, Copy, Debug)]
+pub struct Rialtoed {
+    reserve: Option<(Work, Duration)>,
+    /// Its work is what is left of the estimate.
+    constraint: Option<Constraint>,
+    turn: u64,
+    slice: Work,
+}
+
+impl Rialto {
+    /// A scheduler for periods from `base` to `base * 2^levels`; what is free is shared with this quantum.
+    pub fn scheduler(base: Duration, levels: u32, quantum: Work) -> Uniprocessor<Self> {
+        let cycle = base * (1 << levels.min(16));
+        let slots = Slots::empty(cycle);
+        let turns = Turns::default();
+        Uniprocessor::new(Rialto { base, cycle, quantum, turns, slots, served: Served::Turn })
+    }
+
+    /// The longest period of the plan that is at most `period`.
+    fn rounded(&self, period: Duration) -> Option<Duration> {
+        let mut rounded = self.base;
+        if period < rounded {
+            return None;
+        }
+        while rounded + rounded <= period.min(self.cycle) {
+            rounded = rounded + rounded;
+        }
+        Some(rounded)
+    }
+
+    fn plan<'a>(&self, accounts: impl Iterator<Item = &'a Rialtoed>) -> Slots {
+        let reserve = |(place, account): (usize, &Rialtoed)| {
+            account.reserve.map(|(budget, period)| Reserve { place, budget, period })
+        };
+        Slots::plan(self.cycle, accounts.enumerate().filter_map(reserve).collect())
+    }
+}
+
+fn constraints(clients: &Clients<Rialtoed>) -> Vec<Constraint> {
+    clients.accounts().filter_map(|account| account.constraint).collect()
+}
+
+impl Rule for Rialto {
+    type Account = Rialtoed;
+
+    fn kind(&self) -> &'static str {
+        "rialto"
+    }
+
+    fn admit(
+        &mut self,
+        cx: &Context<'_>,
+        clients: &Clients<Rialtoed>,
+        given: Parameters,
+    ) -> Result<Rialtoed, Refusal> {
+        let account = |reserve| Rialtoed { reserve, constraint: None, turn: 0, slice: self.quantum };
+        let wanted = "a reservation with a period of at least the base, or no parameters";
+        let refusal = Refusal::unacceptable(self.kind(), wanted, given);
+        let (budget, period) = match given {
+            Parameters::None => return Ok(account(None)),
+            Parameters::Reservation { budget, period } => {
+                (budget, self.rounded(period).ok_or(refusal.clone())?)
+            }
+            _ => return Err(refusal),
+        };
+        let share = Fraction::of(budget, period).ok_or(refusal)?;
+        let taken = clients.accounts().filter_map(|other| other.reserve);
+        Load::of(taken.filter_map(|(budget, period)| Fraction::of(budget, period)))
+            .admit(share, Fraction::ONE)?;
+        let new = account(Some((budget, period)));
+        let slots = self.plan(clients.accounts().chain([&new]));
+        slots.suffice(cx.now(), &constraints(clients))?;
+        Ok(new)
+    }
+
+    fn constrain(
+        &mut self,
+        cx: &Context<'_>,
+        clients: &mut Clients<Rialtoed>,
+        place: usize,
+        constraint: Constraint,
+    ) -> Result<(), Refusal> {
+        if clients.account(place).constraint.is_some() {
+            return Err(Shortage::Table { most: 1, what: "time constraint of a child" }.into());
+        }
+        let mut all = constraints(clients);
+        all.push(constraint);
+        let until_then = (constraint.deadline - constraint.start.max(cx.now())).as_work();
+        if constraint.work > until_then {
+            let missing = constraint.work - until_then;
+            return Err(Shortage::Demand { deadline: constraint.deadline, missing }.into());
+        }
+        self.slots.suffice(cx.now(), &all)?;
+        clients.account_mut(place).constraint = Some(constraint);
+        Ok(())
+    }
+
+    fn regroup(&mut self, _cx: &Context<'_>, clients: &mut Clients<Rialtoed>) {
+        self.slots = self.plan(clients.accounts());
+    }
+
+    fn woke(&mut self, _cx: &Context<'_>, clients: &mut Clients<Rialtoed>, place: usize) {
+        let account = clients.account_mut(place);
+        (account.turn, account.slice) = (self.turns.next(), self.quantum);
+    }
+
+    fn ran(&mut self, cx: &Context<'_>, clients: &mut Clients<Rialtoed>, place: usize, used: Work) {
+        let account = clients.account_mut(place);
+        if let Some(constraint) = account.constraint.as_mut().filter(|constraint| constraint.start < cx.now())
+        {
+            constraint.work -= used;
+        }
+        if self.served == Served::Turn {
+            account.slice -= used;
+            if account.slice <= Work::ZERO {
+                (account.turn, account.slice) = (self.turns.next(), self.quantum);
+            }
+        }
+    }
+
+    fn refresh(&mut self, cx: &Context<'_>, clients: &mut Clients<Rialtoed>) {
+        for account in clients.accounts_mut() {
+            let over =
+                |constraint: &Constraint| constraint.deadline <= cx.now() || constraint.work <= Work::ZERO;
+            account.constraint = account.constraint.filter(|constraint| !over(constraint));
+        }
+    }
+
+    fn elect(
+        &mut self,
+        cx: &Context<'_>,
+        clients: &mut Clients<Rialtoed>,
+        _incumbent: Option<usize>,
+    ) -> Option<usize> {
+        let owner = self.slots.at(cx.now()).0.filter(|place| clients.wants(cx, *place));
+        if owner.is_some() {
+            self.served = Served::Slot;
+            return owner;
+        }
+        let open = clients.wanting(cx).filter_map(|(place, account)| {
+            let constraint = account.constraint.filter(|constraint| constraint.start <= cx.now())?;
+            Some((constraint.deadline, place))
+        });
+        if let Some((_, place)) = open.min() {
+            self.served = Served::Constraint;
+            return Some(place);
+        }
+        self.served = Served::Turn;
+        clients.wanting(cx).min_by_key(|(_, account)| account.turn).map(|(place, _)| place)
+    }
+
+    fn next(&self, cx: &Context<'_>, clients: &Clients<Rialtoed>, stint: Option<Stint>) -> Option<Instant> {
+        let account = clients.account(stint?.place);
+        let used_up = match (self.served, account.constraint) {
+            (Served::Turn, _) => Some(account.slice),
+            (_, Some(constraint)) if constraint.start <= cx.now() => Some(constraint.work),
+            _ => None,
+        };
+        let starts =
+            clients.wanting(cx).filter_map(|(_, account)| account.constraint).flat_map(|constraint| {
+                let instants = [constraint.start, constraint.deadline];
+                instants.into_iter().filter(|instant| *instant > cx.now())
+            });
+        let slot_ends = self.slots.at(cx.now()).1;
+        starts.chain([slot_ends]).chain(used_up.map(|left| cx.now() + left.at_full_speed())).min()
+    }
+}

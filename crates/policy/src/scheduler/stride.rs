@@ -1,0 +1,133 @@
+//! Stride scheduling (Waldspurger and Weihl 1995).
+//!
+//! A child's stride is `stride1 / tickets`; the child with the least pass is served for a quantum, after which its pass
+//! grows by its stride, or by the used fraction of it. A global pass grows at the rate of all active tickets; a child that
+//! leaves takes its distance to it along and gets it back when it returns, so sleeping earns nothing and costs nothing.
+//!
+//! PS becomes PS for each child, RESU becomes PS. Against what the scheduler receives, a child is off by less than a quantum relative
+//! to any *one* other, but by as many as there are children relative to all. Costs a look at every child per notification.
+//!
+//! Do not use it where an error bound independent of the number of children is needed: EEVDF has one.
+
+use super::uniprocessor::{Clients, Rule, Stint, Uniprocessor};
+use crate::hierarchy::{Context, Parameters, Refusal};
+use talea_time::{Instant, Work};
+
+/// The customary large constant that strides are fractions of.
+pub const STRIDE1: u32 = 1 << 20;
+
+/// The rule. Children register with [`Parameters::Weight`], their tickets, at most `stride1`.
+///
+/// Passes are kept in parts of one nanosecond's worth, so that fractions of quanta are exact.
+#[derive(Clone, Debug)]
+pub struct Stride {
+    stride1: u32,
+    quantum: Work,
+    /// Tickets of those that want the processor.
+    tickets: u64,
+    /// The global pass.
+    pass: i128,
+}
+
+/// A child's pass.
+#[derive(Clone, Copy, Debug)]
+pub struct StrideAccount {
+    tickets: u32,
+    stride: i128,
+    /// Its pass while it wants the processor, its distance from the global pass otherwise.
+    pass: i128,
+}
+
+impl StrideAccount {
+    /// The pass in units of `stride1` per ticket and quantum, rounded down.
+    pub fn pass(&self, quantum: Work) -> i128 {
+        self.pass.div_euclid(i128::from(quantum.as_nanos()))
+    }
+}
+
+impl Stride {
+    /// The rule with strides of `stride1 / tickets`.
+    pub fn new(stride1: u32, quantum: Work) -> Self {
+        Stride { stride1, quantum, tickets: 0, pass: 0 }
+    }
+
+    /// A scheduler by this rule, with [`STRIDE1`].
+    pub fn scheduler(quantum: Work) -> Uniprocessor<Self> {
+        Uniprocessor::new(Self::new(STRIDE1, quantum))
+    }
+
+    fn account(&self, given: Parameters) -> Result<StrideAccount, Refusal> {
+        match given {
+            Parameters::Weight(tickets @ 1..) if tickets <= self.stride1 => {
+                let stride = i128::from(self.stride1 / tickets);
+                Ok(StrideAccount { tickets, stride, pass: stride * i128::from(self.quantum.as_nanos()) })
+            }
+            _ => Err(Refusal::unacceptable(self.kind(), "a weight above 0 and at most 2^20", given)),
+        }
+    }
+}
+
+impl Rule for Stride {
+    type Account = StrideAccount;
+
+    fn kind(&self) -> &'static str {
+        "stride"
+    }
+
+    fn admit(
+        &mut self,
+        _cx: &Context<'_>,
+        _clients: &Clients<StrideAccount>,
+        given: Parameters,
+    ) -> Result<StrideAccount, Refusal> {
+        self.account(given)
+    }
+
+    fn woke(&mut self, _cx: &Context<'_>, clients: &mut Clients<StrideAccount>, place: usize) {
+        let account = clients.account_mut(place);
+        account.pass += self.pass;
+        self.tickets += u64::from(account.tickets);
+    }
+
+    fn slept(&mut self, _cx: &Context<'_>, clients: &mut Clients<StrideAccount>, place: usize) {
+        let account = clients.account_mut(place);
+        account.pass -= self.pass;
+        self.tickets -= u64::from(account.tickets);
+    }
+
+    fn ran(&mut self, _cx: &Context<'_>, _clients: &mut Clients<StrideAccount>, _place: usize, used: Work) {
+        self.pass += i128::from(self.stride1) * i128::from(used.as_nanos()) / i128::from(self.tickets);
+    }
+
+    fn stint_over(&mut self, _cx: &Context<'_>, clients: &mut Clients<StrideAccount>, stint: Stint) {
+        let account = clients.account_mut(stint.place);
+        account.pass += account.stride * i128::from(stint.used.as_nanos());
+    }
+
+    fn keeps(&self, _cx: &Context<'_>, _clients: &Clients<StrideAccount>, stint: Stint) -> bool {
+        stint.used < self.quantum
+    }
+
+    fn elect(
+        &mut self,
+        cx: &Context<'_>,
+        clients: &mut Clients<StrideAccount>,
+        _incumbent: Option<usize>,
+    ) -> Option<usize> {
+        clients.wanting(cx).min_by_key(|(_, account)| account.pass).map(|(place, _)| place)
+    }
+
+    fn next(
+        &self,
+        cx: &Context<'_>,
+        _clients: &Clients<StrideAccount>,
+        stint: Option<Stint>,
+    ) -> Option<Instant> {
+        stint.map(|stint| cx.now() + (self.quantum - stint.used).at_full_speed())
+    }
+
+    fn check_invariants(&self, cx: &Context<'_>, clients: &Clients<StrideAccount>) {
+        let tickets: u64 = clients.wanting(cx).map(|(_, account)| u64::from(account.tickets)).sum();
+        assert_eq!(tickets, self.tickets, "the global pass moves at the rate of all that want the processor");
+    }
+}

@@ -1,0 +1,282 @@
+//! Surplus fair scheduling for several processors (Chandra, Adler, Goyal and Shenoy 2000).
+//!
+//! A child cannot use more than one processor, so a weight above `1/p` of all is infeasible; such weights are readjusted to exactly that
+//! share (`phi`) whenever the set of those that want a processor changes. Start tags advance by `used / phi`; `v` is the least of
+//! them. On each processor the child with the least *surplus* `phi (S - v)` runs for a quantum.
+//!
+//! PS on every processor becomes PS for each child, RESU becomes PS. Own VPs are as many as processors or parents. Costs
+//! a sort of the children that want a processor when that set changes, and a look at every child per election.
+//!
+//! Do not use it on one processor, where it is start-time fair queueing at a higher price, nor for error bounds.
+
+use super::uniprocessor::{Clients, Stint};
+use super::virtual_time::{Pace, Virtual};
+use crate::hierarchy::{
+    Action, Context, Decision, Parameters, ProcessorId, Refusal, Scheduler, VpId, VpState, Wake,
+};
+use talea_time::Work;
+
+/// Parts of a weight: readjusted weights are exact for up to eight processors.
+const PARTS: i128 = 840;
+
+/// A child's weight and start tag.
+#[derive(Clone, Copy, Debug)]
+struct Surplus {
+    weight: u32,
+    /// The readjusted weight in parts.
+    phi: i128,
+    start: Virtual,
+}
+
+/// The scheduler. Children register with [`Parameters::Weight`].
+#[derive(Debug)]
+pub struct SurplusFair {
+    quantum: Work,
+    own: Vec<VpId>,
+    /// Who runs on the processor of each own VP.
+    stints: Vec<Option<Stint>>,
+    clients: Clients<Surplus>,
+    /// The largest finish tag so far.
+    finished: Virtual,
+    /// Weights in parts with places, to be sorted.
+    scratch: Vec<(i128, usize)>,
+}
+
+/// Replaces infeasible weights on `processors` by the largest feasible ones. `weights` are in descending order.
+fn readjust(weights: &mut [(i128, usize)], processors: usize) {
+    if weights.len() <= processors {
+        // Everybody has a processor.
+        weights.iter_mut().for_each(|(weight, _)| *weight = PARTS);
+        return;
+    }
+    let mut rest: i128 = weights.iter().map(|(weight, _)| weight).sum();
+    let mut infeasible = 0;
+    while weights[infeasible].0 * (processors - infeasible) as i128 > rest {
+        rest -= weights[infeasible].0;
+        infeasible += 1;
+    }
+    for place in (0..infeasible).rev() {
+        weights[place].0 = rest / (processors - place - 1) as i128;
+        rest += weights[place].0;
+    }
+}
+
+/// The feasible weights for `weights` on `processors`, as numerators and a common denominator.
+pub fn readjusted(weights: &[u32], processors: usize) -> (Vec<i128>, i128) {
+    let mut sorted: Vec<(i128, usize)> =
+        weights.iter().enumerate().map(|(place, weight)| (i128::from(*weight) * PARTS, place)).collect();
+    sorted.sort_by_key(|(weight, _)| std::cmp::Reverse(*weight));
+    readjust(&mut sorted, processors);
+    sorted.sort_by_key(|(_, place)| *place);
+    (sorted.into_iter().map(|(phi, _)| phi).collect(), PARTS)
+}
+
+impl SurplusFair {
+    /// A scheduler with this quantum.
+    pub fn new(quantum: Work) -> Self {
+        SurplusFair {
+            quantum,
+            own: Vec::new(),
+            stints: Vec::new(),
+            clients: Clients::default(),
+            finished: Virtual::ZERO,
+            scratch: Vec::new(),
+        }
+    }
+
+    fn charge(&mut self, cx: &Context<'_>) {
+        for stint in self.stints.iter_mut().flatten() {
+            stint.used += self.clients.charge(cx, stint.place);
+        }
+    }
+
+    fn end_stint(&mut self, own: usize) {
+        let Some(stint) = self.stints[own].take() else { return };
+        let account = self.clients.account_mut(stint.place);
+        // used / phi in parts of virtual time, which are many more than those of phi.
+        account.start += Pace::of(1).after(stint.used).times(PARTS as u32).shared(account.phi as u64);
+        self.finished = self.finished.max(account.start);
+    }
+
+    /// Who wants a processor has changed.
+    fn readjust(&mut self, cx: &Context<'_>) {
+        self.scratch.clear();
+        let wanting = self.clients.wanting(cx);
+        self.scratch.extend(wanting.map(|(place, account)| (i128::from(account.weight) * PARTS, place)));
+        self.scratch.sort_unstable_by_key(|(weight, place)| (std::cmp::Reverse(*weight), *place));
+        readjust(&mut self.scratch, self.own.len());
+        for (phi, place) in &self.scratch {
+            self.clients.account_mut(*place).phi = *phi;
+        }
+    }
+
+    fn virtual_time(&self, cx: &Context<'_>, without: Option<usize>) -> Virtual {
+        let others = self.clients.wanting(cx).filter(|(place, _)| Some(*place) != without);
+        others.map(|(_, account)| account.start).min().unwrap_or(self.finished)
+    }
+
+    /// The best of the Ready children and the one that is on `own` already.
+    fn elect(&self, cx: &Context<'_>, incumbent: Option<usize>) -> Option<usize> {
+        let now = self.virtual_time(cx, None);
+        let is_free =
+            |place: usize| Some(place) == incumbent || cx.state(self.clients.vp(place)) == VpState::Ready;
+        let free = self.clients.wanting(cx).filter(|(place, _)| is_free(*place));
+        free.min_by_key(|(place, account)| (account.phi * (account.start - now).coarse(), *place))
+            .map(|(place, _)| place)
+    }
+
+    /// Elects for the own VP at `own`, which holds `processor`.
+    fn pass_on(&mut self, cx: &Context<'_>, own: usize, processor: ProcessorId) -> Decision {
+        let before = self.stints[own].map(|stint| stint.place);
+        self.end_stint(own);
+        let chosen = self.elect(cx, before);
+        self.stints[own] = chosen.map(|place| Stint { place, used: Work::ZERO });
+        let vp = |place: usize| self.clients.vp(place);
+        match (before, chosen) {
+            (Some(old), Some(new)) if old != new => Decision::switch(vp(old), vp(new), processor),
+            (Some(_), Some(_)) => Decision::NONE,
+            (None, Some(new)) => Decision::grant(vp(new), processor),
+            (Some(old), None) => Decision::revoke(vp(old)).and(Action::Release(self.own[own])),
+            (None, None) => Decision::release(self.own[own]),
+        }
+    }
+
+    fn next_wake(&self, cx: &Context<'_>) -> Wake {
+        let ends =
+            self.stints.iter().flatten().map(|stint| cx.now() + (self.quantum - stint.used).at_full_speed());
+        ends.min().map_or(Wake::Never, Wake::At)
+    }
+}
+
+impl Scheduler for SurplusFair {
+    fn kind(&self) -> &'static str {
+        "surplus-fair"
+    }
+
+    fn register(&mut self, cx: &Context<'_>, child: VpId, given: Parameters) -> Result<(), Refusal> {
+        let Parameters::Weight(weight @ 1..) = given else {
+            return Err(Refusal::unacceptable(self.kind(), "a weight above 0", given));
+        };
+        let account = Surplus { weight, phi: i128::from(weight) * PARTS, start: Virtual::ZERO };
+        self.clients.add(cx, child, account);
+        self.scratch.reserve(self.clients.len());
+        Ok(())
+    }
+
+    fn unregister(&mut self, cx: &Context<'_>, child: VpId) {
+        self.charge(cx);
+        let gone = self.clients.place(child);
+        self.clients.remove(child);
+        for stint in self.stints.iter_mut().flatten() {
+            stint.place -= usize::from(stint.place > gone);
+        }
+    }
+
+    fn request(&mut self, cx: &Context<'_>, child: VpId) -> Decision {
+        self.charge(cx);
+        let place = self.clients.place(child);
+        let now = self.virtual_time(cx, Some(place));
+        let account = self.clients.account_mut(place);
+        account.start = account.start.max(now);
+        self.readjust(cx);
+        let idle = self.own.iter().find(|own| cx.state(**own) == VpState::Waiting);
+        let decision = idle.map_or(Decision::NONE, |own| Decision::request(*own));
+        // Choices of this instant may be made anew.
+        decision.wake(Wake::AtSchedulingPoint)
+    }
+
+    fn release(&mut self, cx: &Context<'_>, child: VpId, held: Option<ProcessorId>) -> Decision {
+        self.charge(cx);
+        let Some(processor) = held else {
+            self.readjust(cx);
+            let asking = self.own.iter().copied().filter(|own| cx.state(*own) == VpState::Ready);
+            let ready = self
+                .clients
+                .wanting(cx)
+                .filter(|(place, _)| cx.state(self.clients.vp(*place)) == VpState::Ready);
+            let superfluous = asking.clone().count() > ready.count();
+            return asking.take(usize::from(superfluous)).last().map_or(Decision::NONE, Decision::release);
+        };
+        let place = self.clients.place(child);
+        let runs = |stint: &Option<Stint>| stint.is_some_and(|stint| stint.place == place);
+        let own = self.stints.iter().position(runs).expect("a child runs on what its scheduler holds");
+        self.end_stint(own);
+        self.readjust(cx);
+        let decision = self.pass_on(cx, own, processor);
+        decision.wake(self.next_wake(cx))
+    }
+
+    fn grant(&mut self, cx: &Context<'_>, own: VpId, processor: ProcessorId) -> Decision {
+        self.charge(cx);
+        let own = self.own.iter().position(|known| *known == own).expect("it is one of ours");
+        let decision = self.pass_on(cx, own, processor);
+        decision.wake(self.next_wake(cx))
+    }
+
+    fn revoke(&mut self, cx: &Context<'_>, own: VpId, _processor: ProcessorId) -> Decision {
+        self.charge(cx);
+        let own = self.own.iter().position(|known| *known == own).expect("it is one of ours");
+        let running = self.stints[own].expect("a processor held runs a child").place;
+        self.end_stint(own);
+        Decision::revoke(self.clients.vp(running)).wake(self.next_wake(cx))
+    }
+
+    fn init(&mut self, own: VpId) {
+        self.own.push(own);
+        self.stints.push(None);
+    }
+
+    fn timer(&mut self, cx: &Context<'_>) -> Decision {
+        self.charge(cx);
+        for own in 0..self.own.len() {
+            let (Some(stint), Some(processor)) = (self.stints[own], cx.processor(self.own[own])) else {
+                continue;
+            };
+            if stint.used == Work::ZERO || stint.used >= self.quantum {
+                let decision = self.pass_on(cx, own, processor);
+                if !decision.actions().is_empty() {
+                    // One processor at a time: the others when this one has changed hands.
+                    return decision.wake(Wake::AtSchedulingPoint);
+                }
+            }
+        }
+        Decision::NONE.wake(self.next_wake(cx))
+    }
+
+    fn check_invariants(&self, cx: &Context<'_>) {
+        for (own, stint) in self.own.iter().zip(&self.stints) {
+            let running = stint.and_then(|stint| cx.processor(self.clients.vp(stint.place)));
+            assert_eq!(running, cx.processor(*own), "a child runs where the own VP does that it was put on");
+        }
+        let wanting = self.clients.wanting(cx).count().min(self.own.len());
+        let used = self.own.iter().filter(|own| cx.state(**own) != VpState::Waiting).count();
+        assert_eq!(wanting, used, "it asks for as many processors as it can use");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// No weight exceeds what one processor is worth, feasible ones stay, and the order is kept.
+        #[test]
+        fn readjusted_weights_are_feasible(
+            weights in proptest::collection::vec(1..1000u32, 1..12), processors in 1..6usize,
+        ) {
+            let (phi, parts) = readjusted(&weights, processors);
+            let sum: i128 = phi.iter().sum();
+            if weights.len() > processors {
+                for (phi, weight) in phi.iter().zip(&weights) {
+                    prop_assert!(phi * processors as i128 <= sum + parts);
+                    prop_assert!(*phi <= i128::from(*weight) * parts);
+                }
+                let largest = phi.iter().max();
+                for (one, weight) in phi.iter().zip(&weights) {
+                    prop_assert!(*one == i128::from(*weight) * parts || (largest.unwrap() - one) <= processors as i128);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Total bandwidth server (Spuri and Buttazzo 1996).
+//!
+//! The `k`-th request of a child with share `U` arrives at `r` and declares the execution time `C`; it is served by earliest deadline
+//! first with `d(k) = max(r, d(k-1)) + C / U`. A request that declares nothing is taken for one of the child's budget. The
+//! published server trusts the declaration. Here a request that runs longer than it declared is followed by requests of the child's budget
+//! each, so that others are not harmed.
+//!
+//! ALL or RESU becomes RESBS for each child. Admission is exact: `sum U <= capacity`. Costs a look at every child per notification.
+//!
+//! Do not use it where declared times are far too long: deadlines, and so responses, are proportional to them.
+
+use super::uniprocessor::{Clients, Rule, Stint, Uniprocessor};
+use crate::hierarchy::{Context, Fraction, Load, Parameters, Refusal};
+use talea_time::{Instant, Work};
+
+/// The rule. Children register with [`Parameters::Reservation`], of which only the ratio matters for requests that declare their
+/// execution time.
+#[derive(Clone, Debug)]
+pub struct TotalBandwidth {
+    capacity: Fraction,
+}
+
+/// A child's request.
+#[derive(Clone, Copy, Debug)]
+pub struct Bandwidth {
+    share: Fraction,
+    /// Deadline of the current request in nanoseconds, times the budget: exact.
+    scaled: i128,
+    /// What is left of the declared execution time.
+    left: Work,
+    /// Whether the last chunk is one that nobody declared.
+    overrun: Overrun,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Overrun {
+    No,
+    Yes,
+}
+
+impl Bandwidth {
+    fn budget(&self) -> i128 {
+        i128::from(self.share.numerator())
+    }
+
+    /// The deadline as `numerator / denominator` nanoseconds.
+    pub fn deadline(&self) -> (i128, i128) {
+        (self.scaled, self.budget())
+    }
+
+    /// The deadline, rounded up.
+    fn due(&self) -> Instant {
+        let whole = self.scaled.div_euclid(self.budget()) + i128::from(self.scaled % self.budget() > 0);
+        Instant::from_nanos(i64::try_from(whole).unwrap_or(i64::MAX))
+    }
+
+    /// Moves the deadline by what `work` takes at the reserved rate.
+    fn extend(&mut self, work: Work) {
+        self.scaled += i128::from(work.as_nanos()) * i128::from(self.share.denominator());
+    }
+}
+
+impl TotalBandwidth {
+    /// The rule for a processor of which at most `capacity` is given away.
+    pub fn new(capacity: Fraction) -> Self {
+        TotalBandwidth { capacity }
+    }
+
+    /// A scheduler by this rule.
+    pub fn scheduler(capacity: Fraction) -> Uniprocessor<Self> {
+        Uniprocessor::new(Self::new(capacity))
+    }
+}
+
+impl Rule for TotalBandwidth {
+    type Account = Bandwidth;
+
+    fn kind(&self) -> &'static str {
+        "total-bandwidth"
+    }
+
+    fn admit(
+        &mut self,
+        _cx: &Context<'_>,
+        clients: &Clients<Bandwidth>,
+        given: Parameters,
+    ) -> Result<Bandwidth, Refusal> {
+        let refusal = Refusal::unacceptable(self.kind(), "a budget above 0 and at most its period", given);
+        let Parameters::Reservation { budget, period } = given else { return Err(refusal) };
+        let share =
+            Fraction::of(budget, period).filter(|_| budget.at_full_speed() <= period).ok_or(refusal)?;
+        Load::of(clients.accounts().map(|other| other.share)).admit(share, self.capacity)?;
+        Ok(Bandwidth { share, scaled: 0, left: Work::ZERO, overrun: Overrun::No })
+    }
+
+    fn woke(&mut self, cx: &Context<'_>, clients: &mut Clients<Bandwidth>, place: usize) {
+        let declared = cx.job(clients.vp(place)).wcet;
+        let account = clients.account_mut(place);
+        let budget = Work::from_nanos(account.share.numerator());
+        account.left = if declared > Work::ZERO { declared } else { budget };
+        account.overrun = Overrun::No;
+        account.scaled = account.scaled.max(i128::from(cx.now().as_nanos()) * account.budget());
+        account.extend(account.left);
+    }
+
+    fn slept(&mut self, _cx: &Context<'_>, clients: &mut Clients<Bandwidth>, place: usize) {
+        let account = clients.account_mut(place);
+        let budget = Work::from_nanos(account.share.numerator());
+        if account.overrun == Overrun::Yes && account.left == budget {
+            // It was about to end when its declared time was over, and needed no more.
+            account.extend(Work::ZERO - budget);
+        }
+    }
+
+    fn ran(&mut self, _cx: &Context<'_>, clients: &mut Clients<Bandwidth>, place: usize, used: Work) {
+        clients.account_mut(place).left -= used;
+    }
+
+    fn elect(
+        &mut self,
+        cx: &Context<'_>,
+        clients: &mut Clients<Bandwidth>,
+        incumbent: Option<usize>,
+    ) -> Option<usize> {
+        if let Some(place) = incumbent {
+            let account = clients.account_mut(place);
+            let budget = Work::from_nanos(account.share.numerator());
+            while account.left <= Work::ZERO {
+                account.left += budget;
+                account.extend(budget);
+                account.overrun = Overrun::Yes;
+            }
+        }
+        clients.wanting(cx).min_by_key(|(_, account)| account.due()).map(|(place, _)| place)
+    }
+
+    fn next(&self, cx: &Context<'_>, clients: &Clients<Bandwidth>, stint: Option<Stint>) -> Option<Instant> {
+        stint.map(|stint| cx.now() + clients.account(stint.place).left.at_full_speed())
+    }
+
+    fn deadline(&self, cx: &Context<'_>, clients: &Clients<Bandwidth>) -> Option<Instant> {
+        clients.wanting(cx).map(|(_, account)| account.due()).min()
+    }
+}

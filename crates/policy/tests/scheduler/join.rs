@@ -1,0 +1,83 @@
+//! A join: its child runs whenever any of its parents runs it.
+
+use super::workload::{Demand, Workload, hard, ms, reservation};
+use talea_policy::hierarchy::{Engine, Parameters, Refusal, SchedulerId, VpId};
+use talea_policy::scheduler::{FixedPriority, Join};
+
+/// A thread that joins 2 ms in 10 ms with whatever the lowest priority leaves, beside `hog` in the middle.
+fn soft_reservation(hog: Demand) -> (Workload, VpId, VpId) {
+    let mut engine = Engine::new(1);
+    let root = engine.add_root(Box::new(FixedPriority::new()));
+    let priority = Parameters::Priority;
+    let res = engine.add(Box::new(hard()), &[(root, priority(3))]).expect("free");
+    let parents: [(SchedulerId, Parameters); 2] = [(res, reservation(2, 10)), (root, priority(1))];
+    let join = engine.add(Box::new(Join::new()), &parents).expect("there is room");
+    let thread = engine.add_thread(join, Parameters::None).expect("the only one");
+    let other = engine.add_thread(root, priority(2)).expect("free");
+    let load = Workload::new(engine, &[(thread, Demand::Endless), (other, hog)]).run(ms(1000));
+    (load, thread, other)
+}
+
+#[test]
+fn it_runs_through_the_parent_that_promised() {
+    let (load, thread, hog) = soft_reservation(Demand::Endless);
+    assert_eq!(load.per_period(thread, ms(10), ms(1000)), (ms(2), ms(2)));
+    assert_eq!(load.received(hog, ms(0), ms(1000)), ms(800));
+}
+
+#[test]
+fn it_runs_through_any_parent() {
+    // Once more than the reservation, as Regehr and Stankovic, section 5.4, turns a hard reservation into a soft one.
+    let (load, thread, other) = soft_reservation(Demand::Periodic { burst: ms(3), period: ms(7) });
+    let others = load.received(other, ms(0), ms(1000));
+    assert_eq!(load.received(thread, ms(0), ms(1000)), ms(1000) - others);
+    assert!(load.per_period(thread, ms(10), ms(1000)).0 >= ms(2));
+    assert!(others >= ms(3) * (1000 / 7 - 1), "the other thread gets its work done too");
+}
+
+/// On two processors the second parent's grant is superfluous, and the processor goes to who can use it.
+#[test]
+fn it_occupies_one_processor_only() {
+    let mut engine = Engine::new(2);
+    let root = engine.add_root(Box::new(FixedPriority::new()));
+    let priority = Parameters::Priority;
+    let parents = [(root, priority(6)), (root, priority(4))];
+    let join = engine.add(Box::new(Join::new()), &parents).expect("free");
+    let joined = engine.add_thread(join, Parameters::None).expect("the only one");
+    let [above, between, below] =
+        [7, 5, 3].map(|level| engine.add_thread(root, priority(level)).expect("free"));
+    let burst = |burst, period| Demand::Periodic { burst: ms(burst), period: ms(period) };
+    let threads =
+        [(joined, Demand::Endless), (above, burst(2, 11)), (between, burst(3, 7)), (below, Demand::Endless)];
+    let load = Workload::new(engine, &threads).run(ms(770));
+    let received = |thread| load.received(thread, ms(0), ms(770));
+    // Through its higher parent it outranks all but one, and never needs two processors.
+    assert_eq!(received(joined), ms(770));
+    assert_eq!(received(above), ms(2 * 70));
+    assert!(received(between) >= ms(3 * 109));
+    assert_eq!(received(below), ms(770) - received(above) - received(between));
+}
+
+/// More parents than a decision has room for are asked, released and told one after the other.
+#[test]
+fn it_has_any_number_of_parents() {
+    let mut engine = Engine::new(1);
+    let root = engine.add_root(Box::new(FixedPriority::new()));
+    let priority = Parameters::Priority;
+    let parents: Vec<(SchedulerId, Parameters)> = (0..9).map(|place| (root, priority(2 * place))).collect();
+    let join = engine.add(Box::new(Join::new()), &parents).expect("free");
+    let joined = engine.add_thread(join, Parameters::None).expect("the only one");
+    let between = engine.add_thread(root, priority(7)).expect("free");
+    let burst = |burst, period| Demand::Periodic { burst: ms(burst), period: ms(period) };
+    let load = Workload::new(engine, &[(joined, burst(3, 11)), (between, Demand::Endless)]).run(ms(1100));
+    assert_eq!(load.received(joined, ms(0), ms(1100)), ms(300));
+    assert_eq!(load.received(between, ms(0), ms(1100)), ms(800));
+}
+
+#[test]
+fn it_has_one_child() {
+    let mut engine = Engine::new(1);
+    let root = engine.add_root(Box::new(Join::new()));
+    engine.add_thread(root, Parameters::None).expect("the first one");
+    assert!(matches!(engine.add_thread(root, Parameters::None), Err(Refusal::Taken { .. })));
+}
