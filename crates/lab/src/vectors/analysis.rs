@@ -4,10 +4,8 @@ mod chains;
 mod offsets;
 mod uniprocessor;
 
-use super::{Difference, Outcome, unreadable};
-use serde::de::DeserializeOwned;
+use super::{Complaint, Outcome, outcome, same, with};
 use serde_json::Value;
-use std::fmt::Debug;
 use talea_analysis::{AnalysisError, Effort};
 
 /// Computes what the case lists and compares field by field, in the order of `vectors/README.md`.
@@ -24,41 +22,13 @@ pub(super) fn judge(case: &Value) -> Outcome {
         "chain_bounds" => with(case, |case| chains::bounds(&case, effort)),
         unknown => return Outcome::Unsupported(format!("unknown kind of analysis \"{unknown}\"")),
     };
-    match judged {
-        Ok(()) => Outcome::Passed,
-        Err(Complaint::Differs(difference)) => Outcome::Failed(difference),
-        Err(Complaint::Unreadable(reason)) => unreadable(reason),
-    }
-}
-
-/// Why a case does not pass.
-enum Complaint {
-    /// A field is not as expected.
-    Differs(Difference),
-    /// The case cannot be analysed.
-    Unreadable(String),
+    outcome(judged)
 }
 
 impl From<AnalysisError> for Complaint {
     fn from(error: AnalysisError) -> Self {
         Complaint::Unreadable(error.to_string())
     }
-}
-
-fn with<C: DeserializeOwned>(
-    case: &Value,
-    judge: impl FnOnce(C) -> Result<(), Complaint>,
-) -> Result<(), Complaint> {
-    judge(serde_json::from_value(case.clone()).map_err(|error| Complaint::Unreadable(error.to_string()))?)
-}
-
-/// Complains if field `at` of the expectation is not what was computed.
-fn same<T: PartialEq + Debug>(at: &str, expected: &T, got: &T) -> Result<(), Complaint> {
-    if expected == got {
-        return Ok(());
-    }
-    let (expected, got) = (format!("{expected:?}"), format!("{got:?}"));
-    Err(Complaint::Differs(Difference { at: at.into(), expected, got }))
 }
 
 #[cfg(test)]

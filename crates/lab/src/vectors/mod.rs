@@ -5,8 +5,10 @@
 
 mod analysis;
 mod guarantees;
+mod shares;
 mod traces;
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -169,7 +171,8 @@ fn cases(file: &Value) -> Result<Vec<(String, Outcome)>, String> {
     match format {
         "rt-trace-1" => Ok(judged(&list("cases")?, traces::judge)),
         "rt-analysis-1" => Ok(judged(&list("cases")?, analysis::judge)),
-        "rt-chain-1" | "rt-shares-1" => Ok(unsupported(&list("cases")?, format)),
+        "rt-shares-1" => Ok(judged(&list("cases")?, shares::judge)),
+        "rt-chain-1" => Ok(unsupported(&list("cases")?, format)),
         "hls-hierarchy-1" => Ok(judged(&list("cases")?, guarantees::judge_hierarchy)),
         "hls-matrix-1" => Ok(judged(&list("cells")?, guarantees::judge_cell)),
         "hls-conversion-1" => {
@@ -208,6 +211,47 @@ fn no_runner(what: &str) -> Outcome {
 fn unreadable(reason: String) -> Outcome {
     let expected = "a case as vectors/README.md describes it".into();
     Outcome::Failed(Difference { at: "the case itself".into(), expected, got: reason })
+}
+
+/// Why a case does not pass.
+enum Complaint {
+    /// A field is not as expected.
+    Differs(Difference),
+    /// The case cannot be computed.
+    Unreadable(String),
+}
+
+/// Reads the case and judges it.
+fn with<C: DeserializeOwned>(
+    case: &Value,
+    judge: impl FnOnce(C) -> Result<(), Complaint>,
+) -> Result<(), Complaint> {
+    judge(serde_json::from_value(case.clone()).map_err(|error| Complaint::Unreadable(error.to_string()))?)
+}
+
+/// Complains if field `at` of the expectation is not what was computed.
+fn same<T: PartialEq + fmt::Debug>(at: &str, expected: &T, got: &T) -> Result<(), Complaint> {
+    if expected == got {
+        return Ok(());
+    }
+    let (expected, got) = (format!("{expected:?}"), format!("{got:?}"));
+    Err(Complaint::Differs(Difference { at: at.into(), expected, got }))
+}
+
+/// Complains about the first row in which two lists part.
+fn same_rows<T: PartialEq + fmt::Debug>(what: &str, expected: &[T], got: &[T]) -> Result<(), Complaint> {
+    for row in 0..expected.len().max(got.len()) {
+        same(&format!("{what} {row}"), &expected.get(row), &got.get(row))?;
+    }
+    Ok(())
+}
+
+fn outcome(judged: Result<(), Complaint>) -> Outcome {
+    match judged {
+        Ok(()) => Outcome::Passed,
+        Err(Complaint::Differs(difference)) => Outcome::Failed(difference),
+        Err(Complaint::Unreadable(reason)) => unreadable(reason),
+    }
 }
 
 /// The case's name: its `id`, or for the cells of a matrix the two labels.

@@ -37,10 +37,29 @@ fn every_guarantee_passes() {
     }
 }
 
+#[test]
+fn every_share_passes() {
+    let results = vectors::run_file(&folder().join("shares.json")).expect("readable");
+    for result in results.iter().filter(|result| result.outcome != Outcome::Passed) {
+        println!("{}: {:?}", result.id, result.outcome);
+    }
+    assert_eq!(Tally::of(&results), Tally { passed: 34, failed: 0, unsupported: 0 });
+}
+
+#[test]
+fn every_field_of_a_share_is_compared() {
+    assert!(every_field_is_compared("shares.json", "rt-shares-1") > 1000);
+}
+
 /// Every single value that an analysis case expects is compared: another one in its place fails.
 #[test]
 fn every_field_of_an_analysis_is_compared() {
-    let text = std::fs::read_to_string(folder().join("analysis.json")).expect("readable");
+    assert!(every_field_is_compared("analysis.json", "rt-analysis-1") > 300);
+}
+
+/// How many values of `file` were replaced by another one, each in a case of its own.
+fn every_field_is_compared(file: &str, format: &str) -> usize {
+    let text = std::fs::read_to_string(folder().join(file)).expect("readable");
     let file: Value = serde_json::from_str(&text).expect("JSON");
     let place = tempfile::tempdir().expect("a place for files");
     let tampered = place.path().join("tampered.json");
@@ -57,12 +76,13 @@ fn every_field_of_an_analysis_is_compared() {
             cases.push(case);
         }
     }
-    assert!(cases.len() > 300, "only {} values", cases.len());
-    let file = serde_json::json!({"format": "rt-analysis-1", "cases": cases});
+    let count = cases.len();
+    let file = serde_json::json!({"format": format, "cases": cases});
     std::fs::write(&tampered, file.to_string()).expect("writable");
     for result in vectors::run_file(&tampered).expect("readable") {
         assert!(matches!(result.outcome, Outcome::Failed(_)), "{}: {:?}", result.id, result.outcome);
     }
+    count
 }
 
 /// The same for guarantees, whose cases stand in several lists of three files.

@@ -5,6 +5,7 @@
 //! Linux. Accepts and gives what the queue's discipline can make of its input: nothing is promised to a job
 //! but its place in the order. Costs a heap operation per notification.
 
+use super::uniprocessor::{Announcing, announce};
 use crate::hierarchy::{
     Action, Context, Decision, Parameters, ProcessorId, Refusal, Scheduler, VpId, VpState, Wake,
 };
@@ -20,17 +21,25 @@ pub struct LaneScheduler {
     running: Option<VpId>,
     /// Choose anew at the multiples of this much time too (SimSo's LLF); never if zero.
     tick: Duration,
+    announcing: Announcing,
 }
 
 impl LaneScheduler {
     /// A lane that orders its jobs by `queue`, which is empty.
     pub fn new(queue: LaneQueue) -> Self {
-        LaneScheduler { queue, own: None, running: None, tick: Duration::ZERO }
+        let (tick, announcing) = (Duration::ZERO, Announcing::Nothing);
+        LaneScheduler { queue, own: None, running: None, tick, announcing }
     }
 
     /// The same lane, which also chooses anew whenever the clock is at a multiple of `tick`.
     pub fn with_tick(mut self, tick: Duration) -> Self {
         self.tick = tick;
+        self
+    }
+
+    /// The same lane, which tells its parent as much as `announcing` says.
+    pub fn announcing(mut self, announcing: Announcing) -> Self {
+        self.announcing = announcing;
         self
     }
 
@@ -57,6 +66,15 @@ impl LaneScheduler {
         };
         self.running = chosen;
         self.with_timer(cx, decision)
+    }
+
+    /// The decision, after the parent has heard of another earliest deadline. Looks at every job.
+    fn with_announcement(&self, cx: &Context<'_>, decision: Decision) -> Decision {
+        let earliest = || self.queue.iter().map(|progress| progress.job.deadline).min();
+        match self.announcing {
+            Announcing::Nothing => decision,
+            Announcing::Deadlines => announce(cx, self.own(), earliest(), decision),
+        }
     }
 
     fn with_timer(&self, cx: &Context<'_>, decision: Decision) -> Decision {
@@ -92,11 +110,12 @@ impl Scheduler for LaneScheduler {
     fn request(&mut self, cx: &Context<'_>, child: VpId) -> Decision {
         debug_assert_eq!(slot_of(cx.job(child).tag), child, "a job's tag is its slot");
         self.queue.push(*cx.job(child));
-        match cx.state(self.own()) {
+        let decision = match cx.state(self.own()) {
             VpState::Waiting => Decision::request(self.own()),
             VpState::Ready => Decision::NONE,
             VpState::Running(processor) => self.choose(cx, processor),
-        }
+        };
+        self.with_announcement(cx, decision)
     }
 
     fn release(&mut self, cx: &Context<'_>, child: VpId, held: Option<ProcessorId>) -> Decision {
@@ -105,7 +124,7 @@ impl Scheduler for LaneScheduler {
             self.queue.charge(cx.burst(child));
         }
         self.queue.remove(child.index() as u32).expect("a lane knows its unfinished jobs");
-        match held {
+        let decision = match held {
             Some(processor) => {
                 self.running = None;
                 self.choose(cx, processor)
@@ -114,7 +133,8 @@ impl Scheduler for LaneScheduler {
                 Decision::release(self.own())
             }
             None => Decision::NONE,
-        }
+        };
+        self.with_announcement(cx, decision)
     }
 
     fn grant(&mut self, cx: &Context<'_>, _own: VpId, processor: ProcessorId) -> Decision {

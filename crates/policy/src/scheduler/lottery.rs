@@ -15,7 +15,7 @@ use crate::hierarchy::{Context, Parameters, Refusal};
 use talea_time::{Instant, Work};
 
 /// Parts per ticket: the least common multiple of 1 to 20, so that common fractions of quanta are compensated exactly.
-const PARTS: u128 = 232_792_560;
+pub const TICKET_PARTS: u128 = 232_792_560;
 
 /// Where the winning tickets come from.
 pub trait Draws: Send {
@@ -70,7 +70,7 @@ pub struct Tickets {
 impl Tickets {
     /// What they count at the next draw, as `numerator / denominator`.
     pub fn value(&self) -> (u128, u128) {
-        (self.value, PARTS)
+        (self.value, TICKET_PARTS)
     }
 }
 
@@ -102,14 +102,16 @@ impl<D: Draws> Rule for Lottery<D> {
         given: Parameters,
     ) -> Result<Tickets, Refusal> {
         match given {
-            Parameters::Weight(tickets @ 1..) => Ok(Tickets { tickets, value: u128::from(tickets) * PARTS }),
+            Parameters::Weight(tickets @ 1..) => {
+                Ok(Tickets { tickets, value: u128::from(tickets) * TICKET_PARTS })
+            }
             _ => Err(Refusal::unacceptable(self.kind(), "a weight above 0", given)),
         }
     }
 
     fn stint_over(&mut self, _cx: &Context<'_>, clients: &mut Clients<Tickets>, stint: Stint) {
         let account = clients.account_mut(stint.place);
-        let full = u128::from(account.tickets) * PARTS;
+        let full = u128::from(account.tickets) * TICKET_PARTS;
         let (used, quantum) = (stint.used.as_nanos() as u128, self.quantum.as_nanos() as u128);
         account.value = if used < quantum { full * quantum / used } else { full };
         self.draws.advance();

@@ -340,18 +340,29 @@ impl<R: Rule> Uniprocessor<R> {
         self.rule.next(cx, &self.clients, self.stint).map_or(Wake::Never, Wake::At)
     }
 
-    /// The parent hears of another earliest deadline before it hears anything else.
     fn with_announcement(&self, cx: &Context<'_>, decision: Decision) -> Decision {
-        if self.announcing == Announcing::Nothing {
-            return decision;
+        match self.announcing {
+            Announcing::Nothing => decision,
+            Announcing::Deadlines => {
+                announce(cx, self.own(), self.rule.deadline(cx, &self.clients), decision)
+            }
         }
-        let deadline = self.rule.deadline(cx, &self.clients).unwrap_or(Instant::MAX);
-        if deadline == cx.deadline(self.own()) {
-            return decision;
-        }
-        let announced = Decision::NONE.and(Action::Announce(self.own(), deadline));
-        decision.actions().iter().fold(announced, |all, action| all.and(*action))
     }
+}
+
+/// The decision, after the parent of `own` has heard of another earliest deadline.
+pub(super) fn announce(
+    cx: &Context<'_>,
+    own: VpId,
+    earliest: Option<Instant>,
+    decision: Decision,
+) -> Decision {
+    let deadline = earliest.unwrap_or(Instant::MAX);
+    if deadline == cx.deadline(own) {
+        return decision;
+    }
+    let news = Decision::NONE.and(Action::Announce(own, deadline)).wake(decision.timer());
+    decision.actions().iter().fold(news, |all, action| all.and(*action))
 }
 
 impl<R: Rule> Scheduler for Uniprocessor<R> {
