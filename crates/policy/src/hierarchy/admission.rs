@@ -109,13 +109,13 @@ pub enum Shortage {
         left: Millionths,
     },
     /// A reserve, this one or one that was admitted before, would get its budget too late.
-    #[error("a reserve of {budget} within {deadline} would need {}", response.map_or("forever".into(), |response| response.to_string()))]
+    #[error("a reserve of {budget} within {deadline} would need {}", Needed(*response))]
     Response {
         /// The reserve's budget.
         budget: Work,
         /// Within this much time it is promised.
         deadline: Duration,
-        /// Within this much it would be received, if ever.
+        /// Within this much it would be received, if that is within its period.
         response: Option<Duration>,
     },
     /// More is accepted and asked for than can be done.
@@ -152,6 +152,17 @@ pub enum Shortage {
         /// What it holds.
         what: &'static str,
     },
+}
+
+struct Needed(Option<Duration>);
+
+impl fmt::Display for Needed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(response) => response.fmt(f),
+            None => f.write_str("more than its period"),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use super::vp::{Bottom, Context, ProcessorId, Top, Vp, VpId, VpState};
 use super::{Action, Decision, Message, Parameters, Refusal, Scheduler, SchedulerId, Wake};
 use crate::job::Job;
+use std::collections::VecDeque;
 use talea_time::{Instant, Work};
 
 /// A thread and which of its requests it is running for, so that two jobs of one thread can be told apart.
@@ -39,7 +40,10 @@ struct Processor {
 struct Seat {
     scheduler: Box<dyn Scheduler>,
     timer: Option<Instant>,
+    /// Whether it stands in [`Engine::reconsider`].
     at_scheduling_point: bool,
+    /// Whether it stands in [`Engine::reconsider_next`].
+    at_next_scheduling_point: bool,
 }
 
 /// A hierarchy of schedulers over the processors of one machine.
@@ -55,7 +59,9 @@ pub struct Engine {
     /// Actions still to be applied, the next one last.
     pending: Vec<(SchedulerId, Action)>,
     /// Schedulers to be asked at the scheduling point.
-    reconsider: Vec<SchedulerId>,
+    reconsider: VecDeque<SchedulerId>,
+    /// Those that, while they were asked, asked for it again.
+    reconsider_next: Vec<SchedulerId>,
     switches: Vec<Switch>,
     /// Whether any scheduler has ever asked for a timer; most compositions never do.
     uses_timers: bool,
@@ -73,7 +79,8 @@ impl Engine {
             vps: Vec::new(),
             free_vps: Vec::new(),
             pending: Vec::new(),
-            reconsider: Vec::new(),
+            reconsider: VecDeque::new(),
+            reconsider_next: Vec::new(),
             switches: Vec::with_capacity(processors.len()),
             processors,
             uses_timers: false,
@@ -231,20 +238,26 @@ impl Engine {
         &self.switches
     }
 
-    /// Asks every scheduler that wanted to be asked at the scheduling point.
+    /// Asks every scheduler that wanted to be asked at the scheduling point, and those to whom something happens on
+    /// the way that makes them want it too. Who asks again while it is asked means the next scheduling point.
     fn reconsider(&mut self) {
-        // Those that ask again while being asked mean the next scheduling point: they stay in the list.
-        let asked = self.reconsider.len();
-        for index in 0..asked {
-            let id = self.reconsider[index];
+        // Each moves each VP a few times at most, or they disagree forever.
+        let mut patience = 16 * self.seats.len() * self.vps.len();
+        while let Some(id) = self.reconsider.pop_front() {
             self.seats[id.0 as usize].at_scheduling_point = false;
             // One decision may be too small for all that has to change, so the scheduler is asked until it
-            // has come to rest, which it does after moving each of its VPs once.
-            let most = self.vps.len();
-            let rests = (0..=most).any(|_| !self.call_timer(id));
-            assert!(rests, "a scheduler that reconsiders comes to rest");
+            // has come to rest.
+            while self.ask(id) {
+                assert!(patience > 0, "schedulers that reconsider come to rest");
+                patience -= 1;
+            }
         }
-        self.reconsider.drain(..asked);
+        for id in self.reconsider_next.drain(..) {
+            let seat = &mut self.seats[id.0 as usize];
+            seat.at_next_scheduling_point = false;
+            seat.at_scheduling_point = true;
+            self.reconsider.push_back(id);
+        }
     }
 
     /// What the last [`Engine::settle`] returned.
@@ -281,10 +294,16 @@ impl Engine {
     }
 
     fn seat(&mut self, scheduler: Box<dyn Scheduler>) -> SchedulerId {
-        self.seats.push(Seat { scheduler, timer: None, at_scheduling_point: false });
+        self.seats.push(Seat {
+            scheduler,
+            timer: None,
+            at_scheduling_point: false,
+            at_next_scheduling_point: false,
+        });
         // One path of the hierarchy at a time has decisions under way, and nobody is in the list twice.
         self.pending.reserve(self.seats.len() * Decision::CAPACITY);
-        self.reconsider.reserve(self.seats.len() * 2);
+        self.reconsider.reserve(self.seats.len());
+        self.reconsider_next.reserve(self.seats.len());
         SchedulerId(self.seats.len() as u32 - 1)
     }
 
@@ -327,10 +346,24 @@ impl Engine {
         self.now = now;
     }
 
-    /// Calls the scheduler's timer. Returns whether that changed anything.
-    fn call_timer(&mut self, id: SchedulerId) -> bool {
+    fn call_timer(&mut self, id: SchedulerId) {
         let cx = Context { now: self.now, vps: &self.vps };
         let decision = self.seats[id.0 as usize].scheduler.timer(&cx);
+        self.run_to_fixed_point(id, decision);
+    }
+
+    /// Calls the timer at the scheduling point. Returns whether that changed anything.
+    fn ask(&mut self, id: SchedulerId) -> bool {
+        let cx = Context { now: self.now, vps: &self.vps };
+        let seat = &mut self.seats[id.0 as usize];
+        let mut decision = seat.scheduler.timer(&cx);
+        if decision.timer() == Wake::AtSchedulingPoint {
+            decision = decision.wake(Wake::Keep);
+            if !seat.at_next_scheduling_point {
+                seat.at_next_scheduling_point = true;
+                self.reconsider_next.push(id);
+            }
+        }
         let changes = !decision.actions().is_empty();
         self.run_to_fixed_point(id, decision);
         changes
@@ -387,7 +420,7 @@ impl Engine {
             Wake::AtSchedulingPoint => {
                 if !seat.at_scheduling_point {
                     seat.at_scheduling_point = true;
-                    self.reconsider.push(scheduler);
+                    self.reconsider.push_back(scheduler);
                 }
             }
         }

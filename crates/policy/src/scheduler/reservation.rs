@@ -11,7 +11,7 @@
 //! The rule at a wake-up is the constant bandwidth server's: what is left of budget `Q` and deadline `d` may be kept only if it could have
 //! been received at the reserved rate, `left < (d - now) Q / P`. Without it a child that sleeps through most of its
 //! period and then claims its whole budget takes it from others. Periods therefore start when a child wakes up late, and
-//! follow each other without a gap while it stays awake.
+//! follow each other without a gap while it stays awake. In any `t` a child receives at most `2 Q + t Q / P`.
 //!
 //! *Hard*: ALL or RESU becomes RESBH for each child: at least and at most the budget in each of its periods; this is
 //! Regehr's scheduler and the hard form of the server. *Soft*: the server as published, which is not hard: a child that has used

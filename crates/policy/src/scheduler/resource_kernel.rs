@@ -232,6 +232,6 @@ mod tests {
         assert_eq!(all_in_time(&[claimed, reserve(3, 20, 15)]), Ok(()));
         let refusal = all_in_time(&[claimed, reserve(6, 20, 9)]).unwrap_err();
         // The new reserve has priority; it is the old one that would suffer.
-        assert_eq!(refusal.to_string(), "a reserve of 2ns within 10ns would need forever");
+        assert_eq!(refusal.to_string(), "a reserve of 2ns within 10ns would need more than its period");
     }
 }

@@ -52,6 +52,9 @@ pub struct Rated {
     absolute: (i128, i128),
     /// By deadline, all in the future.
     list: Vec<Entitlement>,
+    /// What was received beyond the entitlement whose deadline passed last, because the processor was taken too late;
+    /// below zero, what was less than a nanosecond of it.
+    debt: i128,
     /// What the child announced.
     announced: Instant,
     /// What it is served with, while it wants the processor.
@@ -75,13 +78,16 @@ impl Rated {
         least.expect("deadlines are introduced before they are used")
     }
 
-    fn allowed_work(&self) -> Work {
-        let scaled = self.allowed(self.deadline).scaled;
-        Work::from_nanos((scaled + self.absolute.1 - 1).div_euclid(self.absolute.1) as i64)
+    /// In whole nanoseconds: what is less is nothing.
+    fn allowed_work(&self, deadline: Instant) -> Work {
+        Work::from_nanos(self.allowed(deadline).scaled.div_euclid(self.absolute.1) as i64)
     }
 
     /// Adds `deadline`, which is in the future, to the list.
     fn introduce(&mut self, now: Instant, deadline: Instant) {
+        if let Some(passed) = self.list.iter().take_while(|entry| entry.deadline <= now).last() {
+            self.debt = (-passed.scaled).max(1 - self.absolute.1);
+        }
         self.list.retain(|entry| entry.deadline > now);
         let Err(position) = self.list.binary_search_by_key(&deadline, |entry| entry.deadline) else { return };
         if self.list.len() == LIST {
@@ -90,7 +96,7 @@ impl Rated {
         }
         let scaled = match position.checked_sub(1).map(|before| self.list[before]) {
             Some(before) => before.scaled + self.over(deadline - before.deadline),
-            None => self.over(deadline - now),
+            None => self.over(deadline - now) - std::mem::take(&mut self.debt),
         };
         self.list.insert(position, Entitlement { deadline, scaled });
     }
@@ -120,13 +126,14 @@ impl Rated {
             self.forget_savings(now, deadline);
         }
         loop {
-            let allowed = self.allowed(deadline);
-            if allowed.scaled > 0 {
+            if self.allowed_work(deadline) > Work::ZERO {
                 self.deadline = deadline;
                 return;
             }
-            let debt = Duration::from_nanos((-allowed.scaled / self.absolute.0) as i64);
-            deadline = allowed.deadline + debt + slice;
+            let allowed = self.allowed(deadline);
+            // At least as long as a nanosecond takes at this rate.
+            let missing = (self.absolute.1 - allowed.scaled + self.absolute.0 - 1) / self.absolute.0;
+            deadline = allowed.deadline + slice.max(Duration::from_nanos(missing as i64));
             self.introduce(now, deadline);
         }
     }
@@ -160,6 +167,7 @@ impl Rule for SlowerProcessor {
             rate,
             absolute: rate.times(self.speed),
             list: Vec::with_capacity(LIST),
+            debt: 0,
             announced: Instant::MAX,
             deadline: cx.now(),
         })
@@ -197,7 +205,7 @@ impl Rule for SlowerProcessor {
                 account.place(now, announced, account.deadline, self.slice);
             } else if account.deadline <= now {
                 account.place(now, now, account.deadline, self.slice);
-            } else if account.allowed(account.deadline).scaled <= 0 {
+            } else if account.allowed_work(account.deadline) <= Work::ZERO {
                 account.place(now, account.deadline, account.deadline, self.slice);
             }
         }
@@ -213,8 +221,12 @@ impl Rule for SlowerProcessor {
     }
 
     fn next(&self, cx: &Context<'_>, clients: &Clients<Rated>, stint: Option<Stint>) -> Option<Instant> {
-        let used_up =
-            stint.map(|stint| cx.now() + clients.account(stint.place).allowed_work().at_full_speed());
+        let used_up = stint.map(|stint| {
+            cx.now() + {
+                let account = clients.account(stint.place);
+                account.allowed_work(account.deadline).at_full_speed()
+            }
+        });
         clients.wanting(cx).map(|(_, account)| account.deadline).chain(used_up).min()
     }
 
@@ -224,7 +236,10 @@ impl Rule for SlowerProcessor {
 
     fn check_invariants(&self, cx: &Context<'_>, clients: &Clients<Rated>) {
         for (_, account) in clients.wanting(cx) {
-            assert!(account.allowed(account.deadline).scaled > 0, "whoever is served is entitled to it");
+            assert!(
+                account.allowed_work(account.deadline) > Work::ZERO,
+                "whoever is served is entitled to it"
+            );
             assert!(account.list.is_sorted_by_key(|entry| entry.deadline));
         }
     }

@@ -3,8 +3,9 @@
 //! Periodic children with varying demand and harmonic periods. The *superperiod* of a child is the next longer period, that of
 //! the last one a chosen multiple of its own. Each has an allowance per superperiod; a job whose demand is `e` (its declared
 //! execution time) is admitted on release if `e` is left of the allowance and it can end in its period although every higher child may
-//! spend its whole allowance: `e <= P(i) - sum over j < i of a(j) P(i) / P(j+1)`. Admitted jobs run by rate,
-//! preemptively; all others in the background, in turn.
+//! spend its whole allowance: `e <= P(i) - sum over j < i of a(j) P(i) / P(j+1)`. What is released late in its period
+//! has that much less room, so that nothing admitted reaches into the next one. Admitted jobs run by rate, preemptively;
+//! all others in the background, in turn.
 //!
 //! ALL becomes, for each child, that admitted jobs meet their deadlines; how many are admitted depends on the demand. Children are admitted
 //! while `sum a(i) / P(i+1) <= 1`. A job that runs longer than it declared goes to the background. Costs a look at every child
@@ -160,7 +161,8 @@ impl Rule for StatisticalRateMonotonic {
         }
         account.counts.1 += 1;
         account.job = background;
-        if demand > Work::ZERO && demand <= account.left && demand <= account.room {
+        let elapsed = Work::from_nanos(cx.now().as_nanos() % account.period.as_nanos());
+        if demand > Work::ZERO && demand <= account.left && demand + elapsed <= account.room {
             account.left -= demand;
             account.job = JobState::Admitted(demand);
             account.counts.0 += 1;

@@ -116,21 +116,25 @@ impl Rule for TotalBandwidth {
         clients.account_mut(place).left -= used;
     }
 
-    fn elect(
-        &mut self,
-        cx: &Context<'_>,
-        clients: &mut Clients<Bandwidth>,
-        incumbent: Option<usize>,
-    ) -> Option<usize> {
-        if let Some(place) = incumbent {
+    fn refresh(&mut self, cx: &Context<'_>, clients: &mut Clients<Bandwidth>) {
+        for place in 0..clients.len() {
+            let wants = clients.wants(cx, place);
             let account = clients.account_mut(place);
             let budget = Work::from_nanos(account.share.numerator());
-            while account.left <= Work::ZERO {
+            while wants && account.left <= Work::ZERO {
                 account.left += budget;
                 account.extend(budget);
                 account.overrun = Overrun::Yes;
             }
         }
+    }
+
+    fn elect(
+        &mut self,
+        cx: &Context<'_>,
+        clients: &mut Clients<Bandwidth>,
+        _incumbent: Option<usize>,
+    ) -> Option<usize> {
         clients.wanting(cx).min_by_key(|(_, account)| account.due()).map(|(place, _)| place)
     }
 

@@ -445,7 +445,12 @@ impl<R: Rule> Scheduler for Uniprocessor<R> {
         let running = self.stint.expect("a processor held runs a child").place;
         self.end_stint(cx);
         self.rule.refresh(cx, &mut self.clients);
-        Decision::revoke(self.clients.vp(running)).wake(self.next_wake(cx))
+        let revoked = Decision::revoke(self.clients.vp(running));
+        if self.rule.wants(cx, &self.clients) {
+            return revoked.wake(self.next_wake(cx));
+        }
+        // Nobody has a use for it any more, but the parent is in the middle of its decision.
+        revoked.wake(Wake::AtSchedulingPoint)
     }
 
     fn init(&mut self, own: VpId) {

@@ -1,7 +1,14 @@
-//! The schedulers of the hierarchy, by what they promise: alone, and composed as in the literature.
+//! The schedulers of the hierarchy: what holds for all of them, what each promises, and what compositions of them do in
+//! the literature.
 
+mod composed;
+mod compositions;
 mod figure1;
 mod join;
+mod promises;
+mod random;
 mod reservation;
+mod script;
 mod share;
+mod shares;
 mod workload;

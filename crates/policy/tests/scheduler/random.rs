@@ -1,0 +1,198 @@
+//! Whatever threads do in whatever hierarchy: nobody is lost, nobody runs twice, nothing is left undone.
+
+use super::compositions::{Branch, branches, build, is_work_conserving, kinds, kinds_in, parameters};
+use super::script::{at, ns, work};
+use crate::hierarchy::Machine;
+use proptest::prelude::*;
+use talea_policy::hierarchy::{Constraint, Engine, Message, Parameters, Switch, VpId};
+use talea_policy::job::Job;
+use talea_policy::scheduler::{Announcing, FixedPriority, Kind};
+use talea_time::Instant;
+
+#[derive(Clone, Debug)]
+enum Act {
+    Request { thread: usize, deadline: i64, wcet: i64 },
+    Release { thread: usize },
+    Complete { processor: usize },
+    Constrain { thread: usize, start: i64, length: i64, work: i64 },
+}
+
+type Round = (Vec<Act>, i64);
+
+fn rounds() -> impl Strategy<Value = Vec<Round>> {
+    let act = prop_oneof![
+        6 => (0..64usize, 1..40i64, 0..6i64)
+            .prop_map(|(thread, deadline, wcet)| Act::Request { thread, deadline, wcet }),
+        1 => (0..64usize).prop_map(|thread| Act::Release { thread }),
+        3 => (0..4usize).prop_map(|processor| Act::Complete { processor }),
+        1 => (0..64usize, 0..10i64, 1..30i64, 1..6i64)
+            .prop_map(|(thread, start, length, work)| Act::Constrain { thread, start, length, work }),
+    ];
+    proptest::collection::vec((proptest::collection::vec(act, 0..5), 0..12i64), 1..40)
+}
+
+struct Play {
+    machine: Machine,
+    threads: Vec<(VpId, usize)>,
+    planners: Vec<(talea_policy::hierarchy::SchedulerId, VpId)>,
+    number: u64,
+}
+
+impl Play {
+    fn new(branches: &[Branch], processors: usize) -> Self {
+        let hierarchy = build(branches, processors);
+        let (threads, planners) = (hierarchy.threads, hierarchy.planners);
+        Play { machine: Machine::new(hierarchy.engine), threads, planners, number: 0 }
+    }
+
+    fn act(&mut self, act: &Act) {
+        match *act {
+            Act::Request { thread, deadline, wcet } => {
+                let thread = self.threads[thread % self.threads.len()].0;
+                if !self.machine.wants(thread) {
+                    let (release, tag) = (self.machine.now, thread.index() as u32);
+                    let deadline = release + ns(deadline);
+                    self.number += 1;
+                    let job = Job { release, deadline, wcet: work(wcet), rank: 0, number: self.number, tag };
+                    self.machine.request(thread, job);
+                }
+            }
+            Act::Release { thread } => {
+                let thread = self.threads[thread % self.threads.len()].0;
+                if self.machine.wants(thread) {
+                    self.machine.release(thread);
+                }
+            }
+            Act::Complete { processor } => {
+                let running = self.machine.running().nth(processor).flatten();
+                // Whoever runs may have ended in this round already.
+                if let Some(thread) = running.filter(|thread| self.machine.wants(*thread)) {
+                    self.machine.release(thread);
+                }
+            }
+            Act::Constrain { thread, start, length, work: amount } => {
+                let Some((scheduler, thread)) = self.planners.get(thread % self.planners.len().max(1)) else {
+                    return;
+                };
+                let start = self.machine.now + ns(start);
+                let constraint = Constraint { start, deadline: start + ns(length), work: work(amount) };
+                // Refused or not, nobody may be harmed.
+                let message = Message::Constrain(constraint);
+                let _ = self.machine.engine.message(*scheduler, Some(*thread), message, self.machine.now);
+            }
+        }
+    }
+
+    /// Every branch in which somebody wants a processor has one, as far as there are any.
+    fn check_conservation(&self, branches: &[Branch]) {
+        let mut wanting: Vec<usize> = self
+            .threads
+            .iter()
+            .filter(|(thread, _)| self.machine.wants(*thread))
+            .map(|(_, branch)| *branch)
+            .collect();
+        wanting.dedup();
+        let kinds = branches.iter().flat_map(kinds_in);
+        let conserving = kinds.clone().all(|kind| is_work_conserving(kind) && *kind != Kind::Join);
+        let busy = self.machine.running().flatten().count();
+        if conserving {
+            assert_eq!(busy, wanting.len().min(self.machine.running().count()), "no processor idles in vain");
+        }
+    }
+
+    fn play(mut self, branches: &[Branch], rounds: &[Round]) -> Vec<(Instant, Switch)> {
+        for (acts, gap) in rounds {
+            acts.iter().for_each(|act| self.act(act));
+            self.machine.settle();
+            self.check_conservation(branches);
+            let until = self.machine.now + ns(*gap);
+            while self.machine.now < until {
+                let timer = self.machine.engine.next_timer().unwrap_or(Instant::MAX);
+                assert!(timer > self.machine.now, "a timer that is due has been fired");
+                self.machine.advance(timer.min(until), |_, _, _| {});
+                self.machine.settle();
+                self.check_conservation(branches);
+            }
+        }
+        self.machine.log
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4000))]
+
+    #[test]
+    fn one_scheduler_of_any_kind(branch in branches(0), rounds in rounds()) {
+        let branches = [branch];
+        Play::new(&branches, 1).play(&branches, &rounds);
+    }
+
+    #[test]
+    fn several_on_several_processors(
+        branches in proptest::collection::vec(branches(0), 1..4), processors in 1..=3usize, rounds in rounds(),
+    ) {
+        Play::new(&branches, processors).play(&branches, &rounds);
+    }
+
+    #[test]
+    fn hierarchies_three_deep(
+        branches in proptest::collection::vec(branches(2), 1..3), processors in 1..=2usize, rounds in rounds(),
+    ) {
+        Play::new(&branches, processors).play(&branches, &rounds);
+    }
+
+    #[test]
+    fn the_same_events_give_the_same_switches(
+        branches in proptest::collection::vec(branches(1), 1..3), rounds in rounds(),
+    ) {
+        let first = Play::new(&branches, 1).play(&branches, &rounds);
+        prop_assert_eq!(first, Play::new(&branches, 1).play(&branches, &rounds));
+    }
+}
+
+/// Once every thread has had its turn, deciding does not allocate, whatever the scheduler.
+#[test]
+fn deciding_does_not_allocate() {
+    use proptest::strategy::ValueTree;
+    use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+    let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let mut runner = TestRunner::new_with_rng(Config::default(), rng);
+    let mut seen = std::collections::BTreeSet::new();
+    for _ in 0..300 {
+        let kind = kinds().new_tree(&mut runner).expect("kinds are never rejected").current();
+        seen.insert(kind.name());
+        let count = if matches!(kind, Kind::Join | Kind::Limit { .. }) { 1 } else { 4 };
+        let mut engine = Engine::new(2);
+        let root = engine.add_root(Box::new(FixedPriority::new()));
+        let scheduler = kind.build(Announcing::Deadlines).expect("parameters are in range");
+        let parent = engine.add(scheduler, &[(root, Parameters::Priority(1))]).expect("free");
+        let threads: Vec<VpId> = (0..count)
+            .map(|place| engine.add_thread(parent, parameters(&kind, place, count)).expect("parameters fit"))
+            .collect();
+        let mut instant = 0;
+        let mut round = |engine: &mut Engine| {
+            for thread in &threads {
+                let (release, tag) = (at(instant), thread.index() as u32);
+                let deadline = release + ns(20);
+                let job = Job { release, deadline, wcet: work(3), rank: 0, number: instant as u64, tag };
+                engine.request(*thread, job, release);
+                let _ = engine.settle(release);
+                instant += 1;
+            }
+            for _ in 0..4 {
+                instant += 2;
+                engine.fire_timers(at(instant));
+                let _ = engine.settle(at(instant));
+            }
+            for thread in &threads {
+                instant += 1;
+                engine.release(*thread, at(instant));
+                let _ = engine.settle(at(instant));
+            }
+        };
+        round(&mut engine);
+        let allocations = allocation_counter::measure(|| (0..50).for_each(|_| round(&mut engine)));
+        assert_eq!(allocations.count_total, 0, "{kind:?}");
+    }
+    assert_eq!(seen.len(), 20, "every kind was among them: {seen:?}");
+}
