@@ -1,0 +1,116 @@
+//! The children of a scheduler with what is kept of each.
+
+use crate::hierarchy::{Context, VpId, VpState};
+use talea_time::Work;
+
+/// A child and its account.
+#[derive(Clone, Debug)]
+pub struct Client<A> {
+    vp: VpId,
+    /// Service it had received when it was charged last.
+    charged: Work,
+    /// What the rule keeps of it.
+    pub account: A,
+}
+
+impl<A> Client<A> {
+    /// The child.
+    pub fn vp(&self) -> VpId {
+        self.vp
+    }
+}
+
+/// The children in the order of registration, which is also the order of ties.
+#[derive(Clone, Debug)]
+pub struct Clients<A> {
+    list: Vec<Client<A>>,
+    /// Place in the list by VP number.
+    places: Vec<u32>,
+}
+
+impl<A> Default for Clients<A> {
+    fn default() -> Self {
+        Clients { list: Vec::new(), places: Vec::new() }
+    }
+}
+
+impl<A> Clients<A> {
+    /// Where `vp` stands.
+    pub fn place(&self, vp: VpId) -> usize {
+        self.places[vp.index()] as usize
+    }
+
+    /// The account at `place`.
+    pub fn account(&self, place: usize) -> &A {
+        &self.list[place].account
+    }
+
+    /// The account at `place`, to change it.
+    pub fn account_mut(&mut self, place: usize) -> &mut A {
+        &mut self.list[place].account
+    }
+
+    /// The child at `place`.
+    pub fn vp(&self, place: usize) -> VpId {
+        self.list[place].vp
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// All accounts.
+    pub fn accounts(&self) -> impl Iterator<Item = &A> {
+        self.list.iter().map(|client| &client.account)
+    }
+
+    /// All accounts, to change them.
+    pub fn accounts_mut(&mut self) -> impl Iterator<Item = &mut A> {
+        self.list.iter_mut().map(|client| &mut client.account)
+    }
+
+    /// The children that want a processor, running or not, with their places.
+    pub fn wanting(&self, cx: &Context<'_>) -> impl Iterator<Item = (usize, &A)> {
+        let wants = |client: &Client<A>| cx.state(client.vp) != VpState::Waiting;
+        let wanting = self.list.iter().enumerate().filter(move |(_, client)| wants(client));
+        wanting.map(|(place, client)| (place, &client.account))
+    }
+
+    /// Whether the child at `place` wants a processor.
+    pub fn wants(&self, cx: &Context<'_>, place: usize) -> bool {
+        cx.state(self.list[place].vp) != VpState::Waiting
+    }
+
+    pub(in crate::scheduler) fn add(&mut self, cx: &Context<'_>, vp: VpId, account: A) {
+        self.list.push(Client { vp, charged: cx.service(vp), account });
+        self.index();
+    }
+
+    pub(in crate::scheduler) fn remove(&mut self, vp: VpId) {
+        self.list.remove(self.place(vp));
+        self.index();
+    }
+
+    fn index(&mut self) {
+        let most = self.list.iter().map(|client| client.vp.index() + 1).max().unwrap_or(0);
+        self.places.resize(most.max(self.places.len()), u32::MAX);
+        for (place, client) in self.list.iter().enumerate() {
+            self.places[client.vp.index()] = place as u32;
+        }
+    }
+
+    /// What the child at `place` has received since this was asked last.
+    pub(in crate::scheduler) fn charge(&mut self, cx: &Context<'_>, place: usize) -> Work {
+        let client = &mut self.list[place];
+        let service = cx.service(client.vp);
+        let used = service - client.charged;
+        client.charged = service;
+        used
+    }
+}

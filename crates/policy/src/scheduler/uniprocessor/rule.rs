@@ -1,0 +1,118 @@
+//! What tells one scheduler of one processor from another.
+
+use super::Clients;
+use crate::hierarchy::{Constraint, Context, Message, Parameters, Refusal};
+use talea_time::{Instant, Work};
+
+/// The child that has the processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stint {
+    /// Its place.
+    pub place: usize,
+    /// What it has received since it was elected.
+    pub used: Work,
+}
+
+/// What tells one scheduler from another.
+///
+/// Whoever ran has been charged before anything else is told, and [`Rule::refresh`] comes before every election.
+pub trait Rule: Send {
+    /// What it keeps of each child.
+    type Account: Send;
+
+    /// The kind, for messages: "round-robin".
+    fn kind(&self) -> &'static str;
+
+    /// A child asks to be scheduled under `given`.
+    ///
+    /// # Errors
+    /// Admission control and unacceptable parameters.
+    fn admit(
+        &mut self,
+        cx: &Context<'_>,
+        clients: &Clients<Self::Account>,
+        given: Parameters,
+    ) -> Result<Self::Account, Refusal>;
+
+    /// The child at `place` asks for other parameters. Without an own version, none may change.
+    ///
+    /// # Errors
+    /// As [`Rule::admit`]; nothing has changed.
+    fn change(
+        &mut self,
+        _cx: &Context<'_>,
+        _clients: &mut Clients<Self::Account>,
+        _place: usize,
+        given: Parameters,
+    ) -> Result<(), Refusal> {
+        Err(Refusal::NotUnderstood { scheduler: self.kind(), message: Message::Change(given) })
+    }
+
+    /// The child at `place` asks for a guarantee for one piece of work. Without an own version, none gives any.
+    ///
+    /// # Errors
+    /// The work cannot be guaranteed; nothing has changed.
+    fn constrain(
+        &mut self,
+        _cx: &Context<'_>,
+        _clients: &mut Clients<Self::Account>,
+        _place: usize,
+        constraint: Constraint,
+    ) -> Result<(), Refusal> {
+        Err(Refusal::NotUnderstood { scheduler: self.kind(), message: Message::Constrain(constraint) })
+    }
+
+    /// A child has joined or left.
+    fn regroup(&mut self, _cx: &Context<'_>, _clients: &mut Clients<Self::Account>) {}
+
+    /// The child at `place` wants the processor from now on.
+    fn woke(&mut self, _cx: &Context<'_>, _clients: &mut Clients<Self::Account>, _place: usize) {}
+
+    /// The child at `place` does not want the processor any more.
+    fn slept(&mut self, _cx: &Context<'_>, _clients: &mut Clients<Self::Account>, _place: usize) {}
+
+    /// The child at `place` has received `used`, which is above zero.
+    fn ran(&mut self, _cx: &Context<'_>, _clients: &mut Clients<Self::Account>, _place: usize, _used: Work) {}
+
+    /// The stint is over, in which the child received something. It may be elected again.
+    fn stint_over(&mut self, _cx: &Context<'_>, _clients: &mut Clients<Self::Account>, _stint: Stint) {}
+
+    /// Brings to now whatever changes with time alone.
+    fn refresh(&mut self, _cx: &Context<'_>, _clients: &mut Clients<Self::Account>) {}
+
+    /// Whether the child keeps the processor without an election. It has received something since it was elected.
+    fn keeps(&self, _cx: &Context<'_>, _clients: &Clients<Self::Account>, _stint: Stint) -> bool {
+        false
+    }
+
+    /// Who is to have the processor: the place of a child that wants it, or nobody.
+    fn elect(
+        &mut self,
+        cx: &Context<'_>,
+        clients: &mut Clients<Self::Account>,
+        incumbent: Option<usize>,
+    ) -> Option<usize>;
+
+    /// Whether there is a child to elect.
+    fn wants(&self, cx: &Context<'_>, clients: &Clients<Self::Account>) -> bool {
+        clients.wanting(cx).next().is_some()
+    }
+
+    /// When to decide again if no child does anything until then.
+    fn next(
+        &self,
+        _cx: &Context<'_>,
+        _clients: &Clients<Self::Account>,
+        _stint: Option<Stint>,
+    ) -> Option<Instant> {
+        None
+    }
+
+    /// The earliest deadline of what the children want, for a parent that is a uniformly slower processor.
+    fn deadline(&self, _cx: &Context<'_>, _clients: &Clients<Self::Account>) -> Option<Instant> {
+        None
+    }
+
+    /// Panics if the accounts contradict each other.
+    fn check_invariants(&self, _cx: &Context<'_>, _clients: &Clients<Self::Account>) {}
+}
