@@ -18,9 +18,10 @@ pub struct Options {
 }
 
 /// Package and name of every benchmark.
-const BENCHMARKS: [(&str, &str); 4] = [
+const BENCHMARKS: [(&str, &str); 5] = [
     ("talea-sim", "jobs"),
     ("talea-analysis", "analysis"),
+    ("talea-policy", "hierarchy"),
     ("talea-runtime", "mechanisms"),
     ("talea-trace", "streams"),
 ];
@@ -118,7 +119,7 @@ fn text(rows: &[Value], options: &Options) -> Result<String, String> {
             of("peer_ratio", |ratio| format!("{ratio:.0}")),
         ));
     }
-    line("\n## Mechanisms of the Linux runtime, and data streams\n");
+    line("\n## Decisions of the hierarchy, mechanisms of the Linux runtime, and data streams\n");
     let mut group = "";
     for row in rows.iter().filter(|row| row["p50_ns"].is_number()) {
         if string(row, "group") != group {
