@@ -158,7 +158,8 @@ impl TimeLine {
             let x = self.x(ms);
             root.draw(&PathElement::new(vec![(x, TOP), (x, bottom)], BLACK.mix(0.12)))?;
             // The last one has the unit, and the picture ends behind it.
-            let (text, left) = if tick == 10 { (format!("{ms:.0} ms"), 26) } else { (format!("{ms:.0}"), 10) };
+            let (text, left) =
+                if tick == 10 { (format!("{ms:.0} ms"), 26) } else { (format!("{ms:.0}"), 10) };
             root.draw(&Text::new(text, (x - left, bottom + 6), SMALL.into_font().color(&BLACK)))?;
         }
         for (index, row) in self.rows.iter().enumerate() {
