@@ -1,9 +1,11 @@
 //! A file as shared 64-bit atomics, and what the way of an event into it needs beyond safe code.
 //!
 //! Everything above works on the slice [`Mapping::words`] with bounds-checked indices. Only an event's own way goes
-//! without checks: [`thread`] holds what the calling thread writes to, [`counter`] reads the processor's counter.
+//! without checks: [`thread`] holds what the calling thread writes to, [`slots`] a ring for its writer, and [`counter`]
+//! reads the processor's counter.
 
 pub(crate) mod counter;
+pub(crate) mod slots;
 pub(crate) mod thread;
 
 use memmap2::{MmapOptions, MmapRaw};

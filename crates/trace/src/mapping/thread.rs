@@ -50,11 +50,14 @@ thread_local! {
 
 impl Mapping {
     /// The words of a mapping, for whoever keeps the mapping for as long as the words are used.
-    pub(crate) fn pinned(mapping: &Arc<Mapping>) -> &'static [AtomicU64] {
+    ///
+    /// # Safety
+    /// The caller keeps an `Arc` of the mapping until after the last use of the words, whose lifetime does not say how
+    /// long that is, and does not give them away for longer.
+    pub(super) unsafe fn pinned(mapping: &Arc<Mapping>) -> &'static [AtomicU64] {
         let words = mapping.words();
-        // SAFETY: the words stay where they are and mapped until the last `Arc` of the mapping is dropped. The callers
-        // are `RingWriter`, which keeps one as a field dropped after the words, and `Attachment`; neither gives the
-        // words away for longer than itself.
+        // SAFETY: the words stay where they are and mapped until the last `Arc` of the mapping is dropped, which the
+        // caller promises to come after their last use.
         unsafe { std::slice::from_raw_parts(words.as_ptr(), words.len()) }
     }
 }
@@ -127,7 +130,9 @@ impl Attachment {
     pub fn new(live: &Arc<LiveFile>, ring: Option<RingWriter>) -> Self {
         assert!(!is_attached(), "the thread writes to a stream already");
         let ring = ring.map(Rc::new);
-        let words = Mapping::pinned(&live.mapping);
+        // SAFETY: the attachment keeps `live`, and with it the mapping, until its `drop` has replaced the pointers into
+        // the words, on the one thread that looks at them.
+        let words = unsafe { Mapping::pinned(&live.mapping) };
         let part = |start: u64, length: usize| &words[(start / 8) as usize..][..length];
         let control = part(live.regions().control.start, SWITCHES_AT + SWITCHES);
         let switches: &Switches =

@@ -1,26 +1,24 @@
 //! Writing a ring.
 
-use super::protocol::Slots;
 use super::{
     HEAD_WORD, Place, STATE_CLAIMED, STATE_CLOSED, STATE_OPEN, STATE_UNUSED, STATE_WORD, write_name,
 };
-use crate::mapping::Mapping;
+use crate::mapping::slots::PinnedSlots;
 use crate::stream::live::LiveFile;
 use crate::{Record, Sink};
 use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 /// The one writer of a ring. Dropping it marks the ring closed.
 #[derive(Debug)]
 pub struct RingWriter {
-    slots: Slots<'static, AtomicU64>,
+    slots: PinnedSlots,
     /// Records written so far; equal to the ring's head.
     position: Cell<u64>,
     /// The latest instant written by [`Self::put`], in nanoseconds.
     latest: Cell<i64>,
     place: Place,
-    live: Arc<LiveFile>,
 }
 
 impl RingWriter {
@@ -51,17 +49,15 @@ impl RingWriter {
     }
 
     fn new(live: &Arc<LiveFile>, place: Place, position: u64) -> Self {
-        // Both stay where they are for as long as `live` holds the mapping; `slots` goes first.
-        let words = Mapping::pinned(&live.mapping);
-        let slots = Slots::new(&words[place.header + HEAD_WORD], &words[place.slots.clone()]);
+        let slots = PinnedSlots::new(live, place.header + HEAD_WORD, place.slots.clone());
         let (position, latest) = (Cell::new(position), Cell::new(i64::MIN));
-        RingWriter { slots, position, latest, place, live: Arc::clone(live) }
+        RingWriter { slots, position, latest, place }
     }
 
     /// What was written last.
     fn last(&self) -> Option<Record> {
         let (mut cursor, mut records) = (self.position.get().checked_sub(1)?, Vec::new());
-        self.slots.read(&mut cursor, 1, &mut records);
+        self.slots.slots().read(&mut cursor, 1, &mut records);
         records.pop().map(Record::from_words)
     }
 
@@ -73,11 +69,11 @@ impl RingWriter {
     /// Whether anybody wants what has this switch.
     #[inline]
     pub fn is_wanted(&self, switch: usize) -> bool {
-        self.live.control().switches()[switch].load(Ordering::Relaxed) != 0
+        self.live().control().switches()[switch].load(Ordering::Relaxed) != 0
     }
 
     pub(crate) fn live(&self) -> &Arc<LiveFile> {
-        &self.live
+        self.slots.live()
     }
 
     /// Writes a record, at its instant or at that of the record before, whichever is later: so time does not go back
@@ -93,7 +89,7 @@ impl RingWriter {
     #[inline]
     fn write(&self, words: [u64; Record::WORDS]) {
         let position = self.position.get();
-        self.slots.write(position, words);
+        self.slots.slots().write(position, words);
         self.position.set(position.wrapping_add(1));
     }
 }
@@ -108,6 +104,6 @@ impl Sink for RingWriter {
 
 impl Drop for RingWriter {
     fn drop(&mut self) {
-        self.live.mapping.words()[self.place.header + STATE_WORD].store(STATE_CLOSED, Ordering::Release);
+        self.live().mapping.words()[self.place.header + STATE_WORD].store(STATE_CLOSED, Ordering::Release);
     }
 }

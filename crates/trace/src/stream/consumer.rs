@@ -8,13 +8,13 @@
 //! **Exactness.** What is chosen holds from the records on that are written after [`Seat::select`] has returned, and
 //! not for records that were written before it was called; in between either may be the case.
 
-use super::control::{Bit, Control, Later, OPERATOR};
+use super::control::{Bit, Control, OPERATOR};
 use super::directory::{Directory, DirectoryError, Region};
 use super::filter::{Choices, EventFilter, RingFilter};
 use super::live::LiveFile;
 use super::passive::{self, Reading, words_of};
 use super::process::{Owner, is_dead};
-use super::selection::{Resolved, Selection, SelectionError};
+use super::selection::{Later, Resolved, Selection, SelectionError};
 use crate::layout::Header;
 use crate::mapping::Mapping;
 use crate::ring::{RingReader, open_readers, readers};
@@ -116,20 +116,10 @@ impl ControlPages {
         directory: &mut Directory,
         mut announce: impl FnMut(&Directory, &Resolved),
     ) -> Result<(), AttachError> {
-        let control = self.control();
-        let later_before = control.later(bit);
-        if selection.later() == Later::Wanted {
-            // Before the directory is read: see `control`.
-            control.want_later(bit, Later::Wanted);
-        }
-        let resolved = directory
-            .refresh(&self.region())
-            .map_err(AttachError::from)
-            .and_then(|()| Ok(selection.resolve(directory)?))
-            .inspect_err(|_| control.want_later(bit, later_before))?;
+        directory.refresh(&self.region())?;
+        let resolved = selection.resolve(directory)?;
         announce(directory, &resolved);
-        control.want_later(bit, resolved.later);
-        control.apply(bit, &resolved.switches);
+        self.control().apply(bit, &resolved.switches);
         announce(directory, &resolved);
         Ok(())
     }
@@ -366,19 +356,11 @@ impl Operator {
     pub fn switch(&mut self, selection: &Selection, switching: Switching) -> Result<(), AttachError> {
         let control = self.pages.control();
         control.reap(Owner::current().word(), is_dead);
-        if (selection.later(), switching) == (Later::Wanted, Switching::On) {
-            control.want_later(OPERATOR, Later::Wanted);
-        }
         self.directory.refresh(&self.pages.region())?;
         let chosen = selection.resolve(&self.directory)?;
         match switching {
             Switching::On => control.switch_on(OPERATOR, &chosen.switches),
-            Switching::Off => {
-                if chosen.later == Later::Wanted {
-                    control.want_later(OPERATOR, Later::Unwanted);
-                }
-                control.switch_off(OPERATOR, &chosen.switches);
-            }
+            Switching::Off => control.switch_off(OPERATOR, &chosen.switches),
         }
         Ok(())
     }

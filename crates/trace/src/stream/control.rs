@@ -3,7 +3,7 @@
 //! ```text
 //! word
 //!    0  the process that writes the rings, as an owner (see below); 0 while it is being created
-//!    1  consumers, as bits, that want every event there will ever be
+//!    1  unused
 //!    2  events that found no ring
 //!    3  1 when the stream has ended
 //!    4  the instant from which arrivals of the run count, in nanoseconds; 0 until that is known
@@ -19,14 +19,12 @@
 //! takes the slot over *first*, by one compare-and-exchange, and clears its bits *then*. So a slot is cleared by the
 //! one process that owns it, and a reaper that dies over its work leaves what it found: a slot owned by the dead.
 //!
-//! **Everything, also later.** A consumer that wants all events sets its bit in word 1 before it looks what families
-//! there are; a family is entered into the directory before its registrar reads word 1. Of two such sequences at the
-//! same time at least one sees the other (both have a full fence in the middle), so no new event escapes. When the
-//! consumer leaves, it clears word 1 before the switches, and the registrar looks at word 1 again after it has set
-//! switches: no bit stays behind without a consumer.
+//! **Everything, also later.** A consumer that wants all events sets its bit in *all* switches, also in those that no
+//! family has yet: one that is registered later finds its switches on. So only the owner of a bit ever changes it, and
+//! registering a family touches no switch; nothing has to be agreed on between the two.
 
 use crate::primitive::SharedWord;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 /// Words of the control pages.
 pub const CONTROL_WORDS: usize = SWITCHES_AT + SWITCHES;
@@ -44,7 +42,6 @@ pub const ASSIGNABLE: usize = SWITCHES - ASK_WORDS;
 pub const ASK: usize = ASSIGNABLE;
 
 const WRITER: usize = 0;
-const LATER: usize = 1;
 const UNRINGED: usize = 2;
 const ENDED: usize = 3;
 const RUN_START: usize = 4;
@@ -101,23 +98,34 @@ impl SwitchSet {
         self.0[switch / 64] |= 1 << (switch % 64);
     }
 
+    /// Every switch that an event can have, also one that is not registered yet.
+    pub fn all() -> Self {
+        (0..ASSIGNABLE).collect()
+    }
+
+    /// What is in this or in `other`.
+    pub fn or(&self, other: &Self) -> Self {
+        SwitchSet(std::array::from_fn(|word| self.0[word] | other.0[word]))
+    }
+
+    /// What is in this and not in `other`.
+    pub fn without(&self, other: &Self) -> Self {
+        SwitchSet(std::array::from_fn(|word| self.0[word] & !other.0[word]))
+    }
+
     fn complement(&self) -> Self {
         SwitchSet(self.0.map(|word| !word))
     }
-
-    /// Takes `switch` out of the set.
-    pub fn remove(&mut self, switch: usize) {
-        self.0[switch / 64] &= !(1 << (switch % 64));
-    }
 }
 
-/// Whether events that are registered later are wanted too.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Later {
-    /// They are.
-    Wanted,
-    /// They are not.
-    Unwanted,
+impl FromIterator<usize> for SwitchSet {
+    /// # Panics
+    /// As [`Self::insert`].
+    fn from_iter<I: IntoIterator<Item = usize>>(switches: I) -> Self {
+        let mut set = SwitchSet::default();
+        switches.into_iter().for_each(|switch| set.insert(switch));
+        set
+    }
 }
 
 /// The control pages in memory.
@@ -216,25 +224,7 @@ impl<'a, W: SharedWord> Control<'a, W> {
 
     /// Switches off everything that `bit` wanted.
     pub fn clear(&self, bit: Bit) {
-        self.want_later(bit, Later::Unwanted);
         self.apply(bit, &SwitchSet::default());
-    }
-
-    /// Wants, or no longer wants, what will be registered. Comes before the directory is read for [`Self::apply`].
-    pub fn want_later(&self, bit: Bit, later: Later) {
-        match later {
-            Later::Wanted => self.words[LATER].fetch_or(bit.mask(), Relaxed),
-            Later::Unwanted => self.words[LATER].fetch_and(!bit.mask(), Relaxed),
-        };
-        W::fence(SeqCst);
-    }
-
-    /// Whether `bit` wants what will be registered.
-    pub fn later(&self, bit: Bit) -> Later {
-        match self.words[LATER].load(Relaxed) & bit.mask() {
-            0 => Later::Unwanted,
-            _ => Later::Wanted,
-        }
     }
 
     /// Switches on what is in `set` and off what is not, for `bit`.
@@ -272,24 +262,6 @@ impl<'a, W: SharedWord> Control<'a, W> {
             }
         }
         set
-    }
-
-    /// Gives these switches, newly entered into the directory, to whoever wants everything.
-    pub fn introduce(&self, switches: std::ops::Range<usize>) {
-        W::fence(SeqCst);
-        let mut given = 0;
-        loop {
-            let wanted = self.words[LATER].load(Relaxed);
-            if wanted == given {
-                return;
-            }
-            for word in &self.switches()[switches.clone()] {
-                word.fetch_or(wanted & !given, Relaxed);
-                word.fetch_and(!(given & !wanted), Relaxed);
-            }
-            given = wanted;
-            W::fence(SeqCst);
-        }
     }
 
     /// The slots in use: bit, owner and name.
@@ -339,9 +311,7 @@ mod tests {
     }
 
     fn set(switches: &[usize]) -> SwitchSet {
-        let mut set = SwitchSet::default();
-        switches.iter().for_each(|switch| set.insert(*switch));
-        set
+        switches.iter().copied().collect()
     }
 
     #[test]
@@ -366,27 +336,31 @@ mod tests {
             let bit =
                 control
                     .claim(owner, "a name longer than fifty-six bytes, which is cut at the end", |_| false);
-            control.want_later(bit.unwrap(), Later::Wanted);
+            control.apply(bit.unwrap(), &SwitchSet::all());
             control.apply(bit.unwrap(), &set(&[owner as usize]));
         }
         assert_eq!(control.claim(100, "", |_| false), None);
         let odd = |owner: u64| owner % 2 == 1;
         let bit = control.claim(100, "new", odd).unwrap();
         assert_eq!(control.wanted(bit), SwitchSet::default());
-        assert_eq!(control.later(bit), Later::Unwanted);
         assert_eq!(control.consumers().len(), 31 + 1);
         assert_eq!(control.switches()[1].load(Relaxed), 0);
         assert_ne!(control.switches()[2].load(Relaxed), 0);
     }
 
     #[test]
-    fn new_events_go_to_those_who_want_everything() {
+    fn everything_is_each_switch_that_an_event_can_have_and_no_other() {
         let words = words();
         let control = Control::new(&words);
-        let [a, b] = [1, 2].map(|owner| control.claim(owner, "c", |_| false).unwrap());
-        control.want_later(a, Later::Wanted);
-        control.introduce(300..302);
-        assert_eq!((control.wanted(a), control.wanted(b)), (set(&[300, 301]), set(&[])));
+        control.initialise(1);
+        let bit = control.claim(1, "c", |_| false).unwrap();
+        control.apply(bit, &SwitchSet::all());
+        assert_eq!(control.wanted(bit), SwitchSet::all());
+        let on = |word: &AtomicU64| word.load(Relaxed);
+        assert!(control.switches()[..ASSIGNABLE].iter().all(|word| on(word) == bit.mask()));
+        control.release(bit);
+        assert!(control.switches()[..ASSIGNABLE].iter().all(|word| on(word) == 0));
+        assert!(control.switches()[ASK..].iter().all(|word| on(word) == u64::MAX));
     }
 
     proptest! {

@@ -4,8 +4,9 @@
 //! records that were written before still wait in the rings. So a change holds from a position of each ring on:
 //! records before it were written under the old choice.
 
-use super::control::{Later, SwitchSet};
+use super::control::SwitchSet;
 use super::directory::Directory;
+use super::selection::Later;
 use crate::record::Event;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};

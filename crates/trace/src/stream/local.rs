@@ -10,8 +10,11 @@
 //!         ------------------->              <-------------------------------------
 //!            LocalWriter dropped                 the stream ends, or the thread; or a LocalWriter is made
 //! ```
-//! **What an event may cost.** On a bound thread: no allocation, lock or system call, ever. A thread that becomes lazy
-//! allocates, locks and reads the operating system once, at its first event; real-time threads are bound before.
+//! **What an event may cost.** On a bound thread, of a family that is registered: no allocation, lock or system call.
+//! The first event of a family that is not registered yet registers it, whoever emits it: that allocates, locks and
+//! enters the family into the files of the process's streams. Programs with real-time threads therefore register their
+//! families when they start. A thread that becomes lazy allocates, locks and reads the operating system once, at its
+//! first event; real-time threads are bound before.
 //! Where all spare rings are taken, a thread's events are counted in the stream ([`super::publish::Content::unringed`])
 //! until a ring is free. Events are not for signal handlers, which could come in the middle of another event.
 

@@ -129,7 +129,7 @@ pub fn register(family: &Family, passive: &[PassiveDeclaration]) -> Result<Entry
     for stream in &streams {
         stream.make_room(&entry, &document)?;
     }
-    streams.iter().for_each(|stream| stream.enter(&entry, &document));
+    streams.iter().for_each(|stream| stream.enter(&document));
     registry.next_switch = entry.switch + entry.span();
     registry.next_place = end_of_passive(&entry).max(registry.next_place);
     registry.space = Some(space);
@@ -143,7 +143,7 @@ pub(crate) fn join(stream: &Arc<LiveFile>) -> Result<(), RegisterError> {
     for entry in &registry.entries {
         let document = encode(entry);
         stream.make_room(entry, &document)?;
-        stream.enter(entry, &document);
+        stream.enter(&document);
     }
     registry.streams.retain(|stream| stream.strong_count() > 0);
     registry.streams.push(Arc::downgrade(stream));

@@ -7,11 +7,20 @@
 //! Terms apply from left to right; `-` takes away what is there already. `all` includes families that are registered
 //! later. `job,kernel.switch` are two choices, `nav.*,-nav.fix` is the family without one event.
 
-use super::control::{Later, SwitchSet};
+use super::control::SwitchSet;
 use super::directory::Directory;
 use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
+
+/// Whether events that are registered later are wanted too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Later {
+    /// They are.
+    Wanted,
+    /// They are not.
+    Unwanted,
+}
 
 /// What somebody wants to see.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -74,10 +83,19 @@ fn hint(suggestion: &Option<String>) -> String {
     }
 }
 
+/// A name in a selection that is not there, or not yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownName {
+    /// The family, or `family.name`.
+    pub name: String,
+    /// What is wrong with it.
+    pub error: SelectionError,
+}
+
 /// A selection applied to the families there are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolved {
-    /// The switches chosen.
+    /// The switches chosen, with those of families registered later if these are.
     pub switches: SwitchSet,
     /// Whether families registered later are chosen too.
     pub later: Later,
@@ -103,6 +121,20 @@ impl Selection {
         }
     }
 
+    /// The part of this selection whose names are in `directory`, and the names that are not: families of a program
+    /// may be registered later.
+    pub fn known_in(&self, directory: &Directory) -> (Self, Vec<UnknownName>) {
+        let mut unknown = Vec::new();
+        let mut is_known = |term: &&Term| {
+            let error = term.target.switches(directory).err();
+            let is_known = error.is_none();
+            unknown.extend(error.map(|error| UnknownName { name: term.target.to_string(), error }));
+            is_known
+        };
+        let terms = self.terms.iter().filter(&mut is_known).cloned().collect();
+        (Selection { terms }, unknown)
+    }
+
     /// What is chosen of the families in `directory`.
     ///
     /// # Errors
@@ -110,25 +142,20 @@ impl Selection {
     pub fn resolve(&self, directory: &Directory) -> Result<Resolved, SelectionError> {
         let mut switches = SwitchSet::default();
         for term in &self.terms {
-            for switch in term.target.switches(directory)? {
-                match term.effect {
-                    Effect::Include => switches.insert(switch),
-                    Effect::Exclude => switches.remove(switch),
-                }
-            }
+            let meant = term.target.switches(directory)?;
+            switches = match term.effect {
+                Effect::Include => switches.or(&meant),
+                Effect::Exclude => switches.without(&meant),
+            };
         }
         Ok(Resolved { switches, later: self.later() })
     }
 }
 
 impl Target {
-    fn switches(&self, directory: &Directory) -> Result<Vec<usize>, SelectionError> {
-        let of = |keep: &dyn Fn(&str, &str) -> bool| -> Vec<usize> {
-            let kept = directory.entities().filter(|(family, name, _)| keep(family, name));
-            kept.map(|(_, _, switch)| switch).collect()
-        };
+    fn switches(&self, directory: &Directory) -> Result<SwitchSet, SelectionError> {
         let (family, name) = match self {
-            Target::All => return Ok(of(&|_, _| true)),
+            Target::All => return Ok(SwitchSet::all()),
             Target::Family(family) => (family, None),
             Target::Entity(family, name) => (family, Some(name)),
         };
@@ -139,15 +166,17 @@ impl Target {
                 suggestion: nearest(family, names.chain(["all"])),
             });
         };
-        let found = of(&|of, entity| of == known.name && name.is_none_or(|name| name == entity));
+        let members = || directory.entities().filter(|(of, _, _)| *of == known.name);
+        let meant = members().filter(|(_, member, _)| name.is_none_or(|name| name == member));
+        let meant: Vec<usize> = meant.map(|(_, _, switch)| switch).collect();
         if let Some(name) = name
-            && found.is_empty()
+            && meant.is_empty()
         {
-            let names = directory.entities().filter(|(of, _, _)| *of == known.name).map(|(_, name, _)| name);
-            let suggestion = nearest(name, names).map(|name| format!("{family}.{name}"));
+            let suggestion = nearest(name, members().map(|(_, name, _)| name));
+            let suggestion = suggestion.map(|name| format!("{family}.{name}"));
             return Err(SelectionError::Entity { family: family.clone(), name: name.clone(), suggestion });
         }
-        Ok(found)
+        Ok(meant.into_iter().collect())
     }
 }
 
@@ -187,16 +216,22 @@ impl FromStr for Selection {
     }
 }
 
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Target::All => f.write_str("all"),
+            Target::Family(family) => f.write_str(family),
+            Target::Entity(family, name) => write!(f, "{family}.{name}"),
+        }
+    }
+}
+
 impl fmt::Display for Selection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, Term { effect, target }) in self.terms.iter().enumerate() {
             let comma = if index > 0 { "," } else { "" };
             let sign = if *effect == Effect::Exclude { "-" } else { "" };
-            match target {
-                Target::All => write!(f, "{comma}{sign}all")?,
-                Target::Family(family) => write!(f, "{comma}{sign}{family}")?,
-                Target::Entity(family, name) => write!(f, "{comma}{sign}{family}.{name}")?,
-            }
+            write!(f, "{comma}{sign}{target}")?;
         }
         Ok(())
     }
@@ -240,6 +275,17 @@ mod tests {
         for text in ["", "job,", "job.", ".switch", "all,-", ",job"] {
             assert!(error(text).starts_with("a name is missing in "), "{text}");
         }
+    }
+
+    #[test]
+    fn names_that_are_not_there_yet_are_told_from_the_others() {
+        let selection: Selection = "job,nav.fix,run,-job.strat".parse().unwrap();
+        let (known, unknown) = selection.known_in(&Directory::default());
+        assert_eq!(known.to_string(), "job,run");
+        let names: Vec<_> = unknown.iter().map(|unknown| unknown.name.as_str()).collect();
+        assert_eq!(names, ["nav.fix", "job.strat"]);
+        assert!(matches!(unknown[0].error, SelectionError::Family { .. }));
+        assert!(matches!(unknown[1].error, SelectionError::Entity { .. }));
     }
 
     proptest! {

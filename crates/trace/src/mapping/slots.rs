@@ -1,0 +1,34 @@
+//! A ring's words, for as long as its writer is there.
+
+use super::Mapping;
+use crate::ring::protocol::Slots;
+use crate::stream::live::LiveFile;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+/// Slots of a stream's file together with the stream.
+#[derive(Debug)]
+pub(crate) struct PinnedSlots {
+    slots: Slots<'static, AtomicU64>,
+    live: Arc<LiveFile>,
+}
+
+impl PinnedSlots {
+    /// The slots in the words `slots` of the stream's file, whose head is the word `head`.
+    pub fn new(live: &Arc<LiveFile>, head: usize, slots: Range<usize>) -> Self {
+        // SAFETY: `live`, which holds the mapping, is kept beside the words, which are only lent out with `self`.
+        let words = unsafe { Mapping::pinned(&live.mapping) };
+        PinnedSlots { slots: Slots::new(&words[head], &words[slots]), live: Arc::clone(live) }
+    }
+
+    #[inline]
+    pub fn slots(&self) -> &Slots<'_, AtomicU64> {
+        &self.slots
+    }
+
+    #[inline]
+    pub fn live(&self) -> &Arc<LiveFile> {
+        &self.live
+    }
+}
