@@ -170,7 +170,8 @@ impl KernelControl {
     /// If the kernel refuses, which it has no reason to; what is already recorded stays readable.
     pub fn stop(&mut self) -> std::io::Result<()> {
         for processor in &mut self.processors {
-            processor.events.iter_mut().try_for_each(Counter::disable)?;
+            // The last first: ends are switched on after beginnings, so no end is told whose beginning was not.
+            processor.events.iter_mut().rev().try_for_each(Counter::disable)?;
         }
         for processor in &mut self.processors {
             let mut lost = 0;

@@ -243,39 +243,60 @@ fn what_the_kernel_withholds_comes_with_the_way_to_get_it() {
     });
 }
 
+/// A processor that has much to do can fill its buffer, so what a gap may have swallowed is not judged; and events
+/// are switched on and off one after the other, so nothing outside of `begun` and `over` is.
 #[test]
 fn interrupts_and_system_calls_come_in_pairs_around_their_threads() {
     let Some(cpu) = a_processor() else { return };
     let players = Players::new(cpu);
-    let Some(stream) = open(&options(cpu, &[KernelEvent::Interrupts, KernelEvent::SystemCalls])) else {
+    let Some(mut stream) = open(&options(cpu, &[KernelEvent::Interrupts, KernelEvent::SystemCalls])) else {
         return;
     };
-    let hand_overs = players.play(20, Pace::Free);
-    let (records, totals) = finish(stream);
-    assert_eq!((totals.lost_in_all(), totals.undecodable), (0, 0), "{totals:?}");
-    assert_in_order(&records);
-    // Giving the token away is a write, and it happens between the two readings of the clock.
-    for hand_over in &hand_overs {
-        let own = |event| {
-            let of_giver = move |r: &&&Record| r.words[1] as u32 == hand_over.from;
-            let calls = of(&records, event);
-            calls.iter().filter(of_giver).any(|record| hand_over.contains(record.time))
-        };
-        assert!(own(Event::SYSCALL_ENTER), "{hand_over:?}");
+    let (begun, tids) = (now(), players.tids);
+    let mut records = Vec::new();
+    let game = std::thread::spawn(move || players.play(20, Pace::Free));
+    while !game.is_finished() {
+        stream.poll(now(), &mut records);
+        stream.control().wait(Duration::from_millis(1));
     }
-    let exits = of(&records, Event::SYSCALL_EXIT);
-    let written =
-        exits.iter().find(|record| record.words[1] as u32 == players.tids[0] && record.words[0] == 1);
-    assert!(written.is_some(), "a token is one byte");
-    // Beginnings are switched on before ends, so what counts begins with the first end.
+    let (hand_overs, over) = (game.join().unwrap(), now());
+    let (rest, totals) = finish(stream);
+    records.extend(rest);
+    assert_eq!(totals.undecodable, 0, "{totals:?}");
+    assert_in_order(&records);
+    let gaps = gaps(&records);
+    let whole: Vec<_> = hand_overs.iter().filter(|hand_over| hand_over.is_outside(&gaps)).collect();
+    if whole.is_empty() {
+        return skip(&format!("the processor has too much to do, events were lost all the time: {totals:?}"));
+    }
+    // Giving the token away is a write, and it happens between the two readings of the clock.
+    let calls = of(&records, Event::SYSCALL_ENTER);
+    for hand_over in &whole {
+        let is_the_givers =
+            |call: &&Record| call.words[1] as u32 == hand_over.from && hand_over.contains(call.time);
+        assert!(calls.iter().any(is_the_givers), "{hand_over:?}");
+    }
+    // The giver's write may return after the token has come; its next one begins later.
+    if gaps.is_empty() {
+        let of_ping = |exit: &&Record| exit.words[1] as u32 == tids[0] && exit.words[0] == 1;
+        let exits = of(&records, Event::SYSCALL_EXIT);
+        assert!(exits.iter().any(of_ping), "a token is one byte");
+    }
+    let judged = records.iter().filter(|record| (begun..over).contains(&record.time));
+    assert_interrupts_in_pairs(judged);
+}
+
+/// Whoever begins ends before the same begins again. What was under way at the beginning or at a gap is not known.
+fn assert_interrupts_in_pairs<'a>(records: impl Iterator<Item = &'a Record>) {
     let mut inside: BTreeMap<(u16, u64), bool> = BTreeMap::new();
-    for record in &records {
+    for record in records {
         let interrupt = (record.arg, record.words[0]);
         match (record.event, inside.get(&interrupt)) {
+            (Event::LOST, _) => inside.clear(),
             (Event::IRQ_EXIT, Some(false)) => panic!("an interrupt ends that has not begun: {record:?}"),
             (Event::IRQ_EXIT, _) => _ = inside.insert(interrupt, false),
             (Event::IRQ_ENTER, Some(true)) => panic!("interrupts of a kind do not nest: {record:?}"),
-            (Event::IRQ_ENTER, Some(false)) => _ = inside.insert(interrupt, true),
+            (Event::IRQ_ENTER, _) => _ = inside.insert(interrupt, true),
             _ => {}
         }
     }

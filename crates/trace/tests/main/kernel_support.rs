@@ -27,6 +27,11 @@ impl HandOver {
     pub fn contains(&self, time: Instant) -> bool {
         self.start <= time && time <= self.end
     }
+
+    /// Whether it has no instant in common with any of these gaps.
+    pub fn is_outside(&self, gaps: &[(Instant, Instant)]) -> bool {
+        gaps.iter().all(|(from, to)| self.end < *from || *to < self.start)
+    }
 }
 
 /// When a thread gives the token away.
@@ -215,6 +220,17 @@ pub fn finish(stream: KernelStream) -> (Vec<Record>, KernelTotals) {
     let mut records = Vec::new();
     let totals = stream.finish(&mut records).unwrap();
     (records, totals)
+}
+
+/// Where records of one processor are missing: between the record before a loss and the instant at which it is told.
+/// After a loss at the very end nothing is known any more.
+pub fn gaps(records: &[Record]) -> Vec<(Instant, Instant)> {
+    let gap = |(at, record): (usize, &Record)| {
+        let from = at.checked_sub(1).map_or(Instant::ZERO, |before| records[before].time);
+        let to = if at + 1 == records.len() { Instant::MAX } else { record.time };
+        (record.event == Event::LOST).then_some((from, to))
+    };
+    records.iter().enumerate().filter_map(gap).collect()
 }
 
 /// Who leaves a processor is who got it before; only an arrival may be untold, where the kernel hides a thread.
