@@ -120,6 +120,17 @@ impl LogWriter {
         Ok(())
     }
 
+    /// Writes what is buffered and gives the log this name, in place of whatever has it, in one step.
+    ///
+    /// # Errors
+    /// If the file cannot be renamed; it keeps its name.
+    pub(crate) fn rename(&mut self, path: &Path) -> Result<(), CreateError> {
+        self.flush();
+        std::fs::rename(&self.path, path).map_err(|source| CreateError::Io { path: path.into(), source })?;
+        self.path = path.into();
+        Ok(())
+    }
+
     /// Writes what is buffered, so that readers and a crash find it.
     pub fn flush(&mut self) {
         if self.failure.is_none() {

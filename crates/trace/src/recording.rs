@@ -4,15 +4,27 @@
 //! and writes a log like any other. It can begin before there is anything to follow: what it records until it knows
 //! the tables of the run waits in memory, at most [`PENDING_MAX`] records and [`PENDING_FOR`] long.
 //!
+//! ```text
+//!             older than DRAFT_AFTER               tables known, or waited for long enough
+//!  waiting  -------------------------->  draft  -------------------------------------------->  log
+//!           --------------------------------------------------------------------------------->
+//! ```
+//! **A recorder that is killed** leaves what it had written: each poll writes out what has settled, so that the latest
+//! records, some [`SETTLING`] and the time between two polls, are missing. What waits for tables is written as a draft
+//! without them, which is replaced in one step when they come, so that no more than [`DRAFT_AFTER`] is missing there.
+//!
 //! Families that programs register are numbered by each process on its own, so the same number can mean different
 //! families in two streams. In the log each family has one number, and the recording translates.
 
+mod output;
+
 use crate::kernel::{KernelControl, KernelSource, KernelTotals};
-use crate::log::{LogError, LogWriter};
+use crate::log::LogError;
 use crate::merge::{AnySource, Merge, RecordSource};
 use crate::namespace::{FIRST_FREE, Family, NameSpaceError};
-use crate::stream::{AttachError, DirectoryError, Seat, Selection, Start};
-use crate::{CreateError, Event, Metadata, Record, Sink, TraceError, TraceFile};
+use crate::stream::{AttachError, Directory, DirectoryError, Seat, Selection, Start, UnknownName};
+use crate::{CreateError, Event, Record, TraceError, TraceFile};
+use output::Output;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -23,8 +35,10 @@ use thiserror::Error;
 pub const PENDING_MAX: usize = 1 << 20;
 /// How long records wait there.
 pub const PENDING_FOR: Duration = Duration::from_secs(10);
+/// How old what waits may become before a draft of the log is written.
+pub const DRAFT_AFTER: Duration = Duration::from_millis(500);
 /// A record younger than this may be preceded by one that is not written yet.
-const SETTLING: Duration = Duration::from_millis(50);
+pub const SETTLING: Duration = Duration::from_millis(50);
 
 /// Why something could not be recorded. What has been recorded before is in the log.
 #[derive(Debug, Error)]
@@ -122,6 +136,30 @@ struct Followed {
     numbers: Rc<RefCell<Numbers>>,
     /// Families of its directory that have numbers.
     known: usize,
+    choice: Choice,
+}
+
+/// What is recorded of a stream.
+#[derive(Clone, Debug)]
+enum Choice {
+    /// What was chosen when it was attached to.
+    Fixed,
+    /// This, as far as there are families for it.
+    Growing { selection: Selection, unknown: Vec<UnknownName> },
+}
+
+impl Followed {
+    /// Chooses what was asked for and has been registered since.
+    fn choose_anew(&mut self) -> Result<(), RecordingError> {
+        let Choice::Growing { selection, unknown } = &mut self.choice else { return Ok(()) };
+        let failed = |source| RecordingError::Attach { path: self.path.clone(), source };
+        let directory = self.seat.directory().map_err(|error| failed(error.into()))?;
+        let (known, missing) = selection.known_in(directory);
+        if std::mem::replace(unknown, missing).len() > unknown.len() {
+            self.seat.select(&known).map_err(failed)?;
+        }
+        Ok(())
+    }
 }
 
 /// The numbers that the families of one stream have in the log.
@@ -198,60 +236,77 @@ impl Families {
     }
 }
 
-/// The log, and what waits for it.
-#[derive(Debug)]
-struct Output {
-    path: PathBuf,
-    /// What the recording is called where no system says so.
-    name: String,
-    /// The tables of the system, as soon as a stream of it is followed.
-    tables: Option<Metadata>,
-    families: Vec<Family>,
-    /// Records from before the log.
-    waiting: Vec<Record>,
-    log: Option<LogWriter>,
-    /// How long records wait for tables.
-    patience: Duration,
-    /// Why there will be no log.
-    failure: Option<CreateError>,
-}
-
 impl Recording {
     /// A recording into `path` of something called `name`. The file is created when it is known what is recorded, at
     /// the latest at the end.
     pub fn new(path: &Path, name: &str) -> Self {
-        let output = Output {
-            path: path.into(),
-            name: name.into(),
-            tables: None,
-            families: Vec::new(),
-            waiting: Vec::new(),
-            log: None,
-            patience: PENDING_FOR,
-            failure: None,
-        };
+        let output = Output::new(path, name);
         let (streams, families) = (Vec::new(), Families::default());
         Recording { merge: Merge::new(Vec::new()), streams, kernel: None, families, output }
     }
 
-    /// Follows the stream at `path` from its oldest records on, as a consumer that wants what `selection` chooses.
+    /// Follows the stream at `path`, as a consumer that wants what `selection` chooses. `start` says whether what the
+    /// rings hold already belongs to it.
     ///
     /// # Errors
-    /// If the stream cannot be followed or is of another system; the recording goes on without it.
+    /// If the stream cannot be followed, does not have what is chosen, or is of another system; the recording goes on
+    /// without it.
     pub fn follow(&mut self, path: &Path, selection: &Selection, start: Start) -> Result<(), RecordingError> {
+        self.begin_to_follow(path, start, |_| (selection.clone(), Choice::Fixed))
+    }
+
+    /// As [`Self::follow`], also where the stream has only a part of what is chosen: the rest is recorded from when its
+    /// families are registered on and a [poll](Self::poll) has seen that. [`Self::unknown`] has what never came.
+    ///
+    /// # Errors
+    /// As [`Self::follow`], but for names that are not there.
+    pub fn follow_as_it_grows(
+        &mut self,
+        path: &Path,
+        selection: &Selection,
+        start: Start,
+    ) -> Result<(), RecordingError> {
+        self.begin_to_follow(path, start, |directory| {
+            let (known, unknown) = selection.known_in(directory);
+            (known, Choice::Growing { selection: selection.clone(), unknown })
+        })
+    }
+
+    fn begin_to_follow(
+        &mut self,
+        path: &Path,
+        start: Start,
+        choose: impl FnOnce(&Directory) -> (Selection, Choice),
+    ) -> Result<(), RecordingError> {
         let failed = |source| RecordingError::Attach { path: path.into(), source };
-        let metadata = TraceFile::open(path).map_err(|error| failed(error.into()))?.metadata().clone();
+        let trace = TraceFile::open(path).map_err(|error| failed(error.into()))?;
+        let metadata = trace.metadata().clone();
         self.output.is_to_have(&metadata, path)?;
-        let (seat, readers) =
-            TraceFile::attach(path, "recording", selection, start).map_err(failed)?.into_parts();
+        let (selection, choice) = choose(&trace.directory().map_err(|error| failed(error.into()))?);
+        let name = self.output.consumer_name();
+        let (seat, readers) = TraceFile::attach(path, &name, &selection, start).map_err(failed)?.into_parts();
         let numbers = Rc::new(RefCell::new(Numbers::default()));
         for reader in readers {
             let numbers = Rc::clone(&numbers);
             self.merge.add(Renumbered { source: reader.into(), numbers, lost: 0 });
         }
-        self.streams.push(Followed { path: path.into(), seat, numbers, known: 0 });
+        self.streams.push(Followed { path: path.into(), seat, numbers, known: 0, choice });
         self.output.take_tables(metadata);
         self.look_at_directories()
+    }
+
+    /// Names that were asked for and that no stream followed [as it grows](Self::follow_as_it_grows) has had so far, with what
+    /// the latest of these says about it.
+    pub fn unknown(&self) -> Vec<UnknownName> {
+        let mut growing = self.streams.iter().rev().filter_map(|stream| match &stream.choice {
+            Choice::Fixed => None,
+            Choice::Growing { unknown, .. } => Some(unknown),
+        });
+        let mut missing = growing.next().cloned().unwrap_or_default();
+        for unknown in growing {
+            missing.retain(|missing| unknown.iter().any(|unknown| unknown.name == missing.name));
+        }
+        missing
     }
 
     /// Records what the kernel tells, too.
@@ -278,7 +333,7 @@ impl Recording {
 
     /// No further stream will be followed, so the log waits for nothing but the beginning of a run that is prepared.
     pub fn expect_no_more(&mut self) {
-        self.output.patience = Duration::ZERO;
+        self.output.expect_no_tables();
     }
 
     /// Records what has settled by `now`. To be called every few milliseconds, or the rings overrun.
@@ -303,8 +358,6 @@ impl Recording {
         }
         self.look_at_directories()?;
         self.merge.drain(&mut self.output);
-        self.output.begin();
-        self.output.result()?;
         let mut recorded = Recorded { late: self.merge.late(), ..Recorded::default() };
         recorded.kernel = self.kernel.as_ref().map(KernelControl::totals);
         for source in self.merge.into_sources() {
@@ -312,9 +365,7 @@ impl Recording {
                 recorded.lost += source.lost;
             }
         }
-        if let Some(log) = self.output.log {
-            recorded.records = log.finish()?;
-        }
+        recorded.records = self.output.finish()?;
         Ok(recorded)
     }
 
@@ -341,105 +392,11 @@ impl Recording {
                 stream.numbers.borrow_mut().0[usize::from(family.number)] = Some(placed.number);
                 self.output.enter(placed).map_err(error)?;
             }
-            stream.known = directory.entries().len();
+            let known = directory.entries().len();
+            if known > std::mem::replace(&mut stream.known, known) {
+                stream.choose_anew()?;
+            }
         }
         Ok(())
     }
-}
-
-impl Output {
-    /// Whether a stream with these tables can be a part of the log.
-    fn is_to_have(&self, tables: &Metadata, path: &Path) -> Result<(), RecordingError> {
-        match &self.tables {
-            _ if tables.nodes.is_empty() => Ok(()),
-            None if self.log.is_some() => Err(RecordingError::TooLate { path: path.into() }),
-            Some(had) if !is_same_system(had, tables) => Err(RecordingError::OtherSystem {
-                path: path.into(),
-                found: tables.system.clone(),
-                recorded: had.system.clone(),
-            }),
-            _ => Ok(()),
-        }
-    }
-
-    /// The tables of a stream that has been found fit.
-    fn take_tables(&mut self, tables: Metadata) {
-        if self.tables.is_none() && !tables.nodes.is_empty() {
-            self.tables = Some(tables);
-        }
-    }
-
-    fn enter(&mut self, family: Family) -> Result<(), NameSpaceError> {
-        match &mut self.log {
-            Some(log) => log.enter_family(&family),
-            None => {
-                self.families.push(family);
-                Ok(())
-            }
-        }
-    }
-
-    /// Begins the log if everything is known that its head tells, or too much is waiting or for too long.
-    fn settle(&mut self, now: Instant) {
-        let is_known = match &self.tables {
-            Some(tables) => tables.start != Instant::ZERO,
-            None => self.waiting.first().is_some_and(|first| now - first.time > self.patience),
-        };
-        if self.log.is_none() && (is_known || self.waiting.len() >= PENDING_MAX) {
-            self.begin();
-        }
-        self.log.iter_mut().for_each(LogWriter::flush);
-    }
-
-    /// Creates the log with what has been waiting, if there is none yet.
-    fn begin(&mut self) {
-        if self.log.is_some() || self.failure.is_some() {
-            return;
-        }
-        // A program may have begun to write before it was found, while the kernel's events were taken already.
-        self.waiting.sort_by_key(|record| record.time);
-        let first = || self.waiting.first().map_or(Instant::ZERO, |record| record.time);
-        let metadata = match &self.tables {
-            Some(tables) => tables.clone(),
-            None => Metadata { start: first(), ..Metadata::bare(&self.name) },
-        };
-        let created = LogWriter::create(&self.path, &metadata).map(|mut log| {
-            for family in &self.families {
-                log.enter_family(family).expect("each family has a number and a name of its own");
-            }
-            self.waiting.drain(..).for_each(|record| log.record(record));
-            log
-        });
-        match created {
-            Ok(log) => self.log = Some(log),
-            Err(failure) => self.failure = Some(failure),
-        }
-    }
-
-    fn result(&mut self) -> Result<(), RecordingError> {
-        self.failure.take().map_or(Ok(()), |failure| Err(failure.into()))
-    }
-}
-
-impl Sink for Output {
-    fn record(&mut self, record: Record) {
-        if let Some(log) = &mut self.log {
-            log.record(record);
-            return;
-        }
-        self.waiting.push(record);
-        // With the beginning of a run its tables lack nothing.
-        if let Some(tables) = &mut self.tables
-            && record.event == Event::RUN_START
-        {
-            tables.start = record.time;
-            self.begin();
-        }
-    }
-}
-
-/// Whether both are of one run: all tables are equal, but for the instant of the start, which not every process may
-/// know yet.
-fn is_same_system(a: &Metadata, b: &Metadata) -> bool {
-    Metadata { start: b.start, origin: b.origin, ..a.clone() } == *b
 }

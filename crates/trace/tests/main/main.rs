@@ -13,6 +13,7 @@ mod kernel_support;
 mod killed;
 mod passive;
 mod perfetto;
+mod recorded;
 mod streams;
 mod support;
 mod tables;

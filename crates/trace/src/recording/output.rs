@@ -1,0 +1,197 @@
+//! The log of a recording: what waits for its head, the draft, and the log itself.
+
+use super::{DRAFT_AFTER, PENDING_FOR, PENDING_MAX, RecordingError};
+use crate::log::LogWriter;
+use crate::namespace::{Family, NameSpaceError};
+use crate::{CreateError, Event, Metadata, Record, Sink};
+use std::path::{Path, PathBuf};
+use talea_time::{Duration, Instant};
+
+/// The log, and what waits for it.
+#[derive(Debug)]
+pub(super) struct Output {
+    path: PathBuf,
+    /// What the recording is called where no system says so.
+    name: String,
+    /// The tables of the system, as soon as a stream of it is followed.
+    tables: Option<Metadata>,
+    families: Vec<Family>,
+    stage: Stage,
+    /// All records so far, until the log is begun for good.
+    waiting: Vec<Record>,
+    /// A draft at first.
+    log: Option<LogWriter>,
+    /// How long records wait for tables.
+    patience: Duration,
+    /// Why there will be no log.
+    failure: Option<CreateError>,
+}
+
+/// Whether the log has its head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Tables may come that belong into it.
+    Open,
+    /// It is what it will be.
+    Begun,
+}
+
+impl Output {
+    /// A log at `path` of something called `name`.
+    pub fn new(path: &Path, name: &str) -> Self {
+        Output {
+            path: path.into(),
+            name: name.into(),
+            tables: None,
+            families: Vec::new(),
+            stage: Stage::Open,
+            waiting: Vec::new(),
+            log: None,
+            patience: PENDING_FOR,
+            failure: None,
+        }
+    }
+
+    /// No tables will come but those that are there already.
+    pub fn expect_no_tables(&mut self) {
+        self.patience = Duration::ZERO;
+    }
+
+    /// Completes the log, and returns how many records it has.
+    pub fn finish(mut self) -> Result<u64, RecordingError> {
+        self.begin();
+        self.result()?;
+        Ok(self.log.map(LogWriter::finish).transpose()?.unwrap_or(0))
+    }
+
+    /// Whether a stream with these tables can be a part of the log.
+    pub fn is_to_have(&self, tables: &Metadata, path: &Path) -> Result<(), RecordingError> {
+        match &self.tables {
+            _ if tables.nodes.is_empty() => Ok(()),
+            None if self.stage == Stage::Begun => Err(RecordingError::TooLate { path: path.into() }),
+            Some(had) if !is_same_system(had, tables) => Err(RecordingError::OtherSystem {
+                path: path.into(),
+                found: tables.system.clone(),
+                recorded: had.system.clone(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// The tables of a stream that has been found fit.
+    pub fn take_tables(&mut self, tables: Metadata) {
+        if self.tables.is_none() && !tables.nodes.is_empty() {
+            self.tables = Some(tables);
+        }
+    }
+
+    /// Another process may have registered the same family.
+    pub fn enter(&mut self, family: Family) -> Result<(), NameSpaceError> {
+        if self.families.contains(&family) {
+            return Ok(());
+        }
+        if let Some(log) = &mut self.log {
+            log.enter_family(&family)?;
+        }
+        self.families.push(family);
+        Ok(())
+    }
+
+    /// What the recorder is called among the consumers of a stream.
+    pub fn consumer_name(&self) -> String {
+        let file = self.path.file_name().unwrap_or(self.path.as_os_str());
+        format!("record into {}", file.display())
+    }
+
+    /// Begins the log if everything is known that its head tells, or too much is waiting or for too long, and writes out
+    /// what there is of it.
+    pub fn settle(&mut self, now: Instant) {
+        let waits_longer_than =
+            |time: Duration| self.waiting.first().is_some_and(|first| now - first.time > time);
+        let is_known = match &self.tables {
+            Some(tables) => tables.start != Instant::ZERO,
+            None => waits_longer_than(self.patience),
+        };
+        if is_known || self.waiting.len() >= PENDING_MAX {
+            self.begin();
+        } else if self.log.is_none() && waits_longer_than(DRAFT_AFTER) {
+            self.write(&self.path.clone());
+        }
+        self.log.iter_mut().for_each(LogWriter::flush);
+    }
+
+    /// Begins the log for good, with what has been waiting. A draft stays until it is replaced.
+    pub fn begin(&mut self) {
+        if self.stage == Stage::Begun || self.failure.is_some() {
+            return;
+        }
+        // A program may have begun to write before it was found, while the kernel's events were taken already.
+        self.waiting.sort_by_key(|record| record.time);
+        match self.log.take() {
+            None => self.write(&self.path.clone()),
+            Some(_) => {
+                self.write(&beside(&self.path));
+                let renamed = self.log.as_mut().map_or(Ok(()), |log| log.rename(&self.path));
+                self.failure = renamed.err().or(self.failure.take());
+            }
+        }
+        if self.failure.is_none() {
+            (self.stage, self.waiting) = (Stage::Begun, Vec::new());
+        }
+    }
+
+    /// Creates the log at `path` with everything there is.
+    fn write(&mut self, path: &Path) {
+        let first = || self.waiting.iter().map(|record| record.time).min();
+        let metadata = match &self.tables {
+            Some(tables) => tables.clone(),
+            None => Metadata { start: first().unwrap_or(Instant::ZERO), ..Metadata::bare(&self.name) },
+        };
+        match LogWriter::create(path, &metadata) {
+            Ok(mut log) => {
+                for family in &self.families {
+                    log.enter_family(family).expect("each family has a number and a name of its own");
+                }
+                self.waiting.iter().for_each(|record| log.record(*record));
+                self.log = Some(log);
+            }
+            Err(failure) => self.failure = Some(failure),
+        }
+    }
+
+    pub fn result(&mut self) -> Result<(), RecordingError> {
+        self.failure.take().map_or(Ok(()), |failure| Err(failure.into()))
+    }
+}
+
+impl Sink for Output {
+    fn record(&mut self, record: Record) {
+        if let Some(log) = &mut self.log {
+            log.record(record);
+        }
+        if self.stage == Stage::Begun {
+            return;
+        }
+        self.waiting.push(record);
+        // With the beginning of a run its tables lack nothing.
+        if let Some(tables) = &mut self.tables
+            && record.event == Event::RUN_START
+        {
+            tables.start = record.time;
+            self.begin();
+        }
+    }
+}
+
+/// A place for another file until it takes the name of this one.
+fn beside(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    name.into()
+}
+
+/// Whether both are of one run: all tables are equal, but for the instant of the start, which not every process may
+/// know yet.
+fn is_same_system(a: &Metadata, b: &Metadata) -> bool {
+    Metadata { start: b.start, origin: b.origin, ..a.clone() } == *b
+}

@@ -1,0 +1,86 @@
+//! Recording from outside: what is in the file, and when.
+
+use crate::support::*;
+use std::path::Path;
+use talea_trace::recording::{DRAFT_AFTER, Recording, RecordingError, SETTLING};
+use talea_trace::stream::registry::register;
+use talea_trace::stream::*;
+use talea_trace::*;
+
+const SHAPE: RingShape<'static> = RingShape { writers: &[], spare: 3, capacity: 64 };
+const MOMENT: talea_time::Duration = talea_time::Duration::from_millis(1);
+
+fn selection(text: &str) -> Selection {
+    text.parse().unwrap()
+}
+
+/// The system and the times of the records in a file.
+fn content(file: &Path) -> (String, Vec<i64>) {
+    let trace = TraceFile::open(file).unwrap();
+    let times = trace.records().unwrap().map(|record| record.unwrap().time.as_nanos()).collect();
+    (trace.metadata().system.clone(), times)
+}
+
+#[test]
+fn a_recorder_that_waits_for_tables_leaves_a_draft_should_it_be_killed() {
+    let place = tempfile::tempdir().unwrap();
+    let streams = StreamDirectory::at(&place.path().join("streams")).unwrap();
+    let plain = streams.publish("plain", &Metadata::bare("plain"), SHAPE).unwrap();
+    let file = place.path().join("recorded.talea");
+    let mut recording = Recording::new(&file, "all of it");
+    recording.follow(plain.path(), &selection("job"), Start::Now).unwrap();
+    let mut writer = plain.rings.claim("w").unwrap();
+    writer.record(event(Event::START.0, ms(0)));
+    recording.poll(at(ms(0)) + SETTLING + MOMENT).unwrap();
+    assert!(!file.exists(), "the tables may come at once");
+    recording.poll(at(ms(0)) + DRAFT_AFTER + MOMENT).unwrap();
+    assert_eq!(content(&file), ("all of it".into(), vec![ms(0)]));
+    writer.record(event(Event::COMPLETE.0, ms(600)));
+    recording.poll(at(ms(600)) + SETTLING + MOMENT).unwrap();
+    assert_eq!(content(&file), ("all of it".into(), vec![ms(0), ms(600)]), "each poll adds what has settled");
+
+    // The draft has everything, so it becomes the log of the system whose tables come now.
+    let system = streams.publish("system", &metadata(), SHAPE).unwrap();
+    register(&family(0xb8, "in_both"), &[]).unwrap();
+    recording.follow(system.path(), &selection("job"), Start::Now).unwrap();
+    let mut other = system.rings.claim("w").unwrap();
+    other.record(event(Event::START.0, ms(500)));
+    recording.poll(at(ms(700))).unwrap();
+    assert_eq!(content(&file), ("test".into(), vec![ms(0), ms(500), ms(600)]));
+    writer.record(event(Event::START.0, ms(900)));
+    assert_eq!(recording.finish().unwrap().records, 4);
+    assert_eq!(content(&file).1, [ms(0), ms(500), ms(600), ms(900)]);
+    let left: Vec<_> = std::fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(left.len(), 2, "nothing else stays behind: {left:?}");
+}
+
+#[test]
+fn families_that_are_registered_later_are_recorded_from_then_on() {
+    let place = tempfile::tempdir().unwrap();
+    let streams = StreamDirectory::at(&place.path().join("streams")).unwrap();
+    let stream = streams.publish("growing", &Metadata::bare("growing"), SHAPE).unwrap();
+    let mut recording = Recording::new(&place.path().join("recorded.talea"), "");
+    let wanted = selection("job.start,recorded_later.fix,recorded_never");
+    let refused = recording.follow(stream.path(), &wanted, Start::Now).unwrap_err();
+    assert!(matches!(refused, RecordingError::Attach { source: AttachError::Selection(_), .. }), "{refused}");
+    assert!(!recording.follows_any());
+
+    recording.follow_as_it_grows(stream.path(), &wanted, Start::Now).unwrap();
+    let unknown = |recording: &Recording| -> Vec<String> {
+        recording.unknown().into_iter().map(|unknown| unknown.name).collect()
+    };
+    assert_eq!(unknown(&recording), ["recorded_later.fix", "recorded_never"]);
+    let consumers = || streams.find("growing").unwrap().content.unwrap().consumers;
+    let [consumer] = &consumers()[..] else { panic!() };
+    assert_eq!((consumer.name.as_str(), consumer.pid), ("record into recorded.talea", std::process::id()));
+    assert_eq!(consumer.wants, ["job.start"]);
+
+    register(&family(0xb7, "recorded_later"), &[]).unwrap();
+    recording.poll(at(ms(0))).unwrap();
+    assert_eq!(unknown(&recording), ["recorded_never"]);
+    assert_eq!(consumers()[0].wants, ["job.start", "recorded_later.fix"]);
+    let mut writer = stream.rings.claim("w").unwrap();
+    writer.record(event(0xb700, ms(1)));
+    writer.record(event(0xb701, ms(2)));
+    assert_eq!(recording.finish().unwrap().records, 1, "the fix, and not the reset");
+}
