@@ -13,6 +13,7 @@
 //! | [`kernel`] | the kernel's own events: switches, wake-ups, interrupts, system calls, names |
 //! | [`read`] | opens either kind of file |
 //! | [`recording`] | several processes and the kernel, followed from outside, as one log |
+//! | [`contents`] | what a trace holds at all |
 //! | [`accounting`] | what the run achieved |
 //! | [`schedule`] | who ran where and when |
 //! | [`explain`] | why a job took as long as it did |
@@ -23,6 +24,7 @@
 #![deny(unsafe_code)]
 
 pub mod accounting;
+pub mod contents;
 pub mod explain;
 pub mod export;
 pub mod kernel;
@@ -47,6 +49,7 @@ pub mod usage;
 pub mod verify;
 
 pub use accounting::{Accounting, Report, Samples};
+pub use contents::Contents;
 pub use export::csv::export_csv;
 pub use export::ctf::{CtfError, CtfExport, CtfSummary};
 pub use export::parquet::{ParquetError, ParquetExport};

@@ -1,6 +1,7 @@
 //! What the records of a run refer to by number, stored beside them so that a trace stands alone.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use talea_model::{Criticality, System};
 use talea_policy::demand::{self, Purpose};
 use talea_policy::strategy::Plan;
@@ -26,6 +27,11 @@ pub struct Metadata {
     pub tasks: Vec<TaskEntry>,
     /// Operations, by [`talea_model::OperationId`].
     pub operations: Vec<OperationEntry>,
+    /// The builtin events, as `job.release`, that every stream of a recording was asked for; those of the kernel, which
+    /// tells what it is permitted to, are not among them. `None` where nobody chose: the log of a run itself has
+    /// everything, and of rings it is unknown what was wanted when.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<BTreeSet<String>>,
 }
 
 /// Who made the records.
@@ -155,7 +161,8 @@ impl Metadata {
             .map(|node| NodeEntry { name: node.name.clone(), cpus: node.cpus.clone() })
             .collect();
         let strategy = system.strategy.to_string();
-        Metadata { system: system.name.clone(), strategy, origin, start, nodes, lanes, tasks, operations }
+        let system = system.name.clone();
+        Metadata { system, strategy, origin, start, nodes, lanes, tasks, operations, recorded: None }
     }
 
     /// What a program that is no Talea system has to say: its name, on real threads, and empty tables.
@@ -169,7 +176,13 @@ impl Metadata {
             lanes: Vec::new(),
             tasks: Vec::new(),
             operations: Vec::new(),
+            recorded: None,
         }
+    }
+
+    /// Whether there are tables of a system. Without, records tell of programs and of the machine, but of no jobs.
+    pub fn has_system(&self) -> bool {
+        !self.nodes.is_empty()
     }
 
     /// Checks that the tables refer to each other correctly, as [`Self::new`] makes them and a

@@ -314,7 +314,8 @@ impl Occupancy {
         self.threads.insert(record.words[0] as u32, role);
     }
 
-    fn doubt_everything(&mut self) {
+    /// What was known until now may not be so any more, or nothing was: of every processor, until it is heard of.
+    pub fn doubt_everything(&mut self) {
         for processor in self.nodes.iter_mut().flatten() {
             processor.doubt = Doubt::SinceLoss;
             processor.jobs.clear();

@@ -13,6 +13,9 @@
 //! records, some [`SETTLING`] and the time between two polls, are missing. What waits for tables is written as a draft
 //! without them, which is replaced in one step when they come, so that no more than [`DRAFT_AFTER`] is missing there.
 //!
+//! The log says which events it was to have ([`crate::Metadata::recorded`]), so that nobody takes what was not asked for
+//! as what did not happen.
+//!
 //! Families that programs register are numbered by each process on its own, so the same number can mean different
 //! families in two streams. In the log each family has one number, and the recording translates.
 
@@ -21,11 +24,15 @@ mod output;
 use crate::kernel::{KernelControl, KernelSource, KernelTotals};
 use crate::log::LogError;
 use crate::merge::{AnySource, Merge, RecordSource};
-use crate::namespace::{FIRST_FREE, Family, NameSpaceError};
-use crate::stream::{AttachError, Directory, DirectoryError, Seat, Selection, Start, UnknownName};
+use crate::namespace::{FIRST_FREE, Family, NameSpaceError, builtin};
+use crate::stream::builtin_switch;
+use crate::stream::{
+    AttachError, Directory, DirectoryError, Seat, Selection, SelectionError, Start, UnknownName,
+};
 use crate::{CreateError, Event, Record, TraceError, TraceFile};
 use output::Output;
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use talea_time::{Duration, Instant};
@@ -282,7 +289,9 @@ impl Recording {
         let trace = TraceFile::open(path).map_err(|error| failed(error.into()))?;
         let metadata = trace.metadata().clone();
         self.output.is_to_have(&metadata, path)?;
-        let (selection, choice) = choose(&trace.directory().map_err(|error| failed(error.into()))?);
+        let directory = trace.directory().map_err(|error| failed(error.into()))?;
+        let (selection, choice) = choose(&directory);
+        let events = asked_for(&selection, &directory).map_err(|error| failed(error.into()))?;
         let name = self.output.consumer_name();
         let (seat, readers) = TraceFile::attach(path, &name, &selection, start).map_err(failed)?.into_parts();
         let numbers = Rc::new(RefCell::new(Numbers::default()));
@@ -292,6 +301,7 @@ impl Recording {
         }
         self.streams.push(Followed { path: path.into(), seat, numbers, known: 0, choice });
         self.output.take_tables(metadata);
+        self.output.note_events(events);
         self.look_at_directories()
     }
 
@@ -399,4 +409,14 @@ impl Recording {
         }
         Ok(())
     }
+}
+
+/// The names of the events of Talea itself that `selection` chooses in `directory`, without the kernel's, which no
+/// stream has.
+fn asked_for(selection: &Selection, directory: &Directory) -> Result<BTreeSet<String>, SelectionError> {
+    let switches = selection.resolve(directory)?.switches;
+    let families = builtin::ALL.iter().filter(|family| family.number != builtin::KERNEL.number);
+    let events = families.flat_map(|family| family.events.iter().map(move |entry| (family, entry)));
+    let chosen = events.filter(|(family, entry)| switches.contains(builtin_switch(family.event(entry))));
+    Ok(chosen.map(|(family, entry)| format!("{}.{}", family.name, entry.name)).collect())
 }

@@ -16,10 +16,15 @@
 //! | non-preemption | a job that has begun keeps a non-preemptive lane |
 //!
 //! Real threads take time to wake up, so `lanes`, `idle` and `order` have a tolerance: a wrong state shorter than it, and a
-//! job released less than it before its lane chose, are no violations. Simulated traces need none.
+//! job released less than it before its lane chose, are no violations; nor is an instance that `overrun` ends or skips
+//! that much late. Simulated traces need none. The default for threads is a rule of thumb, measured on no machine; the
+//! report has the longest wrong state that it let pass, for whoever wants to choose a better one.
 //!
-//! Where records were lost nothing is known of the jobs before; they are not judged, and counted.
+//! What is not recorded is neither obeyed nor violated. Where records were lost, or the recording began with the run under
+//! way, nothing is known of the jobs before; they are not judged, and counted. A trace without all events of jobs is not
+//! judged at all ([`Coverage`]), and a rule of which it has no case is [not judged](Judged::NotJudged).
 
+mod coverage;
 mod instances;
 mod judge;
 mod order;
@@ -27,7 +32,8 @@ mod releases;
 mod report;
 mod same;
 
-pub use report::{Rule, RuleReport, VerifyReport, Violation};
+pub use coverage::{Coverage, Unjudgeable};
+pub use report::{Judged, Rule, RuleReport, VerifyReport, Violation};
 pub use same::OtherSystem;
 
 use crate::{Metadata, Origin, Sink};
@@ -55,7 +61,8 @@ pub struct Verifier<'a> {
 }
 
 impl<'a> Verifier<'a> {
-    /// For the trace with `metadata` of a run that should have followed `system`, whose nodes have `plans`.
+    /// For the trace with `metadata` of a run that should have followed `system`, whose nodes have `plans`. The trace is
+    /// taken to have everything.
     ///
     /// # Errors
     /// [`OtherSystem`] if the trace belongs to a system that differs in more than its strategy and lanes.
@@ -72,6 +79,13 @@ impl<'a> Verifier<'a> {
         let expected = Metadata::new(system, plans, metadata.origin, metadata.start);
         same::check(metadata, &expected)?;
         Ok(Verifier { judge: Judge::new(metadata, expected, system, plans, tolerance) })
+    }
+
+    /// The same for a trace that has less than everything.
+    #[must_use]
+    pub fn with_coverage(mut self, coverage: Coverage) -> Self {
+        self.judge.coverage = coverage;
+        self
     }
 
     /// The result at the end of the trace.

@@ -173,5 +173,6 @@ fn nothing_described() -> Metadata {
         lanes: Vec::new(),
         tasks: Vec::new(),
         operations: Vec::new(),
+        recorded: None,
     }
 }

@@ -90,6 +90,21 @@ proptest! {
         prop_assert_eq!(report.lost_records, count);
     }
 
+    /// A recording that begins with the run under way, in every lane at another instant, within less than a period.
+    #[test]
+    fn nothing_is_held_against_what_came_before(
+        system in systems(Scope::COSTLY), from in 1..UNTIL, skew in proptest::collection::vec(0..3i64, 8),
+    ) {
+        let metadata = metadata(&system);
+        let all = records_with(&system, &[], UNTIL, DispatchRecords::Dropped);
+        let least = system.tasks.iter().map(|task| task.period.as_nanos()).min().expect("there are tasks");
+        let begins = |record: &Record| from + skew[usize::from(record.source) % skew.len()].min(least - 1);
+        let kept: Vec<Record> =
+            all.iter().filter(|record| record.time.as_nanos() >= begins(record)).copied().collect();
+        let report = verify(&metadata, &kept, &system, Duration::ZERO);
+        prop_assert_eq!(report.count(), 0, "{:#?}", report.violations);
+    }
+
     /// Anything at all in the fields of records gives a report.
     #[test]
     fn nothing_makes_it_panic(

@@ -1,19 +1,8 @@
 //! `trace explain` on simulated and real traces.
 
-use crate::support::{TRACE, example, folder, run, within};
+use crate::support::{example, run, traced, within};
 use serde_json::Value;
 use std::fs;
-
-/// A folder with the trace of a command of which `--out` is asked.
-fn traced(arguments: &[&str]) -> (tempfile::TempDir, String) {
-    let place = folder();
-    let out = within(&place, "out");
-    let arguments: Vec<&str> =
-        arguments.iter().copied().chain(["--fail-on", "never", "--out", &out]).collect();
-    run(&arguments).exits(0);
-    let trace = place.path().join("out").join(TRACE).display().to_string();
-    (place, trace)
-}
 
 /// Checks that the intervals of every explanation have no gaps and add up to its response.
 fn add_up(answer: &Value) {

@@ -1,49 +1,9 @@
 //! Recording, listing and switching programs from outside.
 
-use crate::support::{Done, Running, eventually, example, folder, run, within};
+use crate::support::{Done, Program, Running, eventually, example, folder, listed, run, within};
 use serde_json::Value;
 use std::path::Path;
 use talea_trace::{Event, Record, TraceFile};
-use tempfile::TempDir;
-
-/// A system under a name that no other test has, running until it is ended.
-struct Program {
-    name: String,
-    running: Running,
-}
-
-impl Program {
-    fn start(place: &TempDir, name: &str) -> Self {
-        let name = format!("{name}-{}", std::process::id());
-        let file = within(place, "system.toml");
-        let text = format!(
-            "[system]\nname = \"{name}\"\n[[task]]\nname = \"tick\"\nperiod = \"5ms\"\nwcet = \"100us\"\n"
-        );
-        std::fs::write(&file, text).expect("writable");
-        let mut running = Running::start(&["run", &file, "--rt", "off", "--forever"]);
-        eventually("the program publishes its stream", || {
-            running.lives();
-            listed(&name).is_some()
-        });
-        Program { name, running }
-    }
-
-    /// A recording of it into a file, once it has begun.
-    fn record(&self, place: &TempDir, events: &str) -> (Running, String) {
-        let file = within(place, &format!("{events}.talea"));
-        let arguments = ["trace", "record", "--attach", &self.name, "--events", events, "--kernel", "off"];
-        let mut recording = Running::start(&[&arguments[..], &["--out", &file]].concat());
-        recording.await_file(Path::new(&file));
-        recording.await_growth(Path::new(&file), 20 * Record::BYTES as u64);
-        (recording, file)
-    }
-}
-
-fn listed(name: &str) -> Option<Value> {
-    let streams = run(&["trace", "list", "--json"]).exits(0).json();
-    let streams = streams.as_array().expect("a list").clone();
-    streams.into_iter().find(|stream| stream["name"] == name && stream["content"]["rings"].is_array())
-}
 
 fn events(file: &str) -> Vec<Event> {
     let trace = TraceFile::open(Path::new(file)).expect("a trace");

@@ -170,3 +170,88 @@ pub fn write(folder: &tempfile::TempDir, name: &str, text: &str) -> String {
     std::fs::write(&path, text).expect("writable");
     path.display().to_string()
 }
+
+/// A folder with the trace of a command of which `--out` is asked.
+pub fn traced(arguments: &[&str]) -> (tempfile::TempDir, String) {
+    let place = folder();
+    let out = within(&place, "out");
+    let arguments: Vec<&str> =
+        arguments.iter().copied().chain(["--fail-on", "never", "--out", &out]).collect();
+    run(&arguments).exits(0);
+    let trace = place.path().join("out").join(TRACE).display().to_string();
+    (place, trace)
+}
+
+/// A folder with a recording from outside, with these options, of a short run of the system.
+pub fn recorded(system: &str, options: &[&str]) -> (tempfile::TempDir, String) {
+    let place = folder();
+    let trace = within(&place, "recorded.talea");
+    let record = ["trace", "record", "--kernel", "off", "--out", &trace];
+    let command = ["--", env!("CARGO_BIN_EXE_talea"), "run", system, "--rt", "off", "--for", "300ms"];
+    run(&[&record[..], options, &command, &["--fail-on", "never"]].concat()).exits(0);
+    (place, trace)
+}
+
+/// A folder with a trace that holds no system: a program's own events, and switches of two processors between threads 7
+/// ("worker") and 8 for 100 us.
+pub fn bare() -> (tempfile::TempDir, String) {
+    use talea_trace::{Event, LogWriter, Metadata, Record, Sink};
+    let place = folder();
+    let trace = within(&place, "bare.talea");
+    let mut log = LogWriter::create(Path::new(&trace), &Metadata::bare("filter")).expect("writable");
+    let mut write = |us: i64, cpu: u16, event: Event, causal: u64, words: [u64; 2]| {
+        let time = talea_time::Instant::from_nanos(us * 1_000);
+        log.record(Record { time, causal, words, event, source: Record::KERNEL, cpu, arg: 0 });
+    };
+    let switch = |from: u64, to: u64| [from | to << 32, 0];
+    write(0, Record::NO_CPU, Event::THREAD_NAME, 7, [u64::from_le_bytes(*b"worker\0\0"), 0]);
+    write(0, 0, Event::SWITCH, 0, switch(0, 7));
+    write(0, 1, Event::SWITCH, 0, switch(7, 0));
+    write(30, 0, Event::IRQ_ENTER, 0, [24, 0]);
+    write(40, 0, Event::IRQ_EXIT, 0, [24, 0]);
+    write(60, 0, Event::SWITCH, 0, switch(7, 8));
+    write(80, 0, Event::LOST, 0, [5, 0]);
+    write(100, 1, Event::SWITCH, 0, switch(0, 8));
+    log.finish().expect("written");
+    (place, trace)
+}
+
+/// A system under a name that no other test has, running until it is ended.
+pub struct Program {
+    pub name: String,
+    pub running: Running,
+}
+
+impl Program {
+    pub fn start(place: &tempfile::TempDir, name: &str) -> Self {
+        let name = format!("{name}-{}", std::process::id());
+        let file = within(place, "system.toml");
+        let text = format!(
+            "[system]\nname = \"{name}\"\n[[task]]\nname = \"tick\"\nperiod = \"5ms\"\nwcet = \"100us\"\n"
+        );
+        std::fs::write(&file, text).expect("writable");
+        let mut running = Running::start(&["run", &file, "--rt", "off", "--forever"]);
+        eventually("the program publishes its stream", || {
+            running.lives();
+            listed(&name).is_some()
+        });
+        Program { name, running }
+    }
+
+    /// A recording of it into a file, once it has begun.
+    pub fn record(&self, place: &tempfile::TempDir, events: &str) -> (Running, String) {
+        let file = within(place, &format!("{events}.talea"));
+        let arguments = ["trace", "record", "--attach", &self.name, "--events", events, "--kernel", "off"];
+        let mut recording = Running::start(&[&arguments[..], &["--out", &file]].concat());
+        recording.await_file(Path::new(&file));
+        recording.await_growth(Path::new(&file), 20 * talea_trace::Record::BYTES as u64);
+        (recording, file)
+    }
+}
+
+/// The stream of this name, if there is one.
+pub fn listed(name: &str) -> Option<serde_json::Value> {
+    let streams = run(&["trace", "list", "--json"]).exits(0).json();
+    let streams = streams.as_array().expect("a list").clone();
+    streams.into_iter().find(|stream| stream["name"] == name && stream["content"]["rings"].is_array())
+}

@@ -1,17 +1,15 @@
 //! `trace verify` on simulated and real traces.
 
-use crate::support::{TRACE, example, folder, run, within, write};
+use crate::support::{Program, bare, example, folder, recorded, run, traced, within, write};
+use serde_json::Value;
 use std::fs;
+use std::path::Path;
+use talea_trace::{Event, LogWriter, Record, Sink, TraceFile};
 
-/// A folder with the trace of a command of which `--out` is asked.
-fn traced(arguments: &[&str]) -> (tempfile::TempDir, String) {
-    let place = folder();
-    let out = within(&place, "out");
-    let arguments: Vec<&str> =
-        arguments.iter().copied().chain(["--fail-on", "never", "--out", &out]).collect();
-    run(&arguments).exits(0);
-    let trace = place.path().join("out").join(TRACE).display().to_string();
-    (place, trace)
+/// What the report says of a rule.
+fn rule<'a>(report: &'a Value, name: &str) -> &'a Value {
+    let rules = report["rules"].as_array().expect("a list");
+    rules.iter().find(|entry| entry["rule"] == name).expect("every rule")
 }
 
 #[test]
@@ -34,10 +32,7 @@ fn the_wrong_strategy_is_a_violation() {
     assert!(done.stdout.contains("the trace was made under rms"), "{}", done.stdout);
     assert!(done.stdout.contains("the plan puts it into"), "{}", done.stdout);
     let json = run(&["trace", "verify", &ofp, &trace, "--strategy", "muf", "--json"]).exits(1).json();
-    let count = |rule: &str| {
-        let rules = json["rules"].as_array().expect("a list");
-        rules.iter().find(|entry| entry["rule"] == rule).and_then(|entry| entry["violations"].as_u64())
-    };
+    let count = |name: &str| rule(&json, name)["violations"].as_u64();
     assert!(count("plan") > Some(0) && count("lanes") > Some(0), "{}", json["rules"]);
     assert_eq!(count("life"), Some(0));
 }
@@ -71,11 +66,126 @@ fn real_traces_are_judged_with_a_tolerance() {
             let json = done.json();
             assert_eq!(json["tolerance_ns"], 200_000);
             assert!(json["jobs"].as_u64() > Some(0), "{json}");
-            for rule in ["plan", "life", "release", "precedence"] {
-                let rules = json["rules"].as_array().expect("a list");
-                let entry = rules.iter().find(|entry| entry["rule"] == rule).expect("every rule");
-                assert_eq!(entry["violations"], 0, "what no machine excuses: {json}");
+            for name in ["plan", "life", "release", "precedence"] {
+                assert_eq!(rule(&json, name)["violations"], 0, "what no machine excuses: {json}");
             }
         }
     }
+}
+
+#[test]
+fn a_recording_without_all_events_of_jobs_is_refused() {
+    let hello = example("hello.toml");
+    let refused = |events: &str| {
+        let (_place, trace) = recorded(&hello, &["--events", events]);
+        let done = run(&["trace", "verify", &hello, &trace]).exits(2);
+        assert!(done.stdout.is_empty() && done.stderr.contains("talea trace record"), "{}", done.stderr);
+        done.stderr
+    };
+    let text = refused("job.start,job.complete");
+    let missing = "no records of job.release, job.preempt, job.resume, job.skip, job.abort, so";
+    assert!(text.contains(missing), "{text}");
+    assert!(text.contains("--events job,run"), "{text}");
+    let text = refused("run,dispatch");
+    assert!(text.contains("job.release, job.start"), "{text}");
+}
+
+/// Where nobody noted what was wanted, what there is shows what is missing.
+#[test]
+fn a_log_that_lacks_events_is_refused() {
+    let ofp = example("ofp.toml");
+    let (place, trace) = traced(&["sim", &ofp, "--for", "1s"]);
+    let whole = TraceFile::open(Path::new(&trace)).expect("a trace");
+    let without = |events: &[Event]| {
+        let path = within(&place, "less.talea");
+        let mut log = LogWriter::create(Path::new(&path), whole.metadata()).expect("writable");
+        let kept = whole.records().expect("records").map(Result::unwrap);
+        kept.filter(|record| !events.contains(&record.event)).for_each(|record| log.record(record));
+        log.finish().expect("written");
+        run(&["trace", "verify", &ofp, &path])
+    };
+    without(&[]).exits(0);
+    for (event, name) in [
+        (Event::RELEASE, "job.release"),
+        (Event::START, "job.start"),
+        (Event::PREEMPT, "job.preempt"),
+        (Event::COMPLETE, "job.complete"),
+    ] {
+        let done = without(&[event]).exits(2);
+        assert!(done.stderr.contains(&format!("no records of {name},")), "{}", done.stderr);
+    }
+    let jobs = [
+        Event::RELEASE,
+        Event::START,
+        Event::PREEMPT,
+        Event::RESUME,
+        Event::COMPLETE,
+        Event::SKIP,
+        Event::ABORT,
+    ];
+    let done = without(&jobs).exits(2);
+    assert!(done.stderr.contains("tells of no job"), "{}", done.stderr);
+}
+
+#[test]
+fn a_rule_without_a_case_is_not_judged() {
+    let hello = example("hello.toml");
+    let (_place, trace) = traced(&["sim", &hello, "--for", "1s"]);
+    let done = run(&["trace", "verify", &hello, &trace]).exits(0);
+    assert!(
+        done.stdout.contains("not judged, for the trace has no case of it: precedence"),
+        "{}",
+        done.stdout
+    );
+    let json = run(&["trace", "verify", &hello, &trace, "--json"]).exits(0).json();
+    assert_eq!(rule(&json, "precedence")["cases"], 0);
+    assert!(rule(&json, "life")["cases"].as_u64() > Some(0), "{json}");
+}
+
+/// A recording that joins a run under way knows nothing of the jobs before, and holds nothing against them.
+#[test]
+fn a_recording_that_came_later_is_judged_from_where_it_knows() {
+    let place = folder();
+    let program = Program::start(&place, "joined");
+    let (recording, trace) = program.record(&place, "all");
+    drop(program);
+    recording.finish().exits(0);
+    let system = within(&place, "system.toml");
+    let json = run(&["trace", "verify", &system, &trace, "--json"]).json();
+    for name in ["plan", "life", "release", "overrun"] {
+        assert_eq!(rule(&json, name)["violations"], 0, "{json}");
+    }
+    assert!(json["jobs"].as_u64() > Some(0) && json["unjudged"].as_u64() > Some(0), "{json}");
+}
+
+/// Of two nodes one is recorded: what waits for the other one cannot be judged.
+#[test]
+fn a_node_that_is_not_in_the_trace_is_named() {
+    let system = example("two-nodes.toml");
+    let (place, trace) = traced(&["sim", &system, "--for", "1s"]);
+    let whole = TraceFile::open(Path::new(&trace)).expect("a trace");
+    let nodes = &whole.metadata().nodes;
+    let of_second = |record: &Record| match record.event {
+        Event::RUN_START | Event::RUN_END => record.source == 1,
+        _ => whole.metadata().lanes.get(usize::from(record.source)).is_some_and(|lane| lane.node == 1),
+    };
+    let path = within(&place, "second.talea");
+    let mut log = LogWriter::create(Path::new(&path), whole.metadata()).expect("writable");
+    whole
+        .records()
+        .expect("records")
+        .map(Result::unwrap)
+        .filter(of_second)
+        .for_each(|record| log.record(record));
+    log.finish().expect("written");
+    let done = run(&["trace", "verify", &system, &path]).exits(0);
+    let told = format!("nothing was recorded of {}", nodes[0].name);
+    assert!(done.stdout.contains(&told), "{}", done.stdout);
+}
+
+#[test]
+fn a_trace_without_a_system_is_refused() {
+    let (_place, trace) = bare();
+    let done = run(&["trace", "verify", &example("hello.toml"), &trace]).exits(2);
+    assert!(done.stderr.contains("holds no system"), "{}", done.stderr);
 }

@@ -4,6 +4,7 @@ use super::{DRAFT_AFTER, PENDING_FOR, PENDING_MAX, RecordingError};
 use crate::log::LogWriter;
 use crate::namespace::{Family, NameSpaceError};
 use crate::{CreateError, Event, Metadata, Record, Sink};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use talea_time::{Duration, Instant};
 
@@ -15,6 +16,8 @@ pub(super) struct Output {
     name: String,
     /// The tables of the system, as soon as a stream of it is followed.
     tables: Option<Metadata>,
+    /// The builtin events that every stream was asked for, as soon as one is followed.
+    recorded: Option<BTreeSet<String>>,
     families: Vec<Family>,
     stage: Stage,
     /// All records so far, until the log is begun for good.
@@ -43,6 +46,7 @@ impl Output {
             path: path.into(),
             name: name.into(),
             tables: None,
+            recorded: None,
             families: Vec::new(),
             stage: Stage::Open,
             waiting: Vec::new(),
@@ -82,6 +86,15 @@ impl Output {
     pub fn take_tables(&mut self, tables: Metadata) {
         if self.tables.is_none() && !tables.nodes.is_empty() {
             self.tables = Some(tables);
+        }
+    }
+
+    /// A stream is followed and asked for these builtin events. Streams that come after the log has its head are taken to
+    /// be asked for the same.
+    pub fn note_events(&mut self, events: BTreeSet<String>) {
+        match &mut self.recorded {
+            Some(recorded) => recorded.retain(|event| events.contains(event)),
+            None => self.recorded = Some(events),
         }
     }
 
@@ -143,10 +156,11 @@ impl Output {
     /// Creates the log at `path` with everything there is.
     fn write(&mut self, path: &Path) {
         let first = || self.waiting.iter().map(|record| record.time).min();
-        let metadata = match &self.tables {
+        let mut metadata = match &self.tables {
             Some(tables) => tables.clone(),
             None => Metadata { start: first().unwrap_or(Instant::ZERO), ..Metadata::bare(&self.name) },
         };
+        metadata.recorded.clone_from(&self.recorded);
         match LogWriter::create(path, &metadata) {
             Ok(mut log) => {
                 for family in &self.families {

@@ -3,6 +3,7 @@
 //! Several records fall on one instant, and only the last state of an instant lasts. So releases, ends and beginnings are
 //! judged when their records come, and who runs is judged when the instant is over.
 
+use super::Coverage;
 use super::instances::{Instances, Progress};
 use super::length;
 use super::order::{LaneOrder, LastRan, Ready};
@@ -37,6 +38,7 @@ pub(super) struct Lane {
     pub last_ran: Option<u64>,
     /// The job that got a processor in this instant.
     chosen: Option<u64>,
+    pub hearing: Hearing,
     /// Something was released into it, ended, or got a processor in this instant.
     touched: bool,
     /// It is ready and does not run, and why that would be wrong.
@@ -45,12 +47,21 @@ pub(super) struct Lane {
     misordered: Option<Suspicion>,
 }
 
+/// Whether it is known what a lane does, which may have begun to run a job before the recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hearing {
+    Awaited,
+    Begun,
+}
+
 /// Since when the instances of a task are known from their beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Known {
     FromTheBeginning,
     /// From the next first release on.
     AfterLoss,
+    /// The recording began with the run under way, in every ring at another instant: from the second first release on.
+    Joining,
     From(u64),
 }
 
@@ -69,6 +80,7 @@ pub(super) struct Judge<'a> {
     pub expected: Metadata,
     pub system: &'a System,
     pub tolerance: Duration,
+    pub coverage: Coverage,
     pub lanes: Vec<Lane>,
     /// Position of each operation in its lane.
     pub ranks: Vec<u32>,
@@ -81,6 +93,8 @@ pub(super) struct Judge<'a> {
     jobs: u64,
     occupancy: Occupancy,
     node_touched: Vec<bool>,
+    /// Whether the node has more than one lane.
+    has_levels: Vec<bool>,
     ends: Vec<Option<Instant>>,
     /// Jobs that began in this instant, and no record of their release had come yet.
     unreleased: Vec<Record>,
@@ -110,6 +124,7 @@ impl<'a> Judge<'a> {
             ready: BTreeMap::new(),
             last_ran: None,
             chosen: None,
+            hearing: Hearing::Begun,
             touched: false,
             starved: None,
             misordered: None,
@@ -118,6 +133,7 @@ impl<'a> Judge<'a> {
             trace,
             system,
             tolerance,
+            coverage: Coverage::whole(trace),
             lanes: lanes.into_iter().map(lane).collect(),
             ranks,
             instances: (0..trace.tasks.len()).map(|task| Instances::new(trace, task)).collect(),
@@ -130,6 +146,7 @@ impl<'a> Judge<'a> {
             jobs: 0,
             occupancy: Occupancy::new(&expected),
             node_touched: vec![false; trace.nodes.len()],
+            has_levels: plans.iter().map(|plan| plan.lanes.len() > 1).collect(),
             ends: vec![None; trace.nodes.len()],
             unreleased: Vec::new(),
             misplaced: vec![false; trace.operations.len()],
@@ -153,7 +170,9 @@ impl<'a> Judge<'a> {
             event if event.is_job() => {
                 if std::mem::replace(&mut self.beginning, Beginning::Passed) == Beginning::Awaited {
                     // The recording began when the run was under way.
-                    self.known.fill(Known::AfterLoss);
+                    self.known.fill(Known::Joining);
+                    self.occupancy.doubt_everything();
+                    self.lanes.iter_mut().for_each(|lane| lane.hearing = Hearing::Awaited);
                 }
                 self.job_event(record);
             }
@@ -168,6 +187,7 @@ impl<'a> Judge<'a> {
     pub fn finish(mut self) -> VerifyReport {
         self.end_instant();
         (0..self.ends.len()).for_each(|node| self.end_node(node));
+        let unheard_nodes = self.coverage.unheard(self.trace);
         let (rules, violations) = self.findings.finish();
         VerifyReport {
             system: self.expected.system,
@@ -176,6 +196,7 @@ impl<'a> Judge<'a> {
             tolerance_ns: self.tolerance.as_nanos(),
             jobs: self.jobs,
             unjudged: self.unjudged,
+            unheard_nodes,
             lost_records: self.lost,
             rules,
             violations,
@@ -189,6 +210,7 @@ impl<'a> Judge<'a> {
                 let lane = &metadata.lanes[metadata.operations[index].lane];
                 format!("level {} \"{}\" ({})", lane.level, lane.label, lane.discipline)
             };
+            self.findings.count_case(Rule::Plan);
             let (is, should) = (of(self.trace), of(&self.expected));
             if is != should {
                 let name = &self.trace.operations[index].name;
@@ -220,6 +242,14 @@ impl<'a> Judge<'a> {
             return;
         }
         self.check_lane(record);
+        if !matches!(record.event, Event::RELEASE | Event::SKIP) {
+            self.lanes[lane].hearing = Hearing::Begun;
+        }
+        if self.is_half_known(record) {
+            self.unjudged += 1;
+            return self.pass_by(record, lane);
+        }
+        self.findings.count_case(Rule::Life);
         match record.event {
             Event::RELEASE => self.release(record, lane),
             Event::START | Event::RESUME => self.begin(record, lane),
@@ -231,6 +261,33 @@ impl<'a> Judge<'a> {
         // Neither a preemption nor a skip has the lane choose anew.
         self.lanes[lane].touched |= !matches!(record.event, Event::PREEMPT | Event::SKIP);
         self.node_touched[self.lanes[lane].node] = true;
+    }
+
+    /// A job that is not judged has the lane, or leaves it: what it last ran decides between equals.
+    fn pass_by(&mut self, record: &Record, lane: usize) {
+        let job = record.job();
+        match record.event {
+            Event::START | Event::RESUME => self.lanes[lane].last_ran = Some(job.pack()),
+            Event::COMPLETE | Event::ABORT => drop(self.leave(job, lane)),
+            _ => {}
+        }
+    }
+
+    /// Whether the job is of an instance that was under way when the recording began.
+    fn is_half_known(&mut self, record: &Record) -> bool {
+        let job = record.job();
+        let entry = &self.trace.operations[job.operation.index()];
+        let known = &mut self.known[entry.task];
+        let is_release =
+            matches!(record.event, Event::RELEASE | Event::SKIP) && entry.predecessors.is_empty();
+        if *known == Known::Joining && is_release {
+            *known = Known::From(job.instance + 1);
+        }
+        match *known {
+            Known::Joining => true,
+            Known::From(first) => self.lost == 0 && job.instance < first,
+            Known::FromTheBeginning | Known::AfterLoss => false,
+        }
     }
 
     /// Whether the record is from the lane that the trace itself says.
@@ -313,7 +370,13 @@ impl<'a> Judge<'a> {
 
     /// A record about a job of which nothing else is known.
     pub fn unknown(&mut self, job: JobId) {
-        if self.lost > 0 {
+        let task = self.trace.operations[job.operation.index()].task;
+        let is_known = match self.known[task] {
+            Known::FromTheBeginning => true,
+            Known::From(first) => job.instance >= first,
+            Known::AfterLoss | Known::Joining => false,
+        };
+        if self.lost > 0 || !is_known {
             self.unjudged += 1;
         } else {
             self.find(Rule::Life, job, None, || "it was not released, or had ended".into());
@@ -363,6 +426,9 @@ impl<'a> Judge<'a> {
         let mut running = lane.ready.iter().filter(|(_, ready)| ready.running.is_some());
         let (first, second) = (running.next(), running.next());
         let Some((&own, ready)) = first else { return self.suspect_order(index, None) };
+        if lane.ready.len() > 1 {
+            self.findings.count_case(Rule::Order);
+        }
         if let (Some((&other, _)), true) = (second, self.is_simulated()) {
             let (job, other) = (JobId::unpack(own), Some(JobId::unpack(other)));
             return self.find(Rule::Life, job, other, || "two jobs of a lane have processors".into());
@@ -375,6 +441,9 @@ impl<'a> Judge<'a> {
         }
         if lane.chosen != Some(own) || ready.service > Work::ZERO {
             return;
+        }
+        if lane.ready.len() > 1 {
+            self.findings.count_case(Rule::NonPreemption);
         }
         let begun = lane.ready.iter().find(|(job, other)| **job != own && other.service > Work::ZERO);
         if let Some((&other, _)) = begun {
@@ -427,6 +496,11 @@ impl<'a> Judge<'a> {
                 _ => None,
             })
             .max_by_key(|(level, _)| *level);
+        // Whoever a lane ran before the recording may have any processor.
+        let awaited = |lane: &Lane| lane.node == node && lane.hearing == Hearing::Awaited;
+        if self.lanes.iter().any(awaited) {
+            return;
+        }
         for index in 0..self.lanes.len() {
             let lane = &self.lanes[index];
             if lane.node != node {
@@ -438,6 +512,12 @@ impl<'a> Judge<'a> {
             let oldest = lane.ready.iter().min_by_key(|(_, ready)| ready.released);
             // After a loss, a processor that has not been heard of may run a job of this very lane.
             let is_known = !runs && !occupants.contains(&Occupant::Unknown);
+            if oldest.is_some() && (runs || is_known) {
+                self.findings.count_case(Rule::Idle);
+                if self.has_levels[node] {
+                    self.findings.count_case(Rule::Lanes);
+                }
+            }
             let suspicion = oldest.filter(|_| is_known).and_then(|(job, _)| {
                 let (since, waiting) = (self.now, JobId::unpack(*job));
                 match lowest.filter(|(level, _)| *level > lane.level) {
@@ -465,6 +545,9 @@ impl<'a> Judge<'a> {
         let Some(Suspicion { rule, since, running, waiting }) = suspicion else { return };
         let duration = length(since, self.now);
         if duration <= self.tolerance {
+            if duration > Duration::ZERO {
+                self.findings.tolerate(rule, duration);
+            }
             return;
         }
         let (job, other) = (running.or(Some(waiting)), running.map(|_| waiting));

@@ -36,6 +36,7 @@ impl Judge<'_> {
             self.now
         };
         let nominal = if is_first { arrival } else { record.time };
+        self.findings.count_case(Rule::Release);
         if record.words != [nominal, deadline].map(|at| at.as_nanos() as u64) {
             self.find(Rule::Release, job, None, || {
                 "its arrival or deadline is not that of the description".into()
@@ -81,6 +82,12 @@ impl Judge<'_> {
         }
         let node = |index: usize| self.expected.lanes[self.expected.operations[index].lane].node;
         let here = node(job.operation.index());
+        let heard = |before: &usize| self.coverage.hears(node(*before));
+        if !entry.predecessors.iter().all(heard) {
+            self.unjudged += 1;
+            return;
+        }
+        self.findings.count_case(Rule::Precedence);
         let missing = entry.predecessors.iter().copied().find(|before| {
             let id = JobId { operation: OperationId::from_index(*before), instance: job.instance };
             let away = node(*before) != here && self.is_simulated();
@@ -109,6 +116,7 @@ impl Judge<'_> {
     }
 
     fn check_overrun(&mut self, record: &Record) {
+        self.findings.count_case(Rule::Overrun);
         let job = record.job();
         let task = self.trace.operations[job.operation.index()].task;
         let unfinished = {
@@ -143,6 +151,7 @@ impl Judge<'_> {
             (unfinished, self.instances[task].last_end_before(job.instance, &decides))
         };
         self.instances[task].set(job, Progress::Aborted(self.now));
+        self.findings.count_case(Rule::Overrun);
         if record.arg != SkipReason::Overrun as u16 {
             return;
         }
@@ -153,7 +162,7 @@ impl Judge<'_> {
         let just_ended = last_end.is_some_and(|end| saturating(end, self.tolerance) > record.time);
         if !unfinished && !just_ended {
             // What was released before the loss may be unfinished; nothing is when another one is released.
-            if self.known[task] == Known::AfterLoss {
+            if self.known[task] != Known::FromTheBeginning {
                 self.unjudged += 1;
             } else {
                 self.find(Rule::Overrun, job, None, || {

@@ -82,10 +82,38 @@ pub struct Violation {
 pub struct RuleReport {
     /// The rule.
     pub rule: Rule,
+    /// Situations in which the rule says what has to be.
+    pub cases: u64,
     /// Violations.
     pub violations: u64,
     /// The longest.
     pub longest_ns: i64,
+    /// Wrong states that the tolerance let pass.
+    pub tolerated: u64,
+    /// The longest of those.
+    pub longest_tolerated_ns: i64,
+}
+
+/// What a trace says about a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judged {
+    /// It had cases, and all of them are as they should be.
+    Obeyed,
+    /// Not all of them.
+    Violated,
+    /// The trace has no case of it.
+    NotJudged,
+}
+
+impl RuleReport {
+    /// What the trace says about the rule.
+    pub fn judged(&self) -> Judged {
+        match (self.violations, self.cases) {
+            (0, 0) => Judged::NotJudged,
+            (0, _) => Judged::Obeyed,
+            _ => Judged::Violated,
+        }
+    }
 }
 
 /// Everything a verification found.
@@ -101,8 +129,10 @@ pub struct VerifyReport {
     pub tolerance_ns: i64,
     /// Jobs that were judged.
     pub jobs: u64,
-    /// Records about jobs that could not be judged, because records were lost.
+    /// Records about jobs that could not be judged: of what is before them, records were lost or there were none yet.
     pub unjudged: u64,
+    /// Nodes with operations of which the trace has no record.
+    pub unheard_nodes: Vec<String>,
     /// Records lost.
     pub lost_records: u64,
     /// By rule, all of them.
@@ -115,6 +145,11 @@ impl VerifyReport {
     /// All violations.
     pub fn count(&self) -> u64 {
         self.rules.iter().map(|rule| rule.violations).sum()
+    }
+
+    /// Rules of which the trace has no case.
+    pub fn not_judged(&self) -> impl Iterator<Item = Rule> {
+        self.rules.iter().filter(|rule| rule.judged() == Judged::NotJudged).map(|rule| rule.rule)
     }
 
     /// The violations of one rule.
@@ -142,16 +177,39 @@ pub(super) struct Finding {
 
 impl Findings {
     pub fn new() -> Self {
-        let rule = |rule: &Rule| RuleReport { rule: *rule, violations: 0, longest_ns: 0 };
+        let rule = |rule: &Rule| RuleReport {
+            rule: *rule,
+            cases: 0,
+            violations: 0,
+            longest_ns: 0,
+            tolerated: 0,
+            longest_tolerated_ns: 0,
+        };
         Findings { rules: Rule::ALL.iter().map(rule).collect(), list: Vec::new() }
+    }
+
+    fn of(&mut self, rule: Rule) -> &mut RuleReport {
+        // They stand in the order of their declaration.
+        &mut self.rules[rule as usize]
+    }
+
+    /// The rule said what had to be.
+    pub fn count_case(&mut self, rule: Rule) {
+        self.of(rule).cases += 1;
+    }
+
+    /// A wrong state that the tolerance lets pass.
+    pub fn tolerate(&mut self, rule: Rule, duration: Duration) {
+        let report = self.of(rule);
+        report.tolerated += 1;
+        report.longest_tolerated_ns = report.longest_tolerated_ns.max(duration.as_nanos());
     }
 
     /// Counts a violation and, if it is one of the first, keeps it with `text`.
     pub fn add(&mut self, metadata: &Metadata, finding: Finding, text: impl FnOnce() -> String) {
         let Finding { rule, at, duration, job, other } = finding;
         let duration_ns = duration.as_nanos();
-        let report =
-            self.rules.iter_mut().find(|report| report.rule == rule).expect("every rule has a report");
+        let report = self.of(rule);
         report.violations += 1;
         report.longest_ns = report.longest_ns.max(duration_ns);
         if self.list.len() < LISTED {

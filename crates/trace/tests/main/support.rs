@@ -40,6 +40,7 @@ pub fn metadata() -> Metadata {
             operation("route.plan", 1, 1, &[], false),
             operation("route.draw", 1, 1, &[1], true),
         ],
+        recorded: None,
     }
 }
 

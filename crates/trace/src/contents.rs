@@ -1,0 +1,125 @@
+//! What a trace holds at all: how many records of which event, from when to when, of which nodes.
+//!
+//! Whoever judges a trace has to know first what is not in it: what was not recorded did not fail to happen.
+
+use crate::{Event, Metadata, Record, Sink};
+use talea_time::{Duration, Instant};
+
+/// Counts records, in memory that does not grow with them.
+#[derive(Debug)]
+pub struct Contents {
+    /// By event number.
+    counts: Vec<u64>,
+    /// The first and the last record.
+    span: Option<(Instant, Instant)>,
+    /// Lost records of programs, and of the kernel.
+    lost: Lost,
+    /// By node.
+    heard: Vec<bool>,
+    node_of_lane: Vec<usize>,
+}
+
+/// Records that were lost before they could be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Lost {
+    /// Of programs: of jobs, of dispatching, and what programs declare themselves.
+    pub programs: u64,
+    /// Of the kernel.
+    pub kernel: u64,
+}
+
+impl Lost {
+    /// All of them.
+    pub fn sum(self) -> u64 {
+        self.programs.saturating_add(self.kernel)
+    }
+}
+
+impl Contents {
+    /// Of a trace with `metadata`.
+    ///
+    /// # Panics
+    /// If `metadata` do not pass [`Metadata::check`].
+    pub fn new(metadata: &Metadata) -> Self {
+        metadata.check().expect("metadata are consistent");
+        Contents {
+            counts: vec![0; usize::from(u16::MAX) + 1],
+            span: None,
+            lost: Lost::default(),
+            heard: vec![false; metadata.nodes.len()],
+            node_of_lane: metadata.lanes.iter().map(|lane| lane.node).collect(),
+        }
+    }
+
+    /// Records of this event.
+    pub fn count(&self, event: Event) -> u64 {
+        self.counts[usize::from(event.0)]
+    }
+
+    /// Every event that there is a record of, in the order of their numbers, with how many.
+    pub fn events(&self) -> impl Iterator<Item = (Event, u64)> {
+        let numbered = (0..=u16::MAX).map(Event).zip(self.counts.iter().copied());
+        numbered.filter(|(_, count)| *count > 0)
+    }
+
+    /// All records.
+    pub fn records(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// Records about jobs.
+    pub fn of_jobs(&self) -> u64 {
+        self.events().filter(|(event, _)| event.is_job()).map(|(_, count)| count).sum()
+    }
+
+    /// The time of the first record and that of the last one; `None` of an empty trace.
+    pub fn span(&self) -> Option<(Instant, Instant)> {
+        self.span
+    }
+
+    /// From the first record to the last one. Records of damaged files may be centuries apart.
+    pub fn duration(&self) -> Duration {
+        self.span.map_or(Duration::ZERO, |(first, last)| {
+            Duration::from_nanos(last.as_nanos().saturating_sub(first.as_nanos()))
+        })
+    }
+
+    /// What was lost.
+    pub fn lost(&self) -> Lost {
+        self.lost
+    }
+
+    /// Whether any record is of the node of this index.
+    pub fn hears(&self, node: usize) -> bool {
+        self.heard.get(node).copied().unwrap_or(false)
+    }
+
+    /// The node that the record is of, if it says so.
+    fn node(&self, record: &Record) -> Option<usize> {
+        match record.event {
+            Event::RUN_START | Event::RUN_END | Event::TIMER => Some(usize::from(record.source)),
+            Event::THREAD => usize::try_from(record.words[1]).ok(),
+            event if event.is_job() || event.family() == Event::WAKE.family() => {
+                self.node_of_lane.get(usize::from(record.source)).copied()
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Sink for Contents {
+    fn record(&mut self, record: Record) {
+        self.counts[usize::from(record.event.0)] += 1;
+        // The names of threads that the kernel tells at its start are from before everything.
+        let (first, last) = self.span.unwrap_or((record.time, record.time));
+        self.span = Some((first.min(record.time), last.max(record.time)));
+        if record.event == Event::LOST {
+            let of_kernel = record.source == Record::KERNEL;
+            let lost = if of_kernel { &mut self.lost.kernel } else { &mut self.lost.programs };
+            *lost = lost.saturating_add(record.words[0]);
+        }
+        if let Some(heard) = self.node(&record).and_then(|node| self.heard.get_mut(node)) {
+            *heard = true;
+        }
+    }
+}
