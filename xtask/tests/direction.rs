@@ -6,10 +6,10 @@ use cargo_metadata::{DependencyKind, MetadataCommand};
 const ORDER: [&str; 13] = [
     "talea-time",
     "talea-measure",
+    "talea-guarantee",
     "talea-model",
     "talea-interchange",
     "talea-policy",
-    "talea-guarantee",
     "talea-analysis",
     "talea-trace",
     "talea-sim",

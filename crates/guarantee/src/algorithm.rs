@@ -77,6 +77,19 @@ pub enum Algorithm {
     /// The scheduler of Windows 2000.
     #[serde(rename = "windows-2000")]
     Windows2000,
+    /// The proportional-share scheduler of HLS with warps: whoever is warped is served ahead of its share for a while, so
+    /// that only the long run is promised (Duda and Cheriton 1999).
+    WarpedShare,
+    /// Everybody in turn for a quantum.
+    RoundRobin,
+    /// In the order of arrival, without an admission test.
+    Fifo,
+    /// Earliest deadline first, without an admission test.
+    #[serde(rename = "edf")]
+    EarliestDeadline,
+    /// Least laxity first, without an admission test.
+    #[serde(rename = "laxity")]
+    LeastLaxity,
 }
 
 /// How many virtual processors a scheduler takes from its parents.
@@ -155,8 +168,9 @@ impl Algorithm {
         }
     }
 
-    /// One of each, with a quantum of `quantum` where there is one, in the order of the published table.
-    pub fn every(quantum: &Span) -> [Algorithm; 22] {
+    /// One of each, with a quantum of `quantum` where there is one: in the order of the published table, then those that it
+    /// does not list.
+    pub fn every(quantum: &Span) -> [Algorithm; 27] {
         let quantum = || quantum.clone();
         [
             Algorithm::FixedPriority,
@@ -181,6 +195,11 @@ impl Algorithm {
             Algorithm::Spring,
             Algorithm::TotalBandwidth,
             Algorithm::StatisticalRateMonotonic,
+            Algorithm::WarpedShare,
+            Algorithm::RoundRobin,
+            Algorithm::Fifo,
+            Algorithm::EarliestDeadline,
+            Algorithm::LeastLaxity,
         ]
     }
 
@@ -209,6 +228,11 @@ impl Algorithm {
             Algorithm::TimeSharing => "time-sharing",
             Algorithm::Linux => "linux",
             Algorithm::Windows2000 => "windows-2000",
+            Algorithm::WarpedShare => "warped-share",
+            Algorithm::RoundRobin => "round-robin",
+            Algorithm::Fifo => "fifo",
+            Algorithm::EarliestDeadline => "edf",
+            Algorithm::LeastLaxity => "laxity",
         }
     }
 
@@ -250,7 +274,8 @@ impl Algorithm {
             | Algorithm::Eevdf { .. }
             | Algorithm::Lottery
             | Algorithm::Stride
-            | Algorithm::SurplusFair => Demand::Weight,
+            | Algorithm::SurplusFair
+            | Algorithm::WarpedShare => Demand::Weight,
             Algorithm::Reservation
             | Algorithm::ConstantBandwidth
             | Algorithm::Spring
@@ -259,9 +284,14 @@ impl Algorithm {
             Algorithm::ResourceKernel => Demand::Guarantee(&[Kind::Resbs, Kind::Resbh]),
             Algorithm::Rialto | Algorithm::RialtoNt => Demand::Guarantee(&[Kind::Rescs]),
             Algorithm::BssI | Algorithm::PShed => Demand::Guarantee(&[Kind::Resu]),
-            Algorithm::Join { .. } | Algorithm::TimeSharing | Algorithm::Linux | Algorithm::Windows2000 => {
-                Demand::Nothing
-            }
+            Algorithm::Join { .. }
+            | Algorithm::TimeSharing
+            | Algorithm::Linux
+            | Algorithm::Windows2000
+            | Algorithm::RoundRobin
+            | Algorithm::Fifo
+            | Algorithm::EarliestDeadline
+            | Algorithm::LeastLaxity => Demand::Nothing,
         }
     }
 }

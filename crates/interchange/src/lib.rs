@@ -34,6 +34,7 @@ pub use loss::{Effect, Loss, Origin, Translated};
 pub use rejected::Rejected;
 pub use source::read;
 
+use settings::Losses;
 use talea_model::{Description, System};
 
 /// Reads the text of a file in `format`.
@@ -58,9 +59,13 @@ pub fn import(format: Format, source_name: &str, text: &str) -> Result<Translate
 
 /// Writes a system in `format`. The text is complete whatever is lost; the losses say what it does not say.
 pub fn export(format: Format, system: &System) -> Translated<String> {
-    match format {
+    let mut translated = match format {
         Format::RtApp => rt_app::export(system),
         Format::SimSo => simso::export(system),
         Format::Csv => tabular::export(system),
-    }
+    };
+    let mut losses = Losses::new(format);
+    losses.compare_hierarchies(system);
+    translated.losses.extend(losses.list);
+    translated
 }

@@ -154,6 +154,12 @@ impl Origins {
             Place::Node(node, _) => [Place::Node(node, ""), Place::Whole],
             Place::Task(task, _) => [Place::Task(task, ""), Place::Whole],
             Place::Subtask(task, subtask, _) => [Place::Subtask(task, subtask, ""), Place::Task(task, "")],
+            Place::Scheduler(scheduler, _) | Place::SchedulerUnder(scheduler, _, _) => {
+                [Place::Scheduler(scheduler, ""), Place::Whole]
+            }
+            Place::Thread(thread, _) | Place::ThreadUnder(thread, _, _) => {
+                [Place::Thread(thread, ""), Place::Whole]
+            }
             Place::Whole | Place::System(_) | Place::Overhead(_) => [Place::Whole; 2],
         };
         let mut found = [place].into_iter().chain(wider).filter_map(|place| self.0.get(&place));

@@ -58,7 +58,11 @@ impl Losses {
             | Place::Overhead(key)
             | Place::Node(_, key)
             | Place::Task(_, key)
-            | Place::Subtask(_, _, key) => key,
+            | Place::Subtask(_, _, key)
+            | Place::Scheduler(_, key)
+            | Place::SchedulerUnder(_, _, key)
+            | Place::Thread(_, key)
+            | Place::ThreadUnder(_, _, key) => key,
         };
         self.list.push(Loss {
             effect,
@@ -108,6 +112,18 @@ impl Losses {
         ];
         for (key, value, _) in costs.into_iter().filter(|(_, value, expected)| value != expected) {
             self.unsayable(Place::Overhead(key), "the overhead", value);
+        }
+    }
+
+    /// Schedulers and threads, of which no format knows anything.
+    pub fn compare_hierarchies(&mut self, system: &Description) {
+        for (index, scheduler) in system.schedulers.iter().enumerate() {
+            let subject = format!("scheduler \"{}\"", scheduler.name);
+            self.unsayable(Place::Scheduler(index, "kind"), &subject, scheduler.kind);
+        }
+        for (index, thread) in system.threads.iter().enumerate() {
+            let subject = format!("thread \"{}\"", thread.name);
+            self.add(Effect::Lost, Place::Thread(index, "name"), &subject, "only tasks are written");
         }
     }
 

@@ -23,13 +23,18 @@
 //! # Ok::<(), talea_model::Violations>(())
 //! ```
 
+mod hierarchy;
+
 use crate::description::*;
 use crate::suggest::known_words;
 use crate::validate::violations_besides;
 use crate::{Place, Severity, System, Violation};
+use hierarchy::HierarchyBuilder;
 use std::collections::HashMap;
 use std::fmt;
 use talea_time::{Duration, Work};
+
+pub use hierarchy::{SchedulerBuilder, ThreadBuilder};
 
 /// The node a system has if none is described.
 const DEFAULT_NODE: &str = "local";
@@ -57,6 +62,7 @@ pub struct SystemBuilder {
     /// Everything but the tasks.
     description: Description,
     tasks: Vec<TaskBuilder>,
+    hierarchy: HierarchyBuilder,
 }
 
 impl System {
@@ -66,7 +72,7 @@ impl System {
         SystemBuilder {
             description: Description {
                 name: name.into(),
-                strategy: Strategy::RmsMlf,
+                strategy: Strategy::DEFAULT,
                 lane_dispatch: LaneDispatch::NonPreemptive,
                 laxity: Laxity::Declared,
                 late: Late::Last,
@@ -75,8 +81,11 @@ impl System {
                 message_delay: Duration::ZERO,
                 nodes: Vec::new(),
                 tasks: Vec::new(),
+                schedulers: Vec::new(),
+                threads: Vec::new(),
             },
             tasks: Vec::new(),
+            hierarchy: HierarchyBuilder::default(),
         }
     }
 }
@@ -136,6 +145,18 @@ impl SystemBuilder {
         self
     }
 
+    /// Adds a scheduler.
+    pub fn scheduler(mut self, scheduler: SchedulerBuilder) -> Self {
+        self.hierarchy.schedulers.push(scheduler);
+        self
+    }
+
+    /// Adds a thread.
+    pub fn thread(mut self, thread: ThreadBuilder) -> Self {
+        self.hierarchy.threads.push(thread);
+        self
+    }
+
     /// Validates the system.
     ///
     /// # Errors
@@ -168,20 +189,21 @@ impl SystemBuilder {
             .enumerate()
             .map(|(index, task)| task.resolve(index, &nodes, &mut violations));
         let tasks = resolved.collect();
-        description.tasks = tasks;
+        let (schedulers, threads) = self.hierarchy.resolve(&nodes, &mut violations);
+        description = Description { tasks, schedulers, threads, ..description };
         (description, violations)
     }
 }
 
 /// The nodes a subtask may name.
-struct NodeNames<'a> {
+pub(crate) struct NodeNames<'a> {
     nodes: &'a [Node],
     numbers: HashMap<&'a str, usize>,
 }
 
 impl NodeNames<'_> {
     /// The number of the node called `name`, or the message and the remedy if there is none.
-    fn find(&self, name: Option<&str>) -> Result<usize, (String, String)> {
+    pub(crate) fn find(&self, name: Option<&str>) -> Result<usize, (String, String)> {
         let names = || self.nodes.iter().map(|node| node.name.as_str());
         match name {
             None if self.nodes.len() == 1 => Ok(0),

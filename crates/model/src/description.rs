@@ -1,5 +1,6 @@
 //! The vocabulary of a system description: plain values, each with its meaning and unit.
 
+use crate::hierarchy::{Scheduler, Thread};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
@@ -28,8 +29,12 @@ pub struct Description {
     pub message_delay: Duration,
     /// The nodes, at least one.
     pub nodes: Vec<Node>,
-    /// The end-to-end tasks, at least one.
+    /// The end-to-end tasks, at least one unless there are threads.
     pub tasks: Vec<Task>,
+    /// The schedulers of nodes that have a hierarchy instead of lanes.
+    pub schedulers: Vec<Scheduler>,
+    /// The threads under them.
+    pub threads: Vec<Thread>,
 }
 
 /// A computer, or a part of one: a set of processors that schedules on its own.
@@ -152,6 +157,8 @@ macro_rules! keywords {
     };
 }
 
+pub(crate) use keywords;
+
 /// A text that names no case of a keyword type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("\"{text}\" is none of {}", known.join(", "))]
@@ -178,6 +185,11 @@ keywords! {
         /// One FIFO lane per criticality.
         Criticality = "criticality",
     }
+}
+
+impl Strategy {
+    /// That of a description that names none.
+    pub const DEFAULT: Strategy = Strategy::RmsMlf;
 }
 
 keywords! {

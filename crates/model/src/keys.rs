@@ -4,12 +4,13 @@
 //! generated from the same declarations.
 
 use crate::description::*;
+use crate::hierarchy::SchedulerKind;
 use crate::validate::{CPU_LIMIT, NODE_LIMIT};
 
 /// A table of the file: what it is for and what may stand in it.
 #[derive(Debug)]
 pub(crate) struct Table {
-    /// How its header is written, `[[task]]`; empty for the file itself.
+    /// How its header is written, `[[task]]`, or what it is called without one; empty for the file itself.
     pub header: &'static str,
     /// What the table describes.
     pub doc: &'static str,
@@ -48,6 +49,14 @@ pub(crate) enum Kind {
     Cpus,
     /// One of the forms of an execution time.
     Execution,
+    /// The name of a scheduler.
+    SchedulerName,
+    /// A guarantee in its notation.
+    Guarantee,
+    /// One of the forms of a thread's synthetic work.
+    Work,
+    /// A command with its arguments.
+    Command,
     /// One table.
     One(&'static Table),
     /// A list of tables.
@@ -77,6 +86,11 @@ pub(crate) enum Literal {
 impl Table {
     pub(crate) fn find(&self, name: &str) -> Option<&'static Key> {
         self.keys.iter().find(|key| key.name == name)
+    }
+
+    /// Whether it stands in a list within a line instead of having a header.
+    pub(crate) fn is_inline(&self) -> bool {
+        std::ptr::eq(self, &UNDER)
     }
 
     /// The keys that can be written.
@@ -109,7 +123,8 @@ const TIME: Kind = Kind::Time;
 /// The file.
 pub(crate) static FILE: Table = Table {
     header: "",
-    doc: "A real-time system: nodes, and end-to-end tasks made of subtasks that run on them.",
+    doc: "A real-time system: nodes, and what runs on them: end-to-end tasks made of subtasks, and threads under \
+          hierarchies of schedulers.",
     keys: &[
         Key { name: "system", kind: Kind::One(&SYSTEM), presence: Required, doc: SYSTEM.doc },
         Key { name: "overhead", kind: Kind::One(&OVERHEAD), presence: Optional, doc: OVERHEAD.doc },
@@ -119,9 +134,9 @@ pub(crate) static FILE: Table = Table {
             presence: DefaultFrom("one node \"local\" with cpus = [0]"),
             doc: NODE.doc,
         },
-        Key { name: "task", kind: Kind::Many(&TASK), presence: Required, doc: TASK.doc },
-        Key { name: "scheduler", kind: Kind::Later(HIERARCHIES), presence: Optional, doc: "" },
-        Key { name: "thread", kind: Kind::Later(HIERARCHIES), presence: Optional, doc: "" },
+        Key { name: "task", kind: Kind::Many(&TASK), presence: Optional, doc: TASK.doc },
+        Key { name: "scheduler", kind: Kind::Many(&SCHEDULER), presence: Optional, doc: SCHEDULER.doc },
+        Key { name: "thread", kind: Kind::Many(&THREAD), presence: Optional, doc: THREAD.doc },
         Key {
             name: "channel",
             kind: Kind::Later("connect subtasks with \"after\" instead"),
@@ -130,8 +145,6 @@ pub(crate) static FILE: Table = Table {
         },
     ],
 };
-
-const HIERARCHIES: &str = "choose a named composition with strategy in [system] instead";
 
 /// `[system]`.
 pub(crate) static SYSTEM: Table = Table {
@@ -142,8 +155,9 @@ pub(crate) static SYSTEM: Table = Table {
         Key {
             name: "strategy",
             kind: word!(Strategy),
-            presence: Default(Text("rms+mlf")),
-            doc: "How operations are sorted into lanes; between lanes the higher always preempts.",
+            presence: Default(Text(Strategy::DEFAULT.keyword())),
+            doc: "How operations are sorted into lanes; between lanes the higher always preempts. Nodes with \
+                  [[scheduler]] tables have lanes only where a scheduler of kind \"lanes\" stands.",
         },
         Key {
             name: "lane_dispatch",
@@ -345,6 +359,129 @@ pub(crate) static SUBTASK: Table = Table {
             kind: Kind::SubtaskNames,
             presence: DefaultFrom("the subtask before it"),
             doc: "The predecessors; an empty list makes it a first subtask.",
+        },
+    ],
+};
+
+/// `[[scheduler]]`.
+pub(crate) static SCHEDULER: Table = Table {
+    header: "[[scheduler]]",
+    doc: "A scheduler of a node's hierarchy, which takes the place of the strategy's lanes there. The one that is under \
+          no other is the root and is given the node's processors.",
+    keys: &[
+        Key {
+            name: "name",
+            kind: Kind::Name,
+            presence: Required,
+            doc: "Unique among schedulers and threads.",
+        },
+        Key {
+            name: "kind",
+            kind: Kind::Word {
+                known: || words(SchedulerKind::ALL, SchedulerKind::keyword),
+                later: &["explicit-plan"],
+                reason: "this version knows no explicit plans in files",
+            },
+            presence: Required,
+            doc: "What it is: docs/policies.md has each kind, docs/guarantees.md what it accepts and gives.",
+        },
+        Key {
+            name: "node",
+            kind: Kind::NodeName,
+            presence: DefaultFrom("the node of its parents, or the only node"),
+            doc: "Which node the root schedules; all below it are on the same.",
+        },
+        Key {
+            name: "quantum",
+            kind: TIME,
+            presence: DefaultFrom("10ms, for kinds that have a quantum"),
+            doc: "How long a child runs before the scheduler chooses anew, above zero.",
+        },
+        Key {
+            name: "takes",
+            kind: Kind::SchedulerName,
+            presence: DefaultFrom("the first with which everybody receives what it needs"),
+            doc: "Of a join: the parent whose guarantee its child takes.",
+        },
+        Key {
+            name: "under",
+            kind: Kind::Many(&UNDER),
+            presence: DefaultFrom("nobody: it is the root of its node"),
+            doc: UNDER.doc,
+        },
+    ],
+};
+
+/// `[[thread]]`.
+pub(crate) static THREAD: Table = Table {
+    header: "[[thread]]",
+    doc: "A thread under a scheduler. What it does is said by exactly one of work, run and pid.",
+    keys: &[
+        Key {
+            name: "name",
+            kind: Kind::Name,
+            presence: Required,
+            doc: "Unique among schedulers and threads.",
+        },
+        Key { name: "under", kind: Kind::Many(&UNDER), presence: Required, doc: UNDER.doc },
+        Key {
+            name: "requires",
+            kind: Kind::Guarantee,
+            presence: DefaultFrom("nothing: it is content with what it is given"),
+            doc: "The guarantee that it has to receive, such as \"PSBE 0.4 60ms\".",
+        },
+        Key {
+            name: "work",
+            kind: Kind::Work,
+            presence: Optional,
+            doc: "Synthetic work: \"cpu-bound\", or bursts that begin every period.",
+        },
+        Key {
+            name: "run",
+            kind: Kind::Command,
+            presence: Optional,
+            doc: "A command with its arguments, started for the run.",
+        },
+        Key {
+            name: "pid",
+            kind: Kind::Integer { min: 1, max: i32::MAX as i128 },
+            presence: Optional,
+            doc: "A process that is there already, by its number.",
+        },
+    ],
+};
+
+/// An entry of `under`.
+pub(crate) static UNDER: Table = Table {
+    header: "an entry of \"under\"",
+    doc: "Who schedules it, as under = [{ scheduler = \"name\", ... }] with what it asks for: priority, share or guarantee, \
+          as the kind of scheduler takes it. Several entries for a join and whatever else takes several processors.",
+    keys: &[
+        Key { name: "scheduler", kind: Kind::SchedulerName, presence: Required, doc: "The scheduler above." },
+        Key {
+            name: "priority",
+            kind: Kind::Integer { min: i32::MIN as i128, max: i32::MAX as i128 },
+            presence: Optional,
+            doc: "Under fixed-priority: larger is higher. Under time-sharing: a level from 0 to 15.",
+        },
+        Key {
+            name: "share",
+            kind: Kind::Integer { min: 1, max: u32::MAX as i128 },
+            presence: Optional,
+            doc: "Under a scheduler of shares: a weight beside those of its siblings.",
+        },
+        Key {
+            name: "warp",
+            kind: TIME,
+            presence: DefaultFrom("0s"),
+            doc: "Under proportional-share and sfq, beside share: served by this much of virtual time earlier.",
+        },
+        Key {
+            name: "guarantee",
+            kind: Kind::Guarantee,
+            presence: Optional,
+            doc: "Under a scheduler of reservations or slower processors: what is reserved, such as \
+                  \"RESBH 5ms 33ms\" or \"RESU 0.5\".",
         },
     ],
 };

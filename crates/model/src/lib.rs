@@ -1,4 +1,4 @@
-//! The system description: nodes, end-to-end tasks of subtasks, criticality, overheads.
+//! The system description: nodes, end-to-end tasks of subtasks, hierarchies of schedulers, criticality, overheads.
 //!
 //! A [`Description`] is plain values. A [`System`] is a description that satisfies every rule, with its
 //! operations numbered; only a `System` can be checked, simulated or run. It comes from a file
@@ -8,7 +8,9 @@
 #![forbid(unsafe_code)]
 
 mod builder;
+mod composition;
 mod description;
+mod hierarchy;
 mod keys;
 mod parse;
 mod problem;
@@ -18,12 +20,15 @@ mod system;
 mod validate;
 mod write;
 
-pub use builder::{SubtaskBuilder, SystemBuilder, TaskBuilder, Violations};
+pub use builder::{SchedulerBuilder, SubtaskBuilder, SystemBuilder, TaskBuilder, ThreadBuilder, Violations};
+pub use composition::Scheduling;
 pub use description::*;
+pub use hierarchy::*;
 pub use parse::{FILE_BYTES_LIMIT, Parsed, parse, read};
 pub use problem::{Location, Problem, Problems};
 pub use schema::json_schema;
 pub use system::{Operation, OperationId, System};
 pub use validate::{
-    CPU_LIMIT, NAME_BYTES_LIMIT, NODE_LIMIT, Place, Severity, TIME_LIMIT, Violation, violations,
+    CPU_LIMIT, HIERARCHY_LIMIT, NAME_BYTES_LIMIT, NODE_LIMIT, Place, Severity, TIME_LIMIT, Violation,
+    violations,
 };

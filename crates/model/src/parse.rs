@@ -10,6 +10,7 @@
 
 mod execution;
 mod file;
+mod hierarchy;
 mod section;
 mod syntax;
 mod tables;
@@ -62,6 +63,7 @@ pub fn parse(source_name: &str, text: &str, base_dir: &Path) -> Result<Parsed, P
     let (description, unresolved) = builder.resolve();
     let mut violations = violations_besides(unresolved, &description);
     violations.retain(|violation| !is_consequence(violation, &findings.unread));
+    tables.check_strategy(&description, &mut findings);
     let mut problems = findings.problems;
     problems.append(&mut findings.absences);
     problems.extend(violations.into_iter().map(|violation| tables.locate(violation, &lines)));

@@ -1,7 +1,7 @@
 //! The JSON Schema of system files, generated from the declarations the reader uses.
 
 use crate::description::Criticality;
-use crate::keys::{CPUS, FILE, Key, Kind, Literal, Presence, TASK, Table, most_tables};
+use crate::keys::{CPUS, FILE, Key, Kind, Literal, Presence, TASK, THREAD, Table, UNDER, most_tables};
 use crate::validate::NAME_BYTES_LIMIT;
 use serde_json::{Map, Value, json};
 
@@ -13,7 +13,14 @@ pub fn json_schema() -> Value {
     let mut schema = table(&FILE);
     schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
     schema["title"] = json!("Talea system file");
-    schema["$defs"] = json!({ "time": time(), "name": name(), "execution": execution() });
+    schema["anyOf"] = json!([{ "required": ["task"] }, { "required": ["thread"] }]);
+    schema["$defs"] = json!({
+        "time": time(),
+        "name": name(),
+        "execution": execution(),
+        "guarantee": guarantee(),
+        "work": work(),
+    });
     schema
 }
 
@@ -44,12 +51,30 @@ fn table(table: &Table) -> Value {
             },
         ]);
     }
+    if std::ptr::eq(table, &THREAD) {
+        schema["oneOf"] = one_of(&["work", "run", "pid"]);
+    }
+    if std::ptr::eq(table, &UNDER) {
+        let requests = ["priority", "share", "guarantee"];
+        let mut forms = one_of(&requests);
+        let nothing = json!({ "not": { "anyOf": requests.map(|key| json!({ "required": [key] })) } });
+        forms.as_array_mut().expect("a list of forms").push(nothing);
+        schema["oneOf"] = forms;
+        schema["dependentRequired"] = json!({ "warp": ["share"] });
+    }
     schema
+}
+
+fn one_of(keys: &[&str]) -> Value {
+    keys.iter().map(|key| json!({ "required": [key] })).collect()
 }
 
 fn property(key: &Key) -> Value {
     let mut schema = match &key.kind {
-        Kind::Name | Kind::NodeName => json!({ "$ref": "#/$defs/name" }),
+        Kind::Name | Kind::NodeName | Kind::SchedulerName => json!({ "$ref": "#/$defs/name" }),
+        Kind::Guarantee => json!({ "$ref": "#/$defs/guarantee" }),
+        Kind::Work => json!({ "$ref": "#/$defs/work" }),
+        Kind::Command => json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 }),
         Kind::SubtaskNames => {
             json!({ "type": "array", "items": { "$ref": "#/$defs/name" }, "uniqueItems": true })
         }
@@ -120,6 +145,34 @@ fn name() -> Value {
         "minLength": 1,
         "maxLength": NAME_BYTES_LIMIT,
         "pattern": r"^[^\s.,;:/\\]+$",
+    })
+}
+
+fn guarantee() -> Value {
+    let kinds = talea_guarantee::guarantee::Kind::EVERY.map(talea_guarantee::guarantee::Kind::name).join("|");
+    json!({
+        "type": "string",
+        "description": "A kind of guarantee and its parameters, such as \"RESBH 5ms 33ms\" or \"PS 40%\".",
+        "maxLength": 200,
+        "pattern": format!(r"^[\s,]*({kinds})([\s,]|$)"),
+    })
+}
+
+fn work() -> Value {
+    json!({
+        "oneOf": [
+            { "const": "cpu-bound", "description": "It always wants the processor." },
+            {
+                "type": "object",
+                "description": "It wakes up every period and then wants the processor for a burst.",
+                "properties": {
+                    "burst": { "$ref": "#/$defs/execution", "description": "How much it wants then." },
+                    "period": { "$ref": "#/$defs/time", "description": "From one wake-up to the next." },
+                },
+                "required": ["burst", "period"],
+                "additionalProperties": false,
+            },
+        ],
     })
 }
 

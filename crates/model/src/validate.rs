@@ -2,13 +2,17 @@
 //! from the builder obey the same ones.
 
 mod graph;
+mod hierarchy;
+mod shape;
 mod times;
 
 pub(crate) use graph::topological_ranks;
+pub use hierarchy::HIERARCHY_LIMIT;
 pub use times::TIME_LIMIT;
 
 use crate::OperationId;
-use crate::description::{Description, Node, Subtask, Task};
+use crate::composition::Scheduling;
+use crate::description::{Description, Node, Strategy, Subtask, Task};
 use std::collections::HashMap;
 use std::fmt;
 
@@ -45,6 +49,14 @@ pub enum Place {
     Task(usize, &'static str),
     /// A subtask by task and subtask index, and the key.
     Subtask(usize, usize, &'static str),
+    /// A scheduler by index, and the key.
+    Scheduler(usize, &'static str),
+    /// An entry of a scheduler's `under` by the indices of both, and the key.
+    SchedulerUnder(usize, usize, &'static str),
+    /// A thread by index, and the key.
+    Thread(usize, &'static str),
+    /// An entry of a thread's `under` by the indices of both, and the key.
+    ThreadUnder(usize, usize, &'static str),
 }
 
 /// A rule that a description breaks.
@@ -98,12 +110,12 @@ pub(crate) fn violations_besides(mut found: Vec<Violation>, description: &Descri
     check_name("system", &description.name, Place::System("name"), &mut found);
     times::check_system(description, &mut found);
     check_nodes(&description.nodes, &mut found);
-    if description.tasks.is_empty() {
-        found.push(Violation::error(
-            Place::Whole,
-            "the system has no task".into(),
-            "add a [[task]] with a name, a period and a wcet",
-        ));
+    if description.tasks.is_empty() && description.threads.is_empty() {
+        let (message, remedy) = match description.schedulers.is_empty() {
+            true => ("the system has no task", "add a [[task]] with a name, a period and a wcet"),
+            false => ("the schedulers have nothing to schedule", "add a [[thread]] under one of them"),
+        };
+        found.push(Violation::error(Place::Whole, message.into(), remedy));
     }
     check_unique(
         "task",
@@ -116,12 +128,26 @@ pub(crate) fn violations_besides(mut found: Vec<Violation>, description: &Descri
     for (index, task) in description.tasks.iter().enumerate() {
         check_task(description, index, task, &mut found);
     }
+    hierarchy::check(description, &mut found);
+    if description.strategy != Strategy::DEFAULT {
+        found.extend(misplaced_strategy(description));
+    }
     // With errors the load is not known: a task may be on the wrong node.
     if found.iter().all(|violation| violation.severity == Severity::Warning) {
         check_load(description, &mut found);
     }
     found.sort_by_key(|violation| file_order(violation.place));
     found
+}
+
+/// A strategy sorts tasks into lanes, which no node of this description has.
+pub(crate) fn misplaced_strategy(description: &Description) -> Option<Violation> {
+    let violation = Violation::error(
+        Place::System("strategy"),
+        "a strategy sorts tasks into lanes, but [[scheduler]] tables say who runs next on every node".into(),
+        "remove it, or add a scheduler of kind \"lanes\" for the tasks",
+    );
+    (!description.schedulers.is_empty() && !description.has_lanes()).then_some(violation)
 }
 
 /// The order in which [`crate::System::to_toml`] writes the items.
@@ -133,6 +159,10 @@ fn file_order(place: Place) -> (u8, usize, usize) {
         Place::Node(node, _) => (3, node, 0),
         Place::Task(task, _) => (4, task, 0),
         Place::Subtask(task, subtask, _) => (4, task, subtask + 1),
+        Place::Scheduler(scheduler, _) => (5, scheduler, 0),
+        Place::SchedulerUnder(scheduler, edge, _) => (5, scheduler, edge + 1),
+        Place::Thread(thread, _) => (6, thread, 0),
+        Place::ThreadUnder(thread, edge, _) => (6, thread, edge + 1),
     }
 }
 
@@ -344,7 +374,8 @@ fn check_load(description: &Description, found: &mut Vec<Violation>) {
                 "lower a wcet, lengthen a period or add a cpu, unless the overload is meant",
             ));
         }
-        if !used[index] && !description.tasks.is_empty() {
+        let is_scheduled = description.scheduling(index) == Scheduling::Hierarchy;
+        if !used[index] && !is_scheduled {
             found.push(Violation::warning(
                 Place::Node(index, "name"),
                 format!("node \"{}\" has nothing to do", node.name),

@@ -2,7 +2,9 @@
 
 use crate::System;
 use crate::description::{Execution, Node, Subtask, Task};
+use crate::hierarchy::{Request, Scheduler, Thread, ThreadWork, Under};
 use std::fmt::{self, Display, Write};
+use talea_time::Duration;
 
 impl System {
     /// The text of a system file that parses to an equal system. Defaults are written out, so that it
@@ -16,7 +18,9 @@ impl System {
     fn write(&self, out: &mut String) -> fmt::Result {
         writeln!(out, "[system]")?;
         quoted(out, "name", &self.name)?;
-        quoted(out, "strategy", self.strategy)?;
+        if self.has_lanes() {
+            quoted(out, "strategy", self.strategy)?;
+        }
         quoted(out, "lane_dispatch", self.lane_dispatch)?;
         quoted(out, "laxity", self.laxity)?;
         quoted(out, "late", self.late)?;
@@ -33,7 +37,71 @@ impl System {
             let cpus: Vec<_> = cpus.iter().map(u16::to_string).collect();
             writeln!(out, "cpus = [{}]", cpus.join(", "))?;
         }
-        self.tasks.iter().try_for_each(|task| self.write_task(task, out))
+        self.tasks.iter().try_for_each(|task| self.write_task(task, out))?;
+        self.schedulers.iter().try_for_each(|scheduler| self.write_scheduler(scheduler, out))?;
+        self.threads.iter().try_for_each(|thread| self.write_thread(thread, out))
+    }
+
+    fn write_scheduler(&self, scheduler: &Scheduler, out: &mut String) -> fmt::Result {
+        let Scheduler { name, node, kind, quantum, takes, under } = scheduler;
+        writeln!(out, "\n[[scheduler]]")?;
+        quoted(out, "name", name)?;
+        quoted(out, "kind", kind)?;
+        quoted(out, "node", &self.nodes[*node].name)?;
+        if let Some(quantum) = quantum {
+            quoted(out, "quantum", quantum)?;
+        }
+        if let Some(takes) = takes {
+            quoted(out, "takes", &self.schedulers[*takes].name)?;
+        }
+        self.write_under(under, out)
+    }
+
+    fn write_thread(&self, thread: &Thread, out: &mut String) -> fmt::Result {
+        writeln!(out, "\n[[thread]]")?;
+        quoted(out, "name", &thread.name)?;
+        match &thread.work {
+            ThreadWork::CpuBound => quoted(out, "work", "cpu-bound")?,
+            ThreadWork::Bursts { burst, period } => {
+                write!(out, "work = {{ burst = ")?;
+                execution(out, burst)?;
+                writeln!(out, ", period = \"{period}\" }}")?;
+            }
+            ThreadWork::Command(words) => {
+                let words: Vec<String> =
+                    words.iter().map(|word| toml::Value::from(word.as_str()).to_string()).collect();
+                writeln!(out, "run = [{}]", words.join(", "))?;
+            }
+            ThreadWork::Process(number) => writeln!(out, "pid = {number}")?,
+        }
+        if let Some(requires) = &thread.requires {
+            quoted(out, "requires", requires)?;
+        }
+        self.write_under(&thread.under, out)
+    }
+
+    fn write_under(&self, under: &[Under], out: &mut String) -> fmt::Result {
+        if under.is_empty() {
+            return Ok(());
+        }
+        write!(out, "under = [")?;
+        for (index, Under { scheduler, request }) in under.iter().enumerate() {
+            let separator = if index == 0 { "" } else { ", " };
+            write!(out, "{separator}{{ scheduler = \"{}\"", self.schedulers[*scheduler].name)?;
+            match request {
+                Request::Nothing => {}
+                Request::Priority(priority) => write!(out, ", priority = {priority}")?,
+                Request::Share { weight, warp } => {
+                    write!(out, ", share = {weight}")?;
+                    if *warp > Duration::ZERO {
+                        write!(out, ", warp = \"{warp}\"")?;
+                    }
+                }
+                Request::Guarantee(guarantee) => write!(out, ", guarantee = \"{guarantee}\"")?,
+            }
+            write!(out, " }}")?;
+        }
+        writeln!(out, "]")
     }
 
     fn write_task(&self, task: &Task, out: &mut String) -> fmt::Result {
@@ -67,14 +135,20 @@ impl System {
     fn write_step(&self, subtask: &Subtask, out: &mut String) -> fmt::Result {
         quoted(out, "node", &self.nodes[subtask.node].name)?;
         quoted(out, "wcet", subtask.wcet)?;
-        match &subtask.exec {
-            Execution::Constant(work) => quoted(out, "exec", work),
-            Execution::Uniform(low, high) => writeln!(out, "exec = {{ uniform = [\"{low}\", \"{high}\"] }}"),
-            Execution::List(works) => {
-                write!(out, "exec = {{ ")?;
-                list(out, "list", works.iter())?;
-                writeln!(out, " }}")
-            }
+        write!(out, "exec = ")?;
+        execution(out, &subtask.exec)?;
+        writeln!(out)
+    }
+}
+
+fn execution(out: &mut String, execution: &Execution) -> fmt::Result {
+    match execution {
+        Execution::Constant(work) => write!(out, "\"{work}\""),
+        Execution::Uniform(low, high) => write!(out, "{{ uniform = [\"{low}\", \"{high}\"] }}"),
+        Execution::List(works) => {
+            write!(out, "{{ ")?;
+            list(out, "list", works.iter())?;
+            write!(out, " }}")
         }
     }
 }

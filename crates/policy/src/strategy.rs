@@ -6,7 +6,7 @@
 use crate::discipline::Discipline;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use talea_model::{LaneDispatch, Late, Laxity, OperationId, Strategy, System};
+use talea_model::{LaneDispatch, Late, Laxity, OperationId, Scheduling, Strategy, System};
 use talea_time::{Duration, Work};
 
 /// What a strategy needs to know about one operation.
@@ -124,6 +124,11 @@ pub enum Anomaly {
         /// Priorities to be had.
         available: usize,
     },
+    /// Schedulers, not lanes, decide who runs next on the node. Error where only lanes will do.
+    #[error(
+        "its [[scheduler]] tables say who runs next; such nodes can be checked, but not simulated or run by this command yet"
+    )]
+    Hierarchy,
     /// The worst case needs more than the node's processors. Warning: overload may be meant.
     #[error("worst-case utilisation is {percent} % of {processors} processor(s)")]
     Overload {
@@ -159,16 +164,31 @@ pub struct NodeAnomaly {
 /// The plans of all nodes, in their order. A node without operations has a plan without lanes.
 ///
 /// # Errors
-/// The complete list of anomalies of all nodes.
+/// The complete list of anomalies of all nodes. A node with a hierarchy is one.
 pub fn plan_system(system: &System) -> Result<Vec<Plan>, Vec<NodeAnomaly>> {
+    plan_each(system, plan_node)
+}
+
+/// As [`plan_system`], with the lanes inside hierarchies: they are sorted as if they had their node for themselves.
+///
+/// # Errors
+/// The complete list of anomalies of all nodes.
+pub fn plan_lanes_of(system: &System) -> Result<Vec<Plan>, Vec<NodeAnomaly>> {
+    plan_each(system, plan_lanes)
+}
+
+fn plan_each(
+    system: &System,
+    plan: fn(&System, usize) -> Result<Plan, Vec<Anomaly>>,
+) -> Result<Vec<Plan>, Vec<NodeAnomaly>> {
     let mut plans = Vec::new();
     let mut anomalies = Vec::new();
     for (index, node) in system.nodes.iter().enumerate() {
-        if system.operations_on(index).next().is_none() {
-            plans.push(Plan { lanes: Vec::new(), warnings: vec![Anomaly::NoOperations] });
-            continue;
-        }
-        match plan_node(system, index) {
+        let is_idle = system.operations_on(index).next().is_none();
+        match plan(system, index) {
+            Err(found) if is_idle && found == [Anomaly::NoOperations] => {
+                plans.push(Plan { lanes: Vec::new(), warnings: found });
+            }
             Ok(plan) => plans.push(plan),
             Err(found) => anomalies
                 .extend(found.into_iter().map(|anomaly| NodeAnomaly { node: node.name.clone(), anomaly })),
@@ -177,11 +197,22 @@ pub fn plan_system(system: &System) -> Result<Vec<Plan>, Vec<NodeAnomaly>> {
     if anomalies.is_empty() { Ok(plans) } else { Err(anomalies) }
 }
 
-/// Sorts the operations of `node` into lanes by the system's strategy.
+/// Sorts the operations of `node`, which has no hierarchy, into lanes by the system's strategy.
 ///
 /// # Errors
 /// The complete list of anomalies that prevent it.
 pub fn plan_node(system: &System, node: usize) -> Result<Plan, Vec<Anomaly>> {
+    match system.scheduling(node) {
+        Scheduling::Lanes => plan_lanes(system, node),
+        Scheduling::Hierarchy => Err(vec![Anomaly::Hierarchy]),
+    }
+}
+
+/// Sorts the operations of `node` into lanes by the system's strategy, wherever in a hierarchy the lanes stand.
+///
+/// # Errors
+/// The complete list of anomalies that prevent it.
+pub fn plan_lanes(system: &System, node: usize) -> Result<Plan, Vec<Anomaly>> {
     let operations: Vec<OperationTraits> = system
         .operations_on(node)
         .map(|operation| {

@@ -269,6 +269,8 @@ fn draw(seed: u64) -> System {
     let tasks = (0..count).map(|index| draw_task(&mut random, index, count, plain, nodes)).collect();
     let pick = |random: &mut Pcg64Mcg, count: usize| random.random_range(0..count);
     System::new(Description {
+        schedulers: Vec::new(),
+        threads: Vec::new(),
         name: "random".into(),
         strategy: Strategy::ALL[pick(&mut random, Strategy::ALL.len())],
         lane_dispatch: LaneDispatch::ALL[pick(&mut random, 2)],

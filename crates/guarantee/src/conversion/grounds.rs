@@ -28,7 +28,7 @@ pub enum Grounds {
     },
     /// A limit stops its child when the amount is used.
     Limited,
-    /// A time-sharing scheduler promises nothing.
+    /// Time sharing, and orders without an admission test, promise nothing.
     Nothing,
     /// What was asked for has been admitted.
     Admitted {
@@ -95,7 +95,7 @@ impl fmt::Display for Grounds {
             }
             Grounds::Joined { softened: false } => f.write_str("it runs whenever this parent runs it"),
             Grounds::Limited => f.write_str("it is stopped when the amount of the period is used"),
-            Grounds::Nothing => f.write_str("time sharing promises nothing"),
+            Grounds::Nothing => f.write_str("it promises nothing"),
             Grounds::Admitted { test, load, pace } => {
                 write!(f, "asked for and admitted: {test}, here {}", print_ratio(load))?;
                 match pace.is_whole() {

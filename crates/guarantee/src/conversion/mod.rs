@@ -100,14 +100,20 @@ pub fn convert(
         Algorithm::FixedPriority => Ok(structural::fixed_priority(given, requests)),
         Algorithm::Join { .. } => Ok(structural::join(given, taken, requests.len())),
         Algorithm::Limit => structural::limit(given, requests),
-        Algorithm::TimeSharing | Algorithm::Linux | Algorithm::Windows2000 => {
-            Ok(structural::time_sharing(given, requests.len()))
-        }
+        Algorithm::TimeSharing
+        | Algorithm::Linux
+        | Algorithm::Windows2000
+        | Algorithm::RoundRobin
+        | Algorithm::Fifo
+        | Algorithm::EarliestDeadline
+        | Algorithm::LeastLaxity => Ok(structural::time_sharing(given, requests.len())),
         Algorithm::ProportionalShare { quantum } | Algorithm::StartTimeFair { quantum } => {
             shares::start_time_fair(given, quantum, &weights(requests))
         }
         Algorithm::Eevdf { quantum } => shares::eevdf(given, quantum, &weights(requests)),
-        Algorithm::Lottery | Algorithm::Stride => shares::in_the_long_run(given, &weights(requests)),
+        Algorithm::Lottery | Algorithm::Stride | Algorithm::WarpedShare => {
+            shares::in_the_long_run(given, &weights(requests))
+        }
         Algorithm::SurplusFair => shares::surplus_fair(given, &weights(requests)),
         Algorithm::Reservation
         | Algorithm::ConstantBandwidth

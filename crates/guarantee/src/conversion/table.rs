@@ -104,10 +104,16 @@ pub const fn conversions(algorithm: &Algorithm) -> &'static [Conversion] {
         Algorithm::FixedPriority => &FIXED_PRIORITY,
         Algorithm::Join { .. } => &JOIN,
         Algorithm::Limit => &LIMIT,
-        Algorithm::TimeSharing | Algorithm::Linux | Algorithm::Windows2000 => &TIME_SHARING,
+        Algorithm::TimeSharing
+        | Algorithm::Linux
+        | Algorithm::Windows2000
+        | Algorithm::RoundRobin
+        | Algorithm::Fifo
+        | Algorithm::EarliestDeadline
+        | Algorithm::LeastLaxity => &TIME_SHARING,
         Algorithm::ProportionalShare { .. } | Algorithm::StartTimeFair { .. } => &FAIR,
         Algorithm::Eevdf { .. } => &EEVDF,
-        Algorithm::Lottery | Algorithm::Stride => &LONG_RUN,
+        Algorithm::Lottery | Algorithm::Stride | Algorithm::WarpedShare => &LONG_RUN,
         Algorithm::SurplusFair => &SURPLUS,
         Algorithm::Reservation | Algorithm::ConstantBandwidth | Algorithm::Spring => &HARD,
         Algorithm::TotalBandwidth => &SOFT,

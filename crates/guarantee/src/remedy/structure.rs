@@ -87,6 +87,11 @@ fn stands_for_another(algorithm: &Algorithm) -> bool {
             | Algorithm::Spring
             | Algorithm::RialtoNt
             | Algorithm::PShed
+            | Algorithm::WarpedShare
+            | Algorithm::RoundRobin
+            | Algorithm::Fifo
+            | Algorithm::EarliestDeadline
+            | Algorithm::LeastLaxity
     )
 }
 

@@ -178,6 +178,8 @@ fn system(case: &Case) -> Result<System, Reason> {
         })
         .collect::<Result<_, Reason>>()?;
     let description = Description {
+        schedulers: Vec::new(),
+        threads: Vec::new(),
         name: "vector".into(),
         strategy,
         lane_dispatch: lane_dispatch

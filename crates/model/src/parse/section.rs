@@ -60,6 +60,21 @@ impl Findings {
         }
     }
 
+    /// Something the file as a whole lacks.
+    pub(super) fn miss_whole(&mut self, message: &str, remedy: &str) {
+        self.unread.insert(Place::Whole);
+        let (message, remedy) = (message.into(), remedy.into());
+        self.absences.push(Finding { severity: Severity::Error, span: None, message, remedy });
+    }
+
+    /// Reads with the trace files taken out, because reading them and reporting both need the findings.
+    pub(super) fn with_traces<T>(&mut self, read: impl FnOnce(&mut Self, &mut Traces) -> T) -> T {
+        let mut traces = std::mem::replace(&mut self.traces, Traces::new("".as_ref()));
+        let value = read(self, &mut traces);
+        self.traces = traces;
+        value
+    }
+
     pub(super) fn error(&mut self, span: Range<usize>, message: String, remedy: impl Into<String>) {
         let remedy = remedy.into();
         self.problems.push(Finding { severity: Severity::Error, span: Some(span), message, remedy });
@@ -75,6 +90,10 @@ pub(super) enum Item {
     Node(usize),
     Task(usize),
     Subtask(usize, usize),
+    Scheduler(usize),
+    SchedulerUnder(usize, usize),
+    Thread(usize),
+    ThreadUnder(usize, usize),
 }
 
 impl Item {
@@ -86,6 +105,10 @@ impl Item {
             Item::Node(node) => Place::Node(node, key),
             Item::Task(task) => Place::Task(task, key),
             Item::Subtask(task, subtask) => Place::Subtask(task, subtask, key),
+            Item::Scheduler(scheduler) => Place::Scheduler(scheduler, key),
+            Item::SchedulerUnder(scheduler, edge) => Place::SchedulerUnder(scheduler, edge, key),
+            Item::Thread(thread) => Place::Thread(thread, key),
+            Item::ThreadUnder(thread, edge) => Place::ThreadUnder(thread, edge, key),
         }
     }
 }
@@ -185,16 +208,31 @@ impl<'t> Section<'t> {
 
 /// Where a key `name` belongs.
 fn home_of(name: &str) -> Option<String> {
-    let tables = [&keys::SYSTEM, &keys::OVERHEAD, &keys::NODE, &keys::TASK, &keys::SUBTASK];
+    let tables = [
+        &keys::SYSTEM,
+        &keys::OVERHEAD,
+        &keys::NODE,
+        &keys::TASK,
+        &keys::SUBTASK,
+        &keys::SCHEDULER,
+        &keys::THREAD,
+        &keys::UNDER,
+    ];
     let home = tables.into_iter().find(|table| table.known().any(|key| key.name == name))?;
     Some(match home.find(name).map(|key| &key.kind) {
-        Some(Kind::Many(inner)) => format!("write {} below its {}", inner.header, home.header),
+        Some(Kind::Many(inner)) if !inner.is_inline() => {
+            format!("write {} below its {}", inner.header, home.header)
+        }
         _ => format!("\"{name}\" belongs in {}", home.header),
     })
 }
 
 fn missing(declaration: &Table, key: &Key) -> (String, String) {
     match &key.kind {
+        Kind::Many(inner) if inner.is_inline() => (
+            format!("\"under\" is missing in {}", declaration.header),
+            "name the scheduler above: under = [{ scheduler = \"...\" }]".into(),
+        ),
         Kind::One(inner) | Kind::Many(inner) => {
             let required = inner.keys.iter().filter(|key| matches!(key.presence, Presence::Required));
             let required: Vec<_> = required.map(|key| key.name).collect();

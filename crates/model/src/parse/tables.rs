@@ -2,13 +2,14 @@
 
 use super::Finding;
 use super::execution::execution;
+use super::hierarchy::Members;
 use super::section::{Findings, Given, Item, Section};
 use super::values::wrong_type;
 use crate::builder::{SubtaskBuilder, SystemBuilder, TaskBuilder};
-use crate::description::{Execution, Overhead};
+use crate::description::{Description, Execution, Overhead, Strategy};
 use crate::keys::{FILE, Kind};
 use crate::problem::Lines;
-use crate::validate::TIME_LIMIT;
+use crate::validate::{TIME_LIMIT, misplaced_strategy};
 use crate::{Place, System, Violation};
 use std::ops::Range;
 use talea_time::{Duration, Work};
@@ -23,6 +24,7 @@ pub(super) struct Tables<'t> {
     overhead: Option<Section<'t>>,
     nodes: Vec<Section<'t>>,
     tasks: Vec<TaskSections<'t>>,
+    members: Members<'t>,
 }
 
 struct TaskSections<'t> {
@@ -57,7 +59,12 @@ impl<'t> Tables<'t> {
             builder = builder.task(read_task(&own, &subtasks, findings));
             tasks.push(TaskSections { own, subtasks });
         }
-        (builder, Tables { system, overhead, nodes, tasks })
+        let (builder, members) = Members::read(&file, builder, findings);
+        let is_absent = |name: &&str| matches!(file.given(name).1, Given::Nothing);
+        if ["task", "thread", "scheduler"].iter().all(is_absent) {
+            findings.miss_whole("[[task]] is missing", "write [[task]] and below it name, period and wcet");
+        }
+        (builder, Tables { system, overhead, nodes, tasks, members })
     }
 
     /// A violated rule with its place in the text.
@@ -74,6 +81,17 @@ impl<'t> Tables<'t> {
         Finding { severity: violation.severity, span, message: violation.message, remedy }
     }
 
+    /// A strategy that is written down where no node has lanes is a misunderstanding, even if it is the default.
+    pub(super) fn check_strategy(&self, description: &Description, findings: &mut Findings) {
+        let Some(system) = &self.system else { return };
+        let is_stated = matches!(system.given("strategy").1, Given::Value(_));
+        if let Some(violation) = misplaced_strategy(description).filter(|_| is_stated)
+            && description.strategy == Strategy::DEFAULT
+        {
+            findings.error(system.span("strategy"), violation.message, violation.remedy);
+        }
+    }
+
     fn span(&self, place: Place) -> Option<Range<usize>> {
         let (section, key) = match place {
             Place::Whole => return None,
@@ -85,6 +103,12 @@ impl<'t> Tables<'t> {
                 let sections = self.tasks.get(task)?;
                 (sections.subtasks.get(subtask).unwrap_or(&sections.own), key)
             }
+            Place::Scheduler(scheduler, key) => (&self.members.schedulers.get(scheduler)?.own, key),
+            Place::Thread(thread, key) => (&self.members.threads.get(thread)?.own, key),
+            Place::SchedulerUnder(member, edge, key) => {
+                (self.members.schedulers.get(member)?.edge(edge), key)
+            }
+            Place::ThreadUnder(member, edge, key) => (self.members.threads.get(member)?.edge(edge), key),
         };
         Some(section.span(key))
     }
@@ -165,11 +189,9 @@ fn read_wcet(section: &Section<'_>, findings: &mut Findings) -> Work {
 }
 
 fn read_exec(section: &Section<'_>, findings: &mut Findings) -> Option<Execution> {
-    // The trace files are taken out because reading them and reporting both need the findings.
-    let mut traces = std::mem::replace(&mut findings.traces, super::execution::Traces::new("".as_ref()));
-    let exec = section.other("exec", findings, |key, value| execution(key, value, &mut traces));
-    findings.traces = traces;
-    exec
+    findings.with_traces(|findings, traces| {
+        section.other("exec", findings, |key, value| execution(key, value, traces))
+    })
 }
 
 /// The one table under `name`.
@@ -193,7 +215,7 @@ fn one<'t>(
 }
 
 /// The tables of the list under `name`.
-fn many<'t>(
+pub(super) fn many<'t>(
     parent: &Section<'t>,
     name: &'static str,
     item: impl Fn(usize) -> Item,
@@ -212,7 +234,10 @@ fn many<'t>(
     match value.get_ref() {
         DeValue::Array(list) if list.is_empty() => {
             let message = format!("the list \"{name}\" is empty");
-            let remedy = format!("write {} tables, or leave it out", declaration.header);
+            let remedy = match declaration.is_inline() {
+                true => "name the scheduler above: under = [{ scheduler = \"...\" }]".into(),
+                false => format!("write {} tables, or leave it out", declaration.header),
+            };
             refuse(value.span(), message, remedy);
             Vec::new()
         }
@@ -227,15 +252,20 @@ fn many<'t>(
                     _ => {
                         let message = format!("an element of \"{name}\" is not a table");
                         findings.unread.insert(place);
-                        findings.error(
-                            element.span(),
-                            message,
-                            format!("write {} tables", declaration.header),
-                        );
+                        let remedy = match declaration.is_inline() {
+                            true => "write { scheduler = \"...\" }".into(),
+                            false => format!("write {} tables", declaration.header),
+                        };
+                        findings.error(element.span(), message, remedy);
                     }
                 }
             }
             sections
+        }
+        _ if declaration.is_inline() => {
+            let remedy = "write a list of tables, under = [{ scheduler = \"...\" }]".into();
+            refuse(value.span(), wrong_type(key, value).message, remedy);
+            Vec::new()
         }
         _ => {
             let remedy = format!("write the header with double brackets, {}", declaration.header);

@@ -2,7 +2,7 @@
 
 use super::section::{Findings, Given, Section};
 use crate::description::Criticality;
-use crate::keys::{CPUS, Key, Kind, Literal};
+use crate::keys::{CPUS, Key, Kind, Literal, Presence};
 use crate::suggest::known_words;
 use std::ops::Range;
 use std::str::FromStr;
@@ -24,9 +24,14 @@ pub(super) fn sample(key: &Key) -> &'static str {
     match &key.kind {
         Kind::Name => "\"a-name\"",
         Kind::NodeName => "\"the-node\"",
+        Kind::SchedulerName => "\"the-scheduler-above\"",
+        Kind::Guarantee => "\"RESBH 5ms 33ms\"",
+        Kind::Work => "\"cpu-bound\" or work = { burst = \"5ms\", period = \"33ms\" }",
+        Kind::Command => "[\"program\", \"argument\"]",
         Kind::SubtaskNames => "[\"the-subtask-before\"]",
         Kind::Time if key.name == "period" || key.name == "deadline" => "\"50ms\"",
         Kind::Time => "\"1ms\"",
+        Kind::Word { .. } if key.name == "kind" => "\"fixed-priority\"",
         Kind::Word { .. } => "\"...\"",
         Kind::Criticality => "\"high\"",
         Kind::Integer { .. } => "1",
@@ -41,6 +46,10 @@ fn called(kind: &Kind) -> &'static str {
     match kind {
         Kind::Name => "a text",
         Kind::NodeName => "the name of a node",
+        Kind::SchedulerName => "the name of a scheduler",
+        Kind::Guarantee => "a guarantee as a text",
+        Kind::Work => "\"cpu-bound\", or a table with burst and period",
+        Kind::Command => "a list of texts, the program and its arguments",
         Kind::SubtaskNames => "a list of names of subtasks",
         Kind::Time => "a time with a unit",
         Kind::Word { .. } => "a text",
@@ -79,7 +88,7 @@ pub(super) fn wrong_type(key: &Key, value: &Spanned<DeValue<'_>>) -> Misfit {
 impl<'t> Section<'t> {
     /// The value of `name` by `read`, or of its default by `literal`. `None` if it is absent without a
     /// default, or cannot be read, which is reported.
-    fn value<T>(
+    pub(super) fn value<T>(
         &self,
         name: &'static str,
         findings: &mut Findings,
@@ -198,7 +207,7 @@ fn word_of(literal: &Literal) -> &'static str {
     }
 }
 
-fn text<'v>(key: &Key, value: &'v Spanned<DeValue<'_>>) -> Reading<&'v str> {
+pub(super) fn text<'v>(key: &Key, value: &'v Spanned<DeValue<'_>>) -> Reading<&'v str> {
     value.get_ref().as_str().ok_or_else(|| wrong_type(key, value))
 }
 
@@ -269,7 +278,11 @@ fn word<'v>(key: &Key, value: &'v Spanned<DeValue<'_>>) -> Reading<&'v str> {
         return Ok(word);
     }
     let (message, remedy) = if later.contains(&word) {
-        (reason.to_owned(), format!("write {} = \"{}\", or leave it out", key.name, known[0]))
+        let remedy = match key.presence {
+            Presence::Required => known_words(word, known.iter().copied()),
+            _ => format!("write {} = \"{}\", or leave it out", key.name, known[0]),
+        };
+        (reason.to_owned(), remedy)
     } else {
         (format!("\"{}\" cannot be \"{word}\"", key.name), known_words(word, known.iter().copied()))
     };
@@ -291,7 +304,11 @@ fn criticality(key: &Key, value: &Spanned<DeValue<'_>>) -> Reading<Criticality> 
     }
 }
 
-fn integer(key: &Key, value: &Spanned<DeValue<'_>>, range: std::ops::RangeInclusive<i128>) -> Reading<i128> {
+pub(super) fn integer(
+    key: &Key,
+    value: &Spanned<DeValue<'_>>,
+    range: std::ops::RangeInclusive<i128>,
+) -> Reading<i128> {
     let DeValue::Integer(written) = value.get_ref() else {
         return Err(wrong_type(key, value));
     };

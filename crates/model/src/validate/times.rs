@@ -10,7 +10,7 @@ pub const TIME_LIMIT: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 /// Whether a time may be zero.
 #[derive(Clone, Copy, PartialEq)]
-enum Least {
+pub(super) enum Least {
     Zero,
     AboveZero,
 }
@@ -30,7 +30,7 @@ fn misfit(time: Duration, least: Least) -> Option<(String, String)> {
 }
 
 /// The violation of a time that does not fit by itself. `owner` is asked for only then.
-fn violation_of(
+pub(super) fn violation_of(
     time: Duration,
     least: Least,
     place: Place,
@@ -135,7 +135,7 @@ pub(super) fn check_subtask(index: usize, position: usize, task: &Task, found: &
     }
 }
 
-fn execution_misfit(exec: &Execution) -> Option<(String, String)> {
+pub(super) fn execution_misfit(exec: &Execution) -> Option<(String, String)> {
     let each = |work: &Work| misfit(work.at_full_speed(), Least::Zero);
     match exec {
         Execution::Constant(work) => each(work),

@@ -89,6 +89,8 @@ fn defaults() {
     let system =
         system("[system]\nname = \"s\"\n[[task]]\nname = \"t\"\nperiod = \"10ms\"\nwcet = \"1ms\"\n");
     let expected = Description {
+        schedulers: Vec::new(),
+        threads: Vec::new(),
         name: "s".into(),
         strategy: Strategy::RmsMlf,
         lane_dispatch: LaneDispatch::NonPreemptive,

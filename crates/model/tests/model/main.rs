@@ -2,6 +2,7 @@
 
 mod builder;
 mod files;
+mod hierarchy;
 mod keys;
 mod malformed;
 mod robustness;

@@ -9,6 +9,8 @@ const GOOD: &[&str] = &[
     include_str!("../good/everything.toml"),
     include_str!("../good/inline.toml"),
     include_str!("../../../../examples/ofp.toml"),
+    include_str!("../../../../examples/hierarchy.toml"),
+    include_str!("../../../../examples/resource-kernel.toml"),
 ];
 
 const FRAGMENTS: &[&str] = &[
@@ -38,6 +40,11 @@ const FRAGMENTS: &[&str] = &[
     "[task.subtask]\n",
     "[[task.subtask]]\n",
     "[[node]]\n",
+    "[[scheduler]]\n",
+    "[[thread]]\n",
+    "under = [{ scheduler = \"FP\" }]\n",
+    "kind = \"join\"\n",
+    "RESBH 1/3ns 5",
     "[system]\n",
     "name",
     "task",

@@ -41,6 +41,8 @@ fn task(name: &str, period_us: i64, overrun: Overrun, subtasks: Vec<Subtask>) ->
 fn system(strategy: Strategy, tasks: Vec<Task>) -> System {
     let cost = Work::from_nanos(500);
     System::new(Description {
+        schedulers: Vec::new(),
+        threads: Vec::new(),
         name: "steady".into(),
         strategy,
         lane_dispatch: LaneDispatch::Preemptive,

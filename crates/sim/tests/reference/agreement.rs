@@ -137,6 +137,8 @@ fn two_tasks(rows: [Row; 2]) -> Description {
         }
     };
     Description {
+        schedulers: Vec::new(),
+        threads: Vec::new(),
         name: "two".into(),
         strategy: Strategy::Rms,
         lane_dispatch: LaneDispatch::Preemptive,

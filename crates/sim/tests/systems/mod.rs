@@ -103,6 +103,8 @@ pub fn systems(scope: Scope) -> impl Strategy<Value = System> {
             Overhead { switch: work(switch), queue: work(queue), timer: work(timer), message: work(message) };
         let message_delay = ns(delay);
         System::new(Description {
+            schedulers: Vec::new(),
+            threads: Vec::new(),
             name: "random".into(),
             strategy,
             lane_dispatch,

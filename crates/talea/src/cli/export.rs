@@ -34,6 +34,12 @@ pub fn main(options: &Options) -> super::Outcome {
     })?;
     options.destination.ensure_free(&options.system)?;
     let system = read_system(&options.system)?.system;
+    if system.tasks.is_empty() {
+        return Err(Failure::new(
+            "the file has no task, and other formats know nothing but tasks",
+            "export a file with tasks; schedulers and threads cannot be carried over",
+        ));
+    }
     let exported = talea_interchange::export(format, &system);
     show_losses(&options.system.display().to_string(), &exported.losses);
     options.destination.deliver(&exported, &exported.value)

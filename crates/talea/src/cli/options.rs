@@ -4,7 +4,7 @@ use super::failure::Failure;
 use clap::Args;
 use std::path::{Path, PathBuf};
 use talea_model::{Strategy, System};
-use talea_policy::strategy::{Plan, plan_system};
+use talea_policy::strategy::{Anomaly, Plan, plan_system};
 use talea_time::Duration;
 
 /// Which system, and what to change about it.
@@ -25,6 +25,12 @@ impl SystemOptions {
     pub fn read(&self) -> Result<System, Failure> {
         let mut system = super::failure::read_system(&self.system)?.system;
         if let Some(strategy) = self.strategy {
+            if !system.has_lanes() {
+                return Err(Failure::new(
+                    "--strategy sorts tasks into lanes, but the schedulers of the file say who runs next",
+                    "leave it out",
+                ));
+            }
             system = system.with_strategy(strategy);
         }
         if let Some(seed) = self.seed {
@@ -94,7 +100,11 @@ pub fn distinct(output: &Path, input: &Path) -> Result<(), Failure> {
 pub fn plans(system: &System) -> Result<Vec<Plan>, Failure> {
     plan_system(system).map_err(|anomalies| {
         let lines: Vec<String> = anomalies.iter().map(ToString::to_string).collect();
-        Failure::new(lines.join("\n       "), "choose another strategy, or change the operations named above")
+        let help = match anomalies.iter().all(|found| found.anomaly == Anomaly::Hierarchy) {
+            true => "talea check derives what the schedulers promise",
+            false => "choose another strategy, or change the operations named above",
+        };
+        Failure::new(lines.join("\n       "), help)
     })
 }
 

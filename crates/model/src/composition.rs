@@ -1,0 +1,150 @@
+//! A node's hierarchy as the guarantee system sees it.
+
+use crate::description::Description;
+use crate::hierarchy::{Request, Scheduler, SchedulerKind, Under};
+use std::num::NonZeroU32;
+use talea_guarantee::algorithm::Algorithm;
+use talea_guarantee::exact::Span;
+use talea_guarantee::hierarchy::{self, Edge, Hierarchy};
+use talea_time::Duration;
+
+impl Description {
+    /// How a node is scheduled.
+    pub fn scheduling(&self, node: usize) -> Scheduling {
+        match self.of_node(node).next() {
+            None => Scheduling::Lanes,
+            Some(_) => Scheduling::Hierarchy,
+        }
+    }
+
+    /// Whether any node has lanes, into which a strategy sorts tasks.
+    pub fn has_lanes(&self) -> bool {
+        let mut nodes = 0..self.nodes.len();
+        nodes.any(|node| match self.scheduling(node) {
+            Scheduling::Lanes => true,
+            Scheduling::Hierarchy => self.lanes_of(node).is_some(),
+        })
+    }
+
+    /// The scheduler that is the lanes of a node with a hierarchy.
+    pub fn lanes_of(&self, node: usize) -> Option<usize> {
+        let is_lanes =
+            |scheduler: &Scheduler| scheduler.node == node && scheduler.kind == SchedulerKind::Lanes;
+        self.schedulers.iter().position(is_lanes)
+    }
+
+    /// The hierarchy of a node, whose edges are those of its schedulers in file order and then those of its threads. Lanes
+    /// are a thread that requires nothing. None if the node has no hierarchy.
+    ///
+    /// # Panics
+    /// If the description breaks a rule.
+    pub fn hierarchy(&self, node: usize) -> Option<Hierarchy> {
+        if self.scheduling(node) == Scheduling::Lanes {
+            return None;
+        }
+        let processors = u32::try_from(self.nodes[node].cpus.len()).ok().and_then(NonZeroU32::new);
+        let mut hierarchy = Hierarchy {
+            processors: processors.expect("a node has a processor"),
+            schedulers: Vec::new(),
+            threads: Vec::new(),
+            edges: Vec::new(),
+        };
+        let warped = self.warped();
+        for (index, scheduler) in self.of_node(node) {
+            let name = scheduler.name.clone();
+            match self.algorithm(scheduler, warped[index]) {
+                Some(algorithm) => hierarchy.schedulers.push(hierarchy::Scheduler { name, algorithm }),
+                None => hierarchy.threads.push(hierarchy::Thread { name, requires: None }),
+            }
+            hierarchy.edges.extend(scheduler.under.iter().map(|under| self.edge(&scheduler.name, under)));
+        }
+        for thread in self.threads.iter().filter(|thread| thread.node == node) {
+            let (name, requires) = (thread.name.clone(), thread.requires.clone());
+            hierarchy.threads.push(hierarchy::Thread { name, requires });
+            hierarchy.edges.extend(thread.under.iter().map(|under| self.edge(&thread.name, under)));
+        }
+        Some(hierarchy)
+    }
+
+    fn of_node(&self, node: usize) -> impl Iterator<Item = (usize, &Scheduler)> {
+        self.schedulers.iter().enumerate().filter(move |(_, scheduler)| scheduler.node == node)
+    }
+
+    /// Which schedulers have a child with a warp.
+    fn warped(&self) -> Vec<bool> {
+        let mut warped = vec![false; self.schedulers.len()];
+        let of_schedulers = self.schedulers.iter().flat_map(|scheduler| &scheduler.under);
+        let of_threads = self.threads.iter().flat_map(|thread| &thread.under);
+        for under in of_schedulers.chain(of_threads) {
+            let is_warped = matches!(under.request, Request::Share { warp, .. } if warp > Duration::ZERO);
+            warped[under.scheduler] |= is_warped;
+        }
+        warped
+    }
+
+    fn edge(&self, child: &str, under: &Under) -> Edge {
+        let parent = &self.schedulers[under.scheduler];
+        let request = match (&under.request, parent.kind) {
+            (Request::Priority(priority), SchedulerKind::FixedPriority) => {
+                hierarchy::Request::Priority(*priority)
+            }
+            // A level of time sharing changes nothing about what it promises.
+            (Request::Nothing | Request::Priority(_), _) => hierarchy::Request::Nothing,
+            (Request::Share { weight, .. }, _) => hierarchy::Request::Weight(*weight),
+            (Request::Guarantee(guarantee), _) => hierarchy::Request::Guarantee(guarantee.clone()),
+        };
+        Edge { parent: parent.name.clone(), child: child.into(), request }
+    }
+
+    /// The algorithm of a scheduler, of whose children some are warped or none; none for lanes.
+    fn algorithm(&self, scheduler: &Scheduler, warped: bool) -> Option<Algorithm> {
+        let quantum = || {
+            let quantum = scheduler.quantum.expect("a scheduler of this kind has a quantum");
+            Span::try_from(quantum).expect("a quantum is above zero")
+        };
+        Some(match scheduler.kind {
+            SchedulerKind::FixedPriority => Algorithm::FixedPriority,
+            SchedulerKind::Join => {
+                let takes = scheduler.takes.map(|parent| self.schedulers[parent].name.clone());
+                Algorithm::Join { takes }
+            }
+            SchedulerKind::Limit => Algorithm::Limit,
+            SchedulerKind::ProportionalShare | SchedulerKind::StartTimeFair if warped => {
+                Algorithm::WarpedShare
+            }
+            SchedulerKind::ProportionalShare => Algorithm::ProportionalShare { quantum: quantum() },
+            SchedulerKind::StartTimeFair => Algorithm::StartTimeFair { quantum: quantum() },
+            SchedulerKind::Eevdf => Algorithm::Eevdf { quantum: quantum() },
+            SchedulerKind::Lottery => Algorithm::Lottery,
+            SchedulerKind::Stride => Algorithm::Stride,
+            SchedulerKind::SurplusFair => Algorithm::SurplusFair,
+            SchedulerKind::Reservation => Algorithm::Reservation,
+            SchedulerKind::ConstantBandwidth => Algorithm::ConstantBandwidth,
+            SchedulerKind::TotalBandwidth => Algorithm::TotalBandwidth,
+            SchedulerKind::ResourceKernel => Algorithm::ResourceKernel,
+            SchedulerKind::Rialto => Algorithm::Rialto,
+            SchedulerKind::RialtoNt => Algorithm::RialtoNt,
+            SchedulerKind::Spring => Algorithm::Spring,
+            SchedulerKind::StatisticalRateMonotonic => Algorithm::StatisticalRateMonotonic,
+            SchedulerKind::BssI => Algorithm::BssI,
+            SchedulerKind::PShed => Algorithm::PShed,
+            SchedulerKind::TimeSharing => Algorithm::TimeSharing,
+            SchedulerKind::Linux => Algorithm::Linux,
+            SchedulerKind::Windows2000 => Algorithm::Windows2000,
+            SchedulerKind::RoundRobin => Algorithm::RoundRobin,
+            SchedulerKind::Fifo => Algorithm::Fifo,
+            SchedulerKind::EarliestDeadline => Algorithm::EarliestDeadline,
+            SchedulerKind::LeastLaxity => Algorithm::LeastLaxity,
+            SchedulerKind::Lanes => return None,
+        })
+    }
+}
+
+/// How a node is scheduled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheduling {
+    /// By lanes, into which the strategy sorts its operations.
+    Lanes,
+    /// By a hierarchy of schedulers.
+    Hierarchy,
+}

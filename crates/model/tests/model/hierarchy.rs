@@ -1,0 +1,251 @@
+//! Hierarchies of schedulers: every key arrives, the derivation sees what the file says, and large ones are read soon.
+
+use crate::{parsed, refusal, system};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+use std::num::NonZeroU32;
+use talea_guarantee::derivation::derive;
+use talea_guarantee::guarantee::Guarantee;
+use talea_model::{
+    Asks, Execution, HIERARCHY_LIMIT, Request, SchedulerBuilder, SchedulerKind, Scheduling, System,
+    ThreadBuilder, ThreadWork, Under,
+};
+use talea_time::{Duration, Work};
+
+fn guarantee(text: &str) -> Guarantee {
+    text.parse().expect(text)
+}
+
+fn weight(weight: u32) -> NonZeroU32 {
+    NonZeroU32::new(weight).expect("above zero")
+}
+
+const EVERYTHING: &str = include_str!("../good/hierarchy.toml");
+
+#[test]
+fn every_key_arrives() {
+    let system = system(EVERYTHING);
+    let [root, shares, levels, join, lanes, other] = system.schedulers.as_slice() else {
+        panic!("there are six schedulers")
+    };
+    assert_eq!((root.kind, root.node, root.quantum), (SchedulerKind::FixedPriority, 1, None));
+    assert_eq!(root.under, []);
+    assert_eq!(shares.quantum, Some(Duration::from_millis(7)));
+    assert_eq!(shares.under, [Under { scheduler: 0, request: Request::Priority(-3) }]);
+    assert_eq!(
+        (levels.node, levels.quantum),
+        (1, Some(Duration::from_millis(10))),
+        "inherited, and the default"
+    );
+    assert_eq!((join.takes, join.under.len()), (Some(1), 2));
+    let warped = Request::Share { weight: weight(4), warp: Duration::from_millis(5) };
+    assert_eq!(join.under[0], Under { scheduler: 1, request: warped });
+    assert_eq!((lanes.kind, lanes.node), (SchedulerKind::Lanes, 1));
+    assert_eq!((other.name.as_str(), other.node), ("other", 0));
+    let [bursts, command, process, bound, reserved] = system.threads.as_slice() else {
+        panic!("there are five threads")
+    };
+    let burst = Execution::Uniform(Work::from_millis(1), Work::from_millis(2));
+    assert_eq!(bursts.work, ThreadWork::Bursts { burst, period: Duration::from_millis(20) });
+    assert_eq!(bursts.requires, Some(guarantee("PS 0.1")));
+    assert_eq!(command.work, ThreadWork::Command(vec!["sleep".into(), "10".into()]));
+    assert_eq!(command.under, [Under { scheduler: 2, request: Request::Priority(9) }]);
+    assert_eq!((&process.work, process.node), (&ThreadWork::Process(1), 1));
+    assert_eq!(bound.work, ThreadWork::CpuBound);
+    let reservation = Request::Guarantee(guarantee("RESBH 5ms 33ms"));
+    assert_eq!(reserved.under, [Under { scheduler: 5, request: reservation }]);
+    assert_eq!((system.scheduling(1), system.scheduling(2)), (Scheduling::Hierarchy, Scheduling::Lanes));
+    assert_eq!((system.lanes_of(1), system.lanes_of(0)), (Some(4), None));
+}
+
+#[test]
+fn the_builder_makes_what_the_file_says() {
+    let from_file = system(include_str!("../../../../examples/hierarchy.toml"));
+    let reserved = |text: &str| Request::Guarantee(guarantee(text));
+    let burst = Execution::Constant(Work::from_millis(5));
+    let built = System::builder("multimedia")
+        .scheduler(SchedulerBuilder::new("FP", SchedulerKind::FixedPriority))
+        .scheduler(SchedulerBuilder::new("RES", SchedulerKind::Reservation).under("FP", Request::Priority(2)))
+        .scheduler(
+            SchedulerBuilder::new("J", SchedulerKind::Join)
+                .under("RES", reserved("RESBH 10 20"))
+                .under("FP", Request::Priority(1)),
+        )
+        .scheduler(SchedulerBuilder::new("PS", SchedulerKind::ProportionalShare).under("J", Request::Nothing))
+        .thread(
+            ThreadBuilder::new("video", ThreadWork::Bursts { burst, period: Duration::from_millis(33) })
+                .under("RES", reserved("RESBH 5 33")),
+        )
+        .thread(ThreadBuilder::new("words", ThreadWork::CpuBound).with_share("PS", 1))
+        .thread(
+            ThreadBuilder::new("voice", ThreadWork::CpuBound)
+                .requires(guarantee("PSBE 0.4 60"))
+                .with_share("PS", 4),
+        );
+    assert_eq!(built.build().expect("it is valid"), from_file);
+}
+
+/// The published result: figure 3 of Regehr and Stankovic (2001).
+#[test]
+fn the_published_hierarchy_gives_the_published_guarantees() {
+    let system = system(include_str!("../../../../examples/hierarchy.toml"));
+    let hierarchy = system.hierarchy(0).expect("the node has schedulers");
+    let derivation = derive(&hierarchy).expect("it composes");
+    for (parent, child, label) in [
+        ("FP", "RES", "ALL"),
+        ("FP", "J", "NULL"),
+        ("RES", "video", "RESBH 5ms 33ms"),
+        ("RES", "J", "RESBH 10ms 20ms"),
+        ("J", "PS", "RESBS 10ms 20ms"),
+        ("PS", "words", "PSBE 0.1 22ms"),
+        ("PS", "voice", "PSBE 0.4 58ms"),
+    ] {
+        assert_eq!(derivation.between(parent, child).expect("an edge").label.to_string(), label);
+    }
+}
+
+#[test]
+fn warps_leave_the_long_run_only() {
+    let text = include_str!("../../../../examples/hierarchy.toml")
+        .replace("share = 1 ", "share = 1, warp = \"5ms\" ");
+    let hierarchy = parsed(&text).system.hierarchy(0).expect("the node has schedulers");
+    let failure = derive(&hierarchy).expect_err("voice requires a bound").to_string();
+    assert!(failure.contains("voice") && failure.contains("PS 0.4"), "{failure}");
+}
+
+#[test]
+fn kinds_have_the_children_and_parents_that_their_algorithms_have() {
+    use talea_guarantee::algorithm::{Algorithm, Intake};
+    use talea_guarantee::exact::Span;
+    let every = Algorithm::every(&Span::from_millis(1));
+    for kind in SchedulerKind::ALL.iter().filter(|kind| **kind != SchedulerKind::Lanes) {
+        let algorithm = every.iter().find(|algorithm| algorithm.name() == kind.keyword());
+        let algorithm = algorithm.unwrap_or_else(|| panic!("{kind} has no algorithm"));
+        assert_eq!(kind.takes_several(), algorithm.intake() == Intake::Several, "{kind}");
+        assert_eq!(kind.has_one_child(), algorithm.has_one_child(), "{kind}");
+        assert!(kind.has_quantum() || algorithm.quantum().is_none(), "{kind}");
+    }
+}
+
+/// Chains of a thousand schedulers, and as many beside each other, are read and derived like small ones.
+#[test]
+fn a_thousand_levels() {
+    let mut text =
+        "[system]\nname = \"deep\"\n[[scheduler]]\nname = \"s0\"\nkind = \"fixed-priority\"\n".to_owned();
+    for level in 1..1000 {
+        let above = level - 1;
+        text += &format!(
+            "[[scheduler]]\nname = \"s{level}\"\nkind = \"fixed-priority\"\n\
+             under = [{{ scheduler = \"s{above}\", priority = 1 }}]\n"
+        );
+    }
+    text +=
+        "[[thread]]\nname = \"t\"\nwork = \"cpu-bound\"\nunder = [{ scheduler = \"s999\", priority = 1 }]\n";
+    let system = system(&text);
+    let hierarchy = system.hierarchy(0).expect("the node has schedulers");
+    let derivation = derive(&hierarchy).expect("the highest child has all");
+    assert_eq!(derivation.between("s999", "t").expect("labelled").label.to_string(), "ALL");
+    let circle = text.replacen(
+        "kind = \"fixed-priority\"\n",
+        "kind = \"fixed-priority\"\nunder = [{ scheduler = \"s999\", priority = 2 }]\n",
+        1,
+    );
+    let refused = refusal(&circle);
+    assert!(
+        refused.contains("in a circle: s0 under s999 under s998") && refused.contains("..."),
+        "{refused}"
+    );
+    let crowd: String = (0..HIERARCHY_LIMIT).map(|n| format!("[[thread]]\nname = \"t{n}\"\n")).collect();
+    assert!(refusal(&format!("{text}{crowd}")).contains("more than 10000"));
+}
+
+/// What a child of a scheduler of `kind` may ask for.
+fn request(kind: SchedulerKind, number: u32) -> Request {
+    match kind.asks() {
+        Asks::Nothing | Asks::AtMost(_) | Asks::NoChildren => Request::Nothing,
+        Asks::Priority => Request::Priority(number as i32),
+        Asks::Level => Request::Priority((number % 16) as i32),
+        Asks::Share => Request::share(weight(1 + number)),
+        Asks::WarpedShare => {
+            Request::Share { weight: weight(1 + number), warp: Duration::from_nanos(i64::from(number % 3)) }
+        }
+        Asks::Guarantee(kinds) => {
+            let kind = kinds[number as usize % kinds.len()];
+            let text = match kind.reservation() {
+                Some(_) => format!("{kind} {}ns {}ms", 1 + number, 1 + number % 7),
+                None => format!("{kind} 1/{}", 1 + number),
+            };
+            Request::Guarantee(guarantee(&text))
+        }
+    }
+}
+
+fn work() -> impl Strategy<Value = ThreadWork> {
+    prop_oneof![
+        Just(ThreadWork::CpuBound),
+        (1i64..1_000_000, 1i64..1_000_000).prop_map(|(burst, period)| ThreadWork::Bursts {
+            burst: Execution::List([Work::from_nanos(burst), Work::from_nanos(1)].into()),
+            period: Duration::from_nanos(period),
+        }),
+        ("[^\0]{1,9}", vec("[^\0]{0,9}", 0..3))
+            .prop_map(|(first, rest)| ThreadWork::Command([vec![first], rest].concat())),
+        (1u32..i32::MAX as u32).prop_map(ThreadWork::Process),
+    ]
+}
+
+/// Schedulers each under an earlier one that can have it, and threads under any.
+fn any_hierarchy() -> impl Strategy<Value = System> {
+    let kinds = vec((select(SchedulerKind::ALL), any::<Index>(), 1i64..1_000_000), 0..12);
+    let threads = vec((work(), any::<Index>()), 1..6);
+    (kinds, threads).prop_map(|(kinds, threads)| {
+        let mut system = System::builder("random");
+        let mut open = vec![(String::from("root"), SchedulerKind::FixedPriority)];
+        system = system.scheduler(SchedulerBuilder::new("root", SchedulerKind::FixedPriority));
+        let mut number = 0;
+        let mut parent_of = |open: &mut Vec<(String, SchedulerKind)>, index: Index| {
+            number += 1;
+            let place = index.index(open.len());
+            let (name, kind) = open[place].clone();
+            if kind.has_one_child() {
+                open.remove(place);
+            }
+            (name, request(kind, number))
+        };
+        for (number, (kind, index, quantum)) in kinds.into_iter().enumerate() {
+            if matches!(kind, SchedulerKind::Join | SchedulerKind::Lanes) {
+                continue;
+            }
+            let (parent, request) = parent_of(&mut open, index);
+            let name = format!("s{number}");
+            let mut scheduler = SchedulerBuilder::new(&name, kind).under(parent, request);
+            if kind.has_quantum() {
+                scheduler = scheduler.quantum(Duration::from_nanos(quantum));
+            }
+            system = system.scheduler(scheduler);
+            open.push((name, kind));
+        }
+        for (number, (work, index)) in threads.into_iter().enumerate() {
+            let (parent, request) = parent_of(&mut open, index);
+            system = system.thread(ThreadBuilder::new(format!("t{number}"), work).under(parent, request));
+        }
+        system.build().unwrap_or_else(|violations| panic!("{violations}"))
+    })
+}
+
+proptest! {
+    #[test]
+    fn a_written_hierarchy_reads_back(system in any_hierarchy()) {
+        let text = system.to_toml();
+        prop_assert_eq!(&parsed(&text).system, &system, "{}", text);
+    }
+
+    /// What the rules of files accept, the derivation understands.
+    #[test]
+    fn an_accepted_hierarchy_makes_sense_to_the_derivation(system in any_hierarchy()) {
+        let hierarchy = system.hierarchy(0).expect("the node has schedulers");
+        if let Err(talea_guarantee::derivation::NotDerived::Malformed(faults)) = derive(&hierarchy) {
+            return Err(TestCaseError::fail(format!("{faults:?}\n{}", system.to_toml())));
+        }
+    }
+}
