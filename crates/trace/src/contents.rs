@@ -2,7 +2,8 @@
 //!
 //! Whoever judges a trace has to know first what is not in it: what was not recorded did not fail to happen.
 
-use crate::{Event, Metadata, Record, Sink};
+use crate::{Event, Metadata, NameSpace, Record, Sink};
+use serde::Serialize;
 use talea_time::{Duration, Instant};
 
 /// Counts records, in memory that does not grow with them.
@@ -20,7 +21,7 @@ pub struct Contents {
 }
 
 /// Records that were lost before they could be read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Lost {
     /// Of programs: of jobs, of dispatching, and what programs declare themselves.
     pub programs: u64,
@@ -28,7 +29,38 @@ pub struct Lost {
     pub kernel: u64,
 }
 
+/// Records of one event.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct EventCount {
+    /// Its name with its family's, as `job.release`, or its number if no family declares it.
+    pub name: String,
+    /// How many there are.
+    pub records: u64,
+    /// The same by second of the trace; `None` of a trace without length.
+    pub per_second: Option<f64>,
+}
+
+/// What a trace holds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ContentsReport {
+    /// All records.
+    pub records: u64,
+    /// From the first to the last one.
+    pub duration_ns: i64,
+    /// What was lost.
+    pub lost: Lost,
+    /// By event, in the order of their numbers.
+    pub events: Vec<EventCount>,
+}
+
 impl Lost {
+    /// Takes what a LOST record tells.
+    pub(crate) fn add(&mut self, record: &Record) {
+        let of_kernel = record.source == Record::KERNEL;
+        let lost = if of_kernel { &mut self.kernel } else { &mut self.programs };
+        *lost = lost.saturating_add(record.words[0]);
+    }
+
     /// All of them.
     pub fn sum(self) -> u64 {
         self.programs.saturating_add(self.kernel)
@@ -84,6 +116,25 @@ impl Contents {
         })
     }
 
+    /// All of it, with names.
+    pub fn report(&self, names: &NameSpace) -> ContentsReport {
+        let seconds = self.duration().as_nanos() as f64 / 1e9;
+        let named = |(event, records): (Event, u64)| EventCount {
+            name: match names.event(event) {
+                Some((family, entry)) => format!("{}.{}", family.name, entry.name),
+                None => format!("{:#06x}, not declared", event.0),
+            },
+            records,
+            per_second: (seconds > 0.0).then_some(records as f64 / seconds),
+        };
+        ContentsReport {
+            records: self.records(),
+            duration_ns: self.duration().as_nanos(),
+            lost: self.lost,
+            events: self.events().map(named).collect(),
+        }
+    }
+
     /// What was lost.
     pub fn lost(&self) -> Lost {
         self.lost
@@ -114,9 +165,7 @@ impl Sink for Contents {
         let (first, last) = self.span.unwrap_or((record.time, record.time));
         self.span = Some((first.min(record.time), last.max(record.time)));
         if record.event == Event::LOST {
-            let of_kernel = record.source == Record::KERNEL;
-            let lost = if of_kernel { &mut self.lost.kernel } else { &mut self.lost.programs };
-            *lost = lost.saturating_add(record.words[0]);
+            self.lost.add(&record);
         }
         if let Some(heard) = self.node(&record).and_then(|node| self.heard.get_mut(node)) {
             *heard = true;

@@ -17,6 +17,7 @@
 //! | [`accounting`] | what the run achieved |
 //! | [`schedule`] | who ran where and when |
 //! | [`explain`] | why a job took as long as it did |
+//! | [`machine`] | who used the processors, where there is no system |
 //! | [`usage`] | what the processors' time went into |
 //! | [`verify`] | whether the policy was obeyed |
 //! | [`export`], [`show`] | the trace for other programs and for people |
@@ -30,6 +31,7 @@ pub mod export;
 pub mod kernel;
 mod layout;
 pub mod log;
+pub mod machine;
 #[expect(unsafe_code, reason = "a mapped file is memory that only this module can vouch for")]
 mod mapping;
 pub mod merge;
@@ -56,6 +58,7 @@ pub use export::parquet::{ParquetError, ParquetExport};
 pub use export::perfetto::PerfettoExport;
 pub use kernel::{KernelError, KernelOptions, KernelSource, KernelStream};
 pub use log::{LogError, LogWriter};
+pub use machine::Machine;
 pub use merge::{AnySource, Merge, RecordSource};
 pub use metadata::*;
 pub use namespace::NameSpace;

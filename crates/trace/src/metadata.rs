@@ -1,5 +1,6 @@
 //! What the records of a run refer to by number, stored beside them so that a trace stands alone.
 
+use crate::namespace::builtin;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use talea_model::{Criticality, System};
@@ -183,6 +184,14 @@ impl Metadata {
     /// Whether there are tables of a system. Without, records tell of programs and of the machine, but of no jobs.
     pub fn has_system(&self) -> bool {
         !self.nodes.is_empty()
+    }
+
+    /// The events of jobs, by name, that the recording is known not to have been asked for.
+    pub fn unrecorded_job_events(&self) -> Vec<String> {
+        let Some(recorded) = &self.recorded else { return Vec::new() };
+        let family = builtin::JOB;
+        let names = family.events.iter().map(|entry| format!("{}.{}", family.name, entry.name));
+        names.filter(|name| !recorded.contains(name)).collect()
     }
 
     /// Checks that the tables refer to each other correctly, as [`Self::new`] makes them and a

@@ -334,7 +334,7 @@ impl Processor {
 }
 
 /// The text of up to 16 bytes in two words.
-fn name_in(words: [u64; 2]) -> String {
+pub(crate) fn name_in(words: [u64; 2]) -> String {
     let bytes: Vec<u8> =
         words.iter().flat_map(|word| word.to_le_bytes()).take_while(|byte| *byte != 0).collect();
     String::from_utf8_lossy(&bytes).into_owned()

@@ -1,25 +1,19 @@
 //! Explanations of random simulated systems: exact, and true.
 
-use crate::replay::{records, records_with};
-use crate::systems::{Scope, systems};
+use crate::replay::{metadata, records, records_with};
+use crate::systems::{Scope, dispatch, systems};
 use proptest::prelude::*;
 use std::convert::Infallible;
 use talea_model::{LaneDispatch, System};
 use talea_policy::demand;
-use talea_policy::strategy::plan_system;
 use talea_sim::DispatchRecords;
 use talea_time::{Duration, Instant, Work};
 use talea_trace::explain::{
     Cause, Explanation, Explanations, Kind, Order, Outcome, Question, Subject, Which, explain,
 };
-use talea_trace::{Accounting, Event, JobId, Metadata, Origin, Record, Report, Segment, Segments, Sink};
+use talea_trace::{Accounting, Event, JobId, Metadata, Record, Report, Segment, Segments, Sink};
 
 const UNTIL: i64 = 120;
-
-fn metadata(system: &System) -> Metadata {
-    let plans = plan_system(system).expect("random systems have no anomalies");
-    Metadata::new(system, &plans, Origin::Simulation { seed: system.seed }, Instant::ZERO)
-}
 
 pub fn explained(metadata: &Metadata, records: &[Record], question: Question) -> Explanations {
     let replay = |sink: &mut dyn Sink| {
@@ -108,10 +102,6 @@ fn check_demand(system: &System, one: &Explanation) {
     assert_eq!(execution.as_work(), drawn, "{one:#?}");
 }
 
-fn dispatch() -> impl Strategy<Value = DispatchRecords> {
-    prop_oneof![Just(DispatchRecords::Dropped), Just(DispatchRecords::Kept)]
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
@@ -191,7 +181,7 @@ proptest! {
         kept.push(Record { time: first.time, causal: 0, words, event, source: 0, cpu, arg: 0 });
         kept.extend(after);
         let answer = explained(&metadata, &kept, EVERYTHING);
-        prop_assert_eq!(answer.lost_records, count);
+        prop_assert_eq!(answer.lost.sum(), count);
         for one in &answer.list {
             for interval in &one.intervals {
                 let inside = interval.from.as_nanos() >= since && interval.to <= first.time;

@@ -7,9 +7,10 @@ mod judge;
 pub use judge::judge;
 
 use talea_model::System;
+use talea_policy::strategy::plan_system;
 use talea_sim::{DispatchRecords, Simulation};
 use talea_time::Instant;
-use talea_trace::{Record, Sink};
+use talea_trace::{Metadata, Origin, Record, Sink};
 
 /// All records, in memory.
 #[derive(Default)]
@@ -39,4 +40,10 @@ pub fn records_with(system: &System, slices: &[i64], until: i64, dispatch: Dispa
     simulation.advance(Instant::from_nanos(until), &mut everything);
     simulation.finish(&mut everything);
     everything.0
+}
+
+/// The tables of the system's traces.
+pub fn metadata(system: &System) -> Metadata {
+    let plans = plan_system(system).expect("random systems have no anomalies");
+    Metadata::new(system, &plans, Origin::Simulation { seed: system.seed }, Instant::ZERO)
 }

@@ -119,3 +119,9 @@ pub fn systems(scope: Scope) -> impl Strategy<Value = System> {
         .expect("only valid systems are drawn")
     })
 }
+
+/// With or without records of dispatching.
+pub fn dispatch() -> impl Strategy<Value = talea_sim::DispatchRecords> {
+    use talea_sim::DispatchRecords::{Dropped, Kept};
+    prop_oneof![Just(Dropped), Just(Kept)]
+}

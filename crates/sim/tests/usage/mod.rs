@@ -1,22 +1,15 @@
 //! The accounts of simulated processors close exactly.
 
-use crate::replay::{records, records_with};
+use crate::replay::{metadata, records, records_with};
 use crate::systems::{Scope, systems};
 use proptest::prelude::*;
-use talea_model::System;
 use talea_policy::demand;
-use talea_policy::strategy::plan_system;
 use talea_sim::DispatchRecords;
 use talea_time::{Duration, Instant};
 use talea_trace::usage::UsageReport;
-use talea_trace::{Accounting, Event, Metadata, Origin, Record, Sink, Usage};
+use talea_trace::{Accounting, Event, Metadata, Record, Sink, Usage};
 
 const UNTIL: i64 = 120;
-
-fn metadata(system: &System) -> Metadata {
-    let plans = plan_system(system).expect("random systems have no anomalies");
-    Metadata::new(system, &plans, Origin::Simulation { seed: system.seed }, Instant::ZERO)
-}
 
 fn usage(metadata: &Metadata, records: &[Record]) -> UsageReport {
     let mut usage = Usage::new(metadata);

@@ -2,22 +2,17 @@
 
 mod mutations;
 
-use crate::replay::records_with;
-use crate::systems::{Scope, systems};
+use crate::replay::{metadata, records_with};
+use crate::systems::{Scope, dispatch, systems};
 use proptest::prelude::*;
 use talea_model::{Strategy as StrategyKind, System};
 use talea_policy::strategy::plan_system;
 use talea_sim::DispatchRecords;
-use talea_time::{Duration, Instant};
+use talea_time::Duration;
 use talea_trace::verify::{Rule, Verifier, VerifyReport};
-use talea_trace::{Event, Metadata, Origin, Record, Sink};
+use talea_trace::{Event, Metadata, Record, Sink};
 
 const UNTIL: i64 = 120;
-
-fn metadata(system: &System) -> Metadata {
-    let plans = plan_system(system).expect("random systems have no anomalies");
-    Metadata::new(system, &plans, Origin::Simulation { seed: system.seed }, Instant::ZERO)
-}
 
 /// Verifies `records`, whose tables are `metadata`, against `system`.
 fn verify(metadata: &Metadata, records: &[Record], system: &System, tolerance: Duration) -> VerifyReport {
@@ -25,10 +20,6 @@ fn verify(metadata: &Metadata, records: &[Record], system: &System, tolerance: D
     let mut verifier = Verifier::new(metadata, system, &plans, tolerance).expect("it is the same system");
     records.iter().for_each(|record| verifier.record(*record));
     verifier.finish()
-}
-
-fn dispatch() -> impl Strategy<Value = DispatchRecords> {
-    prop_oneof![Just(DispatchRecords::Dropped), Just(DispatchRecords::Kept)]
 }
 
 proptest! {

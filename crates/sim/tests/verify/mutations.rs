@@ -1,7 +1,7 @@
 //! Traces made wrong in one way each.
 
-use super::{metadata, verify};
-use crate::replay::records_with;
+use super::verify;
+use crate::replay::{metadata, records_with};
 use std::path::Path;
 use talea_model::System;
 use talea_policy::strategy::{Plan, plan_system};

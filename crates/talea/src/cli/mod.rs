@@ -3,6 +3,7 @@
 mod artefacts;
 mod check;
 mod compare;
+mod contents;
 mod doctor;
 mod export;
 mod failure;

@@ -33,8 +33,13 @@ pub fn print(text: &str) -> Result<(), Failure> {
 
 /// Prints `value` as indented JSON and nothing else.
 pub fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(value).map_err(|error| Failure::new(error, ""))?;
-    print(&text)
+    let mut lines = Lines::new();
+    match serde_json::to_writer_pretty(&mut lines.0, value) {
+        Ok(()) => lines.line("")?,
+        Err(error) if error.is_io() => check(Err(error.into()))?,
+        Err(error) => return Err(Failure::new(error, "")),
+    }
+    lines.finish()
 }
 
 fn check(written: io::Result<()>) -> Result<(), Failure> {

@@ -3,6 +3,7 @@
 //! Nothing here depends on how fast the machine is. Runs on real threads use `--rt off` or accept what they are
 //! granted, and where a run has to have begun, its trace file is waited for.
 
+mod bare;
 mod checked;
 mod cluster;
 mod errors;

@@ -36,7 +36,11 @@ fn stats_are_those_of_the_run() {
     let result = fs::read(place.path().join("out/result.json")).expect("written");
     let result: serde_json::Value = serde_json::from_slice(&result).expect("JSON");
     let mut told = stats.json();
-    let usage = told.as_object_mut().expect("an object").remove("usage").expect("beside the report");
+    let mut beside =
+        |name: &str| told.as_object_mut().and_then(|told| told.remove(name)).expect("beside the report");
+    let [usage, contents, machine] = ["usage", "contents", "machine"].map(&mut beside);
+    assert_eq!(beside("has_system"), true);
+    assert!(contents["records"].as_u64() > Some(0) && machine.is_null(), "{contents} {machine}");
     assert_eq!(told, result["report"]);
     let node = &usage["nodes"][0];
     assert_eq!((node["available_ns"].as_i64(), node["error_ns"].as_i64()), (Some(2_000_000_000), Some(0)));

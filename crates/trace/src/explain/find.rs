@@ -3,6 +3,7 @@
 use super::life::{Hop, Life, Lives, PathEnd, Turn};
 use super::sought::Sought;
 use super::{Counts, Outcome, Question, Subject, Which};
+use crate::contents::Lost;
 use crate::{Event, JobId, Metadata, Record, Sink, SkipReason};
 use talea_time::Instant;
 
@@ -44,7 +45,7 @@ pub(super) struct Finder<'a> {
     /// The job asked for by name.
     sought: Option<Sought>,
     pub counts: Counts,
-    pub lost: u64,
+    pub lost: Lost,
     last: Instant,
     /// When each node ended.
     ends: Vec<Option<Instant>>,
@@ -63,14 +64,14 @@ impl<'a> Finder<'a> {
                 _ => None,
             },
             counts: Counts::default(),
-            lost: 0,
+            lost: Lost::default(),
             last: metadata.start,
             ends: vec![None; metadata.nodes.len()],
         }
     }
 
     /// The targets, worst first, and the instant of the trace's end.
-    pub fn finish(mut self) -> (Vec<Target>, Counts, u64, Instant) {
+    pub fn finish(mut self) -> (Vec<Target>, Counts, Lost, Instant) {
         let end = self.ends.iter().flatten().max().copied().unwrap_or(self.last);
         for task in 0..self.lives.len() {
             let open: Vec<(u64, Life)> =
@@ -233,7 +234,7 @@ impl Sink for Finder<'_> {
                     self.lives[entry.task].hear(&record);
                 }
             }
-            Event::LOST => self.lost = self.lost.saturating_add(record.words[0]),
+            Event::LOST => self.lost.add(&record),
             Event::RUN_END => {
                 if let Some(end) = self.ends.get_mut(usize::from(record.source)) {
                     *end = Some(record.time);

@@ -2,24 +2,56 @@
 
 use super::{Explanation, Explanations, Hop, Interval, Outcome, Subject, Total};
 use crate::SkipReason;
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value, json};
 use talea_time::Instant;
 
-impl Explanations {
-    /// All of it as one object.
-    pub fn to_json(&self) -> Value {
+/// One object; an explanation is made when it is written, so that a long list takes no more memory than it has.
+///
+/// | Key | What it is |
+/// |---|---|
+/// | `instances`, `failed` | instances of the tasks asked about, by how they ended |
+/// | `lost_records`, `lost_kernel_records` | records that were lost, all of them and those of the kernel |
+/// | `explanations` | one object each, the worst first |
+/// | `response_ns`, `lateness_ns` | from arrival and from deadline to `end_ns`; null of what was skipped, which never ran |
+/// | `end_ns` | its end, the end of what is known, or the instant at which it was skipped |
+/// | `uncertain_ns` | part of the response of which records were lost |
+/// | `hops` | the jobs on its critical path |
+/// | `intervals` | the response from arrival to end without gaps; empty of what was skipped |
+/// | `totals` | the same by cause, with the same sum; empty of what was skipped |
+/// | `because` | of what was skipped the instance in its way, explained up to `end_ns`; otherwise null |
+impl Serialize for Explanations {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let counts = &self.counts;
-        json!({
-            "system": self.metadata.system,
-            "strategy": self.metadata.strategy,
-            "lost_records": self.lost_records,
-            "instances": {
-                "met": counts.met, "missed": counts.missed, "aborted": counts.aborted, "skipped": counts.skipped,
-                "overdue": counts.overdue, "in_flight": counts.in_flight,
-            },
-            "failed": counts.failed(),
-            "explanations": self.list.iter().map(|one| self.explanation(one)).collect::<Vec<_>>(),
-        })
+        let instances = json!({
+            "met": counts.met, "missed": counts.missed, "aborted": counts.aborted, "skipped": counts.skipped,
+            "overdue": counts.overdue, "in_flight": counts.in_flight,
+        });
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("system", &self.metadata.system)?;
+        map.serialize_entry("strategy", &self.metadata.strategy)?;
+        map.serialize_entry("lost_records", &self.lost.sum())?;
+        map.serialize_entry("lost_kernel_records", &self.lost.kernel)?;
+        map.serialize_entry("instances", &instances)?;
+        map.serialize_entry("failed", &counts.failed())?;
+        map.serialize_entry("explanations", &List(self))?;
+        map.end()
+    }
+}
+
+/// The explanations, one after the other.
+struct List<'a>(&'a Explanations);
+
+impl Serialize for List<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.list.iter().map(|one| self.0.explanation(one)))
+    }
+}
+
+impl Explanations {
+    /// All of it as one object, in memory.
+    pub fn to_json(&self) -> Value {
+        serde_json::to_value(self).expect("names are texts, and numbers are finite")
     }
 
     fn explanation(&self, one: &Explanation) -> Value {
@@ -29,14 +61,15 @@ impl Explanations {
             }
             Subject::Job(job) => json!({ "job": self.job_name(job), "instance": job.instance }),
         };
+        let is_skipped = matches!(one.outcome, Outcome::Skipped { .. });
         json!({
             "subject": subject,
             "outcome": outcome(one.outcome),
             "arrival_ns": self.since_start(one.arrival),
             "deadline_ns": self.since_start(one.deadline),
             "end_ns": self.since_start(one.end),
-            "response_ns": one.response().as_nanos(),
-            "lateness_ns": one.lateness().as_nanos(),
+            "response_ns": (!is_skipped).then(|| one.response().as_nanos()),
+            "lateness_ns": (!is_skipped).then(|| one.lateness().as_nanos()),
             "uncertain_ns": one.uncertain().as_nanos(),
             "sentence": self.sentence(one),
             "hops": one.hops.iter().map(|hop| self.hop(hop)).collect::<Vec<_>>(),

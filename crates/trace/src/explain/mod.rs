@@ -15,7 +15,7 @@
 //!
 //! The trace is read twice: first to find the instances (`find` keeps those in flight), then to see what happened in
 //! their windows (`watch` keeps those that are open). So memory depends on the backlog and on how many explanations
-//! are asked for, not on the length of the trace.
+//! are asked for ([`MOST`]), not on the length of the trace.
 //!
 //! What is told depends on what is recorded. The records of jobs alone leave "ready, processor idle" where dispatch
 //! records tell of wake-ups and costs and kernel records of other threads and interrupts ([`crate::Event::COST`],
@@ -34,6 +34,7 @@ pub use crate::occupancy::Interrupt;
 pub use cause::{Blamed, Cause, Interval, Kind, Order, Stage};
 pub use life::Hop;
 
+use crate::contents::Lost;
 use crate::occupancy::Occupancy;
 use crate::{JobId, Metadata, Sink, SkipReason};
 use cause::length;
@@ -43,6 +44,10 @@ use std::collections::{BTreeMap, HashMap};
 use talea_time::{Duration, Instant};
 use watch::Watcher;
 
+/// What a program should ask for at most at once: an explanation takes a few kilobytes as a rule, and up to half a
+/// megabyte of a job that starves.
+pub const MOST: usize = 1_000;
+
 /// What to explain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Question {
@@ -50,7 +55,7 @@ pub struct Question {
     pub which: Which,
     /// Of this task only, by its index.
     pub task: Option<usize>,
-    /// How many of them at most.
+    /// How many of them at most. Each is kept whole, so memory grows with this number; see [`MOST`].
     pub limit: usize,
 }
 
@@ -207,7 +212,7 @@ pub struct Explanations {
     /// Instances of the tasks asked about, by how they ended.
     pub counts: Counts,
     /// Records lost in the whole trace.
-    pub lost_records: u64,
+    pub lost: Lost,
     /// Names of threads that are to blame.
     pub threads: BTreeMap<u32, String>,
 }
@@ -228,7 +233,7 @@ pub fn explain<E>(
     metadata.check().expect("metadata are consistent");
     let mut finder = Finder::new(metadata, question);
     replay(&mut finder)?;
-    let (targets, counts, lost_records, _) = finder.finish();
+    let (targets, counts, lost, _) = finder.finish();
     let flat: Vec<&Target> =
         targets.iter().flat_map(|target| std::iter::once(target).chain(target.because.as_deref())).collect();
     let mut watcher = Watcher::new(metadata, &flat);
@@ -244,7 +249,7 @@ pub fn explain<E>(
     }
     drop(built);
     let threads = blamed_threads(&list, &occupancy);
-    Ok(Explanations { metadata: metadata.clone(), list, counts, lost_records, threads })
+    Ok(Explanations { metadata: metadata.clone(), list, counts, lost, threads })
 }
 
 fn blamed_threads(list: &[Explanation], occupancy: &Occupancy) -> BTreeMap<u32, String> {

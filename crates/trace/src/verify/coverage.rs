@@ -43,7 +43,7 @@ impl Coverage {
             return Err(Unjudgeable::NoSystem);
         }
         let missing = match &metadata.recorded {
-            Some(_) => unrecorded(metadata),
+            Some(_) => metadata.unrecorded_job_events(),
             None => absent(metadata, contents).iter().map(|event| name(*event)).collect(),
         };
         if !missing.is_empty() {
@@ -70,14 +70,6 @@ impl Coverage {
             .map(|(_, entry)| entry.name.clone())
             .collect()
     }
-}
-
-/// The events of jobs that a recording was not asked for.
-fn unrecorded(metadata: &Metadata) -> Vec<String> {
-    let family = builtin::JOB;
-    let names = family.events.iter().map(|entry| name(family.event(entry)));
-    let asked_for = |name: &String| metadata.recorded.as_ref().is_none_or(|recorded| recorded.contains(name));
-    names.filter(|name| !asked_for(name)).collect()
 }
 
 /// The events of jobs that cannot but have happened, and have no record.

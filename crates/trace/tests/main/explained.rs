@@ -66,8 +66,9 @@ fn told() -> Vec<Record> {
     ]
 }
 
-fn explained(records: &[Record]) -> Explanations {
-    let which = Which::This(Subject::Instance { task: 0, number: 0 });
+/// Explains the first instance of a task.
+fn explained(records: &[Record], task: usize) -> Explanations {
+    let which = Which::This(Subject::Instance { task, number: 0 });
     let replay = |sink: &mut dyn Sink| {
         records.iter().for_each(|record| sink.record(*record));
         Ok::<(), Infallible>(())
@@ -85,7 +86,7 @@ fn list(one: &Explanation) -> Vec<(i64, i64, Stage, Kind)> {
 
 #[test]
 fn every_layer_of_records_says_what_it_knows() {
-    let answer = explained(&told());
+    let answer = explained(&told(), 0);
     let one = &answer.list[0];
     use Stage::{Begun, Coming, Waiting};
     assert_eq!(
@@ -116,7 +117,7 @@ fn every_layer_of_records_says_what_it_knows() {
 #[test]
 fn without_the_kernel_less_is_told_and_the_sum_is_the_same() {
     let records: Vec<Record> = told().into_iter().filter(|record| record.event.family() < 3).collect();
-    let one = &explained(&records).list[0];
+    let one = &explained(&records, 0).list[0];
     assert_eq!(one.response(), Duration::from_nanos(1_000));
     let of =
         |kind: Kind| one.totals.iter().find(|total| total.kind == kind).map(|total| total.sum().as_nanos());
@@ -131,7 +132,7 @@ fn lost_kernel_records_leave_the_jobs() {
     let place = records.iter().position(|record| record.event == Event::IRQ_ENTER).expect("there");
     records.retain(|record| record.event.family() != 3 || record.time.as_nanos() < START + 300);
     records.insert(place, record(Event::LOST, 300, Record::KERNEL, [7, 0], 0));
-    let answer = explained(&records);
+    let answer = explained(&records, 0);
     assert_eq!(answer.list[0].uncertain(), Duration::ZERO);
     assert_eq!(list(&answer.list[0]).last(), Some(&(210, 1_000, Stage::Begun, Kind::Execution)));
 }
@@ -155,7 +156,6 @@ fn the_accounts_are_those_of_the_kernel_where_it_tells() {
 /// A job that starves for very many intervals has the same totals, and no list without end.
 #[test]
 fn a_long_starvation_is_condensed() {
-    let metadata = one_processor();
     let mut records = vec![run_event(Event::RUN_START, START)];
     records.push(job(Event::RELEASE, START, 1, 0, [START, START + 20_000_000], 0));
     let rounds = 20_000;
@@ -169,12 +169,7 @@ fn a_long_starvation_is_condensed() {
     }
     let end = START + rounds * 10;
     records.push(run_event(Event::RUN_END, end));
-    let which = Which::This(Subject::Instance { task: 1, number: 0 });
-    let replay = |sink: &mut dyn Sink| {
-        records.iter().for_each(|record| sink.record(*record));
-        Ok::<(), Infallible>(())
-    };
-    let answer = explain(&metadata, Question { which, task: None, limit: 1 }, replay).expect("memory");
+    let answer = explained(&records, 1);
     let one = &answer.list[0];
     assert_eq!(one.response(), Duration::from_nanos(rounds * 10));
     assert!(one.intervals.len() < 10_000, "{}", one.intervals.len());

@@ -1,6 +1,6 @@
 //! `talea trace explain`.
 
-use super::{open, unreadable, warn_of_cut};
+use super::{open, unreadable, warn_of_cut, warn_of_unrecorded};
 use crate::cli::artefacts;
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::options::distinct;
@@ -10,7 +10,9 @@ use std::path::PathBuf;
 use talea_lab::strip;
 use talea_model::OperationId;
 use talea_time::{Duration, Instant};
-use talea_trace::explain::{Explanation, Explanations, Interval, Outcome, Question, Subject, Which, explain};
+use talea_trace::explain::{
+    Explanation, Explanations, Interval, MOST, Outcome, Question, Subject, Which, explain,
+};
 use talea_trace::{JobId, Metadata, Sink, TraceFile};
 
 /// Say why jobs took as long as they did: every missed deadline, or the job that is named
@@ -36,9 +38,9 @@ pub struct Options {
     /// The instance with the longest response of every task, whether it missed or not
     #[arg(long)]
     worst: bool,
-    /// Explain at most this many
-    #[arg(long, value_name = "NUMBER", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
-    limit: u32,
+    /// Explain at most this many, up to 1000 at once: each is kept whole until it is printed
+    #[arg(long, value_name = "NUMBER", default_value_t = 5, value_parser = limit)]
+    limit: usize,
     /// Print everything as JSON instead
     #[arg(long)]
     json: bool,
@@ -49,17 +51,32 @@ pub struct Options {
 
 pub fn main(options: &Options) -> crate::cli::Outcome {
     let trace = open(&options.trace)?;
-    let question = question(options, trace.metadata())?;
+    let metadata = trace.metadata();
+    if !metadata.has_system() {
+        return Err(Failure::new(
+            format!("{} holds no system, only records of programs or of the kernel", options.trace.display()),
+            "there are no jobs to explain; `talea trace stats` shows what there is",
+        ));
+    }
+    let question = question(options, metadata)?;
     if let Some(svg) = &options.svg {
         distinct(svg, &options.trace)?;
     }
     warn_of_cut(&trace.records().map_err(|error| unreadable(&options.trace, &error))?);
+    warn_of_unrecorded(metadata);
     let answer = answer(&trace, question).map_err(|error| unreadable(&options.trace, &error))?;
     if let (Which::This(subject), []) = (question.which, answer.list.as_slice()) {
         return Err(Failure::new(
             format!("the trace does not tell of {}", answer.name(subject)),
             "`talea trace show` lists the jobs it tells of",
         ));
+    }
+    let counts = &answer.counts;
+    if counts.met + counts.failed() + counts.in_flight == 0 && answer.list.is_empty() {
+        eprintln!(
+            "note: the trace tells of no job{}",
+            if question.task.is_some() { " of this task" } else { "" }
+        );
     }
     if let Some(svg) = &options.svg {
         let first = answer.list.first().ok_or_else(|| {
@@ -74,7 +91,7 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
         strip::draw(&answer, drawn, svg).map_err(|error| Failure::file("write", svg, error))?;
     }
     if options.json {
-        output::json(&answer.to_json())?;
+        output::json(&answer)?;
     } else {
         print(&answer, question)?;
     }
@@ -86,7 +103,7 @@ fn answer(trace: &TraceFile, question: Question) -> Result<Explanations, talea_t
 }
 
 fn question(options: &Options, metadata: &Metadata) -> Result<Question, Failure> {
-    let limit = options.limit as usize;
+    let limit = options.limit;
     let Some(name) = &options.task else {
         let which = if options.worst { Which::Worst } else { Which::Failed };
         return Ok(Question { which, task: None, limit });
@@ -129,13 +146,39 @@ fn print(answer: &Explanations, question: Question) -> Result<(), Failure> {
             }
         }
     }
-    if answer.lost_records > 0 {
-        lines.line(&format!(
-            "\nwarning: {} records were lost; what happened while they were is marked uncertain",
-            answer.lost_records
-        ))?;
+    for line in losses(answer) {
+        lines.line(&format!("\n{line}"))?;
     }
     lines.finish()
+}
+
+/// What records that were lost have to do with the answer.
+fn losses(answer: &Explanations) -> Vec<String> {
+    let mut lines = Vec::new();
+    if answer.lost.programs > 0 {
+        lines.push(format!(
+            "warning: {} records of the run were lost; what happened then is marked uncertain, and instances that were \
+             released or ended then may be missing or counted as unfinished",
+            answer.lost.programs
+        ));
+    }
+    if answer.lost.kernel > 0 {
+        lines.push(format!(
+            "warning: {} records of the kernel were lost; other programs and interrupts of that time are not told apart from \
+             execution and waiting",
+            answer.lost.kernel
+        ));
+    }
+    lines
+}
+
+/// The number of explanations asked for.
+fn limit(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(number @ 1..=MOST) => Ok(number),
+        Ok(0) => Err("give at least 1".into()),
+        _ => Err(format!("give a number up to {MOST}, and ask for others with --task or --job")),
+    }
 }
 
 fn heading(answer: &Explanations, question: Question) -> String {
@@ -150,13 +193,16 @@ fn heading(answer: &Explanations, question: Question) -> String {
     let parts: Vec<String> =
         named.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
     let failed = match counts.failed() {
+        0 if answer.lost.programs > 0 => "no missed deadline is in the records that are left".to_string(),
+        0 if all == 0 => "no instance is in the records".to_string(),
         0 => "no deadline was missed".to_string(),
         failed => format!("{failed} of {all} instances did not end in time ({})", parts.join(", ")),
     };
     let shown = answer.list.len() as u64;
     let rest = match question.which {
         Which::Failed if counts.failed() > shown => {
-            format!("\nthe {shown} worst; {} more with --limit", counts.failed() - shown)
+            let how = if question.limit < MOST { "--limit" } else { "--task or --job" };
+            format!("\nthe {shown} worst; {} more with {how}", counts.failed() - shown)
         }
         _ => String::new(),
     };

@@ -13,7 +13,7 @@ use super::failure::Failure;
 use clap::{Args, Subcommand};
 use std::path::Path;
 use talea_trace::stream::Switching;
-use talea_trace::{NameSpace, Records, TraceError, TraceFile, TraceKind};
+use talea_trace::{Metadata, NameSpace, Records, TraceError, TraceFile, TraceKind};
 
 /// Look into a trace: its records, its numbers, and exports for other programs.
 #[derive(Args)]
@@ -42,7 +42,6 @@ enum Command {
     Disable(switch::Options),
     /// Print records, one per line
     Show(show::Options),
-    /// Compute the table of results again
     Stats(stats::Options),
     Explain(explain::Options),
     Verify(verify::Options),
@@ -73,10 +72,27 @@ fn open(path: &Path) -> Result<TraceFile, Failure> {
 }
 
 fn unreadable(path: &Path, error: &TraceError) -> Failure {
-    Failure::new(
-        format!("cannot read the trace {}: {error}", path.display()),
-        "`talea run` and `talea sim` write trace.talea into the folder given with --out",
-    )
+    let help = match error {
+        TraceError::OtherVersion { .. } => "read it with the Talea that wrote it, or record it anew",
+        TraceError::Empty | TraceError::Unfinished => "",
+        TraceError::Io(_) | TraceError::NotATrace => {
+            "`talea run` and `talea sim` write trace.talea into the folder given with --out, and `talea trace record` the \
+             file given with --out"
+        }
+        _ => "the file is damaged or was cut off; record it anew",
+    };
+    Failure::new(format!("cannot read the trace {}: {error}", path.display()), help)
+}
+
+/// What a recording was not asked for is missing in everything that is computed from it.
+fn warn_of_unrecorded(metadata: &Metadata) {
+    let missing = metadata.unrecorded_job_events();
+    if metadata.has_system() && !missing.is_empty() {
+        eprintln!(
+            "warning: {} were not recorded, so what is said of jobs is incomplete; leave --events out when recording",
+            missing.join(", ")
+        );
+    }
 }
 
 /// The families of events that the trace may hold.

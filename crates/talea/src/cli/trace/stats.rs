@@ -1,17 +1,22 @@
 //! `talea trace stats`.
 
-use super::{open, unreadable, warn_of_cut};
-use crate::cli::failure::Verdict;
+use super::{name_space, open, unreadable, warn_of_cut, warn_of_unrecorded};
+use crate::cli::failure::{Failure, Verdict};
 use crate::cli::options::positive;
-use crate::cli::{output, report, usage};
+use crate::cli::{contents, output, report, usage};
 use clap::Args;
 use serde::Serialize;
 use std::path::PathBuf;
 use talea_time::Duration;
+use talea_trace::contents::ContentsReport;
+use talea_trace::machine::MachineReport;
 use talea_trace::usage::UsageReport;
-use talea_trace::{Accounting, Report, Usage};
+use talea_trace::{Accounting, Contents, Machine, Report, Usage};
 
-/// Compute the table of results again
+/// Compute the table of results again, or show what a trace without jobs holds
+///
+/// Of a trace that holds no system, such as the kernel's events or those of another program, the records are counted by
+/// event, and the kernel's say who used the processors.
 #[derive(Args)]
 pub struct Options {
     /// The trace
@@ -27,34 +32,78 @@ pub struct Options {
     json: bool,
 }
 
-/// The report with what the processors' time went into.
+/// The report with what the processors' time went into, and what the trace holds at all.
 #[derive(Serialize)]
 struct Everything<'a> {
     #[serde(flatten)]
     report: &'a Report,
+    /// Whether there are tables of a system; without, the report and the usage of nodes are empty.
+    has_system: bool,
     usage: &'a UsageReport,
+    contents: &'a ContentsReport,
+    /// Who used the processors by the kernel's records alone; nothing without them.
+    machine: Option<&'a MachineReport>,
 }
 
 pub fn main(options: &Options) -> crate::cli::Outcome {
     let trace = open(&options.trace)?;
-    let mut sink = (Accounting::new(trace.metadata(), options.sample), Usage::new(trace.metadata()));
+    let metadata = trace.metadata();
+    let names = name_space(&trace, &options.trace)?;
+    let of_system = (Accounting::new(metadata, options.sample), Usage::new(metadata));
+    let mut sink = (of_system, (Contents::new(metadata), Machine::default()));
     trace.replay(&mut sink).map_err(|error| unreadable(&options.trace, &error))?;
-    let (accounting, usage) = sink;
+    let ((accounting, usage), (contents, machine)) = sink;
     let end = accounting.last();
-    let report = accounting.finish(end);
-    let usage = usage.finish();
+    let machine = machine.finish();
+    let everything = Everything {
+        report: &accounting.finish(end),
+        has_system: metadata.has_system(),
+        usage: &usage.finish(),
+        contents: &contents.report(&names),
+        machine: machine.as_ref(),
+    };
     warn_of_cut(&trace.records().map_err(|error| unreadable(&options.trace, &error))?);
+    warn_of_unrecorded(metadata);
     if options.json {
-        output::json(&Everything { report: &report, usage: &usage })?;
+        output::json(&everything)?;
+    } else if contents.of_jobs() > 0 && metadata.has_system() {
+        print_jobs(&everything, options)?;
     } else {
-        let mut lines = output::Lines::new();
-        lines.line(&format!("{} under {}", report.system, report.strategy))?;
-        lines.line(&report::text(&report))?;
-        if options.jobs {
-            lines.line(&format!("\n{}", usage::jobs(&usage)))?;
-        }
-        lines.line(&format!("\n{}", usage::text(&usage)))?;
-        lines.finish()?;
+        print_contents(&everything, options)?;
     }
     Ok(Verdict::Fine)
+}
+
+fn print_jobs(everything: &Everything, options: &Options) -> Result<(), Failure> {
+    let Everything { report, usage, .. } = everything;
+    let mut lines = output::Lines::new();
+    lines.line(&format!("{} under {}", report.system, report.strategy))?;
+    lines.line(&report::text(report))?;
+    if options.jobs {
+        lines.line(&format!("\n{}", usage::jobs(usage)))?;
+    }
+    lines.line(&format!("\n{}", usage::text(usage)))?;
+    lines.finish()
+}
+
+/// What there is where no job is told of.
+fn print_contents(everything: &Everything, options: &Options) -> Result<(), Failure> {
+    let Everything { report, has_system, usage, contents, machine } = everything;
+    if options.jobs {
+        eprintln!("note: --jobs shows nothing, for the trace tells of no job");
+    }
+    let mut lines = output::Lines::new();
+    let is = if *has_system {
+        format!("{} under {}: the trace tells of no job", report.system, report.strategy)
+    } else {
+        format!("{}: the trace holds no system, only records of programs or of the kernel", report.system)
+    };
+    lines.line(&is)?;
+    lines.line(&format!("\n{}", contents::text(contents)))?;
+    if let Some(machine) = machine {
+        lines.line(&format!("\n{}", contents::machine(machine)))?;
+    } else if *has_system {
+        lines.line(&format!("\n{}", usage::text(usage)))?;
+    }
+    lines.finish()
 }
