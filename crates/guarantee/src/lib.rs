@@ -51,6 +51,7 @@ pub mod guarantee;
 pub mod hierarchy;
 mod json;
 pub mod label;
+pub mod monitor;
 pub mod notation;
 pub mod remedy;
 pub mod rewrite;

@@ -1,0 +1,195 @@
+//! Basic reservations: windows that follow each other, from an instant that nobody has told.
+//!
+//! The promise is that *there is* a t such that all [t + iy, t + (i + 1) y] hold x. So all phases t are possible at the
+//! beginning of a stretch, and every period leaves those with which its window holds x. What a window of phase t
+//! holds is, as a function of t, straight between the switches at its two ends; so the phases that are left are a few
+//! intervals, found exactly. The promise is broken when none is left.
+
+use super::history::{Cursor, History};
+use super::{Limits, Tally};
+
+/// Judges one stretch of demand after the other.
+#[derive(Clone, Debug)]
+pub(super) struct Basic {
+    limits: Limits,
+    period: i64,
+    history: History,
+    /// Where the stretch, or what follows a violation, begins: phase 0 of window 0.
+    origin: i64,
+    /// Windows judged since.
+    windows: i64,
+    /// The phases that are left: closed intervals in order, at nanoseconds below the period.
+    phases: Vec<(i64, i64)>,
+    /// Those that the current window leaves.
+    left: Vec<(i64, i64)>,
+}
+
+impl Basic {
+    pub fn new(limits: Limits, period: i64) -> Self {
+        Basic {
+            limits,
+            period,
+            history: History::default(),
+            origin: 0,
+            windows: 0,
+            phases: Vec::new(),
+            left: Vec::new(),
+        }
+    }
+
+    pub fn begin(&mut self, now: i64) {
+        self.history.clear();
+        self.restart(now);
+    }
+
+    fn restart(&mut self, origin: i64) {
+        (self.origin, self.windows) = (origin, 0);
+        self.phases.clear();
+        self.phases.push((0, self.period - 1));
+    }
+
+    /// Where the next window of phase 0 begins.
+    fn window(&self) -> i64 {
+        self.origin + self.windows * self.period
+    }
+
+    pub fn pass(&mut self, from: i64, to: i64, serving: bool, tally: &mut Tally) {
+        self.history.add(from, serving);
+        // With the last phase, the window ends a nanosecond before this.
+        while self.window().saturating_add(2 * self.period) <= to {
+            self.judge(self.period - 1, tally);
+            self.history.forget(self.window());
+        }
+    }
+
+    /// The last window ends within the stretch for some phases only; the others stay possible.
+    pub fn end(&mut self, now: i64, tally: &mut Tally) {
+        let last_phase = now - self.period - self.window();
+        if last_phase >= 0 {
+            self.judge(last_phase.min(self.period - 1), tally);
+        }
+    }
+
+    /// Judges the next window for the phases up to `last_phase`.
+    fn judge(&mut self, last_phase: i64, tally: &mut Tally) {
+        tally.judged += 1;
+        let window = self.window();
+        self.keep(last_phase);
+        if self.left.is_empty() {
+            let (received, at) = self.closest(last_phase);
+            let violation = self.limits.check(received, window + at, self.period);
+            tally.note(violation.expect("a phase that is not left breaks the promise"));
+            self.restart(window + self.period);
+            return;
+        }
+        std::mem::swap(&mut self.phases, &mut self.left);
+        self.windows += 1;
+    }
+
+    /// Finds which of the phases are left; those beyond `last_phase` are.
+    fn keep(&mut self, last_phase: i64) {
+        self.left.clear();
+        let mut pieces = self.linear(last_phase);
+        pieces.push(Linear {
+            from: last_phase + 1,
+            to: self.period - 1,
+            received: self.limits.least,
+            slope: 0,
+        });
+        let mut kept: Vec<(i64, i64)> = Vec::new();
+        for piece in pieces {
+            let Some((from, to)) = piece.within(self.limits.least, self.limits.most) else { continue };
+            match kept.last_mut() {
+                Some(last) if last.1 + 1 >= from => last.1 = to,
+                _ => kept.push((from, to)),
+            }
+        }
+        let mut kept = kept.into_iter().peekable();
+        for &(from, to) in &self.phases {
+            while let Some(&(begin, end)) = kept.peek() {
+                if begin <= to && end >= from {
+                    self.left.push((begin.max(from), end.min(to)));
+                }
+                if end > to {
+                    break;
+                }
+                kept.next();
+            }
+        }
+    }
+
+    /// What the window holds, by phase from 0 to `last_phase`.
+    fn linear(&self, last_phase: i64) -> Vec<Linear> {
+        let window = self.window();
+        let switches = || self.history.pieces().iter().map(|piece| piece.from);
+        let begins = switches().map(|at| at - window);
+        let ends = switches().map(|at| at - window - self.period);
+        let mut bends: Vec<i64> = begins.chain(ends).filter(|at| (1..=last_phase).contains(at)).collect();
+        bends.push(0);
+        bends.sort_unstable();
+        bends.dedup();
+        let (mut begin, mut end) = (Cursor::new(&self.history), Cursor::new(&self.history));
+        let mut received =
+            |phase: i64| end.served_by(window + phase + self.period) - begin.served_by(window + phase);
+        let values: Vec<i64> = bends.iter().map(|phase| received(*phase)).collect();
+        let last = received(last_phase);
+        let mut pieces = Vec::with_capacity(bends.len());
+        for (index, (&from, &value)) in bends.iter().zip(&values).enumerate() {
+            let (next, there) = match bends.get(index + 1) {
+                Some(next) => (*next, values[index + 1]),
+                None => (last_phase, last),
+            };
+            // The bend itself belongs to the piece behind it.
+            let to = if index + 1 < bends.len() { next - 1 } else { last_phase };
+            pieces.push(Linear { from, to, received: value, slope: (there - value).signum() });
+        }
+        pieces
+    }
+
+    /// What is closest to the promise among the phases that were left, and its phase.
+    fn closest(&self, last_phase: i64) -> (i64, i64) {
+        let short = |received: i64| (self.limits.least - received).max(received - self.limits.most);
+        let ends = self.linear(last_phase).into_iter().flat_map(|piece| {
+            let inside = self.phases.iter().filter_map(move |&(from, to)| {
+                let (from, to) = (from.max(piece.from), to.min(piece.to));
+                (from <= to).then_some([from, to])
+            });
+            inside.flatten().map(move |phase| (piece.at(phase), phase))
+        });
+        ends.min_by_key(|(received, _)| short(*received)).expect("some phase was left before")
+    }
+}
+
+/// What windows hold whose phases lie in `from..=to`: `received` at `from`, and so much more per nanosecond.
+#[derive(Clone, Copy, Debug)]
+struct Linear {
+    from: i64,
+    to: i64,
+    received: i64,
+    /// -1, 0 or 1.
+    slope: i64,
+}
+
+impl Linear {
+    fn at(&self, phase: i64) -> i64 {
+        self.received + self.slope * (phase - self.from)
+    }
+
+    /// The phases at which it is from `least` to `most`.
+    fn within(&self, least: i64, most: i64) -> Option<(i64, i64)> {
+        let (from, to) = match self.slope {
+            0 if (least..=most).contains(&self.received) => (self.from, self.to),
+            0 => return None,
+            1 => (
+                self.from.saturating_add(least.saturating_sub(self.received)),
+                self.from.saturating_add(most.saturating_sub(self.received)),
+            ),
+            _ => (
+                self.from.saturating_add(self.received.saturating_sub(most)),
+                self.from.saturating_add(self.received.saturating_sub(least)),
+            ),
+        };
+        let (from, to) = (from.max(self.from), to.min(self.to));
+        (from <= to).then_some((from, to))
+    }
+}
