@@ -22,6 +22,7 @@ const BENCHMARKS: [(&str, &str); 5] = [
     ("talea-sim", "jobs"),
     ("talea-analysis", "analysis"),
     ("talea-policy", "hierarchy"),
+    ("talea-sim", "threads"),
     ("talea-runtime", "mechanisms"),
     ("talea-trace", "streams"),
 ];

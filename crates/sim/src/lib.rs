@@ -24,5 +24,6 @@ mod flow;
 mod ledger;
 mod node;
 mod simulation;
+pub mod threads;
 
 pub use simulation::{DispatchRecords, Simulation, SimulationError};

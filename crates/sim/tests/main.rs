@@ -13,5 +13,6 @@ mod properties;
 mod reference;
 mod replay;
 mod systems;
+mod threads;
 mod usage;
 mod verify;

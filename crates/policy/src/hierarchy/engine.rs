@@ -26,6 +26,15 @@ pub struct Switch {
     pub to: Option<Occupant>,
 }
 
+/// A virtual processor has come into another state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transition {
+    /// The virtual processor.
+    pub vp: VpId,
+    /// Its state from now on.
+    pub state: VpState,
+}
+
 struct Processor {
     root: Option<VpId>,
     /// Who may decide about the processor: the scheduler that was granted it last and has not passed it on.
@@ -65,6 +74,8 @@ pub struct Engine {
     switches: Vec<Switch>,
     /// Whether any scheduler has ever asked for a timer; most compositions never do.
     uses_timers: bool,
+    /// Transitions since they were last taken, if anybody watches.
+    transitions: Option<Vec<Transition>>,
     now: Instant,
 }
 
@@ -84,6 +95,7 @@ impl Engine {
             switches: Vec::with_capacity(processors.len()),
             processors,
             uses_timers: false,
+            transitions: None,
             now: Instant::ZERO,
         }
     }
@@ -260,6 +272,24 @@ impl Engine {
         }
     }
 
+    /// Keeps every transition of a virtual processor from now on until it is taken.
+    pub fn watch(&mut self) {
+        self.transitions.get_or_insert_default();
+    }
+
+    /// Takes the transitions since the last time, in order: none unless somebody [watches](Engine::watch). All of them
+    /// happened at instants of calls in between.
+    pub fn transitions(&mut self) -> impl Iterator<Item = Transition> {
+        self.transitions.iter_mut().flat_map(|transitions| transitions.drain(..))
+    }
+
+    #[inline]
+    fn moved(&mut self, vp: VpId) {
+        if let Some(transitions) = &mut self.transitions {
+            transitions.push(Transition { vp, state: self.vps[vp.index()].state });
+        }
+    }
+
     /// What the last [`Engine::settle`] returned.
     pub fn switches(&self) -> &[Switch] {
         &self.switches
@@ -430,7 +460,9 @@ impl Engine {
     fn apply_request(&mut self, child: VpId, actor: &mut SchedulerId) -> Decision {
         let vp = &mut self.vps[child.index()];
         vp.request();
-        match (vp.top, vp.bottom) {
+        let (top, bottom) = (vp.top, vp.bottom);
+        self.moved(child);
+        match (top, bottom) {
             (Top::Scheduler(parent), _) => {
                 *actor = parent;
                 let cx = Context { now: self.now, vps: &self.vps };
@@ -438,6 +470,7 @@ impl Engine {
             }
             (Top::Machine(processor), Bottom::Scheduler(root)) => {
                 self.vps[child.index()].grant(processor, self.now);
+                self.moved(child);
                 self.processors[processor.index()].holder = Some(root);
                 *actor = root;
                 self.notify_grant(root, child, processor)
@@ -451,6 +484,7 @@ impl Engine {
         let vp = &mut self.vps[child.index()];
         let held = vp.release(self.now);
         let (top, bottom) = (vp.top, vp.bottom);
+        self.moved(child);
         if let Some(processor) = held {
             let processor = &mut self.processors[processor.index()];
             if bottom == Bottom::Thread {
@@ -483,6 +517,7 @@ impl Engine {
         assert_eq!(vp.top, Top::Scheduler(*actor), "a scheduler grants to its own children");
         vp.grant(processor, self.now);
         let (bottom, epoch) = (vp.bottom, vp.epoch);
+        self.moved(child);
         let place = &mut self.processors[processor.index()];
         assert_eq!(place.holder, Some(*actor), "a scheduler gives away only a processor it holds");
         match bottom {
@@ -526,6 +561,7 @@ impl Engine {
         assert_eq!(vp.top, Top::Scheduler(*actor), "a scheduler revokes from its own children");
         let processor = vp.revoke(self.now);
         let bottom = vp.bottom;
+        self.moved(child);
         let place = &mut self.processors[processor.index()];
         // Further down the same revocation the processor already belongs to whoever started it.
         place.holder.get_or_insert(*actor);

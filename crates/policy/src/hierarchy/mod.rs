@@ -43,7 +43,7 @@ mod vp;
 
 pub use admission::{Fraction, Load, Shortage};
 pub use decision::{Action, Decision, Wake};
-pub use engine::{Engine, Occupant, Switch};
+pub use engine::{Engine, Occupant, Switch, Transition};
 pub use vp::{Context, ProcessorId, VpId, VpState};
 
 use talea_time::{Duration, Instant, Work};
