@@ -89,11 +89,11 @@ impl Rated {
             self.debt = (-passed.scaled).max(1 - self.absolute.1);
         }
         self.list.retain(|entry| entry.deadline > now);
-        let Err(position) = self.list.binary_search_by_key(&deadline, |entry| entry.deadline) else { return };
-        if self.list.len() == LIST {
-            self.merge();
-            return self.introduce(now, deadline);
+        if self.list.binary_search_by_key(&deadline, |entry| entry.deadline).is_ok() {
+            return;
         }
+        self.make_room();
+        let position = self.list.partition_point(|entry| entry.deadline < deadline);
         let scaled = match position.checked_sub(1).map(|before| self.list[before]) {
             Some(before) => before.scaled + self.over(deadline - before.deadline),
             None => self.over(deadline - now) - std::mem::take(&mut self.debt),
@@ -109,9 +109,12 @@ impl Rated {
         entry.scaled = entry.scaled.min(fresh);
     }
 
-    /// Drops the entry before the last, which keeps the lower of both entitlements. Service counts against it all the
-    /// same, so the child only loses.
-    fn merge(&mut self) {
+    /// Drops the entry before the last of a full list, which keeps the lower of both entitlements. Service counts against
+    /// it all the same, so the child only loses.
+    fn make_room(&mut self) {
+        if self.list.len() < LIST {
+            return;
+        }
         let dropped = self.list.remove(self.list.len() - 2);
         let last = self.list.last_mut().expect("a full list has more than one entry");
         last.scaled = last.scaled.min(dropped.scaled);
@@ -130,6 +133,8 @@ impl Rated {
                 self.deadline = deadline;
                 return;
             }
+            // Before what is missing is found: it may lower what the last deadline allows.
+            self.make_room();
             let allowed = self.allowed(deadline);
             // At least as long as a nanosecond takes at this rate.
             let missing = (self.absolute.1 - allowed.scaled + self.absolute.0 - 1) / self.absolute.0;
@@ -242,5 +247,31 @@ impl Rule for SlowerProcessor {
             );
             assert!(account.list.is_sorted_by_key(|entry| entry.deadline));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The last two entries of a full list become one with the lower entitlement: what is missing then is more.
+    #[test]
+    fn a_full_list_of_used_up_deadlines_is_left_behind() {
+        let deadline = |number: i64| Instant::from_nanos(number + 1);
+        let list: Vec<Entitlement> = (0..LIST as i64)
+            .map(|n| Entitlement { deadline: deadline(n), scaled: i128::from(n) - 36 })
+            .collect();
+        let mut account = Rated {
+            rate: Fraction::ONE,
+            absolute: (1, 7),
+            list,
+            debt: 0,
+            announced: Instant::MAX,
+            deadline: deadline(0),
+        };
+        account.place(Instant::ZERO, deadline(0), deadline(0), Duration::from_nanos(1));
+        assert!(account.allowed_work(account.deadline) > Work::ZERO);
+        assert!(account.deadline > deadline(LIST as i64 - 1), "everything before is used up");
+        assert!(account.list.len() <= LIST && account.list.is_sorted_by_key(|entry| entry.deadline));
     }
 }
