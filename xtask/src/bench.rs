@@ -18,7 +18,7 @@ pub struct Options {
 }
 
 /// Package and name of every benchmark.
-const BENCHMARKS: [(&str, &str); 5] = [
+const BENCHMARKS: [(&str, &str); 6] = [
     ("talea-sim", "jobs"),
     ("talea-analysis", "analysis"),
     ("talea-policy", "hierarchy"),

@@ -2,7 +2,7 @@
 //!
 //! `cargo bench -p talea-sim --bench threads [-- --json] [--quick]`
 //!
-//! Two thirds of the threads come in bursts, the others never end; 93 % of the processor is asked for by bursts. A
+//! Two thirds of the threads come in bursts, the others never end; bursts ask for about nine tenths of the processor. A
 //! scheduling event is a burst that arrives or ends, or a timer. The floor is the same without monitors.
 
 #![forbid(unsafe_code)]
@@ -12,7 +12,7 @@ use std::time::Instant as WallClock;
 use talea_guarantee::guarantee::Guarantee;
 use talea_measure::{Effort, Report, Request, Role, Samples};
 use talea_model::Execution;
-use talea_policy::hierarchy::{Engine, Fraction, Parameters, SchedulerId, VpId};
+use talea_policy::hierarchy::{Engine, Fraction, Parameters, SchedulerId};
 use talea_policy::scheduler::{Announcing, FixedPriority, Kind, WakeUp};
 use talea_sim::threads::{Load, ThreadSimulation};
 use talea_time::{Duration, Instant, Work};
@@ -35,7 +35,8 @@ fn main() -> ExitCode {
         Effort::Quick => 20,
         Effort::Full => 200,
     };
-    let mut subjects = [(simulation(Watched::Nobody), Samples::new()), (simulation(Watched::Everybody), Samples::new())];
+    let mut subjects =
+        [(simulation(Watched::Nobody), Samples::new()), (simulation(Watched::Everybody), Samples::new())];
     let mut end = Instant::ZERO;
     for _ in 0..slices {
         end += SLICE;
@@ -77,10 +78,8 @@ fn simulation(watched: Watched) -> ThreadSimulation {
             (root, Parameters::Priority(branch)),
         );
         for _ in 0..5 {
-            let budget = Parameters::Reservation {
-                budget: Work::from_millis(4),
-                period: Duration::from_millis(40),
-            };
+            let budget =
+                Parameters::Reservation { budget: Work::from_millis(4), period: Duration::from_millis(40) };
             let fair = Kind::ProportionalShare { quantum: QUANTUM, wake_up: WakeUp::Waits };
             let fair = add(&mut engine, &fair, (reserve, budget));
             for weight in 1..=2 {
@@ -105,13 +104,19 @@ fn simulation(watched: Watched) -> ThreadSimulation {
 }
 
 fn load(number: usize) -> Load {
-    if number % 3 == 0 {
+    if number.is_multiple_of(3) {
         return Load::Endless;
     }
     let period = Duration::from_micros(20_000 + 311 * number as i64);
     let (least, most) = (Work::from_nanos(200_000), Work::from_nanos(800_000));
     let exec = Execution::Uniform(least, most);
-    Load::Bursts { exec, wcet: most, period, phase: Duration::from_micros(number as i64 * 97), deadline: period }
+    Load::Bursts {
+        exec,
+        wcet: most,
+        period,
+        phase: Duration::from_micros(number as i64 * 97),
+        deadline: period,
+    }
 }
 
 fn add(engine: &mut Engine, kind: &Kind, edge: (SchedulerId, Parameters)) -> SchedulerId {
