@@ -27,7 +27,7 @@ use crate::merge::{AnySource, Merge, RecordSource};
 use crate::namespace::{FIRST_FREE, Family, NameSpaceError, builtin};
 use crate::stream::builtin_switch;
 use crate::stream::{
-    AttachError, Directory, DirectoryError, Seat, Selection, SelectionError, Start, UnknownName,
+    AttachError, Directory, DirectoryError, Liveness, Seat, Selection, SelectionError, Start, UnknownName,
 };
 use crate::{CreateError, Event, Record, TraceError, TraceFile};
 use output::Output;
@@ -339,6 +339,11 @@ impl Recording {
     /// Whether any stream is followed.
     pub fn follows_any(&self) -> bool {
         !self.streams.is_empty()
+    }
+
+    /// Whether any of the streams goes on.
+    pub fn any_goes_on(&self) -> bool {
+        self.streams.iter().any(|stream| stream.seat.liveness() == Liveness::Alive)
     }
 
     /// No further stream will be followed, so the log waits for nothing but the beginning of a run that is prepared.

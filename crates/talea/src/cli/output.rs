@@ -31,6 +31,24 @@ pub fn print(text: &str) -> Result<(), Failure> {
     lines.finish()
 }
 
+/// Whether somebody reads standard output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Audience {
+    /// As far as is known.
+    There,
+    /// The reader went away.
+    Gone,
+}
+
+/// Prints whole lines at once, for commands that have something to put right before they end.
+pub fn print_now(lines: &str) -> Result<Audience, Failure> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(lines.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Audience::Gone),
+        written => check(written).map(|()| Audience::There),
+    }
+}
+
 /// Prints `value` as indented JSON and nothing else.
 pub fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
     let mut lines = Lines::new();

@@ -12,6 +12,7 @@ mod explained;
 mod interchange;
 mod interrupt;
 mod lab;
+mod named;
 mod real;
 mod recording;
 mod simulated;

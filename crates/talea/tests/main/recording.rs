@@ -5,6 +5,13 @@ use serde_json::Value;
 use std::path::Path;
 use talea_trace::{Event, Record, TraceFile};
 
+/// Who follows it besides the program itself.
+pub fn consumers(name: &str) -> Vec<Value> {
+    let content = listed(name).expect("it is there")["content"].clone();
+    let all = content["consumers"].as_array().expect("a list").iter();
+    all.filter(|consumer| consumer["name"] != "collector").cloned().collect()
+}
+
 fn events(file: &str) -> Vec<Event> {
     let trace = TraceFile::open(Path::new(file)).expect("a trace");
     trace.records().expect("records").map(|record| record.expect("whole").event).collect()
@@ -84,6 +91,52 @@ fn a_killed_program_leaves_what_it_wrote() {
     let refused = run(&["trace", "record", "--attach", &program.name, "--out", &file]).exits(2);
     assert!(refused.stderr.contains("has ended"), "{}", refused.stderr);
     std::fs::remove_file(path).expect("it is ours");
+}
+
+#[test]
+fn a_killed_recorder_leaves_what_it_had_seen() {
+    let place = folder();
+    let program = Program::start(&place, "recorder-killed");
+    let (mut recording, file) = program.record(&place, "job");
+    let seen = events(&file).len();
+    assert!(seen >= 20, "{seen}");
+    recording.kill();
+    let shown = run(&["trace", "show", &file]).exits(0);
+    assert!(shown.stdout.lines().count() >= seen, "{}", shown.stderr);
+    // Its place among the consumers is free for the next one.
+    let (next, file) = program.record(&place, "job.start");
+    let consumers = consumers(&program.name);
+    let [consumer] = &consumers[..] else { panic!("{consumers:?}") };
+    assert_eq!(consumer["name"], "record into job.start.talea");
+    assert!(events(&file).iter().all(|event| *event == Event::START));
+    drop(program);
+    next.finish().exits(0);
+}
+
+#[test]
+fn names_that_a_command_does_not_have_are_told() {
+    let place = folder();
+    let (file, begun) = (within(&place, "o.talea"), within(&place, "begun"));
+    let record = |events: &str, command: &[&str]| {
+        let options = ["trace", "record", "--kernel", "off", "--out", &file, "--events", events, "--"];
+        run(&[&options[..], command].concat())
+    };
+    let refused = record("job.strat", &["touch", &begun]).exits(2);
+    assert!(refused.stderr.contains("did you mean \"job.start\"?"), "{}", refused.stderr);
+    assert!(!Path::new(&begun).exists(), "the command was not started");
+    let hello = example("hello.toml");
+    let talea = env!("CARGO_BIN_EXE_talea");
+    let command = [talea, "run", &hello, "--rt", "off", "--for", "200ms", "--fail-on", "never"];
+    let nothing = record("dispach", &command).exits(2);
+    for part in ["nothing of the command was recorded", "did you mean \"dispatch\"?", "trace list"] {
+        assert!(nothing.stderr.contains(part), "{}", nothing.stderr);
+    }
+    let some = record("job,dispach", &command).exits(0);
+    assert!(some.stderr.contains("warning: there is no family \"dispach\""), "{}", some.stderr);
+    assert!(events(&file).iter().all(|event| event.is_job()) && !events(&file).is_empty());
+    let silent = record("all", &["true"]).exits(0);
+    assert!(silent.stderr.contains("no stream was followed, for true published none"), "{}", silent.stderr);
+    assert!(silent.stderr.contains("--kernel auto") && silent.stderr.contains("Stream::publish"));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use super::directory::{Directory, DirectoryError, Region};
 use super::filter::{Choices, EventFilter, RingFilter};
 use super::live::LiveFile;
 use super::passive::{self, Reading, words_of};
-use super::process::{Owner, is_dead};
+use super::process::{Liveness, Owner, is_dead};
 use super::selection::{Later, Resolved, Selection, SelectionError};
 use crate::layout::Header;
 use crate::mapping::Mapping;
@@ -184,6 +184,16 @@ impl Seat {
         Ok(())
     }
 
+    /// Whether the stream goes on: it has not ended, and its process is there. What was written before it ended can
+    /// still be read afterwards.
+    pub fn liveness(&self) -> Liveness {
+        let control = self.pages.control();
+        match control.has_ended() || is_dead(control.writer()) {
+            true => Liveness::Dead,
+            false => Liveness::Alive,
+        }
+    }
+
     /// The families there are now.
     ///
     /// # Errors
@@ -234,6 +244,11 @@ impl Consumer {
     /// If the directory is damaged.
     pub fn directory(&mut self) -> Result<&Directory, DirectoryError> {
         self.seat.directory()
+    }
+
+    /// As [`Seat::liveness`].
+    pub fn liveness(&self) -> Liveness {
+        self.seat.liveness()
     }
 
     /// Delivers what was written before `horizon`, in order of time; see [`Merge::poll`].

@@ -14,6 +14,7 @@ use super::selection::nearest;
 use crate::ring::{RingFile, RingShape};
 use crate::{CreateError, Metadata, RingReader, RingState, TraceError, TraceFile};
 use rustix::process::geteuid;
+use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -336,28 +337,47 @@ impl StreamDirectory {
         Ok(files.filter_map(|path| parse(&path).map(|(pid, _)| (pid, path))).collect())
     }
 
-    /// The stream that `which` means: `PID.NAME`, or a name or process number that only one has. A stream of a living
-    /// process goes before those of dead ones.
+    /// The stream that `which` means, as [`Self::find_all`], where it means one.
     ///
     /// # Errors
     /// See [`FindError`].
     pub fn find(&self, which: &str) -> Result<Listed, FindError> {
-        let full = |listed: &Listed| format!("{}.{}", listed.pid, listed.name);
-        let is_meant = |listed: &Listed| {
+        let mut meant = self.find_all(which)?;
+        match meant.len() {
+            1 => Ok(meant.remove(0)),
+            _ => Err(ambiguous(which, &meant)),
+        }
+    }
+
+    /// The streams that `which` means, at least one: that of a name, `NAME` or `PID.NAME`; those of a process, by its
+    /// number; or else, where a program of several processes publishes `ofp.mission` and `ofp.display`, both by
+    /// `ofp`. Streams of living processes go before those of dead ones.
+    ///
+    /// # Errors
+    /// See [`FindError`]. Streams of one name in several processes are not meant together.
+    pub fn find_all(&self, which: &str) -> Result<Vec<Listed>, FindError> {
+        let all = self.list()?;
+        let part =
+            |listed: &Listed| listed.name.strip_prefix(which).is_some_and(|rest| rest.starts_with('.'));
+        let whole = |listed: &Listed| {
             full(listed) == which || listed.name == which || listed.pid.to_string() == which
         };
-        let (mut meant, others): (Vec<_>, Vec<_>) = self.list()?.into_iter().partition(is_meant);
+        let (mut meant, others) = match all.iter().any(whole) {
+            true => all.into_iter().partition::<Vec<_>, _>(whole),
+            false => all.into_iter().partition(part),
+        };
+        if meant.is_empty() {
+            let suggestion = nearest(which, others.iter().map(|listed| listed.name.as_str()));
+            return Err(FindError::Unknown { name: which.to_owned(), suggestion });
+        }
         if meant.iter().any(|listed| listed.liveness == Liveness::Alive) {
             meant.retain(|listed| listed.liveness == Liveness::Alive);
         }
-        let name = which.to_owned();
-        if meant.len() > 1 {
-            return Err(FindError::Ambiguous { name, candidates: meant.iter().map(full).collect() });
+        let names: BTreeSet<&str> = meant.iter().map(|listed| listed.name.as_str()).collect();
+        if names.len() < meant.len() {
+            return Err(ambiguous(which, &meant));
         }
-        meant.pop().ok_or_else(|| {
-            let suggestion = nearest(which, others.iter().map(|listed| listed.name.as_str()));
-            FindError::Unknown { name, suggestion }
-        })
+        Ok(meant)
     }
 
     fn files(&self) -> Result<Vec<PathBuf>, PlaceError> {
@@ -390,6 +410,26 @@ impl StreamDirectory {
     }
 }
 
+/// A stream's name that no other one has.
+fn full(listed: &Listed) -> String {
+    format!("{}.{}", listed.pid, listed.name)
+}
+
+fn ambiguous(which: &str, meant: &[Listed]) -> FindError {
+    FindError::Ambiguous { name: which.to_owned(), candidates: meant.iter().map(full).collect() }
+}
+
+impl Listed {
+    /// The stream in this file, wherever it is. Where the file's name is not of the form `PID.NAME`, all of it is the
+    /// name.
+    pub fn at(path: &Path) -> Self {
+        let named = || path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let (pid, name) = parse(path).unwrap_or_else(|| (writer(path).map_or(0, Owner::pid), named()));
+        let content = TraceFile::open(path).and_then(|trace| content(&trace));
+        Listed { liveness: liveness(path, pid), content, pid, name, path: path.into() }
+    }
+}
+
 /// Process and name of a stream's file.
 fn parse(path: &Path) -> Option<(u32, String)> {
     let (pid, name) = path.file_name()?.to_str()?.split_once('.')?;
@@ -398,12 +438,14 @@ fn parse(path: &Path) -> Option<(u32, String)> {
 
 /// Whether the process that wrote the file is there. A file that does not say so yet goes by the number in its name.
 fn liveness(path: &Path, pid: u32) -> Liveness {
-    let writer = TraceFile::open(path).ok().and_then(|trace| {
-        let control = trace.header().regions.control.clone();
-        let mapping = trace.mapping()?;
-        Owner::from_word(Control::new(mapping.part(control)).writer())
-    });
-    writer.or(Owner::from_word(u64::from(pid))).map_or(Liveness::Dead, Owner::liveness)
+    writer(path).or(Owner::from_word(u64::from(pid))).map_or(Liveness::Dead, Owner::liveness)
+}
+
+/// The process that wrote the file, if it says so.
+fn writer(path: &Path) -> Option<Owner> {
+    let trace = TraceFile::open(path).ok()?;
+    let control = trace.header().regions.control.clone();
+    Owner::from_word(Control::new(trace.mapping()?.part(control)).writer())
 }
 
 fn look_into(path: PathBuf) -> Option<Listed> {

@@ -112,6 +112,13 @@ impl Selection {
         Selection::default()
     }
 
+    /// These events or passive entities, as family and name.
+    pub fn of<'a>(entities: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let target = |(family, name): (&str, &str)| Target::Entity(family.to_owned(), name.to_owned());
+        let term = |entity| Term { effect: Effect::Include, target: target(entity) };
+        Selection { terms: entities.into_iter().map(term).collect() }
+    }
+
     /// Whether families registered later are chosen too.
     pub fn later(&self) -> Later {
         let all = self.terms.iter().rev().find(|term| term.target == Target::All);

@@ -1,6 +1,6 @@
 //! `talea trace explain`.
 
-use super::{open, unreadable, warn_of_cut, warn_of_unrecorded};
+use super::{named, open, unreadable, warn_of_cut, warn_of_unrecorded};
 use crate::cli::artefacts;
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::options::distinct;
@@ -24,10 +24,12 @@ use talea_trace::{JobId, Metadata, Sink, TraceFile};
 #[command(after_help = "\
 Examples:
   talea trace explain out/trace.talea                              every missed deadline, the worst first
+  talea trace explain ofp                                          of a program that runs
   talea trace explain out/trace.talea --worst                      the slowest instance of every task
   talea trace explain out/trace.talea --task nav --job 12 --svg nav12.svg")]
 pub struct Options {
-    /// The trace
+    /// The trace, or the program that publishes it, by process number or name
+    #[arg(value_name = "PID|NAME|FILE")]
     trace: PathBuf,
     /// Only this task or, with --job, this task or subtask (task.subtask)
     #[arg(long, value_name = "TASK")]
@@ -50,21 +52,22 @@ pub struct Options {
 }
 
 pub fn main(options: &Options) -> crate::cli::Outcome {
-    let trace = open(&options.trace)?;
+    let path = named::file(&options.trace)?;
+    let trace = open(&path)?;
     let metadata = trace.metadata();
     if !metadata.has_system() {
         return Err(Failure::new(
-            format!("{} holds no system, only records of programs or of the kernel", options.trace.display()),
+            format!("{} holds no system, only records of programs or of the kernel", path.display()),
             "there are no jobs to explain; `talea trace stats` shows what there is",
         ));
     }
     let question = question(options, metadata)?;
     if let Some(svg) = &options.svg {
-        distinct(svg, &options.trace)?;
+        distinct(svg, &path)?;
     }
-    warn_of_cut(&trace.records().map_err(|error| unreadable(&options.trace, &error))?);
+    warn_of_cut(&trace.records().map_err(|error| unreadable(&path, &error))?);
     warn_of_unrecorded(metadata);
-    let answer = answer(&trace, question).map_err(|error| unreadable(&options.trace, &error))?;
+    let answer = answer(&trace, question).map_err(|error| unreadable(&path, &error))?;
     if let (Which::This(subject), []) = (question.which, answer.list.as_slice()) {
         return Err(Failure::new(
             format!("the trace does not tell of {}", answer.name(subject)),

@@ -1,6 +1,6 @@
 //! `talea trace export`.
 
-use super::{name_space, open, unreadable, warn_of_cut};
+use super::{name_space, named, open, unreadable, warn_of_cut};
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::options::{distinct, positive};
 use crate::cli::{artefacts, output};
@@ -30,6 +30,7 @@ Any formats can be asked for at once. Memory does not grow with the trace.
 
 Examples:
   talea trace export out/trace.talea --perfetto out/run.pftrace     open it at https://ui.perfetto.dev
+  talea trace export ofp --perfetto ofp.pftrace                     what a running program's rings hold
   talea trace export out/trace.talea --ctf out/ctf                  babeltrace2 out/ctf, or Trace Compass
   talea trace export out/trace.talea --parquet out/run.parquet
       duckdb -c \"SELECT field_kind, sum(field_cost) FROM 'out/run.parquet' WHERE event = 'cost' GROUP BY ALL\"
@@ -37,7 +38,8 @@ Examples:
   talea trace export out/trace.talea --svg out/run.svg --from 1s --length 400ms"
 )]
 pub struct Options {
-    /// The trace
+    /// The trace, or the program that publishes it, by process number or name
+    #[arg(value_name = "PID|NAME|FILE")]
     trace: PathBuf,
     /// For the Perfetto UI: tracks of processors, lanes and threads, with flows
     #[arg(long, value_name = "FILE")]
@@ -68,6 +70,8 @@ pub struct Options {
 /// The trace, and what all formats need of it.
 struct Source<'a> {
     options: &'a Options,
+    /// Where the trace is.
+    path: PathBuf,
     trace: TraceFile,
     names: NameSpace,
     /// The instant of its last record.
@@ -78,7 +82,8 @@ struct Source<'a> {
 type Write = fn(&Source<'_>, &Path) -> Result<(), Failure>;
 
 pub fn main(options: &Options) -> crate::cli::Outcome {
-    let trace = open(&options.trace)?;
+    let path = named::file(&options.trace)?;
+    let trace = open(&path)?;
     let formats: [(&Option<PathBuf>, Write); 6] = [
         (&options.perfetto, perfetto),
         (&options.ctf, ctf),
@@ -89,13 +94,13 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
     ];
     let wanted: Vec<(&PathBuf, Write)> =
         formats.into_iter().filter_map(|(path, write)| Some((path.as_ref()?, write))).collect();
-    for (index, (path, _)) in wanted.iter().enumerate() {
-        distinct(path, &options.trace)?;
-        wanted[..index].iter().try_for_each(|(other, _)| distinct(path, other))?;
+    for (index, (written, _)) in wanted.iter().enumerate() {
+        distinct(written, &path)?;
+        wanted[..index].iter().try_for_each(|(other, _)| distinct(written, other))?;
     }
-    warn_of_cut(&trace.records().map_err(|error| unreadable(&options.trace, &error))?);
-    let end = artefacts::last(&trace, &options.trace)?;
-    let source = Source { options, names: name_space(&trace, &options.trace)?, trace, end };
+    warn_of_cut(&trace.records().map_err(|error| unreadable(&path, &error))?);
+    let end = artefacts::last(&trace, &path)?;
+    let source = Source { options, names: name_space(&trace, &path)?, path, trace, end };
     wanted.iter().try_for_each(|(path, write)| write(&source, path))?;
     let written: Vec<String> = wanted.iter().map(|(path, _)| path.display().to_string()).collect();
     output::print(&format!("written: {}", written.join(", ")))?;
@@ -110,7 +115,7 @@ impl Source<'_> {
 
     /// The trace could not be read to its end.
     fn cut(&self, path: &Path, error: &TraceError) -> Failure {
-        let trace = self.options.trace.display();
+        let trace = self.path.display();
         Failure::new(format!("cannot read the trace {trace}: {error}"), incomplete(path))
     }
 }

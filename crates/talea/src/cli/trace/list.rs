@@ -1,14 +1,14 @@
 //! `talea trace list`.
 
-use super::unreadable;
+use super::{named, passive, unreadable};
 use crate::cli::Outcome;
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::output::{self, Sheet};
 use clap::Args;
 use serde_json::{Value, json};
+use std::path::PathBuf;
 use talea_trace::namespace::builtin::KERNEL;
-use talea_trace::stream::passive::{HistogramReading, Reading};
-use talea_trace::stream::publish::{Content, Listed};
+use talea_trace::stream::publish::{Content, Listed, ListedConsumer};
 use talea_trace::stream::{Liveness, StreamDirectory};
 use talea_trace::{RingState, TraceFile};
 
@@ -17,22 +17,24 @@ use talea_trace::{RingState, TraceFile};
 #[command(after_help = "\
 Examples:
   talea trace list
-  talea trace list ofp")]
+  talea trace list ofp
+  talea trace list ofp --json | jq .content.passive")]
 pub struct Options {
-    /// A program, by process number or name: its families, events and who wants them
-    #[arg(value_name = "PID|NAME")]
-    stream: Option<String>,
+    /// A program, by process number or name, or the file of its stream: its families, events and who wants them
+    #[arg(value_name = "PID|NAME|FILE")]
+    stream: Option<PathBuf>,
     /// Print JSON instead
     #[arg(long)]
     json: bool,
 }
 
 pub fn main(options: &Options) -> Outcome {
-    let failed = |error: &dyn std::fmt::Display| Failure::new(error, "`talea trace list` shows all streams");
-    let directory = StreamDirectory::of_user().map_err(|error| Failure::new(error, ""))?;
     match &options.stream {
-        None => all(&directory.list().map_err(|error| failed(&error))?, options)?,
-        Some(name) => one(&directory.find(name).map_err(|error| failed(&error))?, options)?,
+        None => {
+            let directory = StreamDirectory::of_user().map_err(|error| Failure::new(error, ""))?;
+            all(&directory.list().map_err(|error| Failure::new(error, ""))?, options)?
+        }
+        Some(which) => one(&named::stream(which)?, options)?,
     }
     Ok(Verdict::Fine)
 }
@@ -48,8 +50,8 @@ fn all(streams: &[Listed], options: &Options) -> Result<(), Failure> {
     for stream in streams {
         let (system, consumers, threads, records) = match &stream.content {
             Ok(content) => {
-                let consumers: Vec<&str> =
-                    content.consumers.iter().map(|consumer| consumer.name.as_str()).collect();
+                let called = |consumer: &ListedConsumer| format!("{} ({})", consumer.name, consumer.pid);
+                let consumers: Vec<String> = content.consumers.iter().map(called).collect();
                 let records: u64 = content.rings.iter().map(|ring| ring.written).sum();
                 (content.metadata.system.clone(), consumers.join(", "), content.rings.len(), records)
             }
@@ -113,31 +115,14 @@ fn one(stream: &Listed, options: &Options) -> Result<(), Failure> {
             lines.line(&format!("  {mark} {name}({})  {}", fields.join(", "), event.about))?;
         }
         let entry = content.directory.entries().iter().find(|entry| entry.family.name == family.name);
-        for passive in entry.iter().flat_map(|entry| &entry.passive) {
-            let name = format!("{}.{}", family.name, passive.name);
+        for entity in entry.iter().flat_map(|entry| &entry.passive) {
+            let name = format!("{}.{}", family.name, entity.name);
             let mark = if wanted.contains(&name.as_str()) { "on " } else { "off" };
             let reading = trace.reading(&name).map_err(|error| unreadable(&stream.path, &error))?;
-            lines.line(&format!("  {mark} {name} = {}  {}", value(&reading), passive.about))?;
+            lines.line(&format!("  {mark} {name} = {}  {}", passive::line(&reading), entity.about))?;
         }
     }
     lines.finish()
-}
-
-/// What a passive entity holds, on one line.
-fn value(reading: &Reading) -> String {
-    match reading {
-        Reading::Counter(count) => count.to_string(),
-        Reading::Histogram(histogram) => {
-            let inside: Vec<String> = histogram.inside.iter().map(u64::to_string).collect();
-            let HistogramReading { lower, width, below, above, .. } = histogram;
-            format!("{below} below {lower}, by {width}: [{}], {above} above", inside.join(" "))
-        }
-        Reading::Object(None) => "nothing yet".into(),
-        Reading::Object(Some(fields)) => {
-            let fields: Vec<String> = fields.iter().map(|(name, value)| format!("{name}: {value}")).collect();
-            format!("{{ {} }}", fields.join(", "))
-        }
-    }
 }
 
 fn wanted(content: &Content) -> Vec<&str> {
@@ -154,7 +139,7 @@ fn state(stream: &Listed) -> &'static str {
 
 fn as_json(stream: &Listed) -> Value {
     let content = match &stream.content {
-        Ok(content) => content_as_json(content),
+        Ok(content) => content_as_json(content, stream),
         Err(error) => json!({ "error": error.to_string() }),
     };
     json!({
@@ -162,7 +147,7 @@ fn as_json(stream: &Listed) -> Value {
     })
 }
 
-fn content_as_json(content: &Content) -> Value {
+fn content_as_json(content: &Content, stream: &Listed) -> Value {
     let consumers: Vec<Value> = content
         .consumers
         .iter()
@@ -182,6 +167,25 @@ fn content_as_json(content: &Content) -> Value {
     json!({
         "system": content.metadata.system, "strategy": content.metadata.strategy, "consumers": consumers,
         "by_hand": content.by_hand, "rings": rings, "unringed": content.unringed,
-        "families": content.directory.name_space().families(),
+        "families": content.directory.name_space().families(), "passive": passive_as_json(content, stream),
     })
+}
+
+/// Counters, histograms and objects with what they hold, as `talea trace read --json` has them, and whether anybody
+/// wants them. A stream that went away meanwhile has none.
+fn passive_as_json(content: &Content, stream: &Listed) -> Vec<Value> {
+    let Ok(trace) = TraceFile::open(&stream.path) else { return Vec::new() };
+    let wanted = wanted(content);
+    let entities = content.directory.entries().iter().flat_map(|entry| {
+        let family = entry.family.name.as_ref();
+        entry.passive.iter().map(move |entity| (format!("{family}.{}", entity.name), entity))
+    });
+    let read = entities.filter_map(|(name, entity)| {
+        let mut value = passive::json(&trace.reading(&name).ok()?);
+        value.insert("on".into(), json!(wanted.contains(&name.as_str())));
+        value.insert("about".into(), json!(entity.about));
+        value.insert("name".into(), json!(name));
+        Some(Value::Object(value))
+    });
+    read.collect()
 }

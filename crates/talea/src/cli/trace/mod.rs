@@ -2,7 +2,11 @@
 
 mod explain;
 mod export;
+mod follow;
 mod list;
+mod named;
+mod passive;
+mod read;
 mod record;
 mod show;
 mod stats;
@@ -21,10 +25,14 @@ use talea_trace::{Metadata, NameSpace, Records, TraceError, TraceFile, TraceKind
 Examples:
   talea run examples/ofp.toml --for 2s --out out
   talea trace show out/trace.talea --event complete --limit 20
+  talea trace show ofp --follow --event complete
+  talea trace read ofp
   talea trace stats out/trace.talea
   talea trace explain out/trace.talea
   talea trace verify examples/ofp.toml out/trace.talea
-  talea trace export out/trace.talea --perfetto out/ofp.pftrace --svg out/ofp.svg --length 400ms")]
+  talea trace export out/trace.talea --perfetto out/ofp.pftrace --svg out/ofp.svg --length 400ms
+
+Where a trace is read, the stream of a program that runs, or has run, can be named instead: see `talea trace list`.")]
 pub struct Options {
     #[command(subcommand)]
     command: Command,
@@ -40,6 +48,8 @@ enum Command {
     Enable(switch::Options),
     /// Switch events of a running program off
     Disable(switch::Options),
+    /// Read counters, histograms and objects of a program
+    Read(read::Options),
     /// Print records, one per line
     Show(show::Options),
     Stats(stats::Options),
@@ -55,6 +65,7 @@ pub fn main(options: &Options) -> super::Outcome {
         Command::List(options) => list::main(options),
         Command::Enable(options) => switch::main(options, Switching::On),
         Command::Disable(options) => switch::main(options, Switching::Off),
+        Command::Read(options) => read::main(options),
         Command::Show(options) => show::main(options),
         Command::Stats(options) => stats::main(options),
         Command::Verify(options) => verify::main(options),

@@ -1,5 +1,6 @@
 //! `talea trace record`.
 
+use super::named;
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::options::positive;
 use crate::cli::{Outcome, interrupt};
@@ -18,8 +19,9 @@ use talea_runtime::sys::clock::MonotonicClock;
 use talea_time::{Clock, Duration, Instant};
 use talea_trace::kernel::{KernelEvent, KernelOptions, KernelScope, KernelStream, KernelTotals, preflight};
 use talea_trace::recording::{Recorded, Recording};
-use talea_trace::stream::publish::Listed;
-use talea_trace::stream::{Liveness, Selection, Start, StreamDirectory, descends_from};
+use talea_trace::stream::{
+    Directory, Liveness, Selection, SelectionError, Start, StreamDirectory, UnknownName, descends_from,
+};
 
 /// Record what programs and the kernel tell, from outside, into one trace.
 ///
@@ -32,6 +34,7 @@ use talea_trace::stream::{Liveness, Selection, Start, StreamDirectory, descends_
     after_help = "\
 Examples:
   talea trace record --out ofp.talea -- talea run examples/ofp.toml --for 10s
+  talea trace record --attach two-nodes --kernel off --for 5s
   talea trace record --attach ofp --events job,nav --kernel off --for 5s --out ofp.talea
   talea trace record --kernel switches,wakeups,interrupts -- ./my-program
 
@@ -41,10 +44,12 @@ pub struct Options {
     /// The trace to write
     #[arg(long, short, value_name = "FILE", default_value = "recording.talea")]
     out: PathBuf,
-    /// Follow this program from now on, by process number or name; can be given several times
-    #[arg(long, value_name = "PID|NAME")]
-    attach: Vec<String>,
-    /// What to record of the programs: families or single events, such as job,dispatch.cost,-job.preempt
+    /// Follow this program from now on, by process number or name, or the file of its stream; all processes of a program
+    /// by its name; can be given several times
+    #[arg(long, value_name = "PID|NAME|FILE")]
+    attach: Vec<PathBuf>,
+    /// What to record of the programs: families or single events, such as job,dispatch.cost,-job.preempt; of a command
+    /// also families that it registers later
     #[arg(long, value_name = "SELECTION", default_value = "all")]
     events: Selection,
     /// What to record of the kernel: off, auto (switches, wake-ups and names if permitted), or a list of switches,
@@ -89,14 +94,19 @@ impl FromStr for KernelChoice {
 const LOOK: Duration = Duration::from_millis(5);
 /// How long a command may take to end before it is told more firmly.
 const GRACE: Duration = Duration::from_secs(3);
+/// How long a command may take to register its families before it is said which are not there.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// Looks between two searches for new streams.
 const SEARCH_EVERY: u32 = 4;
 
 pub fn main(options: &Options) -> Outcome {
+    if !options.command.is_empty() {
+        refuse_impossible(&options.events)?;
+    }
     let place = Place::check(&options.out)?;
     let directory = StreamDirectory::of_user().map_err(|error| Failure::new(error, ""))?;
     let name = options.command.first().map_or_else(
-        || options.attach.join(","),
+        || options.attach.iter().map(|which| which.display().to_string()).collect::<Vec<_>>().join(","),
         |command| PathBuf::from(command).file_name().unwrap_or(command).to_string_lossy().into_owned(),
     );
     let mut session = Session {
@@ -104,7 +114,8 @@ pub fn main(options: &Options) -> Outcome {
         directory,
         events: options.events.clone(),
         seen: BTreeSet::new(),
-        attached: Vec::new(),
+        first_followed: None,
+        warned_of: Vec::new(),
         refused: None,
     };
     let stop = interrupt::flag()?;
@@ -124,12 +135,45 @@ pub fn main(options: &Options) -> Outcome {
     let verdict = command.map_or(Ok(Verdict::Fine), Workload::finish)?;
     followed?;
     let (follows_any, refused) = (session.recording.follows_any(), session.refused.take());
+    session.warn_of_unknown();
+    let unknown = session.recording.unknown();
     let recorded = session.recording.finish().map_err(|error| Failure::new(error, ""))?;
     tell(options, &recorded);
-    match refused {
-        Some(reason) if !follows_any => Err(Failure::new(reason, "no program was followed")),
-        _ => Ok(verdict),
+    let of_programs = recorded.records - recorded.kernel.as_ref().map_or(0, |totals| totals.records);
+    match (refused, unknown.first()) {
+        (Some(reason), _) if !follows_any => Err(Failure::new(reason, "no program was followed")),
+        (_, Some(unknown)) if of_programs == 0 => {
+            Err(Failure::new(format!("nothing of the command was recorded: {}", unknown.error), SEE))
+        }
+        _ => {
+            if !follows_any {
+                tell_of_no_stream(options);
+            }
+            Ok(verdict)
+        }
     }
+}
+
+const SEE: &str =
+    "while a program runs, `talea trace list` shows it, and `talea trace list NAME` what it can tell";
+
+/// Families of Talea are known before the command starts; those of its own are not.
+fn refuse_impossible(events: &Selection) -> Result<(), Failure> {
+    let (_, unknown) = events.known_in(&Directory::default());
+    let is_impossible = |unknown: &&UnknownName| matches!(unknown.error, SelectionError::Entity { .. });
+    match unknown.iter().find(is_impossible) {
+        Some(unknown) => Err(Failure::new(&unknown.error, SEE)),
+        None => Ok(()),
+    }
+}
+
+fn tell_of_no_stream(options: &Options) {
+    let program = options.command.first().map_or_else(String::new, |program| program.display().to_string());
+    eprintln!("note: no stream was followed, for {program} published none; it tells nothing of its own");
+    eprintln!(
+        "  help: --kernel auto records when its threads ran; a Rust program publishes a stream with \
+         talea_trace::stream::Stream::publish, and `talea run` does"
+    );
 }
 
 /// The file to write, tried before anything is started. What is there is not touched until the recording begins.
@@ -177,7 +221,10 @@ struct Session {
     events: Selection,
     /// Streams that have been looked at, followed or not.
     seen: BTreeSet<PathBuf>,
-    attached: Vec<String>,
+    /// When the first stream of a command was followed.
+    first_followed: Option<Instant>,
+    /// Names that no stream had and that were told.
+    warned_of: Vec<String>,
     /// Why a stream was not followed.
     refused: Option<String>,
 }
@@ -185,24 +232,23 @@ struct Session {
 impl Session {
     /// Follows these programs from now on, and returns their processes. What their rings hold from before begins at
     /// another instant in each, and is not to be understood.
-    fn attach(&mut self, targets: &[String]) -> Result<Vec<u32>, Failure> {
+    fn attach(&mut self, targets: &[PathBuf]) -> Result<Vec<u32>, Failure> {
         let mut processes = Vec::new();
         for target in targets {
-            let help = "`talea trace list` shows what runs";
-            let found = self.directory.find(target).map_err(|error| Failure::new(error, help))?;
-            if found.liveness == Liveness::Dead {
-                return Err(Failure::new(
-                    format!("process {} of stream \"{}\" has ended", found.pid, found.name),
-                    format!("what it left can be read: `talea trace show {}`", found.path.display()),
-                ));
+            for found in named::streams(target)? {
+                if found.liveness == Liveness::Dead {
+                    return Err(Failure::new(
+                        format!("process {} of stream \"{}\" has ended", found.pid, found.name),
+                        format!("what it left can be read: `talea trace show {}`", found.path.display()),
+                    ));
+                }
+                if !self.seen.insert(found.path.clone()) {
+                    continue;
+                }
+                let followed = self.recording.follow(&found.path, &self.events, Start::Now);
+                followed.map_err(|error| Failure::new(error, SEE))?;
+                processes.push(found.pid);
             }
-            if !self.seen.insert(found.path.clone()) {
-                continue;
-            }
-            let followed = self.recording.follow(&found.path, &self.events, Start::Now);
-            followed.map_err(|error| Failure::new(error, help))?;
-            self.attached.push(target.clone());
-            processes.push(found.pid);
         }
         Ok(processes)
     }
@@ -262,14 +308,14 @@ impl Session {
             let over = match &mut command {
                 Some(command) => {
                     if look.is_multiple_of(SEARCH_EVERY) {
-                        self.search(command.id());
+                        self.search(command.id(), now);
                     }
                     if is_to_end {
                         command.tell_to_end(now);
                     }
                     command.is_over()
                 }
-                None => is_to_end || self.all_are_over(),
+                None => is_to_end || look.is_multiple_of(SEARCH_EVERY) && !self.recording.any_goes_on(),
             };
             self.recording.poll(now).map_err(|error| Failure::new(error, ""))?;
             if over {
@@ -280,8 +326,9 @@ impl Session {
         unreachable!("looks are endless")
     }
 
-    /// Follows streams that the command, or what it started, has published since the last search.
-    fn search(&mut self, command: u32) {
+    /// Follows streams that the command, or what it started, has published since the last search, and says what none
+    /// of them has.
+    fn search(&mut self, command: u32, now: Instant) {
         // A directory that cannot be read now can be at the next search.
         for (pid, path) in self.directory.published().unwrap_or_default() {
             if self.seen.contains(&path) {
@@ -291,8 +338,8 @@ impl Session {
                 self.seen.insert(path);
                 continue;
             }
-            match self.recording.follow(&path, &self.events, Start::Oldest) {
-                Ok(()) => {}
+            match self.recording.follow_as_it_grows(&path, &self.events, Start::Oldest) {
+                Ok(()) => _ = self.first_followed.get_or_insert(now),
                 Err(error) if error.is_premature() => continue,
                 Err(error) => {
                     eprintln!("warning: {error}");
@@ -301,11 +348,19 @@ impl Session {
             }
             self.seen.insert(path);
         }
+        if self.first_followed.is_some_and(|first| now - first > PATIENCE) {
+            self.warn_of_unknown();
+        }
     }
 
-    fn all_are_over(&self) -> bool {
-        let lives = |found: Listed| found.liveness == Liveness::Alive;
-        !self.attached.iter().any(|target| self.directory.find(target).is_ok_and(lives))
+    /// Says which names no stream has, each once.
+    fn warn_of_unknown(&mut self) {
+        for unknown in self.recording.unknown() {
+            if !self.warned_of.contains(&unknown.name) {
+                eprintln!("warning: {}; it is recorded should it be registered", unknown.error);
+                self.warned_of.push(unknown.name);
+            }
+        }
     }
 }
 

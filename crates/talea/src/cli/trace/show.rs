@@ -1,10 +1,11 @@
 //! `talea trace show`.
 
-use super::{name_space, open, unreadable, warn_of_cut};
+use super::{follow, name_space, named, open, unreadable, warn_of_cut};
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::output;
 use clap::Args;
 use std::path::PathBuf;
+use talea_trace::stream::Selection;
 use talea_trace::{Event, Listing, Metadata, NameSpace, Record};
 
 /// Print records, one per line
@@ -16,13 +17,19 @@ Examples:
   talea trace show out/trace.talea --limit 20
   talea trace show out/trace.talea --task navigation --event start --event complete
   talea trace show out/trace.talea --family kernel --family dispatch
-  talea trace show out/trace.talea --json | jq 'select(.fields.cost > 10000)'")]
+  talea trace show out/trace.talea --json | jq 'select(.fields.cost > 10000)'
+  talea trace show ofp                             what the rings of a running program hold
+  talea trace show ofp --follow --family job       as it happens, until Ctrl-C or the program's end")]
 pub struct Options {
-    /// The trace
+    /// The trace, or the program that publishes it, by process number or name
+    #[arg(value_name = "PID|NAME|FILE")]
     trace: PathBuf,
+    /// Follow a program from now on: switches on what the filters ask for, and prints it as it happens
+    #[arg(long)]
+    follow: bool,
     /// Print at most this many records
     #[arg(long, value_name = "NUMBER")]
-    limit: Option<usize>,
+    pub(super) limit: Option<usize>,
     /// Print only records of jobs of this task
     #[arg(long, value_name = "TASK")]
     task: Option<String>,
@@ -34,11 +41,11 @@ pub struct Options {
     event: Vec<String>,
     /// Print each record as one line of JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 /// What records must be to be printed.
-struct Filter<'a> {
+pub(super) struct Filter<'a> {
     metadata: &'a Metadata,
     /// Index of the task.
     task: Option<usize>,
@@ -49,16 +56,20 @@ struct Filter<'a> {
 }
 
 pub fn main(options: &Options) -> crate::cli::Outcome {
-    let trace = open(&options.trace)?;
-    let names = name_space(&trace, &options.trace)?;
+    let path = named::file(&options.trace)?;
+    if options.follow {
+        return follow::main(&path, options);
+    }
+    let trace = open(&path)?;
+    let names = name_space(&trace, &path)?;
     let filter = Filter::new(trace.metadata(), &names, options)?;
     let listing = Listing::new(trace.metadata(), &names);
-    let records = trace.records().map_err(|error| unreadable(&options.trace, &error))?;
+    let records = trace.records().map_err(|error| unreadable(&path, &error))?;
     warn_of_cut(&records);
     let mut lines = output::Lines::new();
     let mut left = options.limit.unwrap_or(usize::MAX);
     for record in records {
-        let record = record.map_err(|error| unreadable(&options.trace, &error))?;
+        let record = record.map_err(|error| unreadable(&path, &error))?;
         if left == 0 {
             break;
         }
@@ -72,7 +83,7 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
 }
 
 impl<'a> Filter<'a> {
-    fn new(metadata: &'a Metadata, names: &NameSpace, options: &Options) -> Result<Self, Failure> {
+    pub(super) fn new(metadata: &'a Metadata, names: &NameSpace, options: &Options) -> Result<Self, Failure> {
         let task = match &options.task {
             None => None,
             Some(name) => {
@@ -97,14 +108,33 @@ impl<'a> Filter<'a> {
         Ok(Filter { metadata, task, families, events })
     }
 
-    fn lets_through(&self, record: &Record) -> bool {
+    pub(super) fn lets_through(&self, record: &Record) -> bool {
         let operation = || self.metadata.operations.get(record.job().operation.index());
-        let about_job =
-            || record.event.is_job() || record.event == Event::SEND || record.event == Event::RECEIVE;
-        let of_task = |task| about_job() && operation().is_some_and(|entry| entry.task == task);
-        self.task.is_none_or(of_task)
-            && (self.families.is_empty() || self.families.contains(&(record.event.0 >> 8).to_le_bytes()[0]))
-            && (self.events.is_empty() || self.events.contains(&record.event))
+        self.may_let_through(record.event)
+            && self.task.is_none_or(|task| operation().is_some_and(|entry| entry.task == task))
+    }
+
+    /// Whether there can be records of this event to be printed.
+    fn may_let_through(&self, event: Event) -> bool {
+        let about_job = || event.is_job() || event == Event::SEND || event == Event::RECEIVE;
+        (self.task.is_none() || about_job())
+            && (self.families.is_empty() || self.families.contains(&(event.0 >> 8).to_le_bytes()[0]))
+            && (self.events.is_empty() || self.events.contains(&event))
+    }
+
+    /// What a program has to write for that: everything if nothing is filtered, or else the events that can pass.
+    pub(super) fn selection(&self, names: &NameSpace) -> Selection {
+        if self.task.is_none() && self.families.is_empty() && self.events.is_empty() {
+            return Selection::all();
+        }
+        let events = names.families().iter().flat_map(|family| {
+            family
+                .events
+                .iter()
+                .map(move |entry| (family.event(entry), family.name.as_ref(), entry.name.as_ref()))
+        });
+        let passing = events.filter(|(event, _, _)| self.may_let_through(*event));
+        Selection::of(passing.map(|(_, family, name)| (family, name)))
     }
 }
 

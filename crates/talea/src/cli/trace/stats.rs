@@ -1,6 +1,6 @@
 //! `talea trace stats`.
 
-use super::{name_space, open, unreadable, warn_of_cut, warn_of_unrecorded};
+use super::{name_space, named, open, unreadable, warn_of_cut, warn_of_unrecorded};
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::options::positive;
 use crate::cli::{contents, output, report, usage};
@@ -18,8 +18,13 @@ use talea_trace::{Accounting, Contents, Machine, Report, Usage};
 /// Of a trace that holds no system, such as the kernel's events or those of another program, the records are counted by
 /// event, and the kernel's say who used the processors.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  talea trace stats out/trace.talea --jobs
+  talea trace stats ofp                       of what the rings of a running program hold")]
 pub struct Options {
-    /// The trace
+    /// The trace, or the program that publishes it, by process number or name
+    #[arg(value_name = "PID|NAME|FILE")]
     trace: PathBuf,
     /// Length of the samples of effectiveness
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive)]
@@ -46,12 +51,13 @@ struct Everything<'a> {
 }
 
 pub fn main(options: &Options) -> crate::cli::Outcome {
-    let trace = open(&options.trace)?;
+    let path = named::file(&options.trace)?;
+    let trace = open(&path)?;
     let metadata = trace.metadata();
-    let names = name_space(&trace, &options.trace)?;
+    let names = name_space(&trace, &path)?;
     let of_system = (Accounting::new(metadata, options.sample), Usage::new(metadata));
     let mut sink = (of_system, (Contents::new(metadata), Machine::default()));
-    trace.replay(&mut sink).map_err(|error| unreadable(&options.trace, &error))?;
+    trace.replay(&mut sink).map_err(|error| unreadable(&path, &error))?;
     let ((accounting, usage), (contents, machine)) = sink;
     let end = accounting.last();
     let machine = machine.finish();
@@ -62,7 +68,7 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
         contents: &contents.report(&names),
         machine: machine.as_ref(),
     };
-    warn_of_cut(&trace.records().map_err(|error| unreadable(&options.trace, &error))?);
+    warn_of_cut(&trace.records().map_err(|error| unreadable(&path, &error))?);
     warn_of_unrecorded(metadata);
     if options.json {
         output::json(&everything)?;

@@ -1,9 +1,12 @@
 //! `talea trace enable` and `talea trace disable`.
 
+use super::named;
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::{Outcome, output};
 use clap::Args;
-use talea_trace::stream::{Liveness, Operator, Selection, StreamDirectory, Switching};
+use std::path::PathBuf;
+use talea_trace::stream::publish::Listed;
+use talea_trace::stream::{Liveness, Operator, Selection, Switching};
 
 /// Switch events of a running program on or off from outside.
 ///
@@ -16,25 +19,30 @@ Examples:
   talea trace enable 4711 nav.fix,job
   talea trace disable ofp all")]
 pub struct Options {
-    /// The program, by process number or name
-    #[arg(value_name = "PID|NAME")]
-    stream: String,
+    /// The program, by process number or name, or the file of its stream; all processes of a program by its name
+    #[arg(value_name = "PID|NAME|FILE")]
+    stream: PathBuf,
     /// Families or single events, such as dispatch,nav.fix,-dispatch.cost, or all
     #[arg(value_name = "SELECTION")]
     events: Selection,
 }
 
+const HELP: &str = "`talea trace list` shows what runs, and `talea trace list NAME` what it can tell";
+
 pub fn main(options: &Options, switching: Switching) -> Outcome {
-    let help = "`talea trace list` shows what runs, and `talea trace list NAME` what it can tell";
-    let directory = StreamDirectory::of_user().map_err(|error| Failure::new(error, ""))?;
-    let found = directory.find(&options.stream).map_err(|error| Failure::new(error, help))?;
-    if found.liveness == Liveness::Dead {
-        return Err(Failure::new(format!("process {} of \"{}\" has ended", found.pid, found.name), help));
+    let streams = named::streams(&options.stream)?;
+    streams.iter().try_for_each(|stream| switch(stream, &options.events, switching))?;
+    Ok(Verdict::Fine)
+}
+
+fn switch(stream: &Listed, events: &Selection, switching: Switching) -> Result<(), Failure> {
+    let Listed { pid, name, path, .. } = stream;
+    if stream.liveness == Liveness::Dead {
+        return Err(Failure::new(format!("process {pid} of \"{name}\" has ended"), HELP));
     }
-    let mut operator = Operator::open(&found.path).map_err(|error| Failure::new(error, help))?;
-    operator.switch(&options.events, switching).map_err(|error| Failure::new(error, help))?;
+    let mut operator = Operator::open(path).map_err(|error| Failure::new(error, HELP))?;
+    operator.switch(events, switching).map_err(|error| Failure::new(error, HELP))?;
     let on = operator.switched_on().map_err(|error| Failure::new(error, ""))?;
     let what = if on.is_empty() { "nothing".into() } else { on.join(", ") };
-    output::print(&format!("switched on by hand in {}.{}: {what}", found.pid, found.name))?;
-    Ok(Verdict::Fine)
+    output::print(&format!("switched on by hand in {pid}.{name}: {what}"))
 }

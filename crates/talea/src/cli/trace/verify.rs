@@ -1,6 +1,6 @@
 //! `talea trace verify`.
 
-use super::{open, unreadable, warn_of_cut};
+use super::{named, open, unreadable, warn_of_cut};
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::options::{SystemOptions, plans};
 use crate::cli::output::{self, Sheet};
@@ -33,7 +33,8 @@ Examples:
 pub struct Options {
     #[command(flatten)]
     system: SystemOptions,
-    /// The trace
+    /// The trace, or the program that publishes it, by process number or name
+    #[arg(value_name = "PID|NAME|FILE")]
     trace: PathBuf,
     /// How long a wrong state may last: 0 for simulated traces and 200us for real ones if not given
     #[arg(long, value_name = "TIME")]
@@ -47,7 +48,8 @@ pub struct Options {
 }
 
 pub fn main(options: &Options) -> crate::cli::Outcome {
-    let trace = open(&options.trace)?;
+    let path = named::file(&options.trace)?;
+    let trace = open(&path)?;
     let system = options.system.read()?;
     let plans = plans(&system)?;
     let metadata = trace.metadata();
@@ -60,16 +62,16 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
         ));
     }
     let other = |error: OtherSystem| {
-        let (trace, system) = (options.trace.display(), options.system.system.display());
+        let (trace, system) = (path.display(), options.system.system.display());
         Failure::new(
             format!("{trace} and {system}: {error}"),
             "give the system file that the run was made with",
         )
     };
-    warn_of_cut(&trace.records().map_err(|error| unreadable(&options.trace, &error))?);
+    warn_of_cut(&trace.records().map_err(|error| unreadable(&path, &error))?);
     let verifier = Verifier::new(metadata, &system, &plans, tolerance).map_err(other)?;
     let mut verifier = verifier.with_coverage(coverage);
-    trace.replay(&mut verifier).map_err(|error| unreadable(&options.trace, &error))?;
+    trace.replay(&mut verifier).map_err(|error| unreadable(&path, &error))?;
     let report = verifier.finish();
     if options.json {
         output::json(&report)?;

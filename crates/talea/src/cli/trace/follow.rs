@@ -1,0 +1,105 @@
+//! `talea trace show --follow`.
+
+use super::show::{Filter, Options};
+use super::{name_space, unreadable};
+use crate::cli::failure::{Failure, Verdict};
+use crate::cli::interrupt;
+use crate::cli::output::{self, Audience};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use talea_runtime::sys::clock::MonotonicClock;
+use talea_time::{Clock, Duration};
+use talea_trace::recording::SETTLING;
+use talea_trace::stream::publish::Listed;
+use talea_trace::stream::{Consumer, Liveness, Selection, Start};
+use talea_trace::{Event, Listing, Metadata, Record, TraceFile};
+
+/// How often the rings are looked at.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Prints what the program behind the stream at `path` does, until Ctrl-C, the stream's end, or the last record asked for.
+/// What was switched on for that is switched off again.
+pub fn main(path: &Path, options: &Options) -> crate::cli::Outcome {
+    let stream = Listed::at(path);
+    if stream.liveness == Liveness::Dead {
+        return Err(Failure::new(
+            format!("{} cannot be followed, because nobody writes it any more", path.display()),
+            "leave out --follow to see what is there; `talea trace list` shows what runs",
+        ));
+    }
+    let trace = TraceFile::open(path).map_err(|error| unreadable(path, &error))?;
+    let names = name_space(&trace, path)?;
+    let selection = Filter::new(trace.metadata(), &names, options)?.selection(&names);
+    if selection == Selection::nothing() {
+        return Err(Failure::new("no record can satisfy all of these filters", "leave one out"));
+    }
+    let stop = interrupt::flag()?;
+    let failed = |error: &dyn std::fmt::Display| Failure::new(format!("{}: {error}", path.display()), "");
+    let consumer = TraceFile::attach(path, "show --follow", &selection, Start::Now);
+    let consumer = consumer.map_err(|error| failed(&error))?;
+    let mut following =
+        Following { path, options, consumer, metadata: trace.metadata().clone(), left: options.limit };
+    following.until_the_end(&stop)?;
+    Ok(Verdict::Fine)
+}
+
+/// A stream, and what is left to print of it.
+struct Following<'a> {
+    path: &'a Path,
+    options: &'a Options,
+    consumer: Consumer,
+    metadata: Metadata,
+    left: Option<usize>,
+}
+
+impl Following<'_> {
+    fn until_the_end(&mut self, stop: &AtomicBool) -> Result<(), Failure> {
+        loop {
+            // Asked before the rings are looked at, so that nothing of the end is missed.
+            let goes_on = self.consumer.liveness() == Liveness::Alive;
+            let is_stopped = stop.load(Ordering::Relaxed);
+            let mut records = Vec::new();
+            match goes_on && !is_stopped {
+                true => self.consumer.poll(MonotonicClock.now() - SETTLING, &mut records),
+                false => self.consumer.drain(&mut records),
+            };
+            let audience = self.print(&records)?;
+            if audience == Audience::Gone || self.left == Some(0) || is_stopped {
+                return Ok(());
+            }
+            if !goes_on {
+                eprintln!("note: {} has ended", self.path.display());
+                return Ok(());
+            }
+            std::thread::sleep(std::time::Duration::from_nanos(LOOK.as_nanos() as u64));
+        }
+    }
+
+    fn print(&mut self, records: &[Record]) -> Result<Audience, Failure> {
+        if records.is_empty() {
+            return Ok(Audience::There);
+        }
+        let unreadable = |error: &dyn std::fmt::Display| {
+            Failure::new(format!("cannot follow {}: {error}", self.path.display()), "")
+        };
+        // A stream that is published before its run begins gets to know when that was.
+        if records.iter().any(|record| record.event == Event::RUN_START)
+            && let Ok(trace) = TraceFile::open(self.path)
+        {
+            self.metadata = trace.metadata().clone();
+        }
+        let names = self.consumer.directory().map_err(|error| unreadable(&error))?.name_space();
+        let listing = Listing::new(&self.metadata, names);
+        let filter = Filter::new(&self.metadata, names, self.options)?;
+        let mut lines = String::new();
+        for record in records.iter().filter(|record| filter.lets_through(record)) {
+            if self.left == Some(0) {
+                break;
+            }
+            self.left = self.left.map(|left| left - 1);
+            lines += &if self.options.json { listing.json(record) } else { listing.line(record) };
+            lines.push('\n');
+        }
+        output::print_now(&lines)
+    }
+}
