@@ -110,7 +110,7 @@ impl fmt::Display for Request {
         match self {
             Request::Nothing => f.write_str("nothing"),
             Request::Priority(priority) => write!(f, "priority {priority}"),
-            Request::Weight(weight) => write!(f, "weight {weight}"),
+            Request::Weight(weight) => write!(f, "share {weight}"),
             Request::Guarantee(guarantee) => write!(f, "{guarantee}"),
         }
     }

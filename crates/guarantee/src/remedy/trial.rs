@@ -1,13 +1,17 @@
 //! Changing a hierarchy and deriving it anew.
 
 use super::{Change, Class, Effect, Remedy, Search};
-use crate::derivation::{Failure, NotDerived, derive};
+use crate::derivation::{Derivation, DerivedEdge, Failure, NotDerived, derive};
 use crate::exact::Ratio;
 use crate::hierarchy::{Graph, Hierarchy, NodeId};
+use crate::label::Label;
 use std::collections::HashSet;
 
 /// So many edges are derived anew in all: some seconds.
 const EDGES_MAX: usize = 200_000;
+
+/// So many digits of a label's numbers cost as much as an edge.
+const BITS_PER_EDGE: u64 = 128;
 
 /// How a changed hierarchy does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +22,16 @@ pub(super) enum Verdict {
     Helps(Effect),
     /// Somebody else fails, or it is not reached any more.
     Harms,
+}
+
+/// What a derivation cost: its edges, and their numbers, which grow with the depth of the hierarchy.
+fn cost(derived: &Derivation) -> usize {
+    let bits = |label: &Label| {
+        let share = label.guarantee().share();
+        label.pace().ratio().denom().bits() + share.ratio().denom().bits()
+    };
+    let of_edge = |edge: &DerivedEdge| 1 + bits(&edge.label) / BITS_PER_EDGE;
+    usize::try_from(derived.edges.iter().map(of_edge).sum::<u64>()).unwrap_or(usize::MAX).saturating_add(1)
 }
 
 /// A failure whose first finding is to be remedied.
@@ -72,13 +86,16 @@ impl<'g, 'h> Trial<'g, 'h> {
         for change in changes {
             change.apply(&mut changed);
         }
-        let failure = match derive(&changed) {
-            Ok(_) => None,
+        let (failure, cost) = match derive(&changed) {
+            Ok(derived) => (None, cost(&derived)),
             Err(NotDerived::Malformed(_)) => return Verdict::Harms,
-            Err(NotDerived::Failed(failure)) => Some(failure),
+            Err(NotDerived::Failed(failure)) => {
+                let ways = failure.alternatives.max(1);
+                let cost = cost(&failure.derived).saturating_mul(ways);
+                (Some(failure), cost)
+            }
         };
-        let ways = failure.as_ref().map_or(1, |failure| failure.alternatives.max(1));
-        self.edges_left = self.edges_left.saturating_sub((changed.edges.len() + 1) * ways);
+        self.edges_left = self.edges_left.saturating_sub(cost.max(changed.edges.len() + 1));
         failure.map_or(Verdict::Helps(Effect::Holds), |failure| self.judge(&failure))
     }
 

@@ -3,10 +3,11 @@
 //! The bounds come from [`talea_analysis::system`]. Where they do not prove a deadline, a simulation in which every
 //! job takes its worst case looks for a miss: a bound proves, a witness refutes, and what is neither
 //! stays open. [`sensitivity`] asks how far the system is from the other verdict, [`advice`] how other strategies
-//! would serve it.
+//! would serve it. [`hierarchy`] derives what schedulers promise.
 
 pub mod advice;
 mod figure;
+pub mod hierarchy;
 mod names;
 mod report;
 pub mod sensitivity;

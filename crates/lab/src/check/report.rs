@@ -207,18 +207,34 @@ pub(super) fn report(
     let tasks: Vec<TaskCheck> = (0..system.tasks.len())
         .map(|task| task_check(&names, bounds, task, misses.get(&task).copied()))
         .collect();
-    let verdict_of = |only_critical: bool| {
-        let counted = tasks.iter().filter(|task| task.critical || !only_critical);
-        Verdict::together(counted.map(|task| task.verdict))
-    };
     CheckReport {
         system: system.name.clone(),
         strategy: system.strategy.to_string(),
-        critical: verdict_of(true),
-        all: verdict_of(false),
+        critical: together(&tasks, Counted::Critical),
+        all: together(&tasks, Counted::All),
         nodes: plans.iter().enumerate().map(|(node, plan)| node_check(system, node, plan)).collect(),
         tasks,
     }
+}
+
+impl CheckReport {
+    /// The verdicts about several tasks, from those about each.
+    pub(super) fn judge_again(&mut self) {
+        self.critical = together(&self.tasks, Counted::Critical);
+        self.all = together(&self.tasks, Counted::All);
+    }
+}
+
+/// Which tasks a verdict is about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Counted {
+    Critical,
+    All,
+}
+
+fn together(tasks: &[TaskCheck], counted: Counted) -> Verdict {
+    let counted = tasks.iter().filter(|task| task.critical || counted == Counted::All);
+    Verdict::together(counted.map(|task| task.verdict))
 }
 
 fn task_check(names: &Names<'_>, bounds: &SystemBounds, task: usize, miss: Option<Miss>) -> TaskCheck {

@@ -1,12 +1,15 @@
 //! `talea check`.
 
+mod hierarchy;
+
 use super::failure::{Failure, Verdict};
-use super::options::{FailOn, SystemOptions, plans, positive};
+use super::options::{FailOn, SystemOptions, lanes_of, positive};
 use super::output::{self, Lines, Sheet};
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use talea_lab::check::advice::{Advice, advise};
+use talea_lab::check::hierarchy::{Composition, HierarchyCheck};
 use talea_lab::check::sensitivity::{Sensitivity, sensitivity};
 use talea_lab::check::{self, CheckReport, NodeCheck, TaskCheck};
 use talea_model::{Criticality, Strategy, System};
@@ -18,6 +21,8 @@ use talea_time::Duration;
 /// Every task gets the longest response that any run of the described system can show, whatever the phases, as long
 /// as jobs take no longer than declared. Where that bound is within the deadline the task holds. Where it is not, a
 /// simulation of worst-case executions looks for a miss: then the task can miss, otherwise the question stays open.
+/// On nodes with [[scheduler]] tables it derives what every scheduler and thread is promised, from the root down, and if
+/// somebody does not receive what it needs, where, why, and the nearest changes that would help.
 /// The file is validated first; all its problems are shown at once.
 #[derive(Args)]
 #[command(after_help = "\
@@ -27,11 +32,12 @@ Examples:
   talea check examples/ofp.toml --strategy muf
   talea check examples/ofp.toml --sensitivity
   talea check examples/ofp.toml --advise --for 60s
-  talea check examples/ofp.toml --plot ofp.svg")]
+  talea check examples/ofp.toml --plot ofp.svg
+  talea check examples/hierarchy.toml --explain --plot hierarchy.svg")]
 pub struct Options {
     #[command(flatten)]
     system: SystemOptions,
-    /// What every bound is made of
+    /// What every bound is made of, and where every guarantee comes from
     #[arg(long)]
     explain: bool,
     /// By how much execution times may grow and periods shrink
@@ -43,10 +49,10 @@ pub struct Options {
     /// How long --advise simulates each strategy
     #[arg(long = "for", value_name = "TIME", default_value = "60s", value_parser = positive, requires = "advise")]
     duration: Duration,
-    /// Draw every task's bound, part by part, beside its deadline
+    /// Draw every task's bound, part by part, beside its deadline; of a system with schedulers, these with their promises
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
-    /// For which tasks a bound that is not sure to hold makes the exit status 1
+    /// For which tasks a bound that is not sure to hold makes the exit status 1; what threads require is hard
     #[arg(long, value_name = "WHICH", value_enum, default_value_t = FailOn::Hard)]
     fail_on: FailOn,
     /// Print the result as JSON instead
@@ -57,6 +63,7 @@ pub struct Options {
 /// Everything that was asked for.
 struct Answer {
     report: CheckReport,
+    hierarchies: Vec<HierarchyCheck>,
     sensitivity: Option<Sensitivity>,
     advice: Option<Advice>,
 }
@@ -67,11 +74,15 @@ pub fn main(options: &Options) -> super::Outcome {
         can_be_written(plot)?;
     }
     let system = options.system.read()?;
-    let plans = plans(&system)?;
+    refuse_for_hierarchies(options, &system)?;
+    let plans = lanes_of(&system)?;
     let answer = answer(options, &system, &plans)?;
     if let Some(plot) = &options.plot {
         let failed = |error| Failure::new(format!("cannot draw {}: {error}", plot.display()), "");
-        answer.report.draw(plot).map_err(failed)?;
+        match answer.hierarchies.is_empty() {
+            true => answer.report.draw(plot).map_err(failed)?,
+            false => check::hierarchy::draw(&system.name, &answer.hierarchies, plot).map_err(failed)?,
+        }
     }
     if options.json {
         output::json(&as_json(&system, &plans, &answer))?;
@@ -83,7 +94,21 @@ pub fn main(options: &Options) -> super::Outcome {
         FailOn::Any => answer.report.all,
         FailOn::Never => check::Verdict::Holds,
     };
-    Ok(if asked == check::Verdict::Holds { Verdict::Fine } else { Verdict::Negative })
+    let compose = answer.hierarchies.iter().all(|check| check.verdict == Composition::Composes);
+    let fine = asked == check::Verdict::Holds && (compose || options.fail_on == FailOn::Never);
+    Ok(if fine { Verdict::Fine } else { Verdict::Negative })
+}
+
+/// Margins and the ranking of strategies change lanes, and look at nothing else.
+fn refuse_for_hierarchies(options: &Options, system: &System) -> Result<(), Failure> {
+    let asked = [("--sensitivity", options.sensitivity), ("--advise", options.advise)];
+    match asked.iter().find(|(_, given)| *given) {
+        Some((option, _)) if !system.schedulers.is_empty() => Err(Failure::new(
+            format!("{option} is about lanes, but the file has schedulers"),
+            "leave it out; where a hierarchy does not compose, the check itself says what would help",
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Finds out whether a picture can be put there, before the work is done.
@@ -97,9 +122,11 @@ fn can_be_written(plot: &Path) -> Result<(), Failure> {
 }
 
 fn answer(options: &Options, system: &System, plans: &[Plan]) -> Result<Answer, Failure> {
-    let report = check::check(system, plans).map_err(|error| {
+    let mut report = check::check(system, plans).map_err(|error| {
         Failure::new(error, "shorten the execution times or overheads of the longest task")
     })?;
+    let hierarchies = check::hierarchy::hierarchies(system);
+    report.count_on(system, &hierarchies);
     let sensitivity = options.sensitivity.then(|| {
         let bar = super::progress::bar("margins", 2 + 2 * system.tasks.len() as u64);
         let found = sensitivity(system, |done, _| bar.set_position(done as u64));
@@ -107,7 +134,7 @@ fn answer(options: &Options, system: &System, plans: &[Plan]) -> Result<Answer, 
         found
     });
     let advice = if options.advise { Some(ranked(options, system)?) } else { None };
-    Ok(Answer { report, sensitivity, advice })
+    Ok(Answer { report, hierarchies, sensitivity, advice })
 }
 
 fn ranked(options: &Options, system: &System) -> Result<Advice, Failure> {
@@ -131,7 +158,32 @@ fn ranked(options: &Options, system: &System) -> Result<Advice, Failure> {
 fn show(options: &Options, system: &System, plans: &[Plan], answer: &Answer) -> Result<(), Failure> {
     let mut lines = Lines::new();
     lines.line(&heading(system))?;
-    for (index, node) in answer.report.nodes.iter().enumerate() {
+    for check in &answer.hierarchies {
+        lines.line(&hierarchy::show(system, check))?;
+        if options.explain {
+            lines.line(&hierarchy::explanation(check))?;
+        }
+    }
+    if !answer.hierarchies.is_empty() {
+        lines.line(&format!("\n{}", hierarchy::conclusion(&answer.hierarchies)))?;
+    }
+    if !system.tasks.is_empty() {
+        show_tasks(options, system, plans, answer, &mut lines)?;
+    }
+    lines.finish()
+}
+
+fn show_tasks(
+    options: &Options,
+    system: &System,
+    plans: &[Plan],
+    answer: &Answer,
+    lines: &mut Lines,
+) -> Result<(), Failure> {
+    // A node without tasks is worth a line only where lanes are all that a node can have.
+    let shown = |index: &usize| system.schedulers.is_empty() || !plans[*index].lanes.is_empty();
+    for index in (0..answer.report.nodes.len()).filter(shown) {
+        let node = &answer.report.nodes[index];
         lines.line(&lanes(system, index, node))?;
         for warning in &plans[index].warnings {
             lines.line(&format!("warning: {warning}"))?;
@@ -155,11 +207,30 @@ fn show(options: &Options, system: &System, plans: &[Plan], answer: &Answer) -> 
     if let Some(advice) = &answer.advice {
         lines.line(&ranking(advice))?;
     }
-    lines.line(&format!("\n{}", conclusion(&answer.report)))?;
-    lines.finish()
+    lines.line(&format!("\n{}", conclusion(&answer.report)))
 }
 
 fn heading(system: &System) -> String {
+    let of_hierarchies = format!(
+        "{}: {} schedulers, {} threads, {} nodes",
+        system.name,
+        system.schedulers.len(),
+        system.threads.len(),
+        system.nodes.len()
+    );
+    match (system.schedulers.is_empty(), system.tasks.is_empty()) {
+        (true, _) => of_lanes(system),
+        (false, true) => of_hierarchies,
+        (false, false) => format!(
+            "{}; {} schedulers, {} threads",
+            of_lanes(system),
+            system.schedulers.len(),
+            system.threads.len()
+        ),
+    }
+}
+
+fn of_lanes(system: &System) -> String {
     format!(
         "{}: {} tasks, {} operations, {} nodes; {} with {} lanes, laxity {}, late work {}",
         system.name,
@@ -371,6 +442,9 @@ fn as_json(system: &System, plans: &[Plan], answer: &Answer) -> serde_json::Valu
         let warnings: Vec<String> = plan.warnings.iter().map(ToString::to_string).collect();
         json["nodes"][index]["cpus"] = serde_json::json!(system.nodes[index].cpus);
         json["nodes"][index]["warnings"] = serde_json::json!(warnings);
+    }
+    if !answer.hierarchies.is_empty() {
+        json["hierarchies"] = serde_json::json!(answer.hierarchies);
     }
     if let Some(sensitivity) = &answer.sensitivity {
         json["sensitivity"] = serde_json::json!(sensitivity);

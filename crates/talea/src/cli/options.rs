@@ -4,7 +4,7 @@ use super::failure::Failure;
 use clap::Args;
 use std::path::{Path, PathBuf};
 use talea_model::{Strategy, System};
-use talea_policy::strategy::{Anomaly, Plan, plan_system};
+use talea_policy::strategy::{Anomaly, NodeAnomaly, Plan, plan_lanes_of, plan_system};
 use talea_time::Duration;
 
 /// Which system, and what to change about it.
@@ -96,16 +96,23 @@ pub fn distinct(output: &Path, input: &Path) -> Result<(), Failure> {
     }
 }
 
-/// The lanes of every node.
+/// The lanes of every node, none of which has a hierarchy.
 pub fn plans(system: &System) -> Result<Vec<Plan>, Failure> {
-    plan_system(system).map_err(|anomalies| {
-        let lines: Vec<String> = anomalies.iter().map(ToString::to_string).collect();
-        let help = match anomalies.iter().all(|found| found.anomaly == Anomaly::Hierarchy) {
-            true => "talea check derives what the schedulers promise",
-            false => "choose another strategy, or change the operations named above",
-        };
-        Failure::new(lines.join("\n       "), help)
-    })
+    plan_system(system).map_err(anomalous)
+}
+
+/// The lanes of every node, wherever they stand.
+pub fn lanes_of(system: &System) -> Result<Vec<Plan>, Failure> {
+    plan_lanes_of(system).map_err(anomalous)
+}
+
+fn anomalous(anomalies: Vec<NodeAnomaly>) -> Failure {
+    let lines: Vec<String> = anomalies.iter().map(ToString::to_string).collect();
+    let help = match anomalies.iter().all(|found| found.anomaly == Anomaly::Hierarchy) {
+        true => "talea check derives what the schedulers promise",
+        false => "choose another strategy, or change the operations named above",
+    };
+    Failure::new(lines.join("\n       "), help)
 }
 
 /// Makes the folder `out`, if there is to be one.

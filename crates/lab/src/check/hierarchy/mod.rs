@@ -1,0 +1,145 @@
+//! What the schedulers of a node promise, and to whom: the derivation of its hierarchy with advice where it fails.
+//!
+//! Bounds of tasks count on whole processors. Where lanes stand in a hierarchy and do not get theirs whole, the tasks in them,
+//! and all that these can delay, are open ([`CheckReport::count_on`]).
+
+mod figure;
+mod tree;
+
+use super::report::{CheckReport, TaskCheck, Verdict};
+use serde::Serialize;
+use std::collections::HashSet;
+use talea_guarantee::derivation::{Derivation, Failure, Finding, NotDerived, derive};
+use talea_guarantee::guarantee::Guarantee;
+use talea_guarantee::hierarchy::Hierarchy;
+use talea_guarantee::label::Label;
+use talea_guarantee::remedy::{Advice, advise};
+use talea_model::System;
+
+pub use figure::draw;
+pub use tree::{Child, Row, Sibling, State, rows};
+
+/// The hierarchy of one node, checked.
+#[derive(Clone, Debug, Serialize)]
+pub struct HierarchyCheck {
+    /// The node's name.
+    pub node: String,
+    /// Whether every scheduler and every thread receives what it needs.
+    pub verdict: Composition,
+    /// The hierarchy.
+    pub hierarchy: Hierarchy,
+    /// The guarantee on every edge that could be labelled, with its grounds.
+    pub derivation: Derivation,
+    /// Who does not receive what it needs.
+    pub findings: Vec<Finding>,
+    /// How many ways there were to decide which parents joins take from, where nothing is enough; 0 otherwise.
+    pub alternatives: usize,
+    /// What would help the first of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advice: Option<Advice>,
+    /// The name of the scheduler that is the lanes of the node's tasks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lanes: Option<String>,
+}
+
+/// Whether a hierarchy composes correctly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Composition {
+    /// Everybody receives what it needs, whatever the threads do.
+    Composes,
+    /// Somebody does not.
+    Fails,
+}
+
+/// Derives the hierarchy of every node that has one, and looks for remedies where that fails.
+pub fn hierarchies(system: &System) -> Vec<HierarchyCheck> {
+    let node = |node: usize| {
+        let hierarchy = system.hierarchy(node)?;
+        let lanes = system.lanes_of(node).map(|lanes| system.schedulers[lanes].name.clone());
+        Some(check(system.nodes[node].name.clone(), hierarchy, lanes))
+    };
+    (0..system.nodes.len()).filter_map(node).collect()
+}
+
+fn check(node: String, hierarchy: Hierarchy, lanes: Option<String>) -> HierarchyCheck {
+    let (verdict, failure) = match derive(&hierarchy) {
+        Ok(derived) => {
+            let none = Failure { findings: Vec::new(), derived, alternatives: 0 };
+            (Composition::Composes, Box::new(none))
+        }
+        Err(NotDerived::Failed(failure)) => (Composition::Fails, failure),
+        Err(malformed) => panic!("a validated system has sound hierarchies: {malformed}"),
+    };
+    let advice = (verdict == Composition::Fails).then(|| advise(&hierarchy, &failure));
+    let Failure { findings, derived: derivation, alternatives } = *failure;
+    HierarchyCheck { node, verdict, hierarchy, derivation, findings, alternatives, advice, lanes }
+}
+
+impl HierarchyCheck {
+    /// What the lanes of the node receive; none if it has no lanes or could not be derived that far.
+    pub fn lanes_receive(&self) -> Option<&Label> {
+        let lanes = self.lanes.as_deref()?;
+        self.derivation.threads.iter().find(|thread| thread.name == lanes).map(|thread| &thread.receives)
+    }
+
+    /// Whether the lanes are as good as a node of one processor.
+    fn lanes_have_all(&self) -> bool {
+        let all = |label: &Label| *label.guarantee() == Guarantee::All;
+        self.hierarchy.processors.get() == 1 && self.lanes_receive().is_some_and(all)
+    }
+}
+
+impl CheckReport {
+    /// Leaves open what was found about tasks in lanes that do not have their node's processor for themselves, and about all
+    /// tasks that these share a node with, directly or not: the arrival of a step rests on the bound of the one before.
+    pub fn count_on(&mut self, system: &System, hierarchies: &[HierarchyCheck]) {
+        let short = hierarchies.iter().filter(|check| check.lanes.is_some() && !check.lanes_have_all());
+        let index = |check: &HierarchyCheck| system.nodes.iter().position(|node| node.name == check.node);
+        let mut nodes: HashSet<usize> = short.clone().filter_map(index).collect();
+        let Some(first) = short.clone().next() else { return };
+        let reason = match (first.lanes_receive(), first.hierarchy.processors.get()) {
+            (Some(label), 1) => format!("receive {label}"),
+            (Some(label), _) => format!("receive {label} on one of several processors"),
+            (None, _) => "receive nothing that could be derived".into(),
+        };
+        let reason = format!(
+            "the lanes of node \"{}\" {reason}; bounds count on a whole processor, so there is none",
+            first.node
+        );
+        let mut open = HashSet::new();
+        loop {
+            let known = open.len();
+            for (index, task) in system.tasks.iter().enumerate() {
+                let own = task.subtasks.iter().map(|subtask| subtask.node);
+                if own.clone().any(|node| nodes.contains(&node)) {
+                    open.insert(index);
+                    nodes.extend(own);
+                }
+            }
+            if open.len() == known {
+                break;
+            }
+        }
+        for index in open {
+            leave_open(&mut self.tasks[index], &reason);
+        }
+        self.judge_again();
+    }
+}
+
+fn leave_open(task: &mut TaskCheck, reason: &str) {
+    task.verdict = Verdict::Open;
+    task.bound_ns = None;
+    task.slack_ns = None;
+    task.exact = false;
+    task.dominated_by = None;
+    task.miss = None;
+    task.why = Some(reason.into());
+    for subtask in &mut task.subtasks {
+        subtask.bound_ns = None;
+        subtask.method = "no bound: the lanes may have to wait for other schedulers".into();
+        subtask.parts.clear();
+        subtask.arrival_ns = None;
+    }
+}

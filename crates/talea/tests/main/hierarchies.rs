@@ -1,0 +1,223 @@
+//! `talea check` on hierarchies of schedulers.
+
+use crate::support::{example, folder, run, within, write};
+use serde_json::Value;
+use std::fs;
+
+/// The label on the edge from `parent` to `child` in what `check --json` prints.
+fn label(json: &Value, parent: &str, child: &str) -> String {
+    let edges = json["hierarchies"][0]["derivation"]["edges"].as_array().expect("labelled edges");
+    let edge = edges.iter().find(|edge| edge["parent"] == parent && edge["child"] == child);
+    let edge = edge.unwrap_or_else(|| panic!("no edge from {parent} to {child}"));
+    edge["guarantee"]["notation"].as_str().expect("a text").into()
+}
+
+fn changed(place: &tempfile::TempDir, file: &str, from: &str, to: &str) -> String {
+    let text = fs::read_to_string(example(file)).expect("there");
+    assert!(text.contains(from), "{from}");
+    write(place, file, &text.replacen(from, to, 1))
+}
+
+/// Figure 3 of Regehr and Stankovic (2001).
+#[test]
+fn the_published_hierarchy_is_promised_what_the_paper_says() {
+    let done = run(&["check", &example("hierarchy.toml")]).exits(0);
+    for (row, because) in [
+        ("├─ RES ", "it has the highest priority"),
+        ("│  └─ video ", "asked for and admitted"),
+        ("│  ├─ J ", "asked for and admitted"),
+        ("│  │  └─ PS ", "it runs whenever this parent runs it"),
+        ("│  │     ├─ words ", "of 0.5 the fraction 0.2"),
+        ("│  │     └─ voice ", "of 0.5 the fraction 0.8"),
+        ("└─ J ", "a higher child may run for ever"),
+    ] {
+        let starts = |line: &&str| line.trim_start_matches(' ').starts_with(row.trim_start_matches(' '));
+        let line = done.stdout.lines().find(starts);
+        let line = line.unwrap_or_else(|| panic!("no {row} in {}", done.stdout));
+        let mark = line.split_whitespace().last().expect("the mark of a rule");
+        let rule = done.stdout.lines().find(|line| line.trim_start().starts_with(mark));
+        assert!(rule.is_some_and(|rule| rule.contains(because)), "{line}: {rule:?}");
+    }
+    assert!(done.stdout.contains("PSBE 0.5 10ms (Theorem 4)"), "{}", done.stdout);
+    assert!(done.last_line().contains("all 3 threads receive"), "{}", done.stdout);
+    let json = run(&["check", &example("hierarchy.toml"), "--json"]).exits(0).json();
+    for (parent, child, expected) in [
+        ("FP", "RES", "ALL"),
+        ("FP", "J", "NULL"),
+        ("RES", "video", "RESBH 5ms 33ms"),
+        ("RES", "J", "RESBH 10ms 20ms"),
+        ("J", "PS", "RESBS 10ms 20ms"),
+        ("PS", "words", "PSBE 0.1 22ms"),
+        ("PS", "voice", "PSBE 0.4 58ms"),
+    ] {
+        assert_eq!(label(&json, parent, child), expected, "{parent} -> {child}");
+    }
+    assert_eq!(json["hierarchies"][0]["verdict"], "composes");
+    let explained = run(&["check", &example("hierarchy.toml"), "--explain"]).exits(0);
+    assert!(explained.stdout.contains("PS takes it as: PSBE 0.5 10ms  (Theorem 4:"), "{}", explained.stdout);
+}
+
+#[test]
+fn a_hierarchy_that_does_not_compose_says_where_why_and_what_would_help() {
+    let place = folder();
+    let file = changed(&place, "hierarchy.toml", "PSBE 0.4 60ms", "PSBE 0.4 50ms");
+    let done = run(&["check", &file]).exits(1);
+    for words in [
+        "voice: it requires PSBE 0.4 50ms, but receives PSBE 0.4 58ms",
+        "not enough",
+        "what would help voice",
+    ] {
+        assert!(done.stdout.contains(words), "{words}: {}", done.stdout);
+    }
+    assert!(done.last_line().contains("2 of 3 threads"), "{}", done.stdout);
+    run(&["check", &file, "--fail-on", "never"]).exits(0);
+    let json = run(&["check", &file, "--json"]).exits(1).json();
+    let remedies = json["hierarchies"][0]["advice"]["remedies"].as_array().expect("remedies");
+    // The advice is right: with the quantum that it names the check passes.
+    let quantum = remedies.iter().flat_map(|remedy| remedy["changes"].as_array().expect("changes"));
+    let quantum = quantum.filter(|change| change["change"] == "quantum").map(|change| &change["to"]).next();
+    let quantum = quantum.and_then(Value::as_str).unwrap_or_else(|| panic!("a quantum in {remedies:?}"));
+    let text = fs::read_to_string(&file).expect("there");
+    let mended = text.replace("quantum = \"10ms\"", &format!("quantum = \"{quantum}ns\""));
+    run(&["check", &write(&place, "mended.toml", &mended)]).exits(0);
+}
+
+#[test]
+fn a_scheduler_without_enough_fails_all_below_it() {
+    let place = folder();
+    let file = changed(&place, "hierarchy.toml", "RESBH 10ms 20ms", "RESBH 18ms 20ms");
+    let done = run(&["check", &file]).exits(1);
+    assert!(done.stdout.contains("RES: ") && done.stdout.contains("not derived"), "{}", done.stdout);
+    assert!(done.stdout.contains("let J ask RES for RESBH"), "{}", done.stdout);
+}
+
+#[test]
+fn service_classes_share_an_overrun_partition() {
+    let json = run(&["check", &example("service-classes.toml"), "--json"]).exits(0).json();
+    for (parent, child, expected) in [
+        ("RES", "T1", "RESBH 2ms 10ms"),
+        ("RES", "OVR", "RESBH 8ms 40ms"),
+        ("OVR", "J2", "NULL"),
+        ("OVR", "J3", "NULL"),
+        ("J2", "T2", "RESBS 6ms 33ms"),
+        ("J3", "T3", "RESBS 8ms 40ms"),
+    ] {
+        assert_eq!(label(&json, parent, child), expected, "{parent} -> {child}");
+    }
+}
+
+#[test]
+fn tasks_whose_lanes_are_promised_nothing_stay_open() {
+    let done = run(&["check", &example("resource-kernel.toml")]).exits(0);
+    assert!(done.stdout.contains("lanes of node \"local\" receive NULL"), "{}", done.stdout);
+    run(&["check", &example("resource-kernel.toml"), "--fail-on", "any"]).exits(1);
+}
+
+/// Lanes at the highest priority have the processor for themselves, so that their bounds are those of a node without schedulers.
+#[test]
+fn lanes_with_the_whole_processor_have_their_bounds() {
+    let place = folder();
+    let tasks = "[[task]]\nname = \"a\"\nperiod = \"10ms\"\nwcet = \"2ms\"\ncriticality = \"high\"\n\
+                 [[task]]\nname = \"b\"\nperiod = \"50ms\"\nwcet = \"20ms\"\ncriticality = \"high\"\n";
+    let alone = write(&place, "alone.toml", &format!("[system]\nname = \"s\"\n{tasks}"));
+    let below = |priority: i32| {
+        format!(
+            "[system]\nname = \"s\"\n[[scheduler]]\nname = \"root\"\nkind = \"fixed-priority\"\n\
+             [[scheduler]]\nname = \"tasks\"\nkind = \"lanes\"\nunder = [{{ scheduler = \"root\", priority = {priority} }}]\n\
+             [[thread]]\nname = \"t\"\nwork = \"cpu-bound\"\nunder = [{{ scheduler = \"root\", priority = 1 }}]\n{tasks}"
+        )
+    };
+    let highest = write(&place, "highest.toml", &below(2));
+    let expected = run(&["check", &alone, "--json"]).exits(0).json();
+    let found = run(&["check", &highest, "--json"]).exits(0).json();
+    assert_eq!(found["tasks"], expected["tasks"]);
+    assert_eq!(found["critical"], "holds");
+    let lowest = write(&place, "lowest.toml", &below(0));
+    let open = run(&["check", &lowest, "--json"]).exits(1).json();
+    assert_eq!((&open["critical"], &open["tasks"][0]["bound_ns"]), (&"open".into(), &Value::Null));
+}
+
+#[test]
+fn the_picture_shows_everybody_and_every_promise() {
+    let place = folder();
+    let picture = within(&place, "hierarchy.svg");
+    for (file, words) in [
+        (
+            "hierarchy.toml",
+            &["FP", "RES", "video", "voice", "RESBH 10ms 20ms", "PSBE 0.4 58ms", "NULL", "ALL"][..],
+        ),
+        ("service-classes.toml", &["OVR", "round-robin", "J2", "T3", "RESBS 8ms 40ms"][..]),
+        ("resource-kernel.toml", &["lanes of tasks", "housekeeping", "firm", "RESBH 2ms 10ms"][..]),
+    ] {
+        run(&["check", &example(file), "--plot", &picture]).exits(0);
+        let svg = fs::read_to_string(&picture).expect("it was drawn");
+        for words in words {
+            assert!(svg.contains(words), "{words} is not in the picture of {file}");
+        }
+    }
+}
+
+#[test]
+fn what_only_knows_lanes_refuses() {
+    let file = example("hierarchy.toml");
+    for (arguments, words) in [
+        (vec!["sim", &file, "--for", "1s"], "[[scheduler]] tables say who runs next"),
+        (vec!["compare", &file, "--sim", "--for", "1s"], "[[scheduler]] tables say who runs next"),
+        (vec!["check", &file, "--strategy", "rms"], "--strategy sorts tasks into lanes"),
+        (vec!["check", &file, "--sensitivity"], "--sensitivity is about lanes"),
+        (vec!["check", &file, "--advise"], "--advise is about lanes"),
+        (vec!["export", &file, "--to", "csv"], "the file has no task"),
+    ] {
+        let done = run(&arguments).exits(2);
+        assert!(done.stderr.contains(words) && done.stdout.is_empty(), "{arguments:?}: {}", done.stderr);
+    }
+}
+
+#[test]
+fn problems_are_shown_where_they_are() {
+    let place = folder();
+    let file = changed(&place, "hierarchy.toml", "RESBH 5ms 33ms", "RESBH 5ms 33mss");
+    let done = run(&["check", &file]).exits(2);
+    for words in ["unknown unit \"mss\"", ":35:54", "help: write one of ns, us, ms"] {
+        assert!(done.stderr.contains(words), "{words}: {}", done.stderr);
+    }
+}
+
+/// A chain of schedulers, each of which gives the one below what it is given, and a thread.
+fn chain(levels: usize, kind: &str, request: &str, requires: &str) -> String {
+    let mut text = format!("[system]\nname = \"deep\"\n[[scheduler]]\nname = \"s0\"\nkind = \"{kind}\"\n");
+    for level in 1..levels {
+        let above = level - 1;
+        text += &format!(
+            "[[scheduler]]\nname = \"s{level}\"\nkind = \"{kind}\"\nunder = [{{ scheduler = \"s{above}\", {request} }}]\n"
+        );
+    }
+    let last = levels - 1;
+    text + &format!(
+        "[[thread]]\nname = \"t\"\nwork = \"cpu-bound\"\nrequires = \"{requires}\"\n\
+         under = [{{ scheduler = \"s{last}\", {request} }}]\n"
+    )
+}
+
+#[test]
+fn a_thousand_levels_are_derived_and_drawn() {
+    let place = folder();
+    let deep = write(&place, "deep.toml", &chain(1000, "fixed-priority", "priority = 1", "ALL"));
+    let done = run(&["check", &deep, "--plot", &within(&place, "deep.svg")]).exits(0);
+    assert!(done.stdout.contains("… 1000 levels below … t"), "{}", done.last_line());
+    let svg = fs::read_to_string(within(&place, "deep.svg")).expect("it was drawn");
+    assert!(svg.contains("701 more edges are left out"));
+}
+
+/// Numbers of hundreds of digits are calculated with, but nobody can read them.
+#[test]
+fn long_numbers_are_shortened() {
+    let place = folder();
+    let deep = write(&place, "deep.toml", &chain(60, "pshed", "guarantee = \"RESU 0.999\"", "PS 0.99"));
+    let done = run(&["check", &deep]).exits(1);
+    assert!(
+        done.stdout.contains("… (") && done.stdout.lines().all(|line| line.chars().count() < 400),
+        "{}",
+        done.stdout
+    );
+}
