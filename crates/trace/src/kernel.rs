@@ -22,7 +22,8 @@
 //! | `occupancy` | who has a processor, from both sides of a switch |
 //! | `names` | names of threads that nobody announces |
 //! | `source` | a buffer as a source of records |
-//! | `redirect` | the one call that the perf library lacks |
+//! | `wakeups` | wake-ups of chosen threads, told at once |
+//! | `redirect` | the two calls that the perf library lacks |
 //!
 //! **What an event says.** A switch is recorded when the leaving thread is still on the processor. So its time is
 //! earlier than any reading of the clock by the arriving thread, and later than any by the leaving one. (The kernel
@@ -56,14 +57,16 @@ mod names;
 mod occupancy;
 mod options;
 mod preflight;
-#[expect(unsafe_code, reason = "an ioctl takes the number of a descriptor; the perf library lacks this one")]
+#[expect(unsafe_code, reason = "an ioctl takes the number of a descriptor; the perf library lacks these")]
 mod redirect;
 mod source;
 mod tracepoint;
+mod wakeups;
 
 pub use options::{KernelEvent, KernelOptions, KernelScope, Processors, Recorder, UnknownKernelEvent};
 pub use preflight::{Cause, KernelPart, Obstacle, Preflight, preflight};
 pub use source::KernelSource;
+pub use wakeups::{Told, Unwatchable, WATCHED_MAX, WakeWatch};
 
 use crate::Sink;
 use crate::merge::{AnySource, Merge};

@@ -84,7 +84,7 @@ pub(super) fn view(scope: KernelScope) -> View {
 }
 
 /// The processors that are online.
-fn online() -> io::Result<BTreeSet<u16>> {
+pub(super) fn online() -> io::Result<BTreeSet<u16>> {
     let text = std::fs::read_to_string("/sys/devices/system/cpu/online")?;
     parse_list(text.trim()).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, text))
 }

@@ -1,0 +1,214 @@
+//! Wake-ups of chosen threads, told one by one and at once: for whoever has to act on them.
+//!
+//! A [`crate::kernel::KernelStream`] is read in bulk, and waking its reader for each event would cost the programs under
+//! observation some 20 µs a switch. Here the kernel compares each wake-up with a list of threads and wakes the
+//! reader for those alone.
+//!
+//! An event of its own that counts nothing owns each processor's buffer, so that the list can be changed: the kernel
+//! takes one filter per event and never another, so a new event with the new list is opened into the same buffer
+//! before the old one is closed. In between a wake-up may be told twice, and none is lost.
+
+use super::assemble::online;
+use super::options::{KernelEvent, KernelOptions, KernelScope, Processors};
+use super::preflight::{Attempt, Facts, KernelPart, Obstacle, explain, explain_tracepoint};
+use super::redirect::{descriptor, filter, redirect};
+use super::tracepoint::{self, Meaning};
+use perf_event::events::{Software, Tracepoint};
+use perf_event::{Builder, Clock, Counter, SampleFlag, Sampler};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::io;
+use std::os::fd::BorrowedFd;
+use thiserror::Error;
+
+/// The most threads that fit into the kernel's filter, which is a page of text.
+pub const WATCHED_MAX: usize = 256;
+/// Holds some thousand wake-ups that nobody has taken.
+const BUFFER_BYTES: usize = 1 << 16;
+const PERF_RECORD_LOST: u32 = 2;
+const PERF_RECORD_SAMPLE: u32 = 9;
+/// A sample of raw data alone begins with their length.
+const RAW_AT: usize = 4;
+
+/// One thing that [`WakeWatch::drain`] tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// The thread with this number, as the initial pid namespace counts, is being woken.
+    Woken(u32),
+    /// The buffer was full: wake-ups are missing.
+    Lost,
+}
+
+/// Why wake-ups cannot be watched, and the way around it.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("wake-ups cannot be watched: {0}")]
+pub struct Unwatchable(pub Obstacle);
+
+/// A processor's buffer and what fills it.
+struct Watched {
+    cpu: u16,
+    ring: Sampler,
+    event: Option<Counter>,
+}
+
+/// Tells wake-ups of chosen threads on all processors.
+pub struct WakeWatch {
+    watched: Vec<Watched>,
+    tracepoint: u16,
+    tid_at: usize,
+}
+
+impl WakeWatch {
+    /// Opens a buffer on every processor; nothing is told until threads are chosen.
+    ///
+    /// # Errors
+    /// What stands in the way: perf, tracefs or a privilege is missing.
+    pub fn open() -> Result<Self, Unwatchable> {
+        let facts = Facts::read();
+        let options = options(BTreeSet::new());
+        let obstacle =
+            |part, attempt, error: &io::Error| Unwatchable(explain(&facts, &options, part, attempt, error));
+        let (tracepoint, tid_at) = waking(&facts).map_err(Unwatchable)?;
+        let cpus = online().map_err(|error| obstacle(KernelPart::Buffers, Attempt::List, &error))?;
+        let mut watched = Vec::with_capacity(cpus.len());
+        for cpu in cpus {
+            let opened = |error: io::Error| obstacle(KernelPart::Buffers, Attempt::Open { cpu }, &error);
+            let ring = builder(Software::DUMMY, cpu).build().map_err(opened)?;
+            let bytes = BUFFER_BYTES;
+            let ring = ring
+                .sampled(bytes)
+                .map_err(|error| obstacle(KernelPart::Buffers, Attempt::Map { bytes }, &error))?;
+            watched.push(Watched { cpu, ring, event: None });
+        }
+        let watch = WakeWatch { watched, tracepoint, tid_at };
+        // Whether the tracepoint is permitted is known now, not when the first thread is chosen.
+        for Watched { cpu, ring, .. } in &watch.watched {
+            let part = KernelPart::Events(KernelEvent::Wakeups);
+            let tried = watch.event(*cpu, ring, &[0]);
+            tried.map_err(|error| obstacle(part, Attempt::Tracepoint { cpu: *cpu }, &error))?;
+        }
+        Ok(watch)
+    }
+
+    /// Chooses the threads, by their numbers in the initial pid namespace, instead of those before.
+    ///
+    /// # Errors
+    /// More than [`WATCHED_MAX`], or the kernel has no room for the events; those before are still watched then.
+    pub fn choose(&mut self, tids: &[u32]) -> io::Result<()> {
+        if tids.len() > WATCHED_MAX {
+            let message =
+                format!("{} threads to watch, at most {WATCHED_MAX} fit the kernel's filter", tids.len());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        let mut new = Vec::with_capacity(self.watched.len());
+        if !tids.is_empty() {
+            for Watched { cpu, ring, .. } in &self.watched {
+                let mut event = self.event(*cpu, ring, tids)?;
+                event.enable()?;
+                new.push(event);
+            }
+        }
+        let mut new = new.into_iter();
+        self.watched.iter_mut().for_each(|watched| watched.event = new.next());
+        Ok(())
+    }
+
+    /// Descriptors that are readable once something was told, one for each processor.
+    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.watched.iter().map(|watched| descriptor(watched.ring.as_counter()))
+    }
+
+    /// Takes all that was told. Neither waits, allocates nor makes a system call.
+    pub fn drain(&mut self, mut tell: impl FnMut(Told)) {
+        for watched in &mut self.watched {
+            while let Some(record) = watched.ring.next_record() {
+                match record.ty() {
+                    PERF_RECORD_LOST => tell(Told::Lost),
+                    PERF_RECORD_SAMPLE => {
+                        tell(number_at(record.data(), RAW_AT + self.tid_at).map_or(Told::Lost, Told::Woken))
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    fn event(&self, cpu: u16, ring: &Sampler, tids: &[u32]) -> io::Result<Counter> {
+        let mut builder = builder(Tracepoint::with_id(u64::from(self.tracepoint)), cpu);
+        builder.include_kernel().sample_period(1).sample(SampleFlag::RAW).wakeup_events(1);
+        let event = builder.build()?;
+        filter(&event, &expression(tids))?;
+        redirect(&event, ring)?;
+        Ok(event)
+    }
+}
+
+impl fmt::Debug for WakeWatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WakeWatch").field("processors", &self.watched.len()).finish_non_exhaustive()
+    }
+}
+
+fn options(cpus: BTreeSet<u16>) -> KernelOptions {
+    KernelOptions {
+        scope: KernelScope::Machine,
+        processors: Processors::These(cpus),
+        events: [KernelEvent::Wakeups].into(),
+        buffer_bytes: BUFFER_BYTES,
+        ..KernelOptions::default()
+    }
+}
+
+/// The tracepoint's number and where the woken thread stands in it.
+fn waking(facts: &Facts) -> Result<(u16, usize), Obstacle> {
+    let event = KernelEvent::Wakeups;
+    let tracepoints =
+        tracepoint::of_event(event, facts).map_err(|error| explain_tracepoint(facts, event, &error))?;
+    let found = tracepoints.iter().find_map(|tracepoint| match tracepoint.meaning {
+        Meaning::Wakeup { tid, .. } if tid.size == 4 => Some((tracepoint.id, tid.offset)),
+        _ => None,
+    });
+    let strange = tracepoint::TracepointError::Strange("sched/sched_waking");
+    found.ok_or_else(|| explain_tracepoint(facts, event, &strange))
+}
+
+fn builder(event: impl perf_event::events::Event, cpu: u16) -> Builder<'static> {
+    let mut builder = Builder::new(event);
+    builder.any_pid().one_cpu(usize::from(cpu)).clockid(Clock::MONOTONIC);
+    builder
+}
+
+/// What the kernel's filters read: `pid==12||pid==34`.
+fn expression(tids: &[u32]) -> String {
+    tids.iter().map(|tid| format!("pid=={tid}")).collect::<Vec<_>>().join("||")
+}
+
+/// Four bytes at `at`, wherever the buffer's end cuts them.
+fn number_at(parts: &[&[u8]], at: usize) -> Option<u32> {
+    let mut bytes = parts.iter().flat_map(|part| part.iter().copied()).skip(at);
+    let mut number = [0; 4];
+    for byte in &mut number {
+        *byte = bytes.next()?;
+    }
+    Some(u32::from_ne_bytes(number))
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_the_longest_numbers_fits_the_kernels_page() {
+        // The largest thread id Linux can give is 4194303.
+        assert!(expression(&[4_194_303; WATCHED_MAX]).len() < 4096);
+        assert_eq!(expression(&[1, 23]), "pid==1||pid==23");
+    }
+
+    #[test]
+    fn numbers_are_read_across_the_end_of_the_buffer() {
+        let bytes = 77_u32.to_ne_bytes();
+        let (front, back) = bytes.split_at(1);
+        assert_eq!(number_at(&[&[9, 9], front, back], 2), Some(77));
+        assert_eq!(number_at(&[&bytes], 1), None);
+    }
+}
