@@ -22,6 +22,7 @@
 //! |---|---|
 //! | [`lowering`] | lanes to kernel priorities, a pure function |
 //! | [`cluster`] | several nodes as several processes |
+//! | [`managed`] | any hierarchy of schedulers over threads, other programs' too |
 //! | `prepare`, `run` | setting up, and the run as a whole |
 //! | `release`, `flow`, `execute` | a job from its release to its completion |
 //! | `lane_thread`, `preemptive` | the two kinds of lanes |
@@ -43,6 +44,7 @@ mod join;
 mod lane_thread;
 mod layout;
 pub mod lowering;
+pub mod managed;
 mod operation;
 mod options;
 mod outcome;

@@ -1,4 +1,4 @@
-//! The processor time of another thread of this process.
+//! The processor time of another thread of this process, or of another process.
 
 use crate::sys::Tid;
 use talea_time::Work;
@@ -7,10 +7,22 @@ use talea_time::Work;
 /// dynamic clock id; the bits above hold the complement of the thread id.
 const THREAD_SCHED_CLOCK: libc::clockid_t = 6;
 
+/// Linux's name for the scheduler's clock of a whole process.
+const PROCESS_SCHED_CLOCK: libc::clockid_t = 2;
+
+/// Processor time that the threads of a process have received since it began, or `None` if there is no such process. A
+/// system call.
+pub(crate) fn process_cpu_time_of(process: Tid) -> Option<Work> {
+    read((!process.as_raw_nonzero().get() << 3) | PROCESS_SCHED_CLOCK)
+}
+
 /// Processor time that the thread has received since it began, or `None` if there is no such thread. A
 /// system call.
 pub(crate) fn thread_cpu_time_of(thread: Tid) -> Option<Work> {
-    let clock = (!thread.as_raw_nonzero().get() << 3) | THREAD_SCHED_CLOCK;
+    read((!thread.as_raw_nonzero().get() << 3) | THREAD_SCHED_CLOCK)
+}
+
+fn read(clock: libc::clockid_t) -> Option<Work> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is writable for the call; the kernel checks the clock id.
     let code = unsafe { libc::clock_gettime(clock, &raw mut time) };
@@ -32,5 +44,13 @@ mod tests {
     #[test]
     fn a_missing_thread_has_no_clock() {
         assert_eq!(thread_cpu_time_of(Tid::from_raw(4_194_304).expect("not zero")), None);
+        assert_eq!(process_cpu_time_of(Tid::from_raw(4_194_304).expect("not zero")), None);
+    }
+
+    #[test]
+    fn a_process_has_received_what_its_threads_have() {
+        let thread = thread_cpu_time();
+        let process = process_cpu_time_of(rustix::process::getpid()).expect("this process exists");
+        assert!(thread <= process, "{thread} of {process}");
     }
 }

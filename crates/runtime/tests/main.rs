@@ -4,4 +4,5 @@
 #![cfg(not(loom))]
 
 mod exec;
+mod managed;
 mod os;

@@ -10,7 +10,7 @@
 
 use super::assemble::online;
 use super::options::{KernelEvent, KernelOptions, KernelScope, Processors};
-use super::preflight::{Attempt, Facts, KernelPart, Obstacle, explain, explain_tracepoint};
+use super::preflight::{Attempt, Cause, Facts, KernelPart, Obstacle, explain, explain_tracepoint};
 use super::redirect::{descriptor, filter, redirect};
 use super::tracepoint::{self, Meaning};
 use perf_event::events::{Software, Tracepoint};
@@ -69,6 +69,14 @@ impl WakeWatch {
         let obstacle =
             |part, attempt, error: &io::Error| Unwatchable(explain(&facts, &options, part, attempt, error));
         let (tracepoint, tid_at) = waking(&facts).map_err(Unwatchable)?;
+        if !facts.global_numbers {
+            return Err(Unwatchable(Obstacle {
+                part: KernelPart::Events(KernelEvent::Wakeups),
+                cause: Cause::Other,
+                found: "this process is in a pid namespace, and wake-ups name threads by their numbers outside of it".into(),
+                remedy: "run outside of the container, or with the host's pid namespace (`--pid=host`)".into(),
+            }));
+        }
         let cpus = online().map_err(|error| obstacle(KernelPart::Buffers, Attempt::List, &error))?;
         let mut watched = Vec::with_capacity(cpus.len());
         for cpu in cpus {

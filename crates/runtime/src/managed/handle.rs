@@ -1,0 +1,99 @@
+//! What own threads and their wakers call.
+
+use super::seat::{Notified, Sat, Seat};
+use super::shared::Shared;
+use std::fmt;
+use std::sync::Arc;
+use talea_policy::job::Job;
+
+/// How [`Handle::block`] ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blocked {
+    /// Somebody woke the thread, and it has been granted a processor.
+    Woken,
+    /// The set has ended: the thread is an ordinary one again and is expected to return.
+    Ended,
+}
+
+/// A managed thread's own end.
+pub struct Handle {
+    shared: Arc<Shared>,
+    seat: Arc<Seat>,
+}
+
+impl Handle {
+    pub(super) fn new(shared: Arc<Shared>, seat: Arc<Seat>) -> Self {
+        Handle { shared, seat }
+    }
+
+    /// Blocks until a waker's next call, or not at all if there was one since the last time.
+    pub fn block(&self) -> Blocked {
+        match self.seat.block() {
+            Sat::Woken => Blocked::Woken,
+            Sat::Ended => Blocked::Ended,
+            // The hierarchy is told that one job has ended and the next begins.
+            Sat::AtOnce => {
+                self.shared.tell(|state, now| state.renew(self.seat.member, now));
+                Blocked::Woken
+            }
+        }
+    }
+
+    /// Whether the set has ended: a thread that never blocks looks now and then.
+    pub fn is_ended(&self) -> bool {
+        self.seat.is_ended()
+    }
+
+    /// What wakes this thread.
+    pub fn waker(&self) -> Waker {
+        Waker { shared: Arc::clone(&self.shared), seat: Arc::clone(&self.seat) }
+    }
+}
+
+/// Wakes one managed thread, from any thread of the process.
+#[derive(Clone)]
+pub struct Waker {
+    shared: Arc<Shared>,
+    seat: Arc<Seat>,
+}
+
+impl Waker {
+    pub(super) fn new(shared: Arc<Shared>, seat: Arc<Seat>) -> Self {
+        Waker { shared, seat }
+    }
+
+    /// Ends the thread's block, this one or the next. Several calls before it blocks are one. If the thread is granted the
+    /// caller's processor, it runs before this returns.
+    pub fn wake(&self) {
+        self.wake_with(None);
+    }
+
+    /// The same, for a job with a deadline, by which lanes and servers order their threads.
+    pub fn wake_for(&self, job: Job) {
+        self.wake_with(Some(job));
+    }
+
+    fn wake_with(&self, job: Option<Job>) {
+        if let Some(job) = job {
+            let mut state = self.shared.state.lock();
+            if let Some(Some(member)) = state.members.get_mut(self.seat.member as usize) {
+                member.job = Some(job);
+            }
+        }
+        if self.seat.notify() == Notified::Sleeper {
+            self.shared.tell(|state, now| state.notified(self.seat.member, now));
+        }
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Waker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Waker").finish_non_exhaustive()
+    }
+}

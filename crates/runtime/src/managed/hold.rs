@@ -1,0 +1,332 @@
+//! Hard caps: keeping a parked thread from running even on a processor that is otherwise idle.
+//!
+//! Parking by priority is work-conserving. Where a guarantee is also a maximum, a parked member is held when its
+//! processor would go idle, and let go when it is granted one:
+//!
+//! | Whose | How it is held | Acknowledged by |
+//! |---|---|---|
+//! | a thread of this process | a signal, whose handler sleeps on a word until it is let go | the handler, in the word |
+//! | a process, with cgroup v2 | a cgroup of its own is frozen | `cgroup.events` |
+//! | a process, without | SIGSTOP, which its parent can see | the states of its threads |
+//!
+//! A signal reaches a thread when it next runs, which is before it does anything else: what it receives between being asked
+//! and being held is the signal's delivery. A thread held in the middle of a library call keeps the locks that it
+//! has, as one that is parked under load does. The members that the set lets run on idle processors are not touched.
+
+use crate::sys::Tid;
+use crate::sys::sched::last_errno;
+use rustix::io::Errno;
+use rustix::process::{Signal, kill_process};
+use rustix::thread::futex::{self, Flags};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::mem::MaybeUninit;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Whether a parked member may use a processor that nobody else wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Parking {
+    /// Yes: its guarantee is a minimum.
+    #[default]
+    WorkConserving,
+    /// No: its guarantee is a maximum as well.
+    Held,
+}
+
+/// How far holding a member has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// It may run when it is granted a processor, or when nobody else wants one.
+    No,
+    /// It has been told to, and will be held before it does anything else.
+    Asked,
+    /// It cannot run.
+    Yes,
+}
+
+const FREE: u32 = 0;
+const ASKED: u32 = 1;
+const HELD: u32 = 2;
+
+/// The means of holding one member, and whether it is used.
+pub(super) struct Hold {
+    means: Means,
+    engaged: bool,
+}
+
+enum Means {
+    /// The word is never freed: a signal may be under way to a thread that ends.
+    Signal {
+        word: &'static AtomicU32,
+    },
+    Freezer {
+        group: Group,
+    },
+    Stop {
+        process: Tid,
+    },
+}
+
+impl Hold {
+    /// Holds a thread of this process by a signal.
+    pub fn by_signal() -> Self {
+        install_handler();
+        let word = Box::leak(Box::new(AtomicU32::new(FREE)));
+        Hold { means: Means::Signal { word }, engaged: false }
+    }
+
+    /// Holds a process by the freezer where there is one, by SIGSTOP where there is none.
+    pub fn of_process(process: Tid) -> Self {
+        let means = match Group::around(process) {
+            Ok(group) => Means::Freezer { group },
+            Err(_no_freezer) => Means::Stop { process },
+        };
+        Hold { means, engaged: false }
+    }
+
+    /// Where the guardian thaws it, if it is held by the freezer.
+    pub fn freezer(&self) -> Option<&Path> {
+        match &self.means {
+            Means::Freezer { group } => Some(&group.freeze_path),
+            _ => None,
+        }
+    }
+
+    pub fn is_engaged(&self) -> bool {
+        self.engaged
+    }
+
+    /// Holds the member; `thread` is an own member's.
+    pub fn engage(&mut self, thread: Option<Tid>) {
+        if std::mem::replace(&mut self.engaged, true) {
+            return;
+        }
+        match (&self.means, thread) {
+            (Means::Signal { word }, Some(thread)) => {
+                word.store(ASKED, Ordering::Release);
+                // A thread that has gone needs no holding.
+                let _gone = send(thread, word);
+            }
+            (Means::Signal { .. }, None) => {}
+            (Means::Freezer { group }, _) => group.write(b"1"),
+            (Means::Stop { process }, _) => {
+                let _gone = kill_process(*process, Signal::STOP);
+            }
+        }
+    }
+
+    /// Lets the member go.
+    pub fn disengage(&mut self) {
+        if !std::mem::replace(&mut self.engaged, false) {
+            return;
+        }
+        match &self.means {
+            Means::Signal { word } => {
+                word.store(FREE, Ordering::Release);
+                futex::wake(word, Flags::PRIVATE, 1).expect("waking on a word of our own works");
+            }
+            Means::Freezer { group } => group.write(b"0"),
+            Means::Stop { process } => {
+                let _gone = kill_process(*process, Signal::CONT);
+            }
+        }
+    }
+
+    /// What is known of it. Reads a file for a process.
+    pub fn state(&self) -> Held {
+        if !self.engaged {
+            return Held::No;
+        }
+        let acknowledged = match &self.means {
+            Means::Signal { word } => word.load(Ordering::Acquire) == HELD,
+            Means::Freezer { group } => group.is_frozen(),
+            Means::Stop { process } => super::proc::is_stopped(*process),
+        };
+        if acknowledged { Held::Yes } else { Held::Asked }
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.disengage();
+    }
+}
+
+/// A cgroup of its own around a process.
+struct Group {
+    process: Tid,
+    directory: PathBuf,
+    freeze_path: PathBuf,
+    freeze: File,
+    /// The `cgroup.procs` of where the process was before.
+    home: PathBuf,
+}
+
+impl Group {
+    fn around(process: Tid) -> io::Result<Self> {
+        let root = unified_root().ok_or(io::ErrorKind::NotFound)?;
+        let before = std::fs::read_to_string(format!("/proc/{process}/cgroup"))?;
+        let before =
+            before.lines().find_map(|line| line.strip_prefix("0::/")).ok_or(io::ErrorKind::NotFound)?;
+        let home = root.join(before).join("cgroup.procs");
+        let directory = root.join(before).join(format!("talea-{process}"));
+        std::fs::create_dir(&directory)?;
+        let freeze_path = directory.join("cgroup.freeze");
+        let opened = OpenOptions::new().write(true).open(&freeze_path).and_then(|freeze| {
+            std::fs::write(directory.join("cgroup.procs"), process.to_string())?;
+            Ok(freeze)
+        });
+        match opened {
+            Ok(freeze) => Ok(Group { process, directory, freeze_path, freeze, home }),
+            Err(error) => {
+                let _empty = std::fs::remove_dir(&directory);
+                Err(error)
+            }
+        }
+    }
+
+    fn write(&self, word: &[u8]) {
+        // Gone with the process, or it works.
+        let _gone = self.freeze.write_all_at(word, 0);
+    }
+
+    fn is_frozen(&self) -> bool {
+        let events = std::fs::read_to_string(self.directory.join("cgroup.events")).unwrap_or_default();
+        events.lines().any(|line| line == "frozen 1")
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.write(b"0");
+        let members = std::fs::read_to_string(self.directory.join("cgroup.procs")).unwrap_or_default();
+        for member in members.lines() {
+            let moved = OpenOptions::new().write(true).open(&self.home);
+            let _gone = moved.and_then(|mut home| home.write_all(member.as_bytes()));
+        }
+        let _in_use = std::fs::remove_dir(&self.directory);
+        let _ = self.process;
+    }
+}
+
+/// Where cgroup v2 is mounted.
+fn unified_root() -> Option<PathBuf> {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
+    let unified = |line: &str| {
+        let mut fields = line.split(' ');
+        let (_, place, kind) = (fields.next()?, fields.next()?, fields.next()?);
+        (kind == "cgroup2").then(|| PathBuf::from(place))
+    };
+    mounts.lines().find_map(unified)
+}
+
+/// A real-time signal that the C library leaves to programs and nobody is likely to use.
+fn signal() -> libc::c_int {
+    libc::SIGRTMIN() + 9
+}
+
+/// `siginfo_t` as the kernel reads it for a signal with a value.
+#[repr(C)]
+struct Queued {
+    number: i32,
+    errno: i32,
+    code: i32,
+    padding: i32,
+    pid: i32,
+    uid: u32,
+    value: *const AtomicU32,
+    rest: [u64; 12],
+}
+
+const _: () = assert!(size_of::<Queued>() == size_of::<libc::siginfo_t>());
+
+fn send(thread: Tid, word: &'static AtomicU32) -> Result<(), Errno> {
+    let process = rustix::process::getpid().as_raw_nonzero().get();
+    let queued = Queued {
+        number: signal(),
+        errno: 0,
+        code: libc::SI_QUEUE,
+        padding: 0,
+        pid: process,
+        uid: rustix::process::getuid().as_raw(),
+        value: std::ptr::from_ref(word),
+        rest: [0; 12],
+    };
+    let thread = thread.as_raw_nonzero().get();
+    // SAFETY: the information is a live `siginfo_t`, which the kernel copies. The word is never
+    // freed.
+    let code =
+        unsafe { libc::syscall(libc::SYS_rt_tgsigqueueinfo, process, thread, signal(), &raw const queued) };
+    if code == 0 { Ok(()) } else { Err(last_errno()) }
+}
+
+fn install_handler() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: zero is a valid `sigaction`, whose fields are set below.
+        let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
+        action.sa_sigaction = on_hold as extern "C" fn(_, _, _) as usize;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+        // SAFETY: the handler has the type SA_SIGINFO asks for and makes async-signal-safe calls alone.
+        let code = unsafe { libc::sigaction(signal(), &raw const action, std::ptr::null_mut()) };
+        assert_eq!(code, 0, "a real-time signal can be handled");
+    });
+}
+
+extern "C" fn on_hold(_signal: libc::c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
+    // SAFETY: the kernel passes the information of this signal.
+    let (code, sender, word) = unsafe { ((*info).si_code, (*info).si_pid(), (*info).si_value().sival_ptr) };
+    // SAFETY: the call takes nothing.
+    if code != libc::SI_QUEUE || sender != unsafe { libc::getpid() } {
+        return;
+    }
+    // SAFETY: `__errno_location` is this thread's own; the interrupted code must find it as it left it.
+    let errno = unsafe { *libc::__errno_location() };
+    // SAFETY: signals with a value come from `send` alone, and its word is never freed.
+    let word = unsafe { &*word.cast::<AtomicU32>() };
+    if word.compare_exchange(ASKED, HELD, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+        while word.load(Ordering::Acquire) == HELD {
+            let _again = futex::wait(word, Flags::PRIVATE, HELD, None);
+        }
+    }
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = errno };
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, AtomicU64};
+
+    #[test]
+    fn a_held_thread_acknowledges_and_goes_on() {
+        let (count, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+        let (tell, hear) = std::sync::mpsc::channel();
+        let (counted, stopped) = (Arc::clone(&count), Arc::clone(&stop));
+        let thread = std::thread::spawn(move || {
+            tell.send(rustix::thread::gettid()).unwrap();
+            while !stopped.load(Ordering::Relaxed) {
+                counted.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let tid = hear.recv().unwrap();
+        let mut hold = Hold::by_signal();
+        assert_eq!(hold.state(), Held::No);
+        hold.engage(Some(tid));
+        while hold.state() != Held::Yes {
+            std::thread::yield_now();
+        }
+        let seen = count.load(Ordering::Relaxed);
+        std::thread::yield_now();
+        assert_eq!(count.load(Ordering::Relaxed), seen, "held threads do not count");
+        hold.disengage();
+        while count.load(Ordering::Relaxed) == seen {
+            std::thread::yield_now();
+        }
+        stop.store(true, Ordering::Relaxed);
+        thread.join().unwrap();
+    }
+}

@@ -1,0 +1,117 @@
+//! The one lock of a managed set: whoever holds it inherits the priority of whoever waits for it.
+//!
+//! The word is the kernel's priority-inheritance futex: 0, or the owner's thread id, with a bit that the kernel sets
+//! while somebody waits. Without contention neither end makes a system call.
+
+use rustix::io::Errno;
+use rustix::thread::futex::{self, Flags};
+use std::cell::{Cell, UnsafeCell};
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+const FREE: u32 = 0;
+
+thread_local! {
+    /// The caller's thread id, asked for once.
+    static OWN: Cell<u32> = const { Cell::new(0) };
+}
+
+fn own() -> u32 {
+    OWN.with(|own| {
+        if own.get() == 0 {
+            own.set(rustix::thread::gettid().as_raw_nonzero().get() as u32);
+        }
+        own.get()
+    })
+}
+
+/// A value that one thread at a time may use.
+pub(super) struct PiLock<T> {
+    word: AtomicU32,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: the value is reachable through a guard alone, of which there is one at a time.
+unsafe impl<T: Send> Sync for PiLock<T> {}
+
+/// The right to use the value; gives it up on drop.
+pub(super) struct Guard<'a, T>(&'a PiLock<T>);
+
+impl<T> PiLock<T> {
+    pub fn new(value: T) -> Self {
+        PiLock { word: AtomicU32::new(FREE), value: UnsafeCell::new(value) }
+    }
+
+    /// Waits for the lock.
+    ///
+    /// # Panics
+    /// If the caller has it already.
+    pub fn lock(&self) -> Guard<'_, T> {
+        if let Some(guard) = self.take_free() {
+            return guard;
+        }
+        loop {
+            match futex::lock_pi(&self.word, Flags::PRIVATE, None) {
+                Ok(()) => return Guard(self),
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                Err(errno) => panic!("the dispatcher's lock cannot be taken: {errno}"),
+            }
+        }
+    }
+
+    /// The lock if nobody has it: then the caller has run at its own priority up to this moment.
+    pub fn take_free(&self) -> Option<Guard<'_, T>> {
+        let taken = self.word.compare_exchange(FREE, own(), Ordering::Acquire, Ordering::Relaxed);
+        taken.is_ok().then(|| Guard(self))
+    }
+}
+
+impl<T> Drop for Guard<'_, T> {
+    fn drop(&mut self) {
+        if self.0.word.compare_exchange(own(), FREE, Ordering::Release, Ordering::Relaxed).is_err() {
+            futex::unlock_pi(&self.0.word, Flags::PRIVATE).expect("the owner can unlock");
+        }
+    }
+}
+
+impl<T> Deref for Guard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        // SAFETY: this guard is the only one, so nobody changes the value.
+        unsafe { &*self.0.value.get() }
+    }
+}
+
+impl<T> DerefMut for Guard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: this guard is the only one and is borrowed mutably.
+        unsafe { &mut *self.0.value.get() }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn additions_of_several_threads_are_all_there() {
+        let lock = Arc::new(PiLock::new(0_u64));
+        let add = |lock: Arc<PiLock<u64>>| move || (0..20_000).for_each(|_| *lock.lock() += 1);
+        let threads: Vec<_> = (0..3).map(|_| std::thread::spawn(add(Arc::clone(&lock)))).collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        assert_eq!(*lock.lock(), 60_000);
+    }
+
+    #[test]
+    fn a_free_lock_is_taken_and_a_held_one_is_not() {
+        let lock = PiLock::new(());
+        let guard = lock.take_free().expect("free");
+        std::thread::scope(|scope| {
+            assert!(scope.spawn(|| lock.take_free().is_none()).join().unwrap());
+        });
+        drop(guard);
+        assert!(lock.take_free().is_some());
+    }
+}

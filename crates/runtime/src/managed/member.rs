@@ -1,0 +1,229 @@
+//! Who is managed: a thread of our own, or the threads of somebody else, behind one virtual processor.
+
+use super::bands::{self, Bands, Level, Turns};
+use super::hold::Hold;
+use super::proc::{self, Activity};
+use super::seat::Seat;
+use crate::sys::Tid;
+use crate::thread_clock::thread_cpu_time_of;
+use rustix::io::Errno;
+use rustix::thread::{CpuSet, sched_setaffinity};
+use std::sync::Arc;
+use talea_policy::hierarchy::VpId;
+use talea_policy::job::Job;
+use talea_time::{Instant, Work};
+
+/// How it is known that a thread of this process can run again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blocks {
+    /// It blocks by its handle and is woken by its wakers. Where it blocks otherwise (a page fault, a mutex), its wake-up
+    /// is found by looking, within [`super::LOOK_EVERY`].
+    ByHandle,
+    /// It also blocks in system calls; its wake-ups are traced like those of other processes.
+    Anywhere,
+}
+
+/// Whose processor time is counted.
+#[derive(Clone, Copy, Debug)]
+enum Account {
+    /// A thread of this process.
+    OwnThread(Tid),
+    /// A whole process.
+    Process(Tid),
+    /// A thread of another process.
+    Thread(Tid),
+}
+
+impl Account {
+    /// The time received since the thread or process began; `None` once it is gone.
+    fn read(self) -> Option<Work> {
+        match self {
+            Account::OwnThread(tid) => thread_cpu_time_of(tid),
+            Account::Process(pid) => crate::thread_clock::process_cpu_time_of(pid),
+            Account::Thread(tid) => proc::run_time_ns(tid).map(Work::from_nanos),
+        }
+    }
+}
+
+/// A thread and the level it was last set to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Managed {
+    pub tid: Tid,
+    pub level: Level,
+}
+
+pub(super) enum Body {
+    /// A thread of this process, which sleeps on its seat; it has no number until it is created.
+    Own { seat: Arc<Seat>, blocks: Blocks },
+    /// A process, or one thread of one.
+    Opaque { process: Tid, scope: Scope },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scope {
+    Process,
+    Thread,
+}
+
+/// What an off-processor member is waiting for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Off {
+    /// On its seat, and nobody has woken it.
+    OnSeat,
+    /// On its seat, and woken since.
+    Woken,
+    /// The kernel knows.
+    Elsewhere,
+}
+
+pub(super) struct Member {
+    pub name: String,
+    pub vp: VpId,
+    pub body: Body,
+    /// Its threads; empty once they are gone.
+    pub threads: Vec<Managed>,
+    /// The place whose CPU the threads are bound to.
+    pub place: usize,
+    /// A wake-up was told while the hierarchy thought that it could run anyway.
+    pub rewoken: bool,
+    /// What its next request is for, if not anything in particular.
+    pub job: Option<Job>,
+    pub hold: Option<Hold>,
+    account: Option<Account>,
+    /// Reading of the account when it was registered.
+    before: Work,
+    /// Last reading since then.
+    received: Work,
+}
+
+impl Member {
+    pub fn new(name: String, vp: VpId, body: Body, threads: Vec<Managed>, hold: Option<Hold>) -> Self {
+        let mut member = Member {
+            name,
+            vp,
+            body,
+            threads,
+            place: usize::MAX,
+            rewoken: false,
+            job: None,
+            hold,
+            account: None,
+            before: Work::ZERO,
+            received: Work::ZERO,
+        };
+        member.open_account();
+        member
+    }
+
+    /// Begins to count, now that the threads are known.
+    pub fn open_account(&mut self) {
+        self.account = match (&self.body, self.threads.first()) {
+            (Body::Opaque { process, scope: Scope::Process }, _) => Some(Account::Process(*process)),
+            (Body::Opaque { scope: Scope::Thread, .. }, Some(thread)) => Some(Account::Thread(thread.tid)),
+            (Body::Own { .. }, Some(thread)) => Some(Account::OwnThread(thread.tid)),
+            (_, None) => None,
+        };
+        self.before = self.account.and_then(Account::read).unwrap_or(Work::ZERO);
+    }
+
+    /// Processor time received since it was registered, whatever for; the last known once its threads are gone.
+    pub fn received(&mut self) -> Work {
+        if let Some(now) = self.account.and_then(Account::read) {
+            self.received = self.received.max(now - self.before);
+        }
+        self.received
+    }
+
+    pub fn seat(&self) -> Option<&Arc<Seat>> {
+        match &self.body {
+            Body::Own { seat, .. } => Some(seat),
+            Body::Opaque { .. } => None,
+        }
+    }
+
+    /// Whether its wake-ups are to be traced.
+    pub fn is_traced(&self) -> bool {
+        !matches!(self.body, Body::Own { blocks: Blocks::ByHandle, .. })
+    }
+
+    fn turns(&self) -> Turns {
+        if self.threads.len() > 1 { Turns::RoundRobin } else { Turns::Fifo }
+    }
+
+    /// Brings all threads to `level`. Those that have gone are forgotten.
+    ///
+    /// # Errors
+    /// The kernel refuses what it granted before.
+    pub fn move_to(&mut self, bands: Bands, level: Level) -> Result<(), Errno> {
+        let turns = self.turns();
+        let mut result = Ok(());
+        self.threads.retain_mut(|thread| {
+            if thread.level == level {
+                return true;
+            }
+            match bands::set(thread.tid, bands, level, turns) {
+                Ok(()) => thread.level = level,
+                Err(Errno::SRCH) => return false,
+                Err(errno) => result = Err(errno),
+            }
+            true
+        });
+        result
+    }
+
+    /// Binds the threads to `cpu`, that of `place`, if they are bound to another.
+    pub fn bind(&mut self, place: usize, cpu: u16) {
+        if self.place != place {
+            self.place = place;
+            self.threads.iter().for_each(|thread| bind(thread.tid, cpu));
+        }
+    }
+
+    /// The lowest level of its threads.
+    pub fn level(&self) -> Level {
+        self.threads.iter().map(|thread| thread.level).min().unwrap_or(Level::Parked)
+    }
+
+    /// Why the member, which was granted its processor, is off it.
+    pub fn off(&self) -> Off {
+        match self.seat() {
+            Some(seat) if seat.is_woken() => Off::Woken,
+            Some(seat) if seat.is_asleep() => Off::OnSeat,
+            _ => Off::Elsewhere,
+        }
+    }
+
+    /// Whether a thread of it could run, by the kernel's word.
+    pub fn is_runnable(&self) -> bool {
+        self.threads.iter().any(|thread| proc::activity(thread.tid) == Activity::Runnable)
+    }
+
+    /// Whether it is the threads of another process, all gone, or an own one that has ended.
+    pub fn is_gone(&self) -> bool {
+        match &self.body {
+            Body::Own { seat, .. } => seat.is_ended(),
+            Body::Opaque { .. } => self.threads.is_empty(),
+        }
+    }
+
+    /// What the hierarchy is asked for on its behalf at `now`.
+    pub fn take_job(&mut self, now: Instant) -> Job {
+        let anything = Job {
+            release: now,
+            deadline: Instant::MAX,
+            wcet: Work::ZERO,
+            rank: 0,
+            number: 0,
+            tag: self.vp.index() as u32,
+        };
+        self.job.take().unwrap_or(anything)
+    }
+}
+
+/// Binds a thread to one CPU. One that has gone, or whose cpuset excludes it, stays as it is: it is then not where it
+/// was granted, and the sentinel there takes it for blocked.
+pub(super) fn bind(tid: Tid, cpu: u16) {
+    let mut set = CpuSet::new();
+    set.set(usize::from(cpu));
+    let _elsewhere = sched_setaffinity(Some(tid), &set);
+}

@@ -1,0 +1,77 @@
+//! Any hierarchy of schedulers over real threads, on an unmodified kernel.
+//!
+//! The hierarchy engine of `talea_policy` decides which thread is to have which processor. The kernel has no such policy, but it
+//! always runs the ready thread of the highest real-time priority. So a decision becomes a change of priorities: four of
+//! them in a row, for each CPU that is managed.
+//!
+//! ```text
+//!   urgent   controller (reserved where permitted), warden; sentinels that stand in for others
+//!   granted  the threads of the member that the hierarchy granted this CPU
+//!   beside   the sentinel                       runs: whoever was granted has blocked
+//!   parked   everybody else, also those that blocked
+//!   ─────────
+//!   ordinary everything that is not managed
+//! ```
+//!
+//! *Blocking needs no tracing.* The sentinel of a CPU is always ready. When it runs, the granted thread has blocked: the sentinel
+//! parks it, so that its wake-up preempts nobody, tells the hierarchy, and grants whoever is next. *Waking up does.* Threads of
+//! this process that block by their [`Handle`] are woken by a [`Waker`], in a call; of others, the kernel tells each
+//! wake-up through a filtered tracepoint, or they are looked at every [`LOOK_EVERY`].
+//!
+//! | File | What it does |
+//! |---|---|
+//! | [`set`](ManagedSet) | setting up, taking members in, ending |
+//! | `state` | what the lock protects: a decision becomes priorities |
+//! | `sentinel` | one for each CPU: the local dispatcher |
+//! | `controller` | timers, wake-ups that the kernel tells |
+//! | `warden` | what nobody tells: members that have gone, new threads |
+//! | `guardian` | a process that gives everything back if this one is killed |
+//! | `hold` | hard caps: parked threads that may not run at all |
+//! | `seat`, `handle` | where own threads sleep, and how they are woken |
+//! | `lock`, `bands`, `member`, `proc` | what all of it stands on |
+//!
+//! **The lock.** There is one per hierarchy, with priority inheritance; nothing waits under it but for the kernel (to move a
+//! thread between CPUs, to freeze a process), and no sentinel or controller is preempted by a thread that it raises while it
+//! holds it (see `state`). A waker may be; whoever waits for the lock then lends it its priority. Order: wake-ups before state. Taking members in allocates under it;
+//! dispatching does not allocate.
+//!
+//! **A process is one member.** Granted, all its threads are raised and take turns on the CPU by the kernel's time slice; it has
+//! blocked when all of them have. What it creates begins as ordinary threads and is taken in by the warden, up to a limit. Its
+//! child processes are not managed.
+//!
+//! **Guarantees that are maxima.** Parking is work-conserving: an idle CPU runs parked threads, last parked first. A member with
+//! [`Parking::Held`] is held instead, see `hold`.
+//!
+//! **If something dies.** A member that ends or is killed is taken out. If the infrastructure panics, or the guardian is killed,
+//! the set ends and the warden gives every thread back what it had. If this process is killed, the guardian does. It does not
+//! if both are killed at once. Where the process is only stopped, its members stay as they are.
+//!
+//! **What it costs** is measured by `cargo bench -p talea-runtime --bench mechanisms`: from a block to the next thread's first
+//! instruction, beside a hand-over by priorities alone.
+
+mod bands;
+mod controller;
+mod guardian;
+mod handle;
+mod hold;
+mod lock;
+mod member;
+mod options;
+mod proc;
+mod seat;
+mod sentinel;
+mod set;
+mod shared;
+mod state;
+mod warden;
+
+pub use bands::Bands;
+pub use handle::{Blocked, Handle, Waker};
+pub use hold::{Held, Parking};
+pub use member::Blocks;
+pub use options::{
+    Admission, AdmitError, CONTROLLER_BUDGET, CONTROLLER_PERIOD, ControllerPolicy, Options, SetError, Target,
+};
+pub use set::{ManagedSet, MemberId, Received, Summary};
+pub use state::Totals;
+pub use warden::LOOK_EVERY;

@@ -1,0 +1,81 @@
+//! What proc tells of threads: which a process has, and whether one of them can run.
+
+use crate::sys::Tid;
+use std::fs;
+use std::io::{self, Read, Write};
+
+/// The threads of a process, at most `most` of them.
+pub(super) fn threads(pid: Tid, most: usize) -> io::Result<Vec<Tid>> {
+    let entries = fs::read_dir(format!("/proc/{pid}/task"))?;
+    let number = |entry: io::Result<fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();
+    Ok(entries.filter_map(number).filter_map(Tid::from_raw).take(most).collect())
+}
+
+/// The process of a thread.
+pub(super) fn process_of(tid: Tid) -> Option<Tid> {
+    let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
+    Tid::from_raw(line.trim().parse().ok()?)
+}
+
+/// How many threads a process has.
+pub(super) fn thread_count(pid: Tid) -> Option<usize> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("Threads:"))?.trim().parse().ok()
+}
+
+/// Whether a thread could use a processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Activity {
+    Runnable,
+    Blocked,
+    Gone,
+}
+
+/// What a thread is doing, by the third field of its `stat`. Allocates nothing.
+pub(super) fn activity(tid: Tid) -> Activity {
+    let mut path = [0_u8; 32];
+    let mut rest = &mut path[..];
+    write!(rest, "/proc/{tid}/stat").expect("a thread's number has at most seven digits");
+    let length = 32 - rest.len();
+    let path = std::str::from_utf8(&path[..length]).expect("digits and letters");
+    let mut buffer = [0_u8; 128];
+    let read = fs::File::open(path).and_then(|mut file| file.read(&mut buffer));
+    let Ok(length) = read else { return Activity::Gone };
+    // The name, in parentheses, may contain anything; it has at most 64 bytes.
+    let text = &buffer[..length];
+    let state = text.iter().rposition(|byte| *byte == b')').and_then(|at| text.get(at + 2));
+    match state {
+        Some(b'R') => Activity::Runnable,
+        Some(b'Z' | b'X') | None => Activity::Gone,
+        Some(_) => Activity::Blocked,
+    }
+}
+
+/// Whether a process is stopped by a signal.
+pub(super) fn is_stopped(pid: Tid) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    status.lines().any(|line| line.starts_with("State:\tT"))
+}
+
+/// Processor time of a thread in nanoseconds, as the kernel last accounted it.
+pub(super) fn run_time_ns(tid: Tid) -> Option<i64> {
+    let text = fs::read_to_string(format!("/proc/{tid}/schedstat")).ok()?;
+    text.split(' ').next()?.parse().ok()
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use rustix::thread::gettid;
+
+    #[test]
+    fn the_reader_is_running() {
+        assert_eq!(activity(gettid()), Activity::Runnable);
+        assert_eq!(activity(Tid::from_raw(4_194_304).unwrap()), Activity::Gone);
+        let process = process_of(gettid()).unwrap();
+        assert_eq!(process, rustix::process::getpid());
+        assert!(threads(process, 4_096).unwrap().contains(&gettid()));
+        assert!(run_time_ns(gettid()).is_some());
+    }
+}

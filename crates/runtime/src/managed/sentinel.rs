@@ -1,0 +1,125 @@
+//! A sentinel: the dispatcher of one processor.
+//!
+//! It is always ready, just below whoever is granted the processor. So when it runs, that thread has blocked; nothing had to be
+//! traced to know it.
+//!
+//! ```text
+//!                      1 nobody to grant
+//!        ┌───────────────────────────────────────┐
+//!        │            2 somebody is granted      ▼
+//!   in its place ◀────────────────────────── asleep
+//!        │  ▲                                    │
+//!      3 │  │ 4 has brought it about           3 │
+//!        ▼  │                                    │
+//!    standing in ◀───────────────────────────────┘
+//! ```
+//!
+//! 3: somebody who may not bring a decision about raises the sentinel above everybody. Standing in, it says nothing about who
+//! blocked. 4: a thread that lowers itself goes to the head of the queue of its new level, in front of a thread that was granted
+//! [`Level::Beside`] it and was preempted. So it gives way once.
+//!
+//! *When is it sure?* In its own place it runs only if nobody it granted can, with two exceptions that it rules out: it may have
+//! inherited the priority of somebody who waits for the lock (so it takes the lock without waiting, or else begins
+//! anew), and a thread granted by a controller elsewhere may still be on its way (see [`Absence::Arriving`]).
+
+use super::bands::{self, Level};
+use super::shared::Shared;
+use super::state::{Absence, After, Caller};
+use rustix::thread::sched_yield;
+
+/// Where the sentinel is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Position {
+    InPlace,
+    StandingIn,
+}
+
+pub(super) struct Sentinel<'a> {
+    shared: &'a Shared,
+    place: usize,
+    /// How often it had been raised when it was last known to be in its place.
+    raises: u64,
+}
+
+impl<'a> Sentinel<'a> {
+    pub fn new(shared: &'a Shared, place: usize) -> Self {
+        // The first round asks the kernel.
+        Sentinel { shared, place, raises: u64::MAX }
+    }
+
+    /// Until the set stops.
+    pub fn run(mut self) {
+        while !self.shared.is_stopping() {
+            match self.position() {
+                Position::InPlace => self.dispatch(),
+                Position::StandingIn => self.stand_in(),
+            }
+        }
+    }
+
+    fn position(&mut self) -> Position {
+        let post = &self.shared.posts[self.place];
+        if post.raises_begun() == self.raises {
+            return Position::InPlace;
+        }
+        let over = post.raises_over();
+        if bands::own_priority() != self.shared.bands.priority(Level::Beside) {
+            return Position::StandingIn;
+        }
+        if let Some(over) = over {
+            self.raises = over;
+        }
+        Position::InPlace
+    }
+
+    /// The granted thread has blocked: who is next?
+    fn dispatch(&mut self) {
+        let shared = self.shared;
+        let Some(mut state) = shared.state.take_free() else {
+            // Whoever has it may grant somebody here meanwhile; waiting for it says nothing about who blocked.
+            drop(shared.state.lock());
+            return;
+        };
+        let now = shared.now();
+        if state.absent(self.place, now) == Absence::Arriving {
+            drop(state);
+            sched_yield();
+            return;
+        }
+        shared.arm(state.settle(now));
+        let after = state.bring(self.place, Caller::Sentinel, now);
+        if matches!(after, After::Idle) {
+            shared.posts[self.place].lie_down();
+        }
+        shared.call_others(&state, Some(self.place));
+        drop(state);
+        match after {
+            After::Nothing => {}
+            After::GiveWay => sched_yield(),
+            After::Rouse(seat) => seat.rouse(),
+            After::StepDown => self.step_down(),
+            After::Idle => shared.posts[self.place].sleep(),
+        }
+    }
+
+    /// Somebody else decided and may not bring it about.
+    fn stand_in(&mut self) {
+        let shared = self.shared;
+        let mut state = shared.state.lock();
+        let now = shared.now();
+        shared.arm(state.settle(now));
+        let _nothing = state.bring(self.place, Caller::Above, now);
+        shared.call_others(&state, Some(self.place));
+        drop(state);
+        self.step_down();
+    }
+
+    fn step_down(&mut self) {
+        // A raise that is under way now may come after this; then the kernel is asked again.
+        self.raises = self.shared.posts[self.place].raises_over().unwrap_or(u64::MAX);
+        if let Err(errno) = bands::set_self(self.shared.bands, Level::Beside) {
+            self.shared.begin_stop(Some(format!("a sentinel may not lower itself: {errno}")));
+        }
+        sched_yield();
+    }
+}

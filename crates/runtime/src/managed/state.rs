@@ -1,0 +1,450 @@
+//! What the lock protects: the hierarchy, the members, and who is raised where.
+//!
+//! The hierarchy says who is to run; [`State::bring`] makes it so on one place, from whatever there is now. So nothing is
+//! lost if several changes come before somebody brings them about, and bringing about what is already so costs nothing.
+//!
+//! *Who may.* A thread that raises another above itself on its own processor is preempted in the same call. It must not
+//! hold the lock then. Controllers and the sentinels that stand in for others are [`Caller::Above`] everybody they raise.
+//! A sentinel in its own place raises a thread only [`Level::Beside`] itself, and gives way after the lock is free.
+
+use super::bands::{self, Bands, Level};
+use super::hold::Held;
+use super::member::{Member, Off};
+use super::seat::Seat;
+use rustix::io::Errno;
+use std::sync::Arc;
+use talea_policy::hierarchy::{Engine, Occupant, ProcessorId, VpState};
+use talea_time::{Duration, Instant};
+
+/// A raise asked for from another processor takes this long to arrive at most; only then is a granted thread that is not
+/// running surely blocked. Interrupts between processors take some 10 µs.
+const ARRIVAL: Duration = Duration::from_micros(200);
+
+/// Who brings a decision about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Caller {
+    /// At [`Level::Urgent`] or beyond.
+    Above,
+    /// The sentinel of the place, at its own level.
+    Sentinel,
+}
+
+/// What remains to be done without the lock, because it lets another thread run.
+#[derive(Clone)]
+pub(super) enum After {
+    /// Nothing.
+    Nothing,
+    /// The granted thread stands behind the sentinel in the sentinel's own queue.
+    GiveWay,
+    /// The granted thread sleeps on its seat.
+    Rouse(Arc<Seat>),
+    /// The caller has made itself [`Level::Urgent`] and goes back.
+    StepDown,
+    /// Nobody is granted the processor.
+    Idle,
+}
+
+/// What a sentinel that runs in its own place finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Absence {
+    /// Nobody was granted the processor.
+    Nobody,
+    /// The granted member blocked; the hierarchy knows now.
+    Released,
+    /// It is on its way from another processor.
+    Arriving,
+}
+
+/// What has happened, in numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Times that a member was granted a processor.
+    pub grants: u64,
+    /// Times that a processor was taken from a member that could still use it.
+    pub revocations: u64,
+    /// Times that a sentinel found the granted member blocked.
+    pub blocks: u64,
+    /// Of these, own threads that blocked otherwise than by their handle and were not traced.
+    pub stalls: u64,
+    /// Traced wake-ups of members.
+    pub wakeups: u64,
+    /// Times that the kernel dropped wake-ups, so that threads had to be looked at.
+    pub lost: u64,
+    /// Members that were found runnable by looking, without a wake-up having been told.
+    pub found: u64,
+    /// Threads of managed processes beyond the limit, which stay ordinary ones.
+    pub unmanaged_threads: u64,
+}
+
+struct Place {
+    cpu: u16,
+    /// The member whose threads are raised here.
+    raised: Option<u32>,
+    /// When that was done from above.
+    raised_at: Option<Instant>,
+}
+
+pub(super) struct State {
+    pub engine: Engine,
+    pub bands: Bands,
+    pub members: Vec<Option<Member>>,
+    pub totals: Totals,
+    /// When the controller's timer is due.
+    pub armed: Option<Instant>,
+    /// The first refusal of what the kernel permitted before.
+    pub failure: Option<Errno>,
+    /// Everything has been given back: nobody is raised any more.
+    pub ended: bool,
+    places: Vec<Place>,
+    /// Members by the number of their virtual processor.
+    by_vp: Vec<Option<u32>>,
+    /// Members by thread, in the order of the threads.
+    by_tid: Vec<(u32, u32)>,
+    hard: usize,
+}
+
+impl State {
+    pub fn new(engine: Engine, bands: Bands, cpus: &[u16], members_max: usize) -> Self {
+        let place = |&cpu| Place { cpu, raised: None, raised_at: None };
+        State {
+            engine,
+            bands,
+            members: Vec::with_capacity(members_max),
+            totals: Totals::default(),
+            armed: None,
+            failure: None,
+            ended: false,
+            places: cpus.iter().map(place).collect(),
+            by_vp: Vec::new(),
+            by_tid: Vec::new(),
+            hard: 0,
+        }
+    }
+
+    pub fn places(&self) -> usize {
+        self.places.len()
+    }
+
+    // Members.
+
+    /// Where the next member goes.
+    pub fn free_slot(&mut self) -> u32 {
+        match self.members.iter().position(Option::is_none) {
+            Some(free) => free as u32,
+            None => {
+                self.members.push(None);
+                self.members.len() as u32 - 1
+            }
+        }
+    }
+
+    /// Adds a member, which is Waiting, at a free slot.
+    pub fn add(&mut self, slot: u32, member: Member) {
+        let vp = member.vp.index();
+        if self.by_vp.len() <= vp {
+            self.by_vp.resize(vp + 1, None);
+        }
+        self.by_vp[vp] = Some(slot);
+        self.hard += usize::from(member.hold.is_some());
+        self.members[slot as usize] = Some(member);
+        self.index_threads();
+    }
+
+    /// Takes a member out of the hierarchy.
+    pub fn remove(&mut self, slot: u32, now: Instant) -> Option<Member> {
+        let member = self.members.get_mut(slot as usize)?.take()?;
+        if self.engine.context().state(member.vp) != VpState::Waiting {
+            self.engine.release(member.vp, now);
+        }
+        self.engine.remove_thread(member.vp);
+        self.by_vp[member.vp.index()] = None;
+        self.hard -= usize::from(member.hold.is_some());
+        self.places
+            .iter_mut()
+            .filter(|place| place.raised == Some(slot))
+            .for_each(|place| place.raised = None);
+        self.index_threads();
+        Some(member)
+    }
+
+    /// Brings the index of threads up to date after members or their threads have changed.
+    pub fn index_threads(&mut self) {
+        self.by_tid.clear();
+        for (slot, member) in self.members.iter().enumerate() {
+            let threads = member.iter().flat_map(|member| &member.threads);
+            self.by_tid.extend(threads.map(|thread| (thread.tid.as_raw_nonzero().get() as u32, slot as u32)));
+        }
+        self.by_tid.sort_unstable();
+    }
+
+    /// The threads whose wake-ups are to be traced.
+    pub fn traced(&self) -> Vec<u32> {
+        let traced = self.members.iter().flatten().filter(|member| member.is_traced());
+        traced
+            .flat_map(|member| &member.threads)
+            .map(|thread| thread.tid.as_raw_nonzero().get() as u32)
+            .collect()
+    }
+
+    fn member(&mut self, slot: u32) -> &mut Member {
+        self.members[slot as usize].as_mut().expect("slots in use are those of members")
+    }
+
+    /// Whether the member has no use for a processor, as far as the hierarchy knows.
+    pub fn is_waiting(&self, slot: u32) -> bool {
+        let member = self.members.get(slot as usize).and_then(Option::as_ref);
+        member.is_some_and(|member| self.engine.context().state(member.vp) == VpState::Waiting)
+    }
+
+    /// A member and the CPU its threads are bound to.
+    pub fn member_and_cpu(&mut self, slot: u32) -> Option<(&mut Member, u16)> {
+        let member = self.members.get_mut(slot as usize)?.as_mut()?;
+        let cpu = self.places.get(member.place)?.cpu;
+        Some((member, cpu))
+    }
+
+    // What happens to members.
+
+    /// The member can use a processor; nothing if the hierarchy thinks so already.
+    pub fn request(&mut self, slot: u32, now: Instant) {
+        let Some(member) = self.members.get_mut(slot as usize).and_then(Option::as_mut) else { return };
+        if self.engine.context().state(member.vp) == VpState::Waiting {
+            let job = member.take_job(now);
+            self.engine.request(member.vp, job, now);
+        }
+    }
+
+    /// The kernel wakes a thread. One whose member is not Waiting blocked unseen; it may do so again before anybody looks, so the
+    /// next time that its sentinel misses it it is given another chance.
+    pub fn woken(&mut self, tid: u32, now: Instant) {
+        let Ok(at) = self.by_tid.binary_search_by_key(&tid, |entry| entry.0) else { return };
+        let slot = self.by_tid[at].1;
+        self.totals.wakeups += 1;
+        let Some(member) = self.members[slot as usize].as_mut() else { return };
+        match self.engine.context().state(member.vp) {
+            VpState::Waiting if member.off() == Off::Elsewhere => self.request(slot, now),
+            VpState::Waiting => {}
+            _ => member.rewoken = true,
+        }
+    }
+
+    /// A waker has woken an own thread that slept on its seat.
+    pub fn notified(&mut self, slot: u32, now: Instant) {
+        let Some(member) = self.members.get(slot as usize).and_then(Option::as_ref) else { return };
+        if self.engine.context().state(member.vp) == VpState::Waiting {
+            return self.request(slot, now);
+        }
+        // Its sentinel has not missed it yet.
+        let is_raised = self.places.iter().any(|place| place.raised == Some(slot));
+        if let Some(seat) = member.seat().filter(|seat| is_raised && seat.grant()) {
+            seat.rouse();
+        }
+    }
+
+    /// An own thread ends its job and begins the next at once.
+    pub fn renew(&mut self, slot: u32, now: Instant) {
+        let Some(vp) = self.members.get(slot as usize).and_then(Option::as_ref).map(|member| member.vp)
+        else {
+            return;
+        };
+        if self.engine.context().state(vp) != VpState::Waiting {
+            self.engine.release(vp, now);
+        }
+        self.request(slot, now);
+    }
+
+    /// The sentinel of `place` runs in its own place: whoever was granted the processor is off it.
+    pub fn absent(&mut self, place: usize, now: Instant) -> Absence {
+        let Some(slot) = self.places[place].raised.filter(|_| !self.ended) else { return Absence::Nobody };
+        let arriving = self.places[place].raised_at.is_some_and(|at| now - at < ARRIVAL);
+        let bands = self.bands;
+        let member = self.member(slot);
+        let off = member.off();
+        if arriving && off == Off::Elsewhere && member.is_runnable() {
+            return Absence::Arriving;
+        }
+        let again = match off {
+            Off::OnSeat => false,
+            Off::Woken => true,
+            Off::Elsewhere => {
+                if let Err(errno) = member.move_to(bands, Level::Parked) {
+                    self.failure.get_or_insert(errno);
+                }
+                std::mem::take(&mut self.member(slot).rewoken)
+            }
+        };
+        let member = self.member(slot);
+        member.rewoken = false;
+        let (vp, traced) = (member.vp, member.is_traced());
+        self.totals.blocks += 1;
+        self.totals.stalls += u64::from(off == Off::Elsewhere && !traced);
+        self.places[place].raised = None;
+        if self.engine.context().state(vp) != VpState::Waiting {
+            self.engine.release(vp, now);
+        }
+        if again {
+            self.request(slot, now);
+        }
+        Absence::Released
+    }
+
+    // What becomes of it.
+
+    /// Ends the scheduling point: timers that are due, and those who wanted to reconsider. Says when the controller is wanted, if
+    /// that is earlier than its timer is due.
+    pub fn settle(&mut self, now: Instant) -> Option<Instant> {
+        let next = loop {
+            match self.engine.next_timer() {
+                Some(due) if due <= now => self.engine.fire_timers(now),
+                next => break next,
+            }
+        };
+        self.engine.settle(now);
+        // Settling may set a timer.
+        let next = self.engine.next_timer().or(next);
+        let earlier = next.filter(|next| self.armed.is_none_or(|armed| *next < armed));
+        if earlier.is_some() {
+            self.armed = earlier;
+        }
+        earlier
+    }
+
+    /// Who is to be raised on `place`.
+    fn wanted(&self, place: usize) -> Option<u32> {
+        let occupant = self.engine.running(ProcessorId::from_index(place as u16));
+        occupant.and_then(|Occupant { thread, .. }| self.by_vp[thread.index()])
+    }
+
+    /// Whether somebody has to bring a decision about on `place`.
+    pub fn differs(&self, place: usize) -> bool {
+        let wanted = self.wanted(place);
+        wanted != self.places[place].raised
+            || (wanted.is_none() && self.hard > 0 && self.holdable(place).next().is_some())
+    }
+
+    /// The members on an idle place that have to be held.
+    fn holdable(&self, place: usize) -> impl Iterator<Item = u32> + '_ {
+        let here = move |(slot, member): (usize, &Option<Member>)| {
+            let member = member.as_ref().filter(|member| member.place == place)?;
+            let free = member.hold.as_ref().is_some_and(|hold| !hold.is_engaged());
+            let is_ready = self.engine.context().state(member.vp) == VpState::Ready;
+            let sleeps = member.seat().is_some_and(|seat| seat.is_asleep());
+            (free && is_ready && !sleeps).then_some(slot as u32)
+        };
+        self.members.iter().enumerate().filter_map(here)
+    }
+
+    /// Makes what the hierarchy decided for `place` so.
+    pub fn bring(&mut self, place: usize, caller: Caller, now: Instant) -> After {
+        if self.ended {
+            return After::Nothing;
+        }
+        loop {
+            let (before, wanted) = (self.places[place].raised, self.wanted(place));
+            if before == wanted {
+                let Some(_) = wanted else {
+                    self.hold_idle(place);
+                    return After::Idle;
+                };
+                return After::Nothing;
+            }
+            // The new one first: it queues behind the old one, and no sentinel gets in between.
+            let after = match wanted {
+                Some(slot) => self.raise(place, slot, caller),
+                None => After::Idle,
+            };
+            if let Some(slot) = before {
+                self.lower(slot);
+            }
+            self.places[place].raised = wanted;
+            self.places[place].raised_at = (caller == Caller::Above).then_some(now);
+            match wanted {
+                Some(slot) if self.member(slot).is_gone() => {
+                    // Found out by raising it. Whoever collects members that are gone takes it out.
+                    let vp = self.member(slot).vp;
+                    self.places[place].raised = None;
+                    self.engine.release(vp, now);
+                    self.engine.settle(now);
+                    if let After::StepDown = after {
+                        return self.bring(place, Caller::Above, now).or_step_down();
+                    }
+                }
+                Some(_) => return after,
+                None => {
+                    self.hold_idle(place);
+                    return after;
+                }
+            }
+        }
+    }
+
+    fn raise(&mut self, place: usize, slot: u32, caller: Caller) -> After {
+        let (bands, cpu) = (self.bands, self.places[place].cpu);
+        self.totals.grants += 1;
+        let member = self.member(slot);
+        if let Some(hold) = &mut member.hold {
+            hold.disengage();
+        }
+        member.bind(place, cpu);
+        let sleeper = member.seat().filter(|seat| seat.grant()).map(Arc::clone);
+        let (result, after) = match (caller, sleeper) {
+            (Caller::Above, sleeper) => {
+                let result = member.move_to(bands, Level::Granted);
+                sleeper.iter().for_each(|seat| seat.rouse());
+                (result, After::Nothing)
+            }
+            // Raising one that sleeps preempts nobody.
+            (Caller::Sentinel, Some(seat)) => (member.move_to(bands, Level::Granted), After::Rouse(seat)),
+            (Caller::Sentinel, None) if member.threads.len() == 1 => {
+                (member.move_to(bands, Level::Beside), After::GiveWay)
+            }
+            // Several that take turns in our queue would let us run between them.
+            (Caller::Sentinel, None) => {
+                let risen = bands::set_self(bands, Level::Urgent);
+                (risen.and_then(|()| member.move_to(bands, Level::Granted)), After::StepDown)
+            }
+        };
+        self.checked(result, after)
+    }
+
+    fn lower(&mut self, slot: u32) {
+        let bands = self.bands;
+        if let Some(member) = self.members[slot as usize].as_mut() {
+            self.totals.revocations += 1;
+            let result = member.move_to(bands, Level::Parked);
+            self.checked(result, After::Nothing);
+        }
+    }
+
+    fn checked(&mut self, result: Result<(), Errno>, after: After) -> After {
+        if let Err(errno) = result {
+            self.failure.get_or_insert(errno);
+        }
+        after
+    }
+
+    /// Holds those that may not use an idle processor.
+    fn hold_idle(&mut self, place: usize) {
+        while self.hard > 0 {
+            let Some(slot) = self.holdable(place).next() else { return };
+            let member = self.member(slot);
+            let thread = member.threads.first().map(|thread| thread.tid);
+            member.hold.iter_mut().for_each(|hold| hold.engage(thread));
+        }
+    }
+
+    /// How far holding the member has come.
+    pub fn held(&self, slot: u32) -> Held {
+        let member = self.members.get(slot as usize).and_then(Option::as_ref);
+        member.and_then(|member| member.hold.as_ref()).map_or(Held::No, super::hold::Hold::state)
+    }
+}
+
+impl After {
+    fn or_step_down(self) -> After {
+        match self {
+            After::Nothing | After::Idle => After::StepDown,
+            other => other,
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! The warden: looks around every [`LOOK_EVERY`] for what nobody tells.
+//!
+//! Members that have gone are taken out, new threads of managed processes taken in, up to a limit. Threads that block where
+//! nothing is traced are found runnable again. And when the set ends, in whatever way, the warden gives everybody back what they
+//! had. Each of these is bounded by the limits of the set, so it may outrank everybody.
+
+use super::bands::{self, Ordinary, Turns};
+use super::guardian::Guardian;
+use super::lock::PiLock;
+use super::member::{Body, Managed, Off, Scope, bind};
+use super::proc::{self, Activity};
+use super::set::{Departed, Received};
+use super::shared::Shared;
+use crate::sys::Tid;
+use std::sync::{Mutex, PoisonError};
+use talea_policy::hierarchy::VpState;
+use talea_time::Duration;
+use talea_trace::kernel::WakeWatch;
+
+/// How often the warden looks.
+pub const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// Rounds between two looks at what is traced as well, at new threads, and at the guardian.
+const ROUNDS: u32 = 5;
+
+pub(super) struct Warden<'a> {
+    pub shared: &'a Shared,
+    pub guardian: &'a Guardian,
+    pub wakeups: Option<&'a PiLock<WakeWatch>>,
+    pub departed: &'a Mutex<Departed>,
+    pub threads_max: usize,
+    /// Threads to be looked at, with the slots of their members.
+    pub looks: Vec<(u32, Tid)>,
+}
+
+impl Warden<'_> {
+    /// Until the set stops; then gives everything back.
+    pub fn run(mut self) {
+        let mut round = 0;
+        while !self.shared.is_stopping() {
+            let now = self.shared.now();
+            self.shared.stop.sleep_until(now + LOOK_EVERY);
+            round = (round + 1) % ROUNDS;
+            self.look_at_sleepers(round == 0);
+            if round == 0 {
+                self.collect();
+                self.adopt();
+                self.look_at_trouble();
+            }
+        }
+        self.give_back();
+    }
+
+    /// Those that the hierarchy thinks are blocked, and may not be.
+    fn look_at_sleepers(&mut self, at_all: bool) {
+        self.looks.clear();
+        let state = self.shared.state.lock();
+        for (slot, member) in state.members.iter().enumerate() {
+            let Some(member) = member else { continue };
+            let is_waiting = state.engine.context().state(member.vp) == VpState::Waiting;
+            let is_due = at_all || self.wakeups.is_none() || !member.is_traced();
+            if is_waiting && is_due && member.off() == Off::Elsewhere {
+                self.looks.extend(member.threads.iter().map(|thread| (slot as u32, thread.tid)));
+            }
+        }
+        drop(state);
+        self.looks.retain(|(_, tid)| proc::activity(*tid) == Activity::Runnable);
+        if self.looks.is_empty() {
+            return;
+        }
+        self.shared.tell(|state, now| {
+            for (slot, tid) in &self.looks {
+                let still = state.members[*slot as usize].as_ref().is_some_and(|member| {
+                    member.threads.iter().any(|thread| thread.tid == *tid) && member.off() == Off::Elsewhere
+                });
+                if still && state.is_waiting(*slot) {
+                    state.totals.found += 1;
+                    state.request(*slot, now);
+                }
+            }
+        });
+    }
+
+    /// Takes out those whose threads have gone.
+    fn collect(&mut self) {
+        self.looks.clear();
+        let state = self.shared.state.lock();
+        for (slot, member) in state.members.iter().enumerate() {
+            if let Some(Body::Opaque { process, scope }) = member.as_ref().map(|member| &member.body) {
+                let first = member.as_ref().and_then(|member| member.threads.first());
+                let whom = match scope {
+                    Scope::Process => Some(*process),
+                    Scope::Thread => first.map(|thread| thread.tid),
+                };
+                self.looks.push((slot as u32, whom.unwrap_or(*process)));
+            }
+        }
+        drop(state);
+        self.looks.retain(|(_, tid)| is_gone(*tid));
+        let gone = std::mem::take(&mut self.looks);
+        for &(slot, _) in &gone {
+            let removed = self.shared.tell(|state, now| {
+                let state_of = |member: &super::member::Member| state.engine.context().service(member.vp);
+                let granted = state.members[slot as usize].as_ref().map(state_of);
+                state.remove(slot, now).zip(granted)
+            });
+            if let Some((mut member, granted)) = removed {
+                member.threads.iter().for_each(|thread| self.guardian.forget(thread.tid));
+                if let Body::Opaque { process, .. } = member.body {
+                    self.guardian.forget(process);
+                }
+                let mut departed = self.departed.lock().unwrap_or_else(PoisonError::into_inner);
+                departed.push(Received::of(&mut member, granted));
+            }
+        }
+        if !gone.is_empty() {
+            self.choose();
+        }
+        self.looks = gone;
+    }
+
+    /// Takes in threads that managed processes have created.
+    fn adopt(&mut self) {
+        let state = self.shared.state.lock();
+        let mut known = 0;
+        let mut processes = Vec::new();
+        for (slot, member) in state.members.iter().enumerate() {
+            let Some(member) = member else { continue };
+            known += member.threads.len();
+            if let Body::Opaque { process, scope: Scope::Process } = member.body {
+                let threads: Vec<Tid> = member.threads.iter().map(|thread| thread.tid).collect();
+                processes.push((slot as u32, process, threads));
+            }
+        }
+        drop(state);
+        let mut changed = false;
+        let mut beyond = 0;
+        for (slot, process, threads) in processes {
+            let mut own = threads.len();
+            // However many there are, no more are looked at than can be taken in.
+            let listed = proc::threads(process, self.threads_max).unwrap_or_default();
+            for tid in listed.into_iter().filter(|tid| !threads.contains(tid)) {
+                if known < self.threads_max && self.adopt_thread(slot, tid) {
+                    (known, own) = (known + 1, own + 1);
+                    changed = true;
+                }
+            }
+            let all = proc::thread_count(process).unwrap_or(own);
+            beyond += all.saturating_sub(own) as u64;
+        }
+        self.shared.state.lock().totals.unmanaged_threads = beyond;
+        if changed {
+            self.choose();
+        }
+    }
+
+    fn adopt_thread(&self, slot: u32, tid: Tid) -> bool {
+        let Ok(Some(before)) = Ordinary::of(tid) else { return false };
+        if !self.guardian.note(tid, before) {
+            return false;
+        }
+        let adopted = self.shared.tell(|state, now| {
+            let (bands, is_waiting) = (state.bands, state.is_waiting(slot));
+            let Some((member, cpu)) = state.member_and_cpu(slot) else { return false };
+            // All of a member's threads take turns from the second on.
+            let level = member.level();
+            if bands::set(tid, bands, level, Turns::RoundRobin).is_err() {
+                return false;
+            }
+            bind(tid, cpu);
+            member.threads.push(Managed { tid, level });
+            member.threads.iter().for_each(|thread| {
+                let _gone = bands::set(thread.tid, bands, thread.level, Turns::RoundRobin);
+            });
+            state.index_threads();
+            if is_waiting {
+                // It has just been created, so it can run.
+                state.request(slot, now);
+            }
+            true
+        });
+        if !adopted {
+            self.guardian.forget(tid);
+        }
+        adopted
+    }
+
+    fn choose(&self) {
+        if let Some(wakeups) = self.wakeups {
+            let mut watch = wakeups.lock();
+            let traced = self.shared.state.lock().traced();
+            if let Err(error) = watch.choose(&traced) {
+                drop(watch);
+                self.shared.begin_stop(Some(format!("wake-ups cannot be watched any more: {error}")));
+            }
+        }
+    }
+
+    fn look_at_trouble(&self) {
+        let failure = self.shared.state.lock().failure;
+        if let Some(errno) = failure {
+            let cause = format!("the kernel refuses a change of priority that it permitted before: {errno}");
+            self.shared.begin_stop(Some(cause));
+        }
+        if !self.guardian.is_alive() {
+            self.shared
+                .begin_stop(Some("the guardian was killed, so nobody would restore the threads".into()));
+        }
+    }
+
+    fn give_back(&self) {
+        let mut state = self.shared.state.lock();
+        // Sentinels and the controller may have a last round before them.
+        state.ended = true;
+        for member in state.members.iter_mut().flatten() {
+            if let Some(hold) = &mut member.hold {
+                hold.disengage();
+            }
+            for thread in &member.threads {
+                self.guardian.restore(thread.tid);
+            }
+            if let Some(seat) = member.seat() {
+                seat.end();
+            }
+        }
+    }
+}
+
+/// Whether nothing of a process, or of a thread, is left. A process may live on after its first thread.
+fn is_gone(tid: Tid) -> bool {
+    let is_alive = |tid: Tid| proc::activity(tid) != Activity::Gone;
+    !is_alive(tid) && !proc::threads(tid, usize::MAX).is_ok_and(|threads| threads.into_iter().any(is_alive))
+}

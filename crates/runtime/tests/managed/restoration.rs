@@ -1,0 +1,173 @@
+//! Whoever dies, nobody stays at a real-time priority, parked or held.
+
+use super::{Program, admission, after, eventually, flat, hog, proportional, reservation, stage};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use talea_policy::hierarchy::{Fraction, Parameters};
+use talea_policy::scheduler::Kind;
+use talea_runtime::managed::{Admission, Blocks, ManagedSet, Parking, Target};
+use talea_runtime::sys::Tid;
+use talea_runtime::sys::affinity;
+use talea_runtime::sys::sched::{self, Policy};
+use talea_time::Work;
+
+fn policy(tid: u32) -> Option<Policy> {
+    sched::get(Tid::from_raw(tid as i32)).ok()
+}
+
+/// One of the ignored tests below, in a process of its own.
+fn in_own_process(test: &str, argument: &str) -> Child {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", test, "--ignored", "--nocapture", "--test-threads=1"]);
+    command.env(ARGUMENT, argument).stdout(Stdio::piped()).spawn().unwrap()
+}
+
+/// What the process in which a test runs is told.
+const ARGUMENT: &str = "TALEA_TEST_ARGUMENT";
+
+/// The numbers behind `word` in the first line that has it.
+fn told(child: &mut Child, word: &str) -> Vec<u32> {
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let line = lines.filter_map(|line| Some(line.split_once(word)?.1.to_string())).next();
+    line.expect("the process says so").split_whitespace().map(|number| number.parse().unwrap()).collect()
+}
+
+#[test]
+fn a_killed_program_leaves_and_the_others_go_on() {
+    let Some((_alone, options)) = stage(1) else { return };
+    let (engine, root) = flat(&Kind::FixedPriority);
+    let mut set = ManagedSet::prepare(engine, &options).unwrap();
+    set.spawn(admission("low", root, Parameters::Priority(1)), Blocks::ByHandle, hog).unwrap();
+    let program = Program::start();
+    set.attach(admission("high", root, Parameters::Priority(2)), Target::Process(program.id())).unwrap();
+    after(&set, Work::from_millis(50));
+    kill(program.id());
+    eventually("the program has left", || set.departed().iter().any(|gone| gone.name == "high"));
+    let low = after(&set, Work::from_millis(50));
+    assert_eq!(low.len(), 1);
+    // Its place is free.
+    set.spawn(admission("next", root, Parameters::Priority(2)), Blocks::ByHandle, |_| ()).unwrap();
+    eventually("the next has run", || set.departed().len() == 2);
+    assert_eq!(set.stop().unwrap().cause, None);
+}
+
+#[test]
+fn the_end_of_a_set_makes_threads_ordinary() {
+    let Some((_alone, options)) = stage(1) else { return };
+    let (engine, root) = flat(&proportional());
+    let mut set = ManagedSet::prepare(engine, &options).unwrap();
+    let program = Program::start();
+    let cpus = affinity::get(Tid::from_raw(program.id() as i32)).unwrap();
+    set.attach(admission("program", root, Parameters::Weight(1)), Target::Process(program.id())).unwrap();
+    assert!(matches!(policy(program.id()), Some(Policy::Fifo(_))));
+    let summary = set.stop().unwrap();
+    assert_eq!((policy(program.id()), summary.cause), (Some(Policy::Other), None));
+    assert_eq!(affinity::get(Tid::from_raw(program.id() as i32)).unwrap(), cpus);
+}
+
+#[test]
+fn without_a_guardian_the_set_ends() {
+    let Some((_alone, options)) = stage(1) else { return };
+    let (engine, root) = flat(&proportional());
+    let mut set = ManagedSet::prepare(engine, &options).unwrap();
+    set.spawn(admission("hog", root, Parameters::Weight(1)), Blocks::ByHandle, hog).unwrap();
+    let guardian = kill(set.guardian());
+    assert!(guardian, "the guardian was there");
+    eventually("the set has ended", || set.is_ended());
+    let cause = set.stop().unwrap().cause.unwrap();
+    assert!(cause.contains("guardian"), "{cause}");
+}
+
+fn kill(process: u32) -> bool {
+    let process = rustix::process::Pid::from_raw(process as i32).unwrap();
+    rustix::process::kill_process(process, rustix::process::Signal::KILL).is_ok()
+}
+
+/// The set's process is killed while it holds a program and schedules two others.
+#[test]
+fn a_killed_set_leaves_ordinary_threads() {
+    let Some((_alone, _)) = stage(1) else { return };
+    let programs: Vec<Program> = (0..3).map(|_| Program::start()).collect();
+    let numbers: Vec<String> = programs.iter().map(|program| program.id().to_string()).collect();
+    let mut set = in_own_process("managed::restoration::as_set", &numbers.join(" "));
+    assert_eq!(told(&mut set, "managed ").len(), 3);
+    assert!(
+        programs.iter().all(|program| policy(program.id()).is_some_and(|policy| policy != Policy::Other))
+    );
+    set.kill().unwrap();
+    set.wait().unwrap();
+    for program in &programs {
+        eventually("the program is an ordinary one", || policy(program.id()) == Some(Policy::Other));
+        // And it runs.
+        let received = |pid| std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap();
+        let before = received(program.id());
+        eventually("the program runs", || received(program.id()) != before);
+    }
+}
+
+#[test]
+#[ignore = "run by a_killed_set_leaves_ordinary_threads"]
+fn as_set() {
+    let Ok(numbers) = std::env::var(ARGUMENT) else { return };
+    let last = *affinity::allowed().unwrap().last().unwrap();
+    let (engine, root) = flat(&Kind::Reservation { capacity: Fraction::ONE });
+    let options = talea_runtime::managed::Options::on(&[last]);
+    let mut set = ManagedSet::prepare(engine, &options).unwrap();
+    for number in numbers.split(' ') {
+        // The processor is idle for three quarters, in which all are held.
+        let admission =
+            Admission { parking: Parking::Held, ..admission("program", root, reservation(5, 60)) };
+        set.attach(admission, Target::Process(number.parse().unwrap())).unwrap();
+    }
+    // More than all their budgets of some periods.
+    after(&set, Work::from_millis(60));
+    println!("managed {numbers}");
+    loop {
+        std::thread::park();
+    }
+}
+
+/// A program that creates many threads: some are taken in, the others stay ordinary ones.
+#[test]
+fn a_flood_of_threads_is_bounded() {
+    let Some((_alone, mut options)) = stage(1) else { return };
+    options.threads_max = 8;
+    let (engine, root) = flat(&proportional());
+    let mut set = ManagedSet::prepare(engine, &options).unwrap();
+    let mut flood = Program(in_own_process("managed::restoration::as_flood", "40"));
+    let member =
+        set.attach(admission("flood", root, Parameters::Weight(1)), Target::Process(flood.id())).unwrap();
+    let threads = told(&mut flood.0, "threads ");
+    eventually("the limit is reached", || set.threads_of(member).len() == 8);
+    eventually("the others are counted", || set.totals().unmanaged_threads >= 30);
+    let managed = set.threads_of(member);
+    for tid in threads {
+        // What is ordinary and what round robin, which is not a policy of ours.
+        assert_eq!(policy(tid) == Some(Policy::Other), !managed.contains(&tid), "{tid} of {managed:?}");
+    }
+    kill(flood.id());
+    eventually("it has left", || set.departed().len() == 1);
+    set.stop().unwrap();
+}
+
+#[test]
+#[ignore = "run by a_flood_of_threads_is_bounded"]
+fn as_flood() {
+    let Ok(count) = std::env::var(ARGUMENT) else { return };
+    let count = count.parse().unwrap();
+    let (tell, hear) = std::sync::mpsc::channel();
+    for _ in 0..count {
+        let tell = tell.clone();
+        std::thread::spawn(move || {
+            tell.send(rustix::thread::gettid()).unwrap();
+            loop {
+                std::thread::park();
+            }
+        });
+    }
+    let tids: Vec<String> = hear.iter().take(count).map(|tid| tid.to_string()).collect();
+    println!("threads {}", tids.join(" "));
+    loop {
+        std::thread::park();
+    }
+}
