@@ -25,7 +25,7 @@ impl Builder {
             true => format!("{}: {} ({})", metadata.nodes[lane.node].name, lane.label, lane.discipline),
             false => format!("{} ({})", lane.label, lane.discipline),
         };
-        let ms = |instant: Instant| (instant - metadata.start).as_secs_f64() * 1e3;
+        let ms = |instant: Instant| instant.saturating_since(metadata.start).as_secs_f64() * 1e3;
         let line = TimeLine {
             title: format!("{} under {}", metadata.system, metadata.strategy),
             rows: metadata.lanes.iter().map(row).collect(),
@@ -64,7 +64,7 @@ impl Sink for Builder {
             && (*from..=*to).contains(&record.time)
             && let Some((lane, _)) = places.get(operation)
         {
-            line.marks.push((*lane, (record.time - *start).as_secs_f64() * 1e3));
+            line.marks.push((*lane, record.time.saturating_since(*start).as_secs_f64() * 1e3));
         }
     }
 }
@@ -79,7 +79,8 @@ fn add(
     if segment.end < from || segment.start > to {
         return;
     }
-    let ms = |instant: Instant| (instant - start).as_secs_f64() * 1e3;
+    // Only the stretch: a damaged record can put a segment's start anywhere.
+    let ms = |instant: Instant| instant.max(from).min(to).saturating_since(start).as_secs_f64() * 1e3;
     if let Some(&(row, kind)) = places.get(segment.job.operation.index()) {
         line.spans.push(Span { row, kind, start_ms: ms(segment.start), end_ms: ms(segment.end) });
     }

@@ -65,6 +65,12 @@ impl Instant {
     pub const fn saturating_add(self, d: Duration) -> Self {
         Instant(self.0.saturating_add(d.0))
     }
+
+    /// `self - earlier`, or the nearest duration where that is not representable: for instants that were read from a file,
+    /// which may be any.
+    pub const fn saturating_since(self, earlier: Instant) -> Duration {
+        Duration(self.0.saturating_sub(earlier.0))
+    }
 }
 
 impl Duration {
@@ -225,7 +231,8 @@ macro_rules! sums {
                 values.fold($t(0), |a, b| a + b)
             }
         }
-        /// Exact, in the largest unit of which it holds at least one: `50ms`, `1.5s`, `0s`.
+        /// Exact, in the largest unit up to seconds of which it holds at least one, or in whole hours: `50ms`, `1.5s`,
+        /// `90s`, `2h`, `0s`.
         impl fmt::Display for $t {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.pad(&parse::exact(self.0))
@@ -280,6 +287,8 @@ mod tests {
         assert_eq!(b - a, Duration::from_nanos(2_000));
         assert_eq!(a - b, Duration::from_nanos(-2_000));
         assert_eq!(Instant::MAX.saturating_add(Duration::from_secs(1)), Instant::MAX);
+        assert_eq!(b.saturating_since(a), b - a);
+        assert_eq!(Instant::from_nanos(-2).saturating_since(Instant::MAX), Duration::from_nanos(i64::MIN));
     }
 
     #[test]

@@ -80,12 +80,15 @@ pub(crate) fn nanos(text: &str) -> Result<i64, ParseDurationError> {
     Ok(ns)
 }
 
-/// The shortest exact text in the largest unit of which `ns` holds at least one.
+const HOUR_NS: u64 = 3_600_000_000_000;
+
+/// The shortest exact text in the largest unit of which `ns` holds at least one; hours, if it is whole ones.
 pub(crate) fn exact(ns: i64) -> String {
     let sign = if ns < 0 { "-" } else { "" };
     let magnitude = ns.unsigned_abs();
     let (unit, unit_ns) = match magnitude {
         0 => return "0s".into(),
+        n if n.is_multiple_of(HOUR_NS) => ("h", HOUR_NS),
         n if n >= 1_000_000_000 => ("s", 1_000_000_000),
         n if n >= 1_000_000 => ("ms", 1_000_000),
         n if n >= 1_000 => ("us", 1_000),

@@ -1,6 +1,6 @@
 //! What a trace holds at all, as tables: records by event, and who used the processors.
 
-use super::output::Sheet;
+use super::output::{Sheet, length};
 use talea_time::Duration;
 use talea_trace::contents::ContentsReport;
 use talea_trace::machine::MachineReport;
@@ -78,8 +78,4 @@ fn interrupts(machine: &MachineReport) -> String {
         sheet.row(vec![interrupt.interrupt.clone(), interrupt.count.to_string(), length(interrupt.ns)]);
     }
     sheet.render()
-}
-
-fn length(ns: i64) -> String {
-    if ns == 0 { "-".into() } else { Duration::from_nanos(ns).rounded().to_string() }
 }

@@ -3,6 +3,7 @@
 use super::failure::Failure;
 use comfy_table::{Cell, CellAlignment, LineStyle, Table, TableStyle};
 use std::io::{self, ErrorKind, StdoutLock, Write};
+use talea_time::Duration;
 
 /// Standard output, line by line.
 pub struct Lines(io::BufWriter<StdoutLock<'static>>);
@@ -104,4 +105,9 @@ impl Sheet {
         };
         row.into_iter().enumerate().map(align).collect()
     }
+}
+
+/// A length of time in a cell; none at all is a dash.
+pub fn length(ns: i64) -> String {
+    if ns == 0 { "-".into() } else { Duration::from_nanos(ns).rounded().to_string() }
 }

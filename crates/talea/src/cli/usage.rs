@@ -1,6 +1,6 @@
 //! What the processors' time went into, as tables.
 
-use super::output::Sheet;
+use super::output::{Sheet, length};
 use talea_time::Duration;
 use talea_trace::usage::{NodeUsage, OperationUsage, Spread, UsageReport};
 
@@ -117,10 +117,6 @@ pub fn jobs(usage: &UsageReport) -> String {
 fn cells(jobs: u64, spread: &Spread) -> [String; 3] {
     let values = [spread.min_ns, spread.mean_ns, spread.max_ns];
     if jobs == 0 { ["-"; 3].map(String::from) } else { values.map(length) }
-}
-
-fn length(ns: i64) -> String {
-    if ns == 0 { "-".into() } else { Duration::from_nanos(ns).rounded().to_string() }
 }
 
 fn exact(ns: i64) -> String {

@@ -134,6 +134,12 @@ fn names_that_a_command_does_not_have_are_told() {
     let some = record("job,dispach", &command).exits(0);
     assert!(some.stderr.contains("warning: there is no family \"dispach\""), "{}", some.stderr);
     assert!(events(&file).iter().all(|event| event.is_job()) && !events(&file).is_empty());
+    let nothing = record("nosuch", &["true"]).exits(2);
+    for part in
+        ["no stream was followed", "nothing of the command was recorded: there is no family \"nosuch\""]
+    {
+        assert!(nothing.stderr.contains(part), "{}", nothing.stderr);
+    }
     let silent = record("all", &["true"]).exits(0);
     assert!(silent.stderr.contains("no stream was followed, for true published none"), "{}", silent.stderr);
     assert!(silent.stderr.contains("--kernel auto") && silent.stderr.contains("Stream::publish"));
@@ -184,6 +190,52 @@ fn what_cannot_be_recorded_is_said() {
     assert!(!Path::new(&file).exists());
     let nowhere = run(&["trace", "record", "--out", "/nowhere/at/all.talea", "--", "true"]).exits(2);
     assert!(nowhere.stderr.contains("/nowhere/at/all.talea"), "{}", nowhere.stderr);
+}
+
+#[test]
+fn a_recording_never_replaces_a_stream_or_another_recording() {
+    let place = folder();
+    let program = Program::start(&place, "kept");
+    let path = listed(&program.name).expect("it runs")["path"].as_str().expect("a path").to_owned();
+    let identity = |path: &str| std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(path).expect("there"));
+    let (stream, link) = (identity(&path), within(&place, "link.talea"));
+    let record = |attached: &str, out: &str| {
+        run(&["trace", "record", "--attach", attached, "--kernel", "off", "--for", "20ms", "--out", out])
+    };
+    let refused = record(&program.name, &path).exits(2);
+    assert!(refused.stderr.contains("among the streams"), "{}", refused.stderr);
+    std::os::unix::fs::symlink(&path, &link).expect("writable");
+    let refused = record(&link, &link).exits(2);
+    assert!(refused.stderr.contains("would be written over"), "{}", refused.stderr);
+    assert_eq!(identity(&path), stream);
+    let (first, file) = program.record(&place, "job");
+    let refused = record(&program.name, &file).exits(2);
+    assert!(refused.stderr.contains(&format!("another recorder is writing {file}")), "{}", refused.stderr);
+    drop(program);
+    first.finish().exits(0);
+    assert!(!events(&file).is_empty() && !Path::new(&format!("{file}.lock")).exists());
+}
+
+#[test]
+fn what_is_no_stream_is_not_taken_for_one_that_has_ended() {
+    let place = folder();
+    let (text, log) = (within(&place, "text"), within(&place, "log.talea"));
+    std::fs::write(&text, "dear").expect("writable");
+    talea_trace::LogWriter::create(Path::new(&log), &talea_trace::Metadata::bare("log"))
+        .expect("writable")
+        .finish()
+        .expect("written");
+    for (file, what) in [(&text, "not a"), (&log, "this is a log of a run, not a stream")] {
+        for arguments in
+            [&["enable", file, "job"][..], &["record", "--kernel", "off", "--out", "x", "--attach", file]]
+        {
+            let arguments = [&["trace"], arguments].concat();
+            let done =
+                crate::support::talea(&arguments).current_dir(place.path()).output().expect("it starts");
+            let told = Done::from(done).exits(2).stderr;
+            assert!(told.contains(what) && told.contains(file) && !told.contains("has ended"), "{told}");
+        }
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::support::{TRACE, example, folder, run, within};
 use std::fs;
 use std::io::Write;
 use std::process::Command;
-use talea_trace::TraceFile;
+use talea_trace::{Event, Record, TraceFile};
 
 /// A folder with the trace of two simulated seconds of the overload example in `out`.
 fn traced() -> (tempfile::TempDir, String) {
@@ -111,6 +111,32 @@ fn an_export_needs_a_format_and_never_replaces_the_trace() {
     assert!(done.stderr.contains("not within the run"), "{}", done.stderr);
     run(&["trace", "export", &trace, "--svg", &svg, "--from", "1s", "--length", "2562047h"]).exits(0);
     run(&["trace", "stats", &trace]).exits(0);
+}
+
+#[test]
+fn a_picture_of_a_damaged_trace_is_drawn_or_refused() {
+    let (place, trace) =
+        crate::support::traced(&["run", &example("hello.toml"), "--rt", "off", "--for", "300ms"]);
+    let (damaged, svg) = (within(&place, "damaged.talea"), within(&place, "o.svg"));
+    let records: Vec<Record> = {
+        let trace = TraceFile::open(trace.as_ref()).expect("a trace");
+        trace.records().expect("readable").map(|record| record.expect("whole")).collect()
+    };
+    let whole = fs::read(&trace).expect("there");
+    let head = whole.len() - records.len() * Record::BYTES;
+    for event in [Event::START, Event::COMPLETE] {
+        let mut places = records.iter().enumerate().filter(|(_, record)| record.event == event);
+        let (index, _) = places.next_back().expect("jobs ran");
+        for time in [i64::MIN + 5, i64::MAX - 5] {
+            let mut bytes = whole.clone();
+            bytes[head + index * Record::BYTES..][..8].copy_from_slice(&time.to_le_bytes());
+            fs::write(&damaged, bytes).expect("writable");
+            let read = TraceFile::open(damaged.as_ref()).expect("a trace").records().expect("readable");
+            assert!(read.map(|record| record.expect("whole")).any(|record| record.time.as_nanos() == time));
+            run(&["trace", "export", &damaged, "--svg", &svg, "--length", "2562047h"]).exits(0);
+            run(&["trace", "export", &damaged, "--svg", &svg]).exits(0);
+        }
+    }
 }
 
 /// What babeltrace2 prints of a folder; `None`, visibly, if there is no babeltrace2.

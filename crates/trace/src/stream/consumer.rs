@@ -44,7 +44,9 @@ pub enum AttachError {
     #[error(transparent)]
     Trace(#[from] TraceError),
     /// The file cannot be opened for switching.
-    #[error("cannot switch events: {0}; a stream can be followed by the user whose process writes it")]
+    #[error(
+        "it cannot be opened for switching: {0}; a stream can be followed by the user whose process writes it"
+    )]
     Control(io::Error),
     /// The file is a log, which nobody writes any more.
     #[error("this is a log of a run, not a stream; read it with `talea trace show`")]

@@ -10,7 +10,7 @@ use super::control::{Control, OPERATOR};
 use super::directory::Directory;
 use super::local::{self, AttachThreadError, LocalWriter};
 use super::process::{Liveness, Owner};
-use super::selection::nearest;
+use super::selection::{hint, nearest};
 use crate::ring::{RingFile, RingShape};
 use crate::{CreateError, Metadata, RingReader, RingState, TraceError, TraceFile};
 use rustix::process::geteuid;
@@ -90,7 +90,7 @@ pub enum PublishError {
 #[derive(Debug, Error)]
 pub enum FindError {
     /// No stream goes by that name or number.
-    #[error("there is no stream \"{name}\"{}", hint(suggestion))]
+    #[error("there is no stream \"{name}\"{}", hint("streams", suggestion))]
     Unknown {
         /// What was asked for.
         name: String,
@@ -108,13 +108,6 @@ pub enum FindError {
     /// The directory cannot be read.
     #[error(transparent)]
     Place(#[from] PlaceError),
-}
-
-fn hint(suggestion: &Option<String>) -> String {
-    match suggestion {
-        Some(name) => format!("; did you mean \"{name}\"?"),
-        None => "; list the streams to see what there is".into(),
-    }
 }
 
 /// A directory of streams.

@@ -57,7 +57,7 @@ pub enum SelectionError {
     #[error("\"{0}\" takes away where nothing is chosen yet; write all,{0}")]
     NothingToExclude(String),
     /// There is no such family.
-    #[error("there is no family \"{name}\"{}", hint(suggestion))]
+    #[error("there is no family \"{name}\"{}", hint("stream", suggestion))]
     Family {
         /// What was written.
         name: String,
@@ -65,7 +65,7 @@ pub enum SelectionError {
         suggestion: Option<String>,
     },
     /// The family has nothing of that name.
-    #[error("family \"{family}\" has no \"{name}\"{}", hint(suggestion))]
+    #[error("family \"{family}\" has no \"{name}\"{}", hint("stream", suggestion))]
     Entity {
         /// The family.
         family: String,
@@ -76,10 +76,11 @@ pub enum SelectionError {
     },
 }
 
-fn hint(suggestion: &Option<String>) -> String {
+/// What to try instead of a name that is not in what is `listed`.
+pub(super) fn hint(listed: &str, suggestion: &Option<String>) -> String {
     match suggestion {
         Some(name) => format!("; did you mean \"{name}\"?"),
-        None => "; list the stream to see what there is".into(),
+        None => format!("; list the {listed} to see what there is"),
     }
 }
 

@@ -194,7 +194,11 @@ fn stretch(source: &Source<'_>) -> Result<(Instant, Instant), Failure> {
     let from = start.saturating_add(options.from);
     if from >= source.end {
         return Err(Failure::new(
-            format!("--from {} is not within the run, which lasted {}", options.from, source.end - start),
+            format!(
+                "--from {} is not within the run, which lasted {}",
+                options.from,
+                source.end.saturating_since(start)
+            ),
             "let the picture begin earlier",
         ));
     }

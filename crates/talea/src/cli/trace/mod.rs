@@ -99,8 +99,9 @@ fn unreadable(path: &Path, error: &TraceError) -> Failure {
 fn warn_of_unrecorded(metadata: &Metadata) {
     let missing = metadata.unrecorded_job_events();
     if metadata.has_system() && !missing.is_empty() {
+        let were = if missing.len() == 1 { "was" } else { "were" };
         eprintln!(
-            "warning: {} were not recorded, so what is said of jobs is incomplete; leave --events out when recording",
+            "warning: {} {were} not recorded, so what is said of jobs is incomplete; leave --events out when recording",
             missing.join(", ")
         );
     }

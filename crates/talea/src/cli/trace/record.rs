@@ -2,14 +2,16 @@
 
 use super::named;
 use crate::cli::failure::{Failure, Verdict};
-use crate::cli::options::positive;
+use crate::cli::options::{distinct, positive};
 use crate::cli::{Outcome, interrupt};
 use clap::{ArgGroup, Args};
+use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::IsTerminal;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -97,14 +99,15 @@ const GRACE: Duration = Duration::from_secs(3);
 /// How long a command may take to register its families before it is said which are not there.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Looks between two searches for new streams.
-const SEARCH_EVERY: u32 = 4;
+const SEARCH_EVERY: u64 = 4;
 
 pub fn main(options: &Options) -> Outcome {
     if !options.command.is_empty() {
         refuse_impossible(&options.events)?;
     }
-    let place = Place::check(&options.out)?;
     let directory = StreamDirectory::of_user().map_err(|error| Failure::new(error, ""))?;
+    refuse_among_streams(&options.out, &directory)?;
+    let mut place = Place::check(&options.out)?;
     let name = options.command.first().map_or_else(
         || options.attach.iter().map(|which| which.display().to_string()).collect::<Vec<_>>().join(","),
         |command| PathBuf::from(command).file_name().unwrap_or(command).to_string_lossy().into_owned(),
@@ -119,7 +122,7 @@ pub fn main(options: &Options) -> Outcome {
         refused: None,
     };
     let stop = interrupt::flag()?;
-    let attached = session.attach(&options.attach)?;
+    let attached = session.attach(&options.attach, &options.out)?;
     let heard = session.hear_kernel(&options.kernel)?;
     let mut command = Workload::start(&options.command)?;
     place.keep();
@@ -136,13 +139,20 @@ pub fn main(options: &Options) -> Outcome {
     followed?;
     let (follows_any, refused) = (session.recording.follows_any(), session.refused.take());
     session.warn_of_unknown();
-    let unknown = session.recording.unknown();
+    let unknown = match follows_any {
+        true => session.recording.unknown(),
+        // Nothing had what only a program could have had.
+        false => options.events.known_in(&Directory::default()).1,
+    };
     let recorded = session.recording.finish().map_err(|error| Failure::new(error, ""))?;
     tell(options, &recorded);
     let of_programs = recorded.records - recorded.kernel.as_ref().map_or(0, |totals| totals.records);
     match (refused, unknown.first()) {
         (Some(reason), _) if !follows_any => Err(Failure::new(reason, "no program was followed")),
         (_, Some(unknown)) if of_programs == 0 => {
+            if !follows_any {
+                tell_of_no_stream(options);
+            }
             Err(Failure::new(format!("nothing of the command was recorded: {}", unknown.error), SEE))
         }
         _ => {
@@ -176,22 +186,37 @@ fn tell_of_no_stream(options: &Options) {
     );
 }
 
-/// The file to write, tried before anything is started. What is there is not touched until the recording begins.
+/// The folder of streams is for streams: a recording there would replace one, or be taken for one.
+fn refuse_among_streams(out: &Path, directory: &StreamDirectory) -> Result<(), Failure> {
+    let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match (folder.canonicalize(), directory.path().canonicalize()) {
+        (Ok(folder), Ok(streams)) if folder == streams => Err(Failure::new(
+            format!("{} would be among the streams of running programs", out.display()),
+            "choose another folder",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The file to write, tried before anything is started, and this recorder's alone. What is there is not touched until the
+/// recording begins.
 struct Place {
     path: PathBuf,
     is_left: bool,
+    _claim: Claim,
 }
 
 impl Place {
     fn check(path: &Path) -> Result<Self, Failure> {
+        let claim = Claim::to(path)?;
         let is_left = path.exists();
         let opened = OpenOptions::new().append(true).create(true).open(path);
         opened.map_err(|error| Failure::uncreated("the file", path, &error))?;
-        Ok(Place { path: path.into(), is_left })
+        Ok(Place { path: path.into(), is_left, _claim: claim })
     }
 
-    /// The recording begins and makes the file its own.
-    fn keep(mut self) {
+    /// The recording begins and replaces what is there.
+    fn keep(&mut self) {
         self.is_left = true;
     }
 }
@@ -202,6 +227,50 @@ impl Drop for Place {
             // An empty file that stays behind is no harm.
             let _ = std::fs::remove_file(&self.path);
         }
+    }
+}
+
+/// A recorder's claim to a file, which lasts as long as this and no longer than the process. The recording replaces its
+/// file more than once, so the lock is on a file beside it.
+struct Claim {
+    path: PathBuf,
+    _locked: File,
+}
+
+impl Claim {
+    fn to(path: &Path) -> Result<Self, Failure> {
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(".lock");
+        let beside = PathBuf::from(beside);
+        let failed = |error: std::io::Error| Failure::uncreated("the file", &beside, &error);
+        loop {
+            let opened = OpenOptions::new().append(true).create(true).open(&beside);
+            // What is told of is the file that was asked for, whose place is the same.
+            let file = opened.map_err(|error| Failure::uncreated("the file", path, &error))?;
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Err(rustix::io::Errno::WOULDBLOCK) => {
+                    return Err(Failure::new(
+                        format!("another recorder is writing {}", path.display()),
+                        "give each recorder a file of its own with --out",
+                    ));
+                }
+                locked => locked.map_err(|error| failed(error.into()))?,
+            }
+            // Another recorder may have ended, and removed the file, between opening and locking.
+            let locked = file.metadata().map_err(failed)?;
+            if std::fs::metadata(&beside)
+                .is_ok_and(|there| (there.dev(), there.ino()) == (locked.dev(), locked.ino()))
+            {
+                return Ok(Claim { path: beside, _locked: file });
+            }
+        }
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        // While it is locked, so that what is removed is this one. One that stays behind is free.
+        let _ = std::fs::remove_file(&self.path);
     }
 }
 
@@ -232,11 +301,12 @@ struct Session {
 impl Session {
     /// Follows these programs from now on, and returns their processes. What their rings hold from before begins at
     /// another instant in each, and is not to be understood.
-    fn attach(&mut self, targets: &[PathBuf]) -> Result<Vec<u32>, Failure> {
+    fn attach(&mut self, targets: &[PathBuf], out: &Path) -> Result<Vec<u32>, Failure> {
         let mut processes = Vec::new();
         for target in targets {
             for found in named::streams(target)? {
-                if found.liveness == Liveness::Dead {
+                // What is no stream has nobody to write it; following it says so.
+                if found.liveness == Liveness::Dead && found.content.is_ok() {
                     return Err(Failure::new(
                         format!("process {} of stream \"{}\" has ended", found.pid, found.name),
                         format!("what it left can be read: `talea trace show {}`", found.path.display()),
@@ -245,6 +315,7 @@ impl Session {
                 if !self.seen.insert(found.path.clone()) {
                     continue;
                 }
+                distinct(out, &found.path)?;
                 let followed = self.recording.follow(&found.path, &self.events, Start::Now);
                 followed.map_err(|error| Failure::new(error, SEE))?;
                 processes.push(found.pid);
@@ -302,7 +373,7 @@ impl Session {
         stop: &AtomicBool,
     ) -> Result<(), Failure> {
         let end = duration.map_or(Instant::MAX, |duration| MonotonicClock.now().saturating_add(duration));
-        for look in 0u32.. {
+        for look in 0u64.. {
             let now = MonotonicClock.now();
             let is_to_end = stop.load(Ordering::Relaxed) || now >= end;
             let over = match &mut command {

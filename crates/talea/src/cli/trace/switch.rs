@@ -37,10 +37,13 @@ pub fn main(options: &Options, switching: Switching) -> Outcome {
 
 fn switch(stream: &Listed, events: &Selection, switching: Switching) -> Result<(), Failure> {
     let Listed { pid, name, path, .. } = stream;
+    // First whether it is a stream at all: nobody writes another file.
+    let mut operator = Operator::open(path).map_err(|error| {
+        Failure::new(format!("cannot switch events in {}: {error}", path.display()), HELP)
+    })?;
     if stream.liveness == Liveness::Dead {
         return Err(Failure::new(format!("process {pid} of \"{name}\" has ended"), HELP));
     }
-    let mut operator = Operator::open(path).map_err(|error| Failure::new(error, HELP))?;
     operator.switch(events, switching).map_err(|error| Failure::new(error, HELP))?;
     let on = operator.switched_on().map_err(|error| Failure::new(error, ""))?;
     let what = if on.is_empty() { "nothing".into() } else { on.join(", ") };

@@ -19,10 +19,10 @@ use talea_trace::{Contents, Metadata, Origin, TraceFile};
 /// trace without all events of jobs is refused, and a rule of which the trace has no case is not judged.
 #[derive(Args)]
 #[command(after_help = "\
-Real threads take time to wake up. In their traces the rules lanes, idle and order are violated by a wrong state that
-lasts longer than --tolerance, and overrun by an instance that is ended or skipped that much late; release is violated
-by early ones only, since every real release is late. The 200us for real threads are a rule of thumb, measured on no
-machine: the table says how many wrong states they let pass and how long the longest was. Simulated traces are judged to
+Real threads take time to wake up. In their traces the rules lanes, idle and order are violated by a wrong state that \
+lasts longer than --tolerance, and overrun by an instance that is ended or skipped that much late; release is violated \
+by early ones only, since every real release is late. The 200us for real threads are a rule of thumb, measured on no \
+machine: the table says how many wrong states they let pass and how long the longest was. Simulated traces are judged to \
 the nanosecond.
 
 Exit status: 0 if there is no violation, 1 if there is one, 2 for bad input and for a trace that cannot be judged.
