@@ -152,6 +152,14 @@ fn managed(cpu: u16, levels: usize, times: u32, samples: &mut Samples) {
         tell.send(taken).expect("the bench waits");
     });
     low.expect("fixed priority admits everybody");
-    hear.recv().expect("the lower thread measures").into_iter().for_each(|one| samples.add(one));
-    set.stop().expect("measuring does not panic");
+    let taken = hear.recv().expect("the lower thread measures");
+    let summary = set.stop().expect("measuring does not panic");
+    // Each hand-over is a block that the sentinel sees.
+    if summary.cause.is_some() || summary.totals.blocks < u64::from(times) {
+        return eprintln!(
+            "a turn with a hierarchy of {levels} does not count: {:?} {:?}",
+            summary.cause, summary.totals
+        );
+    }
+    taken.into_iter().for_each(|one| samples.add(one));
 }
