@@ -86,6 +86,8 @@ impl<'a> Sentinel<'a> {
             sched_yield();
             return;
         }
+        // Under the lock, so that all of them are about what is settled here.
+        let raises = shared.posts[self.place].raises_begun();
         shared.arm(state.settle(now));
         let after = state.bring(self.place, Caller::Sentinel, now);
         if matches!(after, After::Idle) {
@@ -97,7 +99,7 @@ impl<'a> Sentinel<'a> {
             After::Nothing => {}
             After::GiveWay => sched_yield(),
             After::Rouse(seat) => seat.rouse(),
-            After::StepDown => self.step_down(),
+            After::StepDown => self.step_down(raises),
             After::Idle => shared.posts[self.place].sleep(),
         }
     }
@@ -106,20 +108,27 @@ impl<'a> Sentinel<'a> {
     fn stand_in(&mut self) {
         let shared = self.shared;
         let mut state = shared.state.lock();
+        let raises = shared.posts[self.place].raises_begun();
         let now = shared.now();
         shared.arm(state.settle(now));
         let _nothing = state.bring(self.place, Caller::Above, now);
         shared.call_others(&state, Some(self.place));
         drop(state);
-        self.step_down();
+        self.step_down(raises);
     }
 
-    fn step_down(&mut self) {
+    /// Back to its own place, if nobody has raised it since it knew of so many `raises`.
+    fn step_down(&mut self, raises: u64) {
+        let post = &self.shared.posts[self.place];
         // A raise that is under way now may come after this; then the kernel is asked again.
-        self.raises = self.shared.posts[self.place].raises_over().unwrap_or(u64::MAX);
-        if let Err(errno) = bands::set_self(self.shared.bands, Level::Beside) {
-            self.shared.begin_stop(Some(format!("a sentinel may not lower itself: {errno}")));
+        self.raises = post.raises_over().filter(|over| *over == raises).unwrap_or(u64::MAX);
+        match post.step_down(self.shared.bands, raises) {
+            Ok(true) => sched_yield(),
+            // It still stands in.
+            Ok(false) => {}
+            Err(errno) => {
+                self.shared.begin_stop(Some(format!("a sentinel may not lower itself: {errno}")));
+            }
         }
-        sched_yield();
     }
 }

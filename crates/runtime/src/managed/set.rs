@@ -158,9 +158,10 @@ impl ManagedSet {
         for (place, &cpu) in self.options.cpus.iter().enumerate() {
             let shared = Arc::clone(&self.shared);
             let thread = spawn(&format!("sentinel/{cpu}"), beside, &[cpu], STACK, move || {
-                shared.posts[place].occupy(rustix::thread::gettid());
                 guarded(&shared, || Sentinel::new(&shared, place).run());
             })?;
+            // Before there are members, so that no call is lost.
+            self.shared.posts[place].occupy(thread.report().tid);
             self.infrastructure.push(thread);
         }
         Ok(())

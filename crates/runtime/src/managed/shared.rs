@@ -17,6 +17,9 @@ use talea_time::{Clock, Instant};
 const AWAKE: u32 = 0;
 const ASLEEP: u32 = 1;
 
+/// How often a sentinel that lowers itself is raised before it is waited for.
+const RAISES: usize = 4;
+
 /// A sentinel as the others see it.
 pub(super) struct Post {
     tid: AtomicI32,
@@ -26,6 +29,9 @@ pub(super) struct Post {
     /// itself, it still is in its own place.
     begun: AtomicU64,
     over: AtomicU64,
+    /// Held by whoever changes the sentinel's level, so that nobody raises one that lowers itself afterwards. A sentinel that
+    /// lowers itself is mostly preempted before it can give it back: see [`Shared::call`].
+    level: PiLock<()>,
 }
 
 pub(super) struct Shared {
@@ -45,6 +51,7 @@ impl Post {
             bed: AtomicU32::new(AWAKE),
             begun: AtomicU64::new(0),
             over: AtomicU64::new(0),
+            level: PiLock::new(()),
         }
     }
 
@@ -72,6 +79,16 @@ impl Post {
         if self.bed.swap(AWAKE, Ordering::AcqRel) == ASLEEP {
             futex::wake(&self.bed, Flags::PRIVATE, 1).expect("waking on a word of our own works");
         }
+    }
+
+    /// Lowers the sentinel, which is the caller, unless it was raised again since it knew of `raises` begun. Those that it
+    /// knows of have been brought about. Returns whether it did.
+    pub fn step_down(&self, bands: Bands, raises: u64) -> Result<bool, Errno> {
+        let _level = self.level.lock();
+        if self.raises_begun() != raises {
+            return Ok(false);
+        }
+        bands::set_self(bands, Level::Beside).map(|()| true)
     }
 
     /// Raises that were begun so far, if all of them are over.
@@ -129,7 +146,21 @@ impl Shared {
         let bands = self.bands;
         post.begun.fetch_add(1, Ordering::AcqRel);
         // The sentinel lives as long as the set.
-        let _ended = bands::set(tid, bands, Level::Urgent, Turns::Fifo);
+        let raise = || _ = bands::set(tid, bands, Level::Urgent, Turns::Fifo);
+        {
+            let mut level = post.level.take_free();
+            // One that was preempted while it lowered itself runs now, and gives it back. One that is about to lower itself is
+            // raised in the next attempt; if it takes longer than that, by whoever needs the caller's lock next.
+            for _ in 0..RAISES {
+                if level.is_some() {
+                    break;
+                }
+                raise();
+                level = post.level.take_free();
+            }
+            let _level = level.unwrap_or_else(|| post.level.lock());
+            raise();
+        }
         post.over.fetch_add(1, Ordering::AcqRel);
         post.wake();
     }

@@ -40,8 +40,6 @@ impl Warden<'_> {
             let now = self.shared.now();
             self.shared.stop.sleep_until(now + LOOK_EVERY);
             round = (round + 1) % ROUNDS;
-            // A sentinel that is called in the moment in which it lowers itself does not hear it.
-            self.shared.tell(|_, _| ());
             self.look_at_sleepers(round == 0);
             if round == 0 {
                 self.collect();
