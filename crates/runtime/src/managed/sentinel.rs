@@ -18,13 +18,15 @@
 //! blocked. 4: a thread that lowers itself goes to the head of the queue of its new level, in front of a thread that was granted
 //! [`Level::Beside`] it and was preempted. So it gives way once.
 //!
-//! *When is it sure?* In its own place it runs only if nobody it granted can, with two exceptions that it rules out: it may have
-//! inherited the priority of somebody who waits for the lock (so it takes the lock without waiting, or else begins
-//! anew), and a thread granted by a controller elsewhere may still be on its way (see [`Absence::Arriving`]).
+//! *When is it sure?* In its own place it runs only if nobody it granted can, with two exceptions. A thread granted by a
+//! controller elsewhere may still be on its way (see [`Absence::Arriving`]). And it may have inherited the priority of somebody
+//! who waits for the lock: that is ruled out if the lock was free ([`Evidence::OwnPriority`]); otherwise the granted thread is
+//! looked at. To try again until the lock is free would not do: a thread that is parked may be the one that waits for it, and whoever is
+//! above it takes it away from it for ever.
 
 use super::bands::{self, Level};
 use super::shared::Shared;
-use super::state::{Absence, After, Caller};
+use super::state::{Absence, After, Caller, Evidence};
 use rustix::thread::sched_yield;
 
 /// Where the sentinel is.
@@ -75,13 +77,12 @@ impl<'a> Sentinel<'a> {
     /// The granted thread has blocked: who is next?
     fn dispatch(&mut self) {
         let shared = self.shared;
-        let Some(mut state) = shared.state.take_free() else {
-            // Whoever has it may grant somebody here meanwhile; waiting for it says nothing about who blocked.
-            drop(shared.state.lock());
-            return;
+        let (mut state, evidence) = match shared.state.take_free() {
+            Some(state) => (state, Evidence::OwnPriority),
+            None => (shared.state.lock(), Evidence::None),
         };
         let now = shared.now();
-        if state.absent(self.place, now) == Absence::Arriving {
+        if state.absent(self.place, evidence, now) == Absence::Arriving {
             drop(state);
             sched_yield();
             return;

@@ -44,6 +44,15 @@ pub(super) enum After {
     Idle,
 }
 
+/// Why a sentinel in its own place thinks that it runs because the granted thread does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Evidence {
+    /// It has run at its own priority up to the moment in which it took the lock.
+    OwnPriority,
+    /// It may have inherited somebody else's.
+    None,
+}
+
 /// What a sentinel that runs in its own place finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Absence {
@@ -51,7 +60,7 @@ pub(super) enum Absence {
     Nobody,
     /// The granted member blocked; the hierarchy knows now.
     Released,
-    /// It is on its way from another processor.
+    /// It can run, and will as soon as the sentinel lets it or it has come from another processor.
     Arriving,
 }
 
@@ -254,13 +263,13 @@ impl State {
     }
 
     /// The sentinel of `place` runs in its own place: whoever was granted the processor is off it.
-    pub fn absent(&mut self, place: usize, now: Instant) -> Absence {
+    pub fn absent(&mut self, place: usize, evidence: Evidence, now: Instant) -> Absence {
         let Some(slot) = self.places[place].raised.filter(|_| !self.ended) else { return Absence::Nobody };
         let arriving = self.places[place].raised_at.is_some_and(|at| now - at < ARRIVAL);
         let bands = self.bands;
         let member = self.member(slot);
         let off = member.off();
-        if arriving && off == Off::Elsewhere && member.is_runnable() {
+        if (arriving || evidence == Evidence::None) && off == Off::Elsewhere && member.is_runnable() {
             return Absence::Arriving;
         }
         let again = match off {
