@@ -101,7 +101,8 @@ fn part(received: &[Received], name: &str) -> f64 {
 /// A program that uses its processor for ever, and is killed with the test.
 fn endless() -> std::process::Command {
     let mut command = std::process::Command::new("sh");
-    command.args(["-c", "while :; do :; done"]);
+    // Not longer than a test may take, should the test be killed before it can end it.
+    command.args(["-c", "ulimit -t 60; while :; do :; done"]);
     command
 }
 
