@@ -72,7 +72,9 @@ impl Recorder {
         let source = lane.map_or(Record::NO_LANE, |lane| lane as u16);
         let (time, cpu) = (MonotonicClock.now(), self.cpu());
         let (event, arg) = (Event::THREAD, role as u16);
-        self.writer.record(Record { time, causal: 0, words, event, source, cpu, arg });
+        let record = Record { time, causal: 0, words, event, source, cpu, arg };
+        self.writer.identify(&record);
+        self.writer.record(record);
     }
 
     /// Starts measuring what dispatching costs, if that is recorded.

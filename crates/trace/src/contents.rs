@@ -17,6 +17,8 @@ pub struct Contents {
     lost: Lost,
     /// By node.
     heard: Vec<bool>,
+    /// Whether a lane of the node has a THREAD record.
+    identified: Vec<bool>,
     node_of_lane: Vec<usize>,
 }
 
@@ -79,6 +81,7 @@ impl Contents {
             span: None,
             lost: Lost::default(),
             heard: vec![false; metadata.nodes.len()],
+            identified: vec![false; metadata.nodes.len()],
             node_of_lane: metadata.lanes.iter().map(|lane| lane.node).collect(),
         }
     }
@@ -145,6 +148,12 @@ impl Contents {
         self.heard.get(node).copied().unwrap_or(false)
     }
 
+    /// Whether the threads that the kernel tells of are known from those of the node's lanes; true where the kernel tells
+    /// of none.
+    pub fn identifies(&self, node: usize) -> bool {
+        self.count(Event::SWITCH) == 0 || self.identified.get(node).copied().unwrap_or(false)
+    }
+
     /// The node that the record is of, if it says so.
     fn node(&self, record: &Record) -> Option<usize> {
         match record.event {
@@ -169,6 +178,11 @@ impl Sink for Contents {
         }
         if let Some(heard) = self.node(&record).and_then(|node| self.heard.get_mut(node)) {
             *heard = true;
+        }
+        if record.event == Event::THREAD
+            && let Some(node) = self.node_of_lane.get(usize::from(record.source))
+        {
+            self.identified[*node] = true;
         }
     }
 }

@@ -8,6 +8,9 @@
 //! | lanes | WAKE, SLEEP | that a lane's thread is at work between its jobs |
 //! | kernel | SWITCH, IRQ with THREAD, THREAD_NAME | which thread really has the processor, and interrupts |
 //!
+//! The kernel speaks of threads, and only a THREAD record says which lane's one is. Where a node's lanes have none, the
+//! kernel does not override the jobs: else the node's own threads would pass for other programs.
+//!
 //! A job that starts on a processor which another one still has displaces it: where preemption is the kernel's
 //! and unseen, the other one goes on when the displacing one has left. After lost records nothing is known of a
 //! processor until a record of its own says something.
@@ -112,6 +115,8 @@ pub(crate) struct Occupancy {
     lanes: Vec<Lane>,
     lane_of_operation: Vec<usize>,
     nodes: Vec<Vec<Processor>>,
+    /// Whether a THREAD record of a lane of the node has come.
+    identified: Vec<bool>,
     threads: HashMap<u32, Role>,
     names: HashMap<u32, String>,
 }
@@ -134,6 +139,7 @@ impl Occupancy {
             lanes: metadata.lanes.iter().map(lane).collect(),
             lane_of_operation: metadata.operations.iter().map(|operation| operation.lane).collect(),
             nodes: metadata.nodes.iter().map(processors).collect(),
+            identified: vec![false; metadata.nodes.len()],
             threads: HashMap::new(),
             names: HashMap::new(),
         }
@@ -169,6 +175,7 @@ impl Occupancy {
             return Occupant::Interrupt(*interrupt);
         }
         match processor.thread {
+            Some(thread) if !self.identified[node] && self.says_itself(node, processor, thread) => {}
             // A thread that is not observed may as well be the idle one, unless it keeps a job from its processor.
             Some(Record::UNSEEN_THREAD) if processor.jobs.is_empty() => return Occupant::Idle,
             Some(thread) => return self.of_thread(node, thread),
@@ -177,9 +184,24 @@ impl Occupancy {
         if let Some(job) = processor.jobs.last() {
             return Occupant::Job(*job);
         }
+        self.lane_at_work(node, processor).map_or(Occupant::Idle, Occupant::Lane)
+    }
+
+    /// The lane whose thread says that it works on the processor.
+    fn lane_at_work(&self, node: usize, processor: &Processor) -> Option<usize> {
         let works_here =
             |lane: &Lane| lane.node == node && lane.awake == Wakefulness::Awake && lane.cpu == processor.cpu;
-        self.lanes.iter().position(works_here).map_or(Occupant::Idle, Occupant::Lane)
+        self.lanes.iter().position(works_here)
+    }
+
+    /// Whether the run's own records say who has the processor. The idle thread is known without any other.
+    fn says_itself(&self, node: usize, processor: &Processor, thread: u32) -> bool {
+        !processor.jobs.is_empty() || thread != 0 && self.lane_at_work(node, processor).is_some()
+    }
+
+    /// Whether the trace says which threads are those of the node's lanes.
+    pub fn identifies(&self, node: usize) -> bool {
+        self.identified[node]
     }
 
     fn of_thread(&self, node: usize, thread: u32) -> Occupant {
@@ -202,7 +224,8 @@ impl Occupancy {
     /// Whether the job that has the processor displaced others, of which nobody knows whether they went on elsewhere.
     pub fn is_ambiguous(&self, node: usize, index: usize) -> bool {
         let processor = &self.nodes[node][index];
-        processor.thread.is_none() && processor.jobs.len() > 1
+        let is_seen = processor.thread.is_some() && self.identified[node];
+        !is_seen && processor.jobs.len() > 1
     }
 
     /// Whether a job of the lane has a processor, even if someone else is on it just now.
@@ -308,7 +331,10 @@ impl Occupancy {
         let role = match record.arg {
             arg if arg == ThreadRole::Release as u16 => Role::Release,
             arg if arg == ThreadRole::Receiver as u16 => Role::Receiver,
-            _ if lane < self.lanes.len() => Role::Lane(lane),
+            _ if lane < self.lanes.len() => {
+                self.identified[self.lanes[lane].node] = true;
+                Role::Lane(lane)
+            }
             _ => return,
         };
         self.threads.insert(record.words[0] as u32, role);

@@ -16,6 +16,9 @@
 //! The log says which events it was to have ([`crate::Metadata::recorded`]), so that nobody takes what was not asked for
 //! as what did not happen.
 //!
+//! Whatever is asked for, the log says of each ring whose thread has it: when the recorder begins to follow the stream
+//! and when a thread takes a ring later.
+//!
 //! Families that programs register are numbered by each process on its own, so the same number can mean different
 //! families in two streams. In the log each family has one number, and the recording translates.
 
@@ -25,11 +28,11 @@ use crate::kernel::{KernelControl, KernelSource, KernelTotals};
 use crate::log::LogError;
 use crate::merge::{AnySource, Merge, RecordSource};
 use crate::namespace::{FIRST_FREE, Family, NameSpaceError, builtin};
-use crate::stream::builtin_switch;
 use crate::stream::{
     AttachError, Directory, DirectoryError, Liveness, Seat, Selection, SelectionError, Start, UnknownName,
 };
-use crate::{CreateError, Event, Record, TraceError, TraceFile};
+use crate::stream::{builtin_switch, clock};
+use crate::{CreateError, Event, Record, RingReader, TraceError, TraceFile};
 use output::Output;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -196,16 +199,72 @@ struct Renumbered {
     source: AnySource,
     numbers: Rc<RefCell<Numbers>>,
     lost: u64,
+    introduction: Introduction,
+}
+
+/// What the log says of the thread that has a ring. The THREAD record that it wrote itself may be overwritten or not
+/// asked for, and without it nobody knows the kernel's threads from those of the program.
+#[derive(Debug, Default)]
+struct Introduction {
+    /// The number of the last thread that was introduced; 0: none.
+    known: u64,
+    /// A THREAD record that is to come before whatever the ring has next.
+    due: Option<Record>,
+}
+
+impl Introduction {
+    /// Looks whose ring it is now.
+    fn look(&mut self, ring: &RingReader) {
+        if let Some(thread) = ring.thread()
+            && thread.words[0] != std::mem::replace(&mut self.known, thread.words[0])
+        {
+            self.due = Some(Record { time: clock::now(), ..thread });
+        }
+    }
+
+    /// The record that is due before `next`, which may be the same from the thread itself.
+    fn before(&mut self, next: Option<Record>) -> Option<Record> {
+        let due = self.due?;
+        match next {
+            Some(next) if next.event == Event::THREAD && next.words[0] == due.words[0] => {
+                self.due = None;
+                None
+            }
+            Some(next) => Some(Record { time: due.time.min(next.time), ..due }),
+            None => Some(due),
+        }
+    }
+}
+
+impl Renumbered {
+    fn new(source: AnySource, numbers: Rc<RefCell<Numbers>>) -> Self {
+        Renumbered { source, numbers, lost: 0, introduction: Introduction::default() }
+    }
+
+    fn introduce(&mut self) -> Option<Record> {
+        if let AnySource::Ring(ring) = &self.source {
+            self.introduction.look(ring);
+        }
+        self.introduction.due?;
+        self.introduction.before(self.source.peek())
+    }
 }
 
 impl RecordSource for Renumbered {
     fn peek(&mut self) -> Option<Record> {
+        if let Some(thread) = self.introduce() {
+            return Some(thread);
+        }
         let record = self.source.peek()?;
         let event = self.numbers.borrow().translate(record.event)?;
         Some(Record { event, ..record })
     }
 
     fn take(&mut self) -> Option<Record> {
+        if let Some(thread) = self.introduce() {
+            self.introduction.due = None;
+            return Some(thread);
+        }
         self.peek()?;
         // An earlier record may have come, of a family that is known as well: only rings have others.
         let record = self.source.take()?;
@@ -297,7 +356,7 @@ impl Recording {
         let numbers = Rc::new(RefCell::new(Numbers::default()));
         for reader in readers {
             let numbers = Rc::clone(&numbers);
-            self.merge.add(Renumbered { source: reader.into(), numbers, lost: 0 });
+            self.merge.add(Renumbered::new(reader.into(), numbers));
         }
         self.streams.push(Followed { path: path.into(), seat, numbers, known: 0, choice });
         self.output.take_tables(metadata);
@@ -326,8 +385,7 @@ impl Recording {
     pub fn hear(&mut self, control: KernelControl, sources: Vec<KernelSource>) {
         assert!(self.kernel.replace(control).is_none(), "one kernel stream tells everything");
         for source in sources {
-            let numbers = Rc::default();
-            self.merge.add(Renumbered { source: source.into(), numbers, lost: 0 });
+            self.merge.add(Renumbered::new(source.into(), Rc::default()));
         }
     }
 

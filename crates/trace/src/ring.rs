@@ -12,6 +12,8 @@
 //! byte
 //!    0  state: 0 not yet written to, 1 writer at work, 2 writer closed it, 3 being taken over
 //!    8  length of the writer's name, 16 the name, up to 128 bytes of UTF-8
+//!  144  the writer's thread: its number and 32 bits further its process (0: not told), 152 its node, 32 bits further its
+//!       lane and 48 bits further its role, as in a THREAD record
 //!  256  head: records ever written, alone in its pair of cache lines
 //! 4096  slots of 40 bytes, then zeros to the next page
 //! ```
@@ -56,6 +58,8 @@ const STATE_WORD: usize = 0;
 const NAME_LENGTH_WORD: usize = 1;
 const NAME_WORDS: Range<usize> = 2..18;
 const NAME_BYTES: usize = 128;
+const THREAD_WORD: usize = 18;
+const PLACE_WORD: usize = 19;
 const HEAD_WORD: usize = 32;
 const STATE_UNUSED: u64 = 0;
 const STATE_OPEN: u64 = 1;

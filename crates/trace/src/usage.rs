@@ -8,6 +8,7 @@
 //! | execution | jobs, by operation |
 //! | overhead | dispatching, by the kind that COST records tell; what lanes' threads did besides, not broken down |
 //! | interrupts, programs | what the kernel's records tell of others on the processor |
+//! | unobserved | threads that the kernel does not show to the user who recorded |
 //! | idle | nobody that any record tells of: without WAKE, SLEEP and kernel records, unrecorded dispatching too |
 //! | unknown | time of which records were lost |
 //!
@@ -37,6 +38,8 @@ pub(crate) enum Use {
     /// A thread of the run between jobs.
     Dispatch,
     Program(u32),
+    /// A thread that the kernel does not name to who recorded.
+    Unobserved,
     Interrupt(Interrupt),
     Idle,
     Unknown,
@@ -49,6 +52,7 @@ impl Use {
             Occupant::Lane(_) => Use::Dispatch,
             Occupant::Release => Use::Cost(CostKind::Release),
             Occupant::Receiver => Use::Cost(CostKind::Delivery),
+            Occupant::Program(Record::UNSEEN_THREAD) => Use::Unobserved,
             Occupant::Program(thread) => Use::Program(thread),
             Occupant::Interrupt(interrupt) => Use::Interrupt(interrupt),
             Occupant::Idle => Use::Idle,
@@ -66,6 +70,8 @@ struct Accounts {
     counts: [u64; CostKind::ALL.len()],
     dispatch: i64,
     programs: HashMap<u32, i64>,
+    /// Threads that are not observed.
+    unobserved: i64,
     interrupts: i64,
     idle: i64,
     unknown: i64,
@@ -82,6 +88,7 @@ impl Accounts {
             Use::Cost(kind) => &mut self.costs[kind.place()],
             Use::Dispatch => &mut self.dispatch,
             Use::Program(thread) => self.programs.entry(thread).or_default(),
+            Use::Unobserved => &mut self.unobserved,
             Use::Interrupt(_) => &mut self.interrupts,
             Use::Idle => &mut self.idle,
             Use::Unknown => &mut self.unknown,

@@ -22,7 +22,7 @@
 //!
 //! What is not recorded is neither obeyed nor violated. Where records were lost, or the recording began with the run under
 //! way, nothing is known of the jobs before; they are not judged, and counted. A trace without all events of jobs is not
-//! judged at all ([`Coverage`]), and a rule of which it has no case is [not judged](Judged::NotJudged).
+//! judged at all ([`Coverage`]), `lanes` and `idle` are not where the kernel tells of threads and nothing says which are the lanes', and a rule of which it has no case is [not judged](Judged::NotJudged).
 
 mod coverage;
 mod instances;

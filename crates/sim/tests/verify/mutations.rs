@@ -8,7 +8,7 @@ use talea_policy::strategy::{Plan, plan_system};
 use talea_sim::{DispatchRecords, Simulation};
 use talea_time::{Duration, Instant};
 use talea_trace::verify::{Rule, Verifier, VerifyReport};
-use talea_trace::{Event, Record, SkipReason};
+use talea_trace::{Event, Record, SkipReason, ThreadRole};
 
 /// A system of one node. `tasks` are name, period, deadline, phase, execution and criticality.
 fn system(settings: &str, tasks: &[(&str, i64, i64, i64, i64, &str)]) -> System {
@@ -265,4 +265,60 @@ fn another_system_is_refused_by_name() {
         error.to_string(),
         "the trace belongs to another system: the period of task \"low\" is 100ns in the trace and 200ns in the system file"
     );
+}
+
+/// What a kernel tells of the run: it gives the processor to a lane's thread 2 ns after the job says that it begins or
+/// goes on, and to nobody where no job follows. `resumes` is the thread it gives it to where a job goes on.
+fn with_kernel(records: &[Record], resumes: impl Fn(u64) -> u64) -> Vec<Record> {
+    let thread = |lane: u16| u64::from(lane) + 1;
+    let kernel = |after: &Record, delay: i64, event, words| Record {
+        time: after.time + Duration::from_nanos(delay),
+        causal: 0,
+        words,
+        event,
+        source: Record::KERNEL,
+        cpu: 0,
+        arg: 0,
+    };
+    let mut all = records.to_vec();
+    let lanes: std::collections::BTreeSet<u16> =
+        records.iter().filter(|record| record.event.is_job()).map(|record| record.source).collect();
+    for lane in lanes {
+        let met = kernel(&records[0], 0, Event::THREAD, [thread(lane), 0]);
+        all.push(Record { source: lane, arg: ThreadRole::Lane as u16, ..met });
+    }
+    for record in records {
+        let follows =
+            |other: &Record| other.time == record.time && matches!(other.event, Event::START | Event::RESUME);
+        let to = match record.event {
+            Event::START => thread(record.source),
+            Event::RESUME => resumes(thread(record.source)),
+            Event::COMPLETE if !records.iter().any(follows) => 0,
+            _ => continue,
+        };
+        all.push(kernel(record, 2, Event::SWITCH, [to << 32, 0]));
+        if record.event == Event::COMPLETE {
+            all.push(Record { source: record.source, ..kernel(record, 1, Event::SLEEP, [0, 0]) });
+        }
+    }
+    all.sort_by_key(|record| record.time);
+    all
+}
+
+/// A job goes on before its thread has the processor, while a third lane waits: what counts is who gets it.
+#[test]
+fn the_kernel_gives_the_processor_after_the_job_goes_on() {
+    let three = [("high", 98, 90, 10, 5, ""), ("mid", 99, 90, 0, 30, ""), ("low", 100, 90, 0, 10, "")];
+    let system = system("strategy = \"rms\"", &three);
+    let records: Vec<Record> =
+        records(&system).into_iter().filter(|record| record.time.as_nanos() < 90).collect();
+    assert!(records.iter().any(|record| record.event == Event::RESUME), "one is preempted");
+    let tolerance = Duration::from_nanos(4);
+    let check = |records: &[Record]| verify(&metadata(&system), records, &system, tolerance);
+    let report = check(&with_kernel(&records, |thread| thread));
+    assert_eq!(report.count(), 0, "{report:#?}");
+    let idles = check(&with_kernel(&records, |_| 0));
+    assert_eq!(broken(&idles), [Rule::Idle], "{idles:#?}");
+    // From the switch to nobody to the end of the job that has no processor, after which the next one begins.
+    assert!(idles.violations[0].duration_ns > 10, "{idles:#?}");
 }

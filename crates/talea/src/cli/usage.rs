@@ -46,6 +46,9 @@ fn node(usage: &UsageReport, node: &NodeUsage) -> String {
             row(format!("  {name} ({})", program.thread), program.ns, None);
         }
     }
+    if node.unobserved_ns > 0 {
+        row("threads that are not observed".into(), node.unobserved_ns, None);
+    }
     row("idle".into(), node.idle_ns, None);
     if node.unknown_ns > 0 {
         row("unknown, records lost".into(), node.unknown_ns, None);
@@ -74,6 +77,11 @@ fn closing(usage: &UsageReport, node: &NodeUsage) -> String {
     if node.ambiguous_ns > 0 {
         let time = length(node.ambiguous_ns);
         remarks.push(format!("in {time} of execution several jobs shared a processor unseen"));
+    }
+    if usage.has_kernel && !node.has_threads {
+        remarks.push(
+            "no record says which of the kernel's threads are those of the lanes: execution is what the jobs say".into(),
+        );
     }
     if !usage.has_costs {
         remarks.push("no costs are recorded: they are within execution and idle".into());

@@ -1,9 +1,9 @@
 //! Recording, listing and switching programs from outside.
 
-use crate::support::{Done, Program, Running, eventually, example, folder, listed, run, within};
+use crate::support::{Done, Program, Running, eventually, example, folder, listed, recorded, run, within};
 use serde_json::Value;
 use std::path::Path;
-use talea_trace::{Event, Record, TraceFile};
+use talea_trace::{Event, Record, ThreadRole, TraceFile};
 
 /// Who follows it besides the program itself.
 pub fn consumers(name: &str) -> Vec<Value> {
@@ -300,4 +300,62 @@ fn kernel_and_program_are_on_one_clock() {
         }
     }
     assert!(seen > 0, "no job started on a processor that was seen to switch");
+}
+
+/// The lanes' threads of a recording.
+fn lane_threads(file: &str) -> Vec<u64> {
+    let trace = TraceFile::open(Path::new(file)).expect("a trace");
+    let records = trace.records().expect("records").map(|record| record.expect("whole"));
+    let of_lane = |record: &Record| record.event == Event::THREAD && record.arg == ThreadRole::Lane as u16;
+    records.filter(of_lane).map(|record| record.words[0] & 0xffff_ffff).collect()
+}
+
+#[test]
+fn whose_a_ring_is_is_recorded_whatever_is_asked_for() {
+    let place = folder();
+    let program = Program::start(&place, "whose");
+    let (mut recording, file) = program.record(&place, "job");
+    recording.signal(rustix::process::Signal::INT);
+    recording.finish().exits(0);
+    assert_eq!(lane_threads(&file).len(), 1, "one lane, whose thread wrote its own record long before");
+    let hello = example("hello.toml");
+    let (_place, file) = recorded(&hello, &["--events", "job"]);
+    assert!(!lane_threads(&file).is_empty(), "the threads took their rings after the recorder came");
+}
+
+/// The kernel's events would turn the program's own threads into others, had nobody said which they are.
+#[test]
+fn a_recording_that_came_later_knows_the_threads_from_others() {
+    let place = folder();
+    let file = within(&place, "probe.talea");
+    let done = run(&["trace", "record", "--kernel", "switches", "--out", &file, "--", "true"]);
+    if done.status == 2 && done.stderr.contains("the kernel withholds events") {
+        eprintln!("skipped: {}", done.stderr);
+        return;
+    }
+    let program = Program::start(&place, "later");
+    let (mut recording, file) = program.record_with(&place, "job", "switches");
+    recording.await_growth(Path::new(&file), 4_000 * Record::BYTES as u64);
+    recording.signal(rustix::process::Signal::INT);
+    recording.finish().exits(0);
+    let usage = stats(&file)["usage"].clone();
+    let node = &usage["nodes"][0];
+    assert_eq!((&usage["has_kernel"], &node["has_threads"]), (&Value::Bool(true), &Value::Bool(true)));
+    let own = lane_threads(&file);
+    let others = node["programs"].as_array().expect("a list");
+    let is_own = |program: &&Value| own.contains(&program["thread"].as_u64().expect("a number"));
+    assert_eq!(others.iter().find(is_own), None, "no thread of a lane is another program");
+    // What the jobs say that they took; other programs may have had the processor in between, and for long.
+    let trace = TraceFile::open(Path::new(&file)).expect("a trace");
+    let (mut began, mut took_ns) = (None, 0);
+    for record in trace.records().expect("records").map(|record| record.expect("whole")) {
+        match record.event {
+            Event::START => began = Some(record.time),
+            Event::COMPLETE => took_ns += began.take().map_or(0, |began| (record.time - began).as_nanos()),
+            _ => {}
+        }
+    }
+    let execution_ns = node["execution_ns"].as_i64().expect("a time");
+    assert!(took_ns > 0 && execution_ns <= took_ns * 11 / 10, "{execution_ns} of {took_ns}");
+    assert!(execution_ns >= took_ns / 4, "{execution_ns} of {took_ns}");
 }

@@ -240,8 +240,13 @@ impl Program {
 
     /// A recording of it into a file, once it has begun.
     pub fn record(&self, place: &tempfile::TempDir, events: &str) -> (Running, String) {
+        self.record_with(place, events, "off")
+    }
+
+    /// The same with these events of the kernel.
+    pub fn record_with(&self, place: &tempfile::TempDir, events: &str, kernel: &str) -> (Running, String) {
         let file = within(place, &format!("{events}.talea"));
-        let arguments = ["trace", "record", "--attach", &self.name, "--events", events, "--kernel", "off"];
+        let arguments = ["trace", "record", "--attach", &self.name, "--events", events, "--kernel", kernel];
         let mut recording = Running::start(&[&arguments[..], &["--out", &file]].concat());
         recording.await_file(Path::new(&file));
         recording.await_growth(Path::new(&file), 20 * talea_trace::Record::BYTES as u64);

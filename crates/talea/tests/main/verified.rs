@@ -73,6 +73,49 @@ fn real_traces_are_judged_with_a_tolerance() {
     }
 }
 
+/// The kernel's switches come a little after what jobs say of themselves. Whoever waits meanwhile waits for a processor
+/// that is taken.
+#[test]
+fn the_kernels_events_make_no_violations() {
+    let (place, ofp) = (folder(), example("ofp.toml"));
+    let file = within(&place, "both.talea");
+    let record = ["trace", "record", "--kernel", "switches", "--out", &file, "--"];
+    let command = [env!("CARGO_BIN_EXE_talea"), "run", &ofp, "--for", "2s", "--fail-on", "never"];
+    let done = run(&[&record[..], &command].concat());
+    if done.status == 2 && done.stderr.contains("the kernel withholds events") {
+        eprintln!("skipped: {}", done.stderr);
+        return;
+    }
+    done.exits(0);
+    // Longer than any machine of use takes to wake a thread up, shorter than the jobs that others wait for.
+    let json = run(&["trace", "verify", &ofp, &file, "--tolerance", "5ms", "--json"]).json();
+    let idle = rule(&json, "idle");
+    assert!(idle["cases"].as_u64() > Some(0), "{json}");
+    assert_eq!(idle["violations"], 0, "{json}");
+    assert!(json["unidentified_nodes"].as_array().is_some_and(Vec::is_empty), "{json}");
+}
+
+/// Where nobody says which of the kernel's threads are the lanes', neither lanes nor idle can be judged.
+#[test]
+fn lanes_and_idle_are_not_judged_among_unknown_threads() {
+    let ofp = example("ofp.toml");
+    let (place, trace) = traced(&["sim", &ofp, "--for", "1s"]);
+    let whole = TraceFile::open(Path::new(&trace)).expect("a trace");
+    let path = within(&place, "unknown.talea");
+    let mut log = LogWriter::create(Path::new(&path), whole.metadata()).expect("writable");
+    for record in whole.records().expect("records").map(Result::unwrap) {
+        log.record(record);
+        if record.event == Event::START {
+            let (event, source) = (Event::SWITCH, Record::KERNEL);
+            log.record(Record { event, source, causal: 0, words: [70 << 32, 0], ..record });
+        }
+    }
+    log.finish().expect("written");
+    let done = run(&["trace", "verify", &ofp, &path]).exits(0);
+    assert!(done.stdout.contains("no case of it: lanes, idle"), "{}", done.stdout);
+    assert!(done.stdout.contains("no record says which of the kernel's threads"), "{}", done.stdout);
+}
+
 #[test]
 fn a_recording_without_all_events_of_jobs_is_refused() {
     let hello = example("hello.toml");

@@ -48,6 +48,8 @@ pub enum Cause {
     WakeUp,
     /// No record tells of anybody on the processor.
     Idle,
+    /// No record tells of anybody on the processor, and not all events of jobs were recorded.
+    Unrecorded,
     /// A thread of another program, or of the kernel, had the processor.
     Program {
         /// Its number.
@@ -109,6 +111,7 @@ pub enum Kind {
     Dispatch,
     WakeUp,
     Idle,
+    Unrecorded,
     Program,
     Interrupt,
     Execution,
@@ -153,6 +156,7 @@ impl Cause {
             Cause::Dispatch { kind: None } => Kind::Dispatch,
             Cause::WakeUp => Kind::WakeUp,
             Cause::Idle => Kind::Idle,
+            Cause::Unrecorded => Kind::Unrecorded,
             Cause::Program { .. } => Kind::Program,
             Cause::Interrupt { .. } => Kind::Interrupt,
             Cause::Execution => Kind::Execution,
@@ -206,6 +210,7 @@ impl Kind {
             Kind::Dispatch => "dispatching, not broken down",
             Kind::WakeUp => "wake-up of the lane's thread",
             Kind::Idle => "ready, processor idle",
+            Kind::Unrecorded => "not recorded",
             Kind::Program => "other program:",
             Kind::Interrupt => "interrupt:",
             Kind::Execution => "own execution",

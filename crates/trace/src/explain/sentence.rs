@@ -159,6 +159,7 @@ fn remedy(dominant: &Dominant, explanation: &Explanation) -> String {
             "record the kernel's events to see who had the processor, and see `talea doctor` for sleep states and priorities"
                 .into()
         }
+        Kind::Unrecorded => "record all events of jobs to see who had the processor: leave --events out".into(),
         Kind::Program => "give the lanes real-time priority, or keep other programs off these processors".into(),
         Kind::Interrupt => "move the interrupt to a processor that no node uses".into(),
         Kind::Message | Kind::Handover => "put the two subtasks on the same node, or make the way shorter".into(),

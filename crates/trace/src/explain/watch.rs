@@ -39,6 +39,8 @@ pub(super) struct Watcher<'a> {
     metadata: &'a Metadata,
     pub occupancy: Occupancy,
     facts: HashMap<u64, Facts>,
+    /// Events of jobs were not asked for.
+    is_partial: bool,
     /// Jobs to come, the last of which is the next.
     coming: Vec<Watch>,
     open: Vec<Watch>,
@@ -67,6 +69,7 @@ impl<'a> Watcher<'a> {
             metadata,
             occupancy: Occupancy::new(metadata),
             facts: HashMap::new(),
+            is_partial: !metadata.unrecorded_job_events().is_empty(),
             coming,
             open: Vec::new(),
             done: Vec::new(),
@@ -85,8 +88,9 @@ impl<'a> Watcher<'a> {
         while self.coming.last().is_some_and(|watch| watch.hop.released <= now) {
             self.open.extend(self.coming.pop());
         }
-        let view = View { metadata: self.metadata, occupancy: &self.occupancy, facts: &self.facts };
-        for watch in &mut self.open {
+        let Watcher { metadata, occupancy, facts, is_partial, open, .. } = self;
+        let view = View { metadata, occupancy, facts, is_partial: *is_partial };
+        for watch in open {
             let to = now.min(watch.end);
             if to > watch.pieces.cursor() {
                 watch.reach(&view, to);
@@ -156,6 +160,7 @@ struct View<'a> {
     metadata: &'a Metadata,
     occupancy: &'a Occupancy,
     facts: &'a HashMap<u64, Facts>,
+    is_partial: bool,
 }
 
 impl Watch {
@@ -191,7 +196,7 @@ impl Watch {
             let who = view.occupancy.occupant(self.node, index);
             let lane = who_lane(view, who);
             return match who {
-                Occupant::Idle => (Cause::Blocked, at(index, None)),
+                Occupant::Idle if !view.is_partial => (Cause::Blocked, at(index, None)),
                 _ => (self.blame(view, who, stage), at(index, lane)),
             };
         }
@@ -204,6 +209,7 @@ impl Watch {
             .or_else(|| occupants().min_by_key(|(_, who)| self.importance(view, *who)));
         match chosen {
             Some((index, who)) => (self.blame(view, who, stage), at(index, who_lane(view, who))),
+            None if view.is_partial => (Cause::Unrecorded, Spot { cpu: None, lane: None }),
             None => (Cause::Idle, Spot { cpu: None, lane: None }),
         }
     }
@@ -234,6 +240,8 @@ impl Watch {
             Occupant::Release => Cause::Dispatch { kind: Some(CostKind::Release) },
             Occupant::Receiver => Cause::Dispatch { kind: Some(CostKind::Delivery) },
             Occupant::Lane(_) => Cause::Dispatch { kind: None },
+            // Whoever had the processor may be one whose records were not asked for.
+            Occupant::Idle if view.is_partial => Cause::Unrecorded,
             Occupant::Idle if view.occupancy.awake(self.lane) == Wakefulness::Asleep => Cause::WakeUp,
             Occupant::Idle => Cause::Idle,
             Occupant::Job(job) => match view.level(job).cmp(&view.level(self.hop.job)) {

@@ -2,8 +2,8 @@
 
 use super::protocol::Slots;
 use super::{
-    HEAD_WORD, NAME_BYTES, NAME_LENGTH_WORD, NAME_WORDS, Place, RingState, STATE_CLOSED, STATE_UNUSED,
-    STATE_WORD,
+    HEAD_WORD, NAME_BYTES, NAME_LENGTH_WORD, NAME_WORDS, PLACE_WORD, Place, RingState, STATE_CLOSED,
+    STATE_UNUSED, STATE_WORD, THREAD_WORD,
 };
 use crate::mapping::Mapping;
 use crate::stream::filter::RingFilter;
@@ -11,6 +11,7 @@ use crate::{Event, Record};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use talea_time::Instant;
 
 /// Records a reader copies at once.
 const READ_AHEAD: usize = 256;
@@ -118,6 +119,31 @@ impl RingReader {
             STATE_CLOSED => RingState::Closed,
             _ => RingState::Open,
         }
+    }
+
+    /// The thread that has the ring now, as an [`Event::THREAD`] record at the instant 0; `None` if nobody has it or the
+    /// writer has not said who it is.
+    pub fn thread(&self) -> Option<Record> {
+        let header = &self.mapping.words()[self.place.header..];
+        let load = |word: usize| {
+            let value = header[word].load(Ordering::Relaxed);
+            std::sync::atomic::fence(Ordering::Acquire);
+            value
+        };
+        let (thread, place) = (load(THREAD_WORD), load(PLACE_WORD));
+        // Another thread may be taking the ring over.
+        if thread == 0 || load(THREAD_WORD) != thread || self.state() != RingState::Open {
+            return None;
+        }
+        Some(Record {
+            time: Instant::ZERO,
+            causal: 0,
+            words: [thread, place & u64::from(u32::MAX)],
+            event: Event::THREAD,
+            source: (place >> 32) as u16,
+            cpu: Record::NO_CPU,
+            arg: (place >> 48) as u16,
+        })
     }
 
     /// Records ever written to the ring.

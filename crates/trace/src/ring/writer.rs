@@ -1,7 +1,8 @@
 //! Writing a ring.
 
 use super::{
-    HEAD_WORD, Place, STATE_CLAIMED, STATE_CLOSED, STATE_OPEN, STATE_UNUSED, STATE_WORD, write_name,
+    HEAD_WORD, PLACE_WORD, Place, STATE_CLAIMED, STATE_CLOSED, STATE_OPEN, STATE_UNUSED, STATE_WORD,
+    THREAD_WORD, write_name,
 };
 use crate::mapping::slots::PinnedSlots;
 use crate::stream::live::LiveFile;
@@ -40,6 +41,7 @@ impl RingWriter {
             matches!(found, STATE_UNUSED | STATE_CLOSED) && take(found).is_ok()
         };
         let place = live.spare().iter().find(claimed)?.clone();
+        words[place.header + THREAD_WORD].store(0, Ordering::Relaxed);
         write_name(&live.mapping, &place, name);
         let position = words[place.header + HEAD_WORD].load(Ordering::Relaxed);
         words[place.header + STATE_WORD].store(STATE_OPEN, Ordering::Release);
@@ -70,6 +72,18 @@ impl RingWriter {
     #[inline]
     pub fn is_wanted(&self, switch: usize) -> bool {
         self.live().control().switches()[switch].load(Ordering::Relaxed) != 0
+    }
+
+    /// Says in the ring's header whose ring it is, in the words of a [`crate::Event::THREAD`] record. Whoever follows the
+    /// ring later finds it there, when the record itself is overwritten or was not asked for.
+    pub fn identify(&self, thread: &Record) {
+        let header = &self.live().mapping.words()[self.place.header..];
+        let place =
+            u64::from(thread.words[1] as u32) | u64::from(thread.source) << 32 | u64::from(thread.arg) << 48;
+        header[THREAD_WORD].store(0, Ordering::Relaxed);
+        std::sync::atomic::fence(Ordering::Release);
+        header[PLACE_WORD].store(place, Ordering::Relaxed);
+        header[THREAD_WORD].store(thread.words[0], Ordering::Release);
     }
 
     pub(crate) fn live(&self) -> &Arc<LiveFile> {

@@ -67,6 +67,13 @@ impl LocalWriter {
         switch(number) != 0
     }
 
+    /// As [`RingWriter::identify`].
+    pub fn identify(&self, thread: &Record) {
+        if let Some(ring) = self.0.ring() {
+            ring.identify(thread);
+        }
+    }
+
     /// Records written so far.
     pub fn written(&self) -> u64 {
         self.0.ring().map_or(0, RingWriter::written)
@@ -135,9 +142,6 @@ fn published() -> Option<Arc<LiveFile>> {
 
 /// Writes what thread the ring is of.
 fn introduce() {
-    if switch(builtin_switch(Event::THREAD)) == 0 {
-        return;
-    }
     let ids = gettid().as_raw_pid() as u64 | (getpid().as_raw_pid() as u64) << 32;
     let record = Record {
         time: clock::now(),
@@ -148,7 +152,12 @@ fn introduce() {
         cpu: Record::NO_CPU,
         arg: ThreadRole::Program as u16,
     };
-    with_ring(|ring| ring.put(record.to_words()));
+    with_ring(|ring| {
+        ring.identify(&record);
+        if switch(builtin_switch(Event::THREAD)) != 0 {
+            ring.put(record.to_words());
+        }
+    });
 }
 
 /// Writes an event whose switch was `found`, not 0.

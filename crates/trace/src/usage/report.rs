@@ -46,6 +46,9 @@ pub struct NodeUsage {
     pub programs_ns: i64,
     /// The same by thread, the greatest first.
     pub programs: Vec<ProgramUsage>,
+    /// Threads that are not observed: the kernel does not show them to the user who recorded.
+    #[serde(default)]
+    pub unobserved_ns: i64,
     /// Nobody that any record tells of.
     pub idle_ns: i64,
     /// Records were lost.
@@ -56,6 +59,10 @@ pub struct NodeUsage {
     pub unplaced_ns: i64,
     /// Part of the execution that may be another job's, because preemption was not recorded.
     pub ambiguous_ns: i64,
+    /// Whether the trace says which threads are those of the node's lanes. Without, the kernel's switches do not override
+    /// the records of jobs, and preemption by others is not seen.
+    #[serde(default)]
+    pub has_threads: bool,
 }
 
 /// One kind of dispatching.
@@ -139,7 +146,8 @@ pub(super) fn build(usage: Usage) -> UsageReport {
     let name = |thread: u32| occupancy.thread_name(thread).map(str::to_owned);
     let node_usage = |(index, node): (usize, &Node)| {
         let processors = metadata.nodes[index].cpus.len().max(node.strips.len());
-        of_node(&metadata.nodes[index].name, processors, node, name)
+        let has_threads = occupancy.identifies(index);
+        NodeUsage { has_threads, ..of_node(&metadata.nodes[index].name, processors, node, name) }
     };
     UsageReport {
         nodes: nodes.iter().enumerate().map(node_usage).collect(),
@@ -174,8 +182,9 @@ fn of_node(name: &str, processors: usize, node: &Node, name_of: impl Fn(u32) -> 
     let execution_ns = sum(&mut execution.iter().map(|(_, ns)| *ns));
     let overhead_ns = sum(&mut accounts.costs.iter().copied().chain([accounts.dispatch]));
     let programs_ns = sum(&mut programs.iter().map(|program| program.ns));
-    let others = [overhead_ns, accounts.interrupts, programs_ns, accounts.idle, accounts.unknown];
-    let sum_ns = sum(&mut others.into_iter().chain([execution_ns]));
+    let rest = [accounts.interrupts, programs_ns, accounts.unobserved, accounts.idle, accounts.unknown];
+    let others = [overhead_ns].into_iter().chain(rest);
+    let sum_ns = sum(&mut others.chain([execution_ns]));
     NodeUsage {
         name: name.to_owned(),
         processors,
@@ -189,10 +198,12 @@ fn of_node(name: &str, processors: usize, node: &Node, name_of: impl Fn(u32) -> 
         interrupts_ns: accounts.interrupts,
         programs_ns,
         programs,
+        unobserved_ns: accounts.unobserved,
         idle_ns: accounts.idle,
         unknown_ns: accounts.unknown,
         error_ns: available_ns.saturating_sub(sum_ns),
         unplaced_ns: accounts.unplaced,
         ambiguous_ns: accounts.ambiguous,
+        has_threads: false,
     }
 }

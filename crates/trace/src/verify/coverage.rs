@@ -26,12 +26,15 @@ pub enum Unjudgeable {
 pub struct Coverage {
     /// Whether anything is known of the node, by its index.
     heard: Vec<bool>,
+    /// Whether the kernel's threads are known from those of the node's lanes.
+    identified: Vec<bool>,
 }
 
 impl Coverage {
     /// Of a trace that has everything, as a simulation's.
     pub fn whole(metadata: &Metadata) -> Self {
-        Coverage { heard: vec![true; metadata.nodes.len()] }
+        let all = || vec![true; metadata.nodes.len()];
+        Coverage { heard: all(), identified: all() }
     }
 
     /// Of a trace with these `contents`.
@@ -52,12 +55,26 @@ impl Coverage {
         if contents.of_jobs() == 0 {
             return Err(Unjudgeable::NoJobs);
         }
-        Ok(Coverage { heard: (0..metadata.nodes.len()).map(|node| contents.hears(node)).collect() })
+        let nodes = 0..metadata.nodes.len();
+        let heard = nodes.clone().map(|node| contents.hears(node)).collect();
+        Ok(Coverage { heard, identified: nodes.map(|node| contents.identifies(node)).collect() })
     }
 
     /// Whether anything is known of the node.
     pub(super) fn hears(&self, node: usize) -> bool {
         self.heard[node]
+    }
+
+    /// Whether it is known who has the node's processors. It is not where the kernel tells of threads and no record says
+    /// which of them are those of the node's lanes.
+    pub(super) fn identifies(&self, node: usize) -> bool {
+        self.identified[node]
+    }
+
+    /// The names of the nodes whose processors the kernel gave to threads that nobody knows.
+    pub(super) fn unidentified(&self, metadata: &Metadata) -> Vec<String> {
+        let nodes = metadata.nodes.iter().zip(&self.identified);
+        nodes.filter(|(_, identified)| !**identified).map(|(node, _)| node.name.clone()).collect()
     }
 
     /// The names of the nodes of which nothing is known, for which operations wait in vain.

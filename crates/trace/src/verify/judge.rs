@@ -182,6 +182,25 @@ impl<'a> Judge<'a> {
             _ => {}
         }
         self.occupancy.apply(record);
+        self.touch_nodes(record);
+    }
+
+    /// Who has the processors of a node is judged anew after each record that may have changed it: a job's thread gets
+    /// its processor from the kernel some time before or after the job says so.
+    fn touch_nodes(&mut self, record: &Record) {
+        let is_of_processor = match record.event {
+            Event::SWITCH | Event::IRQ_ENTER | Event::IRQ_EXIT | Event::WAKE | Event::SLEEP => true,
+            // A thread that has the processor already is known from now on.
+            Event::THREAD => return self.node_touched.fill(true),
+            event => event == Event::LOST && record.source == Record::KERNEL,
+        };
+        if !is_of_processor {
+            return;
+        }
+        for (node, touched) in self.node_touched.iter_mut().enumerate() {
+            let processors = self.occupancy.processors(node);
+            *touched |= processors.iter().any(|processor| processor.cpu == record.cpu);
+        }
     }
 
     pub fn finish(mut self) -> VerifyReport {
@@ -197,6 +216,7 @@ impl<'a> Judge<'a> {
             jobs: self.jobs,
             unjudged: self.unjudged,
             unheard_nodes,
+            unidentified_nodes: self.coverage.unidentified(self.trace),
             lost_records: self.lost,
             rules,
             violations,
@@ -485,6 +505,9 @@ impl<'a> Judge<'a> {
 
     /// Whether a lane of the node waits that should run.
     fn judge_node(&mut self, node: usize) {
+        if !self.coverage.identifies(node) {
+            return;
+        }
         let count = self.occupancy.processors(node).len();
         let occupants: Vec<Occupant> = (0..count).map(|index| self.occupancy.occupant(node, index)).collect();
         let idle = occupants.iter().any(|who| matches!(who, Occupant::Idle | Occupant::Lane(_)));

@@ -133,6 +133,9 @@ pub struct VerifyReport {
     pub unjudged: u64,
     /// Nodes with operations of which the trace has no record.
     pub unheard_nodes: Vec<String>,
+    /// Nodes whose lanes' threads are not known from the others that the kernel tells of, so that neither lanes nor idle
+    /// could be judged there.
+    pub unidentified_nodes: Vec<String>,
     /// Records lost.
     pub lost_records: u64,
     /// By rule, all of them.

@@ -179,3 +179,61 @@ fn a_long_starvation_is_condensed() {
     let higher = one.totals.iter().find(|total| total.kind == Kind::Higher).expect("it ran");
     assert_eq!(higher.intervals, rounds as u64);
 }
+
+/// Without a THREAD record nobody knows the lane's thread from a stranger.
+#[test]
+fn the_kernel_does_not_override_jobs_of_unknown_threads() {
+    let mut usage = Usage::new(&one_processor());
+    let mut records = told();
+    records.retain(|record| record.event != Event::THREAD);
+    records.iter().for_each(|record| usage.record(*record));
+    let report = usage.finish();
+    let node = &report.nodes[0];
+    assert_eq!((node.execution_ns, node.interrupts_ns), (1_000 - 210 - 30, 30));
+    // Between its switch and its WAKE record.
+    assert_eq!(node.programs_ns, 10);
+    assert!(!node.has_threads && report.has_kernel);
+    let one = &explained(&records, 0).list[0];
+    assert_eq!(list(one).last(), Some(&(330, 1_000, Stage::Begun, Kind::Execution)));
+}
+
+/// The kernel shows a user only the user's own threads.
+#[test]
+fn threads_that_are_not_observed_have_an_account_of_their_own() {
+    let unseen = u64::from(Record::UNSEEN_THREAD);
+    let mut usage = Usage::new(&one_processor());
+    for record in told() {
+        usage.record(match record.time.as_nanos() - START {
+            400 => switch(400, LANE_THREAD, unseen),
+            600 => switch(600, unseen, LANE_THREAD),
+            _ => record,
+        });
+    }
+    let node = &usage.finish().nodes[0];
+    assert_eq!((node.unobserved_ns, node.programs_ns, node.execution_ns), (200, 0, 540));
+    assert!(node.programs.is_empty() && node.error_ns == 0);
+}
+
+/// Whoever had the processor while a job waited may be one whose records were not asked for.
+#[test]
+fn waiting_is_not_recorded_where_events_of_jobs_are_not() {
+    let mut metadata = one_processor();
+    metadata.recorded = Some(["job.release", "job.complete"].map(str::to_owned).into());
+    let records = [
+        run_event(Event::RUN_START, START),
+        nav(Event::RELEASE, 80),
+        nav(Event::COMPLETE, 1_000),
+        run_event(Event::RUN_END, START + 2_000),
+    ];
+    let which = Which::This(Subject::Instance { task: 0, number: 0 });
+    let replay = |sink: &mut dyn Sink| {
+        records.iter().for_each(|record| sink.record(*record));
+        Ok::<(), Infallible>(())
+    };
+    let question = Question { which, task: None, limit: 1 };
+    let answer = explain(&metadata, question, replay).expect("memory can be read");
+    let one = &answer.list[0];
+    assert_eq!(list(one).last(), Some(&(80, 1_000, Stage::Waiting, Kind::Unrecorded)));
+    let sentence = answer.sentence(one);
+    assert!(sentence.contains("was not recorded; record all events of jobs"), "{sentence}");
+}

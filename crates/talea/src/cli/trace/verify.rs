@@ -194,6 +194,12 @@ fn summary(report: &VerifyReport, metadata: &Metadata) -> Vec<String> {
             report.unheard_nodes.join(", ")
         ));
     }
+    if !report.unidentified_nodes.is_empty() {
+        lines.push(format!(
+            "warning: no record says which of the kernel's threads are those of {}, so lanes and idle were not judged there",
+            report.unidentified_nodes.join(", ")
+        ));
+    }
     if let Origin::Threads { .. } = metadata.origin {
         lines.push(tolerance_note(report, tolerance));
     }
