@@ -120,6 +120,8 @@ impl RecordingError {
 pub struct Recorded {
     /// Records in the log.
     pub records: u64,
+    /// Of these, the records that say unasked whose a ring is.
+    pub introductions: u64,
     /// Records of streams that were overwritten before they could be read.
     pub lost: u64,
     /// Records that came too late to be put in order.
@@ -210,6 +212,8 @@ struct Introduction {
     known: u64,
     /// A THREAD record that is to come before whatever the ring has next.
     due: Option<Record>,
+    /// Records that were put in.
+    count: u64,
 }
 
 impl Introduction {
@@ -263,6 +267,7 @@ impl RecordSource for Renumbered {
     fn take(&mut self) -> Option<Record> {
         if let Some(thread) = self.introduce() {
             self.introduction.due = None;
+            self.introduction.count += 1;
             return Some(thread);
         }
         self.peek()?;
@@ -434,6 +439,7 @@ impl Recording {
         let mut recorded = Recorded { late: self.merge.late(), ..Recorded::default() };
         recorded.kernel = self.kernel.as_ref().map(KernelControl::totals);
         for source in self.merge.into_sources() {
+            recorded.introductions += source.introduction.count;
             if matches!(source.source, AnySource::Ring(_)) {
                 recorded.lost += source.lost;
             }

@@ -146,7 +146,8 @@ pub fn main(options: &Options) -> Outcome {
     };
     let recorded = session.recording.finish().map_err(|error| Failure::new(error, ""))?;
     tell(options, &recorded);
-    let of_programs = recorded.records - recorded.kernel.as_ref().map_or(0, |totals| totals.records);
+    let unasked = recorded.introductions + recorded.kernel.as_ref().map_or(0, |totals| totals.records);
+    let of_programs = recorded.records.saturating_sub(unasked);
     match (refused, unknown.first()) {
         (Some(reason), _) if !follows_any => Err(Failure::new(reason, "no program was followed")),
         (_, Some(unknown)) if of_programs == 0 => {
