@@ -146,9 +146,9 @@ pub(crate) fn subtask_name(metadata: &Metadata, operation: usize) -> &str {
     entry.name.strip_prefix(task.as_str()).and_then(|rest| rest.strip_prefix('.')).unwrap_or(&entry.name)
 }
 
-/// Writing the schedule failed.
+/// Writing rows of CSV failed, of the schedule or of all records.
 #[derive(Debug, Error)]
-#[error("cannot write the schedule: {0}")]
+#[error(transparent)]
 pub struct ScheduleError(#[from] csv::Error);
 
 /// Writes the schedule as CSV: `start_ns,end_ns,node,cpu,task,subtask,job`, times counted from

@@ -3,6 +3,8 @@
 use crate::support::{TRACE, example, folder, run, within};
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Command;
 use talea_trace::{Event, Record, TraceFile};
 
@@ -213,8 +215,41 @@ fn exports_never_replace_each_other_or_files_of_others() {
     assert!(done.stderr.contains("letter.txt") && done.stderr.contains("empty folder"), "{}", done.stderr);
     let done = run(&["trace", "export", &trace, "--parquet", "/dev/full"]).exits(2);
     assert!(done.stderr.contains("/dev/full is incomplete"), "{}", done.stderr);
+    let done = run(&["trace", "export", &trace, "--csv", "-"]).exits(2);
+    assert!(done.stderr.contains("not to standard output"), "{}", done.stderr);
     let done = run(&["trace", "export", &trace, "--ctf", &trace]).exits(2);
     assert!(done.stderr.contains("written over"), "{}", done.stderr);
+}
+
+#[test]
+fn an_export_that_fails_leaves_what_was_there() {
+    let (place, trace) = traced();
+    let kept = place.path().join("kept");
+    fs::create_dir(&kept).expect("writable");
+    let files = ["o.pftrace", "o.parquet", "o.csv", "schedule.csv"].map(|name| kept.join(name));
+    let formats = ["--perfetto", "--parquet", "--csv", "--schedule"];
+    for (format, file) in formats.iter().zip(&files) {
+        fs::write(file, "precious").expect("writable");
+        // A file may grow to one block of 512 bytes, as on a full disk; the signal for that is ignored.
+        let script = "trap '' XFSZ; ulimit -f 1; exec \"$@\"";
+        let file_name = file.display().to_string();
+        let command = [env!("CARGO_BIN_EXE_talea"), "trace", "export", &trace, format, &file_name];
+        let output = Command::new("sh").args(["-c", script, "sh"]).args(command).output().expect("sh runs");
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{format}: {told}");
+        for part in [&format!("cannot write {file_name}: "), "File too large"] {
+            assert!(told.contains(part), "{told}");
+        }
+        assert!(told.contains(&format!("{file_name} is as it was before")), "{told}");
+        assert_eq!(fs::read_to_string(file).expect("there"), "precious");
+    }
+    assert_eq!(fs::read_dir(&kept).expect("there").count(), files.len(), "drafts are removed");
+    for (format, file) in formats.iter().zip(&files) {
+        let file_name = file.display().to_string();
+        run(&["trace", "export", &trace, format, &file_name]).exits(0);
+        let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
+        assert_eq!(mode(file), mode(trace.as_ref()), "whoever may read the trace");
+    }
 }
 
 #[test]

@@ -3,6 +3,10 @@
 //! [`crate::family!`] makes a module of functions that emit, which cost a few loads and a branch while nobody listens.
 //! What it makes of the fields is decided when the program is compiled: where each stands in the record, and that all
 //! of them fit.
+//!
+//! **No event after `fork`.** The child of a process that publishes has its parent's rings mapped and its pointers into
+//! them, and a ring has one writer: until it calls `exec` the child must not emit, update passive entities, or drop a
+//! [`Stream`](super::Stream) or [`LocalWriter`](super::LocalWriter). Nothing checks this: it would cost every event.
 
 use super::control::{ASK, ASK_WORDS};
 use super::local;

@@ -1,13 +1,15 @@
 //! `talea trace export`.
 
+use super::draft::Draft;
 use super::{name_space, named, open, unreadable, warn_of_cut};
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::options::{distinct, positive};
 use crate::cli::{artefacts, output};
 use clap::{ArgGroup, Args};
 use std::fmt::Display;
-use std::fs::File;
-use std::io::BufWriter;
+use std::fs::{File, Permissions};
+use std::io::{self, BufWriter, Write as _};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use talea_lab::timeline;
 use talea_time::{Duration, Instant};
@@ -108,44 +110,61 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
 }
 
 impl Source<'_> {
-    /// Gives all records to a format that is written to `path`.
-    fn replay(&self, path: &Path, sink: &mut impl Sink) -> Result<(), Failure> {
-        self.trace.replay(sink).map(|_| ()).map_err(|error| self.cut(path, &error))
+    /// Gives all records to a format.
+    fn replay(&self, sink: &mut impl Sink) -> Result<(), Failure> {
+        self.trace.replay(sink).map(|_| ()).map_err(|error| self.cut(&error))
     }
 
     /// The trace could not be read to its end.
-    fn cut(&self, path: &Path, error: &TraceError) -> Failure {
-        let trace = self.path.display();
-        Failure::new(format!("cannot read the trace {trace}: {error}"), incomplete(path))
+    fn cut(&self, error: &TraceError) -> Failure {
+        Failure::new(format!("cannot read the trace {}: {error}", self.path.display()), "")
+    }
+
+    /// Writes the file `path`, as a whole or not at all.
+    fn write_whole(
+        &self,
+        path: &Path,
+        write: impl FnOnce(&Draft) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let draft = Draft::create(path, &self.path)?;
+        let left = draft.left(path);
+        let written = write(&draft).and_then(|()| draft.finish().map_err(|error| unwritten(path, error)));
+        written.map_err(|failure| match failure {
+            Failure::Message { message, help } if help.is_empty() => Failure::new(message, left),
+            other => other,
+        })
     }
 }
 
-fn create(path: &Path) -> Result<BufWriter<File>, Failure> {
-    artefacts::create(path).map(BufWriter::new)
+fn buffered(draft: &Draft) -> BufWriter<&File> {
+    BufWriter::new(draft.file())
 }
 
 fn unwritten(path: &Path, error: impl Display) -> Failure {
-    Failure::new(format!("cannot write {}: {error}", path.display()), incomplete(path))
-}
-
-fn incomplete(path: &Path) -> String {
-    format!("{} is incomplete; do not use it", path.display())
+    Failure::new(format!("cannot write {}: {error}", path.display()), "")
 }
 
 fn perfetto(source: &Source<'_>, path: &Path) -> Result<(), Failure> {
-    let mut export = PerfettoExport::new(source.trace.metadata(), &source.names, create(path)?);
-    source.replay(path, &mut export)?;
-    export.finish(source.end).map(|_| ()).map_err(|error| unwritten(path, error))
+    source.write_whole(path, |draft| {
+        let mut export = PerfettoExport::new(source.trace.metadata(), &source.names, buffered(draft));
+        source.replay(&mut export)?;
+        let written = export.finish(source.end).and_then(|mut output| output.flush());
+        written.map_err(|error| unwritten(path, error))
+    })
 }
 
 fn ctf(source: &Source<'_>, path: &Path) -> Result<(), Failure> {
+    let is_new = !path.exists();
     let mut export =
         CtfExport::create(path, source.trace.metadata(), &source.names).map_err(|error| match error {
             CtfError::Prepare { folder, source } => Failure::uncreated("the folder", &folder, &source),
             error => Failure::new(error, ""),
         })?;
-    source.replay(path, &mut export)?;
-    let summary = export.finish().map_err(|error| Failure::new(error, incomplete(path)))?;
+    if is_new {
+        keep_as_private(path, &source.path).map_err(|error| unwritten(path, error))?;
+    }
+    source.replay(&mut export)?;
+    let summary = export.finish().map_err(|error| Failure::new(error, ""))?;
     if summary.raised > 0 {
         eprintln!(
             "note: {} events that were recorded late have the time of the event before them in {}",
@@ -156,36 +175,49 @@ fn ctf(source: &Source<'_>, path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Lets those only into the folder who may read the trace.
+fn keep_as_private(folder: &Path, trace: &Path) -> io::Result<()> {
+    let readers = std::fs::metadata(trace)?.permissions().mode() & 0o444;
+    let of_folder = std::fs::metadata(folder)?.permissions().mode();
+    std::fs::set_permissions(folder, Permissions::from_mode(of_folder & (0o700 | readers | readers >> 2)))
+}
+
 fn parquet(source: &Source<'_>, path: &Path) -> Result<(), Failure> {
-    let mut export = ParquetExport::new(source.trace.metadata(), &source.names, create(path)?)
-        .map_err(|error| unwritten(path, error))?;
-    source.replay(path, &mut export)?;
-    export.finish().map(|_| ()).map_err(|error| unwritten(path, error))
+    source.write_whole(path, |draft| {
+        let mut export = ParquetExport::new(source.trace.metadata(), &source.names, buffered(draft))
+            .map_err(|error| unwritten(path, error))?;
+        source.replay(&mut export)?;
+        let mut output = export.finish().map_err(|error| unwritten(path, error))?;
+        output.flush().map_err(|error| unwritten(path, error))
+    })
 }
 
 fn csv(source: &Source<'_>, path: &Path) -> Result<(), Failure> {
-    let output = create(path)?;
-    let mut broken = None;
-    let records = source.trace.records().map_err(|error| source.cut(path, &error))?;
-    let records = records.map_while(|record| record.map_err(|error| broken = Some(error)).ok());
-    export_csv(source.trace.metadata(), &source.names, records, output)
-        .map_err(|error| unwritten(path, error))?;
-    broken.map_or(Ok(()), |error| Err(source.cut(path, &error)))
+    source.write_whole(path, |draft| {
+        let mut broken = None;
+        let records = source.trace.records().map_err(|error| source.cut(&error))?;
+        let records = records.map_while(|record| record.map_err(|error| broken = Some(error)).ok());
+        export_csv(source.trace.metadata(), &source.names, records, buffered(draft))
+            .map_err(|error| unwritten(path, error))?;
+        broken.map_or(Ok(()), |error| Err(source.cut(&error)))
+    })
 }
 
 fn schedule(source: &Source<'_>, path: &Path) -> Result<(), Failure> {
-    let mut schedule = ScheduleCsv::new(source.trace.metadata(), create(path)?);
-    source.replay(path, &mut schedule)?;
-    schedule.finish(source.end).map_err(|error| unwritten(path, error))
+    source.write_whole(path, |draft| {
+        let mut schedule = ScheduleCsv::new(source.trace.metadata(), buffered(draft));
+        source.replay(&mut schedule)?;
+        schedule.finish(source.end).map_err(|error| unwritten(path, error))
+    })
 }
 
 fn svg(source: &Source<'_>, path: &Path) -> Result<(), Failure> {
     let (from, to) = stretch(source)?;
-    // The drawing library says less about a file that cannot be made.
-    create(path)?;
-    let mut builder = timeline::Builder::new(source.trace.metadata(), from, to);
-    source.replay(path, &mut builder)?;
-    builder.finish(source.end).draw(path).map_err(|error| unwritten(path, error))
+    source.write_whole(path, |draft| {
+        let mut builder = timeline::Builder::new(source.trace.metadata(), from, to);
+        source.replay(&mut builder)?;
+        builder.finish(source.end).draw(draft.path()).map_err(|error| unwritten(path, error))
+    })
 }
 
 /// What the picture is to show.

@@ -1,5 +1,6 @@
 //! `talea trace`.
 
+mod draft;
 mod explain;
 mod export;
 mod follow;
