@@ -113,6 +113,15 @@ pub fn hierarchy(numbers: &[u8], joins: Joins) -> Hierarchy {
             hierarchy.threads.push(Thread { name, requires });
         }
     }
+    // A limit keeps the reservation that it is given, and makes one of more only as its child asks: without a child it cannot.
+    for place in 0..hierarchy.schedulers.len() {
+        let name = format!("c{place}");
+        if hierarchy.schedulers[place].algorithm == Algorithm::Limit
+            && add(&mut hierarchy, place, &name, &mut dice)
+        {
+            hierarchy.threads.push(Thread { name, requires: None });
+        }
+    }
     hierarchy
 }
 
