@@ -5,7 +5,7 @@
 mod bench;
 mod step;
 
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use std::process::ExitCode;
 use step::{Step, run_all};
 
@@ -24,7 +24,7 @@ enum Command {
     /// Installs the toolchain components it needs and, as root where there is apt-get, the package babeltrace2, which
     /// checks CTF exports. Needs neither network (once dependencies are fetched), nor root, nor a quiet machine; what a
     /// missing privilege or program keeps from being tested is printed as skipped.
-    Test,
+    Test(TestOptions),
     /// Run the benchmarks and write docs/performance.md with machine, toolchain and commit.
     ///
     /// Run as root for real-time priorities, on a machine that does little else.
@@ -33,15 +33,40 @@ enum Command {
     Deny,
 }
 
+#[derive(Args)]
+struct TestOptions {
+    /// Draw what random tests try from this seed; with "any", from another one every time
+    #[arg(long, value_name = "NUMBER|any", default_value = "1", value_parser = seed)]
+    seed: Seed,
+}
+
+#[derive(Clone, Copy)]
+enum Seed {
+    Fixed(u64),
+    Any,
+}
+
+fn seed(text: &str) -> Result<Seed, String> {
+    match text {
+        "any" => Ok(Seed::Any),
+        number => number.parse().map(Seed::Fixed).map_err(|_| "give a whole number, or \"any\"".into()),
+    }
+}
+
 fn main() -> ExitCode {
     match Arguments::parse().command {
-        Command::Test => run_all(&test_steps()),
+        Command::Test(options) => run_all(&test_steps(&options)),
         Command::Bench(options) => bench::run(&options),
         Command::Deny => run_all(&[Step::cargo("deny", &["deny", "check", "licenses", "bans", "sources"])]),
     }
 }
 
-fn test_steps() -> Vec<Step> {
+fn test_steps(options: &TestOptions) -> Vec<Step> {
+    let mut tests = Step::cargo("tests", &["test", "--workspace", "--quiet"]);
+    if let Seed::Fixed(seed) = options.seed {
+        // The same tests every time: what a new seed finds is not the fault of the change under test.
+        tests = tests.env("PROPTEST_RNG_SEED", &seed.to_string());
+    }
     vec![
         Step::install_component("rustfmt", &["fmt", "--version"]),
         Step::install_component("clippy", &["clippy", "--version"]),
@@ -50,7 +75,7 @@ fn test_steps() -> Vec<Step> {
         Step::cargo("lints", &["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]),
         Step::cargo("documentation", &["doc", "--workspace", "--no-deps", "--quiet"])
             .env("RUSTDOCFLAGS", "-D warnings"),
-        Step::cargo("tests", &["test", "--workspace", "--quiet"]),
+        tests,
         // Loom replaces the atomics at compile time, so its models are built apart.
         Step::cargo(
             "loom models",
