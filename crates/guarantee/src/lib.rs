@@ -8,6 +8,7 @@
 //! * [`hierarchy`]: schedulers, threads and edges as plain values.
 //! * [`derivation`]: the guarantee on every edge with its grounds, or who does not receive what it needs.
 //! * [`remedy`]: what to change then.
+//! * [`monitor`]: whether a virtual processor receives what it was promised, as time goes by.
 //!
 //! ```
 //! use talea_guarantee::derivation::derive;

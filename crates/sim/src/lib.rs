@@ -13,9 +13,10 @@
 //! * `message` is paid by a job that a message released;
 //! * `timer` is an interrupt on the node's first processor: whoever runs there after the release pays, so it
 //!   also delays jobs of higher lanes.
-
 //!
 //! A trace can tell of them ([`DispatchRecords`]): what a job pays it pays first, an interrupt at once.
+//!
+//! Threads under any hierarchy of schedulers, without tasks, are in [`threads`].
 
 #![forbid(unsafe_code)]
 
