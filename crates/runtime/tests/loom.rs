@@ -1,11 +1,15 @@
-//! The inbox and the bell under loom: every interleaving that the memory model allows.
+//! The inbox and the bell under loom.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p talea-runtime --release --test loom`
 //!
-//! Small on purpose: the number of interleavings grows exponentially with threads and steps. Where three
-//! threads take part, interleavings with more than three preemptions are left out. The consumer is mostly
-//! a spawned thread: then loom begins with the producer and goes back for the interleavings in which the
-//! consumer looks earlier. The other way round it misses some in which the consumer looks later.
+//! Small on purpose: the number of interleavings grows exponentially with threads and steps. Models of two threads have no
+//! bound on preemptions (unless `LOOM_MAX_PREEMPTIONS` sets one); where three threads take part, interleavings with more
+//! than three preemptions are left out. Of the C11 memory model loom leaves out loads that see what is stored later in
+//! the order of their own thread, and sequentially consistent accesses, fences aside, count as acquire and release. So a
+//! model that passes has no fault among what was explored, and is no proof.
+//!
+//! The consumer is mostly a spawned thread: then loom begins with the producer and goes back for the interleavings in
+//! which the consumer looks earlier. The other way round it misses some in which the consumer looks later.
 
 #![cfg(loom)]
 

@@ -12,8 +12,13 @@
 //! kernel does not override the jobs: else the node's own threads would pass for other programs.
 //!
 //! A job that starts on a processor which another one still has displaces it: where preemption is the kernel's
-//! and unseen, the other one goes on when the displacing one has left. After lost records nothing is known of a
-//! processor until a record of its own says something.
+//! and unseen, the other one goes on when the displacing one has left.
+//!
+//! That no record tells of anybody on a processor makes it idle only where records would tell. After lost records, and
+//! where the recording came to a run under way, nothing is known of a processor until a record of its own says something;
+//! nor is a processor without a job idle while there are lanes of which nothing was heard yet, for their jobs of before
+//! may have any. Where the kernel has been heard of at all, it tells of every processor from its first switch on; before
+//! that, and after a loss, one without a job is unknown.
 
 use crate::{Event, InterruptKind, JobId, Metadata, Record, ThreadRole};
 use std::collections::HashMap;
@@ -36,7 +41,7 @@ pub(crate) enum Occupant {
     Interrupt(Interrupt),
     /// Nobody that any record tells of.
     Idle,
-    /// Records that would tell were lost.
+    /// Records that would tell were lost, or are from before the recording.
     Unknown,
 }
 
@@ -87,6 +92,28 @@ struct Lane {
     cpu: u16,
     /// The job it last ran, while that is unfinished.
     current: Option<JobId>,
+    hearing: Hearing,
+}
+
+/// Whether it is known what a lane does, which may have begun to run a job before the records began, or be lost with them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hearing {
+    Awaited,
+    Begun,
+}
+
+/// Whether the beginning of a node's run is in the trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Beginning {
+    Awaited,
+    Passed,
+}
+
+/// Whether the kernel tells of processors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kernel {
+    Unheard,
+    Heard,
 }
 
 /// One processor of one node.
@@ -96,7 +123,7 @@ pub(crate) struct Processor {
     pub cpu: u16,
     /// The job it executes last, below it those it displaced unseen.
     jobs: Vec<JobId>,
-    /// The thread the kernel gave it to; `None` without kernel records.
+    /// The thread the kernel gave it to; `None` until its first switch, and after a loss until the next one.
     thread: Option<u32>,
     interrupts: Vec<Interrupt>,
     doubt: Doubt,
@@ -105,8 +132,8 @@ pub(crate) struct Processor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Doubt {
     None,
-    /// Records were lost and nothing has been heard since.
-    SinceLoss,
+    /// Nothing has been heard since records were lost, or since the recording came to the run under way.
+    Unheard,
 }
 
 /// The state of all processors.
@@ -117,6 +144,9 @@ pub(crate) struct Occupancy {
     nodes: Vec<Vec<Processor>>,
     /// Whether a THREAD record of a lane of the node has come.
     identified: Vec<bool>,
+    /// By node.
+    beginnings: Vec<Beginning>,
+    kernel: Kernel,
     threads: HashMap<u32, Role>,
     names: HashMap<u32, String>,
 }
@@ -132,6 +162,7 @@ impl Occupancy {
             awake: Wakefulness::Untold,
             cpu: Record::NO_CPU,
             current: None,
+            hearing: Hearing::Begun,
         };
         let processors =
             |entry: &crate::NodeEntry| entry.cpus.iter().map(|cpu| Processor::new(*cpu)).collect();
@@ -140,6 +171,8 @@ impl Occupancy {
             lane_of_operation: metadata.operations.iter().map(|operation| operation.lane).collect(),
             nodes: metadata.nodes.iter().map(processors).collect(),
             identified: vec![false; metadata.nodes.len()],
+            beginnings: vec![Beginning::Awaited; metadata.nodes.len()],
+            kernel: Kernel::Unheard,
             threads: HashMap::new(),
             names: HashMap::new(),
         }
@@ -168,11 +201,22 @@ impl Occupancy {
     /// Who has the processor at `index` of the node.
     pub fn occupant(&self, node: usize, index: usize) -> Occupant {
         let processor = &self.nodes[node][index];
-        if processor.doubt == Doubt::SinceLoss {
-            return Occupant::Unknown;
+        match self.interrupt(node, index) {
+            Some(interrupt) if processor.doubt == Doubt::None => Occupant::Interrupt(interrupt),
+            _ => self.holder(node, index),
         }
-        if let Some(interrupt) = processor.interrupts.last() {
-            return Occupant::Interrupt(*interrupt);
+    }
+
+    /// The interrupt handler that has the processor now.
+    pub fn interrupt(&self, node: usize, index: usize) -> Option<Interrupt> {
+        self.nodes[node][index].interrupts.last().copied()
+    }
+
+    /// Who has the processor when no interrupt has it.
+    pub fn holder(&self, node: usize, index: usize) -> Occupant {
+        let processor = &self.nodes[node][index];
+        if processor.doubt == Doubt::Unheard {
+            return Occupant::Unknown;
         }
         match processor.thread {
             Some(thread) if !self.identified[node] && self.says_itself(node, processor, thread) => {}
@@ -184,7 +228,22 @@ impl Occupancy {
         if let Some(job) = processor.jobs.last() {
             return Occupant::Job(*job);
         }
-        self.lane_at_work(node, processor).map_or(Occupant::Idle, Occupant::Lane)
+        let nobody = match self.kernel {
+            Kernel::Heard if processor.thread.is_none() => Occupant::Unknown,
+            Kernel::Unheard if self.awaits(node) => Occupant::Unknown,
+            _ => Occupant::Idle,
+        };
+        self.lane_at_work(node, processor).map_or(nobody, Occupant::Lane)
+    }
+
+    /// Whether there are lanes of the node that may run a job of which no record tells.
+    pub fn awaits(&self, node: usize) -> bool {
+        self.lanes.iter().any(|lane| lane.node == node && lane.hearing == Hearing::Awaited)
+    }
+
+    /// Whether the kernel has told of a processor.
+    pub fn hears_kernel(&self) -> bool {
+        self.kernel == Kernel::Heard
     }
 
     /// The lane whose thread says that it works on the processor.
@@ -207,9 +266,11 @@ impl Occupancy {
     fn of_thread(&self, node: usize, thread: u32) -> Occupant {
         match self.threads.get(&thread) {
             None if thread == 0 => Occupant::Idle,
-            Some(Role::Lane(lane)) if self.lanes[*lane].node == node => {
-                self.lanes[*lane].current.map_or(Occupant::Lane(*lane), Occupant::Job)
-            }
+            Some(Role::Lane(lane)) if self.lanes[*lane].node == node => match &self.lanes[*lane] {
+                Lane { current: Some(job), .. } => Occupant::Job(*job),
+                Lane { hearing: Hearing::Awaited, .. } => Occupant::Unknown,
+                _ => Occupant::Lane(*lane),
+            },
             Some(Role::Release) => Occupant::Release,
             Some(Role::Receiver) => Occupant::Receiver,
             _ => Occupant::Program(thread),
@@ -236,17 +297,24 @@ impl Occupancy {
 
     /// Takes a record into account.
     pub fn apply(&mut self, record: &Record) {
+        if record.event.is_job() {
+            self.hear_job(record);
+        }
         match record.event {
+            Event::RUN_START => self.begin(usize::from(record.source)),
             Event::START | Event::RESUME => self.enter(record),
             Event::PREEMPT => self.leave(record),
             Event::COMPLETE | Event::ABORT => self.end(record),
             Event::WAKE => self.set_awake(record, Wakefulness::Awake),
             Event::SLEEP => self.set_awake(record, Wakefulness::Asleep),
             Event::THREAD => self.meet(record),
-            Event::SWITCH => self.on_cpu(record.cpu, |processor| {
-                processor.thread = Some((record.words[0] >> 32) as u32);
-                processor.doubt = Doubt::None;
-            }),
+            Event::SWITCH => {
+                self.kernel = Kernel::Heard;
+                self.on_cpu(record.cpu, |processor| {
+                    processor.thread = Some((record.words[0] >> 32) as u32);
+                    processor.doubt = Doubt::None;
+                });
+            }
             Event::IRQ_ENTER => self.on_cpu(record.cpu, |processor| {
                 processor.interrupts.push(Interrupt { kind: record.arg, number: record.words[0] });
             }),
@@ -261,7 +329,7 @@ impl Occupancy {
                 processor.thread = None;
                 processor.interrupts.clear();
             }),
-            Event::LOST => self.doubt_everything(),
+            Event::LOST => (0..self.nodes.len()).for_each(|node| self.doubt(node)),
             _ => {}
         }
     }
@@ -323,6 +391,32 @@ impl Occupancy {
         if let Some(lane) = self.lanes.get_mut(usize::from(record.source)) {
             lane.awake = awake;
             lane.cpu = record.cpu;
+            lane.hearing = Hearing::Begun;
+        }
+    }
+
+    /// The run begins on the node: nobody has anything yet.
+    fn begin(&mut self, node: usize) {
+        let Some(beginning) = self.beginnings.get_mut(node) else { return };
+        if std::mem::replace(beginning, Beginning::Passed) == Beginning::Awaited {
+            self.nodes[node].iter_mut().for_each(|processor| processor.doubt = Doubt::None);
+            self.lanes
+                .iter_mut()
+                .filter(|lane| lane.node == node)
+                .for_each(|lane| lane.hearing = Hearing::Begun);
+        }
+    }
+
+    /// The first job of a node that was not seen to begin was under way before. A lane is heard of when a job of it
+    /// gets or loses a processor, which a release does not say.
+    fn hear_job(&mut self, record: &Record) {
+        let Some(index) = self.lane_of(record.job()) else { return };
+        let node = self.lanes[index].node;
+        if std::mem::replace(&mut self.beginnings[node], Beginning::Passed) == Beginning::Awaited {
+            self.doubt(node);
+        }
+        if !matches!(record.event, Event::RELEASE | Event::SKIP) {
+            self.lanes[index].hearing = Hearing::Begun;
         }
     }
 
@@ -340,16 +434,19 @@ impl Occupancy {
         self.threads.insert(record.words[0] as u32, role);
     }
 
-    /// What was known until now may not be so any more, or nothing was: of every processor, until it is heard of.
-    pub fn doubt_everything(&mut self) {
-        for processor in self.nodes.iter_mut().flatten() {
-            processor.doubt = Doubt::SinceLoss;
+    /// What was known until now may not be so any more, or nothing was: of every processor and lane of the node, until it
+    /// is heard of.
+    fn doubt(&mut self, node: usize) {
+        for processor in &mut self.nodes[node] {
+            processor.doubt = Doubt::Unheard;
             processor.jobs.clear();
         }
-        self.lanes
-            .iter_mut()
-            .filter(|lane| lane.awake == Wakefulness::Awake)
-            .for_each(|lane| lane.awake = Wakefulness::Untold);
+        for lane in self.lanes.iter_mut().filter(|lane| lane.node == node) {
+            (lane.current, lane.hearing) = (None, Hearing::Awaited);
+            if lane.awake == Wakefulness::Awake {
+                lane.awake = Wakefulness::Untold;
+            }
+        }
     }
 }
 

@@ -10,7 +10,7 @@
 //! | interrupts, programs | what the kernel's records tell of others on the processor |
 //! | unobserved | threads that the kernel does not show to the user who recorded |
 //! | idle | nobody that any record tells of: without WAKE, SLEEP and kernel records, unrecorded dispatching too |
-//! | unknown | time of which records were lost |
+//! | unknown | time of which records were lost, or of which nothing was heard yet |
 //!
 //! A COST record tells of the time before it. The latest few thousand stretches of each processor therefore stay open;
 //! [`NodeUsage::unplaced_ns`] says how much of the costs found no time of their own, because a job of another lane ran

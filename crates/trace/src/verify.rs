@@ -17,20 +17,28 @@
 //!
 //! Real threads take time to wake up, so `lanes`, `idle` and `order` have a tolerance: a wrong state shorter than it, and a
 //! job released less than it before its lane chose, are no violations; nor is an instance that `overrun` ends or skips
-//! that much late. Simulated traces need none. The default for threads is a rule of thumb, measured on no machine; the
-//! report has the longest wrong state that it let pass, for whoever wants to choose a better one.
+//! that much late. The time of interrupts is not counted, and they neither begin nor end a wrong state. Simulated traces
+//! need none. The default for threads is a rule of thumb, measured on no machine; the report has the longest wrong state
+//! that it let pass, for whoever wants to choose a better one.
 //!
 //! What is not recorded is neither obeyed nor violated. Where records were lost, or the recording began with the run under
-//! way, nothing is known of the jobs before; they are not judged, and counted. A trace without all events of jobs is not
-//! judged at all ([`Coverage`]), `lanes` and `idle` are not where the kernel tells of threads and nothing says which are the lanes', and a rule of which it has no case is [not judged](Judged::NotJudged).
+//! way, nothing is known of the jobs before; they are not judged, and counted. What a processor does is unknown until the
+//! first record that tells of it, and what the lanes of a node do until each was heard of. A trace without all events of
+//! jobs is not judged at all ([`Coverage`]), `lanes` and `idle` are not where the kernel tells of threads and nothing says
+//! which are the lanes', and a rule of which it has no case is [not judged](Judged::NotJudged).
 
+mod choices;
 mod coverage;
 mod instances;
 mod judge;
+mod lives;
 mod order;
+mod plans;
+mod processors;
 mod releases;
 mod report;
 mod same;
+mod suspicion;
 
 pub use coverage::{Coverage, Unjudgeable};
 pub use report::{Judged, Rule, RuleReport, VerifyReport, Violation};

@@ -1,5 +1,6 @@
 //! Verification: simulated traces are clean without any tolerance, and whatever is made wrong is found.
 
+mod beginnings;
 mod mutations;
 
 use crate::replay::{metadata, records_with};

@@ -322,3 +322,31 @@ fn the_kernel_gives_the_processor_after_the_job_goes_on() {
     // From the switch to nobody to the end of the job that has no processor, after which the next one begins.
     assert!(idles.violations[0].duration_ns > 10, "{idles:#?}");
 }
+
+/// Interrupts come more often than the tolerance: the processor idles on, and what they take is not counted.
+#[test]
+fn interrupts_do_not_begin_a_wrong_state_anew() {
+    let three = [("high", 98, 90, 10, 5, ""), ("mid", 99, 90, 0, 30, ""), ("low", 100, 90, 0, 10, "")];
+    let system = system("strategy = \"rms\"", &three);
+    let records: Vec<Record> =
+        records(&system).into_iter().filter(|record| record.time.as_nanos() < 90).collect();
+    let idles = with_kernel(&records, |_| 0);
+    let check = |records: &[Record]| verify(&metadata(&system), records, &system, Duration::from_nanos(4));
+    let undisturbed = check(&idles).violations[0].clone();
+    let mut disturbed = idles.clone();
+    let end = undisturbed.at_ns + undisturbed.duration_ns;
+    let mut taken_ns = 0;
+    for at in (undisturbed.at_ns + 2..end - 2).step_by(3) {
+        for (time, event) in [(at, Event::IRQ_ENTER), (at + 1, Event::IRQ_EXIT)] {
+            let (time, source) = (Instant::from_nanos(time), Record::KERNEL);
+            disturbed.push(Record { time, causal: 0, words: [1, 0], event, source, cpu: 0, arg: 1 });
+        }
+        taken_ns += 1;
+    }
+    disturbed.sort_by_key(|record| record.time);
+    let report = check(&disturbed);
+    assert_eq!(broken(&report), [Rule::Idle], "{report:#?}");
+    let violation = &report.violations[0];
+    assert_eq!((violation.at_ns, &violation.job), (undisturbed.at_ns, &undisturbed.job));
+    assert_eq!(violation.duration_ns, undisturbed.duration_ns - taken_ns, "{taken_ns} ns of interrupts");
+}

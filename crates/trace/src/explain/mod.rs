@@ -19,7 +19,9 @@
 //!
 //! What is told depends on what is recorded. The records of jobs alone leave "ready, processor idle" where dispatch
 //! records tell of wake-ups and costs and kernel records of other threads and interrupts ([`crate::Event::COST`],
-//! [`crate::Event::SWITCH`]); where events of jobs were not asked for, it is "not recorded". Where records were lost, an interval is uncertain; nothing is guessed.
+//! [`crate::Event::SWITCH`]); where events of jobs were not asked for, it is "not recorded". Where records were lost, or
+//! a recording that came to the run under way has not yet heard of who was at work, an interval is uncertain; nothing is
+//! guessed.
 
 mod cause;
 mod find;

@@ -88,7 +88,9 @@ fn coverage(options: &Options, trace: &TraceFile) -> Result<Coverage, Failure> {
     trace.replay(&mut contents).map_err(|error| unreadable(&options.trace, &error))?;
     Coverage::of(metadata, &contents).map_err(|error| {
         let (path, system) = (options.trace.display(), options.system.system.display());
-        let record = format!("talea trace record --out {path} -- talea run {system} --for 10s");
+        // What was found by a program's name or number is the program's and no place for a recording.
+        let out = if options.trace.is_file() { path.to_string() } else { "trace.talea".into() };
+        let record = format!("talea trace record --out {out} -- talea run {system} --for 10s");
         let help = match error {
             Unjudgeable::Incomplete { .. } => format!(
                 "record all events of jobs, and when the run began: leave --events out, or give --events job,run:\n        {record}"
