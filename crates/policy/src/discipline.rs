@@ -43,7 +43,8 @@ impl Discipline {
                     Laxity::Declared => job.wcet,
                     Laxity::Remaining => job.wcet - executed,
                 };
-                job.deadline - left.at_full_speed()
+                // Who has no deadline stays without when it has run for longer than it declared.
+                job.deadline.saturating_add(-left.at_full_speed())
             }
         }
     }

@@ -1,7 +1,9 @@
 //! The engine: an arena of schedulers and virtual processors that is driven to a fixed point.
 
+use super::custody::Custody;
+use super::inspect::Vacant;
 use super::vp::{Bottom, Context, ProcessorId, Top, Vp, VpId, VpState};
-use super::{Action, Decision, Message, Parameters, Refusal, Scheduler, SchedulerId, Wake};
+use super::{Action, Decision, Message, Parameters, Refusal, Scheduler, SchedulerId, Wake, Width};
 use crate::job::Job;
 use std::collections::VecDeque;
 use talea_time::{Instant, Work};
@@ -35,24 +37,48 @@ pub struct Transition {
     pub state: VpState,
 }
 
-struct Processor {
-    root: Option<VpId>,
+#[derive(Clone)]
+pub(super) struct Processor {
+    pub root: Option<VpId>,
     /// Who may decide about the processor: the scheduler that was granted it last and has not passed it on.
     /// Kept to assert that schedulers give away only what they hold.
-    holder: Option<SchedulerId>,
+    pub holder: Option<SchedulerId>,
     /// The thread that runs now, in the course of a fixed point.
     current: Option<Occupant>,
     /// The thread that ran when the last list of switches was taken.
     announced: Option<Occupant>,
 }
 
-struct Seat {
-    scheduler: Box<dyn Scheduler>,
-    timer: Option<Instant>,
+pub(super) struct Seat {
+    pub scheduler: Box<dyn Scheduler>,
+    /// Who sits here now.
+    pub id: SchedulerId,
+    /// The VPs of its own, in the order of its parents. None if nobody sits here.
+    pub own: Vec<VpId>,
+    pub timer: Option<Instant>,
     /// Whether it stands in [`Engine::reconsider`].
-    at_scheduling_point: bool,
+    pub at_scheduling_point: bool,
     /// Whether it stands in [`Engine::reconsider_next`].
-    at_next_scheduling_point: bool,
+    pub at_next_scheduling_point: bool,
+}
+
+impl Seat {
+    fn empty(id: SchedulerId) -> Self {
+        Seat {
+            scheduler: Box::new(Vacant),
+            id,
+            own: Vec::new(),
+            timer: None,
+            at_scheduling_point: false,
+            at_next_scheduling_point: false,
+        }
+    }
+}
+
+impl Clone for Seat {
+    fn clone(&self) -> Self {
+        Seat { scheduler: self.scheduler.duplicate(), own: self.own.clone(), ..*self }
+    }
 }
 
 /// A hierarchy of schedulers over the processors of one machine.
@@ -60,23 +86,32 @@ struct Seat {
 /// The driver tells what threads do ([`request`](Engine::request), [`release`](Engine::release)) and that
 /// time has come ([`fire_timers`](Engine::fire_timers)), in any number at one instant, and then asks with
 /// [`settle`](Engine::settle) what the processors are to do. Calls come with instants that never decrease.
+///
+/// A copy decides as the original would. So several changes of which all or none are wanted can be tried on a copy and
+/// then, if none was refused, made.
+#[derive(Clone)]
 pub struct Engine {
-    seats: Vec<Seat>,
-    vps: Vec<Vp>,
+    pub(super) seats: Vec<Seat>,
+    pub(super) free_seats: Vec<u32>,
+    pub(super) vps: Vec<Vp>,
+    /// By VP: what was asked for on the edge.
+    pub(super) parameters: Vec<Parameters>,
     free_vps: Vec<VpId>,
-    processors: Vec<Processor>,
+    pub(super) processors: Vec<Processor>,
     /// Actions still to be applied, the next one last.
     pending: Vec<(SchedulerId, Action)>,
     /// Schedulers to be asked at the scheduling point.
-    reconsider: VecDeque<SchedulerId>,
+    pub(super) reconsider: VecDeque<SchedulerId>,
     /// Those that, while they were asked, asked for it again.
-    reconsider_next: Vec<SchedulerId>,
+    pub(super) reconsider_next: Vec<SchedulerId>,
     switches: Vec<Switch>,
     /// Whether any scheduler has ever asked for a timer; most compositions never do.
     uses_timers: bool,
     /// Transitions since they were last taken, if anybody watches.
-    transitions: Option<Vec<Transition>>,
-    now: Instant,
+    pub(super) transitions: Option<Vec<Transition>>,
+    /// The VPs of a scheduler that is being replaced.
+    pub(super) custody: Vec<Custody>,
+    pub(super) now: Instant,
 }
 
 impl Engine {
@@ -87,7 +122,9 @@ impl Engine {
             .collect();
         Engine {
             seats: Vec::new(),
+            free_seats: Vec::new(),
             vps: Vec::new(),
+            parameters: Vec::new(),
             free_vps: Vec::new(),
             pending: Vec::new(),
             reconsider: VecDeque::new(),
@@ -96,6 +133,7 @@ impl Engine {
             processors,
             uses_timers: false,
             transitions: None,
+            custody: Vec::new(),
             now: Instant::ZERO,
         }
     }
@@ -108,41 +146,46 @@ impl Engine {
     /// Adds the root: the machine grants it every processor it asks for.
     ///
     /// # Panics
-    /// If there is a root already.
+    /// If there is a root already, or the scheduler cannot use as many processors as there are.
     pub fn add_root(&mut self, scheduler: Box<dyn Scheduler>) -> SchedulerId {
         assert!(self.processors.iter().all(|processor| processor.root.is_none()), "a machine has one root");
-        let id = self.seat(scheduler);
-        for index in 0..self.processors.len() {
-            let vp = self.allocate(Vp::new(Top::Machine(ProcessorId(index as u16)), Bottom::Scheduler(id)));
-            self.processors[index].root = Some(vp);
-            self.seats[id.0 as usize].scheduler.init(vp);
-        }
+        check_width(scheduler.as_ref(), self.processors.len()).expect("the root is given every processor");
+        let id = self.next_id();
+        let own = (0..self.processors.len())
+            .map(|index| {
+                let top = Top::Machine(ProcessorId(index as u16));
+                let vp = self.allocate(Vp::new(top, Bottom::Scheduler(id)), Parameters::None);
+                self.processors[index].root = Some(vp);
+                vp
+            })
+            .collect();
+        self.seat(id, scheduler, own);
         id
     }
 
-    /// Adds a scheduler under one parent or, for a join, several.
+    /// Adds a scheduler under one parent or, for a join, several; under each as often as it is listed.
     ///
     /// # Errors
-    /// The first parent's refusal; the hierarchy is then as before.
+    /// The first parent's refusal, or that the scheduler uses one processor; the hierarchy is then as before.
     pub fn add(
         &mut self,
         scheduler: Box<dyn Scheduler>,
         parents: &[(SchedulerId, Parameters)],
     ) -> Result<SchedulerId, Refusal> {
-        let id = SchedulerId(self.seats.len() as u32);
-        let mut own: Vec<VpId> = Vec::new();
-        for &(parent, parameters) in parents {
-            match self.register(Vp::new(Top::Scheduler(parent), Bottom::Scheduler(id)), parent, parameters) {
-                Ok(vp) => own.push(vp),
-                Err(refusal) => {
-                    own.into_iter().for_each(|vp| self.unregister(vp));
-                    return Err(refusal);
-                }
+        check_width(scheduler.as_ref(), parents.len())?;
+        let id = self.next_id();
+        let vp = |parent| Vp::new(Top::Scheduler(parent), Bottom::Scheduler(id));
+        if parents.len() > 1 {
+            let mut rehearsal = self.clone();
+            for &(parent, parameters) in parents {
+                rehearsal.register(vp(parent), parent, parameters)?;
             }
         }
-        let seated = self.seat(scheduler);
-        debug_assert_eq!(seated, id);
-        own.into_iter().for_each(|vp| self.seats[id.0 as usize].scheduler.init(vp));
+        let mut own = Vec::with_capacity(parents.len());
+        for &(parent, parameters) in parents {
+            own.push(self.register(vp(parent), parent, parameters)?);
+        }
+        self.seat(id, scheduler, own);
         Ok(id)
     }
 
@@ -154,7 +197,7 @@ impl Engine {
         self.register(Vp::new(Top::Scheduler(parent), Bottom::Thread), parent, parameters)
     }
 
-    /// Removes a thread.
+    /// Removes a thread. Its number is given to others later; their epochs go on from its last.
     ///
     /// # Panics
     /// If it is not a thread or not Waiting.
@@ -204,10 +247,19 @@ impl Engine {
         now: Instant,
     ) -> Result<(), Refusal> {
         self.advance(now);
-        let decision = {
-            let cx = Context { now: self.now, vps: &self.vps };
-            self.seats[to.0 as usize].scheduler.message(&cx, child, message)?
-        };
+        if !self.is_seated(to) {
+            return Err(Refusal::Gone);
+        }
+        let seat = &mut self.seats[to.index()];
+        let is_child = |vp: VpId| self.vps.get(vp.index()).is_some_and(|vp| vp.is_below(to));
+        if child.is_some_and(|child| !is_child(child)) {
+            return Err(Refusal::NotAChild { scheduler: seat.scheduler.kind() });
+        }
+        let cx = Context { now: self.now, vps: &self.vps };
+        let decision = seat.scheduler.message(&cx, child, message)?;
+        if let (Some(child), Message::Change(parameters)) = (child, message) {
+            self.parameters[child.index()] = parameters;
+        }
         self.run_to_fixed_point(to, decision);
         Ok(())
     }
@@ -226,7 +278,7 @@ impl Engine {
         for index in 0..self.seats.len() {
             if self.seats[index].timer.is_some_and(|due| due <= now) {
                 self.seats[index].timer = None;
-                self.call_timer(SchedulerId(index as u32));
+                self.call_timer(self.seats[index].id);
             }
         }
     }
@@ -256,7 +308,7 @@ impl Engine {
         // Each moves each VP a few times at most, or they disagree forever.
         let mut patience = 16 * self.seats.len() * self.vps.len();
         while let Some(id) = self.reconsider.pop_front() {
-            self.seats[id.0 as usize].at_scheduling_point = false;
+            self.seats[id.index()].at_scheduling_point = false;
             // One decision may be too small for all that has to change, so the scheduler is asked until it
             // has come to rest.
             while self.ask(id) {
@@ -265,7 +317,7 @@ impl Engine {
             }
         }
         for id in self.reconsider_next.drain(..) {
-            let seat = &mut self.seats[id.0 as usize];
+            let seat = &mut self.seats[id.index()];
             seat.at_next_scheduling_point = false;
             seat.at_scheduling_point = true;
             self.reconsider.push_back(id);
@@ -284,7 +336,7 @@ impl Engine {
     }
 
     #[inline]
-    fn moved(&mut self, vp: VpId) {
+    pub(super) fn moved(&mut self, vp: VpId) {
         if let Some(transitions) = &mut self.transitions {
             transitions.push(Transition { vp, state: self.vps[vp.index()].state });
         }
@@ -323,38 +375,87 @@ impl Engine {
         }
     }
 
-    fn seat(&mut self, scheduler: Box<dyn Scheduler>) -> SchedulerId {
-        self.seats.push(Seat {
-            scheduler,
-            timer: None,
-            at_scheduling_point: false,
-            at_next_scheduling_point: false,
-        });
-        // One path of the hierarchy at a time has decisions under way, and nobody is in the list twice.
-        self.pending.reserve(self.seats.len() * Decision::CAPACITY);
-        self.reconsider.reserve(self.seats.len());
-        self.reconsider_next.reserve(self.seats.len());
-        SchedulerId(self.seats.len() as u32 - 1)
+    /// The id of the next scheduler that is seated.
+    fn next_id(&self) -> SchedulerId {
+        match self.free_seats.last() {
+            Some(seat) => self.seats[*seat as usize].id,
+            None => SchedulerId { seat: self.seats.len() as u32, generation: 0 },
+        }
     }
 
-    fn allocate(&mut self, vp: Vp) -> VpId {
+    /// Whether `id` is a scheduler that has not been removed.
+    pub(super) fn is_seated(&self, id: SchedulerId) -> bool {
+        self.seats.get(id.index()).is_some_and(|seat| seat.id == id && !seat.own.is_empty())
+    }
+
+    /// Seats a scheduler with `id`, which is the next.
+    fn seat(&mut self, id: SchedulerId, mut scheduler: Box<dyn Scheduler>, own: Vec<VpId>) {
+        debug_assert_eq!(id, self.next_id());
+        own.iter().for_each(|vp| scheduler.init(*vp));
+        if self.free_seats.pop().is_none() {
+            self.seats.push(Seat::empty(id));
+        }
+        let seat = &mut self.seats[id.index()];
+        (seat.scheduler, seat.own) = (scheduler, own);
+        self.reserve();
+    }
+
+    /// Room for all that a decision can lead to.
+    fn reserve(&mut self) {
+        // One path of the hierarchy at a time has decisions under way, and nobody is in the list twice.
+        let more = |size: usize, len: usize| size.saturating_sub(len);
+        let (pending, seats) = (self.seats.len() * Decision::CAPACITY, self.seats.len());
+        self.pending.reserve(more(pending, self.pending.len()));
+        self.reconsider.reserve(more(seats, self.reconsider.len()));
+        self.reconsider_next.reserve(more(seats, self.reconsider_next.len()));
+    }
+
+    /// Empties the seat of a scheduler whose VPs are gone. Its id names nobody from now on.
+    pub(super) fn unseat(&mut self, id: SchedulerId) -> Box<dyn Scheduler> {
+        self.forget_wakes(id);
+        let next = SchedulerId { generation: id.generation + 1, ..id };
+        let seat = std::mem::replace(&mut self.seats[id.index()], Seat::empty(next));
+        self.free_seats.push(id.seat);
+        seat.scheduler
+    }
+
+    /// Drops every wish of the scheduler to be asked.
+    pub(super) fn forget_wakes(&mut self, id: SchedulerId) {
+        let seat = &mut self.seats[id.index()];
+        (seat.timer, seat.at_scheduling_point, seat.at_next_scheduling_point) = (None, false, false);
+        self.reconsider.retain(|other| *other != id);
+        self.reconsider_next.retain(|other| *other != id);
+    }
+
+    fn allocate(&mut self, vp: Vp, parameters: Parameters) -> VpId {
         match self.free_vps.pop() {
             Some(id) => {
+                let epoch = self.vps[id.index()].epoch;
                 self.vps[id.index()] = vp;
+                // Requests of different threads with the same number are told apart, too.
+                self.vps[id.index()].epoch = epoch;
+                self.parameters[id.index()] = parameters;
                 id
             }
             None => {
                 self.vps.push(vp);
+                self.parameters.push(parameters);
                 VpId(self.vps.len() as u32 - 1)
             }
         }
     }
 
     fn register(&mut self, vp: Vp, parent: SchedulerId, parameters: Parameters) -> Result<VpId, Refusal> {
-        let id = self.allocate(vp);
+        if !self.is_seated(parent) {
+            return Err(Refusal::Gone);
+        }
+        let id = self.allocate(vp, parameters);
         let cx = Context { now: self.now, vps: &self.vps };
-        match self.seats[parent.0 as usize].scheduler.register(&cx, id, parameters) {
-            Ok(()) => Ok(id),
+        match self.seats[parent.index()].scheduler.register(&cx, id, parameters) {
+            Ok(()) => {
+                self.regrouped(parent);
+                Ok(id)
+            }
             Err(refusal) => {
                 self.vps[id.index()].bottom = Bottom::Nobody;
                 self.free_vps.push(id);
@@ -363,29 +464,49 @@ impl Engine {
         }
     }
 
-    fn unregister(&mut self, vp: VpId) {
-        let parent = self.parent(vp);
-        let cx = Context { now: self.now, vps: &self.vps };
-        self.seats[parent.0 as usize].scheduler.unregister(&cx, vp);
+    /// Takes `vp`, which is Waiting, from its parent and frees its number.
+    pub(super) fn unregister(&mut self, vp: VpId) {
+        self.part(vp);
         self.vps[vp.index()].bottom = Bottom::Nobody;
         self.free_vps.push(vp);
     }
 
-    fn advance(&mut self, now: Instant) {
+    /// Takes `vp`, which is Waiting, from its parent.
+    pub(super) fn part(&mut self, vp: VpId) {
+        let parent = self.parent(vp);
+        let cx = Context { now: self.now, vps: &self.vps };
+        self.seats[parent.index()].scheduler.unregister(&cx, vp);
+        self.regrouped(parent);
+    }
+
+    /// A child of `parent` has come or gone. Where somebody wants a processor already, that may be another choice or another
+    /// instant at which to choose.
+    pub(super) fn regrouped(&mut self, parent: SchedulerId) {
+        let is_at_work = |own: &VpId| self.vps[own.index()].state != VpState::Waiting;
+        if self.seats[parent.index()].own.iter().any(is_at_work) {
+            self.set_timer(parent, Wake::AtSchedulingPoint);
+        }
+    }
+
+    /// Lets the engine know that it is `now`: for those that are added next.
+    ///
+    /// # Panics
+    /// If time ran backwards.
+    pub fn advance(&mut self, now: Instant) {
         assert!(now >= self.now, "time runs forward: {now} after {}", self.now);
         self.now = now;
     }
 
     fn call_timer(&mut self, id: SchedulerId) {
         let cx = Context { now: self.now, vps: &self.vps };
-        let decision = self.seats[id.0 as usize].scheduler.timer(&cx);
+        let decision = self.seats[id.index()].scheduler.timer(&cx);
         self.run_to_fixed_point(id, decision);
     }
 
     /// Calls the timer at the scheduling point. Returns whether that changed anything.
-    fn ask(&mut self, id: SchedulerId) -> bool {
+    pub(super) fn ask(&mut self, id: SchedulerId) -> bool {
         let cx = Context { now: self.now, vps: &self.vps };
-        let seat = &mut self.seats[id.0 as usize];
+        let seat = &mut self.seats[id.index()];
         let mut decision = seat.scheduler.timer(&cx);
         if decision.timer() == Wake::AtSchedulingPoint {
             decision = decision.wake(Wake::Keep);
@@ -404,11 +525,11 @@ impl Engine {
     ///
     /// Whoever an action reaches answers with a decision of its own; the functions below write who that is
     /// to `actor`, because a decision that is returned alone is built in place and not copied.
-    fn run_to_fixed_point(&mut self, mut actor: SchedulerId, mut decision: Decision) {
+    pub(super) fn run_to_fixed_point(&mut self, mut actor: SchedulerId, mut decision: Decision) {
         loop {
             self.set_timer(actor, decision.timer());
             let next = match decision.actions() {
-                [] => self.pending.pop(),
+                [] => self.next_pending(),
                 [first, rest @ ..] => {
                     for &action in rest.iter().rev() {
                         self.pending.push((actor, action));
@@ -437,9 +558,26 @@ impl Engine {
         }
     }
 
+    /// The next action that has not been overtaken by what earlier ones of its decision have led to: who is granted a
+    /// processor while it is about to take its request back has released it already.
     #[inline]
-    fn set_timer(&mut self, scheduler: SchedulerId, wake: Wake) {
-        let seat = &mut self.seats[scheduler.0 as usize];
+    fn next_pending(&mut self) -> Option<(SchedulerId, Action)> {
+        loop {
+            let next = self.pending.pop()?;
+            let is_overtaken = match next.1 {
+                Action::Release(own) => self.vps[own.index()].state == VpState::Waiting,
+                Action::Request(own) => self.vps[own.index()].state != VpState::Waiting,
+                Action::Revoke(_) | Action::Grant(..) | Action::Announce(..) => false,
+            };
+            if !is_overtaken {
+                return Some(next);
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn set_timer(&mut self, scheduler: SchedulerId, wake: Wake) {
+        let seat = &mut self.seats[scheduler.index()];
         match wake {
             Wake::Keep => {}
             Wake::Never => seat.timer = None,
@@ -457,7 +595,7 @@ impl Engine {
     }
 
     /// Transition 1, and the parent's reaction.
-    fn apply_request(&mut self, child: VpId, actor: &mut SchedulerId) -> Decision {
+    pub(super) fn apply_request(&mut self, child: VpId, actor: &mut SchedulerId) -> Decision {
         let vp = &mut self.vps[child.index()];
         vp.request();
         let (top, bottom) = (vp.top, vp.bottom);
@@ -466,7 +604,7 @@ impl Engine {
             (Top::Scheduler(parent), _) => {
                 *actor = parent;
                 let cx = Context { now: self.now, vps: &self.vps };
-                self.seats[parent.0 as usize].scheduler.request(&cx, child)
+                self.seats[parent.index()].scheduler.request(&cx, child)
             }
             (Top::Machine(processor), Bottom::Scheduler(root)) => {
                 self.vps[child.index()].grant(processor, self.now);
@@ -475,12 +613,18 @@ impl Engine {
                 *actor = root;
                 self.notify_grant(root, child, processor)
             }
-            (Top::Machine(_), _) => unreachable!("below the machine there is only the root"),
+            (Top::Custody, Bottom::Scheduler(id)) => {
+                *actor = id;
+                self.request_in_custody(id, child)
+            }
+            (Top::Machine(_) | Top::Custody, _) => {
+                unreachable!("a thread is below a scheduler")
+            }
         }
     }
 
     /// Transitions 4 and 5, and the parent's reaction.
-    fn apply_release(&mut self, child: VpId, actor: &mut SchedulerId) -> Decision {
+    pub(super) fn apply_release(&mut self, child: VpId, actor: &mut SchedulerId) -> Decision {
         let vp = &mut self.vps[child.index()];
         let held = vp.release(self.now);
         let (top, bottom) = (vp.top, vp.bottom);
@@ -494,20 +638,20 @@ impl Engine {
             }
             processor.holder = match top {
                 Top::Scheduler(parent) => Some(parent),
-                Top::Machine(_) => None,
+                Top::Machine(_) | Top::Custody => None,
             };
         }
         match (top, bottom) {
             (Top::Scheduler(parent), _) => {
                 *actor = parent;
                 let cx = Context { now: self.now, vps: &self.vps };
-                self.seats[parent.0 as usize].scheduler.release(&cx, child, held)
+                self.seats[parent.index()].scheduler.release(&cx, child, held)
             }
-            (Top::Machine(_), Bottom::Scheduler(root)) => {
-                *actor = root;
+            (Top::Machine(_) | Top::Custody, Bottom::Scheduler(id)) => {
+                *actor = id;
                 Decision::NONE
             }
-            (Top::Machine(_), _) => unreachable!("below the machine there is only the root"),
+            (Top::Machine(_) | Top::Custody, _) => unreachable!("a thread is below a scheduler"),
         }
     }
 
@@ -536,27 +680,32 @@ impl Engine {
     }
 
     /// Stores the deadline; a parent that is already dealing with the VP is told.
-    fn apply_announcement(&mut self, own: VpId, deadline: Instant, actor: &mut SchedulerId) -> Decision {
+    pub(super) fn apply_announcement(
+        &mut self,
+        own: VpId,
+        deadline: Instant,
+        actor: &mut SchedulerId,
+    ) -> Decision {
         let vp = &mut self.vps[own.index()];
         vp.job.deadline = deadline;
         match vp.top {
             Top::Scheduler(parent) if vp.state != VpState::Waiting => {
                 *actor = parent;
                 let cx = Context { now: self.now, vps: &self.vps };
-                self.seats[parent.0 as usize].scheduler.announced(&cx, own)
+                self.seats[parent.index()].scheduler.announced(&cx, own)
             }
             _ => Decision::NONE,
         }
     }
 
-    fn notify_grant(&mut self, to: SchedulerId, own: VpId, processor: ProcessorId) -> Decision {
+    pub(super) fn notify_grant(&mut self, to: SchedulerId, own: VpId, processor: ProcessorId) -> Decision {
         let cx = Context { now: self.now, vps: &self.vps };
-        self.seats[to.0 as usize].scheduler.grant(&cx, own, processor)
+        self.seats[to.index()].scheduler.grant(&cx, own, processor)
     }
 
     /// Transition 3, and the child's reaction. The processor is the actor's again once the child has passed
     /// the revocation down, which happens before the actor's next action.
-    fn apply_revoke(&mut self, child: VpId, actor: &mut SchedulerId) -> Decision {
+    pub(super) fn apply_revoke(&mut self, child: VpId, actor: &mut SchedulerId) -> Decision {
         let vp = &mut self.vps[child.index()];
         assert_eq!(vp.top, Top::Scheduler(*actor), "a scheduler revokes from its own children");
         let processor = vp.revoke(self.now);
@@ -573,22 +722,35 @@ impl Engine {
             Bottom::Scheduler(id) => {
                 *actor = id;
                 let cx = Context { now: self.now, vps: &self.vps };
-                self.seats[id.0 as usize].scheduler.revoke(&cx, child, processor)
+                self.seats[id.index()].scheduler.revoke(&cx, child, processor)
             }
             Bottom::Nobody => unreachable!("an unregistered VP never runs"),
         }
     }
 
     /// Who is above `child`, which is not the root's.
-    fn parent(&self, child: VpId) -> SchedulerId {
+    pub(super) fn parent(&self, child: VpId) -> SchedulerId {
         match self.vps[child.index()].top {
             Top::Scheduler(parent) => parent,
-            Top::Machine(_) => panic!("root VPs are the machine's"),
+            Top::Machine(_) | Top::Custody => panic!("root VPs are the machine's"),
         }
+    }
+
+    pub(super) fn is_root_vp(&self, vp: VpId) -> bool {
+        matches!(self.vps[vp.index()].top, Top::Machine(_))
     }
 
     fn assert_own(&self, actor: SchedulerId, own: VpId) {
         let bottom = self.vps[own.index()].bottom;
         assert_eq!(bottom, Bottom::Scheduler(actor), "a scheduler asks and releases for itself only");
+    }
+}
+
+/// Whether `scheduler` can serve `given` own VPs.
+pub(super) fn check_width(scheduler: &dyn Scheduler, given: usize) -> Result<(), Refusal> {
+    match scheduler.width() {
+        _ if given == 0 => Err(Refusal::NoParent { scheduler: scheduler.kind() }),
+        Width::One if given > 1 => Err(Refusal::OneProcessor { scheduler: scheduler.kind(), given }),
+        _ => Ok(()),
     }
 }

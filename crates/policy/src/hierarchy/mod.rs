@@ -28,29 +28,54 @@
 //! One external notification in, a fixed point of internal ones, a list of processor switches out. The fixed
 //! point is a loop over an explicit stack, so it neither recurses nor, once its buffers have grown to the
 //! depth of the hierarchy, allocates. Consequences of one action are finished before the next action of the
-//! same decision begins, exactly as with the nested calls of the original.
+//! same decision begins, exactly as with the nested calls of the original. A request or release that these have made already is
+//! not made again.
 //!
 //! **Deadlines travel upwards.** A uniformly slower processor is defined between the deadlines that its child
 //! announces while running (section 4.2). A thread's deadline is its job's; a scheduler says its own with
 //! [`Action::Announce`], which stores it where a parent finds a thread's and tells the parent if it may
 //! matter. The original has its messages for that; here it is an action, because it belongs to a decision and
 //! has to arrive before the request that follows in the same decision. Schedulers without deadlines ignore it.
+//!
+//! **Everything can change while it runs** (section 5.4): schedulers and threads come, go and move, parameters change, and a
+//! scheduler gives its place to another kind. Each change is made in one instant or, if anybody refuses, not at all. What
+//! has to be undone if a later part is refused is not done but rehearsed: on copies of the schedulers that may refuse.
 
 mod admission;
+mod custody;
 mod decision;
 mod engine;
+mod inspect;
+mod reconfigure;
+mod replace;
 mod vp;
 
 pub use admission::{Fraction, Load, Shortage};
 pub use decision::{Action, Decision, Wake};
 pub use engine::{Engine, Occupant, Switch, Transition};
+pub use inspect::{Above, Below, Edge};
+pub use reconfigure::ReconfigureError;
+pub use replace::Replacement;
 pub use vp::{Context, ProcessorId, VpId, VpState};
 
 use talea_time::{Duration, Instant, Work};
 
-/// A scheduler's number in its [`Engine`].
+/// A scheduler of an [`Engine`]: its seat, and how many sat there before.
+///
+/// Seats are used again and ids are not, so the id of a scheduler that was removed names nobody. A scheduler that is
+/// replaced keeps its id, for it keeps its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SchedulerId(pub(crate) u32);
+pub struct SchedulerId {
+    seat: u32,
+    generation: u32,
+}
+
+impl SchedulerId {
+    /// The seat's number, for tables indexed by scheduler.
+    pub const fn index(self) -> usize {
+        self.seat as usize
+    }
+}
 
 /// What a child asks of a parent when it registers, or later by message: the edge of the hierarchy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,6 +188,35 @@ pub enum Refusal {
     /// Admission control: not enough is left.
     #[error("not admitted: {0}")]
     Admission(#[from] Shortage),
+    /// The scheduler uses one processor at a time and would be given several.
+    #[error("a {scheduler} scheduler uses one processor at a time and has one parent, not {given}")]
+    OneProcessor {
+        /// Kind of the scheduler.
+        scheduler: &'static str,
+        /// Parents, or processors for the root.
+        given: usize,
+    },
+    /// A lane orders jobs, and a scheduler has none.
+    #[error("a {scheduler} scheduler orders jobs, which only threads have")]
+    NotAThread {
+        /// Kind of the scheduler.
+        scheduler: &'static str,
+    },
+    /// The scheduler would hang on nothing.
+    #[error("a {scheduler} scheduler needs a parent")]
+    NoParent {
+        /// Kind of the scheduler.
+        scheduler: &'static str,
+    },
+    /// The scheduler that was asked has been removed.
+    #[error("there is no such scheduler any more")]
+    Gone,
+    /// Whoever the message is about is no child of the scheduler.
+    #[error("a {scheduler} scheduler was told about a child that is not its own")]
+    NotAChild {
+        /// Kind of the scheduler.
+        scheduler: &'static str,
+    },
 }
 
 impl Refusal {
@@ -170,6 +224,15 @@ impl Refusal {
     pub fn unacceptable(scheduler: &'static str, wanted: &'static str, given: Parameters) -> Self {
         Refusal::Unacceptable { scheduler, wanted, given }
     }
+}
+
+/// How many VPs of its own a scheduler can serve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Width {
+    /// One.
+    One,
+    /// One for each parent, or as the root one for each processor, however many that are.
+    Any,
 }
 
 /// A scheduler of the hierarchy: a state machine that answers every notification with a [`Decision`].
@@ -180,6 +243,13 @@ impl Refusal {
 pub trait Scheduler: Send {
     /// The kind, for messages: "fixed-priority".
     fn kind(&self) -> &'static str;
+
+    /// How many own VPs it can serve.
+    fn width(&self) -> Width;
+
+    /// The same scheduler once more, which decides as this one would. Changes that concern several schedulers are
+    /// rehearsed on copies.
+    fn duplicate(&self) -> Box<dyn Scheduler>;
 
     // From the children.
 
@@ -234,7 +304,8 @@ pub trait Scheduler: Send {
     /// further parent or processor.
     fn init(&mut self, own: VpId);
 
-    /// Called once, after the last child has been unregistered and every own VP is Waiting.
+    /// Called once, after everything else: the scheduler has been removed or replaced. Who is replaced may have
+    /// children still, which are another's by now.
     fn deinit(&mut self) {}
 
     /// The instant asked for by an earlier [`Decision`] has come.

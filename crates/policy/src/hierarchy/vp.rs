@@ -52,6 +52,8 @@ pub enum VpState {
 pub(super) enum Top {
     Machine(ProcessorId),
     Scheduler(SchedulerId),
+    /// Nobody for the moment: the scheduler below is being replaced, and its parents are not to notice.
+    Custody,
 }
 
 /// Who is below a VP.
@@ -73,7 +75,7 @@ pub(super) struct Vp {
     /// Start of the current grant; meaningless unless Running.
     since: Instant,
     /// `service` at the last request.
-    service_at_request: Work,
+    pub service_at_request: Work,
     /// Requests so far, which tells the jobs of one thread apart.
     pub epoch: u32,
     /// What a thread wants its processor for; the last one requested.
@@ -133,7 +135,24 @@ impl Vp {
         }
     }
 
-    fn service_at(&self, now: Instant) -> Work {
+    /// Whether it is a child of `parent`.
+    pub fn is_below(&self, parent: SchedulerId) -> bool {
+        self.bottom != Bottom::Nobody && self.top == Top::Scheduler(parent)
+    }
+
+    /// As it would be if it wanted nothing from `now` on. Nobody is told.
+    pub fn laid_aside(mut self, now: Instant) -> Self {
+        self.service = self.service_at(now);
+        self.state = VpState::Waiting;
+        self
+    }
+
+    /// Comes into `state` at `now` without a transition.
+    pub fn assume(&mut self, state: VpState, now: Instant) {
+        *self = Vp { state, since: now, ..self.laid_aside(now) };
+    }
+
+    pub fn service_at(&self, now: Instant) -> Work {
         match self.state {
             VpState::Running(_) => self.service + (now - self.since).as_work(),
             _ => self.service,
@@ -181,6 +200,11 @@ impl Context<'_> {
     /// [`Instant::MAX`] if there is none.
     pub fn deadline(&self, vp: VpId) -> Instant {
         self.vps[vp.index()].job.deadline
+    }
+
+    /// Whether `vp` is a thread.
+    pub fn is_thread(&self, vp: VpId) -> bool {
+        self.vps[vp.index()].bottom == Bottom::Thread
     }
 
     /// What the thread `vp` wants its processor for.

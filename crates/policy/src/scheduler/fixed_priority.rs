@@ -7,11 +7,11 @@
 //! Do not use it to share a processor between children that never block: all but the highest starve.
 
 use crate::hierarchy::{
-    Action, Context, Decision, Message, Parameters, ProcessorId, Refusal, Scheduler, VpId, VpState,
+    Action, Context, Decision, Message, Parameters, ProcessorId, Refusal, Scheduler, VpId, VpState, Width,
 };
 
 /// The fixed-priority scheduler. Children register with [`Parameters::Priority`]; larger is higher.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct FixedPriority {
     own: Vec<VpId>,
     /// Highest priority first; a child's position is its rank.
@@ -124,6 +124,14 @@ impl FixedPriority {
 impl Scheduler for FixedPriority {
     fn kind(&self) -> &'static str {
         "fixed-priority"
+    }
+
+    fn width(&self) -> Width {
+        Width::Any
+    }
+
+    fn duplicate(&self) -> Box<dyn Scheduler> {
+        Box::new(self.clone())
     }
 
     fn register(&mut self, cx: &Context<'_>, child: VpId, parameters: Parameters) -> Result<(), Refusal> {

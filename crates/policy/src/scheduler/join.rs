@@ -7,12 +7,12 @@
 //! Do not join two parents of which either would do: each keeps room for the child that it uses only once.
 
 use crate::hierarchy::{
-    Action, Context, Decision, Parameters, ProcessorId, Refusal, Scheduler, VpId, VpState, Wake,
+    Action, Context, Decision, Parameters, ProcessorId, Refusal, Scheduler, VpId, VpState, Wake, Width,
 };
 use talea_time::Instant;
 
 /// The join: one child, registered with [`Parameters::None`], and one own VP per parent.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Join {
     own: Vec<VpId>,
     child: Option<VpId>,
@@ -58,6 +58,14 @@ impl Scheduler for Join {
         "join"
     }
 
+    fn width(&self) -> Width {
+        Width::Any
+    }
+
+    fn duplicate(&self) -> Box<dyn Scheduler> {
+        Box::new(self.clone())
+    }
+
     fn register(&mut self, _cx: &Context<'_>, child: VpId, given: Parameters) -> Result<(), Refusal> {
         match (self.child, given) {
             (Some(_), _) => Err(Refusal::Taken { scheduler: self.kind(), given }),
@@ -86,11 +94,13 @@ impl Scheduler for Join {
     }
 
     fn release(&mut self, cx: &Context<'_>, _child: VpId, held: Option<ProcessorId>) -> Decision {
-        // First those that only ask, so that nobody is granted what the child no longer wants.
-        let room = Decision::CAPACITY - usize::from(held.is_some());
-        let decision = self.change_own(cx, room, |state| state == VpState::Ready, Action::Release);
+        // First the processor: a parent that decides anew when another request is taken back might revoke it, and there is
+        // nobody any more to take it from. Who is granted it for a request that is still to be taken back returns it.
         let runs = |own: &&VpId| held.is_some() && cx.processor(**own) == held;
-        self.own.iter().find(runs).map_or(decision, |own| decision.and(Action::Release(*own)))
+        let first = self.own.iter().find(runs).map_or(Decision::NONE, |own| Decision::release(*own));
+        let room = Decision::CAPACITY - first.actions().len();
+        let others = self.change_own(cx, room, |state| state == VpState::Ready, Action::Release);
+        others.actions().iter().fold(first, |all, action| all.and(*action)).wake(others.timer())
     }
 
     fn announced(&mut self, cx: &Context<'_>, child: VpId) -> Decision {

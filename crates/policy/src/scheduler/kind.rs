@@ -283,6 +283,6 @@ impl Kind {
     }
 }
 
-fn boxed<R: Rule + 'static>(scheduler: Uniprocessor<R>, announcing: Announcing) -> Box<dyn Scheduler> {
+fn boxed<R: Rule>(scheduler: Uniprocessor<R>, announcing: Announcing) -> Box<dyn Scheduler> {
     Box::new(scheduler.announcing(announcing))
 }

@@ -7,13 +7,14 @@
 
 use super::uniprocessor::{Announcing, announce};
 use crate::hierarchy::{
-    Action, Context, Decision, Parameters, ProcessorId, Refusal, Scheduler, VpId, VpState, Wake,
+    Action, Context, Decision, Parameters, ProcessorId, Refusal, Scheduler, VpId, VpState, Wake, Width,
 };
+use crate::job::Job;
 use crate::lane::LaneQueue;
 use talea_time::{Duration, Instant, Work};
 
 /// A lane over job slots.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct LaneScheduler {
     queue: LaneQueue,
     own: Option<VpId>,
@@ -98,8 +99,17 @@ impl Scheduler for LaneScheduler {
         "lane"
     }
 
-    fn register(&mut self, _cx: &Context<'_>, _child: VpId, given: Parameters) -> Result<(), Refusal> {
+    fn width(&self) -> Width {
+        Width::One
+    }
+
+    fn duplicate(&self) -> Box<dyn Scheduler> {
+        Box::new(self.clone())
+    }
+
+    fn register(&mut self, cx: &Context<'_>, child: VpId, given: Parameters) -> Result<(), Refusal> {
         match given {
+            Parameters::None if !cx.is_thread(child) => Err(Refusal::NotAThread { scheduler: self.kind() }),
             Parameters::None => Ok(()),
             _ => Err(Refusal::Unacceptable { scheduler: self.kind(), wanted: "no parameters", given }),
         }
@@ -108,8 +118,8 @@ impl Scheduler for LaneScheduler {
     fn unregister(&mut self, _cx: &Context<'_>, _child: VpId) {}
 
     fn request(&mut self, cx: &Context<'_>, child: VpId) -> Decision {
-        debug_assert_eq!(slot_of(cx.job(child).tag), child, "a job's tag is its slot");
-        self.queue.push(*cx.job(child));
+        // A job's tag is its slot, also if it was released where tags mean nothing.
+        self.queue.push(Job { tag: child.index() as u32, ..*cx.job(child) });
         let decision = match cx.state(self.own()) {
             VpState::Waiting => Decision::request(self.own()),
             VpState::Ready => Decision::NONE,

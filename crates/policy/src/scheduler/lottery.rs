@@ -18,7 +18,7 @@ use talea_time::{Instant, Work};
 pub const TICKET_PARTS: u128 = 232_792_560;
 
 /// Where the winning tickets come from.
-pub trait Draws: Send {
+pub trait Draws: Clone + Send + 'static {
     /// The current draw as a number below `total`. It stays the same draw, for whatever total, until [`Draws::advance`].
     fn below(&self, total: u128) -> u128;
 

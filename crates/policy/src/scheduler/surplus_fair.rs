@@ -12,7 +12,7 @@
 use super::uniprocessor::{Clients, Stint};
 use super::virtual_time::{Pace, Virtual};
 use crate::hierarchy::{
-    Action, Context, Decision, Parameters, ProcessorId, Refusal, Scheduler, VpId, VpState, Wake,
+    Action, Context, Decision, Parameters, ProcessorId, Refusal, Scheduler, VpId, VpState, Wake, Width,
 };
 use talea_time::Work;
 
@@ -29,7 +29,7 @@ struct Surplus {
 }
 
 /// The scheduler. Children register with [`Parameters::Weight`].
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct SurplusFair {
     quantum: Work,
     own: Vec<VpId>,
@@ -141,6 +141,14 @@ impl SurplusFair {
         }
     }
 
+    /// An own VP that waits for a processor although fewer children wait for one, of which `served` are about to run.
+    fn superfluous(&self, cx: &Context<'_>, served: usize) -> Option<VpId> {
+        let mut asking = self.own.iter().copied().filter(|own| cx.state(*own) == VpState::Ready);
+        let is_ready = |place: usize| cx.state(self.clients.vp(place)) == VpState::Ready;
+        let ready = self.clients.wanting(cx).filter(|(place, _)| is_ready(*place)).count();
+        if asking.clone().count() > ready - served { asking.next() } else { None }
+    }
+
     fn next_wake(&self, cx: &Context<'_>) -> Wake {
         let ends =
             self.stints.iter().flatten().map(|stint| cx.now() + (self.quantum - stint.used).at_full_speed());
@@ -151,6 +159,14 @@ impl SurplusFair {
 impl Scheduler for SurplusFair {
     fn kind(&self) -> &'static str {
         "surplus-fair"
+    }
+
+    fn width(&self) -> Width {
+        Width::Any
+    }
+
+    fn duplicate(&self) -> Box<dyn Scheduler> {
+        Box::new(self.clone())
     }
 
     fn register(&mut self, cx: &Context<'_>, child: VpId, given: Parameters) -> Result<(), Refusal> {
@@ -189,13 +205,7 @@ impl Scheduler for SurplusFair {
         self.charge(cx);
         let Some(processor) = held else {
             self.readjust(cx);
-            let asking = self.own.iter().copied().filter(|own| cx.state(*own) == VpState::Ready);
-            let ready = self
-                .clients
-                .wanting(cx)
-                .filter(|(place, _)| cx.state(self.clients.vp(*place)) == VpState::Ready);
-            let superfluous = asking.clone().count() > ready.count();
-            return asking.take(usize::from(superfluous)).last().map_or(Decision::NONE, Decision::release);
+            return self.superfluous(cx, 0).map_or(Decision::NONE, Decision::release);
         };
         let place = self.clients.place(child);
         let runs = |stint: &Option<Stint>| stint.is_some_and(|stint| stint.place == place);
@@ -203,6 +213,10 @@ impl Scheduler for SurplusFair {
         self.end_stint(own);
         self.readjust(cx);
         let decision = self.pass_on(cx, own, processor);
+        // Who runs here now need not wait for the processor that was asked for it.
+        let served = usize::from(self.stints[own].is_some());
+        let decision =
+            self.superfluous(cx, served).map_or(decision, |own| decision.and(Action::Release(own)));
         decision.wake(self.next_wake(cx))
     }
 

@@ -7,6 +7,7 @@ mod figure1;
 mod join;
 mod promises;
 mod random;
+mod reconfigure;
 mod reservation;
 mod script;
 mod share;

@@ -237,6 +237,7 @@ pub(super) fn stride(case: &StrideCase) -> Result<(), Complaint> {
 }
 
 /// Draws that somebody else has drawn.
+#[derive(Clone)]
 struct Drawn {
     /// In parts of a ticket, rounded down, which compares with whole parts as the exact draw does.
     draws: Vec<u128>,

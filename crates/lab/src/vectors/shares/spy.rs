@@ -43,6 +43,7 @@ pub(super) struct Event<A> {
 }
 
 /// A rule that is told on.
+#[derive(Clone)]
 pub(super) struct Spy<R: Rule> {
     rule: R,
     log: Log<Event<R::Account>>,

@@ -24,6 +24,7 @@ pub use rule::{Rule, Stint};
 
 use crate::hierarchy::{
     Action, Context, Decision, Message, Parameters, ProcessorId, Refusal, Scheduler, VpId, VpState, Wake,
+    Width,
 };
 use talea_time::{Instant, Work};
 
@@ -37,6 +38,7 @@ pub enum Announcing {
 }
 
 /// A scheduler of one processor at a time, as its [`Rule`] says.
+#[derive(Clone)]
 pub struct Uniprocessor<R: Rule> {
     rule: R,
     own: Option<VpId>,
@@ -148,6 +150,14 @@ pub(in crate::scheduler) fn announce(
 impl<R: Rule> Scheduler for Uniprocessor<R> {
     fn kind(&self) -> &'static str {
         self.rule.kind()
+    }
+
+    fn width(&self) -> Width {
+        Width::One
+    }
+
+    fn duplicate(&self) -> Box<dyn Scheduler> {
+        Box::new(self.clone())
     }
 
     fn register(&mut self, cx: &Context<'_>, child: VpId, given: Parameters) -> Result<(), Refusal> {

@@ -16,9 +16,9 @@ pub struct Stint {
 /// What tells one scheduler from another.
 ///
 /// Whoever ran has been charged before anything else is told, and [`Rule::refresh`] comes before every election.
-pub trait Rule: Send {
+pub trait Rule: Clone + Send + 'static {
     /// What it keeps of each child.
-    type Account: Send;
+    type Account: Clone + Send;
 
     /// The kind, for messages: "round-robin".
     fn kind(&self) -> &'static str;
