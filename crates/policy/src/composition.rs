@@ -37,7 +37,7 @@ pub fn compose(plan: &Plan, processors: usize, capacity: usize) -> Composition {
     Composition { engine, lanes }
 }
 
-fn leaf(lane: &Lane, capacity: usize) -> LaneScheduler {
+pub(crate) fn leaf(lane: &Lane, capacity: usize) -> LaneScheduler {
     let queue = LaneQueue::new(lane.discipline, lane.rules, capacity);
     match lane.tick {
         Some(tick) => LaneScheduler::new(queue.with_ties(Ties::MemberOrder)).with_tick(tick),

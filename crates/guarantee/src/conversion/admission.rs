@@ -171,6 +171,17 @@ fn powers_of_two(claims: &[Claim<'_>], load: &Ratio) -> Result<(), Box<Overload>
     }
 }
 
+/// The shortest period to which powers of two of a common one shorten those of the `claims`, for the common one with which
+/// they load the processor least: a plan's base. None if nobody claims anything.
+pub fn common_base(claims: &[Claim<'_>]) -> Option<Ratio> {
+    let with_base = |(_, base): &Claim<'_>| -> (Ratio, Ratio) {
+        let load = claims.iter().map(|(amount, period)| amount.nanos() / shortened(period, base)).sum();
+        let shortest = claims.iter().map(|(_, period)| shortened(period, base)).min();
+        (load, shortest.expect("there is a claim"))
+    };
+    claims.iter().map(with_base).min().map(|(_, shortest)| shortest)
+}
+
 /// The longest `base * 2^k`, for k of either sign, that is no longer than `period`.
 fn shortened(period: &Span, base: &Span) -> Ratio {
     let two = Ratio::from_integer(2.into());

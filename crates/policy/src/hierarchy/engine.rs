@@ -189,6 +189,13 @@ impl Engine {
         Ok(id)
     }
 
+    /// The virtual processors that a scheduler is given: one for each parent, in the order in which it was put under them, or of
+    /// the machine.
+    pub fn processors_of(&self, scheduler: SchedulerId) -> impl Iterator<Item = VpId> {
+        let is_own = move |(_, vp): &(usize, &Vp)| vp.bottom == Bottom::Scheduler(scheduler);
+        self.vps.iter().enumerate().filter(is_own).map(|(index, _)| VpId(index as u32))
+    }
+
     /// Adds a thread under `parent`. It is Waiting.
     ///
     /// # Errors
