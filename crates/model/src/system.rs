@@ -1,8 +1,9 @@
 //! The validated system: a [`Description`] that satisfies every rule, with its operations numbered.
 
-use crate::description::{Description, Strategy};
+use crate::description::{Criticality, Description, Execution, Overrun, Strategy, Subtask, Task};
+use crate::hierarchy::{Thread, ThreadWork};
 use std::ops::Deref;
-use talea_time::Work;
+use talea_time::{Duration, Work};
 
 /// An operation's number: its position when all subtasks of all tasks are listed in file order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -46,6 +47,32 @@ pub struct Operation {
     pub topological_rank: u32,
 }
 
+/// How long what never ends takes: more than two centuries, with room for costs.
+const ENDLESS: Duration = Duration::from_secs(7_000_000_000);
+
+/// What a thread does, as a task.
+fn task_of_thread(thread: &Thread) -> Task {
+    let (exec, period) = match &thread.work {
+        ThreadWork::Bursts { burst, period } => (burst.clone(), *period),
+        ThreadWork::CpuBound | ThreadWork::Command(_) | ThreadWork::Process(_) => {
+            (Execution::Constant(ENDLESS.as_work()), ENDLESS)
+        }
+    };
+    let work =
+        Subtask { name: thread.name.clone(), node: thread.node, wcet: exec.max(), exec, after: Vec::new() };
+    Task {
+        name: thread.name.clone(),
+        period,
+        deadline: period,
+        phase: Duration::ZERO,
+        jitter: Duration::ZERO,
+        criticality: Criticality::MEDIUM,
+        importance: 0,
+        overrun: Overrun::Queue,
+        subtasks: vec![work],
+    }
+}
+
 /// A validated system. Read-only: change a copy of its description and validate again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct System {
@@ -53,6 +80,8 @@ pub struct System {
     operations: Vec<Operation>,
     /// Index of each task's first operation; one more entry than tasks.
     task_starts: Vec<u32>,
+    /// Index of the first task that is a thread, see [`System::with_threads_as_tasks`].
+    first_thread_task: usize,
 }
 
 impl Deref for System {
@@ -110,7 +139,35 @@ impl System {
             }
             task_starts.push(operations.len() as u32);
         }
-        System { description, operations, task_starts }
+        let first_thread_task = description.tasks.len();
+        System { description, operations, task_starts, first_thread_task }
+    }
+
+    /// The system as it is executed: each thread of a hierarchy is a task too, behind the others, whose only operation is
+    /// what the thread does. Whatever executes, counts and records jobs then does so with threads' bursts.
+    ///
+    /// What always wants the processor, commands and processes among it, arrives once and never ends.
+    #[must_use]
+    pub fn with_threads_as_tasks(&self) -> System {
+        if self.threads.is_empty() || self.first_thread_task < self.tasks.len() {
+            return self.clone();
+        }
+        let mut description = self.description.clone();
+        description.tasks.extend(self.threads.iter().map(task_of_thread));
+        System { first_thread_task: self.tasks.len(), ..Self::number(description) }
+    }
+
+    /// The operation of the thread at `index` among the threads, in a system whose [threads are
+    /// tasks](Self::with_threads_as_tasks).
+    pub fn operation_of_thread(&self, index: usize) -> Option<OperationId> {
+        let start = self.task_starts.get(self.first_thread_task + index)?;
+        (index < self.threads.len() && self.first_thread_task < self.tasks.len())
+            .then(|| OperationId::from_index(*start as usize))
+    }
+
+    /// The thread that the task at `index` is, if it is one.
+    pub fn thread_of_task(&self, index: usize) -> Option<usize> {
+        index.checked_sub(self.first_thread_task)
     }
 
     /// All operations, indexed by [`OperationId::index`].
@@ -126,6 +183,16 @@ impl System {
     /// The operations placed on one node, in file order.
     pub fn operations_on(&self, node: usize) -> impl Iterator<Item = &Operation> {
         self.operations.iter().filter(move |operation| self.subtask(operation.id).node == node)
+    }
+
+    /// The operations of one node that belong into lanes: all but threads, in file order.
+    pub fn lane_operations_on(&self, node: usize) -> impl Iterator<Item = &Operation> {
+        self.operations_on(node).filter(|operation| self.thread_of_task(operation.task).is_none())
+    }
+
+    /// The threads of one node, by index, in file order.
+    pub fn threads_on(&self, node: usize) -> impl Iterator<Item = usize> {
+        self.threads.iter().enumerate().filter(move |(_, thread)| thread.node == node).map(|(index, _)| index)
     }
 
     /// The subtask behind an operation.

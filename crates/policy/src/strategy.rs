@@ -184,7 +184,7 @@ fn plan_each(
     let mut plans = Vec::new();
     let mut anomalies = Vec::new();
     for (index, node) in system.nodes.iter().enumerate() {
-        let is_idle = system.operations_on(index).next().is_none();
+        let is_idle = system.lane_operations_on(index).next().is_none();
         match plan(system, index) {
             Err(found) if is_idle && found == [Anomaly::NoOperations] => {
                 plans.push(Plan { lanes: Vec::new(), warnings: found });
@@ -214,7 +214,7 @@ pub fn plan_node(system: &System, node: usize) -> Result<Plan, Vec<Anomaly>> {
 /// The complete list of anomalies that prevent it.
 pub fn plan_lanes(system: &System, node: usize) -> Result<Plan, Vec<Anomaly>> {
     let operations: Vec<OperationTraits> = system
-        .operations_on(node)
+        .lane_operations_on(node)
         .map(|operation| {
             let task = system.task_of(operation.id);
             OperationTraits {

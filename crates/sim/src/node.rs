@@ -1,13 +1,16 @@
 //! One node: its hierarchy, its job slots and what its processors are doing.
 
 use crate::ledger::{Ledger, Paid};
+use std::collections::VecDeque;
+use talea_guarantee::guarantee::Guarantee;
 use talea_model::{OperationId, Overhead, System};
+use talea_policy::arrangement::{ArrangeError, Kept, Promise, Watch, arrange};
 use talea_policy::composition::{Composition, compose};
 use talea_policy::hierarchy::{Engine, Parameters, SchedulerId, VpId};
 use talea_policy::job::Job;
 use talea_policy::strategy::Plan;
-use talea_time::{Instant, Work};
-use talea_trace::{CostKind, Event, JobId, Record, Sink};
+use talea_time::{Duration, Instant, Work};
+use talea_trace::{CostKind, EdgeEntry, Event, JobId, Record, Sink};
 
 /// Jobs a lane's queue holds before it allocates more.
 const QUEUE_CAPACITY: usize = 64;
@@ -40,12 +43,35 @@ pub(crate) struct Released {
     pub delivery: Work,
 }
 
+/// A lane, or the place of a thread.
 struct LaneState {
-    scheduler: SchedulerId,
+    seats: Seats,
     /// Its index over all nodes, for records.
     source: u16,
-    free: Vec<VpId>,
     jobs: u32,
+}
+
+/// Where jobs stand in the hierarchy.
+enum Seats {
+    /// A lane: any number of them, each with a virtual processor.
+    Many { scheduler: SchedulerId, free: Vec<VpId> },
+    /// A thread: one after the other on the same virtual processor.
+    One { vp: VpId, waiting: VecDeque<Arrived> },
+}
+
+/// A job with what its place in the hierarchy is to know.
+#[derive(Clone, Copy, Debug)]
+struct Arrived {
+    slot: Slot,
+    job: Job,
+    delivery: Work,
+}
+
+/// Where a node's numbers in records begin.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct First {
+    pub lane: usize,
+    pub edge: usize,
 }
 
 struct Processor {
@@ -54,6 +80,12 @@ struct Processor {
     completes_at: Instant,
     /// The job that ran last, to tell a switch from a continuation.
     last: u64,
+}
+
+impl Processor {
+    fn idle(cpu: u16) -> Self {
+        Processor { cpu, running: None, completes_at: Instant::MAX, last: u64::MAX }
+    }
 }
 
 /// How an operation is served on its node.
@@ -78,46 +110,104 @@ pub(crate) struct Node {
     interrupts: u32,
     /// When costs are paid, if dispatching is recorded.
     ledger: Option<Box<Ledger>>,
+    /// Who compares what edges receive with what they were promised, if the node has a hierarchy.
+    watch: Option<Box<Watching>>,
     /// Something was announced to the engine since the last decision.
     pub unsettled: bool,
 }
 
+/// The watch over a node's hierarchy.
+struct Watching {
+    watch: Watch,
+    /// The first edge's number over all nodes, for records.
+    first_edge: usize,
+}
+
 impl Node {
-    /// Node `index` of `system`, whose lanes are numbered from `first_lane` in records.
-    pub fn new(system: &System, index: usize, plan: &Plan, first_lane: usize) -> Self {
+    /// Node `index` of `system`, whose lanes are numbered from `first.lane` and whose edges from `first.edge` in records.
+    ///
+    /// # Errors
+    /// The node's hierarchy cannot be arranged.
+    pub fn new(system: &System, index: usize, plan: &Plan, first: First) -> Result<Self, ArrangeError> {
         let cpus = &system.nodes[index].cpus;
-        let Composition { engine, lanes } = compose(plan, cpus.len(), QUEUE_CAPACITY);
-        let mut services = vec![None; system.operations().len()];
-        for (lane_index, lane) in plan.lanes.iter().enumerate() {
-            for (rank, member) in lane.members.iter().enumerate() {
-                let wcet = system.subtask(*member).wcet;
-                services[member.index()] = Some(Service { lane: lane_index as u32, rank: rank as u32, wcet });
-            }
-        }
-        let lanes = lanes.into_iter().enumerate().map(|(offset, scheduler)| LaneState {
-            scheduler,
-            source: (first_lane + offset) as u16,
-            free: Vec::with_capacity(QUEUE_CAPACITY),
-            jobs: 0,
-        });
-        let processors = cpus.iter().map(|cpu| Processor {
-            cpu: *cpu,
-            running: None,
-            completes_at: Instant::MAX,
-            last: u64::MAX,
-        });
-        Node {
+        let mut node = Node {
             index: index as u16,
-            lanes: lanes.collect(),
+            lanes: Vec::new(),
             slots: Vec::new(),
-            processors: processors.collect(),
-            engine,
-            services,
+            processors: cpus.iter().map(|cpu| Processor::idle(*cpu)).collect(),
+            engine: Engine::new(0),
+            services: vec![None; system.operations().len()],
             overhead: system.overhead,
             interrupts: 0,
             ledger: None,
+            watch: None,
             unsettled: false,
+        };
+        match arrange(system, index, plan, QUEUE_CAPACITY)? {
+            None => {
+                let Composition { engine, lanes } = compose(plan, cpus.len(), QUEUE_CAPACITY);
+                node.engine = engine;
+                node.open_lanes(system, plan, &lanes, first.lane);
+            }
+            Some(mut arrangement) => {
+                node.open_lanes(system, plan, &arrangement.lanes, first.lane);
+                let mut watch = arrangement.watch(system, Duration::ZERO);
+                for leaf in std::mem::take(&mut arrangement.leaves) {
+                    let vp = arrangement.add_thread(system, &leaf)?;
+                    let names =
+                        (&*system.schedulers[leaf.scheduler].name, &*system.threads[leaf.thread].name);
+                    watch.hold(names, leaf.promise.clone(), vp, &arrangement.engine.context());
+                    node.open_thread(system, leaf.thread, vp, first.lane);
+                }
+                node.watch = Some(Box::new(Watching { watch, first_edge: first.edge }));
+                node.engine = arrangement.engine;
+            }
         }
+        Ok(node)
+    }
+
+    fn open_lanes(&mut self, system: &System, plan: &Plan, lanes: &[SchedulerId], first_lane: usize) {
+        for (lane, scheduler) in plan.lanes.iter().zip(lanes) {
+            let place = self.lanes.len();
+            for (rank, member) in lane.members.iter().enumerate() {
+                let wcet = system.subtask(*member).wcet;
+                self.services[member.index()] = Some(Service { lane: place as u32, rank: rank as u32, wcet });
+            }
+            let seats = Seats::Many { scheduler: *scheduler, free: Vec::with_capacity(QUEUE_CAPACITY) };
+            self.lanes.push(LaneState { seats, source: (first_lane + place) as u16, jobs: 0 });
+        }
+    }
+
+    fn open_thread(&mut self, system: &System, thread: usize, vp: VpId, first_lane: usize) {
+        let operation =
+            system.operation_of_thread(thread).expect("threads are tasks where they are simulated");
+        let place = self.lanes.len();
+        let wcet = system.subtask(operation).wcet;
+        self.services[operation.index()] = Some(Service { lane: place as u32, rank: 0, wcet });
+        let seats = Seats::One { vp, waiting: VecDeque::new() };
+        self.lanes.push(LaneState { seats, source: (first_lane + place) as u16, jobs: 0 });
+    }
+
+    /// Its lanes and places of threads.
+    pub fn width(&self) -> usize {
+        self.lanes.len()
+    }
+
+    /// The edges of its hierarchy that are watched, by number.
+    pub fn edges(&self) -> impl Iterator<Item = EdgeEntry> {
+        let edges = self.watch.iter().flat_map(|watching| watching.watch.edges());
+        edges.map(|(parent, child, promise)| EdgeEntry {
+            node: usize::from(self.index),
+            parent: parent.into(),
+            child: child.into(),
+            guarantee: promise.map_or(&Guarantee::Null, Promise::guarantee).to_string(),
+        })
+    }
+
+    /// What came of the promises of its hierarchy; none if it has none.
+    pub fn kept(&mut self) -> Option<Vec<Kept>> {
+        let context = self.engine.context();
+        self.watch.as_mut().map(|watching| watching.watch.kept(&context))
     }
 
     /// From now on, writes records of dispatching too.
@@ -239,24 +329,21 @@ impl Node {
         let service = self.services[id.operation.index()].expect("operations are released on their node");
         let lane = &mut self.lanes[service.lane as usize];
         lane.jobs += 1;
-        let vp = match lane.free.pop() {
-            Some(vp) => vp,
-            None => self
-                .engine
-                .add_thread(lane.scheduler, Parameters::None)
-                .expect("a lane takes any number of job slots"),
+        let vp = match &mut lane.seats {
+            Seats::One { vp, .. } => *vp,
+            Seats::Many { scheduler, free } => match free.pop() {
+                Some(vp) => vp,
+                None => {
+                    let added = self.engine.add_thread(*scheduler, Parameters::None);
+                    added.expect("a lane takes any number of job slots")
+                }
+            },
         };
         if self.slots.len() <= vp.index() {
             self.slots.resize(vp.index() + 1, None);
         }
         let remaining = demand + self.overhead.queue + self.overhead.queue;
         let slot = Slot { id, nominal, deadline, lane: service.lane, remaining, since: now, started: false };
-        self.slots[vp.index()] = Some(slot);
-        if let Some(ledger) = &mut self.ledger {
-            ledger.open(vp);
-            ledger.owe(vp, CostKind::Queue, self.overhead.queue + self.overhead.queue, 1);
-            ledger.owe(vp, CostKind::Delivery, delivery, 1);
-        }
         sink.record(self.job_record(Event::RELEASE, now, &slot, Record::NO_CPU, 0));
         let job = Job {
             release: now,
@@ -266,9 +353,24 @@ impl Node {
             number: id.instance,
             tag: vp.index() as u32,
         };
+        let arrived = Arrived { slot, job, delivery };
+        match &mut self.lanes[service.lane as usize].seats {
+            Seats::One { waiting, .. } if self.slots[vp.index()].is_some() => waiting.push_back(arrived),
+            _ => self.seat(vp, arrived, now),
+        }
+        vp
+    }
+
+    /// The job takes its seat and wants a processor.
+    fn seat(&mut self, vp: VpId, Arrived { slot, job, delivery }: Arrived, now: Instant) {
+        self.slots[vp.index()] = Some(slot);
+        if let Some(ledger) = &mut self.ledger {
+            ledger.open(vp);
+            ledger.owe(vp, CostKind::Queue, self.overhead.queue + self.overhead.queue, 1);
+            ledger.owe(vp, CostKind::Delivery, delivery, 1);
+        }
         self.engine.request(vp, job, now);
         self.unsettled = true;
-        vp
     }
 
     /// Aborts the job in `vp` if it is still `id`. Returns whether it was.
@@ -354,6 +456,20 @@ impl Node {
                 self.dispatch(switch.processor.index(), to.thread, now, sink);
             }
         }
+        if self.watch.is_some() {
+            self.judge(now, sink);
+        }
+    }
+
+    /// Notes what every edge of the hierarchy receives from now on, and records broken promises.
+    #[cold]
+    fn judge(&mut self, now: Instant, sink: &mut dyn Sink) {
+        let Some(watching) = &mut self.watch else { return };
+        for transition in self.engine.transitions() {
+            if let Some((edge, violation)) = watching.watch.note(transition, now) {
+                sink.record(Record::violation(now, watching.first_edge + edge, &violation));
+            }
+        }
     }
 
     /// Lets whoever runs on the first processor pay for the timers that expired at this instant.
@@ -400,7 +516,7 @@ impl Node {
         }
         slot.since = now;
         place.running = Some(vp);
-        place.completes_at = now + slot.remaining.at_full_speed();
+        place.completes_at = now.saturating_add(slot.remaining.at_full_speed());
         let resumes = std::mem::replace(&mut slot.started, true);
         let (slot, cpu) = (*slot, place.cpu);
         let depth = self.lanes[slot.lane as usize].jobs.min(u32::from(u16::MAX)) as u16;
@@ -418,7 +534,16 @@ impl Node {
         let slot = self.slots[vp.index()].take().expect("the slot of an unfinished job is taken");
         let lane = &mut self.lanes[slot.lane as usize];
         lane.jobs -= 1;
-        lane.free.push(vp);
+        let next = match &mut lane.seats {
+            Seats::Many { free, .. } => {
+                free.push(vp);
+                None
+            }
+            Seats::One { waiting, .. } => waiting.pop_front(),
+        };
+        if let Some(next) = next {
+            self.seat(vp, next, now);
+        }
         slot
     }
 

@@ -2,11 +2,12 @@
 
 use crate::calendar::{Arrival, Calendar, Delivery};
 use crate::flow::Joins;
-use crate::node::{Node, Released, Slot};
+use crate::node::{First, Node, Released, Slot};
 use talea_model::{Execution, Operation, OperationId, Overrun, System};
+use talea_policy::arrangement::{ArrangeError, Kept};
 use talea_policy::demand::{self, Purpose};
 use talea_policy::hierarchy::VpId;
-use talea_policy::strategy::{NodeAnomaly, Plan, plan_system};
+use talea_policy::strategy::{NodeAnomaly, Plan, plan_lanes_of};
 use talea_time::{Duration, Instant, Work};
 use talea_trace::{Event, JobId, Metadata, Origin, Record, Sink, SkipReason};
 
@@ -16,8 +17,18 @@ pub enum SimulationError {
     /// The strategy cannot sort the operations into lanes; all reasons.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Anomalies(Vec<NodeAnomaly>),
+    /// A hierarchy cannot be arranged.
+    #[error("node \"{node}\": {error}")]
+    Hierarchy {
+        /// The node.
+        node: String,
+        /// Why.
+        error: Box<ArrangeError>,
+    },
     /// Records number lanes with 16 bits.
-    #[error("{0} lanes are more than the 65535 a trace can tell apart; use fewer distinct periods or nodes")]
+    #[error(
+        "{0} lanes and threads are more than the 65535 a trace can tell apart; use fewer distinct periods or nodes"
+    )]
     TooManyLanes(usize),
 }
 
@@ -69,31 +80,40 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// Prepares `system` at instant 0.
+    /// Prepares `system` at instant 0. Threads of its hierarchies are [tasks](System::with_threads_as_tasks) to it.
     ///
     /// # Errors
     /// See [`SimulationError`].
     pub fn new(system: &System) -> Result<Self, SimulationError> {
-        let plans = plan_system(system).map_err(SimulationError::Anomalies)?;
+        let plans = plan_lanes_of(system).map_err(SimulationError::Anomalies)?;
         Self::with_plans(system, &plans)
     }
 
-    /// Prepares `system` at instant 0 under `plans`, one per node in order.
+    /// Prepares `system` at instant 0 under `plans`, one per node in order, of the lanes that the node has or that stand in its
+    /// hierarchy.
     ///
     /// # Errors
     /// See [`SimulationError`].
     pub fn with_plans(system: &System, plans: &[Plan]) -> Result<Self, SimulationError> {
-        let lanes: usize = plans.iter().map(|plan| plan.lanes.len()).sum();
-        if lanes >= usize::from(u16::MAX) {
-            return Err(SimulationError::TooManyLanes(lanes));
-        }
-        let mut first_lane = 0;
-        let mut nodes = Vec::new();
+        let system = &system.with_threads_as_tasks();
+        let mut first = First { lane: 0, edge: 0 };
+        let mut nodes: Vec<Node> = Vec::new();
         for (index, plan) in plans.iter().enumerate() {
-            nodes.push(Node::new(system, index, plan, first_lane));
-            first_lane += plan.lanes.len();
+            let unarranged = |error| SimulationError::Hierarchy {
+                node: system.nodes[index].name.clone(),
+                error: Box::new(error),
+            };
+            let node = Node::new(system, index, plan, first).map_err(unarranged)?;
+            first.lane += node.width();
+            first.edge += node.edges().count();
+            nodes.push(node);
+        }
+        if first.lane >= usize::from(u16::MAX) {
+            return Err(SimulationError::TooManyLanes(first.lane));
         }
         let origin = Origin::Simulation { seed: system.seed };
+        let mut metadata = Metadata::new(system, plans, origin, Instant::ZERO);
+        metadata.edges = nodes.iter().flat_map(Node::edges).collect();
         Ok(Simulation {
             now: Instant::ZERO,
             nodes,
@@ -103,7 +123,7 @@ impl Simulation {
             tasks: task_states(system),
             message_delay: system.message_delay,
             message_cost: system.overhead.message,
-            metadata: Metadata::new(system, plans, origin, Instant::ZERO),
+            metadata,
             started: false,
         })
     }
@@ -119,6 +139,11 @@ impl Simulation {
     /// What the records refer to by number.
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
+    }
+
+    /// What came, up to now, of every promise in the hierarchy of the node at `index`; none if it has no hierarchy.
+    pub fn kept(&mut self, index: usize) -> Option<Vec<Kept>> {
+        self.nodes[index].kept()
     }
 
     /// The instant up to which everything has happened.

@@ -24,7 +24,7 @@ mod task;
 mod window;
 
 pub use distribution::Distribution;
-pub use report::{LaneReport, NodeReport, OperationReport, Report, TaskReport};
+pub use report::{HierarchyReport, LaneReport, NodeReport, OperationReport, Report, TaskReport};
 pub use samples::{Sample, SampleReport, Samples};
 
 use crate::{Event, LaneEntry, Metadata, NodeEntry, Record, Sink, TaskEntry};
@@ -177,6 +177,7 @@ impl Accounting {
             nodes: self.node_reports(&lanes, duration_ns),
             lanes,
             samples: self.samples.finish(end_ns),
+            hierarchies: Vec::new(),
         }
     }
 
@@ -229,6 +230,7 @@ impl Accounting {
                 let response = task.response.as_ref().unwrap_or_else(|| &only_operation(index).response);
                 TaskReport {
                     name: entry.name.clone(),
+                    activity: entry.activity,
                     criticality: entry.criticality.level(),
                     critical: entry.criticality.is_critical(),
                     period_ns: entry.period.as_nanos(),

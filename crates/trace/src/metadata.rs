@@ -28,6 +28,9 @@ pub struct Metadata {
     pub tasks: Vec<TaskEntry>,
     /// Operations, by [`talea_model::OperationId`].
     pub operations: Vec<OperationEntry>,
+    /// Edges of the nodes' hierarchies of schedulers that are watched, by index.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edges: Vec<EdgeEntry>,
     /// The builtin events, as `job.release`, that every stream of a recording was asked for; those of the kernel, which
     /// tells what it is permitted to, are not among them. `None` where nobody chose: the log of a run itself has
     /// everything, and of rings it is unknown what was wanted when.
@@ -60,7 +63,38 @@ pub struct NodeEntry {
     pub cpus: Vec<u16>,
 }
 
-/// A lane of a node.
+/// An edge of a hierarchy of schedulers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EdgeEntry {
+    /// Index of the node.
+    pub node: usize,
+    /// The scheduler above.
+    pub parent: String,
+    /// The scheduler or thread below.
+    pub child: String,
+    /// What is promised, in time of the real processor.
+    pub guarantee: String,
+}
+
+/// What executes: a task, or a thread of a hierarchy, whose bursts are jobs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Activity {
+    /// A task.
+    #[default]
+    Task,
+    /// A thread.
+    Thread,
+}
+
+impl Activity {
+    /// Whether it is a task.
+    pub fn is_task(&self) -> bool {
+        *self == Activity::Task
+    }
+}
+
+/// A lane of a node, or the place of a thread under its scheduler.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaneEntry {
     /// Index of its node.
@@ -69,7 +103,7 @@ pub struct LaneEntry {
     pub level: usize,
     /// What it is for.
     pub label: String,
-    /// `fifo`, `deadline` or `laxity`.
+    /// `fifo`, `deadline` or `laxity`; `thread` for the place of a thread, whose level says nothing.
     pub discipline: String,
 }
 
@@ -90,6 +124,9 @@ pub struct TaskEntry {
     pub jitter_stream: u64,
     /// Its criticality; critical is hard.
     pub criticality: Criticality,
+    /// What it is.
+    #[serde(default, skip_serializing_if = "Activity::is_task")]
+    pub activity: Activity,
 }
 
 /// An operation.
@@ -110,7 +147,8 @@ pub struct OperationEntry {
 }
 
 impl Metadata {
-    /// The tables for `system` whose node `i` is served by the lanes of `plans[i]`.
+    /// The tables for `system` whose node `i` is served by the lanes of `plans[i]`, and whose threads, if they [are
+    /// tasks](System::with_threads_as_tasks), have places of their own behind the lanes of their node.
     ///
     /// # Panics
     /// If a plan lacks an operation of its node, which [`talea_policy::strategy::plan_node`] rules out.
@@ -127,6 +165,16 @@ impl Metadata {
                     level: lane.level,
                     label: lane.label.clone(),
                     discipline: lane.discipline.to_string(),
+                });
+            }
+            for (place, thread) in system.threads_on(node).enumerate() {
+                let Some(operation) = system.operation_of_thread(thread) else { continue };
+                lane_of[operation.index()] = Some(lanes.len());
+                lanes.push(LaneEntry {
+                    node,
+                    level: plan.lanes.len() + place,
+                    label: system.threads[thread].name.clone(),
+                    discipline: "thread".into(),
                 });
             }
         }
@@ -154,6 +202,10 @@ impl Metadata {
                 jitter: task.jitter,
                 jitter_stream: demand::stream(system.seed, Purpose::Jitter, index),
                 criticality: task.criticality,
+                activity: match system.thread_of_task(index) {
+                    Some(_) => Activity::Thread,
+                    None => Activity::Task,
+                },
             })
             .collect();
         let nodes = system
@@ -163,7 +215,8 @@ impl Metadata {
             .collect();
         let strategy = system.strategy.to_string();
         let system = system.name.clone();
-        Metadata { system, strategy, origin, start, nodes, lanes, tasks, operations, recorded: None }
+        let edges = Vec::new();
+        Metadata { system, strategy, origin, start, nodes, lanes, tasks, operations, edges, recorded: None }
     }
 
     /// What a program that is no Talea system has to say: its name, on real threads, and empty tables.
@@ -177,6 +230,7 @@ impl Metadata {
             lanes: Vec::new(),
             tasks: Vec::new(),
             operations: Vec::new(),
+            edges: Vec::new(),
             recorded: None,
         }
     }
@@ -218,6 +272,9 @@ impl Metadata {
         }
         for (entry, lane) in self.lanes.iter().enumerate() {
             within("lanes", entry, lane.node, self.nodes.len())?;
+        }
+        for (entry, edge) in self.edges.iter().enumerate() {
+            within("edges", entry, edge.node, self.nodes.len())?;
         }
         let mut has_last = vec![false; self.tasks.len()];
         for (entry, operation) in self.operations.iter().enumerate() {

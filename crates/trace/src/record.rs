@@ -3,6 +3,7 @@
 use crate::namespace::builtin;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use talea_guarantee::monitor::{Bound, Violation};
 use talea_model::OperationId;
 use talea_time::Instant;
 
@@ -68,6 +69,22 @@ impl Record {
     #[inline]
     pub(crate) fn job_numbers(&self) -> (usize, u64) {
         JobId::numbers(self.causal)
+    }
+
+    /// A promise to the edge of this number was found broken at `time`.
+    pub fn violation(time: Instant, edge: usize, violation: &Violation) -> Self {
+        Record {
+            time,
+            causal: violation.amount().as_nanos() as u64,
+            words: [violation.from.as_nanos() as u64, violation.to.as_nanos() as u64],
+            event: Event::VIOLATION,
+            source: u16::try_from(edge).unwrap_or(u16::MAX),
+            cpu: Record::NO_CPU,
+            arg: match violation.bound {
+                Bound::Least => 1,
+                Bound::Most => 2,
+            },
+        }
     }
 
     /// The job a job event is about.
@@ -148,6 +165,10 @@ impl Event {
     pub const THREAD_NAME: Event = Event(0x0307);
     /// A thread ended. `words[0]`: its number, its process's from bit 32 on.
     pub const THREAD_EXIT: Event = Event(0x0308);
+
+    /// A guarantee was broken in the window from `words[0]` to `words[1]`, by the nanoseconds in `causal`. `source`: the
+    /// edge (index into [`crate::Metadata::edges`]); `arg`: 1 if less was received than promised, 2 if more.
+    pub const VIOLATION: Event = Event(0x0401);
 
     /// The family of all events about jobs.
     pub(crate) const JOB_FAMILY: u8 = 0x01;

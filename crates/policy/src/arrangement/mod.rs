@@ -8,6 +8,7 @@
 //! far, what a thread requires all the same.
 
 mod kinds;
+mod watch;
 
 use crate::composition::leaf as lane_leaf;
 use crate::hierarchy::{Engine, Parameters, Refusal, SchedulerId, VpId};
@@ -21,6 +22,7 @@ use talea_model::{SchedulerKind, System, Under};
 use talea_time::Duration;
 
 pub use kinds::parameters;
+pub use watch::{Basis, Breach, Kept, Side, Watch};
 
 /// A node's schedulers, seated, and the threads that belong below them.
 pub struct Arrangement {
@@ -170,6 +172,32 @@ pub enum ArrangeError {
         /// Why.
         error: KindError,
     },
+}
+
+impl Arrangement {
+    /// Puts a thread into its place. It waits.
+    ///
+    /// # Errors
+    /// [`ArrangeError::Refused`].
+    pub fn add_thread(&mut self, system: &System, leaf: &Leaf) -> Result<VpId, ArrangeError> {
+        self.engine.add_thread(leaf.parent, leaf.parameters).map_err(|refusal| ArrangeError::Refused {
+            scheduler: system.schedulers[leaf.scheduler].name.clone(),
+            child: system.threads[leaf.thread].name.clone(),
+            refusal,
+        })
+    }
+
+    /// Holds every scheduler to its promises to others, from now on.
+    pub fn watch(&mut self, system: &System, tolerance: Duration) -> Watch {
+        self.engine.watch();
+        let mut watch = Watch::new(tolerance);
+        let name = |index: usize| system.schedulers[index].name.as_str();
+        for edge in &self.edges {
+            let names = (name(edge.parent), name(edge.child));
+            watch.hold(names, edge.promise.clone(), edge.vp, &self.engine.context());
+        }
+        watch
+    }
 }
 
 /// Arranges the hierarchy of `node`, whose lanes, if it has any, are those of `plan` and hold `capacity` waiting jobs each

@@ -173,6 +173,7 @@ fn nothing_described() -> Metadata {
         lanes: Vec::new(),
         tasks: Vec::new(),
         operations: Vec::new(),
+        edges: Vec::new(),
         recorded: None,
     }
 }

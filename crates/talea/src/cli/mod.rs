@@ -98,8 +98,8 @@ type Outcome = Result<Verdict, Failure>;
 /// The answer that a report gives.
 fn verdict(report: &talea_trace::Report, fail_on: options::FailOn) -> Verdict {
     let fine = match fail_on {
-        options::FailOn::Hard => report.critical_met(),
-        options::FailOn::Any => report.all_met(),
+        options::FailOn::Hard => report.critical_met() && report.promises_kept(),
+        options::FailOn::Any => report.all_met() && report.promises_kept(),
         options::FailOn::Never => true,
     };
     if fine { Verdict::Fine } else { Verdict::Negative }

@@ -55,7 +55,7 @@ pub struct ResultOptions {
     /// Length of the samples in which soft deadlines count only if no hard one was missed
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive)]
     pub sample: Duration,
-    /// Which missed deadlines make the exit status 1
+    /// Which missed deadlines make the exit status 1; broken guarantees do with hard and any
     #[arg(long, value_name = "WHICH", value_enum, default_value_t = FailOn::Hard)]
     pub fail_on: FailOn,
 }

@@ -1,5 +1,7 @@
 //! A run's report as a table worth reading.
 
+mod hierarchy;
+
 use super::output::Sheet;
 use talea_time::Duration;
 use talea_trace::Origin;
@@ -7,10 +9,19 @@ use talea_trace::accounting::{Distribution, LaneReport, Report, TaskReport};
 
 /// The whole report as text.
 pub fn text(report: &Report) -> String {
-    let mut parts = vec![tasks(report)];
-    parts.push(format!("\noperations\n{}", operations(report)));
-    parts.push(format!("\nlanes\n{}", lanes(report)));
-    parts.push(format!("\n{}", summary(report)));
+    let mut parts = Vec::new();
+    if report.tasks.iter().any(|task| task.activity.is_task()) {
+        parts.push(tasks(report));
+        parts.push(format!("\noperations\n{}", operations(report)));
+        parts.push(format!("\nlanes\n{}\n", lanes(report)));
+    }
+    if report.tasks.iter().any(|task| !task.activity.is_task()) {
+        parts.push(format!("{}\n", hierarchy::threads(report)));
+    }
+    for hierarchy in &report.hierarchies {
+        parts.push(format!("{}\n", hierarchy::promises(hierarchy)));
+    }
+    parts.push(summary(report));
     parts.extend(warnings(report));
     parts.join("\n")
 }
@@ -36,7 +47,7 @@ fn tasks(report: &Report) -> String {
             "max",
         ],
     );
-    for task in &report.tasks {
+    for task in report.tasks.iter().filter(|task| task.activity.is_task()) {
         let mut row = vec![
             task.name.clone(),
             kind(task).into(),
@@ -75,7 +86,8 @@ fn operations(report: &Report) -> String {
             "max",
         ],
     );
-    for operation in &report.operations {
+    let of_tasks = report.operations.iter().filter(|operation| !is_thread(&report.lanes[operation.lane]));
+    for operation in of_tasks {
         let mut row = vec![
             operation.name.clone(),
             report.lanes[operation.lane].label.clone(),
@@ -95,7 +107,7 @@ fn operations(report: &Report) -> String {
 fn lanes(report: &Report) -> String {
     let mut sheet =
         Sheet::new(4, &["node", "level", "lane", "order", "jobs", "used", "max queue", "preempted"]);
-    for (index, lane) in report.lanes.iter().enumerate() {
+    for (index, lane) in report.lanes.iter().enumerate().filter(|(_, lane)| !is_thread(lane)) {
         let members = report.operations.iter().filter(|operation| operation.lane == index);
         let mut row = lane_cells(report, lane);
         row.push(count(members.map(|operation| operation.preemptions).sum()));
@@ -113,6 +125,11 @@ fn used(report: &Report, share: f64) -> String {
     }
 }
 
+/// Whether it is the place of a thread in a hierarchy.
+fn is_thread(lane: &LaneReport) -> bool {
+    lane.discipline == "thread"
+}
+
 fn lane_cells(report: &Report, lane: &LaneReport) -> Vec<String> {
     vec![
         lane.node.clone(),
@@ -127,7 +144,7 @@ fn lane_cells(report: &Report, lane: &LaneReport) -> Vec<String> {
 
 fn summary(report: &Report) -> String {
     let total = |critical: bool| {
-        let of_kind = report.tasks.iter().filter(|task| task.critical == critical);
+        let of_kind = report.tasks.iter().filter(|task| task.activity.is_task() && task.critical == critical);
         of_kind.fold((0, 0), |(met, offered), task| {
             (met + task.met, offered + task.met + task.missed + task.skipped)
         })
@@ -168,7 +185,8 @@ fn summary(report: &Report) -> String {
 
 fn warnings(report: &Report) -> Vec<String> {
     let mut warnings = Vec::new();
-    let never: u64 = report.tasks.iter().map(|task| task.released - task.completed - task.aborted).sum();
+    let tasks = report.tasks.iter().filter(|task| task.activity.is_task());
+    let never: u64 = tasks.map(|task| task.released - task.completed - task.aborted).sum();
     if never > 0 {
         warnings.push(format!(
             "{never} released instances had not ended at the end; response times are of those that had"

@@ -1,13 +1,15 @@
 //! `talea sim`.
 
 use super::failure::Failure;
-use super::options::{ResultOptions, SystemOptions, plans, positive};
+use super::options::{ResultOptions, SystemOptions, lanes_of, positive};
 use super::{artefacts, progress};
 use clap::Args;
 use std::sync::atomic::{AtomicBool, Ordering};
+use talea_model::{Node, System, Thread, ThreadWork};
 use talea_sim::{DispatchRecords, Simulation};
 use talea_time::{Duration, Instant};
-use talea_trace::{Accounting, Sink};
+use talea_trace::accounting::HierarchyReport;
+use talea_trace::{Accounting, Report, Sink};
 
 /// Run a system in virtual time, deterministically: the same file and seed give the same bytes.
 ///
@@ -27,38 +29,73 @@ pub struct Options {
 
 pub fn main(options: &Options) -> super::Outcome {
     let system = options.system.read()?;
-    plans(&system)?;
+    let plans = lanes_of(&system)?;
+    note_programs(&system);
     // A trace that is kept is to explain itself; statistics need only the jobs.
     let dispatch =
         if options.results.out.is_some() { DispatchRecords::Kept } else { DispatchRecords::Dropped };
-    let simulation = Simulation::new(&system).map_err(|error| Failure::new(error, ""))?;
+    let simulation = Simulation::with_plans(&system, &plans).map_err(|error| Failure::new(error, ""))?;
     let mut simulation = simulation.with_dispatch(dispatch);
     artefacts::ensure_writable(&options.results, &options.system.system)?;
     let mut files = artefacts::Files::create(&options.results, simulation.metadata())?;
     let mut accounting = Accounting::new(simulation.metadata(), options.results.sample);
     let interrupted = super::interrupt::flag()?;
     let reached;
+    let hierarchies;
     {
         let mut sink = (&mut accounting, &mut files);
         let end = Instant::ZERO + options.duration;
         advance(&mut simulation, end, &interrupted, &mut sink);
         reached = simulation.now();
+        hierarchies = promises(&mut simulation, &system);
         simulation.finish(&mut sink);
     }
     let stopped = if interrupted.load(Ordering::Relaxed) { "interrupted" } else { "completed" };
-    let report = accounting.finish(reached);
+    let report = Report { hierarchies, ..accounting.finish(reached) };
     let run = serde_json::json!({ "mode": "sim", "seed": system.seed, "stopped": stopped });
     let heading = format!(
-        "{}: {} simulated under {}, {} lanes, seed {}{}",
+        "{}: {} simulated under {}, seed {}{}",
         system.name,
         Duration::from_nanos(report.duration_ns),
-        system.strategy,
-        system.lane_dispatch,
+        who_decides(&system),
         system.seed,
         if stopped == "interrupted" { " (interrupted)" } else { "" },
     );
     files.finish(&options.results, &heading, &run, &report)?;
     Ok(super::verdict(&report, options.results.fail_on))
+}
+
+/// What came of the guarantees of every node that has a hierarchy.
+fn promises(simulation: &mut Simulation, system: &System) -> Vec<HierarchyReport> {
+    let nodes = system.nodes.iter().enumerate();
+    let report = |(index, node): (usize, &Node)| {
+        Some(HierarchyReport { node: node.name.clone(), edges: simulation.kept(index)? })
+    };
+    nodes.filter_map(report).collect()
+}
+
+/// Says of programs what is simulated in their place.
+fn note_programs(system: &System) {
+    let is_program =
+        |thread: &&Thread| matches!(thread.work, ThreadWork::Command(_) | ThreadWork::Process(_));
+    let programs: Vec<&str> =
+        system.threads.iter().filter(is_program).map(|thread| thread.name.as_str()).collect();
+    if !programs.is_empty() {
+        eprintln!(
+            "note: what programs do is unknown; simulated as always wanting a processor: {}",
+            programs.join(", ")
+        );
+    }
+}
+
+/// `rms, preemptive lanes`, or the schedulers.
+fn who_decides(system: &System) -> String {
+    let lanes = format!("{}, {} lanes", system.strategy, system.lane_dispatch);
+    match (system.has_lanes(), system.schedulers.is_empty()) {
+        (_, true) => lanes,
+        (true, false) => format!("its schedulers and {lanes}"),
+        (false, false) => "its schedulers".into(),
+    }
 }
 
 /// Advances with progress until the end or an interrupt.

@@ -1,8 +1,9 @@
 //! What the accounting of a run comes to: plain numbers, with names, for tables and JSON.
 
 use super::{Distribution, SampleReport};
-use crate::Origin;
+use crate::{Activity, Origin};
 use serde::{Deserialize, Serialize};
+use talea_policy::arrangement::Kept;
 
 /// The results of a run. All times are in nanoseconds; instants are on the run's clock.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,6 +36,19 @@ pub struct Report {
     pub nodes: Vec<NodeReport>,
     /// Effectiveness and efficiency.
     pub samples: SampleReport,
+    /// What came of the promises in the nodes' hierarchies of schedulers. Whoever ran them knows; a trace tells of broken
+    /// ones only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hierarchies: Vec<HierarchyReport>,
+}
+
+/// The hierarchy of schedulers of a node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HierarchyReport {
+    /// The node's name.
+    pub node: String,
+    /// What came of the promise on every edge.
+    pub edges: Vec<Kept>,
 }
 
 /// A task's instances.
@@ -44,6 +58,9 @@ pub struct Report {
 pub struct TaskReport {
     /// Its name.
     pub name: String,
+    /// Whether it is a task, or a thread of a hierarchy, which arrives once if it always wants a processor.
+    #[serde(default, skip_serializing_if = "Activity::is_task")]
+    pub activity: Activity,
     /// Its criticality, 0 to 4.
     pub criticality: u8,
     /// Whether a miss is a failure of the system.
@@ -151,5 +168,10 @@ impl Report {
     /// Whether no instance of any task was missed or skipped.
     pub fn all_met(&self) -> bool {
         self.tasks.iter().all(|task| task.missed + task.skipped == 0)
+    }
+
+    /// Whether every promise of the hierarchies was kept.
+    pub fn promises_kept(&self) -> bool {
+        self.hierarchies.iter().flat_map(|hierarchy| &hierarchy.edges).all(|edge| edge.violations == 0)
     }
 }

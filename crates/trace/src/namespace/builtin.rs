@@ -4,7 +4,7 @@ use super::{EventEntry, Family, Field, FieldKind, Part};
 use std::borrow::Cow;
 
 /// Every builtin family, in the order of their numbers.
-pub const ALL: &[Family] = &[RUN, JOB, DISPATCH, KERNEL];
+pub const ALL: &[Family] = &[RUN, JOB, DISPATCH, KERNEL, HIERARCHY];
 
 /// An [`EventEntry`] in a constant; functions cannot make one, for its borrowed lists would end with their call.
 macro_rules! event {
@@ -266,4 +266,23 @@ pub const KERNEL: Family = family!(
             [Field::new("tid", U32, First), Field::new("pid", U32, First).shifted(32)],
         ),
     ],
+);
+
+/// What hierarchies of schedulers say about themselves.
+pub const HIERARCHY: Family = family!(
+    0x04,
+    "hierarchy",
+    "Hierarchies of schedulers: guarantees that were not kept.",
+    [event!(
+        1,
+        "violation",
+        "A guarantee was broken in a window; side is 1 if less was received than promised, 2 if more.",
+        [
+            Field::new("amount", Duration, Causal),
+            Field::new("edge", U16, Source),
+            Field::new("from", Instant, First),
+            Field::new("to", Instant, Second),
+            Field::new("side", U16, Arg),
+        ],
+    )],
 );

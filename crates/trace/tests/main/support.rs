@@ -16,6 +16,7 @@ pub fn metadata() -> Metadata {
         jitter: Duration::ZERO,
         jitter_stream: 0,
         criticality,
+        activity: Activity::Task,
     };
     let operation = |name: &str, task, lane, predecessors: &[usize], is_last| OperationEntry {
         name: name.into(),
@@ -40,6 +41,7 @@ pub fn metadata() -> Metadata {
             operation("route.plan", 1, 1, &[], false),
             operation("route.draw", 1, 1, &[1], true),
         ],
+        edges: Vec::new(),
         recorded: None,
     }
 }
