@@ -125,9 +125,7 @@ pub enum Anomaly {
         available: usize,
     },
     /// Schedulers, not lanes, decide who runs next on the node. Error where only lanes will do.
-    #[error(
-        "its [[scheduler]] tables say who runs next; such nodes can be checked, but not simulated or run by this command yet"
-    )]
+    #[error("its [[scheduler]] tables, not lanes alone, say who runs next")]
     Hierarchy,
     /// The worst case needs more than the node's processors. Warning: overload may be meant.
     #[error("worst-case utilisation is {percent} % of {processors} processor(s)")]

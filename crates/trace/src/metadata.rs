@@ -14,7 +14,7 @@ use thiserror::Error;
 pub struct Metadata {
     /// Name of the system.
     pub system: String,
-    /// Keyword of the strategy.
+    /// Keyword of the strategy; `its schedulers` where no node has lanes.
     pub strategy: String,
     /// Virtual or real time.
     pub origin: Origin,
@@ -213,7 +213,10 @@ impl Metadata {
             .iter()
             .map(|node| NodeEntry { name: node.name.clone(), cpus: node.cpus.clone() })
             .collect();
-        let strategy = system.strategy.to_string();
+        let strategy = match system.has_lanes() {
+            true => system.strategy.to_string(),
+            false => "its schedulers".into(),
+        };
         let system = system.name.clone();
         let edges = Vec::new();
         Metadata { system, strategy, origin, start, nodes, lanes, tasks, operations, edges, recorded: None }

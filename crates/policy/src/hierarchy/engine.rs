@@ -43,6 +43,8 @@ pub(super) struct Processor {
     /// Who may decide about the processor: the scheduler that was granted it last and has not passed it on.
     /// Kept to assert that schedulers give away only what they hold.
     pub holder: Option<SchedulerId>,
+    /// Who is being told that the processor is revoked, and will pass it on.
+    pub revoking: Option<SchedulerId>,
     /// The thread that runs now, in the course of a fixed point.
     current: Option<Occupant>,
     /// The thread that ran when the last list of switches was taken.
@@ -118,7 +120,7 @@ impl Engine {
     /// An engine for a machine of `processors` processors without schedulers.
     pub fn new(processors: usize) -> Self {
         let processors: Vec<Processor> = (0..processors)
-            .map(|_| Processor { root: None, holder: None, current: None, announced: None })
+            .map(|_| Processor { root: None, holder: None, revoking: None, current: None, announced: None })
             .collect();
         Engine {
             seats: Vec::new(),
@@ -643,6 +645,7 @@ impl Engine {
             } else {
                 debug_assert_eq!(processor.current, None, "a scheduler releases what no child of it uses");
             }
+            processor.revoking = None;
             processor.holder = match top {
                 Top::Scheduler(parent) => Some(parent),
                 Top::Machine(_) | Top::Custody => None,
@@ -671,6 +674,7 @@ impl Engine {
         self.moved(child);
         let place = &mut self.processors[processor.index()];
         assert_eq!(place.holder, Some(*actor), "a scheduler gives away only a processor it holds");
+        place.revoking = None;
         match bottom {
             Bottom::Scheduler(id) => {
                 place.holder = Some(id);
@@ -719,8 +723,15 @@ impl Engine {
         let bottom = vp.bottom;
         self.moved(child);
         let place = &mut self.processors[processor.index()];
-        // Further down the same revocation the processor already belongs to whoever started it.
-        place.holder.get_or_insert(*actor);
+        // Further down the same revocation the processor already belongs to whoever started it. Otherwise it is the actor's,
+        // even if a thread below has just released it and a scheduler in between was about to.
+        if place.revoking != Some(*actor) {
+            place.holder = Some(*actor);
+        }
+        place.revoking = match bottom {
+            Bottom::Scheduler(id) => Some(id),
+            Bottom::Thread | Bottom::Nobody => None,
+        };
         match bottom {
             Bottom::Thread => {
                 place.current = None;

@@ -116,11 +116,16 @@ impl Scheduler for Join {
         }
     }
 
-    fn revoke(&mut self, _cx: &Context<'_>, _own: VpId, _processor: ProcessorId) -> Decision {
+    fn revoke(&mut self, cx: &Context<'_>, _own: VpId, processor: ProcessorId) -> Decision {
         let child = self.child.expect("it ran");
         // A parent whose grant was superfluous has to be asked again, but not in the middle of this one's
         // decision.
-        Decision::revoke(child).wake(Wake::AtSchedulingPoint)
+        let decision = match cx.processor(child) == Some(processor) {
+            true => Decision::revoke(child),
+            // It has released, and while the other parents were told, one above them all took the processor back.
+            false => Decision::NONE,
+        };
+        decision.wake(Wake::AtSchedulingPoint)
     }
 
     fn init(&mut self, own: VpId) {

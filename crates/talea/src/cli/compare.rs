@@ -52,6 +52,12 @@ pub fn main(options: &Options) -> super::Outcome {
     if let Some(seed) = options.seed {
         system = system.with_seed(seed);
     }
+    if !system.has_lanes() {
+        return Err(Failure::new(
+            "strategies sort tasks into lanes, but the schedulers of the file say who runs next",
+            "talea sim shows what they do",
+        ));
+    }
     let strategies =
         if options.strategy.is_empty() { Strategy::ALL.to_vec() } else { options.strategy.clone() };
     let clock = if options.sim { Clock::Virtual } else { Clock::Real };

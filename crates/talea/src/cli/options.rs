@@ -109,7 +109,9 @@ pub fn lanes_of(system: &System) -> Result<Vec<Plan>, Failure> {
 fn anomalous(anomalies: Vec<NodeAnomaly>) -> Failure {
     let lines: Vec<String> = anomalies.iter().map(ToString::to_string).collect();
     let help = match anomalies.iter().all(|found| found.anomaly == Anomaly::Hierarchy) {
-        true => "talea check derives what the schedulers promise",
+        true => {
+            "talea check derives what the schedulers promise; talea sim and talea run show whether it is kept"
+        }
         false => "choose another strategy, or change the operations named above",
     };
     Failure::new(lines.join("\n       "), help)

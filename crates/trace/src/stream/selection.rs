@@ -266,8 +266,8 @@ mod tests {
         assert_eq!(chosen("kernel.switch,run.lost"), Ok(vec![E::LOST, E::SWITCH]));
         assert_eq!(chosen("run.*, -run.thread"), Ok(vec![E::RUN_START, E::RUN_END, E::LOST]));
         assert_eq!(chosen("run,-run,run.thread"), Ok(vec![E::THREAD]));
-        assert_eq!(chosen("all,-job,-kernel,-dispatch"), chosen("run"));
-        assert_eq!(chosen("all"), chosen("run,job,dispatch,kernel"));
+        assert_eq!(chosen("all,-job,-kernel,-dispatch,-hierarchy"), chosen("run"));
+        assert_eq!(chosen("all"), chosen("run,job,dispatch,kernel,hierarchy"));
     }
 
     #[test]
