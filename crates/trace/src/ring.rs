@@ -267,7 +267,7 @@ fn fill(
     for (place, name) in places.iter().zip(writers) {
         write_name(&mapping, place, name);
     }
-    let live = Arc::new(LiveFile::new(mapping, file, header, places, writers.len()));
+    let live = Arc::new(LiveFile::new(mapping, file, header, places, writers.len())?);
     live.control().initialise(Owner::current().word());
     registry::join(&live).map_err(Failure::Families)?;
     let magic = u64::from_le_bytes(*head.first_chunk().expect("the head starts with the magic"));

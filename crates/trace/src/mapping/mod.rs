@@ -2,9 +2,10 @@
 //!
 //! Everything above works on the slice [`Mapping::words`] with bounds-checked indices. Only an event's own way goes
 //! without checks: [`thread`] holds what the calling thread writes to, [`slots`] a ring for its writer, and [`counter`]
-//! reads the processor's counter.
+//! reads the processor's counter. [`fork`] keeps processes that are forked off out of it.
 
 pub(crate) mod counter;
+pub(crate) mod fork;
 pub(crate) mod slots;
 pub(crate) mod thread;
 

@@ -4,9 +4,8 @@
 //! What it makes of the fields is decided when the program is compiled: where each stands in the record, and that all
 //! of them fit.
 //!
-//! **No event after `fork`.** The child of a process that publishes has its parent's rings mapped and its pointers into
-//! them, and a ring has one writer: until it calls `exec` the child must not emit, update passive entities, or drop a
-//! [`Stream`](super::Stream) or [`LocalWriter`](super::LocalWriter). Nothing checks this: it would cost every event.
+//! **After `fork`** the child has memory of its own in place of its parent's rings: its events are off, and what it counts,
+//! writes or drops reaches nobody. A child that is to publish goes on with `exec`, or is forked before its parent publishes.
 
 use super::control::{ASK, ASK_WORDS};
 use super::local;

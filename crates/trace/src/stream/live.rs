@@ -6,6 +6,7 @@ use super::passive::words_of;
 use super::registry::RegisterError;
 use crate::layout::{Header, PAGE_BYTES, Regions};
 use crate::mapping::Mapping;
+use crate::mapping::fork::Private;
 use crate::ring::Place;
 use rustix::fs::{FallocateFlags, fallocate};
 use std::fs::File;
@@ -16,6 +17,8 @@ use std::sync::atomic::AtomicU64;
 /// A ring file that this process writes, mapped as a whole.
 #[derive(Debug)]
 pub(crate) struct LiveFile {
+    /// Before the mapping, which it is not to outlive.
+    _private: Private,
     pub mapping: Arc<Mapping>,
     file: File,
     regions: Regions,
@@ -25,9 +28,21 @@ pub(crate) struct LiveFile {
 }
 
 impl LiveFile {
-    /// A file of this head and these rings, of which the first `named` are promised to writers.
-    pub fn new(mapping: Mapping, file: File, header: &Header, places: Vec<Place>, named: usize) -> Self {
-        LiveFile { mapping: Arc::new(mapping), file, regions: header.regions.clone(), places, named }
+    /// A file of this head and these rings, of which the first `named` are promised to writers. It is this process's alone:
+    /// one that is forked off has memory of its own in its place.
+    ///
+    /// # Errors
+    /// As [`Private::at_fork`].
+    pub fn new(
+        mapping: Mapping,
+        file: File,
+        header: &Header,
+        places: Vec<Place>,
+        named: usize,
+    ) -> io::Result<Self> {
+        let private = Private::at_fork(&mapping)?;
+        let (mapping, regions) = (Arc::new(mapping), header.regions.clone());
+        Ok(LiveFile { _private: private, mapping, file, regions, places, named })
     }
 
     /// The rings that threads can claim.
