@@ -3,7 +3,7 @@
 //! ```text
 //! byte
 //!    0  magic "TALEATRC"        written last: a file without it is not finished being created
-//!    8  format version (u32), kind (u32: 1 rings, 2 log)
+//!    8  format version (u32; 3 of rings, 2 of logs), kind (u32: 1 rings, 2 log)
 //!   16  bytes per record (u32), number of rings (u32; 0 in a log)
 //!   24  records per ring, a power of two (0 in a log)
 //!   32  offset of the metadata, 40 length of the metadata
@@ -33,7 +33,11 @@ use std::ops::Range;
 compile_error!("trace files are mapped as little-endian words");
 
 pub(crate) const MAGIC: [u8; 8] = *b"TALEATRC";
-pub(crate) const VERSION: u32 = 2;
+/// The version of logs.
+pub(crate) const LOG_VERSION: u32 = 2;
+/// The version of rings. In version 2 who registered a family switched it on for those who want everything; since version 3
+/// they have done so themselves, beforehand. Neither would hear of the families of the other.
+pub(crate) const RINGS_VERSION: u32 = 3;
 /// Bytes of the fixed part.
 pub(crate) const HEADER_BYTES: usize = 128;
 /// Rings start on pages, so that prefaulting one touches no other.
@@ -164,14 +168,14 @@ impl Header {
     }
 
     pub fn encode(&self) -> [u8; HEADER_BYTES] {
-        let (kind, rings, capacity) = match self.body {
-            Body::Rings { count, capacity } => (KIND_RINGS, count, capacity),
-            Body::Log => (KIND_LOG, 0, 0),
+        let (version, kind, rings, capacity) = match self.body {
+            Body::Rings { count, capacity } => (RINGS_VERSION, KIND_RINGS, count, capacity),
+            Body::Log => (LOG_VERSION, KIND_LOG, 0, 0),
         };
         let stride = if capacity == 0 { 0 } else { ring_stride(capacity).expect("validated before") };
         let mut bytes = [0; HEADER_BYTES];
         bytes[..8].copy_from_slice(&MAGIC);
-        for (at, value) in [(8, VERSION), (12, kind), (16, Record::BYTES as u32), (20, rings)] {
+        for (at, value) in [(8, version), (12, kind), (16, Record::BYTES as u32), (20, rings)] {
             bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
         }
         let longs = [
@@ -209,7 +213,12 @@ impl Header {
         };
         let short = |at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().expect("inside the head"));
         let long = |at: usize| u64::from_le_bytes(*bytes[at..].first_chunk().expect("inside the head"));
-        if short(8) != VERSION {
+        let versions: &[u32] = match short(12) {
+            KIND_LOG => &[LOG_VERSION],
+            KIND_RINGS => &[RINGS_VERSION],
+            _ => &[LOG_VERSION, RINGS_VERSION],
+        };
+        if !versions.contains(&short(8)) {
             return Err(TraceError::OtherVersion { found: short(8) });
         }
         let body = match (short(12), short(20), long(24)) {

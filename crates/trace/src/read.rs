@@ -34,7 +34,11 @@ pub enum TraceError {
     #[error("the trace is not complete from its creation; if the run has only just begun, try again")]
     Unfinished,
     /// Another version of the format.
-    #[error("the trace has format version {found}, but this Talea reads version {}", crate::layout::VERSION)]
+    #[error(
+        "the trace has format version {found}, but this Talea reads version {} of streams and {} of logs",
+        crate::layout::RINGS_VERSION,
+        crate::layout::LOG_VERSION
+    )]
     OtherVersion {
         /// The file's version.
         found: u32,

@@ -62,7 +62,13 @@ fn each_damage_has_its_message() {
         ),
         (cut(60), "the trace is cut off: it has 60 bytes of at least 128"),
         (cut(200), "the trace is cut off: it has 200 bytes of at least"),
-        (damaged(&log, 8, &[9]), "the trace has format version 9, but this Talea reads version 2"),
+        (
+            damaged(&log, 8, &[9]),
+            "the trace has format version 9, but this Talea reads version 3 of streams and 2 of logs",
+        ),
+        (damaged(&log, 8, &[3]), "the trace has format version 3, but"),
+        // Who follows and who writes such a stream expect families to be switched on by each other.
+        (damaged(&rings, 8, &[2]), "the trace has format version 2, but"),
         (damaged(&log, 12, &[7]), "the head of the trace is damaged: kind"),
         (damaged(&log, 16, &[41]), "the head of the trace is damaged: record size"),
         (damaged(&log, 20, &[1]), "the head of the trace is damaged: number or capacity of rings"),
