@@ -9,7 +9,7 @@ use crate::namespace::{Family, NameSpace, NameSpaceError};
 use crate::ring::replace;
 use crate::stream::directory::{Directory, Entry, FIRST_SWITCH, encode};
 use crate::{CreateError, Metadata, Record, Sink};
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -72,22 +72,30 @@ pub struct LogError {
 }
 
 impl LogWriter {
-    /// Creates the log, replacing a file that is already there.
+    /// Creates the log, replacing a file that is already there, also where a link leads. A device that takes what is
+    /// written anywhere, as /dev/null, is written to and stays.
     ///
     /// # Errors
-    /// [`CreateError::Io`] if the file cannot be created or its head cannot be written.
+    /// [`CreateError::Io`] if the file cannot be created or its head cannot be written, [`CreateError::NoFile`] if it is
+    /// a pipe or a device that takes things in order only.
     pub fn create(path: &Path, metadata: &Metadata) -> Result<Self, CreateError> {
         let json = encode_metadata(metadata);
         let header = Header::new(Body::Log, Clock::of(metadata.origin), json.len() as u64);
-        let file = replace(path)?;
+        let (file, place) = open(path)?;
         // The directory begins as a hole. The magic comes last: a reader that comes early finds a whole head.
         let head = header.encode();
-        file.set_len(header.data_offset)
-            .and_then(|()| file.write_all_at(&json, head.len() as u64))
+        let hole = match place {
+            Place::File => file.set_len(header.data_offset),
+            Place::Device => Ok(()),
+        };
+        hole.and_then(|()| file.write_all_at(&json, head.len() as u64))
             .and_then(|()| file.write_all_at(&head[8..], 8))
             .and_then(|()| file.write_all_at(&head[..8], 0))
             .and_then(|()| (&file).seek(SeekFrom::Start(header.data_offset)))
-            .map_err(|source| CreateError::Io { path: path.into(), source })?;
+            .map_err(|source| match source.kind() {
+                io::ErrorKind::NotSeekable => CreateError::NoFile { path: path.into() },
+                _ => CreateError::Io { path: path.into(), source },
+            })?;
         let directory = LogDirectory::new(header.regions.directory);
         let file = BufWriter::with_capacity(BUFFER_BYTES, file);
         Ok(LogWriter { file, path: path.into(), directory, written: 0, failure: None })
@@ -162,6 +170,29 @@ impl Sink for LogWriter {
             Err(error) => self.failure = Some(error),
         }
     }
+}
+
+/// What a log is written to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    File,
+    Device,
+}
+
+/// Opens what a log is to be written to.
+fn open(path: &Path) -> Result<(File, Place), CreateError> {
+    if !is_device(path) {
+        let target = path.canonicalize().unwrap_or_else(|_| path.into());
+        return Ok((replace(&target)?, Place::File));
+    }
+    let device = OpenOptions::new().read(true).write(true).open(path);
+    let device = device.map_err(|source| CreateError::Io { path: path.into(), source })?;
+    Ok((device, Place::Device))
+}
+
+/// Whether something is there that is to be written to and neither replaced nor renamed.
+pub(crate) fn is_device(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir())
 }
 
 /// A record as it stands in a log.

@@ -316,6 +316,12 @@ impl Recording {
         Recording { merge: Merge::new(Vec::new()), streams, kernel: None, families, output }
     }
 
+    /// Removes what a killed recorder into `path` may have left beside it. Only for who knows that no other one is at work.
+    pub fn remove_left_behind(path: &Path) {
+        // What is not there, or cannot be removed, is replaced when its place is needed.
+        let _ = std::fs::remove_file(output::draft_of(path));
+    }
+
     /// Follows the stream at `path`, as a consumer that wants what `selection` chooses. `start` says whether what the
     /// rings hold already belongs to it.
     ///

@@ -43,7 +43,7 @@ use crate::stream::process::Owner;
 use crate::stream::registry::{self, RegisterError};
 use crate::stream::selection::Selection;
 use crate::{Metadata, Record};
-use std::fs::{File, OpenOptions};
+use std::fs::{File, FileType, OpenOptions};
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -90,6 +90,12 @@ pub enum CreateError {
         path: PathBuf,
         /// Why.
         source: RegisterError,
+    },
+    /// What is there is a device or a pipe, which is not replaced, and cannot be written to at several places.
+    #[error("{path} is a device or a pipe, and this is written to at several places; it needs a file")]
+    NoFile {
+        /// The device or pipe.
+        path: PathBuf,
     },
     /// Another failure of the operating system.
     #[error("cannot create {path}: {source}")]
@@ -227,9 +233,13 @@ impl RingFile {
     }
 }
 
-/// Creates an empty file at `path` in place of what is there.
+/// Creates an empty file at `path` in place of a file that is there, or of a link, but of nothing else.
 pub(crate) fn replace(path: &Path) -> Result<File, CreateError> {
     let error = |source| CreateError::Io { path: path.into(), source };
+    let is_ours = |kind: FileType| kind.is_file() || kind.is_symlink() || kind.is_dir();
+    if std::fs::symlink_metadata(path).is_ok_and(|there| !is_ours(there.file_type())) {
+        return Err(CreateError::NoFile { path: path.into() });
+    }
     match std::fs::remove_file(path) {
         Err(source) if source.kind() != io::ErrorKind::NotFound => return Err(error(source)),
         _ => {}

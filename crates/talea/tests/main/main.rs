@@ -9,6 +9,7 @@ mod cluster;
 mod errors;
 mod example;
 mod explained;
+mod exported;
 mod hierarchies;
 mod interchange;
 mod interrupt;

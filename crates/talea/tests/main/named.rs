@@ -5,6 +5,7 @@ use crate::support::{Done, Program, Running, example, folder, listed, run, talea
 use rustix::process::Signal;
 use serde_json::json;
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use talea_trace::TraceFile;
 use talea_trace::stream::{Operator, Stream, Switching};
 
@@ -180,8 +181,22 @@ fn counters_histograms_and_objects_are_read_and_taken() {
     run(&["sim", &example("hello.toml"), "--for", "100ms", "--out", &out]).exits(0);
     wrong(&[&within(&place, "out/trace.talea")], "is a log");
     // What a process that is gone has left can be read, and stays.
+    robot::steps.add(4);
     let left = within(&place, "left");
-    std::fs::copy(stream.path(), &left).expect("readable");
+    left_by_the_dead(stream.path(), &left);
     assert!(TraceFile::open(left.as_ref()).is_ok());
-    assert_eq!(run(&["trace", "read", &left, "robot.steps", "--json"]).exits(0).json(), json!([steps(0)]));
+    let read_left = || run(&["trace", "read", &left, "robot.steps", "--json"]).exits(0).json();
+    assert_eq!(read_left(), json!([steps(4)]));
+    wrong(&[&left, "robot.steps", "--take"], "has ended, and what it left stays");
+    assert_eq!(read_left(), json!([steps(4)]));
+}
+
+/// Copies a stream to `left` as the file of a process that is no more: one of this process's number that began at another
+/// time.
+fn left_by_the_dead(stream: &Path, left: &str) {
+    let mut bytes = std::fs::read(stream).expect("readable");
+    // Where the control pages begin, the first word of which is the owner: from bit 22 on, when it began.
+    let place = u64::from_le_bytes(*bytes[80..].first_chunk().expect("a head")) as usize;
+    bytes[place + 4] ^= 1;
+    std::fs::write(left, bytes).expect("writable");
 }

@@ -100,6 +100,11 @@ impl Running {
         rustix::process::kill_process(process, signal).expect("it is ours");
     }
 
+    /// Whether the command has ended.
+    pub fn is_over(&mut self) -> bool {
+        self.child().try_wait().expect("ours").is_some()
+    }
+
     /// Fails if the command has ended.
     pub fn lives(&mut self) {
         if self.child().try_wait().expect("ours").is_some() {

@@ -35,7 +35,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 use tsdl::Domain;
 
-const METADATA: &str = "metadata";
+const METADATA: &str = CtfExport::METADATA;
 /// What the metadata of every export have.
 const SIGNATURE: &[u8] = b"tracer_name = \"talea\";";
 
@@ -99,7 +99,22 @@ pub enum CtfError {
 }
 
 impl CtfExport {
-    /// Begins an export into `folder`, which is made if it is not there and replaces an earlier export in it.
+    /// The file that makes a folder of streams a trace.
+    pub const METADATA: &str = "metadata";
+
+    /// Whether an export may go to `folder`: there is none yet, or it is empty, or has an earlier export and nothing else.
+    ///
+    /// # Errors
+    /// [`CtfError::Occupied`], or [`CtfError::Prepare`] if it cannot be read or is no folder.
+    pub fn check(folder: &Path) -> Result<(), CtfError> {
+        match earlier(folder) {
+            Err(CtfError::Prepare { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(()),
+            found => found.map(|_| ()),
+        }
+    }
+
+    /// Begins an export into `folder`, which is made if it is not there and replaces an earlier export in it. An export
+    /// that fails has lost the earlier one: whoever wants to keep it exports to another place and renames.
     ///
     /// # Errors
     /// [`CtfError::Occupied`] or [`CtfError::Prepare`].
@@ -177,6 +192,15 @@ impl Sink for CtfExport {
 fn prepare(folder: &Path) -> Result<(), CtfError> {
     let failed = |source| CtfError::Prepare { folder: folder.into(), source };
     std::fs::create_dir_all(folder).map_err(failed)?;
+    let mut earlier = earlier(folder)?;
+    // The metadata go first: without them what remains is not a trace.
+    earlier.sort_by_key(|path| !path.ends_with(METADATA));
+    earlier.iter().try_for_each(std::fs::remove_file).map_err(failed)
+}
+
+/// The files of an earlier export, besides which the folder has nothing.
+fn earlier(folder: &Path) -> Result<Vec<PathBuf>, CtfError> {
+    let failed = |source| CtfError::Prepare { folder: folder.into(), source };
     let mut earlier = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(failed)? {
         let entry = entry.map_err(failed)?;
@@ -193,7 +217,5 @@ fn prepare(folder: &Path) -> Result<(), CtfError> {
         }
         earlier.push(entry.path());
     }
-    // The metadata go first: without them what remains is not a trace.
-    earlier.sort_by_key(|path| !path.ends_with(METADATA));
-    earlier.iter().try_for_each(std::fs::remove_file).map_err(failed)
+    Ok(earlier)
 }

@@ -1,10 +1,11 @@
 //! The log of a recording: what waits for its head, the draft, and the log itself.
 
 use super::{DRAFT_AFTER, PENDING_FOR, PENDING_MAX, RecordingError};
-use crate::log::LogWriter;
+use crate::log::{LogWriter, is_device};
 use crate::namespace::{Family, NameSpaceError};
 use crate::{CreateError, Event, Metadata, Record, Sink};
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use talea_time::{Duration, Instant};
 
@@ -43,7 +44,8 @@ impl Output {
     /// A log at `path` of something called `name`.
     pub fn new(path: &Path, name: &str) -> Self {
         Output {
-            path: path.into(),
+            // Where a link leads, it goes on leading.
+            path: path.canonicalize().unwrap_or_else(|_| path.into()),
             name: name.into(),
             tables: None,
             recorded: None,
@@ -127,7 +129,7 @@ impl Output {
         };
         if is_known || self.waiting.len() >= PENDING_MAX {
             self.begin();
-        } else if self.log.is_none() && waits_longer_than(DRAFT_AFTER) {
+        } else if self.log.is_none() && waits_longer_than(DRAFT_AFTER) && !is_device(&self.path) {
             self.write(&self.path.clone());
         }
         self.log.iter_mut().for_each(LogWriter::flush);
@@ -143,7 +145,7 @@ impl Output {
         match self.log.take() {
             None => self.write(&self.path.clone()),
             Some(_) => {
-                self.write(&beside(&self.path));
+                self.write(&draft_of(&self.path));
                 let renamed = self.log.as_mut().map_or(Ok(()), |log| log.rename(&self.path));
                 self.failure = renamed.err().or(self.failure.take());
             }
@@ -197,11 +199,13 @@ impl Sink for Output {
     }
 }
 
-/// A place for another file until it takes the name of this one.
-fn beside(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".new");
-    name.into()
+/// A place for another file until it takes the name of this one. One that a recorder has left there when it was killed is
+/// replaced by the next one into the same file that needs the place, or [removed](super::Recording::remove_left_behind).
+pub(super) fn draft_of(path: &Path) -> PathBuf {
+    let mut name = OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(".talea-draft");
+    path.with_file_name(name)
 }
 
 /// Whether both are of one run: all tables are equal, but for the instant of the start, which not every process may

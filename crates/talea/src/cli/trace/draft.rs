@@ -1,19 +1,34 @@
-//! A file that is written beside its place and takes its name when it is whole, so that a failure loses nothing that was
-//! there and leaves nothing that looks like an export.
+//! What is written beside its place and takes its name when it is whole, so that a failure loses nothing that was there
+//! and leaves nothing that looks like an export.
+//!
+//! A draft is locked as long as its writer lives. One that is not locked has been left behind by a writer that was
+//! killed, and is removed by the next one into the same folder. Ctrl-C removes what is under way.
 
 use crate::cli::artefacts;
 use crate::cli::failure::Failure;
-use std::fs::{File, Permissions};
+use crate::cli::interrupt;
+use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
+use std::ffi::OsString;
+use std::fs::{DirEntry, File, Permissions};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use tempfile::{Builder, NamedTempFile};
+use std::sync::{Mutex, PoisonError};
+use talea_trace::CtfExport;
+use tempfile::{Builder, NamedTempFile, TempDir};
+
+/// What the names of drafts begin with. All that are called so have been locked from the beginning.
+const PREFIX: &str = ".talea-draft-";
+
+/// Drafts of this process. Who holds the lock decides what becomes of them.
+static UNDER_WAY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// A file under way; dropping it removes it.
 pub enum Draft {
     /// Beside its place.
     Beside { file: NamedTempFile, place: PathBuf },
-    /// In its place, which is a device or a pipe and not to be replaced.
+    /// In its place, which is a device, a pipe or this command's output, and not to be replaced.
     InPlace { file: File, place: PathBuf },
 }
 
@@ -23,23 +38,26 @@ impl Draft {
         if place == Path::new("-") {
             return Err(Failure::new(
                 "an export goes to a file, not to standard output",
-                "give it a name; ./- is the file that is called -",
+                "give it a name; ./- is the file that is called -, and /dev/stdout is standard output",
             ));
+        }
+        let failed = |error: io::Error| Failure::uncreated("the file", place, &io::Error::from(error.kind()));
+        if is_output(place) {
+            let file = io::stdout().as_fd().try_clone_to_owned().map_err(failed)?.into();
+            return Ok(Draft::InPlace { file, place: place.into() });
         }
         if place.exists() && !place.is_file() {
             return Ok(Draft::InPlace { file: artefacts::create(place)?, place: place.into() });
         }
-        let failed = |error: io::Error| Failure::uncreated("the file", place, &io::Error::from(error.kind()));
         let mode = std::fs::metadata(like).map_err(failed)?.permissions().mode() & 0o666;
         // Where a link leads, it goes on leading.
         let target = place.canonicalize().unwrap_or_else(|_| place.into());
-        let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let file = Builder::new()
-            .prefix(".talea-export-")
-            .permissions(Permissions::from_mode(mode))
-            .tempfile_in(folder.unwrap_or(Path::new(".")))
-            .map_err(failed)?;
-        Ok(Draft::Beside { file, place: target })
+        let folder = folder_of(&target);
+        sweep(folder);
+        let permissions = Permissions::from_mode(mode);
+        let begin = || Builder::new().prefix(PREFIX).permissions(permissions.clone()).tempfile_in(folder);
+        let file = locked(begin, |file| file.as_file().try_clone(), NamedTempFile::path).map_err(failed)?;
+        Ok(Draft::Beside { file: file.0, place: target })
     }
 
     /// What to write to.
@@ -61,17 +79,254 @@ impl Draft {
     /// What there is of it if it is given up.
     pub fn left(&self, place: &Path) -> String {
         match self {
-            Draft::Beside { .. } if place.exists() => format!("{} is as it was before", place.display()),
-            Draft::Beside { .. } => format!("there is no {}", place.display()),
-            Draft::InPlace { .. } => format!("{} is incomplete; do not use it", place.display()),
+            Draft::Beside { .. } => left(place),
+            Draft::InPlace { .. } => incomplete(place),
         }
     }
 
     /// It is whole and takes its place.
     pub fn finish(self) -> io::Result<()> {
         match self {
-            Draft::Beside { file, place } => file.persist(place).map(|_| ()).map_err(|error| error.error),
+            Draft::Beside { file, place } => {
+                let path = file.path().to_owned();
+                take_place(&path, || file.persist(place).map(|_| ()).map_err(|error| error.error))
+            }
             Draft::InPlace { .. } => Ok(()),
         }
+    }
+}
+
+/// A folder under way; dropping it removes it.
+pub enum FolderDraft {
+    /// Beside its place; the file is the lock.
+    Beside { folder: TempDir, _locked: File, place: PathBuf },
+    /// In its place, beside which nothing can be made that could take it.
+    InPlace { place: PathBuf },
+}
+
+impl FolderDraft {
+    /// Begins what is to be at `place`, readable for those only who may read `like`.
+    pub fn create(place: &Path, like: &Path) -> Result<Self, Failure> {
+        let failed =
+            |error: io::Error| Failure::uncreated("the folder", place, &io::Error::from(error.kind()));
+        let target = place.canonicalize().unwrap_or_else(|_| place.into());
+        let parent = folder_of(&target);
+        std::fs::create_dir_all(parent).map_err(failed)?;
+        let there = std::fs::metadata(&target).ok();
+        let around = std::fs::metadata(parent).map_err(failed)?;
+        // Whoever was in a folder stays there, and not in the new one; and a mounted one cannot be exchanged.
+        let is_current = std::env::current_dir().is_ok_and(|current| current.starts_with(&target));
+        if is_current || there.as_ref().is_some_and(|there| there.dev() != around.dev()) {
+            return Ok(FolderDraft::InPlace { place: target });
+        }
+        sweep(parent);
+        let permissions = Permissions::from_mode(0o777);
+        let begin = || Builder::new().prefix(PREFIX).permissions(permissions.clone()).tempdir_in(parent);
+        let (folder, lock) = match locked(begin, |folder| File::open(folder.path()), TempDir::path) {
+            Ok(begun) => begun,
+            Err(error) if there.is_some() && error.kind() == io::ErrorKind::PermissionDenied => {
+                return Ok(FolderDraft::InPlace { place: target });
+            }
+            Err(error) => return Err(failed(error)),
+        };
+        let mode = |path: &Path| std::fs::metadata(path).map(|found| found.permissions().mode());
+        let shown = match there {
+            Some(there) => there.permissions().mode(),
+            None => {
+                let readers = mode(like).map_err(failed)? & 0o444;
+                mode(folder.path()).map_err(failed)? & (0o700 | readers | readers >> 2)
+            }
+        };
+        std::fs::set_permissions(folder.path(), Permissions::from_mode(shown)).map_err(failed)?;
+        Ok(FolderDraft::Beside { folder, _locked: lock, place: target })
+    }
+
+    /// Where it is for now.
+    pub fn path(&self) -> &Path {
+        match self {
+            FolderDraft::Beside { folder, .. } => folder.path(),
+            FolderDraft::InPlace { place } => place,
+        }
+    }
+
+    /// What there is of it if it is given up.
+    pub fn left(&self, place: &Path) -> String {
+        match self {
+            FolderDraft::Beside { .. } => left(place),
+            FolderDraft::InPlace { .. } => incomplete(place),
+        }
+    }
+
+    /// It is whole and takes its place; what was there goes.
+    pub fn finish(self) -> io::Result<()> {
+        let FolderDraft::Beside { folder, place, .. } = self else { return Ok(()) };
+        if place.exists() {
+            // What was there is the draft then, and removed as that.
+            return take_place(folder.path(), || {
+                let exchanged = renameat_with(CWD, folder.path(), CWD, &place, RenameFlags::EXCHANGE);
+                // Not every file system can.
+                exchanged.or_else(|_| move_files(folder.path(), &place))
+            });
+        }
+        take_place(folder.path(), || std::fs::rename(folder.path(), &place))?;
+        let _ = folder.keep();
+        Ok(())
+    }
+}
+
+/// Moves the files of an export to where an earlier one is. Without its metadata, which goes first and comes last, none
+/// is taken for a trace.
+fn move_files(from: &Path, to: &Path) -> io::Result<()> {
+    let files = |folder: &Path| {
+        let names: io::Result<Vec<OsString>> =
+            std::fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name())).collect();
+        names.map(|mut names| {
+            names.sort_by_key(|name| name != CtfExport::METADATA);
+            names
+        })
+    };
+    files(to)?.iter().try_for_each(|name| std::fs::remove_file(to.join(name)))?;
+    files(from)?.iter().rev().try_for_each(|name| std::fs::rename(from.join(name), to.join(name)))
+}
+
+/// A draft takes its place, or Ctrl-C removes it, and not a half of it each.
+fn take_place(draft: &Path, rename: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    let mut under_way = UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner);
+    under_way.retain(|path| path != draft);
+    rename()
+}
+
+/// Makes Ctrl-C remove what is under way before it ends the process.
+pub fn remove_on_interrupt() -> Result<(), Failure> {
+    interrupt::on_interrupt(|| {
+        let under_way = UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner);
+        under_way.iter().for_each(|path| remove(path));
+        std::process::exit(130);
+    })
+}
+
+/// Whether it is this command's standard output.
+pub fn is_output(place: &Path) -> bool {
+    let output = io::stdout().as_fd().try_clone_to_owned().and_then(|output| File::from(output).metadata());
+    let same = |there: std::fs::Metadata, output: std::fs::Metadata| {
+        (there.dev(), there.ino()) == (output.dev(), output.ino())
+    };
+    std::fs::metadata(place).and_then(|there| Ok(same(there, output?))).unwrap_or(false)
+}
+
+/// Something new, and the file that locks it. A sweep of another process may come between making and locking.
+fn locked<T>(
+    begin: impl Fn() -> io::Result<T>,
+    lock: impl Fn(&T) -> io::Result<File>,
+    path: impl Fn(&T) -> &Path,
+) -> io::Result<(T, File)> {
+    loop {
+        let begun = begin()?;
+        let file = lock(&begun)?;
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() && is_at(&file, path(&begun)) {
+            UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner).push(path(&begun).into());
+            return Ok((begun, file));
+        }
+    }
+}
+
+/// Removes drafts of this user in `folder` whose writers are no more. What cannot be removed stays.
+fn sweep(folder: &Path) {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.for_each(|entry| {
+        // The lock lasts until it is gone: whoever is about to lock a new draft looks whether it is still there.
+        let left_behind = left_behind(&entry);
+        if left_behind.is_some() {
+            remove(&entry.path());
+        }
+    });
+}
+
+/// A draft that nobody writes, locked.
+fn left_behind(entry: &DirEntry) -> Option<File> {
+    let is_ours = |entry: &DirEntry| {
+        let kind = entry.file_type()?;
+        let own = entry.metadata()?.uid() == rustix::process::geteuid().as_raw();
+        Ok::<_, io::Error>(own && (kind.is_file() || kind.is_dir()))
+    };
+    if !entry.file_name().to_string_lossy().starts_with(PREFIX) || !is_ours(entry).unwrap_or(false) {
+        return None;
+    }
+    let file = File::open(entry.path()).ok()?;
+    flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
+    is_at(&file, &entry.path()).then_some(file)
+}
+
+fn is_at(file: &File, path: &Path) -> bool {
+    let numbers = |found: std::fs::Metadata| (found.dev(), found.ino());
+    match (file.metadata(), std::fs::symlink_metadata(path)) {
+        (Ok(file), Ok(there)) => numbers(file) == numbers(there),
+        _ => false,
+    }
+}
+
+/// What has gone already, or stays, is as well.
+fn remove(path: &Path) {
+    let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn left(place: &Path) -> String {
+    match place.exists() {
+        true => format!("{} is as it was before", place.display()),
+        false => format!("there is no {}", place.display()),
+    }
+}
+
+fn incomplete(place: &Path) -> String {
+    format!("{} is incomplete; do not use it", place.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<OsString> {
+        let entries = std::fs::read_dir(folder).expect("readable");
+        let mut names: Vec<OsString> = entries.map(|entry| entry.expect("readable").file_name()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn only_what_nobody_holds_is_swept() {
+        let place = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| place.path().join(name);
+        std::fs::write(at(".talea-draft-dead"), "half").expect("writable");
+        std::fs::create_dir(at(".talea-draft-folder")).expect("writable");
+        std::fs::write(at(".talea-draft-folder/stream_0"), "half").expect("writable");
+        std::fs::write(at(".talea-other"), "mine").expect("writable");
+        std::os::unix::fs::symlink(at(".talea-other"), at(".talea-draft-link")).expect("writable");
+        let held = File::create(at(".talea-draft-held")).expect("writable");
+        flock(&held, FlockOperation::NonBlockingLockExclusive).expect("nobody else has it");
+        sweep(place.path());
+        assert_eq!(names(place.path()), [".talea-draft-held", ".talea-draft-link", ".talea-other"]);
+        drop(held);
+        sweep(place.path());
+        assert_eq!(names(place.path()), [".talea-draft-link", ".talea-other"]);
+    }
+
+    #[test]
+    fn files_are_moved_where_folders_cannot_be_exchanged() {
+        let [from, to] = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
+        for (folder, files) in [(&from, ["metadata", "stream_0"]), (&to, ["metadata", "stream_7"])] {
+            files.iter().for_each(|name| {
+                std::fs::write(folder.path().join(name), folder.path().as_os_str().as_encoded_bytes())
+                    .expect("writable");
+            });
+        }
+        move_files(from.path(), to.path()).expect("writable");
+        assert_eq!(names(to.path()), ["metadata", "stream_0"]);
+        assert!(names(from.path()).is_empty());
+        let text = std::fs::read(to.path().join("metadata")).expect("readable");
+        assert_eq!(text, from.path().as_os_str().as_encoded_bytes(), "the new one");
     }
 }

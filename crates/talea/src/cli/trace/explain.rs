@@ -1,7 +1,7 @@
 //! `talea trace explain`.
 
+use super::draft::{self, Draft};
 use super::{named, open, unreadable, warn_of_cut, warn_of_unrecorded};
-use crate::cli::artefacts;
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::options::distinct;
 use crate::cli::output::{self, Sheet};
@@ -90,8 +90,10 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
         })?;
         // A skipped instance has no time to draw; the one in its way has.
         let drawn = first.because.as_deref().unwrap_or(first);
-        artefacts::create(svg)?;
-        strip::draw(&answer, drawn, svg).map_err(|error| Failure::file("write", svg, error))?;
+        draft::remove_on_interrupt()?;
+        let draft = Draft::create(svg, &path)?;
+        strip::draw(&answer, drawn, draft.path()).map_err(|error| Failure::file("write", svg, error))?;
+        draft.finish().map_err(|error| Failure::file("write", svg, error))?;
     }
     if options.json {
         output::json(&answer)?;

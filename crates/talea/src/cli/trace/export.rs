@@ -1,15 +1,14 @@
 //! `talea trace export`.
 
-use super::draft::Draft;
+use super::draft::{self, Draft, FolderDraft};
 use super::{name_space, named, open, unreadable, warn_of_cut};
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::options::{distinct, positive};
 use crate::cli::{artefacts, output};
 use clap::{ArgGroup, Args};
 use std::fmt::Display;
-use std::fs::{File, Permissions};
-use std::io::{self, BufWriter, Write as _};
-use std::os::unix::fs::PermissionsExt;
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use talea_lab::timeline;
 use talea_time::{Duration, Instant};
@@ -100,12 +99,19 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
         distinct(written, &path)?;
         wanted[..index].iter().try_for_each(|(other, _)| distinct(written, other))?;
     }
+    let goes_to_output = wanted.iter().any(|(path, _)| draft::is_output(path));
+    draft::remove_on_interrupt()?;
     warn_of_cut(&trace.records().map_err(|error| unreadable(&path, &error))?);
     let end = artefacts::last(&trace, &path)?;
     let source = Source { options, names: name_space(&trace, &path)?, path, trace, end };
     wanted.iter().try_for_each(|(path, write)| write(&source, path))?;
     let written: Vec<String> = wanted.iter().map(|(path, _)| path.display().to_string()).collect();
-    output::print(&format!("written: {}", written.join(", ")))?;
+    let told = format!("written: {}", written.join(", "));
+    if goes_to_output {
+        eprintln!("{told}");
+    } else {
+        output::print(&told)?;
+    }
     Ok(Verdict::Fine)
 }
 
@@ -129,10 +135,14 @@ impl Source<'_> {
         let draft = Draft::create(path, &self.path)?;
         let left = draft.left(path);
         let written = write(&draft).and_then(|()| draft.finish().map_err(|error| unwritten(path, error)));
-        written.map_err(|failure| match failure {
-            Failure::Message { message, help } if help.is_empty() => Failure::new(message, left),
-            other => other,
-        })
+        written.map_err(|failure| with_help(failure, left))
+    }
+}
+
+fn with_help(failure: Failure, left: String) -> Failure {
+    match failure {
+        Failure::Message { message, help } if help.is_empty() => Failure::new(message, left),
+        other => other,
     }
 }
 
@@ -154,17 +164,23 @@ fn perfetto(source: &Source<'_>, path: &Path) -> Result<(), Failure> {
 }
 
 fn ctf(source: &Source<'_>, path: &Path) -> Result<(), Failure> {
-    let is_new = !path.exists();
-    let mut export =
-        CtfExport::create(path, source.trace.metadata(), &source.names).map_err(|error| match error {
-            CtfError::Prepare { folder, source } => Failure::uncreated("the folder", &folder, &source),
-            error => Failure::new(error, ""),
-        })?;
-    if is_new {
-        keep_as_private(path, &source.path).map_err(|error| unwritten(path, error))?;
-    }
-    source.replay(&mut export)?;
-    let summary = export.finish().map_err(|error| Failure::new(error, ""))?;
+    let refused = |error| match error {
+        CtfError::Prepare { folder, source } => Failure::uncreated("the folder", &folder, &source),
+        CtfError::Write { source, .. } => unwritten(path, source),
+        error => Failure::new(error, ""),
+    };
+    CtfExport::check(path).map_err(refused)?;
+    let draft = FolderDraft::create(path, &source.path)?;
+    let left = draft.left(path);
+    let write = |draft: FolderDraft| {
+        let export = CtfExport::create(draft.path(), source.trace.metadata(), &source.names);
+        let mut export = export.map_err(refused)?;
+        source.replay(&mut export)?;
+        let summary = export.finish().map_err(refused)?;
+        draft.finish().map_err(|error| unwritten(path, error))?;
+        Ok(summary)
+    };
+    let summary = write(draft).map_err(|failure| with_help(failure, left))?;
     if summary.raised > 0 {
         eprintln!(
             "note: {} events that were recorded late have the time of the event before them in {}",
@@ -173,13 +189,6 @@ fn ctf(source: &Source<'_>, path: &Path) -> Result<(), Failure> {
         );
     }
     Ok(())
-}
-
-/// Lets those only into the folder who may read the trace.
-fn keep_as_private(folder: &Path, trace: &Path) -> io::Result<()> {
-    let readers = std::fs::metadata(trace)?.permissions().mode() & 0o444;
-    let of_folder = std::fs::metadata(folder)?.permissions().mode();
-    std::fs::set_permissions(folder, Permissions::from_mode(of_folder & (0o700 | readers | readers >> 2)))
 }
 
 fn parquet(source: &Source<'_>, path: &Path) -> Result<(), Failure> {

@@ -7,6 +7,7 @@ mod follow;
 mod list;
 mod named;
 mod passive;
+mod place;
 mod read;
 mod record;
 mod show;

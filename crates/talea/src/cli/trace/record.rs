@@ -1,17 +1,15 @@
 //! `talea trace record`.
 
 use super::named;
+use super::place::Place;
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::options::{distinct, positive};
 use crate::cli::{Outcome, interrupt};
 use clap::{ArgGroup, Args};
-use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
 use std::io::IsTerminal;
-use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -189,89 +187,15 @@ fn tell_of_no_stream(options: &Options) {
 
 /// The folder of streams is for streams: a recording there would replace one, or be taken for one.
 fn refuse_among_streams(out: &Path, directory: &StreamDirectory) -> Result<(), Failure> {
-    let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // Where a link leads, it would go.
+    let place = out.canonicalize().unwrap_or_else(|_| out.into());
+    let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     match (folder.canonicalize(), directory.path().canonicalize()) {
         (Ok(folder), Ok(streams)) if folder == streams => Err(Failure::new(
             format!("{} would be among the streams of running programs", out.display()),
             "choose another folder",
         )),
         _ => Ok(()),
-    }
-}
-
-/// The file to write, tried before anything is started, and this recorder's alone. What is there is not touched until the
-/// recording begins.
-struct Place {
-    path: PathBuf,
-    is_left: bool,
-    _claim: Claim,
-}
-
-impl Place {
-    fn check(path: &Path) -> Result<Self, Failure> {
-        let claim = Claim::to(path)?;
-        let is_left = path.exists();
-        let opened = OpenOptions::new().append(true).create(true).open(path);
-        opened.map_err(|error| Failure::uncreated("the file", path, &error))?;
-        Ok(Place { path: path.into(), is_left, _claim: claim })
-    }
-
-    /// The recording begins and replaces what is there.
-    fn keep(&mut self) {
-        self.is_left = true;
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        if !self.is_left {
-            // An empty file that stays behind is no harm.
-            let _ = std::fs::remove_file(&self.path);
-        }
-    }
-}
-
-/// A recorder's claim to a file, which lasts as long as this and no longer than the process. The recording replaces its
-/// file more than once, so the lock is on a file beside it.
-struct Claim {
-    path: PathBuf,
-    _locked: File,
-}
-
-impl Claim {
-    fn to(path: &Path) -> Result<Self, Failure> {
-        let mut beside = path.as_os_str().to_owned();
-        beside.push(".lock");
-        let beside = PathBuf::from(beside);
-        let failed = |error: std::io::Error| Failure::uncreated("the file", &beside, &error);
-        loop {
-            let opened = OpenOptions::new().append(true).create(true).open(&beside);
-            // What is told of is the file that was asked for, whose place is the same.
-            let file = opened.map_err(|error| Failure::uncreated("the file", path, &error))?;
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Err(rustix::io::Errno::WOULDBLOCK) => {
-                    return Err(Failure::new(
-                        format!("another recorder is writing {}", path.display()),
-                        "give each recorder a file of its own with --out",
-                    ));
-                }
-                locked => locked.map_err(|error| failed(error.into()))?,
-            }
-            // Another recorder may have ended, and removed the file, between opening and locking.
-            let locked = file.metadata().map_err(failed)?;
-            if std::fs::metadata(&beside)
-                .is_ok_and(|there| (there.dev(), there.ino()) == (locked.dev(), locked.ino()))
-            {
-                return Ok(Claim { path: beside, _locked: file });
-            }
-        }
-    }
-}
-
-impl Drop for Claim {
-    fn drop(&mut self) {
-        // While it is locked, so that what is removed is this one. One that stays behind is free.
-        let _ = std::fs::remove_file(&self.path);
     }
 }
 

@@ -94,7 +94,7 @@ fn print_jobs(everything: &Everything, options: &Options) -> Result<(), Failure>
 
 /// What there is where no job is told of.
 fn print_contents(everything: &Everything, options: &Options) -> Result<(), Failure> {
-    let Everything { report, has_system, usage, contents, machine } = everything;
+    let Everything { report, has_system, contents, machine, .. } = everything;
     if options.jobs {
         eprintln!("note: --jobs shows nothing, for the trace tells of no job");
     }
@@ -106,10 +106,9 @@ fn print_contents(everything: &Everything, options: &Options) -> Result<(), Fail
     };
     lines.line(&is)?;
     lines.line(&format!("\n{}", contents::text(contents)))?;
+    // Without the jobs, nobody knows what the rest of the processors' time went into.
     if let Some(machine) = machine {
         lines.line(&format!("\n{}", contents::machine(machine)))?;
-    } else if *has_system {
-        lines.line(&format!("\n{}", usage::text(usage)))?;
     }
     lines.finish()
 }
