@@ -57,15 +57,21 @@ impl Engine {
             (own.top, own.epoch, own.service_at_request) = (known.top, known.epoch, known.service_at_request);
             match (known.state, wanted) {
                 (VpState::Waiting, true) => asked.push(vp),
-                (VpState::Ready | VpState::Running(_), false) => dropped.push(vp),
+                (state @ (VpState::Ready | VpState::Running(_)), false) => dropped.push((state, vp)),
                 _ => {}
             }
             if let (VpState::Running(processor), false) = (known.state, wanted) {
                 self.processors[processor.index()].holder = Some(id);
             }
         }
-        // First what nobody uses, so that it cannot be taken from who does not have it.
-        dropped.into_iter().for_each(|vp| self.act(id, Action::Release(vp)));
+        // First the processors that nobody uses, so that they cannot be taken from who does not have them.
+        dropped.sort_by_key(|(state, _)| *state == VpState::Ready);
+        for (state, vp) in dropped {
+            // Unless another one's release has brought it a processor, for which there was a use.
+            if self.vps[vp.index()].state == state {
+                self.act(id, Action::Release(vp));
+            }
+        }
         for &Custody { vp, known } in &kept {
             let deadline = self.vps[vp.index()].job.deadline;
             if deadline != known.job.deadline {

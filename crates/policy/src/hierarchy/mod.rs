@@ -46,6 +46,7 @@ mod custody;
 mod decision;
 mod engine;
 mod inspect;
+mod membership;
 mod reconfigure;
 mod replace;
 mod vp;

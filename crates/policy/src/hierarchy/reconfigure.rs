@@ -8,7 +8,7 @@
 //!   old parent: release, unregister        new parent: request
 //! ```
 
-use super::engine::check_width;
+use super::membership::check_width;
 use super::vp::{Bottom, Context, Top, Vp, VpId, VpState};
 use super::{Engine, Message, Parameters, Refusal, SchedulerId};
 use talea_time::Instant;

@@ -1,9 +1,9 @@
 //! Giving a scheduler's place to another kind while everything runs (Regehr and Stankovic 2001, section 5.4).
 //!
 //! ```text
-//!   1 the new one registers every child, which it is shown as waiting      any refusal: it is dropped, nothing has changed
-//!   2 the parents rehearse what the new one asks of them, on copies        any refusal: the same
-//!   3 what the old one had given to children is revoked from them; the old one is not asked, and goes with its timers
+//!   1 its parents rehearse what the new one asks of them, on copies        any refusal: nothing has changed
+//!   2 the new one registers every child, which it is shown as waiting      any refusal: it is dropped, the same
+//!   3 parents are asked; what the old one had given to children is revoked from them; the old one is not asked, and goes with its timers
 //!   4 its VPs are taken into custody; children that want a processor ask the new one, those that ran first, and it decides
 //!   5 parents hear what is different from what they knew
 //! ```
@@ -11,7 +11,7 @@
 //! All in one instant, so who runs before and after is not switched. Parents see neither a release nor a request of a VP that both
 //! schedulers want, so their accounts and turns are as they were.
 
-use super::engine::check_width;
+use super::membership::check_width;
 use super::vp::{Context, Vp, VpId, VpState};
 use super::{Engine, Message, Parameters, ReconfigureError, Refusal, Scheduler, SchedulerId, Wake};
 use talea_time::Instant;
@@ -48,9 +48,12 @@ impl Engine {
         let Replacement { scheduler: mut new, children, parents } = replacement;
         self.check_lists(id, children, parents)?;
         check_width(new.as_ref(), self.seats[id.index()].own.len())?;
-        self.take_in(id, new.as_mut(), children)?;
-        if !parents.is_empty() {
-            self.clone().ask_parents(parents)?;
+        if parents.is_empty() {
+            self.take_in(id, new.as_mut(), children)?;
+        } else {
+            let mut rehearsal = self.clone();
+            rehearsal.ask_parents(parents)?;
+            rehearsal.take_in(id, new.as_mut(), children)?;
             self.ask_parents(parents)?;
         }
         let wanting = self.strip(id, children);

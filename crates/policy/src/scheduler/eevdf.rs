@@ -60,6 +60,17 @@ impl Eevdf {
         Uniprocessor::new(Self::new(quantum))
     }
 
+    /// Weight and length of requests.
+    fn asked(&self, given: Parameters) -> Result<(u32, Work), Refusal> {
+        match given {
+            Parameters::Weight(weight @ 1..) => Ok((weight, self.quantum)),
+            Parameters::Requests { weight: weight @ 1.., request } if request > Work::ZERO => {
+                Ok((weight, request))
+            }
+            _ => Err(Refusal::unacceptable(self.kind(), "a weight and a request above 0", given)),
+        }
+    }
+
     /// How long the child may run before the next choice.
     fn slice(&self, account: &VirtualRequest) -> Work {
         self.quantum.min(account.length - account.used)
@@ -79,13 +90,7 @@ impl Rule for Eevdf {
         _clients: &Clients<VirtualRequest>,
         given: Parameters,
     ) -> Result<VirtualRequest, Refusal> {
-        let (weight, length) = match given {
-            Parameters::Weight(weight @ 1..) => (weight, self.quantum),
-            Parameters::Requests { weight: weight @ 1.., request } if request > Work::ZERO => {
-                (weight, request)
-            }
-            _ => return Err(Refusal::unacceptable(self.kind(), "a weight and a request above 0", given)),
-        };
+        let (weight, length) = self.asked(given)?;
         let pace = Pace::of(u64::from(weight));
         Ok(VirtualRequest {
             weight,
@@ -95,6 +100,27 @@ impl Rule for Eevdf {
             eligible: Virtual::ZERO,
             lag: Virtual::ZERO,
         })
+    }
+
+    fn change(
+        &mut self,
+        cx: &Context<'_>,
+        clients: &mut Clients<VirtualRequest>,
+        place: usize,
+        given: Parameters,
+    ) -> Result<(), Refusal> {
+        let (weight, length) = self.asked(given)?;
+        // As if it left and came back at once: it keeps its lag, which is the same service at any weight.
+        let wants = clients.wants(cx, place);
+        if wants {
+            self.slept(cx, clients, place);
+        }
+        let account = clients.account_mut(place);
+        (account.weight, account.pace, account.length) = (weight, Pace::of(u64::from(weight)), length);
+        if wants {
+            self.woke(cx, clients, place);
+        }
+        Ok(())
     }
 
     fn woke(&mut self, _cx: &Context<'_>, clients: &mut Clients<VirtualRequest>, place: usize) {

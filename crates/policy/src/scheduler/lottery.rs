@@ -88,6 +88,15 @@ impl Lottery<SeededDraws> {
     }
 }
 
+impl<D: Draws> Lottery<D> {
+    fn tickets(&self, given: Parameters) -> Result<u32, Refusal> {
+        match given {
+            Parameters::Weight(tickets @ 1..) => Ok(tickets),
+            _ => Err(Refusal::unacceptable(self.kind(), "a weight above 0", given)),
+        }
+    }
+}
+
 impl<D: Draws> Rule for Lottery<D> {
     type Account = Tickets;
 
@@ -101,12 +110,23 @@ impl<D: Draws> Rule for Lottery<D> {
         _clients: &Clients<Tickets>,
         given: Parameters,
     ) -> Result<Tickets, Refusal> {
-        match given {
-            Parameters::Weight(tickets @ 1..) => {
-                Ok(Tickets { tickets, value: u128::from(tickets) * TICKET_PARTS })
-            }
-            _ => Err(Refusal::unacceptable(self.kind(), "a weight above 0", given)),
-        }
+        let tickets = self.tickets(given)?;
+        Ok(Tickets { tickets, value: u128::from(tickets) * TICKET_PARTS })
+    }
+
+    fn change(
+        &mut self,
+        _cx: &Context<'_>,
+        clients: &mut Clients<Tickets>,
+        place: usize,
+        given: Parameters,
+    ) -> Result<(), Refusal> {
+        let tickets = self.tickets(given)?;
+        let account = clients.account_mut(place);
+        // It is compensated as before.
+        account.value = account.value * u128::from(tickets) / u128::from(account.tickets);
+        account.tickets = tickets;
+        Ok(())
     }
 
     fn stint_over(&mut self, _cx: &Context<'_>, clients: &mut Clients<Tickets>, stint: Stint) {

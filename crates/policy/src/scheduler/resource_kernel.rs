@@ -118,6 +118,31 @@ impl ResourceKernel {
     }
 }
 
+impl ResourceKernel {
+    /// The reserve that is asked for, if there is room for it beside the `others`.
+    fn reserve<'a>(
+        &self,
+        others: impl Iterator<Item = &'a Reserved>,
+        given: Parameters,
+    ) -> Result<Option<Reserve>, Refusal> {
+        let Parameters::Reserve { budget, period, deadline, enforcement } = given else {
+            let wanted = "a reserve or no parameters";
+            return match given {
+                Parameters::None => Ok(None),
+                _ => Err(Refusal::unacceptable(self.kind(), wanted, given)),
+            };
+        };
+        if budget <= Work::ZERO || budget.at_full_speed() > deadline || deadline > period {
+            let wanted = "a budget above 0, at most the deadline, which is at most the period";
+            return Err(Refusal::unacceptable(self.kind(), wanted, given));
+        }
+        let new = Reserve { budget, period, deadline, enforcement };
+        let reserves: Vec<Reserve> = others.filter_map(|other| other.reserve).chain([new]).collect();
+        all_in_time(&reserves)?;
+        Ok(Some(new))
+    }
+}
+
 impl Rule for ResourceKernel {
     type Account = Reserved;
 
@@ -131,24 +156,28 @@ impl Rule for ResourceKernel {
         clients: &Clients<Reserved>,
         given: Parameters,
     ) -> Result<Reserved, Refusal> {
-        let account =
-            |reserve| Reserved { reserve, left: Work::ZERO, end: cx.now(), turn: 0, slice: self.quantum };
-        let Parameters::Reserve { budget, period, deadline, enforcement } = given else {
-            let wanted = "a reserve or no parameters";
-            return match given {
-                Parameters::None => Ok(account(None)),
-                _ => Err(Refusal::unacceptable(self.kind(), wanted, given)),
-            };
-        };
-        if budget <= Work::ZERO || budget.at_full_speed() > deadline || deadline > period {
-            let wanted = "a budget above 0, at most the deadline, which is at most the period";
-            return Err(Refusal::unacceptable(self.kind(), wanted, given));
+        let reserve = self.reserve(clients.accounts(), given)?;
+        Ok(Reserved { reserve, left: Work::ZERO, end: cx.now(), turn: 0, slice: self.quantum })
+    }
+
+    fn change(
+        &mut self,
+        cx: &Context<'_>,
+        clients: &mut Clients<Reserved>,
+        place: usize,
+        given: Parameters,
+    ) -> Result<(), Refusal> {
+        let others = clients.accounts().enumerate().filter(|(other, _)| *other != place);
+        let reserve = self.reserve(others.map(|(_, account)| account), given)?;
+        let account = clients.account_mut(place);
+        // The current period ends as it would have; without a reserve there is none.
+        match (account.reserve, reserve) {
+            (Some(_), Some(new)) => account.left = account.left.min(new.budget),
+            (None, _) => account.end = cx.now(),
+            (Some(_), None) => account.left = Work::ZERO,
         }
-        let new = Reserve { budget, period, deadline, enforcement };
-        let reserves: Vec<Reserve> =
-            clients.accounts().filter_map(|other| other.reserve).chain([new]).collect();
-        all_in_time(&reserves)?;
-        Ok(account(Some(new)))
+        account.reserve = reserve;
+        Ok(())
     }
 
     fn woke(&mut self, cx: &Context<'_>, clients: &mut Clients<Reserved>, place: usize) {

@@ -109,6 +109,19 @@ impl Rated {
         entry.scaled = entry.scaled.min(fresh);
     }
 
+    /// Has another rate from now on. For deadlines that are in the list already, nobody is entitled to more than with either
+    /// rate.
+    fn slow_down_to(&mut self, now: Instant, rate: Fraction, absolute: (i128, i128)) {
+        let before = std::mem::replace(&mut self.absolute, absolute).1;
+        self.rate = rate;
+        let in_new_units = |scaled: i128| (scaled * absolute.1).div_euclid(before);
+        self.debt = in_new_units(self.debt);
+        for entry in &mut self.list {
+            let fresh = i128::from((entry.deadline - now).as_nanos()) * absolute.0;
+            entry.scaled = in_new_units(entry.scaled).min(fresh);
+        }
+    }
+
     /// Drops the entry before the last of a full list, which keeps the lower of both entitlements. Service counts against
     /// it all the same, so the child only loses.
     fn make_room(&mut self) {
@@ -149,6 +162,18 @@ impl SlowerProcessor {
     pub fn scheduler(speed: Fraction, slice: Duration) -> Uniprocessor<Self> {
         Uniprocessor::new(SlowerProcessor { speed, slice })
     }
+
+    fn rate<'a>(
+        &self,
+        others: impl Iterator<Item = &'a Rated>,
+        given: Parameters,
+    ) -> Result<Fraction, Refusal> {
+        let Parameters::Rate(rate) = given else {
+            return Err(Refusal::unacceptable(self.kind(), "a rate", given));
+        };
+        Load::of(others.map(|other| other.rate)).admit(rate, Fraction::ONE)?;
+        Ok(rate)
+    }
 }
 
 impl Rule for SlowerProcessor {
@@ -164,10 +189,7 @@ impl Rule for SlowerProcessor {
         clients: &Clients<Rated>,
         given: Parameters,
     ) -> Result<Rated, Refusal> {
-        let Parameters::Rate(rate) = given else {
-            return Err(Refusal::unacceptable(self.kind(), "a rate", given));
-        };
-        Load::of(clients.accounts().map(|other| other.rate)).admit(rate, Fraction::ONE)?;
+        let rate = self.rate(clients.accounts(), given)?;
         Ok(Rated {
             rate,
             absolute: rate.times(self.speed),
@@ -176,6 +198,19 @@ impl Rule for SlowerProcessor {
             announced: Instant::MAX,
             deadline: cx.now(),
         })
+    }
+
+    fn change(
+        &mut self,
+        cx: &Context<'_>,
+        clients: &mut Clients<Rated>,
+        place: usize,
+        given: Parameters,
+    ) -> Result<(), Refusal> {
+        let others = clients.accounts().enumerate().filter(|(other, _)| *other != place);
+        let rate = self.rate(others.map(|(_, account)| account), given)?;
+        clients.account_mut(place).slow_down_to(cx.now(), rate, rate.times(self.speed));
+        Ok(())
     }
 
     fn woke(&mut self, cx: &Context<'_>, clients: &mut Clients<Rated>, place: usize) {

@@ -72,6 +72,44 @@ impl StatisticalRateMonotonic {
         (0..periods.len()).map(|place| next(place).unwrap_or(periods[place] * i64::from(self.last))).collect()
     }
 
+    /// Allowance and period that are asked for by a newcomer or in the `place` of a child, if there is room for them beside
+    /// the others.
+    fn asked(
+        &self,
+        clients: &Clients<Statistical>,
+        place: Option<usize>,
+        given: Parameters,
+    ) -> Result<(Work, Duration), Refusal> {
+        let refusal = Refusal::unacceptable(self.kind(), "an allowance and a period above 0", given);
+        let Parameters::Reservation { budget: allowance, period } = given else { return Err(refusal) };
+        let share = Fraction::of(allowance, period).ok_or(refusal)?;
+        let mut all: Vec<(Duration, Work)> =
+            clients.accounts().map(|other| (other.period, other.allowance)).collect();
+        let place = place.unwrap_or(all.len());
+        let others = all.iter().enumerate().filter(|(other, _)| *other != place);
+        for other in others.map(|(_, (other, _))| *other) {
+            let (short, long) = (period.min(other), period.max(other));
+            if long.as_nanos() % short.as_nanos() != 0 {
+                let rule = "the longer must be a multiple of the shorter";
+                return Err(Shortage::Period { given: period, other, rule }.into());
+            }
+        }
+        match all.get_mut(place) {
+            Some(replaced) => *replaced = (period, allowance),
+            None => all.push((period, allowance)),
+        }
+        // Stable, so that those of the same period are in the same order as in `by_rate`.
+        all.sort_by_key(|(period, _)| *period);
+        let periods: Vec<Duration> = all.iter().map(|(period, _)| *period).collect();
+        let superperiods = self.superperiods(&periods);
+        let loads =
+            all.iter().zip(&superperiods).filter_map(|((_, work), length)| Fraction::of(*work, *length));
+        let mut loads: Vec<Fraction> = loads.collect();
+        let last = loads.pop().unwrap_or(share);
+        Load::of(loads).admit(last, Fraction::ONE)?;
+        Ok((allowance, period))
+    }
+
     fn background(&mut self) -> JobState {
         JobState::Background { turn: self.turns.next(), slice: self.quantum }
     }
@@ -97,28 +135,7 @@ impl Rule for StatisticalRateMonotonic {
         clients: &Clients<Statistical>,
         given: Parameters,
     ) -> Result<Statistical, Refusal> {
-        let refusal = Refusal::unacceptable(self.kind(), "an allowance and a period above 0", given);
-        let Parameters::Reservation { budget: allowance, period } = given else { return Err(refusal) };
-        let share = Fraction::of(allowance, period).ok_or(refusal)?;
-        for other in clients.accounts().map(|other| other.period) {
-            let (short, long) = (period.min(other), period.max(other));
-            if long.as_nanos() % short.as_nanos() != 0 {
-                let rule = "the longer must be a multiple of the shorter";
-                return Err(Shortage::Period { given: period, other, rule }.into());
-            }
-        }
-        let mut all: Vec<(Duration, Work)> =
-            clients.accounts().map(|other| (other.period, other.allowance)).collect();
-        all.push((period, allowance));
-        // Stable, so that it is behind those of the same period as in `by_rate`.
-        all.sort_by_key(|(period, _)| *period);
-        let periods: Vec<Duration> = all.iter().map(|(period, _)| *period).collect();
-        let superperiods = self.superperiods(&periods);
-        let loads =
-            all.iter().zip(&superperiods).filter_map(|((_, work), length)| Fraction::of(*work, *length));
-        let mut loads: Vec<Fraction> = loads.collect();
-        let last = loads.pop().unwrap_or(share);
-        Load::of(loads).admit(last, Fraction::ONE)?;
+        let (allowance, period) = self.asked(clients, None, given)?;
         Ok(Statistical {
             allowance,
             period,
@@ -129,6 +146,22 @@ impl Rule for StatisticalRateMonotonic {
             job: JobState::Background { turn: 0, slice: self.quantum },
             counts: (0, 0),
         })
+    }
+
+    fn change(
+        &mut self,
+        cx: &Context<'_>,
+        clients: &mut Clients<Statistical>,
+        place: usize,
+        given: Parameters,
+    ) -> Result<(), Refusal> {
+        let (allowance, period) = self.asked(clients, Some(place), given)?;
+        let account = clients.account_mut(place);
+        // What is left of this superperiod is not more than it was.
+        (account.allowance, account.period) = (allowance, period);
+        account.left = account.left.min(allowance);
+        self.regroup(cx, clients);
+        Ok(())
     }
 
     fn regroup(&mut self, cx: &Context<'_>, clients: &mut Clients<Statistical>) {
@@ -144,8 +177,10 @@ impl Rule for StatisticalRateMonotonic {
                 .map(|(work, length)| Work::from_nanos(work.as_nanos() * periods_in(*length)))
                 .sum();
             account.room = account.period.as_work() - claimed;
-            account.superperiod = superperiod;
-            account.end = cx.now();
+            if std::mem::replace(&mut account.superperiod, superperiod) != superperiod {
+                // A new superperiod begins with the next job.
+                account.end = cx.now();
+            }
             higher.push((account.allowance, superperiod));
         }
     }

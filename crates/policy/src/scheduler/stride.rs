@@ -83,6 +83,26 @@ impl Rule for Stride {
         self.account(given)
     }
 
+    fn change(
+        &mut self,
+        cx: &Context<'_>,
+        clients: &mut Clients<StrideAccount>,
+        place: usize,
+        given: Parameters,
+    ) -> Result<(), Refusal> {
+        let new = self.account(given)?;
+        let wants = clients.wants(cx, place);
+        let account = clients.account_mut(place);
+        // Its distance from the global pass is that part of a stride which it has still to wait (section 4.2).
+        let origin = if wants { self.pass } else { 0 };
+        let pass = origin + (account.pass - origin) * new.stride / account.stride;
+        if wants {
+            self.tickets = self.tickets - u64::from(account.tickets) + u64::from(new.tickets);
+        }
+        *account = StrideAccount { pass, ..new };
+        Ok(())
+    }
+
     fn woke(&mut self, _cx: &Context<'_>, clients: &mut Clients<StrideAccount>, place: usize) {
         let account = clients.account_mut(place);
         account.pass += self.pass;

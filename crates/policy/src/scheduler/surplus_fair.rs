@@ -12,7 +12,8 @@
 use super::uniprocessor::{Clients, Stint};
 use super::virtual_time::{Pace, Virtual};
 use crate::hierarchy::{
-    Action, Context, Decision, Parameters, ProcessorId, Refusal, Scheduler, VpId, VpState, Wake, Width,
+    Action, Context, Decision, Message, Parameters, ProcessorId, Refusal, Scheduler, VpId, VpState, Wake,
+    Width,
 };
 use talea_time::Work;
 
@@ -81,6 +82,13 @@ impl SurplusFair {
             clients: Clients::default(),
             finished: Virtual::ZERO,
             scratch: Vec::new(),
+        }
+    }
+
+    fn weight(&self, given: Parameters) -> Result<u32, Refusal> {
+        match given {
+            Parameters::Weight(weight @ 1..) => Ok(weight),
+            _ => Err(Refusal::unacceptable("surplus-fair", "a weight above 0", given)),
         }
     }
 
@@ -170,9 +178,7 @@ impl Scheduler for SurplusFair {
     }
 
     fn register(&mut self, cx: &Context<'_>, child: VpId, given: Parameters) -> Result<(), Refusal> {
-        let Parameters::Weight(weight @ 1..) = given else {
-            return Err(Refusal::unacceptable(self.kind(), "a weight above 0", given));
-        };
+        let weight = self.weight(given)?;
         let account = Surplus { weight, phi: i128::from(weight) * PARTS, start: Virtual::ZERO };
         self.clients.add(cx, child, account);
         self.scratch.reserve(self.clients.len());
@@ -218,6 +224,23 @@ impl Scheduler for SurplusFair {
         let decision =
             self.superfluous(cx, served).map_or(decision, |own| decision.and(Action::Release(own)));
         decision.wake(self.next_wake(cx))
+    }
+
+    fn message(
+        &mut self,
+        cx: &Context<'_>,
+        child: Option<VpId>,
+        message: Message,
+    ) -> Result<Decision, Refusal> {
+        let (Some(child), Message::Change(given)) = (child, message) else {
+            return Err(Refusal::NotUnderstood { scheduler: self.kind(), message });
+        };
+        let weight = self.weight(given)?;
+        self.charge(cx);
+        let place = self.clients.place(child);
+        self.clients.account_mut(place).weight = weight;
+        self.readjust(cx);
+        Ok(Decision::NONE.wake(Wake::AtSchedulingPoint))
     }
 
     fn grant(&mut self, cx: &Context<'_>, own: VpId, processor: ProcessorId) -> Decision {

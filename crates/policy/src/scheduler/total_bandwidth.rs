@@ -72,6 +72,21 @@ impl TotalBandwidth {
     }
 }
 
+impl TotalBandwidth {
+    fn share<'a>(
+        &self,
+        others: impl Iterator<Item = &'a Bandwidth>,
+        given: Parameters,
+    ) -> Result<Fraction, Refusal> {
+        let refusal = Refusal::unacceptable(self.kind(), "a budget above 0 and at most its period", given);
+        let Parameters::Reservation { budget, period } = given else { return Err(refusal) };
+        let share =
+            Fraction::of(budget, period).filter(|_| budget.at_full_speed() <= period).ok_or(refusal)?;
+        Load::of(others.map(|other| other.share)).admit(share, self.capacity)?;
+        Ok(share)
+    }
+}
+
 impl Rule for TotalBandwidth {
     type Account = Bandwidth;
 
@@ -85,12 +100,25 @@ impl Rule for TotalBandwidth {
         clients: &Clients<Bandwidth>,
         given: Parameters,
     ) -> Result<Bandwidth, Refusal> {
-        let refusal = Refusal::unacceptable(self.kind(), "a budget above 0 and at most its period", given);
-        let Parameters::Reservation { budget, period } = given else { return Err(refusal) };
-        let share =
-            Fraction::of(budget, period).filter(|_| budget.at_full_speed() <= period).ok_or(refusal)?;
-        Load::of(clients.accounts().map(|other| other.share)).admit(share, self.capacity)?;
+        let share = self.share(clients.accounts(), given)?;
         Ok(Bandwidth { share, scaled: 0, left: Work::ZERO, overrun: Overrun::No })
+    }
+
+    fn change(
+        &mut self,
+        _cx: &Context<'_>,
+        clients: &mut Clients<Bandwidth>,
+        place: usize,
+        given: Parameters,
+    ) -> Result<(), Refusal> {
+        let others = clients.accounts().enumerate().filter(|(other, _)| *other != place);
+        let share = self.share(others.map(|(_, account)| account), given)?;
+        let account = clients.account_mut(place);
+        // The current request keeps its deadline, rounded up.
+        let due = account.due();
+        account.share = share;
+        account.scaled = i128::from(due.as_nanos()) * account.budget();
+        Ok(())
     }
 
     fn woke(&mut self, cx: &Context<'_>, clients: &mut Clients<Bandwidth>, place: usize) {

@@ -3,6 +3,7 @@
 
 mod composed;
 mod compositions;
+mod exchange;
 mod figure1;
 mod join;
 mod promises;

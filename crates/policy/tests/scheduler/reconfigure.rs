@@ -5,7 +5,7 @@ use super::compositions::kinds;
 use super::script::{ns, work};
 use crate::hierarchy::Machine;
 use proptest::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use talea_policy::hierarchy::{
     Above, Below, Edge, Enforcement, Engine, Fraction, Message, Parameters, Replacement, SchedulerId, Switch,
     VpId, VpState,
@@ -101,6 +101,8 @@ struct Play {
     states: BTreeMap<VpId, VpState>,
     /// By act, whether it was refused.
     refused: Vec<bool>,
+    /// Kinds that took another's place while somebody ran below it.
+    took_over: BTreeSet<&'static str>,
 }
 
 impl Play {
@@ -115,6 +117,7 @@ impl Play {
             seen: BTreeMap::new(),
             states: BTreeMap::new(),
             refused: Vec::new(),
+            took_over: BTreeSet::new(),
         }
     }
 
@@ -238,6 +241,11 @@ impl Play {
                 assert_eq!(wanted(before), wanted(after), "who wants a processor goes on to");
             }
         }
+        let runs =
+            |edge: &Edge| edge.above == Above::Scheduler(id) && matches!(edge.state, VpState::Running(_));
+        if answer.is_ok() && before.iter().any(runs) {
+            self.took_over.insert(kind.name());
+        }
         answer.is_err()
     }
 
@@ -311,4 +319,31 @@ proptest! {
         );
         prop_assert_eq!(&played.threads, &without.threads);
     }
+}
+
+/// The property above is about something: every kind of change is made and refused, and every kind of scheduler takes over from
+/// one with children that run.
+#[test]
+fn the_changes_that_are_tried_are_made_and_refused() {
+    use proptest::strategy::ValueTree;
+    use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+    let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let mut runner = TestRunner::new_with_rng(Config::default(), rng);
+    let mut tally: BTreeMap<String, [usize; 2]> = BTreeMap::new();
+    let mut took_over = BTreeSet::new();
+    for case in 0..2_000 {
+        let rounds = rounds().new_tree(&mut runner).expect("rounds are never rejected").current();
+        let mut played = Play::new(case % 3 + 1).play(&rounds, |_| false);
+        took_over.append(&mut played.took_over);
+        let acts = rounds.iter().flat_map(|(acts, _)| acts);
+        for (act, is_refused) in acts.zip(&played.refused) {
+            let name = format!("{act:?}").split(' ').next().expect("it has a name").to_owned();
+            tally.entry(name).or_default()[usize::from(*is_refused)] += 1;
+        }
+    }
+    for (act, [made, refused]) in &tally {
+        let cannot_fail = ["Request", "Release", "RemoveThread"].contains(&act.as_str());
+        assert!(*made >= 100 && (*refused >= 100 || cannot_fail), "{tally:?}");
+    }
+    assert_eq!(took_over.len(), 20, "{took_over:?}");
 }

@@ -74,6 +74,28 @@ impl Rialto {
         Some(rounded)
     }
 
+    /// The reservation that is asked for, if there is room for it beside the `others`.
+    fn reserve<'a>(
+        &self,
+        others: impl Iterator<Item = &'a Rialtoed>,
+        given: Parameters,
+    ) -> Result<Option<(Work, Duration)>, Refusal> {
+        let wanted = "a reservation with a period of at least the base, or no parameters";
+        let refusal = Refusal::unacceptable(self.kind(), wanted, given);
+        let (budget, period) = match given {
+            Parameters::None => return Ok(None),
+            Parameters::Reservation { budget, period } => {
+                (budget, self.rounded(period).ok_or(refusal.clone())?)
+            }
+            _ => return Err(refusal),
+        };
+        let share = Fraction::of(budget, period).ok_or(refusal)?;
+        let taken = others.filter_map(|other| other.reserve);
+        Load::of(taken.filter_map(|(budget, period)| Fraction::of(budget, period)))
+            .admit(share, Fraction::ONE)?;
+        Ok(Some((budget, period)))
+    }
+
     fn plan<'a>(&self, accounts: impl Iterator<Item = &'a Rialtoed>) -> Slots {
         let reserve = |(place, account): (usize, &Rialtoed)| {
             account.reserve.map(|(budget, period)| Reserve { place, budget, period })
@@ -99,24 +121,34 @@ impl Rule for Rialto {
         clients: &Clients<Rialtoed>,
         given: Parameters,
     ) -> Result<Rialtoed, Refusal> {
-        let account = |reserve| Rialtoed { reserve, constraint: None, turn: 0, slice: self.quantum };
-        let wanted = "a reservation with a period of at least the base, or no parameters";
-        let refusal = Refusal::unacceptable(self.kind(), wanted, given);
-        let (budget, period) = match given {
-            Parameters::None => return Ok(account(None)),
-            Parameters::Reservation { budget, period } => {
-                (budget, self.rounded(period).ok_or(refusal.clone())?)
-            }
-            _ => return Err(refusal),
-        };
-        let share = Fraction::of(budget, period).ok_or(refusal)?;
-        let taken = clients.accounts().filter_map(|other| other.reserve);
-        Load::of(taken.filter_map(|(budget, period)| Fraction::of(budget, period)))
-            .admit(share, Fraction::ONE)?;
-        let new = account(Some((budget, period)));
-        let slots = self.plan(clients.accounts().chain([&new]));
-        slots.suffice(cx.now(), &constraints(clients))?;
+        let reserve = self.reserve(clients.accounts(), given)?;
+        let new = Rialtoed { reserve, constraint: None, turn: 0, slice: self.quantum };
+        if reserve.is_some() {
+            let slots = self.plan(clients.accounts().chain([&new]));
+            slots.suffice(cx.now(), &constraints(clients))?;
+        }
         Ok(new)
+    }
+
+    fn change(
+        &mut self,
+        cx: &Context<'_>,
+        clients: &mut Clients<Rialtoed>,
+        place: usize,
+        given: Parameters,
+    ) -> Result<(), Refusal> {
+        let others = clients.accounts().enumerate().filter(|(other, _)| *other != place);
+        let reserve = self.reserve(others.map(|(_, account)| account), given)?;
+        let old = std::mem::replace(&mut clients.account_mut(place).reserve, reserve);
+        let slots = self.plan(clients.accounts());
+        match slots.suffice(cx.now(), &constraints(clients)) {
+            Ok(()) => self.slots = slots,
+            Err(shortage) => {
+                clients.account_mut(place).reserve = old;
+                return Err(shortage.into());
+            }
+        }
+        Ok(())
     }
 
     fn constrain(

@@ -118,6 +118,17 @@ impl<R: Rule> Uniprocessor<R> {
         }
     }
 
+    /// Changes what the child at `place` asks for. What it has received so far counts by the old parameters, so a stint of it is
+    /// over.
+    fn change(&mut self, cx: &Context<'_>, place: usize, given: Parameters) -> Result<(), Refusal> {
+        self.charge(cx);
+        if self.stint.is_some_and(|stint| stint.place == place) {
+            self.end_stint(cx);
+            self.stint = Some(Stint { place, used: Work::ZERO });
+        }
+        self.rule.change(cx, &mut self.clients, place, given)
+    }
+
     fn next_wake(&self, cx: &Context<'_>) -> Wake {
         self.rule.next(cx, &self.clients, self.stint).map_or(Wake::Never, Wake::At)
     }
@@ -206,11 +217,15 @@ impl<R: Rule> Scheduler for Uniprocessor<R> {
         let Some(child) = child else {
             return Err(Refusal::NotUnderstood { scheduler: self.kind(), message });
         };
-        self.charge(cx);
         let place = self.clients.place(child);
         match message {
-            Message::Change(given) => self.rule.change(cx, &mut self.clients, place, given)?,
+            Message::Change(given) => {
+                // What is refused leaves no trace, not even an account that was charged in two parts instead of one.
+                self.clone().change(cx, place, given)?;
+                self.change(cx, place, given)?;
+            }
             Message::Constrain(constraint) => {
+                self.charge(cx);
                 self.rule.constrain(cx, &mut self.clients, place, constraint)?;
             }
         }
