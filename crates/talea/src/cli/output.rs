@@ -2,6 +2,7 @@
 
 use super::failure::Failure;
 use comfy_table::{Cell, CellAlignment, LineStyle, Table, TableStyle};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, ErrorKind, StdoutLock, Write};
 use talea_time::Duration;
 
@@ -48,6 +49,13 @@ pub fn print_now(lines: &str) -> Result<Audience, Failure> {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Audience::Gone),
         written => check(written).map(|()| Audience::There),
     }
+}
+
+/// Whether nobody reads standard output any more, which then takes nothing.
+pub fn is_gone() -> bool {
+    let stdout = io::stdout();
+    let mut output = [PollFd::new(&stdout, PollFlags::empty())];
+    poll(&mut output, Some(&Timespec::default())).is_ok() && output[0].revents().contains(PollFlags::ERR)
 }
 
 /// Prints `value` as indented JSON and nothing else.

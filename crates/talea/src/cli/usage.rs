@@ -51,7 +51,7 @@ fn node(usage: &UsageReport, node: &NodeUsage) -> String {
     }
     row("idle".into(), node.idle_ns, None);
     if node.unknown_ns > 0 {
-        row("unknown, records lost".into(), node.unknown_ns, None);
+        row("unknown, lost or unheard".into(), node.unknown_ns, None);
     }
     format!("{}\n{}\n{}", node.name, sheet.render(), closing(usage, node))
 }

@@ -150,6 +150,13 @@ fn standard_output_has_the_export_and_nothing_else() {
     let piped = run(&["trace", "export", &trace, "--csv", "/dev/stdout"]).exits(0);
     assert_eq!(piped.stdout, whole);
     assert_eq!(piped.stderr, "written: /dev/stdout\n");
+    // A reader that goes away has read enough.
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_talea"));
+    command.args(["trace", "export", &trace, "--csv", "/dev/stdout"]).stdout(writer);
+    let done: Done = command.output().expect("it starts").into();
+    assert_eq!(done.exits(0).stderr, "");
     // Into a file that has something already, as with >>.
     let appended = place.path().join("appended");
     fs::write(&appended, "before\n").expect("writable");

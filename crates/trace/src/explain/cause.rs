@@ -64,7 +64,7 @@ pub enum Cause {
     Execution,
     /// The job had begun, its thread slept, and nobody took its place: it waited for something outside.
     Blocked,
-    /// Records that would tell were lost.
+    /// Records that would tell were lost, or are from before the recording.
     Uncertain,
     /// So many intervals that they stand in the totals only.
     Condensed,
@@ -215,7 +215,7 @@ impl Kind {
             Kind::Interrupt => "interrupt:",
             Kind::Execution => "own execution",
             Kind::Blocked => "blocked by itself",
-            Kind::Uncertain => "uncertain, records lost",
+            Kind::Uncertain => "uncertain, lost or unheard",
             Kind::Condensed => "many short intervals, in the totals only",
         }
     }

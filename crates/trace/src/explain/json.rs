@@ -15,7 +15,7 @@ use talea_time::Instant;
 /// | `explanations` | one object each, the worst first |
 /// | `response_ns`, `lateness_ns` | from arrival and from deadline to `end_ns`; null of what was skipped, which never ran |
 /// | `end_ns` | its end, the end of what is known, or the instant at which it was skipped |
-/// | `uncertain_ns` | part of the response of which records were lost |
+/// | `uncertain_ns` | part of the response of which records were lost, or are from before the recording |
 /// | `hops` | the jobs on its critical path |
 /// | `intervals` | the response from arrival to end without gaps; empty of what was skipped |
 /// | `totals` | the same by cause, with the same sum; empty of what was skipped |

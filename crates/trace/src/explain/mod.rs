@@ -197,7 +197,7 @@ impl Explanation {
         length(self.deadline, self.end)
     }
 
-    /// Time of which records were lost.
+    /// Time of which records were lost, or are from before the recording.
     pub fn uncertain(&self) -> Duration {
         let of_lost = self.totals.iter().filter(|total| total.kind == Kind::Uncertain);
         of_lost.map(Total::sum).sum()

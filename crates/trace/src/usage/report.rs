@@ -51,7 +51,7 @@ pub struct NodeUsage {
     pub unobserved_ns: i64,
     /// Nobody that any record tells of.
     pub idle_ns: i64,
-    /// Records were lost.
+    /// Records were lost, or nothing was heard yet.
     pub unknown_ns: i64,
     /// `available_ns` minus all of the above: processors that joined late, or times that contradict each other.
     pub error_ns: i64,

@@ -132,9 +132,13 @@ impl Source<'_> {
         path: &Path,
         write: impl FnOnce(&Draft) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
+        let goes_to_output = draft::is_output(path);
         let draft = Draft::create(path, &self.path)?;
         let left = draft.left(path);
         let written = write(&draft).and_then(|()| draft.finish().map_err(|error| unwritten(path, error)));
+        if written.is_err() && goes_to_output && output::is_gone() {
+            std::process::exit(0);
+        }
         written.map_err(|failure| with_help(failure, left))
     }
 }
