@@ -11,6 +11,9 @@
 //! The kernel speaks of threads, and only a THREAD record says which lane's one is. Where a node's lanes have none, the
 //! kernel does not override the jobs: else the node's own threads would pass for other programs.
 //!
+//! A thread of the run that has lost its processor although it could go on waits for it until it is somewhere again. If the
+//! processor is idle meanwhile, as real-time throttling leaves it, the kernel *withholds* it.
+//!
 //! A job that starts on a processor which another one still has displaces it: where preemption is the kernel's
 //! and unseen, the other one goes on when the displacing one has left.
 //!
@@ -39,6 +42,8 @@ pub(crate) enum Occupant {
     Program(u32),
     /// An interrupt handler.
     Interrupt(Interrupt),
+    /// Nobody, although a thread of the run could go on: the kernel holds it off.
+    Withheld,
     /// Nobody that any record tells of.
     Idle,
     /// Records that would tell were lost, or are from before the recording.
@@ -126,6 +131,8 @@ pub(crate) struct Processor {
     /// The thread the kernel gave it to; `None` until its first switch, and after a loss until the next one.
     thread: Option<u32>,
     interrupts: Vec<Interrupt>,
+    /// The threads of the run that lost the processor although they could go on, until they have one.
+    waiting: Vec<u32>,
     doubt: Doubt,
 }
 
@@ -222,6 +229,7 @@ impl Occupancy {
             Some(thread) if !self.identified[node] && self.says_itself(node, processor, thread) => {}
             // A thread that is not observed may as well be the idle one, unless it keeps a job from its processor.
             Some(Record::UNSEEN_THREAD) if processor.jobs.is_empty() => return Occupant::Idle,
+            Some(_) if processor.is_withheld() => return Occupant::Withheld,
             Some(thread) => return self.of_thread(node, thread),
             None => {}
         }
@@ -308,13 +316,7 @@ impl Occupancy {
             Event::WAKE => self.set_awake(record, Wakefulness::Awake),
             Event::SLEEP => self.set_awake(record, Wakefulness::Asleep),
             Event::THREAD => self.meet(record),
-            Event::SWITCH => {
-                self.kernel = Kernel::Heard;
-                self.on_cpu(record.cpu, |processor| {
-                    processor.thread = Some((record.words[0] >> 32) as u32);
-                    processor.doubt = Doubt::None;
-                });
-            }
+            Event::SWITCH => self.switch(record),
             Event::IRQ_ENTER => self.on_cpu(record.cpu, |processor| {
                 processor.interrupts.push(Interrupt { kind: record.arg, number: record.words[0] });
             }),
@@ -327,11 +329,25 @@ impl Occupancy {
             // The records of jobs are whole: what they tell holds until the kernel is heard of again.
             Event::LOST if record.source == Record::KERNEL => self.on_cpu(record.cpu, |processor| {
                 processor.thread = None;
+                processor.waiting.clear();
                 processor.interrupts.clear();
             }),
             Event::LOST => (0..self.nodes.len()).for_each(|node| self.doubt(node)),
             _ => {}
         }
+    }
+
+    fn switch(&mut self, record: &Record) {
+        self.kernel = Kernel::Heard;
+        let (from, to) = (record.words[0] as u32, (record.words[0] >> 32) as u32);
+        let waits = record.arg == 1 && self.threads.contains_key(&from);
+        let processors = self.nodes.iter_mut().flatten();
+        processors.for_each(|processor| processor.waiting.retain(|thread| *thread != to && *thread != from));
+        self.on_cpu(record.cpu, |processor| {
+            processor.thread = Some(to);
+            processor.waiting.extend(waits.then_some(from));
+            processor.doubt = Doubt::None;
+        });
     }
 
     /// Every processor with this number: nodes that are processes of one machine may share it.
@@ -434,11 +450,17 @@ impl Occupancy {
         self.threads.insert(record.words[0] as u32, role);
     }
 
+    /// Whether a processor of the node is withheld from a thread that could go on.
+    pub fn is_withheld(&self, node: usize) -> bool {
+        self.nodes[node].iter().any(Processor::is_withheld)
+    }
+
     /// What was known until now may not be so any more, or nothing was: of every processor and lane of the node, until it
     /// is heard of.
     fn doubt(&mut self, node: usize) {
         for processor in &mut self.nodes[node] {
             processor.doubt = Doubt::Unheard;
+            processor.waiting.clear();
             processor.jobs.clear();
         }
         for lane in self.lanes.iter_mut().filter(|lane| lane.node == node) {
@@ -451,8 +473,20 @@ impl Occupancy {
 }
 
 impl Processor {
+    /// Whether it is idle although a thread of the run could go on.
+    fn is_withheld(&self) -> bool {
+        !self.waiting.is_empty() && self.thread == Some(0) && self.interrupts.is_empty()
+    }
+
     fn new(cpu: u16) -> Self {
-        Processor { cpu, jobs: Vec::new(), thread: None, interrupts: Vec::new(), doubt: Doubt::None }
+        Processor {
+            cpu,
+            jobs: Vec::new(),
+            thread: None,
+            interrupts: Vec::new(),
+            waiting: Vec::new(),
+            doubt: Doubt::None,
+        }
     }
 }
 

@@ -8,6 +8,7 @@
 //! | execution | jobs, by operation |
 //! | overhead | dispatching, by the kind that COST records tell; what lanes' threads did besides, not broken down |
 //! | interrupts, programs | what the kernel's records tell of others on the processor |
+//! | withheld | nobody, although a thread of the run could go on: the kernel held it off |
 //! | unobserved | threads that the kernel does not show to the user who recorded |
 //! | idle | nobody that any record tells of: without WAKE, SLEEP and kernel records, unrecorded dispatching too |
 //! | unknown | time of which records were lost, or of which nothing was heard yet |
@@ -41,6 +42,7 @@ pub(crate) enum Use {
     /// A thread that the kernel does not name to who recorded.
     Unobserved,
     Interrupt(Interrupt),
+    Withheld,
     Idle,
     Unknown,
 }
@@ -55,6 +57,7 @@ impl Use {
             Occupant::Program(Record::UNSEEN_THREAD) => Use::Unobserved,
             Occupant::Program(thread) => Use::Program(thread),
             Occupant::Interrupt(interrupt) => Use::Interrupt(interrupt),
+            Occupant::Withheld => Use::Withheld,
             Occupant::Idle => Use::Idle,
             Occupant::Unknown => Use::Unknown,
         }
@@ -73,6 +76,7 @@ struct Accounts {
     /// Threads that are not observed.
     unobserved: i64,
     interrupts: i64,
+    withheld: i64,
     idle: i64,
     unknown: i64,
     /// Part of the COST records that overlapped with what was not theirs.
@@ -90,6 +94,7 @@ impl Accounts {
             Use::Program(thread) => self.programs.entry(thread).or_default(),
             Use::Unobserved => &mut self.unobserved,
             Use::Interrupt(_) => &mut self.interrupts,
+            Use::Withheld => &mut self.withheld,
             Use::Idle => &mut self.idle,
             Use::Unknown => &mut self.unknown,
         };

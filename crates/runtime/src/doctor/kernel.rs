@@ -16,6 +16,7 @@ pub(super) fn examine() -> Vec<Finding> {
         throttling(
             read("/proc/sys/kernel/sched_rt_runtime_us").as_deref(),
             read("/proc/sys/kernel/sched_rt_period_us").as_deref(),
+            Throttling::of(&release, read("/sys/fs/cgroup/cpu/cpu.rt_runtime_us").as_deref()),
         ),
         fair_server(&release, read("/sys/kernel/debug/sched/fair_server/cpu0/runtime").as_deref()),
         timer_resolution(),
@@ -52,7 +53,34 @@ fn preemption(version: &str, realtime: Option<&str>, dynamic: Option<&str>) -> F
     }
 }
 
-fn throttling(runtime: Option<&str>, period: Option<&str>) -> Finding {
+/// Whom `sched_rt_runtime_us` holds off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Throttling {
+    /// Real-time threads, though the processor may stay idle: all kernels before 6.12, and those that divide real-time time
+    /// among groups.
+    Threads,
+    /// Nobody: it limits what deadline reservations are admitted.
+    Admission,
+}
+
+impl Throttling {
+    /// `budget` is that of the root group, if the kernel has groups.
+    fn of(release: &str, budget: Option<&str>) -> Self {
+        if version(release) < (6, 12) || budget.is_some() {
+            Throttling::Threads
+        } else {
+            Throttling::Admission
+        }
+    }
+}
+
+/// Major and minor version.
+fn version(release: &str) -> (u32, u32) {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|part| part.parse::<u32>().ok());
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+}
+
+fn throttling(runtime: Option<&str>, period: Option<&str>, whom: Throttling) -> Finding {
     const NAME: &str = "real-time throttling";
     let number = |text: Option<&str>| text.and_then(|text| text.parse::<i64>().ok());
     let (Some(runtime), Some(period)) = (number(runtime), number(period)) else {
@@ -70,17 +98,27 @@ fn throttling(runtime: Option<&str>, period: Option<&str>) -> Finding {
     }
     let percent = 100 * runtime / period.max(1);
     let found = format!("real-time and deadline threads get at most {percent} % of each {period} us");
-    if percent >= 95 {
-        return Finding::ok(NAME, found);
+    if percent < 95 {
+        return Finding::warn(
+            NAME,
+            found,
+            "`sudo sysctl kernel.sched_rt_runtime_us=950000`, the kernel's default",
+        );
     }
-    Finding::warn(NAME, found, "`sudo sysctl kernel.sched_rt_runtime_us=950000`, the kernel's default")
+    match whom {
+        Throttling::Admission => Finding::ok(NAME, found),
+        Throttling::Threads => Finding::warn(
+            NAME,
+            format!("{found}; the rest is withheld in one piece, even if the CPU stays idle"),
+            "matters above 95 % real-time load only; `sudo sysctl kernel.sched_rt_runtime_us=-1` turns it off, and \
+             then a runaway FIFO thread takes its CPU",
+        ),
+    }
 }
 
 /// Since 6.12 a deadline server runs ordinary threads 50 ms a second where FIFO threads starve them.
 fn fair_server(release: &str, runtime: Option<&str>) -> Finding {
     const NAME: &str = "fair server";
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|part| part.parse::<u32>().ok());
-    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
     match runtime.map(str::parse::<u64>) {
         Some(Ok(0)) => Finding::ok(NAME, "off: FIFO threads are never held off"),
         Some(Ok(ns)) => Finding::warn(
@@ -89,7 +127,7 @@ fn fair_server(release: &str, runtime: Option<&str>) -> Finding {
             "matters above 95 % real-time load only; `echo 0 | sudo tee \
              /sys/kernel/debug/sched/fair_server/cpu*/runtime` turns it off, and then a runaway FIFO thread takes its CPU",
         ),
-        _ if version >= (6, 12) => Finding::warn(
+        _ if version(release) >= (6, 12) => Finding::warn(
             NAME,
             format!("Linux {release} has one (50 ms a second by default); its setting is not readable"),
             "matters above 95 % real-time load only; `sudo mount -t debugfs none /sys/kernel/debug` to see it, if \
@@ -169,9 +207,20 @@ mod tests {
 
     #[test]
     fn throttling_below_the_default_is_noticed() {
-        let status = |runtime| throttling(Some(runtime), Some("1000000")).status;
+        let status = |runtime| throttling(Some(runtime), Some("1000000"), Throttling::Admission).status;
         assert_eq!([status("-1"), status("950000"), status("500000"), status("0")], [Ok, Ok, Warn, Fail]);
-        assert_eq!(throttling(None, None).status, Ok);
+        assert_eq!(throttling(None, None, Throttling::Threads).status, Ok);
+    }
+
+    #[test]
+    fn throttling_that_leaves_processors_idle_is_noticed() {
+        let status = |release, budget| {
+            throttling(Some("950000"), Some("1000000"), Throttling::of(release, budget)).status
+        };
+        assert_eq!(status("5.10.0", None), Warn);
+        assert_eq!(status("6.11.2", None), Warn);
+        assert_eq!(status("6.12.0", None), Ok);
+        assert_eq!(status("6.18.44-fc", Some("950000")), Warn);
     }
 
     #[test]

@@ -75,6 +75,7 @@ fn check(metadata: &Metadata, segments: &[Segment], one: &Explanation) {
             }
             Cause::Lower { .. }
             | Cause::Idle
+            | Cause::Withheld
             | Cause::WakeUp
             | Cause::Blocked
             | Cause::Program { .. }

@@ -49,6 +49,9 @@ fn node(usage: &UsageReport, node: &NodeUsage) -> String {
     if node.unobserved_ns > 0 {
         row("threads that are not observed".into(), node.unobserved_ns, None);
     }
+    if node.withheld_ns > 0 {
+        row("withheld by the kernel".into(), node.withheld_ns, None);
+    }
     row("idle".into(), node.idle_ns, None);
     if node.unknown_ns > 0 {
         row("unknown, lost or unheard".into(), node.unknown_ns, None);

@@ -50,6 +50,8 @@ pub enum Cause {
     Idle,
     /// No record tells of anybody on the processor, and not all events of jobs were recorded.
     Unrecorded,
+    /// Nobody had the processor although a thread of the run could go on: the kernel held it off.
+    Withheld,
     /// A thread of another program, or of the kernel, had the processor.
     Program {
         /// Its number.
@@ -112,6 +114,7 @@ pub enum Kind {
     WakeUp,
     Idle,
     Unrecorded,
+    Withheld,
     Program,
     Interrupt,
     Execution,
@@ -157,6 +160,7 @@ impl Cause {
             Cause::WakeUp => Kind::WakeUp,
             Cause::Idle => Kind::Idle,
             Cause::Unrecorded => Kind::Unrecorded,
+            Cause::Withheld => Kind::Withheld,
             Cause::Program { .. } => Kind::Program,
             Cause::Interrupt { .. } => Kind::Interrupt,
             Cause::Execution => Kind::Execution,
@@ -211,6 +215,7 @@ impl Kind {
             Kind::WakeUp => "wake-up of the lane's thread",
             Kind::Idle => "ready, processor idle",
             Kind::Unrecorded => "not recorded",
+            Kind::Withheld => "the processor withheld by the kernel",
             Kind::Program => "other program:",
             Kind::Interrupt => "interrupt:",
             Kind::Execution => "own execution",

@@ -11,7 +11,7 @@
 //!
 //! | Before the release | While waiting, and when preempted | Own |
 //! |---|---|---|
-//! | jitter, timer, releasing, message, hand-over | peers, higher and lower lanes, dispatching, wake-up, idle, programs, interrupts | execution, blocked |
+//! | jitter, timer, withheld, releasing, message, hand-over | peers, higher and lower lanes, dispatching, wake-up, idle, withheld, programs, interrupts | execution, blocked |
 //!
 //! The trace is read twice: first to find the instances (`find` keeps those in flight), then to see what happened in
 //! their windows (`watch` keeps those that are open). So memory depends on the backlog and on how many explanations
@@ -42,9 +42,9 @@ use crate::{JobId, Metadata, Sink, SkipReason};
 use cause::length;
 use find::{Finder, Target};
 use pieces::{Pieces, Sums, add};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use talea_time::{Duration, Instant};
-use watch::Watcher;
+use watch::{Release, Seen, Watcher};
 
 /// What a program should ask for at most at once: an explanation takes a few kilobytes as a rule, and up to half a
 /// megabyte of a job that starves.
@@ -240,9 +240,8 @@ pub fn explain<E>(
         targets.iter().flat_map(|target| std::iter::once(target).chain(target.because.as_deref())).collect();
     let mut watcher = Watcher::new(metadata, &flat);
     replay(&mut watcher)?;
-    let (mut pieces, occupancy) = watcher.finish();
-    let mut built =
-        flat.iter().enumerate().map(|(index, target)| build(metadata, target, index, &mut pieces));
+    let mut seen = watcher.finish();
+    let mut built = flat.iter().enumerate().map(|(index, target)| build(metadata, target, index, &mut seen));
     let mut list: Vec<Explanation> = Vec::new();
     for target in &targets {
         let mut explanation = built.next().expect("one for every target");
@@ -250,7 +249,7 @@ pub fn explain<E>(
         list.push(explanation);
     }
     drop(built);
-    let threads = blamed_threads(&list, &occupancy);
+    let threads = blamed_threads(&list, &seen.occupancy);
     Ok(Explanations { metadata: metadata.clone(), list, counts, lost, threads })
 }
 
@@ -302,21 +301,16 @@ impl Builder {
     }
 }
 
-fn build(
-    metadata: &Metadata,
-    target: &Target,
-    index: usize,
-    pieces: &mut HashMap<(usize, usize), Pieces>,
-) -> Explanation {
+fn build(metadata: &Metadata, target: &Target, index: usize, seen: &mut Seen) -> Explanation {
     let Target { subject, outcome, arrival, deadline, end, .. } = *target;
     let skipped = matches!(outcome, Outcome::Skipped { .. });
     let mut builder = Builder { end, cursor: arrival, intervals: Vec::new(), sums: Sums::new() };
     for (position, hop) in target.path.iter().enumerate() {
         match position.checked_sub(1) {
-            None => before_first(metadata, &mut builder, target, hop),
+            None => before_first(metadata, &mut builder, target, hop, seen.releases.get(&index)),
             Some(before) => between(metadata, &mut builder, &target.path[before], hop, position),
         }
-        if let Some(pieces) = pieces.remove(&(index, position)) {
+        if let Some(pieces) = seen.pieces.remove(&(index, position)) {
             builder.join(pieces);
         }
         let until = hop.ended.unwrap_or(end);
@@ -338,11 +332,21 @@ fn build(
 }
 
 /// From the arrival to the release of the first job.
-fn before_first(metadata: &Metadata, builder: &mut Builder, target: &Target, hop: &Hop) {
+fn before_first(
+    metadata: &Metadata,
+    builder: &mut Builder,
+    target: &Target,
+    hop: &Hop,
+    release: Option<&Release>,
+) {
     let is_first = metadata.operations[hop.job.operation.index()].predecessors.is_empty();
     if is_first {
         builder.put(target.due.min(hop.released), 0, Cause::Jitter);
         let woken = target.woken.unwrap_or(hop.released).clamp(target.due.min(hop.released), hop.released);
+        for (from, to) in release.iter().flat_map(|release| &release.withheld) {
+            builder.put((*from).min(woken), 0, Cause::Timer);
+            builder.put((*to).min(woken), 0, Cause::Withheld);
+        }
         builder.put(woken, 0, Cause::Timer);
         builder.put(hop.released, 0, Cause::Releasing);
     } else {

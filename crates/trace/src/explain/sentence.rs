@@ -160,6 +160,10 @@ fn remedy(dominant: &Dominant, explanation: &Explanation) -> String {
                 .into()
         }
         Kind::Unrecorded => "record all events of jobs to see who had the processor: leave --events out".into(),
+        Kind::Withheld => {
+            "real-time threads may not have all of a processor: leave it some time, or see \"real-time throttling\" in `talea doctor`"
+                .into()
+        }
         Kind::Program => "give the lanes real-time priority, or keep other programs off these processors".into(),
         Kind::Interrupt => "move the interrupt to a processor that no node uses".into(),
         Kind::Message | Kind::Handover => "put the two subtasks on the same node, or make the way shorter".into(),

@@ -34,6 +34,16 @@ struct Watch {
     pieces: Pieces,
 }
 
+/// What was seen of all targets.
+pub(super) struct Seen {
+    /// Of every job, by target and hop.
+    pub pieces: HashMap<(usize, usize), Pieces>,
+    /// By target.
+    pub releases: HashMap<usize, Release>,
+    /// At the end.
+    pub occupancy: Occupancy,
+}
+
 /// Watches the jobs on the targets' paths.
 pub(super) struct Watcher<'a> {
     metadata: &'a Metadata,
@@ -45,15 +55,34 @@ pub(super) struct Watcher<'a> {
     coming: Vec<Watch>,
     open: Vec<Watch>,
     done: Vec<((usize, usize), Pieces)>,
+    /// With the index of the target.
+    releases: Vec<(usize, Release)>,
+    cursor: Instant,
+}
+
+/// The way to the first release of a target, on which the kernel can hold the release thread off.
+#[derive(Debug)]
+pub(super) struct Release {
+    node: usize,
+    due: Instant,
+    released: Instant,
+    /// When a processor of the node was withheld, in order.
+    pub withheld: Vec<(Instant, Instant)>,
 }
 
 impl<'a> Watcher<'a> {
     pub fn new(metadata: &'a Metadata, targets: &[&Target]) -> Self {
         let mut coming = Vec::new();
+        let mut releases = Vec::new();
         for (target, described) in targets.iter().enumerate() {
             for (position, hop) in described.path.iter().enumerate() {
                 let lane = metadata.operations[hop.job.operation.index()].lane;
                 let end = hop.ended.unwrap_or(described.end).min(described.end);
+                if position == 0 {
+                    let node = metadata.lanes[lane].node;
+                    let (due, released) = (described.due, hop.released);
+                    releases.push((target, Release { node, due, released, withheld: Vec::new() }));
+                }
                 coming.push(Watch {
                     place: (target, position),
                     hop: *hop,
@@ -73,18 +102,42 @@ impl<'a> Watcher<'a> {
             coming,
             open: Vec::new(),
             done: Vec::new(),
+            releases,
+            cursor: metadata.start,
         }
     }
 
-    /// The pieces of every job by target and hop, at the end of the trace.
-    pub fn finish(mut self) -> (HashMap<(usize, usize), Pieces>, Occupancy) {
+    /// What was seen, at the end of the trace.
+    pub fn finish(mut self) -> Seen {
         self.reach(Instant::MAX);
         self.done.extend(self.open.into_iter().map(|watch| (watch.place, watch.pieces)));
-        (self.done.into_iter().collect(), self.occupancy)
+        Seen {
+            pieces: self.done.into_iter().collect(),
+            releases: self.releases.into_iter().collect(),
+            occupancy: self.occupancy,
+        }
+    }
+
+    /// Nothing changed up to `now`: what is withheld was so until then.
+    fn hold(&mut self, now: Instant) {
+        let from = self.cursor;
+        self.cursor = from.max(now);
+        for node in 0..self.metadata.nodes.len() {
+            if !self.occupancy.is_withheld(node) {
+                continue;
+            }
+            for (_, release) in self.releases.iter_mut().filter(|(_, release)| release.node == node) {
+                let stretch = (from.max(release.due), now.min(release.released));
+                if stretch.0 < stretch.1 {
+                    release.withheld.push(stretch);
+                }
+            }
+        }
     }
 
     /// Everything up to `now` was as it is.
     fn reach(&mut self, now: Instant) {
+        self.hold(now);
         while self.coming.last().is_some_and(|watch| watch.hop.released <= now) {
             self.open.extend(self.coming.pop());
         }
@@ -220,7 +273,7 @@ impl Watch {
             Occupant::Unknown => (0, 0),
             Occupant::Lane(lane) if lane == self.lane => (1, 0),
             Occupant::Idle => (2, 0),
-            Occupant::Program(_) => (4, 0),
+            Occupant::Program(_) | Occupant::Withheld => (4, 0),
             Occupant::Interrupt(_) => (5, 0),
             Occupant::Release | Occupant::Receiver | Occupant::Lane(_) => (6, 0),
             Occupant::Job(job) => {
@@ -236,6 +289,7 @@ impl Watch {
         match who {
             Occupant::Unknown => Cause::Uncertain,
             Occupant::Program(thread) => Cause::Program { thread },
+            Occupant::Withheld => Cause::Withheld,
             Occupant::Interrupt(interrupt) => Cause::Interrupt { interrupt },
             Occupant::Release => Cause::Dispatch { kind: Some(CostKind::Release) },
             Occupant::Receiver => Cause::Dispatch { kind: Some(CostKind::Delivery) },

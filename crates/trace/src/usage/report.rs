@@ -49,6 +49,9 @@ pub struct NodeUsage {
     /// Threads that are not observed: the kernel does not show them to the user who recorded.
     #[serde(default)]
     pub unobserved_ns: i64,
+    /// Nobody, although a thread of the run could go on: the kernel held it off, as real-time throttling does.
+    #[serde(default)]
+    pub withheld_ns: i64,
     /// Nobody that any record tells of.
     pub idle_ns: i64,
     /// Records were lost, or nothing was heard yet.
@@ -182,8 +185,9 @@ fn of_node(name: &str, processors: usize, node: &Node, name_of: impl Fn(u32) -> 
     let execution_ns = sum(&mut execution.iter().map(|(_, ns)| *ns));
     let overhead_ns = sum(&mut accounts.costs.iter().copied().chain([accounts.dispatch]));
     let programs_ns = sum(&mut programs.iter().map(|program| program.ns));
-    let rest = [accounts.interrupts, programs_ns, accounts.unobserved, accounts.idle, accounts.unknown];
-    let others = [overhead_ns].into_iter().chain(rest);
+    let nobodys = [accounts.withheld, accounts.idle, accounts.unknown];
+    let rest = [accounts.interrupts, programs_ns, accounts.unobserved];
+    let others = [overhead_ns].into_iter().chain(rest).chain(nobodys);
     let sum_ns = sum(&mut others.chain([execution_ns]));
     NodeUsage {
         name: name.to_owned(),
@@ -199,6 +203,7 @@ fn of_node(name: &str, processors: usize, node: &Node, name_of: impl Fn(u32) -> 
         programs_ns,
         programs,
         unobserved_ns: accounts.unobserved,
+        withheld_ns: accounts.withheld,
         idle_ns: accounts.idle,
         unknown_ns: accounts.unknown,
         error_ns: available_ns.saturating_sub(sum_ns),

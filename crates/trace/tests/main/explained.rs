@@ -66,6 +66,62 @@ fn told() -> Vec<Record> {
     ]
 }
 
+/// The same switch by a thread that could have gone on.
+fn preempted(after: i64, from: u64, to: u64) -> Record {
+    Record { arg: 1, ..switch(after, from, to) }
+}
+
+/// The lane's thread is held off when `nav` is due and again when it runs; in between it sleeps by itself.
+fn held_off() -> Vec<Record> {
+    const RELEASE: u64 = 8;
+    vec![
+        run_event(Event::RUN_START, START - 100),
+        record(Event::THREAD, -100, 0, [LANE_THREAD, 0], ThreadRole::Lane as u16),
+        record(Event::THREAD, -100, Record::NO_LANE, [RELEASE, 0], ThreadRole::Release as u16),
+        switch(-90, 0, LANE_THREAD),
+        preempted(-20, LANE_THREAD, STRANGER),
+        preempted(10, STRANGER, 0),
+        preempted(40, 0, RELEASE),
+        record(Event::TIMER, 60, 0, [START as u64, START as u64 + 40], 0),
+        nav(Event::RELEASE, 80),
+        switch(100, RELEASE, LANE_THREAD),
+        nav(Event::START, 110),
+        preempted(400, LANE_THREAD, 0),
+        preempted(600, 0, LANE_THREAD),
+        switch(700, LANE_THREAD, 0),
+        preempted(720, 0, LANE_THREAD),
+        nav(Event::COMPLETE, 1_000),
+        switch(1_010, LANE_THREAD, 0),
+        run_event(Event::RUN_END, START + 2_000),
+    ]
+}
+
+#[test]
+fn an_idle_processor_is_withheld_while_a_thread_could_go_on() {
+    let answer = explained(&held_off(), 0);
+    use Stage::{Begun, Coming, Waiting};
+    assert_eq!(
+        list(&answer.list[0]),
+        [
+            (0, 10, Coming, Kind::Timer),
+            (10, 40, Coming, Kind::Withheld),
+            (40, 80, Coming, Kind::Releasing),
+            (80, 100, Waiting, Kind::Release),
+            (100, 110, Waiting, Kind::Dispatch),
+            (110, 400, Begun, Kind::Execution),
+            (400, 600, Begun, Kind::Withheld),
+            (600, 700, Begun, Kind::Execution),
+            (700, 720, Begun, Kind::Blocked),
+            (720, 1_000, Begun, Kind::Execution),
+        ]
+    );
+    let mut usage = Usage::new(&one_processor());
+    held_off().into_iter().for_each(|record| usage.record(record));
+    let node = &usage.finish().nodes[0];
+    assert_eq!((node.withheld_ns, node.programs_ns, node.error_ns), (30 + 200, 30, 0));
+    assert_eq!(node.idle_ns, 10 + 20 + 990);
+}
+
 /// Explains the first instance of a task.
 fn explained(records: &[Record], task: usize) -> Explanations {
     let which = Which::This(Subject::Instance { task, number: 0 });
