@@ -475,7 +475,7 @@ impl Occupancy {
 impl Processor {
     /// Whether it is idle although a thread of the run could go on.
     fn is_withheld(&self) -> bool {
-        !self.waiting.is_empty() && self.thread == Some(0) && self.interrupts.is_empty()
+        !self.waiting.is_empty() && self.thread == Some(0)
     }
 
     fn new(cpu: u16) -> Self {

@@ -3,12 +3,15 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use talea_lab::compare::{Clock, Observer};
+use talea_lab::experiments::regions::hypotheses::{Observed, Study};
+use talea_lab::experiments::regions::listening::Told;
 use talea_lab::experiments::regions::mechanism::Mechanism;
 use talea_lab::experiments::regions::results::Results;
 use talea_lab::experiments::regions::runs::{Course, Trial};
 use talea_lab::experiments::regions::sampler::{Sample, Sampler};
 use talea_lab::experiments::regions::setting::{LEGS_PER_STEP, Region};
 use talea_lab::experiments::{Effort, Experiment, ExperimentError, Extent, Options, Verdict};
+use talea_lab::statistics::Explained;
 use talea_model::{Execution, Strategy};
 use talea_policy::demand;
 use talea_policy::strategy::plan_system;
@@ -298,6 +301,49 @@ fn real_threads_make_the_samples_that_virtual_time_does() {
     // What is offered and what begins are the same on any machine; what is met depends on it.
     assert!(trial.samples[0].hard_starts > 0);
     assert!(trial.realtime.is_some());
+    let sample = trial.samples[0];
+    match trial.told.expect("it was on threads") {
+        Told::Nothing(reason) => {
+            eprintln!("skipped: what switches cost: {reason}");
+            assert_eq!((sample.hard_switch_ns, sample.threads), (None, None), "nothing stands for it");
+        }
+        Told::Everybody | Told::OwnThreads => {
+            assert!(sample.hard_switch_ns.is_some_and(|ns| ns > 0), "{sample:?}");
+            assert!(sample.threads.is_some_and(|threads| threads.critical_switches > 0), "{sample:?}");
+        }
+    }
+}
+
+#[test]
+fn what_was_not_measured_is_no_factor_and_no_point() {
+    let priced = |known: fn(Option<i64>) -> Option<i64>| {
+        let mut results = Results::default();
+        for number in 8..=11 {
+            for strategy in [Strategy::Muf, Strategy::RmsMlf] {
+                let mut trial = simulated(number, strategy, Mechanism::MEASURED.times(200), 6);
+                trial
+                    .samples
+                    .iter_mut()
+                    .for_each(|sample| sample.hard_switch_ns = known(sample.hard_switch_ns));
+                results.add(trial);
+            }
+        }
+        Study { mechanism: None, results }
+    };
+    let factors = |study: &Study| -> Vec<String> {
+        match study.explain(Observed::SoftMet).expect("all regions").explained {
+            Explained::By(regression) => regression.factors.into_iter().map(|factor| factor.name).collect(),
+            other => panic!("{other:?}"),
+        }
+    };
+    const SWITCHING: &str = "cost of switching to critical jobs, ms";
+    let known = priced(|ns| ns);
+    assert_eq!(known.points().len(), 4);
+    assert!(factors(&known).iter().any(|name| name == SWITCHING));
+    assert!(!factors(&known).iter().any(|name| name == "context switches to critical lanes"));
+    let unknown = priced(|_| None);
+    assert!(unknown.points().is_empty());
+    assert!(!factors(&unknown).iter().any(|name| name == SWITCHING));
 }
 
 #[test]
@@ -308,7 +354,10 @@ fn costs_are_those_of_the_records() {
         let sum = |of: fn(&Sample) -> i64| trial.samples.iter().map(of).sum::<i64>();
         let switches = sum(|sample| sample.hard_switches as i64);
         // A payment at the end of the last sample is recorded after it.
-        assert!((sum(|sample| sample.hard_switch_ns) - switches * dear.switch_ns).abs() <= dear.switch_ns);
+        assert!(
+            (sum(|sample| sample.hard_switch_ns.expect("charged")) - switches * dear.switch_ns).abs()
+                <= dear.switch_ns
+        );
         let starts = sum(|sample| sample.hard_starts as i64);
         let ordering = if strategy == Strategy::Muf { starts * dear.ordering_ns } else { 0 };
         let queue = sum(|sample| sample.hard_queue_ns) - ordering;

@@ -5,7 +5,7 @@
 //! the shape (`crate::statistics`); the text of the claim says which. No threshold was chosen by looking at results.
 
 use super::results::Results;
-use super::runs::mean;
+use super::runs::{Trial, mean};
 use super::sampler::Sample;
 use super::setting::Region;
 use crate::experiments::{Claim, Verdict};
@@ -205,15 +205,22 @@ fn ordered_by_jitter(results: &Results, strategy: Strategy) -> Decision {
     ))
 }
 
+/// How many samples had hard misses, and in how many of them the kernel held threads off.
+fn missed_in(trial: &Trial) -> String {
+    let missed = || trial.samples.iter().filter(|sample| sample.hard_missed());
+    let region = trial.region.number();
+    match missed().filter(|sample| sample.was_held_off()).count() {
+        0 => format!("{} in region {region}", missed().count()),
+        held_off => format!("{} in region {region} ({held_off} with time withheld)", missed().count()),
+    }
+}
+
 fn keeps_hard(results: &Results) -> Decision {
     let mut figures = Vec::new();
     for strategy in SIMILAR {
         let trials = results.over(0..=11, strategy)?;
-        let missed: Vec<String> = trials
-            .iter()
-            .filter(|trial| trial.hard_missed() > 0)
-            .map(|trial| format!("{} in region {}", trial.hard_missed(), trial.region.number()))
-            .collect();
+        let missed: Vec<String> =
+            trials.iter().filter(|trial| trial.hard_missed() > 0).map(|trial| missed_in(trial)).collect();
         if !missed.is_empty() {
             figures.push(format!("{strategy}: samples with hard misses: {}", missed.join(", ")));
         }

@@ -6,6 +6,8 @@
 //! | `setting` | the twelve regions as systems |
 //! | `mechanism` | what the mechanisms cost in virtual time |
 //! | `sampler` | records in, samples out |
+//! | `switching` | what the kernel's switches tell of a run's threads |
+//! | `listening` | the kernel's switches during a run |
 //! | `runs` | one region under one strategy on either clock |
 //! | `results` | all samples, by region and strategy, and in pairs |
 //! | `claims` | the claims of section 4 |
@@ -17,6 +19,7 @@
 
 mod claims;
 pub mod hypotheses;
+pub mod listening;
 pub mod mechanism;
 mod pictures;
 mod report;
@@ -24,14 +27,17 @@ pub mod results;
 pub mod runs;
 pub mod sampler;
 pub mod setting;
+pub mod switching;
 
 use super::{Claim, Effort, Experiment, ExperimentError, Extent, Findings, Options, Verdict};
 use crate::compare::{Clock, Observer};
 use hypotheses::{OVERLOADED, Point, Study};
+use listening::Told;
 use mechanism::Mechanism;
 use report::Folder;
 use results::Results;
 use runs::Course;
+use sampler::HELD_OFF;
 use setting::Region;
 use talea_model::Strategy;
 
@@ -53,10 +59,16 @@ const FACTORS: [i64; 6] = [1, 3, 10, 30, 100, 200];
 /// more in regions 9 to 11: the preemptions outweigh the ordering in all three, in regions 10 and 11, and in none.
 const ORDERING: [(i64, i64); 4] = [(0, 1), (1, 16), (1, 5), (1, 2)];
 
+/// The regions in which the load exceeds the processor at times or always.
+const CROWDED: std::ops::RangeInclusive<usize> = 7..=11;
+
 /// What is run.
 struct Programme {
     strategies: &'static [Strategy],
-    course: Course,
+    /// In the regions that are not overloaded, where every sample is nearly like the other.
+    relaxed: Course,
+    /// In the regions from 7 on, where they differ.
+    crowded: Course,
     /// Runs at other prices, of MUF and RMS+MLF in the overloaded regions.
     studies: Vec<Mechanism>,
     study_course: Course,
@@ -66,11 +78,11 @@ impl Programme {
     fn of(options: &Options) -> Self {
         let clock = options.clock;
         let course = |samples| Course { clock, samples };
-        let (samples, study_samples, strategies) = match (clock, options.effort) {
-            (Clock::Virtual, Effort::Full) => (300, 150, FIVE.as_slice()),
-            (Clock::Virtual, Effort::Quick) => (60, 30, FIVE.as_slice()),
-            (Clock::Real, Effort::Full) => (30, 0, FIVE.as_slice()),
-            (Clock::Real, Effort::Quick) => (4, 0, THREE.as_slice()),
+        let (relaxed, crowded, study_samples, strategies) = match (clock, options.effort) {
+            (Clock::Virtual, Effort::Full) => (300, 300, 150, FIVE.as_slice()),
+            (Clock::Virtual, Effort::Quick) => (60, 60, 30, FIVE.as_slice()),
+            (Clock::Real, Effort::Full) => (30, 30, 0, FIVE.as_slice()),
+            (Clock::Real, Effort::Quick) => (2, 8, 0, THREE.as_slice()),
         };
         let prices = FACTORS.into_iter().flat_map(|factor| {
             ORDERING.map(|(part, of)| {
@@ -84,7 +96,12 @@ impl Programme {
             Clock::Virtual => std::iter::once(Mechanism::FREE).chain(others).collect(),
             Clock::Real => Vec::new(),
         };
-        Programme { strategies, course: course(samples), studies, study_course: course(study_samples) }
+        let [relaxed, crowded, study_course] = [relaxed, crowded, study_samples].map(course);
+        Programme { strategies, relaxed, crowded, studies, study_course }
+    }
+
+    fn course(&self, region: Region) -> Course {
+        if region.number() < *CROWDED.start() { self.relaxed } else { self.crowded }
     }
 
     fn runs(&self) -> usize {
@@ -93,7 +110,7 @@ impl Programme {
 
     /// The price of the main runs.
     fn mechanism(&self) -> Option<Mechanism> {
-        (self.course.clock == Clock::Virtual).then_some(Mechanism::MEASURED)
+        (self.crowded.clock == Clock::Virtual).then_some(Mechanism::MEASURED)
     }
 }
 
@@ -135,7 +152,7 @@ fn make(programme: &Programme, observer: &mut dyn Observer) -> Result<Made, Expe
             if observer.cancelled() {
                 return Ok(made);
             }
-            let trial = programme.course.run(region, *strategy, Mechanism::MEASURED, observer)?;
+            let trial = programme.course(region).run(region, *strategy, Mechanism::MEASURED, observer)?;
             made.main.results.add(trial);
             made.runs += usize::from(!observer.cancelled());
         }
@@ -172,6 +189,7 @@ fn publish(
     let conditions = conditions(programme, results);
     let overview = report::overview(results, programme.strategies);
     let distributions = report::distributions(results);
+    let mechanisms = report::mechanisms(results);
     let regressions = report::regressions(&studies);
     let ahead = report::ahead(&points);
 
@@ -179,6 +197,7 @@ fn publish(
     let sections = [
         ("Soft deadlines made per sample (samples with a hard miss)", &overview),
         ("Weighted fractions in the overloaded regions", &distributions),
+        ("What the mechanisms did per sample", &mechanisms),
         ("Claims", &report::claim_table(&claims)),
         ("Who is ahead at which prices", &ahead),
         ("The comparisons at which prices", &report::comparisons(&sparse(&studies))),
@@ -186,8 +205,9 @@ fn publish(
         ("What explains it at which prices", &regressions),
     ];
     let document = sections.map(|(title, table)| format!("## {title}\n\n{}\n", table.markdown()));
-    folder
-        .write("report.md", format!("# {}\n\n{conditions}.\n\n{}", EXPERIMENT.title, document.join("\n")))?;
+    let remarks: String = remarks(results).iter().map(|remark| format!("{remark}\n\n")).collect();
+    let head = format!("# {}\n\n{conditions}.\n\n{remarks}", EXPERIMENT.title);
+    folder.write("report.md", head + &document.join("\n"))?;
     let explanations: Vec<serde_json::Value> = studies.iter().map(explanations).collect();
     let json = serde_json::json!({
         "conditions": conditions, "claims": claims, "points": points, "explanations": explanations,
@@ -198,7 +218,12 @@ fn publish(
     for picture in pictures::pictures(results, &points, &conditions) {
         folder.draw(&picture)?;
     }
-    let table = format!("{conditions}\n\n{}\n\n{}", overview.text(), distributions.text());
+    let table = format!(
+        "{conditions}\n\n{remarks}{}\n\n{}\n\n{}",
+        overview.text(),
+        distributions.text(),
+        mechanisms.text()
+    );
     Ok(Findings { table, claims, files: folder.files(), extent })
 }
 
@@ -216,14 +241,50 @@ fn sparse(studies: &[Study]) -> Vec<Study> {
 fn conditions(programme: &Programme, results: &Results) -> String {
     let lost: u64 = results.trials().iter().map(|trial| trial.lost_records).sum();
     let lost = if lost > 0 { format!(", {lost} records lost") } else { String::new() };
-    let samples = programme.course.samples;
-    match programme.course.clock {
-        Clock::Virtual => format!("simulated at measured prices, {samples} samples each"),
-        Clock::Real if results.trials().iter().all(|trial| trial.realtime == Some(true)) => {
-            format!("on real-time threads, {samples} samples each{lost}")
+    let samples = match (programme.relaxed.samples, programme.crowded.samples) {
+        (relaxed, crowded) if relaxed == crowded => format!("{crowded} samples each"),
+        (relaxed, crowded) => {
+            let from = CROWDED.start();
+            format!("{crowded} samples each from region {from} on, {relaxed} before")
         }
-        Clock::Real => format!("on ordinary threads (no-rt), {samples} samples each{lost}"),
+    };
+    match programme.crowded.clock {
+        Clock::Virtual => format!("simulated at measured prices, {samples}"),
+        Clock::Real if results.trials().iter().all(|trial| trial.realtime == Some(true)) => {
+            format!("on real-time threads, {samples}{lost}")
+        }
+        Clock::Real => format!("on ordinary threads (no-rt), {samples}{lost}"),
     }
+}
+
+/// What to know about runs on real threads before reading on.
+fn remarks(results: &Results) -> Vec<String> {
+    let reason = results.trials().iter().find_map(|trial| match &trial.told {
+        Some(Told::Nothing(reason)) => Some(reason.replace('\n', "; ")),
+        _ => None,
+    });
+    let unknown = reason.map(|reason| {
+        format!(
+            "Note: the kernel does not tell of switches ({reason}). What they cost and what time was withheld is not \
+             known of every run, and is left out of what is said of those regions."
+        )
+    });
+    let samples = || results.trials().iter().flat_map(|trial| &trial.samples);
+    let held_off = samples().filter(|sample| sample.was_held_off());
+    let longest =
+        held_off.clone().filter_map(|sample| sample.threads).map(|threads| threads.withheld_ns).max();
+    let held_off = longest.map(|longest_ns| {
+        format!(
+            "Note: the kernel withheld the processor from threads of the run that could go on, for more than {} ms in {} \
+             of {} samples and for up to {:.1} ms. Real-time threads are not to have more than a part of each second: \
+             \"real-time throttling\" and \"fair server\" in `talea doctor`. A hard miss in such a sample may be the pause's.",
+            HELD_OFF.as_nanos() / 1_000_000,
+            held_off.count(),
+            samples().count(),
+            longest_ns as f64 / 1e6,
+        )
+    });
+    unknown.into_iter().chain(held_off).collect()
 }
 
 fn summary(trial: &runs::Trial) -> serde_json::Value {
@@ -231,7 +292,7 @@ fn summary(trial: &runs::Trial) -> serde_json::Value {
         "region": trial.region, "strategy": trial.strategy, "samples": trial.samples.len(),
         "effectiveness": trial.effectiveness(), "efficiency": trial.efficiency(),
         "samples_with_hard_miss": trial.hard_missed(), "realtime": trial.realtime,
-        "lost_records": trial.lost_records,
+        "lost_records": trial.lost_records, "kernel": trial.told,
     })
 }
 

@@ -177,7 +177,10 @@ fn overhead_and_difference(points: &[Point], conditions: &str) -> Option<Picture
     let all = || series.iter().flat_map(|series| series.points.iter().copied());
     let chart = Chart {
         title: "Net difference in overhead, and who is ahead".into(),
-        conditions: format!("each point: one region at one combination of prices; {conditions}"),
+        conditions: match points.iter().any(|point| point.mechanism.is_some()) {
+            true => "each point: one region at one combination of prices, simulated".into(),
+            false => format!("each point: one region; {conditions}"),
+        },
         x: Axis::over(
             "overhead that RMS+MLF has more than MUF, ms per sample of 1 s",
             all().map(|point| point.0),

@@ -3,11 +3,12 @@
 //! Every file is complete or not there: it is written under another name first.
 
 use super::claims::comparative_claims;
-use super::hypotheses::{Observed, Point, Study};
+use super::hypotheses::{Group, OVERLOADED, Observed, Point, Study};
 use super::mechanism::Mechanism;
 use super::pictures::Picture;
 use super::results::Results;
 use super::runs::Trial;
+use super::sampler::Sample;
 use super::setting::Region;
 use crate::experiments::{Claim, ExperimentError, Verdict};
 use crate::figure::raster;
@@ -163,6 +164,46 @@ pub fn distributions(results: &Results) -> Table {
     table
 }
 
+/// What the mechanisms did per sample in the overloaded regions, as far as it was measured.
+pub fn mechanisms(results: &Results) -> Table {
+    let headings = [
+        "region",
+        "strategy",
+        "preemptions",
+        "job switches",
+        "context switches",
+        "cost of switching",
+        "cost of queueing",
+        "depth",
+        "withheld",
+    ];
+    let mut table = Table::new(2, &headings);
+    for region in OVERLOADED {
+        for strategy in [Strategy::Muf, Strategy::RmsMlf] {
+            let Some(trial) = results.trial(region, strategy) else { continue };
+            let mean = |of: &dyn Fn(&Sample) -> Option<f64>| -> Option<f64> {
+                let values: Option<Vec<f64>> = trial.samples.iter().map(of).collect();
+                values.map(|values| super::runs::mean(values.into_iter()))
+            };
+            let cell = |value: Option<f64>, unit: &str| {
+                value.map_or("-".into(), |value| format!("{value:.1}{unit}"))
+            };
+            table.row(vec![
+                region.to_string(),
+                strategy.to_string(),
+                cell(mean(&|sample| Some(sample.hard_preemptions as f64)), ""),
+                cell(mean(&|sample| Some(sample.hard_switches as f64)), ""),
+                cell(mean(&|sample| Some(sample.threads?.critical_switches as f64)), ""),
+                cell(mean(&|sample| Some(sample.hard_switch_ns? as f64 / 1e3)), " µs"),
+                cell(mean(&|sample| Some(sample.hard_queue_ns as f64 / 1e3)), " µs"),
+                cell(mean(&|sample| Some(sample.mean_hard_depth())), ""),
+                cell(mean(&|sample| Some(sample.threads?.withheld_ns as f64 / 1e6)), " ms"),
+            ]);
+        }
+    }
+    table
+}
+
 /// The regressions of one study, factor by factor.
 pub fn regression(study: &Study) -> Table {
     let mut table = Table::new(
@@ -207,10 +248,10 @@ fn factor_cells(fate: &Fate) -> [String; 5] {
 
 /// How much the factors explain in each study, together and by group.
 pub fn regressions(studies: &[Study]) -> Table {
-    let mut table = Table::new(
-        2,
-        &["prices", "difference in", "R²", "95 %", "only by preemption and switching", "only by queueing"],
-    );
+    let groups = Group::ALL.map(|group| format!("only by {}", group.name()));
+    let headings = ["prices", "difference in", "R²", "95 %"].into_iter();
+    let headings: Vec<&str> = headings.chain(groups.iter().map(String::as_str)).collect();
+    let mut table = Table::new(2, &headings);
     for study in studies {
         for explanation in Observed::ALL.into_iter().filter_map(|observed| study.explain(observed)) {
             let [r_squared, interval] = match &explanation.explained {
@@ -222,14 +263,9 @@ pub fn regressions(studies: &[Study]) -> Table {
                 Explained::TooFewSamples => ["too few samples".into(), "-".into()],
             };
             let share = |share: Option<f64>| share.map_or("-".into(), |share| format!("{share:.3}"));
-            table.row(vec![
-                prices(study.mechanism),
-                explanation.observed.name().to_string(),
-                r_squared,
-                interval,
-                share(explanation.preemption_unique),
-                share(explanation.queueing_unique),
-            ]);
+            let named = [prices(study.mechanism), explanation.observed.name().to_string()];
+            let unique = Group::ALL.map(|group| share(explanation.unique_to(group)));
+            table.row(named.into_iter().chain([r_squared, interval]).chain(unique).collect());
         }
     }
     table
@@ -294,6 +330,11 @@ pub fn claim_table(claims: &[Claim]) -> Table {
     table
 }
 
+/// Empty for what is not known.
+fn known(value: Option<impl ToString>) -> String {
+    value.map_or(String::new(), |value| value.to_string())
+}
+
 /// Every sample as CSV.
 ///
 /// # Errors
@@ -316,6 +357,8 @@ pub fn samples_csv(results: &Results, path: &Path) -> Result<Vec<u8>, Experiment
         "hard_depth_mean",
         "hard_switch_ns",
         "hard_queue_ns",
+        "hard_thread_switches",
+        "withheld_ns",
         "route_latency_ms",
     ];
     csv.write_record(headings).map_err(|cause| unwritable(&cause))?;
@@ -334,8 +377,10 @@ pub fn samples_csv(results: &Results, path: &Path) -> Result<Vec<u8>, Experiment
                 sample.hard_preemptions.to_string(),
                 sample.hard_switches.to_string(),
                 format!("{:.4}", sample.mean_hard_depth()),
-                sample.hard_switch_ns.to_string(),
+                known(sample.hard_switch_ns),
                 sample.hard_queue_ns.to_string(),
+                known(sample.threads.map(|threads| threads.critical_switches)),
+                known(sample.threads.map(|threads| threads.withheld_ns)),
                 format!("{:.4}", sample.mean_latency_ms()),
             ];
             csv.write_record(row).map_err(|cause| unwritable(&cause))?;

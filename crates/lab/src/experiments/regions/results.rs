@@ -92,6 +92,11 @@ impl Results {
 }
 
 impl Pairs<'_> {
+    /// The samples of both.
+    pub fn samples(&self) -> impl Iterator<Item = &Sample> {
+        self.pairs.iter().flat_map(|(muf, hybrid)| [*muf, *hybrid])
+    }
+
     /// What MUF has more than RMS+MLF of `quantity`, sample by sample.
     pub fn differences(&self, quantity: impl Fn(&Sample) -> f64) -> Vec<f64> {
         self.pairs.iter().map(|(muf, hybrid)| quantity(muf) - quantity(hybrid)).collect()

@@ -1,16 +1,17 @@
 //! One run: a region under a strategy, on one of the two clocks, as samples.
 
+use super::listening::{Heard, Listener, Told};
 use super::mechanism::Mechanism;
 use super::sampler::{Sample, Sampler};
 use super::setting::{HYPERPERIOD, Region};
 use crate::compare::{Clock, CompareError, Observer};
 use crate::experiments::ExperimentError;
 use std::path::Path;
-use talea_model::Strategy;
+use talea_model::{Strategy, System};
 use talea_runtime::{Executive, Operations, RunOptions};
 use talea_sim::Simulation;
 use talea_time::{Duration, Instant};
-use talea_trace::TraceFile;
+use talea_trace::{Record, Sink, TraceFile};
 
 /// Samples at the beginning that are left out: until all phases have passed and the queues have the length that the load gives them.
 pub const WARM_UP: usize = 1;
@@ -28,6 +29,8 @@ pub struct Trial {
     pub realtime: Option<bool>,
     /// Records that were lost, whose jobs count as missed.
     pub lost_records: u64,
+    /// Whose switches the kernel told; `None` in virtual time.
+    pub told: Option<Told>,
 }
 
 /// How a run is to be made.
@@ -78,7 +81,7 @@ impl Course {
         let mut sampler = Sampler::new(simulation.metadata()).with_ordering(mechanism.ordering_ns);
         simulation.advance_while(Instant::ZERO + self.duration(), &mut sampler, |_| !observer.cancelled());
         simulation.finish(&mut sampler);
-        Ok(trial(region, strategy, sampler, None))
+        Ok(trial(region, strategy, sampler, Conditions::Virtual))
     }
 
     fn execute(
@@ -97,28 +100,55 @@ impl Course {
         };
         let failed = |cause| CompareError::Run { strategy, cause: Box::new(cause) };
         let system = region.system().with_strategy(strategy);
+        let listener = Listener::open(&processors(&system));
         let prepared = Executive::prepare(&system, Operations::synthetic(), options).map_err(failed)?;
         observer.starting(&label(region, strategy), Some(prepared.stop_handle()));
         let outcome = prepared.run().map_err(failed)?;
+        let Heard { told, records } = listener.finish();
         if let Some(cause) = outcome.log_failure {
             return Err(ExperimentError::unwritable(&log, cause));
         }
-        let sampler = replay(&log).map_err(|cause| ExperimentError::Unreadable { path: log, cause })?;
-        Ok(trial(region, strategy, sampler, Some(outcome.realtime)))
+        let sampler =
+            replay(&log, &records).map_err(|cause| ExperimentError::Unreadable { path: log, cause })?;
+        Ok(trial(region, strategy, sampler, Conditions::Threads { realtime: outcome.realtime, told }))
     }
 }
 
-fn replay(log: &Path) -> Result<Sampler, talea_trace::TraceError> {
+/// The processors of all nodes.
+fn processors(system: &System) -> Vec<u16> {
+    system.nodes.iter().flat_map(|node| node.cpus.iter().copied()).collect()
+}
+
+/// The run's own records and the kernel's, in the order of time.
+fn replay(log: &Path, of_kernel: &[Record]) -> Result<Sampler, talea_trace::TraceError> {
     let file = TraceFile::open(log)?;
     let mut sampler = Sampler::new(file.metadata());
-    file.replay(&mut sampler)?;
+    let mut of_kernel = of_kernel.iter().copied().peekable();
+    for record in file.records()? {
+        let record = record?;
+        // A switch is earlier than anything that the thread records which gets the processor.
+        while let Some(switch) = of_kernel.next_if(|switch| switch.time <= record.time) {
+            sampler.record(switch);
+        }
+        sampler.record(record);
+    }
     Ok(sampler)
 }
 
-fn trial(region: Region, strategy: Strategy, sampler: Sampler, realtime: Option<bool>) -> Trial {
+/// What a run was under.
+enum Conditions {
+    Virtual,
+    Threads { realtime: bool, told: Told },
+}
+
+fn trial(region: Region, strategy: Strategy, sampler: Sampler, conditions: Conditions) -> Trial {
     let (mut samples, lost_records) = sampler.finish();
     samples.drain(..WARM_UP.min(samples.len()));
-    Trial { region, strategy, samples, realtime, lost_records }
+    let (realtime, told) = match conditions {
+        Conditions::Virtual => (None, None),
+        Conditions::Threads { realtime, told } => (Some(realtime), Some(told)),
+    };
+    Trial { region, strategy, samples, realtime, lost_records, told }
 }
 
 fn label(region: Region, strategy: Strategy) -> String {

@@ -7,7 +7,7 @@
 //! the sample in which it happens, and is counted for critical jobs only: what is spent on soft jobs depends on how many of
 //! them were served, which is what it is to explain.
 
-use super::mechanism::Mechanism;
+use super::switching::{Observed, Threads};
 use talea_time::{Duration, Instant};
 use talea_trace::{CostKind, Event, Metadata, Origin, Record, Sink, TaskEntry};
 
@@ -33,8 +33,11 @@ pub struct Sample {
     pub hard_starts: u64,
     /// Sum over these of the jobs in their lane when they began, themselves included.
     pub hard_depth: u64,
-    /// Time spent on changing to critical jobs, in nanoseconds, where it is recorded or charged.
-    pub hard_switch_ns: i64,
+    /// Time spent on changing to critical jobs, in nanoseconds: charged in virtual time, measured where the kernel tells of
+    /// switches ([`super::switching`]), and `None` where it does not.
+    pub hard_switch_ns: Option<i64>,
+    /// What the kernel told of the threads of a run; `None` in virtual time and where it told nothing.
+    pub threads: Option<OfThreads>,
     /// Time spent on putting critical jobs into lanes and choosing among them, in nanoseconds, where it is recorded or
     /// charged.
     pub hard_queue_ns: i64,
@@ -44,7 +47,25 @@ pub struct Sample {
     pub route_latency_ns: i64,
 }
 
+/// What the kernel told of the threads of a run ([`super::switching`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct OfThreads {
+    /// Times the processor went to the thread of a critical lane.
+    pub critical_switches: u64,
+    /// Time in which the processor was withheld from threads of the run that could go on, in nanoseconds; a stretch counts where
+    /// it begins.
+    pub withheld_ns: i64,
+}
+
+/// Less than this in a sample is other programs' and interrupts' ordinary share.
+pub const HELD_OFF: Duration = Duration::from_millis(10);
+
 impl Sample {
+    /// Whether the kernel withheld more than [`HELD_OFF`] from threads that could go on.
+    pub fn was_held_off(&self) -> bool {
+        self.threads.is_some_and(|threads| threads.withheld_ns > HELD_OFF.as_nanos())
+    }
+
     /// Whether a critical deadline was missed.
     pub fn hard_missed(&self) -> bool {
         self.hard_met < self.hard_offered
@@ -90,8 +111,8 @@ pub struct Sampler {
     origin: Origin,
     /// What a critical job of a lane ordered by deadline or laxity pays beyond what is recorded.
     ordering_ns: i64,
-    /// Whether the run recorded what switches cost.
-    switches_priced: bool,
+    /// What the kernel tells of the run's threads.
+    threads: Threads,
     samples: Vec<Sample>,
     last_job: u64,
     lost: u64,
@@ -125,7 +146,7 @@ impl Sampler {
             hard_lanes,
             origin: metadata.origin,
             ordering_ns: 0,
-            switches_priced: false,
+            threads: Threads::default(),
             samples: Vec::new(),
             last_job: u64::MAX,
             lost: 0,
@@ -143,10 +164,14 @@ impl Sampler {
     pub fn finish(mut self) -> (Vec<Sample>, u64) {
         let complete = ((self.end - self.start).as_nanos().max(0) / LENGTH.as_nanos()) as usize;
         self.samples.resize(complete, Sample::default());
-        // Real threads do not record what their switches cost; the median of `docs/performance.md` stands for it.
-        if matches!(self.origin, Origin::Threads { .. }) && !self.switches_priced {
-            for sample in &mut self.samples {
-                sample.hard_switch_ns = sample.hard_switches as i64 * Mechanism::MEASURED.switch_ns;
+        for sample in &mut self.samples {
+            match self.origin {
+                Origin::Simulation { .. } => _ = sample.hard_switch_ns.get_or_insert(0),
+                Origin::Threads { .. } if self.threads.has_switches() => {
+                    sample.hard_switch_ns.get_or_insert(0);
+                    sample.threads.get_or_insert_default();
+                }
+                Origin::Threads { .. } => {}
             }
         }
         for (index, sample) in self.samples.iter_mut().enumerate() {
@@ -211,20 +236,42 @@ impl Sampler {
         };
         let spent = (length - preempted).max(0);
         match CostKind::from_arg(record.arg) {
-            Some(CostKind::Switch) => {
-                self.switches_priced = true;
-                self.at(record.time).hard_switch_ns += spent;
-            }
+            Some(CostKind::Switch) => *self.at(record.time).hard_switch_ns.get_or_insert(0) += spent,
             Some(CostKind::Queue) => self.at(record.time).hard_queue_ns += spent,
             Some(CostKind::Release | CostKind::Delivery) | None => {}
         }
     }
 }
 
+impl Sampler {
+    /// What the kernel's records tell of the run's threads, beside what these tell themselves.
+    fn follow(&mut self, record: &Record) {
+        let hard_lanes = &self.hard_lanes;
+        let is_critical = |lane: usize| hard_lanes.get(lane) == Some(&true);
+        for observed in self.threads.take(record, is_critical).into_iter().flatten() {
+            match observed {
+                Observed::Switch { at, cost } => {
+                    let sample = self.at(at);
+                    sample.threads.get_or_insert_default().critical_switches += 1;
+                    *sample.hard_switch_ns.get_or_insert(0) += cost.as_nanos();
+                }
+                Observed::Withheld { since, length } => {
+                    self.at(since).threads.get_or_insert_default().withheld_ns += length.as_nanos();
+                }
+            }
+        }
+    }
+}
+
 impl Sink for Sampler {
     fn record(&mut self, record: Record) {
+        if matches!(self.origin, Origin::Threads { .. }) {
+            self.follow(&record);
+        }
         match record.event {
             Event::RUN_END => self.end = self.end.max(record.time),
+            // What the kernel lost is no job.
+            Event::LOST if record.source == Record::KERNEL => {}
             Event::LOST => self.lost += record.words[0],
             Event::COST => self.costs(&record),
             event if event.is_job() => {

@@ -1,0 +1,324 @@
+//! What the kernel's records tell of the threads of a run: how often the processor went to the thread of a critical lane, how
+//! long that took, and for how long a thread that could have gone on was given nothing.
+//!
+//! ```text
+//!                  its last record               its first record
+//!   release thread ───────┤          SWITCH          ├───────────────  thread of a critical lane
+//!                         └── out ──────┴──── in ────┘
+//! ```
+//!
+//! **A switch** costs from the last record of the thread that gives the processor away to the first one of the thread that
+//! gets it: the wake-up, the way into the kernel, the switch itself and the way out of it. Two parts cannot be seen. A
+//! thread that is preempted records nothing when it loses the processor, and none that goes on where it was
+//! preempted records that it does. There the other half alone counts, so what is measured is a lower bound. Interrupts and a
+//! hypervisor's thefts in between are part of it.
+//!
+//! **Withheld** is the time in which no thread of the run has the processor although one that lost it could go on: other
+//! programs, and real-time throttling, in which the processor may as well be idle. If none had lost it, as in an idle moment, it
+//! is the time from when the release thread was due. Lanes that another thread woke then are not known to wait.
+//!
+//! The regions have one processor, so there is one sequence of switches.
+
+use std::collections::{HashMap, HashSet};
+use talea_time::{Duration, Instant};
+use talea_trace::{Event, Record, ThreadRole};
+
+/// The number of the builtin family `kernel`.
+fn is_of_kernel(event: Event) -> bool {
+    event.family() == Event::SWITCH.family()
+}
+
+/// What a thread of the run does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    CriticalLane,
+    Other,
+}
+
+/// What a record of the kernel meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Observed {
+    /// The processor went to the thread of a critical lane.
+    Switch {
+        /// When it had it.
+        at: Instant,
+        /// What of the way there can be seen.
+        cost: Duration,
+    },
+    /// The threads of the run got the processor back.
+    Withheld {
+        /// When they had lost it.
+        since: Instant,
+        /// For how long.
+        length: Duration,
+    },
+}
+
+/// A switch to a thread that will tell of its arrival.
+#[derive(Clone, Copy, Debug)]
+struct Arriving {
+    at: Instant,
+    out: Duration,
+}
+
+/// Follows the threads of a run through the kernel's switches.
+#[derive(Debug, Default)]
+pub struct Threads {
+    roles: HashMap<u32, Role>,
+    /// Those that lost the processor while they could go on.
+    preempted: HashSet<u32>,
+    /// The last record of the thread that has the processor, since it has it.
+    last: Option<Instant>,
+    arriving: Option<Arriving>,
+    withheld_since: Option<Instant>,
+    /// Since when no thread of the run has the processor.
+    away_since: Option<Instant>,
+    /// From when to when none had it before the thread that has it, where nothing of that is known to be withheld.
+    was_away: Option<(Instant, Instant)>,
+    has_switches: bool,
+}
+
+impl Threads {
+    /// Whether the kernel told of any switch.
+    pub fn has_switches(&self) -> bool {
+        self.has_switches
+    }
+
+    /// Takes a record of the run or of the kernel, in the order of time. `is_critical` tells whether all operations of a lane are
+    /// critical. Returns what is over with it.
+    pub fn take(&mut self, record: &Record, is_critical: impl Fn(usize) -> bool) -> [Option<Observed>; 3] {
+        match record.event {
+            Event::SWITCH => return self.switch(record),
+            Event::LOST if record.source == Record::KERNEL => self.forget(),
+            Event::THREAD => {
+                let lane = usize::from(record.source);
+                let critical = record.arg == ThreadRole::Lane as u16 && is_critical(lane);
+                let role = if critical { Role::CriticalLane } else { Role::Other };
+                self.roles.insert(record.words[0] as u32, role);
+                self.last = Some(record.time);
+            }
+            event if !is_of_kernel(event) && record.cpu != Record::NO_CPU => {
+                self.last = Some(record.time);
+                let late = if event == Event::TIMER { self.was_late(record) } else { None };
+                return [self.arrived(Some(record.time)), late, None];
+            }
+            _ => {}
+        }
+        [None; 3]
+    }
+
+    fn switch(&mut self, record: &Record) -> [Option<Observed>; 3] {
+        self.has_switches = true;
+        let (from, to) = (record.words[0] as u32, (record.words[0] >> 32) as u32);
+        // One that loses the processor again before it has told of its arrival has only the way out.
+        let before = self.arrived(None);
+        let last = self.last.take();
+        self.was_away = None;
+        let could_go_on = record.arg == 1;
+        let leaves = self.roles.contains_key(&from);
+        self.preempted.remove(&from);
+        if leaves && could_go_on {
+            self.preempted.insert(from);
+        }
+        let Some(role) = self.roles.get(&to).copied() else {
+            self.away_since.get_or_insert(record.time);
+            if !self.preempted.is_empty() {
+                self.withheld_since.get_or_insert(record.time);
+            }
+            return [before, None, None];
+        };
+        let away = self.away_since.take().map(|since| (since, record.time));
+        let withheld = self.withheld_since.take();
+        self.was_away = away.filter(|_| withheld.is_none());
+        let withheld = withheld.map(|since| Observed::Withheld { since, length: record.time - since });
+        let slept = !self.preempted.remove(&to);
+        let out = last.filter(|_| leaves && !could_go_on).map_or(Duration::ZERO, |last| record.time - last);
+        let arriving = Arriving { at: record.time, out };
+        let at_once = match role {
+            Role::CriticalLane if slept => {
+                self.arriving = Some(arriving);
+                None
+            }
+            Role::CriticalLane => Some(Observed::Switch { at: record.time, cost: out }),
+            Role::Other => None,
+        };
+        [before, at_once, withheld]
+    }
+
+    /// The release thread has the processor again, which it should have had from an instant on when nobody of the run had it.
+    fn was_late(&mut self, timer: &Record) -> Option<Observed> {
+        let (since, until) = self.was_away.take()?;
+        let since = since.max(Instant::from_nanos(timer.words[0] as i64));
+        (since < until).then(|| Observed::Withheld { since, length: until - since })
+    }
+
+    fn arrived(&mut self, first: Option<Instant>) -> Option<Observed> {
+        let Arriving { at, out } = self.arriving.take()?;
+        let way_in = first.map_or(Duration::ZERO, |first| first - at);
+        Some(Observed::Switch { at, cost: out + way_in })
+    }
+
+    /// Nothing is known of what was, except whose the threads are.
+    fn forget(&mut self) {
+        let roles = std::mem::take(&mut self.roles);
+        *self = Threads { roles, has_switches: self.has_switches, ..Threads::default() };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HIGHER: u32 = 10;
+    const HIGH: u32 = 11;
+    const LOW: u32 = 12;
+    const RELEASE: u32 = 13;
+    const PROGRAM: u32 = 77;
+    const IDLE: u32 = 0;
+    const COULD_GO_ON: u16 = 1;
+    const SLEEPS: u16 = 0;
+
+    fn record(event: Event, ns: i64, words: [u64; 2], source: u16, arg: u16) -> Record {
+        Record { time: Instant::from_nanos(ns), causal: 0, words, event, source, cpu: 0, arg }
+    }
+
+    struct Told {
+        threads: Threads,
+        observed: Vec<Observed>,
+    }
+
+    impl Told {
+        /// Lanes 0 and 1 are critical and lane 2 is not.
+        fn new() -> Self {
+            let mut told = Told { threads: Threads::default(), observed: Vec::new() };
+            for (lane, thread) in [HIGHER, HIGH, LOW].into_iter().enumerate() {
+                let words = [u64::from(thread), 0];
+                told.give(record(Event::THREAD, 0, words, lane as u16, ThreadRole::Lane as u16));
+            }
+            let words = [u64::from(RELEASE), 0];
+            told.give(record(Event::THREAD, 0, words, Record::NO_LANE, ThreadRole::Release as u16));
+            told
+        }
+
+        fn give(&mut self, record: Record) {
+            self.observed.extend(self.threads.take(&record, |lane| lane < 2).into_iter().flatten());
+        }
+
+        fn switch(&mut self, ns: i64, from: u32, to: u32, arg: u16) {
+            let words = [u64::from(from) | u64::from(to) << 32, 0];
+            self.give(record(Event::SWITCH, ns, words, Record::KERNEL, arg));
+        }
+
+        fn own(&mut self, ns: i64, event: Event) {
+            self.give(record(event, ns, [0, 0], 0, 0));
+        }
+
+        fn all(&mut self) -> Vec<Observed> {
+            std::mem::take(&mut self.observed)
+        }
+    }
+
+    fn switch(at: i64, cost: i64) -> Observed {
+        Observed::Switch { at: Instant::from_nanos(at), cost: Duration::from_nanos(cost) }
+    }
+
+    #[test]
+    fn a_switch_costs_from_the_last_record_of_one_thread_to_the_first_of_the_other() {
+        let mut told = Told::new();
+        told.switch(50, IDLE, LOW, SLEEPS);
+        told.switch(100, LOW, RELEASE, COULD_GO_ON);
+        told.own(105, Event::TIMER);
+        told.own(120, Event::COST);
+        told.switch(125, RELEASE, HIGH, SLEEPS);
+        assert_eq!(told.all(), [], "it has not told of its arrival");
+        told.own(131, Event::WAKE);
+        assert_eq!(told.all(), [switch(125, 11)]);
+        told.own(132, Event::START);
+        told.own(200, Event::SLEEP);
+        told.switch(203, HIGH, LOW, SLEEPS);
+        assert_eq!(told.all(), [], "the lane is not critical, and nothing was withheld");
+    }
+
+    #[test]
+    fn of_a_thread_that_was_preempted_the_way_out_of_the_other_one_is_seen() {
+        let mut told = Told::new();
+        told.switch(100, IDLE, HIGH, SLEEPS);
+        told.own(102, Event::START);
+        told.switch(110, HIGH, HIGHER, COULD_GO_ON);
+        told.own(114, Event::START);
+        told.own(150, Event::SLEEP);
+        told.switch(153, HIGHER, HIGH, SLEEPS);
+        assert_eq!(told.all(), [switch(100, 2), switch(110, 4), switch(153, 3)]);
+    }
+
+    #[test]
+    fn an_arrival_that_no_record_tells_of_counts_with_its_way_out() {
+        let mut told = Told::new();
+        told.switch(100, IDLE, RELEASE, SLEEPS);
+        told.own(101, Event::COST);
+        told.switch(104, RELEASE, HIGH, SLEEPS);
+        told.switch(106, HIGH, RELEASE, COULD_GO_ON);
+        assert_eq!(told.all(), [switch(104, 3)]);
+    }
+
+    #[test]
+    fn time_is_withheld_until_a_thread_of_the_run_has_the_processor_again() {
+        let mut told = Told::new();
+        told.switch(100, IDLE, LOW, SLEEPS);
+        told.switch(300, LOW, IDLE, COULD_GO_ON);
+        told.switch(310, IDLE, PROGRAM, COULD_GO_ON);
+        told.switch(350, PROGRAM, RELEASE, COULD_GO_ON);
+        let withheld =
+            Observed::Withheld { since: Instant::from_nanos(300), length: Duration::from_nanos(50) };
+        assert_eq!(told.all(), [withheld]);
+        told.switch(360, RELEASE, LOW, SLEEPS);
+        told.switch(380, LOW, IDLE, SLEEPS);
+        told.switch(400, IDLE, LOW, COULD_GO_ON);
+        assert_eq!(told.all(), [], "a thread that sleeps is not held off");
+    }
+
+    #[test]
+    fn what_was_preempted_before_waits_as_well() {
+        let mut told = Told::new();
+        told.switch(100, IDLE, LOW, SLEEPS);
+        told.switch(200, LOW, HIGH, COULD_GO_ON);
+        told.own(202, Event::START);
+        told.all();
+        told.switch(300, HIGH, PROGRAM, SLEEPS);
+        told.switch(340, PROGRAM, IDLE, SLEEPS);
+        told.switch(350, IDLE, LOW, COULD_GO_ON);
+        let withheld =
+            Observed::Withheld { since: Instant::from_nanos(300), length: Duration::from_nanos(50) };
+        assert_eq!(told.all(), [withheld]);
+        told.switch(400, LOW, IDLE, SLEEPS);
+        told.switch(500, IDLE, LOW, COULD_GO_ON);
+        assert_eq!(told.all(), [], "nobody could have gone on");
+    }
+
+    #[test]
+    fn a_release_thread_that_is_late_was_held_off_from_when_it_was_due() {
+        let mut told = Told::new();
+        told.switch(100, IDLE, LOW, SLEEPS);
+        told.switch(200, LOW, PROGRAM, SLEEPS);
+        told.switch(290, PROGRAM, RELEASE, COULD_GO_ON);
+        told.give(record(Event::TIMER, 292, [250, 291], 0, 0));
+        let withheld =
+            Observed::Withheld { since: Instant::from_nanos(250), length: Duration::from_nanos(40) };
+        assert_eq!(told.all(), [withheld]);
+        told.switch(300, RELEASE, PROGRAM, SLEEPS);
+        told.switch(340, PROGRAM, RELEASE, COULD_GO_ON);
+        told.give(record(Event::TIMER, 342, [350, 341], 0, 0));
+        assert_eq!(told.all(), [], "it was there before it was due");
+    }
+
+    #[test]
+    fn after_a_loss_nothing_is_known_but_whose_the_threads_are() {
+        let mut told = Told::new();
+        told.switch(100, IDLE, LOW, SLEEPS);
+        told.switch(300, LOW, IDLE, COULD_GO_ON);
+        told.give(record(Event::LOST, 400, [5, 0], Record::KERNEL, 0));
+        told.switch(500, IDLE, HIGH, SLEEPS);
+        told.own(503, Event::WAKE);
+        assert_eq!(told.all(), [switch(500, 3)]);
+    }
+}
