@@ -12,6 +12,9 @@ use std::num::NonZeroU32;
 use talea_guarantee::guarantee::{Guarantee, Kind};
 use talea_time::Duration;
 
+/// The quantum of the kinds that have one, where none is given: that of the published hierarchies.
+pub const DEFAULT_QUANTUM: Duration = Duration::from_millis(10);
+
 /// A scheduler of a node's hierarchy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scheduler {

@@ -105,6 +105,19 @@ impl System {
         Ok(Self::number(description))
     }
 
+    /// Validates `description` as [`Self::new`] does, but takes one whose threads have all gone: a running hierarchy outlives
+    /// them.
+    ///
+    /// # Errors
+    /// As for [`Self::new`].
+    pub fn of_running(description: Description) -> Result<Self, Vec<crate::Violation>> {
+        let violations = crate::validate::violations_of_running(&description);
+        if violations.iter().any(|violation| violation.severity == crate::Severity::Error) {
+            return Err(violations);
+        }
+        Ok(Self::number(description))
+    }
+
     /// What is allowed in this system but probably not meant.
     pub fn warnings(&self) -> Vec<crate::Violation> {
         crate::violations(&self.description)

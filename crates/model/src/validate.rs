@@ -105,39 +105,50 @@ pub fn violations(description: &Description) -> Vec<Violation> {
     violations_besides(Vec::new(), description)
 }
 
+/// As [`violations`], of a system that runs: its last thread may have ended.
+pub(crate) fn violations_of_running(description: &Description) -> Vec<Violation> {
+    let mut found = Vec::new();
+    check_contents(description, &mut found);
+    found
+}
+
 /// As [`violations`], together with those that were found in making the description.
 pub(crate) fn violations_besides(mut found: Vec<Violation>, description: &Description) -> Vec<Violation> {
-    check_name("system", &description.name, Place::System("name"), &mut found);
-    times::check_system(description, &mut found);
-    check_nodes(&description.nodes, &mut found);
     if description.tasks.is_empty() && description.threads.is_empty() {
-        let (message, remedy) = match description.schedulers.is_empty() {
-            true => ("the system has no task", "add a [[task]] with a name, a period and a wcet"),
-            false => ("the schedulers have nothing to schedule", "add a [[thread]] under one of them"),
-        };
-        found.push(Violation::error(Place::Whole, message.into(), remedy));
+        found.push(emptiness(description));
     }
-    check_unique(
-        "task",
-        "task",
-        description.tasks.iter().map(|task| task.name.as_str()),
-        &mut found,
-        |task| Place::Task(task, "name"),
-    );
-    check_operation_count(&description.tasks, &mut found);
+    check_contents(description, &mut found);
+    found
+}
+
+fn emptiness(description: &Description) -> Violation {
+    let (message, remedy) = match description.schedulers.is_empty() {
+        true => ("the system has no task", "add a [[task]] with a name, a period and a wcet"),
+        false => ("the schedulers have nothing to schedule", "add a [[thread]] under one of them"),
+    };
+    Violation::error(Place::Whole, message.into(), remedy)
+}
+
+fn check_contents(description: &Description, found: &mut Vec<Violation>) {
+    check_name("system", &description.name, Place::System("name"), found);
+    times::check_system(description, found);
+    check_nodes(&description.nodes, found);
+    check_unique("task", "task", description.tasks.iter().map(|task| task.name.as_str()), found, |task| {
+        Place::Task(task, "name")
+    });
+    check_operation_count(&description.tasks, found);
     for (index, task) in description.tasks.iter().enumerate() {
-        check_task(description, index, task, &mut found);
+        check_task(description, index, task, found);
     }
-    hierarchy::check(description, &mut found);
+    hierarchy::check(description, found);
     if description.strategy != Strategy::DEFAULT {
         found.extend(misplaced_strategy(description));
     }
     // With errors the load is not known: a task may be on the wrong node.
     if found.iter().all(|violation| violation.severity == Severity::Warning) {
-        check_load(description, &mut found);
+        check_load(description, found);
     }
     found.sort_by_key(|violation| file_order(violation.place));
-    found
 }
 
 /// A strategy sorts tasks into lanes, which no node of this description has.

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod arrangement;
 mod hierarchy;
 mod lane;
 mod scheduler;

@@ -9,9 +9,6 @@ use std::num::NonZeroU32;
 use talea_guarantee::guarantee::Guarantee;
 use talea_time::Duration;
 
-/// Of the kinds that have one; that of the published hierarchies.
-const DEFAULT_QUANTUM: Duration = Duration::from_millis(10);
-
 /// A scheduler under construction.
 #[derive(Clone, Debug)]
 pub struct SchedulerBuilder {

@@ -7,20 +7,22 @@
 //! What is on each edge to be kept is a [`Promise`]: the derived guarantee, or where the hierarchy does not compose that
 //! far, what a thread requires all the same.
 
+mod blueprint;
 mod kinds;
+pub mod live;
 mod watch;
 
 use crate::composition::leaf as lane_leaf;
-use crate::hierarchy::{Engine, Parameters, Refusal, SchedulerId, VpId};
-use crate::scheduler::{Announcing, FixedPriority, KindError};
+use crate::hierarchy::{Engine, Parameters, Refusal, Scheduler, SchedulerId, VpId};
+use crate::scheduler::{FixedPriority, KindError};
 use crate::strategy::Plan;
-use kinds::Facts;
 use talea_guarantee::derivation::{Derivation, Failure, NotDerived, derive};
 use talea_guarantee::exact::Share;
 use talea_guarantee::guarantee::{Guarantee, Hardness};
-use talea_model::{SchedulerKind, System, Under};
+use talea_model::{SchedulerKind, System};
 use talea_time::Duration;
 
+pub use blueprint::{Blueprint, Post, Role, Tie};
 pub use kinds::parameters;
 pub use watch::{Basis, Breach, Kept, Side, Watch};
 
@@ -227,133 +229,76 @@ pub fn arrange(
         edges: Vec::new(),
         shortcomings,
     };
-    let mut builder = Builder { system, node, derivation, arrangement };
-    for scheduler in builder.downwards() {
-        builder.seat(scheduler, plan, capacity)?;
-    }
-    builder.place_threads()?;
+    let blueprint = Blueprint::new(system, node, &derivation)?;
+    let mut builder = Builder { plan, capacity, arrangement };
+    blueprint.schedulers.iter().try_for_each(|post| builder.seat(post))?;
+    blueprint.threads.iter().for_each(|post| builder.place(post));
     builder.arrangement.edges.sort_by_key(|edge| edge.child);
     Ok(Some(builder.arrangement))
 }
 
 struct Builder<'a> {
-    system: &'a System,
-    node: usize,
-    derivation: Derivation,
+    plan: &'a Plan,
+    capacity: usize,
     arrangement: Arrangement,
 }
 
 impl Builder<'_> {
-    /// The node's schedulers, each behind all above it.
-    fn downwards(&self) -> Vec<usize> {
-        let schedulers = &self.system.schedulers;
-        let mut left: Vec<usize> =
-            (0..schedulers.len()).filter(|index| schedulers[*index].node == self.node).collect();
-        let mut order: Vec<usize> = Vec::with_capacity(left.len());
-        while !left.is_empty() {
-            let is_next =
-                |index: &usize| schedulers[*index].under.iter().all(|under| order.contains(&under.scheduler));
-            let next = left.iter().position(is_next).expect("a validated hierarchy has no circles");
-            order.push(left.remove(next));
-        }
-        order
-    }
-
-    fn seat(&mut self, index: usize, plan: &Plan, capacity: usize) -> Result<(), ArrangeError> {
-        let scheduler = &self.system.schedulers[index];
-        let processors = match scheduler.under.len() {
-            0 => self.system.nodes[self.node].cpus.len(),
-            parents => parents,
+    fn seat(&mut self, post: &Post) -> Result<(), ArrangeError> {
+        let built: Box<dyn Scheduler> = match &post.role {
+            Role::Scheduler(kind, announcing) => kind
+                .build(*announcing)
+                .map_err(|error| ArrangeError::NoSuchScheduler { scheduler: post.name.clone(), error })?,
+            Role::Lanes => Box::new(FixedPriority::new()),
+            Role::Thread => panic!("threads are no schedulers"),
         };
-        let facts = Facts { system: self.system, derivation: &self.derivation, index };
-        let built = match scheduler.kind {
-            SchedulerKind::Lanes => Box::new(FixedPriority::new()),
-            _ => {
-                let kind = facts.kind(processors)?;
-                let announcing = match scheduler.under.iter().any(|under| self.is_slower(under)) {
-                    true => Announcing::Deadlines,
-                    false => Announcing::Nothing,
-                };
-                kind.build(announcing).map_err(|error| {
-                    let scheduler = scheduler.name.clone();
-                    ArrangeError::NoSuchScheduler { scheduler, error }
-                })?
-            }
-        };
-        let id = match scheduler.under.is_empty() {
+        let id = match post.under.is_empty() {
             true => self.arrangement.engine.add_root(built),
             false => {
-                let parents: Vec<(SchedulerId, Parameters)> = scheduler
-                    .under
-                    .iter()
-                    .map(|under| self.asks(&scheduler.name, under))
-                    .collect::<Result<_, _>>()?;
-                let added = self.arrangement.engine.add(built, &parents);
-                added.map_err(|refusal| self.refused(&scheduler.name, &scheduler.under, refusal))?
+                let parents: Vec<(SchedulerId, Parameters)> =
+                    post.under.iter().map(|tie| (self.parent(tie), tie.parameters)).collect();
+                self.arrangement.engine.add(built, &parents).map_err(|refusal| refused(post, refusal))?
             }
         };
-        self.arrangement.schedulers[index] = Some(id);
+        self.arrangement.schedulers[post.index] = Some(id);
         let own: Vec<VpId> = self.arrangement.engine.processors_of(id).collect();
-        for (under, vp) in scheduler.under.iter().zip(own) {
-            let promise = self.promise(&scheduler.name, under, None);
-            self.arrangement.edges.push(Edge { parent: under.scheduler, child: index, vp, promise });
+        for (tie, vp) in post.under.iter().zip(own) {
+            let promise = tie.promise.clone();
+            self.arrangement.edges.push(Edge { parent: tie.scheduler, child: post.index, vp, promise });
         }
-        if scheduler.kind == SchedulerKind::Lanes {
-            self.arrangement.lanes = plan
-                .lanes
-                .iter()
-                .map(|lane| {
-                    let priority = Parameters::Priority(-(lane.level as i32));
-                    let added =
-                        self.arrangement.engine.add(Box::new(lane_leaf(lane, capacity)), &[(id, priority)]);
-                    added.expect("levels are distinct priorities")
-                })
-                .collect();
+        if post.role == Role::Lanes {
+            self.add_lanes(id);
         }
         Ok(())
     }
 
-    fn place_threads(&mut self) -> Result<(), ArrangeError> {
-        for (index, thread) in self.system.threads.iter().enumerate() {
-            if thread.node != self.node {
-                continue;
-            }
-            for under in &thread.under {
-                let (parent, parameters) = self.asks(&thread.name, under)?;
-                let promise = self.promise(&thread.name, under, thread.requires.as_ref());
-                let scheduler = under.scheduler;
-                self.arrangement.leaves.push(Leaf { thread: index, parent, scheduler, parameters, promise });
-            }
-        }
-        Ok(())
+    fn add_lanes(&mut self, above: SchedulerId) {
+        let engine = &mut self.arrangement.engine;
+        let lanes = self.plan.lanes.iter().map(|lane| {
+            let priority = Parameters::Priority(-(lane.level as i32));
+            let added = engine.add(Box::new(lane_leaf(lane, self.capacity)), &[(above, priority)]);
+            added.expect("levels are distinct priorities")
+        });
+        self.arrangement.lanes = lanes.collect();
     }
 
-    /// What `child` registers with.
-    fn asks(&self, child: &str, under: &Under) -> Result<(SchedulerId, Parameters), ArrangeError> {
-        let parent =
-            self.arrangement.schedulers[under.scheduler].expect("parents are seated before children");
-        let above = Facts { system: self.system, derivation: &self.derivation, index: under.scheduler };
-        Ok((parent, above.parameters_of(child, &under.request)?))
-    }
-
-    fn promise(&self, child: &str, under: &Under, required: Option<&Guarantee>) -> Option<Promise> {
-        let parent = &self.system.schedulers[under.scheduler].name;
-        match self.derivation.between(parent, child) {
-            Some(edge) => Some(Promise::Derived(edge.label.absolute())),
-            None => required.cloned().map(Promise::Required),
+    fn place(&mut self, post: &Post) {
+        for tie in &post.under {
+            let (parent, parameters, promise) = (self.parent(tie), tie.parameters, tie.promise.clone());
+            let (thread, scheduler) = (post.index, tie.scheduler);
+            self.arrangement.leaves.push(Leaf { thread, parent, scheduler, parameters, promise });
         }
     }
 
-    fn is_slower(&self, under: &Under) -> bool {
-        matches!(self.system.schedulers[under.scheduler].kind, SchedulerKind::BssI | SchedulerKind::PShed)
+    fn parent(&self, tie: &Tie) -> SchedulerId {
+        self.arrangement.schedulers[tie.scheduler].expect("parents are seated before children")
     }
+}
 
-    /// The engine does not tell which of several parents refused.
-    fn refused(&self, child: &str, under: &[Under], refusal: Refusal) -> ArrangeError {
-        let parents: Vec<&str> =
-            under.iter().map(|under| self.system.schedulers[under.scheduler].name.as_str()).collect();
-        ArrangeError::Refused { scheduler: parents.join("\" or \""), child: child.into(), refusal }
-    }
+/// The engine does not tell which of several parents refused.
+fn refused(post: &Post, refusal: Refusal) -> ArrangeError {
+    let parents: Vec<&str> = post.under.iter().map(|tie| tie.parent.as_str()).collect();
+    ArrangeError::Refused { scheduler: parents.join("\" or \""), child: post.name.clone(), refusal }
 }
 
 /// The speed of the processor whose time a scheduler's amounts count.

@@ -1,0 +1,427 @@
+//! Running hierarchies whose description changes: what an engine has become is what the description says, and what is refused
+//! leaves no trace.
+
+use proptest::prelude::*;
+use std::num::NonZeroU32;
+use talea_guarantee::guarantee::Guarantee;
+use talea_model::{Request, SchedulerBuilder, SchedulerKind, System, ThreadBuilder, ThreadWork};
+use talea_policy::arrangement::live::{Change, Insistence, Live, Refused, Stake};
+use talea_policy::arrangement::{Watch, arrange};
+use talea_policy::hierarchy::{Above, Engine, Parameters};
+use talea_policy::job::Job;
+use talea_policy::strategy::plan_lanes_of;
+use talea_time::{Duration, Instant, Work};
+
+fn guarantee(text: &str) -> Guarantee {
+    text.parse().unwrap()
+}
+
+fn share(weight: u32) -> Request {
+    Request::share(NonZeroU32::new(weight).unwrap())
+}
+
+fn reservation(text: &str) -> Request {
+    Request::Guarantee(guarantee(text))
+}
+
+/// Figure 1 of Regehr and Stankovic, in small: reservations first, shares below a join, and a background.
+fn system() -> System {
+    let scheduler = SchedulerBuilder::new;
+    let thread = |name| ThreadBuilder::new(name, ThreadWork::CpuBound);
+    System::builder("live")
+        .node("local", [0])
+        .scheduler(scheduler("FP", SchedulerKind::FixedPriority))
+        .scheduler(scheduler("RES", SchedulerKind::Reservation).under("FP", Request::Priority(3)))
+        .scheduler(
+            scheduler("J", SchedulerKind::Join)
+                .under("RES", reservation("RESBH 10ms 20ms"))
+                .under("FP", Request::Priority(2)),
+        )
+        .scheduler(scheduler("PS", SchedulerKind::ProportionalShare).under("J", Request::Nothing))
+        .scheduler(scheduler("BG", SchedulerKind::RoundRobin).under("FP", Request::Priority(1)))
+        .thread(
+            thread("video").requires(guarantee("RESBH 5ms 33ms")).under("RES", reservation("RESBH 5ms 33ms")),
+        )
+        .thread(thread("words").with_share("PS", 1))
+        .thread(thread("voice").requires(guarantee("PSBE 0.4 60ms")).with_share("PS", 4))
+        .thread(thread("idle").under("BG", Request::Nothing))
+        .build()
+        .unwrap()
+}
+
+/// A hierarchy that runs, with its clock.
+struct Running {
+    engine: Engine,
+    live: Live,
+    watch: Watch,
+    now: Instant,
+}
+
+impl Running {
+    fn new(system: &System) -> Self {
+        let plan = &plan_lanes_of(system).unwrap()[0];
+        let mut arrangement = arrange(system, 0, plan, 8).unwrap().unwrap();
+        let mut live = Live::new(system, 0, &arrangement.schedulers).unwrap();
+        let mut watch = arrangement.watch(system, Duration::ZERO);
+        for leaf in std::mem::take(&mut arrangement.leaves) {
+            let vp = arrangement.add_thread(system, &leaf).unwrap();
+            let (parent, name) =
+                (&*system.schedulers[leaf.scheduler].name, &*system.threads[leaf.thread].name);
+            live.joined(name, vp);
+            watch.hold((parent, name), leaf.promise, vp, &arrangement.engine.context());
+        }
+        Running { engine: arrangement.engine, live, watch, now: Instant::ZERO }
+    }
+
+    /// As who runs the threads does it: one that goes goes first, one that comes comes last.
+    fn change(&mut self, change: &Change, insistence: Insistence) -> Result<(), Refused> {
+        let planned = self.live.plan(change, insistence)?;
+        let mut tried = self.engine.clone();
+        if let Change::RemoveThread { name } = change {
+            let vp = self.live.thread(name).unwrap();
+            if tried.context().state(vp) != talea_policy::hierarchy::VpState::Waiting {
+                tried.release(vp, self.now);
+            }
+            tried.remove_thread(vp);
+        }
+        let renewed = self.live.carry_out(&planned, &mut tried, self.now)?;
+        if let Change::AddThread { name, .. } = change {
+            let place = self.live.place_of(&planned, name).unwrap();
+            let added = tried.add_thread(place.parent, place.parameters);
+            let who = name.clone();
+            let vp = added
+                .map_err(|refusal| talea_policy::arrangement::live::StepError::Refused { who, refusal })?;
+            let promises = planned.promises.clone();
+            self.live.adopt(planned, renewed.clone());
+            self.live.joined(name, vp);
+            self.engine = tried;
+            self.live.hold(&mut self.watch, &self.engine, &promises, &renewed);
+            return Ok(());
+        }
+        self.engine = tried;
+        let promises = planned.promises.clone();
+        self.live.adopt(planned, renewed.clone());
+        self.live.hold(&mut self.watch, &self.engine, &promises, &renewed);
+        Ok(())
+    }
+
+    fn careful(&mut self, change: &Change) -> Result<(), Refused> {
+        self.change(change, Insistence::Careful)
+    }
+
+    /// Every edge by names, with the kind above and what is asked.
+    fn structure(&self) -> Vec<(String, String, &'static str, Parameters)> {
+        let name_of = |id| {
+            let posts = &self.live.blueprint().schedulers;
+            let post = posts.iter().find(|post| self.live.scheduler(&post.name) == Some(id));
+            post.map(|post| post.name.clone()).expect("every scheduler is described")
+        };
+        let mut edges = Vec::new();
+        for edge in self.engine.edges() {
+            let Above::Scheduler(above) = edge.above else { continue };
+            let child = match edge.below {
+                talea_policy::hierarchy::Below::Scheduler(id) => name_of(id),
+                talea_policy::hierarchy::Below::Thread => {
+                    let own = self.live.threads().find(|(_, vp)| *vp == edge.vp);
+                    own.expect("every thread is described").0.to_owned()
+                }
+            };
+            edges.push((name_of(above), child, self.engine.kind(above).unwrap(), edge.parameters));
+        }
+        edges.sort_by(|one, other| (&one.0, &one.1).cmp(&(&other.0, &other.1)));
+        edges
+    }
+
+    /// A change of what threads want, and time for it to have effects.
+    fn stir(&mut self, roll: u32) {
+        let threads: Vec<_> = self.live.threads().map(|(_, vp)| vp).collect();
+        self.now += Duration::from_micros(i64::from(roll % 7000));
+        while let Some(due) = self.engine.next_timer().filter(|due| *due <= self.now) {
+            self.engine.fire_timers(due.max(self.engine.context().now()));
+            self.engine.settle(self.engine.context().now());
+        }
+        for (index, vp) in threads.into_iter().enumerate() {
+            let state = self.engine.context().state(vp);
+            let acts = roll >> (index % 20) & 1 == 1;
+            match state {
+                talea_policy::hierarchy::VpState::Waiting if acts => {
+                    let (now, tag) = (self.now, vp.index() as u32);
+                    let deadline = now + Duration::from_millis(10);
+                    let job = Job { release: now, deadline, wcet: Work::ZERO, rank: 0, number: 0, tag };
+                    self.engine.request(vp, job, now);
+                }
+                talea_policy::hierarchy::VpState::Waiting => {}
+                _ if acts && roll.is_multiple_of(3) => _ = self.engine.release(vp, self.now),
+                _ => {}
+            }
+        }
+        self.engine.settle(self.now);
+        for transition in self.engine.transitions().collect::<Vec<_>>() {
+            self.watch.note(transition, self.now);
+        }
+        self.engine.check_invariants();
+    }
+
+    fn guarantee(&self, child: &str) -> String {
+        let (derivation, _) = self.live.derivation();
+        let edge = derivation.edges.iter().find(|edge| edge.child == child).unwrap();
+        edge.label.to_string()
+    }
+}
+
+fn replace(name: &str, kind: SchedulerKind, children: &[(&str, Request)]) -> Change {
+    let children = children.iter().map(|(name, request)| ((*name).into(), request.clone())).collect();
+    Change::Replace { name: name.into(), kind, quantum: None, children }
+}
+
+#[test]
+fn shares_become_eevdf_without_another_word() {
+    let system = System::builder("flat")
+        .node("local", [0])
+        .scheduler(SchedulerBuilder::new("PS", SchedulerKind::ProportionalShare))
+        .thread(ThreadBuilder::new("words", ThreadWork::CpuBound).with_share("PS", 1))
+        .thread(
+            ThreadBuilder::new("voice", ThreadWork::CpuBound)
+                .requires(guarantee("PSBE 0.4 60ms"))
+                .with_share("PS", 4),
+        )
+        .build()
+        .unwrap();
+    let mut running = Running::new(&system);
+    running.stir(!0);
+    running.careful(&replace("PS", SchedulerKind::Eevdf, &[])).unwrap();
+    let ps = running.live.scheduler("PS").unwrap();
+    assert_eq!(running.engine.kind(ps), Some("eevdf"));
+    running.stir(0b1011);
+    let edges: Vec<_> = running.structure().into_iter().filter(|edge| edge.0 == "PS").collect();
+    let asked: Vec<_> = edges.iter().map(|edge| (&*edge.1, edge.3)).collect();
+    assert_eq!(asked, [("voice", Parameters::Weight(4)), ("words", Parameters::Weight(1))]);
+}
+
+/// Round robin promises nobody a share, and "voice" requires one.
+#[test]
+fn what_breaks_a_requirement_is_refused_with_the_reason_and_a_remedy() {
+    let mut running = Running::new(&system());
+    let before = (running.structure(), running.live.system().clone());
+    let change = replace("PS", SchedulerKind::RoundRobin, &[]);
+    let Err(Refused::Broken(broken)) = running.careful(&change) else { panic!("it breaks a promise") };
+    assert_eq!(broken.stake, Stake::Promises);
+    assert_eq!(broken.findings.len(), 1, "{broken:?}");
+    assert!(broken.findings[0].starts_with("voice: it requires PSBE 0.4 60ms, but receives"), "{broken:?}");
+    assert!(broken.remedy.is_some(), "{broken:?}");
+    assert_eq!((running.structure(), running.live.system().clone()), before);
+    running.change(&change, Insistence::Forced).unwrap();
+    assert_eq!(running.engine.kind(running.live.scheduler("PS").unwrap()), Some("round-robin"));
+}
+
+#[test]
+fn admission_is_not_forced() {
+    let mut running = Running::new(&system());
+    let before = running.structure();
+    let more = Change::Ask { name: "video".into(), of: None, request: reservation("RESBH 20ms 33ms") };
+    for insistence in [Insistence::Careful, Insistence::Forced] {
+        let Err(Refused::Broken(broken)) = running.change(&more, insistence) else { panic!("too much") };
+        assert_eq!(broken.stake, Stake::Admission);
+        assert!(broken.findings[0].starts_with("RES: "), "{broken:?}");
+        assert_eq!(running.structure(), before);
+    }
+    let less = Change::Ask { name: "video".into(), of: None, request: reservation("RESBH 6ms 33ms") };
+    // A maximum is part of what is required.
+    let Err(Refused::Broken(broken)) = running.careful(&less) else { panic!("hard is hard") };
+    assert!(broken.findings[0].starts_with("video: it requires RESBH 5ms 33ms"), "{broken:?}");
+}
+
+#[test]
+fn one_more_share_is_less_for_the_others() {
+    let mut running = Running::new(&system());
+    let before = running.guarantee("words");
+    let add = Change::AddThread {
+        name: "sums".into(),
+        work: ThreadWork::CpuBound,
+        requires: None,
+        under: "PS".into(),
+        request: share(1),
+    };
+    // 4 of 6 parts still are more than 2/5, but later than 60 ms.
+    let Err(Refused::Broken(broken)) = running.careful(&add) else { panic!("voice has no room") };
+    assert!(broken.findings[0].starts_with("voice: "), "{broken:?}");
+    running.change(&add, Insistence::Forced).unwrap();
+    assert_ne!(running.guarantee("words"), before);
+    running.careful(&Change::RemoveThread { name: "sums".into() }).unwrap();
+    assert_eq!(running.guarantee("words"), before);
+}
+
+/// Who leaves by itself is no more in the description, and its name is free.
+#[test]
+fn who_has_left_is_forgotten() {
+    let mut running = Running::new(&system());
+    let vp = running.live.thread("words").unwrap();
+    running.engine.remove_thread(vp);
+    running.live.left("words");
+    assert!(running.live.system().threads.iter().all(|thread| thread.name != "words"));
+    running.careful(&replace("PS", SchedulerKind::Eevdf, &[])).unwrap_err();
+    running.careful(&replace("PS", SchedulerKind::StartTimeFair, &[])).unwrap();
+    let again = Change::AddThread {
+        name: "words".into(),
+        work: ThreadWork::CpuBound,
+        requires: None,
+        under: "BG".into(),
+        request: Request::Nothing,
+    };
+    running.careful(&again).unwrap();
+    running.stir(!0);
+}
+
+/// The last thread may leave: what is left is a hierarchy still.
+#[test]
+fn a_hierarchy_outlives_its_threads() {
+    let mut running = Running::new(&system());
+    for name in ["video", "words", "voice", "idle"] {
+        running.stir(0xffff);
+        running.careful(&Change::RemoveThread { name: name.into() }).unwrap();
+    }
+    running.careful(&Change::RemoveScheduler { name: "PS".into() }).unwrap();
+    assert_eq!(running.structure().len(), 4);
+    running.stir(0);
+}
+
+#[test]
+fn names_that_mean_nothing_are_told_from_refusals() {
+    let mut running = Running::new(&system());
+    let missing = running.careful(&Change::RemoveThread { name: "vidoe".into() }).unwrap_err();
+    assert_eq!(missing.to_string(), "there is no thread \"vidoe\"; there is video, words, voice, idle");
+    let root = running.careful(&Change::RemoveScheduler { name: "FP".into() }).unwrap_err();
+    assert!(root.to_string().contains("root"), "{root}");
+    let children = running.careful(&Change::RemoveScheduler { name: "PS".into() }).unwrap_err();
+    assert!(children.to_string().contains("words, voice"), "{children}");
+    let unfit = running.careful(&replace("PS", SchedulerKind::Reservation, &[])).unwrap_err();
+    assert!(unfit.to_string().contains("\"words\" asks for share 1"), "{unfit}");
+    let circle = Change::Move {
+        name: "J".into(),
+        under: vec![("PS".into(), share(1)), ("FP".into(), Request::Priority(2))],
+    };
+    assert!(matches!(running.careful(&circle), Err(Refused::Rules(_))));
+}
+
+// Random changes.
+
+const SCHEDULERS: [&str; 8] = ["FP", "RES", "J", "PS", "BG", "n0", "n1", "n2"];
+const THREADS: [&str; 7] = ["video", "words", "voice", "idle", "t0", "t1", "t2"];
+
+fn kind(roll: u32) -> SchedulerKind {
+    let kinds: Vec<SchedulerKind> = SchedulerKind::ALL
+        .iter()
+        .copied()
+        .filter(|kind| !matches!(kind, SchedulerKind::Lanes | SchedulerKind::Spring))
+        .collect();
+    kinds[roll as usize % kinds.len()]
+}
+
+/// Something that a scheduler of the kind understands, mostly.
+fn request(kind: SchedulerKind, roll: u32) -> Request {
+    use talea_model::Asks;
+    let amounts = [("1ms", "20ms"), ("2ms", "40ms"), ("5ms", "33ms"), ("3ms", "10ms"), ("9ms", "10ms")];
+    let (amount, period) = amounts[roll as usize % amounts.len()];
+    match kind.asks() {
+        _ if roll.is_multiple_of(13) => share(1 + roll % 5),
+        Asks::Nothing | Asks::NoChildren => Request::Nothing,
+        Asks::Priority => Request::Priority((roll % 50) as i32),
+        Asks::Level => Request::Priority((roll % 16) as i32),
+        Asks::Share | Asks::WarpedShare => share(1 + roll % 5),
+        Asks::Guarantee(kinds) if kinds[0] == talea_guarantee::guarantee::Kind::Resu => {
+            reservation(["RESU 0.1", "RESU 0.3", "RESU 0.5"][roll as usize % 3])
+        }
+        Asks::Guarantee(kinds) => {
+            reservation(&format!("{} {amount} {period}", kinds[roll as usize % kinds.len()]))
+        }
+        Asks::AtMost(kind) => reservation(&format!("{kind} {amount} {period}")),
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Roll {
+    what: u32,
+    who: usize,
+    whom: usize,
+    roll: u32,
+    stir: u32,
+}
+
+fn rolls() -> impl Strategy<Value = Vec<Roll>> {
+    let roll = (0..12u32, 0..64usize, 0..64usize, any::<u32>(), any::<u32>())
+        .prop_map(|(what, who, whom, roll, stir)| Roll { what, who, whom, roll, stir });
+    proptest::collection::vec(roll, 1..40)
+}
+
+fn drawn(running: &Running, Roll { what, who, whom, roll, .. }: &Roll) -> Change {
+    let scheduler = |number: usize| SCHEDULERS[number % SCHEDULERS.len()].to_owned();
+    let thread = |number: usize| THREADS[number % THREADS.len()].to_owned();
+    let asks = |parent: &str| {
+        let known = running.live.system().schedulers.iter().find(|scheduler| scheduler.name == parent);
+        request(known.map_or(SchedulerKind::Join, |scheduler| scheduler.kind), *roll)
+    };
+    let under = scheduler(*whom);
+    let asked = asks(&under);
+    match what {
+        0 | 1 => Change::AddScheduler {
+            name: format!("n{}", who % 3),
+            kind: kind(*roll),
+            quantum: None,
+            under: vec![(under, asked)],
+        },
+        2 => Change::RemoveScheduler { name: scheduler(*who) },
+        3 | 4 => {
+            let requires = (roll % 4 == 0).then(|| guarantee("PS 0.1"));
+            let (name, work) = (format!("t{}", who % 3), ThreadWork::CpuBound);
+            Change::AddThread { name, work, requires, under, request: asked }
+        }
+        5 => Change::RemoveThread { name: thread(*who) },
+        6 => Change::Move { name: thread(*who), under: vec![(under, asked)] },
+        7 => Change::Move { name: scheduler(*who), under: vec![(under, asked)] },
+        8 => Change::Ask { name: thread(*who), of: None, request: share(1 + roll % 9) },
+        9 => Change::Ask { name: scheduler(*who), of: None, request: asks("FP") },
+        _ => {
+            let (name, kind) = (scheduler(*who), kind(*roll));
+            let children: Vec<&str> =
+                running.live.blueprint().children(&name).map(|(post, _)| post.name.as_str()).collect();
+            let mut more = *roll;
+            let mut next = |child: &str| {
+                more = more.wrapping_add(7);
+                (child.to_owned(), request(kind, more))
+            };
+            let children = children.into_iter().map(&mut next).collect();
+            Change::Replace { name, kind, quantum: None, children }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { max_shrink_iters: 2000, ..ProptestConfig::with_cases(256) })]
+
+    /// After each change that is accepted the engine is what the description would have been arranged as from the start; each
+    /// that is refused leaves engine and description as they were. In between threads block and wake up.
+    #[test]
+    fn an_engine_becomes_what_its_description_says(rolls in rolls()) {
+        let mut running = Running::new(&system());
+        for roll in rolls {
+            let change = drawn(&running, &roll);
+            let before = (running.structure(), running.live.system().clone());
+            let insistence = if roll.roll.is_multiple_of(2) { Insistence::Careful } else { Insistence::Forced };
+            match running.change(&change, insistence) {
+                Ok(()) => {
+                    let system = running.live.system();
+                    if !system.threads.is_empty() {
+                        let afresh = Running::new(system);
+                        prop_assert_eq!(running.structure(), afresh.structure(), "{:?}", change);
+                        prop_assert_eq!(&running.live.blueprint().schedulers.len(), &afresh.live.blueprint().schedulers.len());
+                    }
+                }
+                Err(_) => {
+                    prop_assert_eq!(&(running.structure(), running.live.system().clone()), &before);
+                }
+            }
+            running.engine.check_invariants();
+            running.stir(roll.stir);
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! Descriptions as engines.
+
+mod live;
