@@ -11,19 +11,22 @@
 //!
 //! A signal reaches a thread when it next runs, which is before it does anything else: what it receives between being asked
 //! and being held is the signal's delivery. A thread held in the middle of a library call keeps the locks that it
-//! has, as one that is parked under load does. The members that the set lets run on idle processors are not touched.
+//! has, as one that is parked under load does; but not the set's own, without which nobody could let it go: it is held after
+//! it has given them back ([`Shield`]). The members that the set lets run on idle processors are not touched.
 
 use crate::sys::Tid;
 use crate::sys::sched::last_errno;
 use rustix::io::Errno;
 use rustix::process::{Signal, kill_process};
 use rustix::thread::futex::{self, Flags};
+use std::cell::Cell;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 
 /// Whether a parked member may use a processor that nobody else wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -44,6 +47,47 @@ pub enum Held {
     Asked,
     /// It cannot run.
     Yes,
+}
+
+thread_local! {
+    /// How many locks of the set the thread has or waits for.
+    static SHIELDS: Cell<u32> = const { Cell::new(0) };
+    /// The word by which it was to be held meanwhile.
+    static DEFERRED: Cell<*const AtomicU32> = const { Cell::new(std::ptr::null()) };
+}
+
+/// Keeps the calling thread from being held while it lives: whoever has a lock of the set, or waits for it and may be
+/// handed it in the next moment, must be able to give it back.
+pub(super) struct Shield(PhantomData<*const ()>);
+
+impl Shield {
+    pub fn raise() -> Self {
+        SHIELDS.set(SHIELDS.get() + 1);
+        compiler_fence(Ordering::SeqCst);
+        Shield(PhantomData)
+    }
+}
+
+impl Drop for Shield {
+    fn drop(&mut self) {
+        compiler_fence(Ordering::SeqCst);
+        SHIELDS.set(SHIELDS.get() - 1);
+        compiler_fence(Ordering::SeqCst);
+        if SHIELDS.get() == 0 && !DEFERRED.get().is_null() {
+            let word = DEFERRED.replace(std::ptr::null());
+            // SAFETY: the handler has put it there, and no word is ever freed.
+            stay(unsafe { &*word });
+        }
+    }
+}
+
+/// Sleeps until the thread is let go, if it is still to be held.
+fn stay(word: &AtomicU32) {
+    if word.compare_exchange(ASKED, HELD, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+        while word.load(Ordering::Acquire) == HELD {
+            let _again = futex::wait(word, Flags::PRIVATE, HELD, None);
+        }
+    }
 }
 
 const FREE: u32 = 0;
@@ -286,10 +330,9 @@ extern "C" fn on_hold(_signal: libc::c_int, info: *mut libc::siginfo_t, _context
     let errno = unsafe { *libc::__errno_location() };
     // SAFETY: signals with a value come from `send` alone, and its word is never freed.
     let word = unsafe { &*word.cast::<AtomicU32>() };
-    if word.compare_exchange(ASKED, HELD, Ordering::AcqRel, Ordering::Acquire).is_ok() {
-        while word.load(Ordering::Acquire) == HELD {
-            let _again = futex::wait(word, Flags::PRIVATE, HELD, None);
-        }
+    match SHIELDS.get() {
+        0 => stay(word),
+        _ => DEFERRED.set(word),
     }
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };
@@ -300,6 +343,33 @@ mod tests {
     use super::*;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, AtomicU64};
+
+    #[test]
+    fn who_has_a_lock_of_the_set_is_held_after_it() {
+        let (tell, hear) = std::sync::mpsc::channel();
+        let (give_back, until) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            let shield = Shield::raise();
+            tell.send(rustix::thread::gettid()).unwrap();
+            while DEFERRED.get().is_null() {
+                std::hint::spin_loop();
+            }
+            tell.send(rustix::thread::gettid()).unwrap();
+            until.recv().unwrap();
+            drop(shield);
+        });
+        let tid = hear.recv().unwrap();
+        let mut hold = Hold::by_signal();
+        hold.engage(Some(tid));
+        hear.recv().unwrap();
+        assert_eq!(hold.state(), Held::Asked);
+        give_back.send(()).unwrap();
+        while hold.state() != Held::Yes {
+            std::thread::yield_now();
+        }
+        hold.disengage();
+        thread.join().unwrap();
+    }
 
     #[test]
     fn a_held_thread_acknowledges_and_goes_on() {

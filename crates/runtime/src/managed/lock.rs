@@ -3,6 +3,7 @@
 //! The word is the kernel's priority-inheritance futex: 0, or the owner's thread id, with a bit that the kernel sets
 //! while somebody waits. Without contention neither end makes a system call.
 
+use super::hold::Shield;
 use rustix::io::Errno;
 use rustix::thread::futex::{self, Flags};
 use std::cell::{Cell, UnsafeCell};
@@ -35,7 +36,11 @@ pub(super) struct PiLock<T> {
 unsafe impl<T: Send> Sync for PiLock<T> {}
 
 /// The right to use the value; gives it up on drop.
-pub(super) struct Guard<'a, T>(&'a PiLock<T>);
+pub(super) struct Guard<'a, T> {
+    lock: &'a PiLock<T>,
+    /// Lowered after the lock is free.
+    _shield: Shield,
+}
 
 impl<T> PiLock<T> {
     pub fn new(value: T) -> Self {
@@ -50,9 +55,10 @@ impl<T> PiLock<T> {
         if let Some(guard) = self.take_free() {
             return guard;
         }
+        let shield = Shield::raise();
         loop {
             match futex::lock_pi(&self.word, Flags::PRIVATE, None) {
-                Ok(()) => return Guard(self),
+                Ok(()) => return Guard { lock: self, _shield: shield },
                 Err(Errno::INTR | Errno::AGAIN) => {}
                 Err(errno) => panic!("the dispatcher's lock cannot be taken: {errno}"),
             }
@@ -61,15 +67,16 @@ impl<T> PiLock<T> {
 
     /// The lock if nobody has it: then the caller has run at its own priority up to this moment.
     pub fn take_free(&self) -> Option<Guard<'_, T>> {
+        let shield = Shield::raise();
         let taken = self.word.compare_exchange(FREE, own(), Ordering::Acquire, Ordering::Relaxed);
-        taken.is_ok().then(|| Guard(self))
+        taken.is_ok().then(|| Guard { lock: self, _shield: shield })
     }
 }
 
 impl<T> Drop for Guard<'_, T> {
     fn drop(&mut self) {
-        if self.0.word.compare_exchange(own(), FREE, Ordering::Release, Ordering::Relaxed).is_err() {
-            futex::unlock_pi(&self.0.word, Flags::PRIVATE).expect("the owner can unlock");
+        if self.lock.word.compare_exchange(own(), FREE, Ordering::Release, Ordering::Relaxed).is_err() {
+            futex::unlock_pi(&self.lock.word, Flags::PRIVATE).expect("the owner can unlock");
         }
     }
 }
@@ -79,14 +86,14 @@ impl<T> Deref for Guard<'_, T> {
 
     fn deref(&self) -> &T {
         // SAFETY: this guard is the only one, so nobody changes the value.
-        unsafe { &*self.0.value.get() }
+        unsafe { &*self.lock.value.get() }
     }
 }
 
 impl<T> DerefMut for Guard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: this guard is the only one and is borrowed mutably.
-        unsafe { &mut *self.0.value.get() }
+        unsafe { &mut *self.lock.value.get() }
     }
 }
 

@@ -20,7 +20,8 @@
 //!
 //! | File | What it does |
 //! |---|---|
-//! | [`set`](ManagedSet) | setting up, taking members in, ending |
+//! | [`set`](ManagedSet) | setting up, reading, ending |
+//! | `admit` | taking members in |
 //! | `state` | what the lock protects: a decision becomes priorities |
 //! | `sentinel` | one for each CPU: the local dispatcher |
 //! | `controller` | timers, wake-ups that the kernel tells |
@@ -49,6 +50,7 @@
 //! **What it costs** is measured by `cargo bench -p talea-runtime --bench mechanisms`: from a block to the next thread's first
 //! instruction, beside a hand-over by priorities alone.
 
+mod admit;
 mod bands;
 mod controller;
 mod guardian;

@@ -1,44 +1,39 @@
-//! A managed set: setting it up, taking members in, reading what they received, ending it.
+//! A managed set: setting it up, reading what its members received, ending it.
 
-use super::bands::{self, Level, Ordinary, Turns};
+use super::bands::Level;
 use super::controller::{Controller, TIMER, WAKEUPS};
 use super::guardian::{self, Guardian};
-use super::handle::{Handle, Waker};
-use super::hold::{Held, Hold, Parking};
+use super::hold::Held;
 use super::lock::PiLock;
-use super::member::{Blocks, Body, Managed, Member, Scope, bind};
-use super::options::{
-    Admission, AdmitError, CONTROLLER_BUDGET, CONTROLLER_PERIOD, ControllerPolicy, Options, SetError, Target,
-};
-use super::proc;
-use super::seat::{Sat, Seat};
+use super::member::Member;
+use super::options::{CONTROLLER_BUDGET, CONTROLLER_PERIOD, ControllerPolicy, Options, SetError};
 use super::sentinel::Sentinel;
 use super::shared::{Post, Shared};
 use super::state::{State, Totals};
 use super::warden::Warden;
+use crate::sys::affinity;
 use crate::sys::sched::Policy;
 use crate::sys::thread::{JoinHandle, ThreadReport, spawn};
-use crate::sys::{Tid, affinity};
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::process::{Child, Command};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::Child;
 use std::sync::{Arc, Mutex, PoisonError};
 use talea_policy::hierarchy::{Engine, Message, Refusal, SchedulerId, VpId};
 use talea_time::{Instant, Work};
 use talea_trace::kernel::WakeWatch;
 
-const STACK: usize = 256 * 1024;
+pub(super) const STACK: usize = 256 * 1024;
 /// What a set's own threads panic with is told, not passed on: others may depend on the restoration.
 const PANICKED: &str = "a thread of the infrastructure panicked";
 
 /// A member of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MemberId {
-    slot: u32,
-    vp: VpId,
+    pub(super) slot: u32,
+    pub(super) vp: VpId,
 }
 
 /// What a member has received since it was taken in.
@@ -76,16 +71,16 @@ pub struct Summary {
 
 /// Threads under a hierarchy of schedulers. Dropping it ends it.
 pub struct ManagedSet {
-    shared: Arc<Shared>,
-    guardian: Arc<Guardian>,
-    wakeups: Option<Arc<PiLock<WakeWatch>>>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) guardian: Arc<Guardian>,
+    pub(super) wakeups: Option<Arc<PiLock<WakeWatch>>>,
     /// Why wake-ups are not traced, if they are not.
-    untraced: Option<String>,
-    departed: Arc<Mutex<Departed>>,
-    options: Options,
-    infrastructure: Vec<JoinHandle<()>>,
-    own: Vec<JoinHandle<()>>,
-    children: Vec<Child>,
+    pub(super) untraced: Option<String>,
+    pub(super) departed: Arc<Mutex<Departed>>,
+    pub(super) options: Options,
+    pub(super) infrastructure: Vec<JoinHandle<()>>,
+    pub(super) own: Vec<JoinHandle<()>>,
+    pub(super) children: Vec<Child>,
 }
 
 impl ManagedSet {
@@ -214,177 +209,6 @@ impl ManagedSet {
         self.shared.is_stopping()
     }
 
-    // Members.
-
-    /// Creates a thread of this process, ready to run, which ends as a member when `run` returns.
-    ///
-    /// # Errors
-    /// See [`AdmitError`].
-    pub fn spawn(
-        &mut self,
-        admission: Admission<'_>,
-        blocks: Blocks,
-        run: impl FnOnce(&Handle) + Send + 'static,
-    ) -> Result<(MemberId, Waker), AdmitError> {
-        let (member, waker) = self.spawn_waiting(admission, blocks, run)?;
-        waker.wake();
-        Ok((member, waker))
-    }
-
-    /// The same for a thread that waits for a waker's first call.
-    ///
-    /// # Errors
-    /// See [`AdmitError`].
-    pub fn spawn_waiting(
-        &mut self,
-        admission: Admission<'_>,
-        blocks: Blocks,
-        run: impl FnOnce(&Handle) + Send + 'static,
-    ) -> Result<(MemberId, Waker), AdmitError> {
-        let hold = (admission.parking == Parking::Held).then(Hold::by_signal);
-        let (id, seat) = self.register(&admission, |slot, vp| {
-            let seat = Arc::new(Seat::new(slot));
-            let body = Body::Own { seat: Arc::clone(&seat), blocks };
-            (Member::new(admission.name.into(), vp, body, Vec::new(), hold), seat)
-        })?;
-        let leaving = Leaving {
-            shared: Arc::clone(&self.shared),
-            guardian: Arc::clone(&self.guardian),
-            departed: Arc::clone(&self.departed),
-            seat: Arc::clone(&seat),
-        };
-        let handle = Handle::new(Arc::clone(&self.shared), Arc::clone(&seat));
-        let place = id.slot as usize % self.options.cpus.len();
-        // It runs only to fall asleep, and must not wait for its turn before anybody knows that it wants one.
-        let urgent = Policy::Fifo(self.options.bands.priority(Level::Urgent));
-        let own = Arc::clone(&seat);
-        let created = spawn(admission.name, urgent, &[self.options.cpus[place]], STACK, move || {
-            let leaving = leaving;
-            let result = match own.wait() {
-                Sat::Ended => Ok(()),
-                Sat::Woken | Sat::AtOnce => catch_unwind(AssertUnwindSafe(|| run(&handle))),
-            };
-            drop(leaving);
-            if let Err(panic) = result {
-                resume_unwind(panic);
-            }
-        });
-        let thread = match created {
-            Ok(thread) => thread,
-            Err(error) => {
-                self.shared.tell(|state, now| state.remove(id.slot, now));
-                return Err(error.into());
-            }
-        };
-        let tid = thread.report().tid;
-        self.own.push(thread);
-        if !self.guardian.note(tid, Ordinary::OTHER) {
-            seat.end();
-            return Err(too_many(&admission, "threads", guardian::THREADS_MAX));
-        }
-        self.shared.tell(|state, _| {
-            if let Some(Some(member)) = state.members.get_mut(id.slot as usize) {
-                member.threads.push(Managed { tid, level: Level::Urgent });
-                member.place = place;
-                member.open_account();
-                state.index_threads();
-            }
-        });
-        if blocks == Blocks::Anywhere {
-            self.choose_wakeups(&admission)?;
-        }
-        Ok((id, Waker::new(Arc::clone(&self.shared), seat)))
-    }
-
-    /// Starts a command and takes all its threads in, as one member. It runs unmanaged until it has been taken in, which is a
-    /// moment after its first instruction. The end of the set ends it, too.
-    ///
-    /// # Errors
-    /// See [`AdmitError`]; the command has been killed, if it was started.
-    pub fn command(
-        &mut self,
-        admission: Admission<'_>,
-        command: &mut Command,
-    ) -> Result<MemberId, AdmitError> {
-        let mut child = command.spawn().map_err(|source| AdmitError::Command {
-            name: admission.name.into(),
-            command: command.get_program().to_string_lossy().into_owned(),
-            source,
-        })?;
-        match self.attach(admission, Target::Process(child.id())) {
-            Ok(member) => {
-                self.children.push(child);
-                Ok(member)
-            }
-            Err(error) => {
-                let _gone = child.kill();
-                let _reaped = child.wait();
-                Err(error)
-            }
-        }
-    }
-
-    /// Takes in threads of another process.
-    ///
-    /// # Errors
-    /// See [`AdmitError`].
-    pub fn attach(&mut self, admission: Admission<'_>, target: Target) -> Result<MemberId, AdmitError> {
-        let (process, scope, tids) = self.resolve(&admission, target)?;
-        let before = self.ordinary_policies(&admission, &tids)?;
-        if self.threads_managed() + tids.len() > self.options.threads_max {
-            return Err(too_many(&admission, "threads", self.options.threads_max));
-        }
-        let hold = match (admission.parking, scope) {
-            (Parking::WorkConserving, _) => None,
-            (Parking::Held, Scope::Process) => Some(Hold::of_process(process)),
-            (Parking::Held, Scope::Thread) => {
-                return Err(AdmitError::CannotHold { name: admission.name.into() });
-            }
-        };
-        if let Some(hold) = &hold
-            && !self.guardian.note_held(process, hold.freezer())
-        {
-            return Err(too_many(&admission, "processes that can be held", guardian::HELD_MAX));
-        }
-        let registered = self.register(&admission, |_, vp| {
-            let body = Body::Opaque { process, scope };
-            (Member::new(admission.name.into(), vp, body, Vec::new(), hold), ())
-        });
-        let (id, ()) = registered.inspect_err(|_| self.guardian.forget(process))?;
-        let place = id.slot as usize % self.options.cpus.len();
-        let cpu = self.options.cpus[place];
-        if let Err(error) = self.park(&admission, &tids, &before, cpu) {
-            tids.iter().for_each(|tid| self.guardian.restore(*tid));
-            self.guardian.forget(process);
-            self.shared.tell(|state, now| state.remove(id.slot, now));
-            return Err(error);
-        }
-        self.shared.tell(|state, _| {
-            if let Some(Some(member)) = state.members.get_mut(id.slot as usize) {
-                member.threads.extend(tids.iter().map(|&tid| Managed { tid, level: Level::Parked }));
-                member.place = place;
-                member.open_account();
-                state.index_threads();
-            }
-        });
-        if let Err(error) = self.choose_wakeups(&admission) {
-            tids.iter().for_each(|tid| self.guardian.restore(*tid));
-            self.guardian.forget(process);
-            self.shared.tell(|state, now| state.remove(id.slot, now));
-            return Err(error);
-        }
-        // Whether it can run is not known; if it cannot, its sentinel will say so.
-        let ended = self.shared.tell(|state, now| {
-            state.request(id.slot, now);
-            state.ended
-        });
-        if ended {
-            tids.iter().for_each(|tid| self.guardian.restore(*tid));
-            return Err(AdmitError::Ended { name: admission.name.into() });
-        }
-        Ok(id)
-    }
-
     /// Asks the scheduler above a member for something: other parameters, or a time constraint.
     ///
     /// # Errors
@@ -464,120 +288,6 @@ impl ManagedSet {
             let _reaped = child.wait();
         }
     }
-
-    // Taking in.
-
-    /// Gives the member a slot and a virtual processor.
-    fn register<R>(
-        &self,
-        admission: &Admission<'_>,
-        make: impl FnOnce(u32, VpId) -> (Member, R),
-    ) -> Result<(MemberId, R), AdmitError> {
-        if self.is_ended() {
-            return Err(AdmitError::Ended { name: admission.name.into() });
-        }
-        let most = self.options.members_max;
-        let mut state = self.shared.state.lock();
-        if state.members.iter().flatten().count() >= most {
-            return Err(too_many(admission, "members", most));
-        }
-        let vp = state.engine.add_thread(admission.parent, admission.parameters);
-        let vp = vp.map_err(|source| AdmitError::Refused { name: admission.name.into(), source })?;
-        let slot = state.free_slot();
-        let (member, result) = make(slot, vp);
-        state.add(slot, member);
-        Ok((MemberId { slot, vp }, result))
-    }
-
-    fn resolve(
-        &self,
-        admission: &Admission<'_>,
-        target: Target,
-    ) -> Result<(Tid, Scope, Vec<Tid>), AdmitError> {
-        let (what, number) = match target {
-            Target::Process(number) => ("process", number),
-            Target::Thread(number) => ("thread", number),
-        };
-        let missing = || AdmitError::Missing { name: admission.name.into(), what, number };
-        let tid = i32::try_from(number).ok().and_then(Tid::from_raw).ok_or_else(missing)?;
-        let process = proc::process_of(tid).ok_or_else(missing)?;
-        if process == rustix::process::getpid() || process == self.guardian_tid() {
-            return Err(AdmitError::Own { name: admission.name.into(), number });
-        }
-        match target {
-            Target::Thread(_) => Ok((process, Scope::Thread, vec![tid])),
-            Target::Process(_) if process != tid => Err(missing()),
-            Target::Process(_) => {
-                let listed = proc::threads(tid, self.options.threads_max + 1).map_err(|_| missing())?;
-                if listed.is_empty() { Err(missing()) } else { Ok((process, Scope::Process, listed)) }
-            }
-        }
-    }
-
-    fn guardian_tid(&self) -> Tid {
-        Tid::from_raw(self.guardian.process() as i32).expect("a process has a number")
-    }
-
-    /// The policies of all threads, if they are ordinary ones and nobody's.
-    fn ordinary_policies(
-        &self,
-        admission: &Admission<'_>,
-        tids: &[Tid],
-    ) -> Result<Vec<Ordinary>, AdmitError> {
-        let state = self.shared.state.lock();
-        let managed = |tid: &Tid| {
-            state.members.iter().flatten().flat_map(|member| &member.threads).any(|thread| thread.tid == *tid)
-        };
-        let taken = tids.iter().copied().find(managed);
-        drop(state);
-        let name = || admission.name.to_string();
-        if let Some(tid) = taken {
-            return Err(AdmitError::Managed { name: name(), tid: number(tid) });
-        }
-        let policy = |tid: &Tid| match Ordinary::of(*tid) {
-            Ok(Some(before)) => Ok(before),
-            Ok(None) => Err(AdmitError::RealTime { name: name(), tid: number(*tid) }),
-            Err(_) => Err(AdmitError::Missing { name: name(), what: "thread", number: number(*tid) }),
-        };
-        tids.iter().map(policy).collect()
-    }
-
-    fn threads_managed(&self) -> usize {
-        self.shared.state.lock().members.iter().flatten().map(|member| member.threads.len()).sum()
-    }
-
-    /// Parks the threads and notes what they were.
-    fn park(
-        &self,
-        admission: &Admission<'_>,
-        tids: &[Tid],
-        before: &[Ordinary],
-        cpu: u16,
-    ) -> Result<(), AdmitError> {
-        let turns = if tids.len() > 1 { Turns::RoundRobin } else { Turns::Fifo };
-        for (&tid, &before) in tids.iter().zip(before) {
-            if !self.guardian.note(tid, before) {
-                return Err(too_many(admission, "threads", guardian::THREADS_MAX));
-            }
-            match bands::set(tid, self.options.bands, Level::Parked, turns) {
-                // One that has ended meanwhile is missed when it is raised.
-                Ok(()) | Err(Errno::SRCH) => bind(tid, cpu),
-                Err(errno) => {
-                    let name = admission.name.into();
-                    return Err(AdmitError::NotPermitted { name, tid: number(tid), errno });
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn choose_wakeups(&self, admission: &Admission<'_>) -> Result<(), AdmitError> {
-        let Some(wakeups) = &self.wakeups else { return Ok(()) };
-        let mut watch = wakeups.lock();
-        let traced = self.shared.state.lock().traced();
-        let chosen = watch.choose(&traced);
-        chosen.map_err(|source| AdmitError::Wakeups { name: admission.name.into(), source })
-    }
 }
 
 impl Drop for ManagedSet {
@@ -586,46 +296,11 @@ impl Drop for ManagedSet {
     }
 }
 
-/// Takes a thread of our own out when it ends, by return or by panic.
-struct Leaving {
-    shared: Arc<Shared>,
-    guardian: Arc<Guardian>,
-    departed: Arc<Mutex<Departed>>,
-    seat: Arc<Seat>,
-}
-
-impl Drop for Leaving {
-    fn drop(&mut self) {
-        let mut state = self.shared.state.lock();
-        let now = self.shared.now();
-        let slot = self.seat.member;
-        let Some(Some(member)) = state.members.get(slot as usize) else { return };
-        let granted = state.engine.context().service(member.vp);
-        let removed = state.remove(slot, now);
-        drop(state);
-        if let Some(mut member) = removed {
-            let mut departed = self.departed.lock().unwrap_or_else(PoisonError::into_inner);
-            departed.push(Received::of(&mut member, granted));
-        }
-        self.seat.end();
-        // The sentinel of its processor finds nobody granted as soon as it is an ordinary thread again.
-        self.guardian.restore(rustix::thread::gettid());
-    }
-}
-
 fn received(state: &mut State) -> Vec<Received> {
     let State { engine, members, .. } = state;
     let context = engine.context();
     let of = |member: &mut Member| Received::of(member, context.service(member.vp));
     members.iter_mut().flatten().map(of).collect()
-}
-
-fn number(tid: Tid) -> u32 {
-    tid.as_raw_nonzero().get() as u32
-}
-
-fn too_many(admission: &Admission<'_>, what: &'static str, most: usize) -> AdmitError {
-    AdmitError::TooMany { name: admission.name.into(), what, most }
 }
 
 /// Ends the set if a thread of its infrastructure panics: the warden then gives everything back.
