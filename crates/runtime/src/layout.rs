@@ -47,12 +47,20 @@ impl TaskSite {
     }
 }
 
-/// One lane among the lanes of all nodes.
+/// One lane among the lanes of all nodes, or the place of a thread of a hierarchy, which records number with them.
 #[derive(Clone, Debug)]
 pub(crate) struct LaneSite {
     pub node: usize,
     /// Index within its node's plan.
     pub level: usize,
+    pub kind: SiteKind,
+}
+
+/// What a record's source stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SiteKind {
+    Lane,
+    Thread,
 }
 
 /// The tables.
@@ -79,7 +87,13 @@ impl Layout {
                 for (rank, member) in lane.members.iter().enumerate() {
                     place[member.index()] = Some((lanes.len(), rank as u32));
                 }
-                lanes.push(LaneSite { node, level });
+                lanes.push(LaneSite { node, level, kind: SiteKind::Lane });
+            }
+            for (thread, index) in system.threads_on(node).enumerate() {
+                if let Some(operation) = system.operation_of_thread(index) {
+                    place[operation.index()] = Some((lanes.len(), 0));
+                    lanes.push(LaneSite { node, level: plan.lanes.len() + thread, kind: SiteKind::Thread });
+                }
             }
         }
         let place = |id: OperationId| place[id.index()].expect("every operation has a lane on its node");

@@ -22,6 +22,7 @@
 //! |---|---|
 //! | [`lowering`] | lanes to kernel priorities, a pure function |
 //! | [`cluster`] | several nodes as several processes |
+//! | `hierarchy` | a description's hierarchy of schedulers, run |
 //! | [`managed`] | any hierarchy of schedulers over threads, other programs' too |
 //! | `prepare`, `run` | setting up, and the run as a whole |
 //! | `release`, `flow`, `execute` | a job from its release to its completion |
@@ -38,6 +39,7 @@ mod crew;
 pub mod doctor;
 mod execute;
 mod flow;
+mod hierarchy;
 pub mod inbox;
 mod job_table;
 mod join;
@@ -61,6 +63,7 @@ mod thread_clock;
 pub mod timer;
 
 pub use collector::{Ending, FinishedJob, OnFinished};
+pub use hierarchy::{HierarchyError, HierarchyOutcome, MemberOutcome, ParkingOutcome};
 pub use operation::{JobContext, Operation, Operations, UnknownOperation};
 pub use options::{RtMode, RunOptions, Start, UnknownRtMode};
 pub use outcome::{LostNode, Mishaps, NodeSpin, OperationPanic, Outcome, Stopped, ThreadAttributes};

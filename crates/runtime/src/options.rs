@@ -86,6 +86,9 @@ pub struct RunOptions {
     pub ring_records: usize,
     /// Length of a sample, over which effectiveness is judged (see [`talea_trace::Samples`]).
     pub sample: Duration,
+    /// By how much a scheduler of a hierarchy may miss what it promised before that counts as broken. Real machines switch
+    /// late.
+    pub tolerance: Duration,
     /// Whether the report lists every sample.
     pub samples: Samples,
     /// Where the trace of the run is kept, if it is. Then everything is recorded that threads of the run can tell, what
@@ -106,6 +109,7 @@ impl Default for RunOptions {
             stack: 512 * 1024,
             ring_records: 16 * 1024,
             sample: Duration::from_secs(1),
+            tolerance: Duration::from_millis(1),
             samples: Samples::Totals,
             keep_log: None,
         }
@@ -120,7 +124,7 @@ impl RunOptions {
     pub(crate) fn collected(&self) -> Selection {
         match self.keep_log {
             Some(_) => Selection::all(),
-            None => "run,job".parse().expect("a selection"),
+            None => "run,job,hierarchy".parse().expect("a selection"),
         }
     }
 

@@ -1,6 +1,7 @@
 //! What a run leaves.
 
 pub use crate::flow::OperationPanic;
+use crate::hierarchy::HierarchyOutcome;
 use crate::sys::thread::ThreadReport;
 use crate::timer::SpinCost;
 use serde::{Deserialize, Serialize};
@@ -101,6 +102,8 @@ pub struct Mishaps {
 pub struct Outcome {
     /// Every number, computed from the run's records.
     pub report: Report,
+    /// What came of the nodes' hierarchies of schedulers.
+    pub hierarchies: Vec<HierarchyOutcome>,
     /// How it ended.
     pub stopped: Stopped,
     /// Whether every lane had a real-time priority.

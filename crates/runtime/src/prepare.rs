@@ -4,14 +4,15 @@ use crate::burn::Burner;
 use crate::cluster::link::{Inlet, InletStop, Link};
 use crate::crew::{Inboxes, Station};
 use crate::flow::{Gate, Port, Shared, Tally};
+use crate::hierarchy::{self, HierarchyError, Stage};
 use crate::inbox::Links;
 use crate::job_table::JobTable;
 use crate::join::JoinTable;
-use crate::layout::{LaneSite, Layout};
+use crate::layout::{LaneSite, Layout, SiteKind};
 use crate::lowering::{Lowering, LoweringError, lower};
 use crate::operation::{Operations, UnknownOperation};
 use crate::options::{RtMode, RunOptions};
-use crate::run::Prepared;
+use crate::run::{Cast, Prepared};
 use crate::seat::Processor;
 use crate::store::Store;
 use crate::sys::affinity::{self, AffinityError};
@@ -22,10 +23,11 @@ use crate::sys::thread::{SpawnError, spawn};
 use rustix::io::Errno;
 use std::path::PathBuf;
 use std::sync::Arc;
-use talea_model::System;
+use talea_model::{Scheduler, SchedulerKind, Scheduling, System};
 use talea_policy::strategy::{Anomaly, Plan, plan_node};
-use talea_trace::CreateError;
+use talea_time::Instant;
 use talea_trace::stream::AttachError;
+use talea_trace::{CreateError, Metadata, Origin};
 use thiserror::Error;
 
 /// Why a run could not be prepared. No thread is left over.
@@ -46,6 +48,14 @@ pub enum PrepareError {
         node: String,
         /// What does not fit.
         source: LoweringError,
+    },
+    /// A node's hierarchy of schedulers cannot be run.
+    #[error("node \"{node}\": {source}")]
+    Hierarchy {
+        /// The node.
+        node: String,
+        /// Why.
+        source: Box<HierarchyError>,
     },
     /// Code was given for an operation that the system does not have.
     #[error(transparent)]
@@ -149,13 +159,41 @@ impl Executive {
     }
 }
 
-/// The plans of all nodes.
+/// The plans of all nodes; that of a node with a hierarchy, which has no lanes, is empty.
 pub(crate) fn plans(system: &System) -> Result<Vec<Plan>, PrepareError> {
     let plan = |node: usize| {
         let name = || system.nodes[node].name.clone();
+        if system.scheduling(node) == Scheduling::Hierarchy {
+            return no_lanes(system, node).map_err(|source| unset(system, node, source));
+        }
         plan_node(system, node).map_err(|anomalies| PrepareError::Anomalies { node: name(), anomalies })
     };
     (0..system.nodes.len()).map(plan).collect()
+}
+
+fn no_lanes(system: &System, node: usize) -> Result<Plan, HierarchyError> {
+    let is_lanes = |scheduler: &&Scheduler| scheduler.node == node && scheduler.kind == SchedulerKind::Lanes;
+    match system.schedulers.iter().find(is_lanes) {
+        Some(scheduler) => Err(HierarchyError::Lanes { scheduler: scheduler.name.clone() }),
+        None => Ok(Plan { lanes: Vec::new(), warnings: Vec::new() }),
+    }
+}
+
+fn unset(system: &System, node: usize, source: HierarchyError) -> PrepareError {
+    PrepareError::Hierarchy { node: system.nodes[node].name.clone(), source: Box::new(source) }
+}
+
+/// The tables of a run of `system`, whose threads are tasks.
+pub(crate) fn metadata(
+    system: &System,
+    plans: &[Plan],
+    realtime: bool,
+    start: Instant,
+) -> Result<Metadata, PrepareError> {
+    let mut metadata = Metadata::new(system, plans, Origin::Threads { realtime }, start);
+    metadata.edges =
+        hierarchy::edges(system, plans).map_err(|(node, error)| unset(system, node, error.into()))?;
+    Ok(metadata)
 }
 
 /// Prepares a run of the hosted nodes.
@@ -165,18 +203,28 @@ pub(crate) fn prepare(
     options: RunOptions,
     hosted: Hosted,
 ) -> Result<Prepared, PrepareError> {
+    let system = &system.with_threads_as_tasks();
     let plans = plans(system)?;
     let nodes = lower_nodes(system, &plans, &options, &hosted)?;
     let behaviours = operations.resolve(system)?;
-    check_cpus(system, &nodes)?;
+    check_cpus(system, &hosted)?;
     let Privileges { realtime, mut missing } = Privileges::obtain(options.rt, options.band.top)?;
+    let is_hierarchy = |node: &usize| system.scheduling(*node) == Scheduling::Hierarchy;
+    let hierarchies: Vec<usize> =
+        (0..system.nodes.len()).filter(is_hierarchy).filter(|node| hosted.hosts(*node)).collect();
+    if let Some(&node) = hierarchies.first().filter(|_| !realtime) {
+        return Err(unset(system, node, HierarchyError::NotEnforceable { missing }));
+    }
 
-    let layout = Layout::new(system, &plans, |node| hosted.hosts(node));
+    let metadata = metadata(system, &plans, realtime, Instant::ZERO)?;
+    let in_lanes = |node: usize| hosted.hosts(node) && !is_hierarchy(&node);
+    let layout = Layout::new(system, &plans, in_lanes);
     let window = options.window_for(layout.local.len());
     let jobs = JobTable::new(layout.local.len(), window);
     let (ports, inboxes) = open_ports(&layout, &jobs, &hosted);
     let (link, inlet) = open_link(system, &hosted)?;
     let highest_cpu = system.nodes.iter().flat_map(|node| &node.cpus).max().copied().unwrap_or(0);
+    let burner = Burner::calibrate();
     let shared = Arc::new(Shared {
         behaviours,
         jobs,
@@ -184,7 +232,7 @@ pub(crate) fn prepare(
         ports,
         link,
         processors: (0..=highest_cpu).map(|_| Processor::default()).collect(),
-        burner: Burner::calibrate(),
+        burner,
         stop: StopFlag::new(),
         gate: Gate::new(nodes.len()),
         tally: Tally::default(),
@@ -200,16 +248,26 @@ pub(crate) fn prepare(
         window,
     };
     let roles = station.roles();
-    let names: Vec<String> = roles.iter().map(|role| station.name(*role)).collect();
-    let mut store = Store::create(system, &plans, &names, &options, &hosted, realtime)?;
+    let mut names: Vec<String> = roles.iter().map(|role| station.name(*role)).collect();
+    let mut first_ring = names.len();
+    names.extend(hierarchies.iter().flat_map(|node| hierarchy::rings_of(system, *node)));
+    let mut store = Store::create(system, metadata, &names, &options, &hosted)?;
     let crew = station.employ(&roles, store.rings(), inboxes, inlet)?;
     let others = crew.not_as_wanted();
     if options.rt == RtMode::Strict && !others.is_empty() {
         return Err(PrepareError::OtherAttributes { threads: others });
     }
+    let mut set_up = Vec::new();
+    for node in hierarchies {
+        let count = hierarchy::rings_of(system, node).len();
+        let rings = (first_ring..first_ring + count).map(|ring| store.rings().writer(ring)).collect();
+        first_ring += count;
+        let stage = Stage { system, node, metadata: &store.metadata, burner, tolerance: options.tolerance };
+        set_up.push(stage.set_up(&plans[node], rings).map_err(|source| unset(system, node, source))?);
+    }
     missing.extend(others);
     missing.extend(store.unpublished.as_ref().map(|reason| format!("this run cannot be followed: {reason}")));
-    Ok(Prepared::new(crew, store, options, realtime, missing))
+    Ok(Prepared::new(Cast { crew, hierarchies: set_up }, store, options, realtime, missing))
 }
 
 fn lower_nodes(
@@ -224,14 +282,14 @@ fn lower_nodes(
         let error = |source| PrepareError::Lowering { node: description.name.clone(), source };
         lowering.map(|lowering| (node, lowering)).map_err(error)
     };
-    (0..system.nodes.len()).filter(|node| hosted.hosts(*node)).map(lower_node).collect()
+    let in_lanes = |node: &usize| hosted.hosts(*node) && system.scheduling(*node) == Scheduling::Lanes;
+    (0..system.nodes.len()).filter(in_lanes).map(lower_node).collect()
 }
 
 /// The processors that nodes of this process name must exist.
-fn check_cpus(system: &System, nodes: &[(usize, Lowering)]) -> Result<(), PrepareError> {
+fn check_cpus(system: &System, hosted: &Hosted) -> Result<(), PrepareError> {
     let available = affinity::allowed()?;
-    for (node, _) in nodes {
-        let description = &system.nodes[*node];
+    for (_, description) in system.nodes.iter().enumerate().filter(|(node, _)| hosted.hosts(*node)) {
         let missing: Vec<u16> =
             description.cpus.iter().copied().filter(|cpu| !available.contains(cpu)).collect();
         if !missing.is_empty() {
@@ -282,7 +340,8 @@ const PROBE_STACK: usize = 64 * 1024;
 fn open_ports(layout: &Layout, jobs: &JobTable, hosted: &Hosted) -> (Vec<Option<Port>>, Inboxes) {
     let links = Links::new(jobs.capacity());
     let open = |site: &LaneSite| {
-        let inbox = hosted.hosts(site.node).then(|| links.inbox());
+        let is_ours = hosted.hosts(site.node) && site.kind == SiteKind::Lane;
+        let inbox = is_ours.then(|| links.inbox());
         inbox.map(|(sender, receiver)| (Port::new(sender), receiver)).unzip()
     };
     layout.lanes.iter().map(open).unzip()

@@ -2,6 +2,7 @@
 
 use crate::collector::{Collected, Collector, OnFinished};
 use crate::crew::Crew;
+use crate::hierarchy::{Hierarchy, HierarchyOutcome};
 use crate::options::{RunOptions, Start};
 use crate::outcome::{Mishaps, NodeSpin, Outcome, Stopped, ThreadAttributes};
 use crate::prepare::PrepareError;
@@ -10,7 +11,9 @@ use crate::sys::clock::MonotonicClock;
 use crate::sys::stop::{Slept, StopFlag};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
-use talea_time::{Clock, Instant};
+use talea_time::{Clock, Duration, Instant};
+use talea_trace::Report;
+use talea_trace::accounting::HierarchyReport;
 
 /// Stops a run from another thread.
 #[derive(Clone, Debug)]
@@ -40,9 +43,17 @@ impl StopHandle {
     }
 }
 
+/// Everybody who takes part.
+pub(crate) struct Cast {
+    /// The threads of all nodes that have lanes.
+    pub crew: Crew,
+    /// The nodes that have hierarchies.
+    pub hierarchies: Vec<Hierarchy>,
+}
+
 /// A run with all its threads waiting at the start. Dropping it ends them.
 pub struct Prepared {
-    crew: Crew,
+    cast: Cast,
     store: Store,
     options: RunOptions,
     realtime: bool,
@@ -62,17 +73,48 @@ pub(crate) struct Ended {
     pub threads: Vec<ThreadAttributes>,
     pub spin: Vec<NodeSpin>,
     pub mishaps: Mishaps,
+    pub hierarchies: Vec<HierarchyOutcome>,
 }
+
+impl Cast {
+    fn attributes(&self) -> Vec<ThreadAttributes> {
+        let mut all = self.crew.attributes();
+        all.extend(self.hierarchies.iter().flat_map(Hierarchy::attributes));
+        all
+    }
+
+    /// Waits for the end, or until everybody has ended before.
+    fn wait(&self, end: Instant) -> Stopped {
+        let stop = &self.crew.shared.stop;
+        let ends_early = |now: Instant| {
+            now < end && !self.hierarchies.is_empty() && self.hierarchies.iter().all(Hierarchy::is_over)
+        };
+        loop {
+            let now = MonotonicClock.now();
+            // A hierarchy may end by itself: its guardian was killed, for one.
+            let look = if self.hierarchies.is_empty() { end } else { end.min(now.saturating_add(LOOK)) };
+            match stop.sleep_until(look) {
+                Slept::Stopped => return Stopped::Interrupted,
+                Slept::Due if look == end => return Stopped::Completed,
+                Slept::Due if ends_early(look) => return Stopped::Interrupted,
+                Slept::Due => {}
+            }
+        }
+    }
+}
+
+/// How often a run looks whether its hierarchies have ended by themselves.
+const LOOK: Duration = Duration::from_millis(50);
 
 impl Prepared {
     pub(crate) fn new(
-        crew: Crew,
+        cast: Cast,
         store: Store,
         options: RunOptions,
         realtime: bool,
         missing: Vec<String>,
     ) -> Self {
-        Prepared { crew, store, options, realtime, missing, on_finished: None }
+        Prepared { cast, store, options, realtime, missing, on_finished: None }
     }
 
     /// Hands every finished job to `callback` during the run, some tens of milliseconds after its end, on
@@ -85,7 +127,7 @@ impl Prepared {
 
     /// Stops the run; for a signal handler or another thread.
     pub fn stop_handle(&self) -> StopHandle {
-        StopHandle(self.crew.shared.stop.clone())
+        StopHandle(self.cast.crew.shared.stop.clone())
     }
 
     /// Whether every lane has a real-time priority.
@@ -100,7 +142,7 @@ impl Prepared {
 
     /// The threads, with their attributes as the kernel has them.
     pub fn threads(&self) -> Vec<ThreadAttributes> {
-        self.crew.attributes()
+        self.cast.attributes()
     }
 
     /// Runs until the planned duration is over or the run is stopped. Blocks; a running operation that does
@@ -135,17 +177,15 @@ impl Prepared {
 
     /// Runs the threads from `start` to their end.
     pub(crate) fn run_threads(&mut self, start: Instant) -> Ended {
-        let shared = &self.crew.shared;
         self.store.rings().set_run_start(start);
-        shared.gate.open(start);
         let end = self.options.duration.map_or(Instant::MAX, |duration| start.saturating_add(duration));
-        let stopped = match shared.stop.sleep_until(end) {
-            Slept::Due => Stopped::Completed,
-            Slept::Stopped => Stopped::Interrupted,
-        };
-        let threads = self.crew.attributes();
-        let spin = self.crew.dismiss();
-        let tally = &self.crew.shared.tally;
+        self.cast.hierarchies.iter().for_each(|hierarchy| hierarchy.begin(start, end));
+        self.cast.crew.shared.gate.open(start);
+        let stopped = self.cast.wait(end);
+        let threads = self.cast.attributes();
+        let hierarchies = self.cast.hierarchies.drain(..).map(Hierarchy::end).collect();
+        let spin = self.cast.crew.dismiss();
+        let tally = &self.cast.crew.shared.tally;
         let mishaps = Mishaps {
             overflows: tally.overflows.load(Ordering::Relaxed),
             unsent: tally.unsent.load(Ordering::Relaxed),
@@ -153,14 +193,20 @@ impl Prepared {
             panics: std::mem::take(&mut *tally.panics.lock().unwrap_or_else(PoisonError::into_inner)),
             lost_nodes: Vec::new(),
         };
-        Ended { stopped, threads, spin, mishaps }
+        Ended { stopped, threads, spin, mishaps, hierarchies }
     }
 }
 
 /// Puts the parts of a result together.
 pub(crate) fn outcome(ended: Ended, collected: Collected, realtime: bool, missing: Vec<String>) -> Outcome {
+    let edges = |hierarchy: &HierarchyOutcome| HierarchyReport {
+        node: hierarchy.node.clone(),
+        edges: hierarchy.edges.clone(),
+    };
+    let hierarchies = ended.hierarchies.iter().map(edges).collect();
     Outcome {
-        report: collected.report,
+        report: Report { hierarchies, ..collected.report },
+        hierarchies: ended.hierarchies,
         stopped: ended.stopped,
         realtime,
         missing,

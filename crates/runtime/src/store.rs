@@ -5,11 +5,9 @@ use crate::prepare::{Hosted, PrepareError};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use talea_model::System;
-use talea_policy::strategy::Plan;
-use talea_time::Instant;
 use talea_trace::stream::publish::PublishError;
 use talea_trace::stream::{Consumer, Start, Stream, StreamDirectory};
-use talea_trace::{Metadata, Origin, RingFile, RingShape};
+use talea_trace::{Metadata, RingFile, RingShape};
 use tempfile::TempDir;
 
 /// Rings for threads that the operations of a system start themselves.
@@ -37,13 +35,11 @@ impl Store {
     /// Creates one ring for each of the names.
     pub fn create(
         system: &System,
-        plans: &[Plan],
+        metadata: Metadata,
         names: &[String],
         options: &RunOptions,
         hosted: &Hosted,
-        realtime: bool,
     ) -> Result<Self, PrepareError> {
-        let metadata = Metadata::new(system, plans, Origin::Threads { realtime }, Instant::ZERO);
         let shape = RingShape { writers: names, spare: SPARE, capacity: options.ring_records };
         let name = match hosted {
             Hosted::Node { node, .. } => format!("{}.{}", system.name, system.nodes[*node].name),

@@ -21,7 +21,7 @@ fn weight(weight: u32) -> NonZeroU32 {
     NonZeroU32::new(weight).expect("above zero")
 }
 
-const EVERYTHING: &str = include_str!("../good/hierarchy.toml");
+const EVERYTHING: &str = include_str!("../good/figure-1.toml");
 
 #[test]
 fn every_key_arrives() {
@@ -61,7 +61,7 @@ fn every_key_arrives() {
 
 #[test]
 fn the_builder_makes_what_the_file_says() {
-    let from_file = system(include_str!("../../../../examples/hierarchy.toml"));
+    let from_file = system(include_str!("../../../../examples/figure-1.toml"));
     let reserved = |text: &str| Request::Guarantee(guarantee(text));
     let burst = Execution::Constant(Work::from_millis(5));
     let built = System::builder("multimedia")
@@ -89,7 +89,7 @@ fn the_builder_makes_what_the_file_says() {
 /// The published result: figure 3 of Regehr and Stankovic (2001).
 #[test]
 fn the_published_hierarchy_gives_the_published_guarantees() {
-    let system = system(include_str!("../../../../examples/hierarchy.toml"));
+    let system = system(include_str!("../../../../examples/figure-1.toml"));
     let hierarchy = system.hierarchy(0).expect("the node has schedulers");
     let derivation = derive(&hierarchy).expect("it composes");
     for (parent, child, label) in [
@@ -107,7 +107,7 @@ fn the_published_hierarchy_gives_the_published_guarantees() {
 
 #[test]
 fn warps_leave_the_long_run_only() {
-    let text = include_str!("../../../../examples/hierarchy.toml")
+    let text = include_str!("../../../../examples/figure-1.toml")
         .replace("share = 1 ", "share = 1, warp = \"5ms\" ");
     let hierarchy = parsed(&text).system.hierarchy(0).expect("the node has schedulers");
     let failure = derive(&hierarchy).expect_err("voice requires a bound").to_string();

@@ -9,7 +9,7 @@ const GOOD: &[&str] = &[
     include_str!("../good/everything.toml"),
     include_str!("../good/inline.toml"),
     include_str!("../../../../examples/ofp.toml"),
-    include_str!("../../../../examples/hierarchy.toml"),
+    include_str!("../../../../examples/figure-1.toml"),
     include_str!("../../../../examples/resource-kernel.toml"),
 ];
 

@@ -7,7 +7,7 @@ use super::wire::{
 use crate::collector::Collector;
 use crate::options::{RunOptions, Start};
 use crate::outcome::{LostNode, Outcome, Stopped};
-use crate::prepare::{PrepareError, plans};
+use crate::prepare::{PrepareError, metadata, plans};
 use crate::run::{Ended, StopHandle, outcome};
 use crate::store::{COLLECTOR, rings_of, temporary_directory};
 use crate::sys::clock::MonotonicClock;
@@ -19,8 +19,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use talea_model::System;
 use talea_time::{Clock, Duration, Instant};
+use talea_trace::TraceFile;
 use talea_trace::stream::{AttachError, Consumer, Selection, Start as FromWhere};
-use talea_trace::{Metadata, Origin, TraceFile};
 use thiserror::Error;
 
 /// Why a run of several processes did not come about. All members have been ended.
@@ -109,7 +109,8 @@ pub fn run_cluster(
     stop: &StopHandle,
     command: impl FnMut(&str) -> Command,
 ) -> Result<Outcome, ClusterError> {
-    let plans = plans(system)?;
+    let executed = system.with_threads_as_tasks();
+    let plans = plans(&executed)?;
     let directory = temporary_directory()?;
     let mut members = Members::start(system, directory.path(), command)?;
     members.await_ready(stop, fingerprint(system, options))?;
@@ -119,7 +120,7 @@ pub fn run_cluster(
         Start::After(delay) => MonotonicClock.now().saturating_add(delay),
         Start::At(instant) => instant,
     };
-    let metadata = Metadata::new(system, &plans, Origin::Threads { realtime }, start);
+    let metadata = metadata(&executed, &plans, realtime, start)?;
     let rings = members.rings(directory.path(), &options.collected())?;
     let log = options.keep_log.clone();
     let collector = Collector::new(metadata, rings, options.samples(), log.as_deref(), None)
@@ -336,8 +337,13 @@ impl Members {
         self.tell_all(ToMember::Start { at_ns: start.as_nanos() });
         let threads = self.all.iter_mut().filter_map(|member| member.ready.as_mut());
         let threads = threads.flat_map(|ready| std::mem::take(&mut ready.threads)).collect();
-        let mut ended =
-            Ended { stopped: Stopped::Completed, threads, spin: Vec::new(), mishaps: Default::default() };
+        let mut ended = Ended {
+            stopped: Stopped::Completed,
+            threads,
+            spin: Vec::new(),
+            mishaps: Default::default(),
+            hierarchies: Vec::new(),
+        };
         let mut give_up = planned_end.saturating_add(END_WITHIN);
         let mut told = false;
         while self.all.iter().any(|member| !member.over) {
@@ -363,7 +369,8 @@ impl Members {
 
     fn note(&mut self, node: usize, message: Option<FromMember>, ended: &mut Ended) {
         match message {
-            Some(FromMember::Finished { stopped, spin, mishaps }) => {
+            Some(FromMember::Finished { stopped, spin, mishaps, hierarchies }) => {
+                ended.hierarchies.extend(hierarchies);
                 self.all[node].over = true;
                 if stopped == Stopped::Interrupted {
                     ended.stopped = Stopped::Interrupted;

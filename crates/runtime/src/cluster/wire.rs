@@ -1,6 +1,7 @@
 //! What coordinator and members say to each other: one JSON text per line.
 
 use crate::RunOptions;
+use crate::hierarchy::HierarchyOutcome;
 use crate::outcome::{Mishaps, NodeSpin, Stopped, ThreadAttributes};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -29,7 +30,7 @@ pub(super) enum FromMember {
     /// Preparing failed; the member exits.
     Failed { message: String },
     /// The run is over.
-    Finished { stopped: Stopped, spin: Vec<NodeSpin>, mishaps: Mishaps },
+    Finished { stopped: Stopped, spin: Vec<NodeSpin>, mishaps: Mishaps, hierarchies: Vec<HierarchyOutcome> },
 }
 
 /// From the coordinator to a member.
@@ -62,7 +63,7 @@ pub(super) fn receive<T: DeserializeOwned>(from: &mut impl BufRead) -> io::Resul
 pub(super) fn fingerprint(system: &System, options: &RunOptions) -> u64 {
     let mut hasher = DefaultHasher::new();
     format!("{system:?}").hash(&mut hasher);
-    (options.duration, options.rt.keyword()).hash(&mut hasher);
+    (options.duration, options.rt.keyword(), options.tolerance).hash(&mut hasher);
     hasher.finish()
 }
 

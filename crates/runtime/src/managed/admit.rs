@@ -6,6 +6,7 @@ use super::handle::{Handle, Waker};
 use super::hold::{Hold, Parking};
 use super::member::{Blocks, Body, Managed, Member, Scope, bind};
 use super::options::{Admission, AdmitError, Target};
+use super::part::Part;
 use super::proc;
 use super::seat::{Sat, Seat};
 use super::set::{Departed, ManagedSet, MemberId, Received, STACK};
@@ -14,10 +15,21 @@ use crate::sys::Tid;
 use crate::sys::sched::Policy;
 use crate::sys::thread::spawn;
 use rustix::io::Errno;
+use rustix::process::{Signal, kill_process};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 use talea_policy::hierarchy::VpId;
+
+/// Whether a program waits for the beginning of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waits {
+    Not,
+    /// It is somebody else's, and goes on where a processor is idle.
+    Parked,
+    /// It does nothing.
+    Stopped,
+}
 
 impl ManagedSet {
     /// Creates a thread of this process, ready to run, which ends as a member when `run` returns.
@@ -35,6 +47,22 @@ impl ManagedSet {
         Ok((member, waker))
     }
 
+    /// Creates a thread of this process that does its part in the run. What `ready` makes on the thread, before anything
+    /// arrives, is handed to `run`.
+    ///
+    /// # Errors
+    /// See [`AdmitError`].
+    pub(crate) fn cast<R>(
+        &mut self,
+        admission: Admission<'_>,
+        part: Part,
+        ready: impl FnOnce() -> R + Send + 'static,
+        run: impl FnOnce(R, &Handle) + Send + 'static,
+    ) -> Result<MemberId, AdmitError> {
+        let (member, _waker) = self.create(admission, Blocks::ByHandle, Some(part), ready, run)?;
+        Ok(member)
+    }
+
     /// The same for a thread that waits for a waker's first call.
     ///
     /// # Errors
@@ -45,11 +73,24 @@ impl ManagedSet {
         blocks: Blocks,
         run: impl FnOnce(&Handle) + Send + 'static,
     ) -> Result<(MemberId, Waker), AdmitError> {
+        self.create(admission, blocks, None, || (), |(), handle| run(handle))
+    }
+
+    fn create<R>(
+        &mut self,
+        admission: Admission<'_>,
+        blocks: Blocks,
+        part: Option<Part>,
+        ready: impl FnOnce() -> R + Send + 'static,
+        run: impl FnOnce(R, &Handle) + Send + 'static,
+    ) -> Result<(MemberId, Waker), AdmitError> {
         let hold = (admission.parking == Parking::Held).then(Hold::by_signal);
         let (id, seat) = self.register(&admission, |slot, vp| {
             let seat = Arc::new(Seat::new(slot));
             let body = Body::Own { seat: Arc::clone(&seat), blocks };
-            (Member::new(admission.name.into(), vp, body, Vec::new(), hold), seat)
+            let mut member = Member::new(admission.name.into(), vp, body, Vec::new(), hold);
+            member.part = part;
+            (member, seat)
         })?;
         let leaving = Leaving {
             shared: Arc::clone(&self.shared),
@@ -64,10 +105,13 @@ impl ManagedSet {
         let own = Arc::clone(&seat);
         let created = spawn(admission.name, urgent, &[self.options.cpus[place]], STACK, move || {
             let leaving = leaving;
-            let result = match own.wait() {
-                Sat::Ended => Ok(()),
-                Sat::Woken | Sat::AtOnce => catch_unwind(AssertUnwindSafe(|| run(&handle))),
-            };
+            let result = catch_unwind(AssertUnwindSafe(|| {
+                let equipment = ready();
+                match own.wait() {
+                    Sat::Ended => {}
+                    Sat::Woken | Sat::AtOnce => run(equipment, &handle),
+                }
+            }));
             drop(leaving);
             if let Err(panic) = result {
                 resume_unwind(panic);
@@ -110,14 +154,37 @@ impl ManagedSet {
         admission: Admission<'_>,
         command: &mut Command,
     ) -> Result<MemberId, AdmitError> {
+        self.start(admission, command, None)
+    }
+
+    /// The same for a program that has a part in the run. It is stopped until the run begins.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn cast_command(
+        &mut self,
+        admission: Admission<'_>,
+        command: &mut Command,
+        part: Part,
+    ) -> Result<MemberId, AdmitError> {
+        self.start(admission, command, Some(part))
+    }
+
+    fn start(
+        &mut self,
+        admission: Admission<'_>,
+        command: &mut Command,
+        part: Option<Part>,
+    ) -> Result<MemberId, AdmitError> {
+        let waits = if part.is_some() { Waits::Stopped } else { Waits::Not };
         let mut child = command.spawn().map_err(|source| AdmitError::Command {
             name: admission.name.into(),
             command: command.get_program().to_string_lossy().into_owned(),
             source,
         })?;
-        match self.attach(admission, Target::Process(child.id())) {
+        match self.take_in(admission, Target::Process(child.id()), part, waits) {
             Ok(member) => {
-                self.children.push(child);
+                self.children.push((admission.name.into(), child));
                 Ok(member)
             }
             Err(error) => {
@@ -133,6 +200,29 @@ impl ManagedSet {
     /// # Errors
     /// See [`AdmitError`].
     pub fn attach(&mut self, admission: Admission<'_>, target: Target) -> Result<MemberId, AdmitError> {
+        self.take_in(admission, target, None, Waits::Not)
+    }
+
+    /// The same for one that has a part in the run, until the beginning of which it only uses idle processors.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn cast_process(
+        &mut self,
+        admission: Admission<'_>,
+        target: Target,
+        part: Part,
+    ) -> Result<MemberId, AdmitError> {
+        self.take_in(admission, target, Some(part), Waits::Parked)
+    }
+
+    fn take_in(
+        &mut self,
+        admission: Admission<'_>,
+        target: Target,
+        part: Option<Part>,
+        waits: Waits,
+    ) -> Result<MemberId, AdmitError> {
         let (process, scope, tids) = self.resolve(&admission, target)?;
         let before = self.ordinary_policies(&admission, &tids)?;
         if self.threads_managed() + tids.len() > self.options.threads_max {
@@ -152,7 +242,10 @@ impl ManagedSet {
         }
         let registered = self.register(&admission, |_, vp| {
             let body = Body::Opaque { process, scope };
-            (Member::new(admission.name.into(), vp, body, Vec::new(), hold), ())
+            let mut member = Member::new(admission.name.into(), vp, body, Vec::new(), hold);
+            member.part = part;
+            member.is_stopped = waits == Waits::Stopped;
+            (member, ())
         });
         let (id, ()) = registered.inspect_err(|_| self.guardian.forget(process))?;
         let place = id.slot as usize % self.options.cpus.len();
@@ -177,9 +270,15 @@ impl ManagedSet {
             self.shared.tell(|state, now| state.remove(id.slot, now));
             return Err(error);
         }
+        // The guardian lets it go on if nobody else can any more; without that it only waits parked.
+        if waits == Waits::Stopped && self.guardian.note_held(process, None) {
+            let _gone = kill_process(process, Signal::STOP);
+        }
         // Whether it can run is not known; if it cannot, its sentinel will say so.
         let ended = self.shared.tell(|state, now| {
-            state.request(id.slot, now);
+            if waits == Waits::Not {
+                state.request(id.slot, now);
+            }
             state.ended
         });
         if ended {

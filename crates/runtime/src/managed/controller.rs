@@ -70,5 +70,11 @@ impl Controller<'_> {
                 self.shared.posts[place].wake();
             }
         }
+        let is_over = state.course.as_ref().is_some_and(|course| course.is_over());
+        drop(state);
+        if is_over {
+            // At once, and not when the ordinary thread that waits for it gets a processor.
+            self.shared.begin_stop(None);
+        }
     }
 }

@@ -39,6 +39,24 @@ impl Handle {
         }
     }
 
+    /// The job that has arrived and is not done, of a thread that has a part in a run; waits for one. None once the set has
+    /// ended.
+    pub(crate) fn next_job(&self) -> Option<u64> {
+        while !self.is_ended() {
+            let current = self.shared.state.lock().current_job(self.seat.member);
+            match current {
+                Some(number) => return Some(number),
+                None => _ = self.block(),
+            }
+        }
+        None
+    }
+
+    /// That job is done.
+    pub(crate) fn end_job(&self) {
+        self.shared.tell(|state, now| state.complete(self.seat.member, now));
+    }
+
     /// Whether the set has ended: a thread that never blocks looks now and then.
     pub fn is_ended(&self) -> bool {
         self.seat.is_ended()

@@ -2,11 +2,13 @@
 
 use super::bands::{self, Bands, Level, Turns};
 use super::hold::Hold;
+use super::part::Part;
 use super::proc::{self, Activity};
 use super::seat::Seat;
 use crate::sys::Tid;
 use crate::thread_clock::thread_cpu_time_of;
 use rustix::io::Errno;
+use rustix::process::{Signal, kill_process};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::sync::Arc;
 use talea_policy::hierarchy::VpId;
@@ -86,8 +88,12 @@ pub(super) struct Member {
     pub place: usize,
     /// A wake-up was told while the hierarchy thought that it could run anyway.
     pub rewoken: bool,
-    /// What its next request is for, if not anything in particular.
+    /// What its next request is for, if not anything in particular and not a job of its part.
     pub job: Option<Job>,
+    /// What it does in a run, if there is one.
+    pub part: Option<Part>,
+    /// Whether it is a program that was stopped until its run begins.
+    pub is_stopped: bool,
     pub hold: Option<Hold>,
     account: Option<Account>,
     /// Reading of the account when it was registered.
@@ -106,6 +112,8 @@ impl Member {
             place: usize::MAX,
             rewoken: false,
             job: None,
+            part: None,
+            is_stopped: false,
             hold,
             account: None,
             before: Work::ZERO,
@@ -206,17 +214,22 @@ impl Member {
         }
     }
 
-    /// What the hierarchy is asked for on its behalf at `now`.
-    pub fn take_job(&mut self, now: Instant) -> Job {
-        let anything = Job {
-            release: now,
-            deadline: Instant::MAX,
-            wcet: Work::ZERO,
-            rank: 0,
-            number: 0,
-            tag: self.vp.index() as u32,
-        };
-        self.job.take().unwrap_or(anything)
+    /// What the hierarchy is asked for on its behalf at `now`, in a run that began at `start`.
+    pub fn take_job(&mut self, start: Option<Instant>, now: Instant) -> Job {
+        let tag = self.vp.index() as u32;
+        let anything =
+            Job { release: now, deadline: Instant::MAX, wcet: Work::ZERO, rank: 0, number: 0, tag };
+        let of_part = start.and_then(|start| self.part.as_ref()?.job(start, now, tag));
+        of_part.or_else(|| self.job.take()).unwrap_or(anything)
+    }
+
+    /// Lets a program that was stopped until its run begins go on.
+    pub fn set_going(&mut self) {
+        if let Body::Opaque { process, .. } = self.body
+            && std::mem::take(&mut self.is_stopped)
+        {
+            let _gone = kill_process(process, Signal::CONT);
+        }
     }
 }
 

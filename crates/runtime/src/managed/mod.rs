@@ -29,6 +29,7 @@
 //! | `guardian` | a process that gives everything back if this one is killed |
 //! | `hold` | hard caps: parked threads that may not run at all |
 //! | `seat`, `handle` | where own threads sleep, and how they are woken |
+//! | `course`, `part`, `perform` | a run with arrivals, records and monitors |
 //! | `lock`, `bands`, `member`, `proc` | what all of it stands on |
 //!
 //! **The lock.** There is one per hierarchy, with priority inheritance; nothing waits under it but for the kernel (to move a
@@ -53,12 +54,15 @@
 mod admit;
 mod bands;
 mod controller;
+mod course;
 mod guardian;
 mod handle;
 mod hold;
 mod lock;
 mod member;
 mod options;
+mod part;
+mod perform;
 mod proc;
 mod seat;
 mod sentinel;
@@ -68,12 +72,14 @@ mod state;
 mod warden;
 
 pub use bands::Bands;
+pub(crate) use course::{Course, Finale, Scribe};
 pub use handle::{Blocked, Handle, Waker};
 pub use hold::{Held, Parking};
 pub use member::Blocks;
 pub use options::{
     Admission, AdmitError, CONTROLLER_BUDGET, CONTROLLER_PERIOD, ControllerPolicy, Options, SetError, Target,
 };
+pub(crate) use part::{Arrivals, HowOften, Part};
 pub use set::{ManagedSet, MemberId, Received, Summary};
 pub use state::Totals;
 pub use warden::LOOK_EVERY;

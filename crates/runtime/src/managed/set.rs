@@ -2,6 +2,7 @@
 
 use super::bands::Level;
 use super::controller::{Controller, TIMER, WAKEUPS};
+use super::course::{Course, Finale};
 use super::guardian::{self, Guardian};
 use super::hold::Held;
 use super::lock::PiLock;
@@ -19,8 +20,9 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::process::Child;
+use std::process::{Child, ExitStatus};
 use std::sync::{Arc, Mutex, PoisonError};
+use talea_policy::arrangement::Promise;
 use talea_policy::hierarchy::{Engine, Message, Refusal, SchedulerId, VpId};
 use talea_time::{Instant, Work};
 use talea_trace::kernel::WakeWatch;
@@ -67,6 +69,8 @@ pub struct Summary {
     pub totals: Totals,
     /// Why the set ended by itself, if it did.
     pub cause: Option<String>,
+    /// The programs that had ended before the set did, and how.
+    pub exits: Vec<(String, ExitStatus)>,
 }
 
 /// Threads under a hierarchy of schedulers. Dropping it ends it.
@@ -80,7 +84,8 @@ pub struct ManagedSet {
     pub(super) options: Options,
     pub(super) infrastructure: Vec<JoinHandle<()>>,
     pub(super) own: Vec<JoinHandle<()>>,
-    pub(super) children: Vec<Child>,
+    /// The programs that were started, by name.
+    pub(super) children: Vec<(String, Child)>,
 }
 
 impl ManagedSet {
@@ -236,7 +241,7 @@ impl ManagedSet {
         let mut state = self.shared.state.lock();
         let now = self.shared.now();
         // The hierarchy's account goes up to its last event.
-        state.engine.settle(now);
+        state.decide(now);
         let received = received(&mut state);
         self.shared.settle_and_call(state, now);
         (now, received)
@@ -252,13 +257,47 @@ impl ManagedSet {
         self.shared.state.lock().totals
     }
 
+    // A run.
+
+    /// Gives the members' parts the run that they are parts in. Before there are members.
+    pub(crate) fn take_course(&self, course: Course) {
+        self.shared.state.lock().course = Some(Box::new(course));
+    }
+
+    /// Holds the scheduler above a member to its promise to it.
+    pub(crate) fn watch_member(&self, names: (&str, &str), promise: Option<Promise>, member: MemberId) {
+        let mut state = self.shared.state.lock();
+        let State { engine, course, .. } = &mut *state;
+        if let Some(course) = course {
+            course.watch.hold(names, promise, member.vp, &engine.context());
+        }
+    }
+
+    /// The run lasts from `start` to `end`.
+    pub(crate) fn begin_run(&self, start: Instant, end: Instant) {
+        self.shared.tell(|state, _| {
+            if let Some(course) = &mut state.course {
+                course.await_start(start, end);
+            }
+        });
+    }
+
+    /// Ends the run now, unless it is over, and says what came of it.
+    pub(crate) fn close_run(&self) -> Option<Finale> {
+        self.shared.tell(|state, now| {
+            state.come_due(now);
+            state.close(now);
+            state.course.as_mut()?.finale.take()
+        })
+    }
+
     /// Ends the set: every thread is an ordinary one again, blocked own threads return from their block, and own threads are
     /// waited for.
     ///
     /// # Errors
     /// What an own thread panicked with.
     pub fn stop(mut self) -> std::thread::Result<Summary> {
-        self.end();
+        let exits = self.end();
         let mut panic = None;
         for thread in self.own.drain(..) {
             if let Err(payload) = thread.join() {
@@ -273,26 +312,32 @@ impl ManagedSet {
         let cause = self.shared.cause.lock().unwrap_or_else(PoisonError::into_inner).clone();
         match panic {
             Some(payload) => Err(payload),
-            None => Ok(Summary { received: all, totals, cause }),
+            None => Ok(Summary { received: all, totals, cause, exits }),
         }
     }
 
-    fn end(&mut self) {
+    fn end(&mut self) -> Vec<(String, ExitStatus)> {
         self.shared.begin_stop(None);
         for thread in self.infrastructure.drain(..) {
             // It has caught its own panics.
             let _caught = thread.join();
         }
-        for mut child in self.children.drain(..) {
+        let mut exits = Vec::new();
+        for (name, mut child) in self.children.drain(..) {
+            if let Ok(Some(status)) = child.try_wait() {
+                exits.push((name, status));
+                continue;
+            }
             let _gone = child.kill();
             let _reaped = child.wait();
         }
+        exits
     }
 }
 
 impl Drop for ManagedSet {
     fn drop(&mut self) {
-        self.end();
+        let _exits = self.end();
     }
 }
 

@@ -8,12 +8,13 @@
 //! A sentinel in its own place raises a thread only [`Level::Beside`] itself, and gives way after the lock is free.
 
 use super::bands::{self, Bands, Level};
+use super::course::Course;
 use super::hold::Held;
 use super::member::{Member, Off};
 use super::seat::Seat;
 use rustix::io::Errno;
 use std::sync::Arc;
-use talea_policy::hierarchy::{Engine, Occupant, ProcessorId, VpState};
+use talea_policy::hierarchy::{Engine, Occupant, ProcessorId, VpId, VpState};
 use talea_time::{Duration, Instant};
 
 /// A raise asked for from another processor takes this long to arrive at most; only then is a granted thread that is not
@@ -104,6 +105,8 @@ pub(super) struct State {
     pub failure: Option<Errno>,
     /// Everything has been given back: nobody is raised any more.
     pub ended: bool,
+    /// The run that the members have parts in, if there is one.
+    pub course: Option<Box<Course>>,
     places: Vec<Place>,
     /// Members by the number of their virtual processor.
     by_vp: Vec<Option<u32>>,
@@ -123,6 +126,7 @@ impl State {
             armed: None,
             failure: None,
             ended: false,
+            course: None,
             places: cpus.iter().map(place).collect(),
             by_vp: Vec::new(),
             by_tid: Vec::new(),
@@ -161,7 +165,8 @@ impl State {
 
     /// Takes a member out of the hierarchy.
     pub fn remove(&mut self, slot: u32, now: Instant) -> Option<Member> {
-        let member = self.members.get_mut(slot as usize)?.take()?;
+        let mut member = self.members.get_mut(slot as usize)?.take()?;
+        self.leave(&mut member, now);
         if self.engine.context().state(member.vp) != VpState::Waiting {
             self.engine.release(member.vp, now);
         }
@@ -218,7 +223,7 @@ impl State {
     pub fn request(&mut self, slot: u32, now: Instant) {
         let Some(member) = self.members.get_mut(slot as usize).and_then(Option::as_mut) else { return };
         if self.engine.context().state(member.vp) == VpState::Waiting {
-            let job = member.take_job(now);
+            let job = member.take_job(self.course.as_ref().map(|course| course.start), now);
             self.engine.request(member.vp, job, now);
         }
     }
@@ -244,8 +249,15 @@ impl State {
             return self.request(slot, now);
         }
         // Its sentinel has not missed it yet.
-        let is_raised = self.places.iter().any(|place| place.raised == Some(slot));
-        if let Some(seat) = member.seat().filter(|seat| is_raised && seat.grant()) {
+        let place = self.places.iter().position(|place| place.raised == Some(slot));
+        if member.part.is_some() {
+            // The hierarchy has to hear of the new job, which may not be worth a processor.
+            if let Some(place) = place {
+                self.places[place].raised = None;
+            }
+            return self.renew(slot, now);
+        }
+        if let Some(seat) = member.seat().filter(|seat| place.is_some() && seat.grant()) {
             seat.rouse();
         }
     }
@@ -302,15 +314,18 @@ impl State {
     /// Ends the scheduling point: timers that are due, and those who wanted to reconsider. Says when the controller is wanted, if
     /// that is earlier than its timer is due.
     pub fn settle(&mut self, now: Instant) -> Option<Instant> {
+        self.come_due(now);
         let next = loop {
             match self.engine.next_timer() {
                 Some(due) if due <= now => self.engine.fire_timers(now),
                 next => break next,
             }
         };
-        self.engine.settle(now);
+        self.decide(now);
         // Settling may set a timer.
         let next = self.engine.next_timer().or(next);
+        let arrival = self.course.as_ref().and_then(|course| course.next());
+        let next = [next, arrival].into_iter().flatten().min();
         let earlier = next.filter(|next| self.armed.is_none_or(|armed| *next < armed));
         if earlier.is_some() {
             self.armed = earlier;
@@ -318,10 +333,15 @@ impl State {
         earlier
     }
 
+    /// The member whose virtual processor this is.
+    pub fn slot_of(&self, vp: VpId) -> Option<u32> {
+        self.by_vp.get(vp.index()).copied().flatten()
+    }
+
     /// Who is to be raised on `place`.
     fn wanted(&self, place: usize) -> Option<u32> {
         let occupant = self.engine.running(ProcessorId::from_index(place as u16));
-        occupant.and_then(|Occupant { thread, .. }| self.by_vp[thread.index()])
+        occupant.and_then(|Occupant { thread, .. }| self.slot_of(thread))
     }
 
     /// Whether somebody has to bring a decision about on `place`.
@@ -373,7 +393,7 @@ impl State {
                     let vp = self.member(slot).vp;
                     self.places[place].raised = None;
                     self.engine.release(vp, now);
-                    self.engine.settle(now);
+                    self.decide(now);
                     if let After::StepDown = after {
                         return self.bring(place, Caller::Above, now).or_step_down();
                     }

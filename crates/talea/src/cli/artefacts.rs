@@ -54,7 +54,7 @@ impl Files {
         for (path, schedule) in self.schedules {
             schedule.finish(end).map_err(|error| Failure::file("write", &path, error))?;
         }
-        show(options, heading, run, report)
+        show(options, heading, run, report, &[])
     }
 }
 
@@ -69,8 +69,14 @@ impl Sink for Files {
     }
 }
 
-/// Writes result.json and prints the table or JSON.
-pub fn show(options: &ResultOptions, heading: &str, run: &Value, report: &Report) -> Result<(), Failure> {
+/// Writes result.json and prints the tables or JSON; `more` are tables of what the report does not have.
+pub fn show(
+    options: &ResultOptions,
+    heading: &str,
+    run: &Value,
+    report: &Report,
+    more: &[String],
+) -> Result<(), Failure> {
     let result = serde_json::json!({ "run": run, "report": report });
     if let Some(folder) = &options.out {
         let path = folder.join("result.json");
@@ -83,6 +89,9 @@ pub fn show(options: &ResultOptions, heading: &str, run: &Value, report: &Report
     let mut lines = output::Lines::new();
     lines.line(heading)?;
     lines.line(&report::text(report))?;
+    for table in more {
+        lines.line(&format!("\n{table}"))?;
+    }
     if let Some(folder) = &options.out {
         lines.line(&format!("\nresult.json, schedule.csv and {TRACE} are in {}", folder.display()))?;
     }

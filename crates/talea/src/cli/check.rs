@@ -33,7 +33,7 @@ Examples:
   talea check examples/ofp.toml --sensitivity
   talea check examples/ofp.toml --advise --for 60s
   talea check examples/ofp.toml --plot ofp.svg
-  talea check examples/hierarchy.toml --explain --plot hierarchy.svg")]
+  talea check examples/figure-1.toml --explain --plot hierarchy.svg")]
 pub struct Options {
     #[command(flatten)]
     system: SystemOptions,

@@ -78,6 +78,16 @@ pub fn positive(text: &str) -> Result<Duration, String> {
     if duration > Duration::ZERO { Ok(duration) } else { Err("it must be longer than zero".into()) }
 }
 
+/// Who decides what runs next: `rms, preemptive lanes`, or the schedulers.
+pub fn who_decides(system: &System) -> String {
+    let lanes = format!("{}, {} lanes", system.strategy, system.lane_dispatch);
+    match (system.has_lanes(), system.schedulers.is_empty()) {
+        (_, true) => lanes,
+        (true, false) => format!("its schedulers and {lanes}"),
+        (false, false) => "its schedulers".into(),
+    }
+}
+
 /// Refuses to write `output` over `input`, which the same command reads or writes.
 pub fn distinct(output: &Path, input: &Path) -> Result<(), Failure> {
     let place = |path: &Path| {

@@ -1,8 +1,10 @@
 //! `talea run`.
 
+mod hierarchy;
+
 use super::artefacts::{self, TRACE};
 use super::failure::Failure;
-use super::options::{ResultOptions, SystemOptions, plans, positive};
+use super::options::{ResultOptions, SystemOptions, lanes_of, positive, who_decides};
 use super::progress;
 use clap::Args;
 use std::ffi::OsString;
@@ -19,10 +21,16 @@ use talea_time::Duration;
 ///
 /// Every lane is a thread with a SCHED_FIFO priority; work burns processor time as the system describes. A system of
 /// several nodes runs as one process per node with a common start. Ctrl-C ends the run with the results so far.
+///
+/// A node with [[scheduler]] tables runs its threads under that hierarchy: bursts burn processor time, commands are started
+/// when the run begins and ended with it (what they print goes to standard error). That takes real-time priorities; without,
+/// the run is refused. Guarantees are judged while it runs, as far as the schedulers decide; the last table has the
+/// kernel's account of it.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   talea run examples/ofp.toml --for 10s
+  talea run examples/figure-1.toml --for 10s
   talea run examples/ofp.toml --rt strict --strategy muf --out out/muf")]
 pub struct Options {
     #[command(flatten)]
@@ -40,6 +48,10 @@ pub struct Options {
     /// Spin before releases for punctuality: off, adaptive, or at most a time such as 50us
     #[arg(long, value_name = "TAIL", default_value = "adaptive", value_parser = tail)]
     tail: Tail,
+    /// By how much a scheduler may miss a guarantee before it counts as broken: a real machine switches some microseconds
+    /// late, and now and then more
+    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = positive)]
+    tolerance: Duration,
     /// Threads of a preemptive lane: as many of its jobs can be under way
     #[arg(long, value_name = "NUMBER", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256))]
     slots: u16,
@@ -64,7 +76,7 @@ fn tail(text: &str) -> Result<Tail, String> {
 
 pub fn main(options: Options) -> super::Outcome {
     let system = options.system.read()?;
-    plans(&system)?;
+    lanes_of(&system)?;
     if let Some(membership) = Membership::from_environment() {
         return take_part(membership, &system, &options);
     }
@@ -91,6 +103,7 @@ fn run_options(options: &Options) -> RunOptions {
         tail: options.tail,
         slots: usize::from(options.slots),
         sample: options.results.sample,
+        tolerance: options.tolerance,
         ..RunOptions::default()
     }
 }
@@ -173,19 +186,20 @@ fn kept_trace(results: &ResultOptions) -> Result<Option<Kept>, Failure> {
 fn show(system: &System, options: &Options, outcome: &Outcome) -> Result<(), Failure> {
     let realtime = if outcome.realtime { "real-time threads" } else { "ordinary threads (no-rt)" };
     let heading = format!(
-        "{}: {} on {realtime} under {}, {} lanes{}",
+        "{}: {} on {realtime} under {}{}",
         system.name,
         Duration::from_nanos(outcome.report.duration_ns).rounded(),
-        system.strategy,
-        system.lane_dispatch,
+        who_decides(system),
         if outcome.stopped == Stopped::Interrupted { " (interrupted)" } else { "" },
     );
     let run = serde_json::json!({
         "mode": "run", "rt": if outcome.realtime { "rt" } else { "no-rt" }, "stopped": outcome.stopped,
         "seed": system.seed, "missing": outcome.missing, "threads": outcome.threads, "spin": outcome.spin,
         "mishaps": outcome.mishaps, "late_records": outcome.late_records,
+        "hierarchies": outcome.hierarchies.iter().map(hierarchy::json).collect::<Vec<_>>(),
     });
-    artefacts::show(&options.results, &heading, &run, &outcome.report)?;
+    let accounts: Vec<String> = outcome.hierarchies.iter().map(hierarchy::accounts).collect();
+    artefacts::show(&options.results, &heading, &run, &outcome.report, &accounts)?;
     remarks(outcome).iter().for_each(|remark| eprintln!("{remark}"));
     Ok(())
 }
@@ -219,6 +233,7 @@ fn remarks(outcome: &Outcome) -> Vec<String> {
             spin.share() * 100.0
         ));
     }
+    remarks.extend(outcome.hierarchies.iter().flat_map(hierarchy::remarks));
     let mishaps = &outcome.mishaps;
     for lost in &mishaps.lost_nodes {
         remarks.push(format!(

@@ -1,7 +1,7 @@
 //! `talea sim`.
 
 use super::failure::Failure;
-use super::options::{ResultOptions, SystemOptions, lanes_of, positive};
+use super::options::{ResultOptions, SystemOptions, lanes_of, positive, who_decides};
 use super::{artefacts, progress};
 use clap::Args;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -85,16 +85,6 @@ fn note_programs(system: &System) {
             "note: what programs do is unknown; simulated as always wanting a processor: {}",
             programs.join(", ")
         );
-    }
-}
-
-/// `rms, preemptive lanes`, or the schedulers.
-fn who_decides(system: &System) -> String {
-    let lanes = format!("{}, {} lanes", system.strategy, system.lane_dispatch);
-    match (system.has_lanes(), system.schedulers.is_empty()) {
-        (_, true) => lanes,
-        (true, false) => format!("its schedulers and {lanes}"),
-        (false, false) => "its schedulers".into(),
     }
 }
 

@@ -21,7 +21,7 @@ fn changed(place: &tempfile::TempDir, file: &str, from: &str, to: &str) -> Strin
 /// Figure 3 of Regehr and Stankovic (2001).
 #[test]
 fn the_published_hierarchy_is_promised_what_the_paper_says() {
-    let done = run(&["check", &example("hierarchy.toml")]).exits(0);
+    let done = run(&["check", &example("figure-1.toml")]).exits(0);
     for (row, because) in [
         ("├─ RES ", "it has the highest priority"),
         ("│  └─ video ", "asked for and admitted"),
@@ -40,7 +40,7 @@ fn the_published_hierarchy_is_promised_what_the_paper_says() {
     }
     assert!(done.stdout.contains("PSBE 0.5 10ms (Theorem 4)"), "{}", done.stdout);
     assert!(done.last_line().contains("all 3 threads receive"), "{}", done.stdout);
-    let json = run(&["check", &example("hierarchy.toml"), "--json"]).exits(0).json();
+    let json = run(&["check", &example("figure-1.toml"), "--json"]).exits(0).json();
     for (parent, child, expected) in [
         ("FP", "RES", "ALL"),
         ("FP", "J", "NULL"),
@@ -53,14 +53,14 @@ fn the_published_hierarchy_is_promised_what_the_paper_says() {
         assert_eq!(label(&json, parent, child), expected, "{parent} -> {child}");
     }
     assert_eq!(json["hierarchies"][0]["verdict"], "composes");
-    let explained = run(&["check", &example("hierarchy.toml"), "--explain"]).exits(0);
+    let explained = run(&["check", &example("figure-1.toml"), "--explain"]).exits(0);
     assert!(explained.stdout.contains("PS takes it as: PSBE 0.5 10ms  (Theorem 4:"), "{}", explained.stdout);
 }
 
 #[test]
 fn a_hierarchy_that_does_not_compose_says_where_why_and_what_would_help() {
     let place = folder();
-    let file = changed(&place, "hierarchy.toml", "PSBE 0.4 60ms", "PSBE 0.4 50ms");
+    let file = changed(&place, "figure-1.toml", "PSBE 0.4 60ms", "PSBE 0.4 50ms");
     let done = run(&["check", &file]).exits(1);
     for words in [
         "voice: it requires PSBE 0.4 50ms, but receives PSBE 0.4 58ms",
@@ -85,7 +85,7 @@ fn a_hierarchy_that_does_not_compose_says_where_why_and_what_would_help() {
 #[test]
 fn a_scheduler_without_enough_fails_all_below_it() {
     let place = folder();
-    let file = changed(&place, "hierarchy.toml", "RESBH 10ms 20ms", "RESBH 18ms 20ms");
+    let file = changed(&place, "figure-1.toml", "RESBH 10ms 20ms", "RESBH 18ms 20ms");
     let done = run(&["check", &file]).exits(1);
     assert!(done.stdout.contains("RES: ") && done.stdout.contains("not derived"), "{}", done.stdout);
     assert!(done.stdout.contains("let J ask RES for RESBH"), "{}", done.stdout);
@@ -143,7 +143,7 @@ fn the_picture_shows_everybody_and_every_promise() {
     let picture = within(&place, "hierarchy.svg");
     for (file, words) in [
         (
-            "hierarchy.toml",
+            "figure-1.toml",
             &["FP", "RES", "video", "voice", "RESBH 10ms 20ms", "PSBE 0.4 58ms", "NULL", "ALL"][..],
         ),
         ("service-classes.toml", &["OVR", "round-robin", "J2", "T3", "RESBS 8ms 40ms"][..]),
@@ -159,7 +159,7 @@ fn the_picture_shows_everybody_and_every_promise() {
 
 #[test]
 fn what_only_knows_lanes_refuses() {
-    let file = example("hierarchy.toml");
+    let file = example("figure-1.toml");
     for (arguments, words) in [
         (vec!["sim", &file, "--for", "1s"], "[[scheduler]] tables say who runs next"),
         (vec!["compare", &file, "--sim", "--for", "1s"], "[[scheduler]] tables say who runs next"),
@@ -176,7 +176,7 @@ fn what_only_knows_lanes_refuses() {
 #[test]
 fn problems_are_shown_where_they_are() {
     let place = folder();
-    let file = changed(&place, "hierarchy.toml", "RESBH 5ms 33ms", "RESBH 5ms 33mss");
+    let file = changed(&place, "figure-1.toml", "RESBH 5ms 33ms", "RESBH 5ms 33mss");
     let done = run(&["check", &file]).exits(2);
     for words in ["unknown unit \"mss\"", ":35:54", "help: write one of ns, us, ms"] {
         assert!(done.stderr.contains(words), "{words}: {}", done.stderr);

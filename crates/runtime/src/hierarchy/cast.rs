@@ -1,0 +1,356 @@
+//! Everybody takes their places: the threads of a node's hierarchy, and their parts in the run.
+
+use super::caps::is_capped;
+use super::outcome::{HierarchyOutcome, ParkingOutcome, Role, members};
+use crate::burn::Burner;
+use crate::layout::TaskSite;
+use crate::managed::{
+    Admission, AdmitError, Arrivals, Course, Handle, HowOften, ManagedSet, MemberId, Options, Parking, Part,
+    Scribe, SetError, Target,
+};
+use crate::outcome::ThreadAttributes;
+use crate::recorder::{Recorder, Recording};
+use crate::sys::clock::MonotonicClock;
+use crate::sys::memory::prefault_stack;
+use std::os::fd::AsFd;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use talea_guarantee::guarantee::Guarantee;
+use talea_model::{Execution, OperationId, System, ThreadWork};
+use talea_policy::arrangement::{ArrangeError, Arrangement, Leaf, Promise, arrange};
+use talea_policy::demand::{self, Purpose};
+use talea_policy::hierarchy::SchedulerId;
+use talea_policy::strategy::Plan;
+use talea_time::{Clock, Duration, Instant};
+use talea_trace::{EdgeEntry, Event, Metadata, Record, RingWriter, Sink, ThreadRole};
+use thiserror::Error;
+
+/// Members that may come on top of those of the description while it runs.
+const MORE_MEMBERS: usize = 64;
+/// Of the stack of a thread that burns.
+const PREFAULTED: usize = 32 * 1024;
+
+/// Why a hierarchy cannot be run. No thread is left over, and no program.
+#[derive(Debug, Error)]
+pub enum HierarchyError {
+    /// The schedulers refuse what the description asks of them.
+    #[error(transparent)]
+    Arrange(#[from] ArrangeError),
+    /// The infrastructure could not be set up.
+    #[error(transparent)]
+    Set(#[from] SetError),
+    /// A thread was refused.
+    #[error(transparent)]
+    Admit(#[from] AdmitError),
+    /// A lane's thread decides by itself who of its jobs is next, which the schedulers above it would have to hear.
+    #[error(
+        "scheduler \"{scheduler}\": the tasks of a node run in lanes of their own, not below other schedulers; simulate it \
+         (`talea sim`), give the tasks a node of their own, or describe their work as [[thread]] tables"
+    )]
+    Lanes {
+        /// The scheduler of the lanes.
+        scheduler: String,
+    },
+    /// Without real-time priorities nobody is kept from running.
+    #[error(
+        "a hierarchy of schedulers is enforced by real-time priorities, which this process does not have{}\n  \
+         `talea doctor` tests what is permitted; `talea sim` needs none of it",
+        reasons(missing)
+    )]
+    NotEnforceable {
+        /// What is not permitted, each with its remedy; nothing if nobody asked.
+        missing: Vec<String>,
+    },
+}
+
+fn reasons(missing: &[String]) -> String {
+    match missing {
+        [] => "; leave out `--rt off`".into(),
+        _ => format!(":\n  {}", missing.join("\n  ")),
+    }
+}
+
+/// What a hierarchy is made from.
+pub(crate) struct Stage<'a> {
+    /// The system, with threads as tasks.
+    pub system: &'a System,
+    pub node: usize,
+    pub metadata: &'a Metadata,
+    pub burner: Burner,
+    /// What is short by no more is no broken promise.
+    pub tolerance: Duration,
+}
+
+/// A node's hierarchy with everybody in their places. Dropping it ends it.
+pub(crate) struct Hierarchy {
+    node: String,
+    set: ManagedSet,
+    /// By index into the description's schedulers.
+    #[expect(dead_code, reason = "whoever changes the hierarchy while it runs finds schedulers by it")]
+    schedulers: Vec<Option<SchedulerId>>,
+    /// The threads of the description by name, in file order.
+    members: Vec<(String, MemberId)>,
+    roles: Vec<Role>,
+    shortcomings: Option<String>,
+    /// The rings that say which threads the programs are.
+    _introductions: Vec<RingWriter>,
+}
+
+/// The names of the rings that a node's hierarchy writes: its own, then its threads'.
+pub(crate) fn rings_of(system: &System, node: usize) -> Vec<String> {
+    let own = format!("h:{}", system.nodes[node].name);
+    let threads = system.threads_on(node).map(|thread| system.threads[thread].name.clone());
+    std::iter::once(own).chain(threads).collect()
+}
+
+/// The edges that are watched on all nodes, in the order of their numbers.
+///
+/// # Errors
+/// A node's hierarchy cannot be arranged.
+pub(crate) fn edges(system: &System, plans: &[Plan]) -> Result<Vec<EdgeEntry>, (usize, ArrangeError)> {
+    let mut entries = Vec::new();
+    for (node, plan) in plans.iter().enumerate() {
+        let arrangement = arrange(system, node, plan, 1).map_err(|error| (node, error))?;
+        if let Some(arrangement) = arrangement {
+            entries.extend(entries_of(system, node, &arrangement));
+        }
+    }
+    Ok(entries)
+}
+
+/// The edges between schedulers, then those to threads: the order in which they are watched.
+fn entries_of(system: &System, node: usize, arrangement: &Arrangement) -> Vec<EdgeEntry> {
+    let entry = |parent: usize, child: &str, promise: Option<&Promise>| EdgeEntry {
+        node,
+        parent: system.schedulers[parent].name.clone(),
+        child: child.into(),
+        guarantee: promise.map_or(&Guarantee::Null, Promise::guarantee).to_string(),
+    };
+    let between = arrangement
+        .edges
+        .iter()
+        .map(|edge| entry(edge.parent, &system.schedulers[edge.child].name, edge.promise.as_ref()));
+    let to_threads = arrangement
+        .leaves
+        .iter()
+        .map(|leaf| entry(leaf.scheduler, &system.threads[leaf.thread].name, leaf.promise.as_ref()));
+    between.chain(to_threads).collect()
+}
+
+impl Stage<'_> {
+    /// Sets the hierarchy up. Its records go to `rings`, see [`rings_of`].
+    ///
+    /// # Errors
+    /// See [`HierarchyError`].
+    pub fn set_up(&self, plan: &Plan, rings: Vec<RingWriter>) -> Result<Hierarchy, HierarchyError> {
+        let arranged = arrange(self.system, self.node, plan, 1)?;
+        let mut arrangement = arranged.expect("the node has a hierarchy");
+        let mut rings = rings.into_iter();
+        let own = rings.next().expect("the first ring is the hierarchy's");
+        let cpus = self.system.nodes[self.node].cpus.clone();
+        let most = arrangement.leaves.len() + MORE_MEMBERS;
+        let scribe = Scribe { writer: own, node: self.node, cpus: cpus.clone() };
+        let watch = arrangement.watch(self.system, self.tolerance);
+        let course = Course::new(scribe, watch, self.first_edge(), most);
+        let leaves = std::mem::take(&mut arrangement.leaves);
+        let capped: Vec<bool> =
+            leaves.iter().map(|leaf| is_capped(self.system, &arrangement, leaf)).collect();
+        let engine = std::mem::replace(&mut arrangement.engine, talea_policy::hierarchy::Engine::new(0));
+        let mut hierarchy = Hierarchy {
+            node: self.system.nodes[self.node].name.clone(),
+            set: ManagedSet::prepare(engine, &Options { members_max: most, ..Options::on(&cpus) })?,
+            schedulers: arrangement.schedulers.clone(),
+            members: Vec::new(),
+            roles: Vec::new(),
+            shortcomings: arrangement.shortcomings.as_ref().map(ToString::to_string),
+            _introductions: Vec::new(),
+        };
+        hierarchy.set.take_course(course);
+        for ((leaf, capped), ring) in leaves.iter().zip(capped).zip(rings) {
+            self.place(
+                &mut hierarchy,
+                leaf,
+                if capped { Parking::Held } else { Parking::WorkConserving },
+                ring,
+            )?;
+        }
+        Ok(hierarchy)
+    }
+
+    fn first_edge(&self) -> usize {
+        self.metadata.edges.iter().position(|edge| edge.node == self.node).unwrap_or(0)
+    }
+
+    /// A thread takes its place.
+    fn place(
+        &self,
+        hierarchy: &mut Hierarchy,
+        leaf: &Leaf,
+        parking: Parking,
+        ring: RingWriter,
+    ) -> Result<(), HierarchyError> {
+        let thread = &self.system.threads[leaf.thread];
+        let operation = self.system.operation_of_thread(leaf.thread).expect("threads are tasks");
+        let admission =
+            Admission { name: &thread.name, parent: leaf.parent, parameters: leaf.parameters, parking };
+        let part = self.part(operation);
+        let set = &mut hierarchy.set;
+        let member = match &thread.work {
+            ThreadWork::CpuBound | ThreadWork::Bursts { .. } => {
+                let work = self.work(operation, &thread.work);
+                let lane = usize::from(part.lane);
+                let recording = Recording::new(ring, self.node, &self.system.nodes[self.node].cpus);
+                let ready = move || {
+                    prefault_stack(PREFAULTED);
+                    recording.begin(ThreadRole::Lane, Some(lane))
+                };
+                set.cast(admission, part, ready, move |recorder: Recorder, handle| {
+                    work.run(handle);
+                    drop(recorder);
+                })?
+            }
+            ThreadWork::Command(words) => {
+                let [program, arguments @ ..] = &words[..] else { unreachable!("a command is validated") };
+                let mut command = Command::new(program);
+                command.args(arguments).stdin(Stdio::null()).stdout(standard_error());
+                let member = set.cast_command(admission, &mut command, part)?;
+                hierarchy.introduce(self, member, operation, ring);
+                member
+            }
+            ThreadWork::Process(number) => {
+                let member = set.cast_process(admission, Target::Process(*number), part)?;
+                hierarchy.introduce(self, member, operation, ring);
+                member
+            }
+        };
+        let parent = &self.system.schedulers[leaf.scheduler].name;
+        hierarchy.set.watch_member((parent, &thread.name), leaf.promise.clone(), member);
+        hierarchy.members.push((thread.name.clone(), member));
+        let parking = match parking {
+            Parking::Held => ParkingOutcome::Held,
+            Parking::WorkConserving => ParkingOutcome::WorkConserving,
+        };
+        hierarchy.roles.push(Role { name: thread.name.clone(), parking });
+        Ok(())
+    }
+
+    fn part(&self, operation: OperationId) -> Part {
+        let task_index = self.system.operations()[operation.index()].task;
+        let task = &self.system.tasks[task_index];
+        let how_often = match task.period > Duration::from_secs(ENDLESS_S) {
+            true => HowOften::Once,
+            false => HowOften::Periodically,
+        };
+        let arrivals = Arrivals {
+            task: Arc::new(TaskSite { period: task.period, deadline: task.deadline, phase: task.phase }),
+            jitter: task.jitter,
+            jitter_stream: demand::stream(self.system.seed, Purpose::Jitter, task_index),
+            how_often,
+        };
+        let lane = self.metadata.operations[operation.index()].lane as u16;
+        Part::new(operation, lane, arrivals, self.system.subtask(operation).wcet)
+    }
+
+    fn work(&self, operation: OperationId, work: &ThreadWork) -> Labour {
+        match work {
+            ThreadWork::Bursts { .. } => Labour::Bursts {
+                exec: self.system.subtask(operation).exec.clone(),
+                stream: demand::stream(self.system.seed, Purpose::Execution, operation.index()),
+                burner: self.burner,
+            },
+            _ => Labour::Endless,
+        }
+    }
+}
+
+/// Where programs print, for standard output has the results.
+fn standard_error() -> Stdio {
+    match std::io::stderr().as_fd().try_clone_to_owned() {
+        Ok(descriptor) => descriptor.into(),
+        Err(_) => Stdio::null(),
+    }
+}
+
+/// A century: no burst comes less often.
+const ENDLESS_S: i64 = 100 * 365 * 86_400;
+
+/// What an own thread does when it is granted a processor.
+enum Labour {
+    Endless,
+    Bursts { exec: Execution, stream: u64, burner: Burner },
+}
+
+impl Labour {
+    fn run(&self, handle: &Handle) {
+        while let Some(number) = handle.next_job() {
+            match self {
+                Labour::Endless => {
+                    while !handle.is_ended() {
+                        std::hint::spin_loop();
+                    }
+                }
+                Labour::Bursts { exec, stream, burner } => {
+                    let demand = demand::execution_from(exec, *stream, number);
+                    burner.burn(demand, || handle.is_ended());
+                    if !handle.is_ended() {
+                        handle.end_job();
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Hierarchy {
+    /// Tells those who follow the run which thread a program is.
+    fn introduce(
+        &mut self,
+        stage: &Stage<'_>,
+        member: MemberId,
+        operation: OperationId,
+        mut ring: RingWriter,
+    ) {
+        if let Some(&thread) = self.set.threads_of(member).first() {
+            // The first thread of a process has its number.
+            let words = [u64::from(thread) | u64::from(thread) << 32, stage.node as u64];
+            let source = stage.metadata.operations[operation.index()].lane as u16;
+            let (event, arg, cpu) = (Event::THREAD, ThreadRole::Lane as u16, Record::NO_CPU);
+            let record = Record { time: MonotonicClock.now(), causal: 0, words, event, source, cpu, arg };
+            ring.identify(&record);
+            ring.record(record);
+        }
+        self._introductions.push(ring);
+    }
+
+    /// The threads of the infrastructure, as the kernel has them.
+    pub fn attributes(&self) -> Vec<ThreadAttributes> {
+        self.set.threads().iter().map(ThreadAttributes::from).collect()
+    }
+
+    /// The run will last from `start` to `end`.
+    pub fn begin(&self, start: Instant, end: Instant) {
+        self.set.begin_run(start, end);
+    }
+
+    /// Whether it has ended, at the planned end or before.
+    pub fn is_over(&self) -> bool {
+        self.set.is_ended()
+    }
+
+    /// Ends it, unless it is over, and says what came of it. Threads of the description do not panic.
+    pub fn end(self) -> HierarchyOutcome {
+        let finale = self.set.close_run().expect("a run ends once");
+        let untraced = self.set.untraced().map(str::to_owned);
+        let summary = self.set.stop().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        HierarchyOutcome {
+            node: self.node,
+            members: members(&self.roles, &finale, &summary),
+            edges: finale.kept,
+            grants: summary.totals.grants,
+            untraced,
+            unmanaged_threads: summary.totals.unmanaged_threads,
+            cause: summary.cause,
+            shortcomings: self.shortcomings,
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! A node's hierarchy of schedulers on real threads: the run of a description's `[[scheduler]]` and `[[thread]]` tables.
+//!
+//! ```text
+//!  description ──arrange──▶ engine ──ManagedSet::prepare──▶ sentinels, controller, warden, guardian
+//!       │                                                       │
+//!       └─ [[thread]] ──▶ own threads, programs, processes ─────┘ each with its part: what arrives for it when
+//! ```
+//!
+//! What a thread does decides what it is: bursts and what always wants the processor are threads of this process that
+//! burn processor time; commands are started, and stopped until the run begins; processes are taken in as they are. A
+//! thread that is promised a maximum, itself or through all schedulers above it, is held where it may not run, because
+//! parking alone would let it use idle processors.
+//!
+//! | File | What it does |
+//! |---|---|
+//! | `cast` | everybody takes their places: the threads and their parts |
+//! | `caps` | who may not receive more than is promised |
+//! | `outcome` | what came of it |
+
+mod caps;
+mod cast;
+mod outcome;
+
+pub use cast::HierarchyError;
+pub(crate) use cast::{Hierarchy, Stage, edges, rings_of};
+pub use outcome::{HierarchyOutcome, MemberOutcome, ParkingOutcome};

@@ -1,0 +1,79 @@
+//! What came of a hierarchy's run.
+
+use crate::managed::{Finale, Received, Summary};
+use serde::{Deserialize, Serialize};
+use talea_policy::arrangement::Kept;
+use talea_time::Work;
+
+/// How a member that may not run is kept from running.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ParkingOutcome {
+    /// By priority: it uses processors that nobody else wants.
+    WorkConserving,
+    /// It is held: what it is promised is a maximum.
+    Held,
+    /// It should be held and could not be, so it may receive more than it is promised.
+    NotHeld,
+}
+
+/// A thread of the description.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemberOutcome {
+    /// Its name.
+    pub thread: String,
+    /// Time for which the hierarchy granted it a processor.
+    pub granted_ns: i64,
+    /// Processor time by the kernel's account, on idle processors as well.
+    pub received_ns: i64,
+    /// How it was kept from running while it had none.
+    pub parking: ParkingOutcome,
+    /// How its program ended before the run did, if it did.
+    pub exit: Option<String>,
+}
+
+/// What came of a node's hierarchy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HierarchyOutcome {
+    /// The node.
+    pub node: String,
+    /// What became of the promise on every edge.
+    pub edges: Vec<Kept>,
+    /// The threads, in file order.
+    pub members: Vec<MemberOutcome>,
+    /// Members that were raised to a processor.
+    pub grants: u64,
+    /// Why wake-ups of programs are found by looking now and then, if they are.
+    pub untraced: Option<String>,
+    /// Threads that programs created beyond what can be managed.
+    pub unmanaged_threads: u64,
+    /// Why it ended before the run did, if it did.
+    pub cause: Option<String>,
+    /// Why the hierarchy does not compose, if it does not.
+    pub shortcomings: Option<String>,
+}
+
+/// What is known of the members before the run.
+pub(super) struct Role {
+    pub name: String,
+    pub parking: ParkingOutcome,
+}
+
+/// The members' accounts at the end of the run.
+pub(super) fn members(roles: &[Role], finale: &Finale, summary: &Summary) -> Vec<MemberOutcome> {
+    let named = |received: &&Received, name: &str| received.name == name;
+    let outcome = |role: &Role| {
+        let at_end = finale.received.iter().find(|received| named(received, &role.name));
+        // One that left before the end has left its account.
+        let account = at_end.or_else(|| summary.received.iter().find(|left| named(left, &role.name)));
+        let exit = summary.exits.iter().find(|(name, _)| *name == role.name);
+        MemberOutcome {
+            thread: role.name.clone(),
+            granted_ns: account.map_or(Work::ZERO, |account| account.granted).as_nanos(),
+            received_ns: account.map_or(Work::ZERO, |account| account.work).as_nanos(),
+            parking: role.parking,
+            exit: exit.map(|(_, status)| status.to_string()),
+        }
+    };
+    roles.iter().map(outcome).collect()
+}

@@ -1,0 +1,239 @@
+//! The course of a run: arrivals from a common start to its end, what is recorded of them, and whether promises are kept.
+//!
+//! ```text
+//!   prepared ──▶ awaited ──start──▶ under way ──end──▶ over
+//! ```
+//!
+//! All of it happens under the dispatcher's lock, at scheduling points: whoever comes first after an instant at which
+//! something is due brings it about, at the latest the controller, whose timer is set to it. So the records of a
+//! hierarchy come from one place in the order in which things happened, and need one ring. Records are written when
+//! the hierarchy *decides*; the kernel follows some microseconds later, which its own events show.
+
+use super::part::{Boarding, Part};
+use super::set::Received;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use talea_policy::arrangement::{Kept, Watch};
+use talea_policy::hierarchy::{Context, Transition, VpId};
+use talea_time::Instant;
+use talea_trace::stream::builtin_switch;
+use talea_trace::{Event, Record, RingWriter, Sink};
+
+/// Where a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Prepared,
+    /// The start has been agreed on.
+    Awaited,
+    UnderWay,
+    Over,
+}
+
+/// What is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    Start,
+    /// The next job of the member at this slot.
+    Arrival(u32),
+    End,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug)]
+pub(crate) struct Finale {
+    /// What became of every promise.
+    pub kept: Vec<Kept>,
+    /// What the members that were there had received.
+    pub received: Vec<Received>,
+}
+
+/// Where a hierarchy's records go, and what they say of it.
+pub(crate) struct Scribe {
+    pub writer: RingWriter,
+    /// Index of its node.
+    pub node: usize,
+    /// Its CPUs, in the order of its processors.
+    pub cpus: Vec<u16>,
+}
+
+impl Scribe {
+    fn write(&mut self, record: Record) {
+        if self.writer.is_wanted(builtin_switch(record.event)) {
+            self.writer.record(record);
+        }
+    }
+}
+
+/// What a record says of its job.
+struct Line {
+    event: Event,
+    words: [u64; 2],
+    cpu: u16,
+    arg: u16,
+}
+
+pub(crate) struct Course {
+    scribe: Scribe,
+    pub watch: Watch,
+    /// Number of the first edge among those of all nodes.
+    first_edge: usize,
+    stage: Stage,
+    pub start: Instant,
+    end: Instant,
+    /// The next arrival of each member, by slot.
+    agenda: BinaryHeap<Reverse<(Instant, u32)>>,
+    pub finale: Option<Finale>,
+}
+
+impl Course {
+    /// A run with at most so many members.
+    pub fn new(scribe: Scribe, watch: Watch, first_edge: usize, members_max: usize) -> Self {
+        Course {
+            scribe,
+            watch,
+            first_edge,
+            stage: Stage::Prepared,
+            start: Instant::MAX,
+            end: Instant::MAX,
+            agenda: BinaryHeap::with_capacity(members_max),
+            finale: None,
+        }
+    }
+
+    /// It will last from `start` to `end`.
+    pub fn await_start(&mut self, start: Instant, end: Instant) {
+        (self.stage, self.start, self.end) = (Stage::Awaited, start, end);
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.stage == Stage::Over
+    }
+
+    /// The instant at which something is due next.
+    pub fn next(&self) -> Option<Instant> {
+        match self.stage {
+            Stage::Prepared | Stage::Over => None,
+            Stage::Awaited => Some(self.start),
+            Stage::UnderWay => {
+                let arrival = self.agenda.peek().map_or(Instant::MAX, |Reverse((at, _))| *at);
+                Some(arrival.min(self.end)).filter(|next| *next < Instant::MAX)
+            }
+        }
+    }
+
+    /// What is due at `now`, the earliest first.
+    pub fn due(&mut self, now: Instant) -> Option<Due> {
+        if self.next()? > now {
+            return None;
+        }
+        if self.stage == Stage::Awaited {
+            return Some(Due::Start);
+        }
+        match self.agenda.peek() {
+            Some(&Reverse((at, slot))) if at < self.end => {
+                self.agenda.pop();
+                Some(Due::Arrival(slot))
+            }
+            _ => Some(Due::End),
+        }
+    }
+
+    /// The run begins.
+    pub fn begin(&mut self) {
+        self.stage = Stage::UnderWay;
+        let planned_end = if self.end == Instant::MAX { 0 } else { self.end.as_nanos() as u64 };
+        self.mark(self.start, Event::RUN_START, planned_end);
+    }
+
+    /// The member at `slot` has another arrival to come.
+    pub fn expect(&mut self, slot: u32, part: &Part) {
+        let at = part.next_release(self.start);
+        if at < Instant::MAX && self.stage == Stage::UnderWay {
+            self.agenda.push(Reverse((at, slot)));
+        }
+    }
+
+    /// The run ends at `now`, or did at its planned end. One that had not begun begins and ends with its start.
+    pub fn close(&mut self, now: Instant, context: &Context<'_>) {
+        if self.is_over() {
+            return;
+        }
+        if self.stage != Stage::UnderWay {
+            self.start = self.start.min(now);
+            self.begin();
+        }
+        let at = now.max(self.start).min(self.end);
+        self.end = at;
+        let Course { watch, scribe, first_edge, .. } = self;
+        watch.close(context, |edge, violation| {
+            scribe.write(Record::violation(at, *first_edge + edge, &violation));
+        });
+        self.mark(at, Event::RUN_END, 0);
+        self.stage = Stage::Over;
+    }
+
+    /// Edges have come into other states at `now`.
+    #[inline]
+    pub fn judge(&mut self, transition: Transition, now: Instant) {
+        if let Some((edge, violation)) = self.watch.note(transition, now)
+            && self.stage == Stage::UnderWay
+        {
+            self.write(Record::violation(now.min(self.end), self.first_edge + edge, &violation));
+        }
+    }
+
+    /// The edge above a member that has gone is judged no more.
+    pub fn let_go(&mut self, vp: VpId, now: Instant) {
+        self.watch.let_go(vp, now);
+    }
+
+    // Records of jobs.
+
+    pub fn released(&mut self, part: &Part, number: u64, now: Instant) {
+        let words = part.words(number, self.start);
+        self.job(part, number, now, Line { event: Event::RELEASE, words, cpu: Record::NO_CPU, arg: 0 });
+    }
+
+    /// A job has got the processor of `place`.
+    pub fn boarded(&mut self, part: &Part, place: usize, (number, boarding): (u64, Boarding), now: Instant) {
+        let depth = part.backlog().min(u64::from(u16::MAX)) as u16;
+        let (event, arg) = match boarding {
+            Boarding::Starts => (Event::START, depth),
+            Boarding::Resumes => (Event::RESUME, 0),
+        };
+        let (words, cpu) = (part.words(number, self.start), self.scribe.cpus[place]);
+        self.job(part, number, now, Line { event, words, cpu, arg });
+    }
+
+    /// A job has lost the processor of `place`, to this one if it is known.
+    pub fn alighted(&mut self, part: &Part, place: usize, number: u64, by: Option<u64>, now: Instant) {
+        let (words, cpu) = ([by.unwrap_or(u64::MAX), 0], self.scribe.cpus[place]);
+        self.job(part, number, now, Line { event: Event::PREEMPT, words, cpu, arg: 0 });
+    }
+
+    /// A job is done, or was given up. `place` is where it ran.
+    pub fn ended(&mut self, event: Event, part: &Part, number: u64, place: Option<usize>, now: Instant) {
+        let words = part.words(number, self.start);
+        let cpu = place.map_or(Record::NO_CPU, |place| self.scribe.cpus[place]);
+        let arg = u16::from(event == Event::ABORT && place.is_some());
+        self.job(part, number, now, Line { event, words, cpu, arg });
+    }
+
+    fn job(&mut self, part: &Part, number: u64, now: Instant, line: Line) {
+        let Line { event, words, cpu, arg } = line;
+        let causal = part.id(number).pack();
+        self.write(Record { time: now.min(self.end), causal, words, event, source: part.lane, cpu, arg });
+    }
+
+    fn mark(&mut self, time: Instant, event: Event, word: u64) {
+        let (source, cpu) = (self.scribe.node as u16, Record::NO_CPU);
+        self.write(Record { time, causal: 0, words: [word, 0], event, source, cpu, arg: 0 });
+    }
+
+    /// Nothing is written of what comes before the run or after it.
+    fn write(&mut self, record: Record) {
+        if self.stage == Stage::UnderWay {
+            self.scribe.write(record);
+        }
+    }
+}
