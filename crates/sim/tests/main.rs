@@ -8,6 +8,7 @@
 
 mod dispatch;
 mod explain;
+mod hierarchies;
 mod memory;
 mod properties;
 mod reference;

@@ -117,7 +117,12 @@ impl Facts<'_> {
                 Kind::ProportionalShare { quantum, wake_up: WakeUp::Preempts }
             }
             SchedulerKind::StartTimeFair => Kind::ProportionalShare { quantum, wake_up: WakeUp::Waits },
-            SchedulerKind::Eevdf => Kind::Eevdf { quantum },
+            // In any window a child can fall behind by what it is ahead at its beginning, too: by a request and a quantum. The
+            // promise is one quantum, so both are half of it.
+            SchedulerKind::Eevdf => {
+                let half = (quantum.as_nanos() / 2).max(1);
+                Kind::Eevdf { quantum: Work::from_nanos(half) }
+            }
             SchedulerKind::Lottery => Kind::Lottery { quantum, seed: self.system.seed },
             SchedulerKind::Stride => Kind::Stride { quantum },
             SchedulerKind::SurplusFair => Kind::SurplusFair { quantum },

@@ -2,11 +2,15 @@
 //!
 //! Virtual time `V` passes at one over the sum of the weights of those that want the processor. A request of length `r` becomes
 //! eligible at `ve` and is due at `vd = ve + r / weight`; among the requests with `ve <= V` the one with the least
-//! `vd` is served, a quantum at a time. The next request of the same child has `ve = vd`. A child that leaves with lag
-//! `l` hands it to the others (`V += l / their weights`) and takes it back when it returns.
+//! `vd` is served, a quantum at a time. The next request of the same child has `ve = vd`. The *lag* of a child is what it should
+//! have had minus what it had; all lags add up to zero.
 //!
-//! ALL or RESU becomes PSBE for each child with error `q`: with requests of at most `r`, the *lag*, what a child should have had
-//! minus what it had, stays above `-r` and below `max(r, q)`. Costs a look at every child per notification.
+//! A child that goes to sleep with lag `l` above zero hands it to the others (`V += l / their weights`) and begins anew when it wakes
+//! up. One that is in debt stays in the competition, asking for nothing, until the debt is paid, as the third of the published ways
+//! to leave has it: if it took its debt away, whoever sleeps for a moment after every burst would be served before everybody else.
+//!
+//! ALL or RESU becomes PSBE for each child with error `q`: with requests of at most `r`, the lag stays above `-r` and below
+//! `max(r, q)`. Costs a look at every child per notification.
 //!
 //! Do not use it under a parent that gives the processor only now and then: the bounds are against what it receives.
 
@@ -19,7 +23,7 @@ use talea_time::{Instant, Work};
 #[derive(Clone, Debug)]
 pub struct Eevdf {
     quantum: Work,
-    /// Sum of the weights of those that want the processor.
+    /// Sum of the weights of those that want the processor or are in debt.
     weights: u64,
     virtual_time: Virtual,
 }
@@ -32,9 +36,20 @@ pub struct VirtualRequest {
     length: Work,
     /// What it has received of this request.
     used: Work,
+    /// Of one in debt: when it is paid.
     eligible: Virtual,
-    /// While it sleeps: what it is still owed, or has had too much, in units of service.
-    lag: Virtual,
+    standing: Standing,
+}
+
+/// Whether a child counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// It wants the processor.
+    Wanting,
+    /// It sleeps, but has had more than its share.
+    InDebt,
+    /// It sleeps.
+    Away,
 }
 
 impl VirtualRequest {
@@ -71,6 +86,24 @@ impl Eevdf {
         }
     }
 
+    /// Lets those go who have paid their debts by now, the first first: from then on, virtual time passed faster.
+    fn release_debtors(&mut self, clients: &mut Clients<VirtualRequest>) {
+        loop {
+            let paid = |account: &&mut VirtualRequest| {
+                account.standing == Standing::InDebt && account.eligible <= self.virtual_time
+            };
+            let Some(first) = clients.accounts_mut().filter(paid).min_by_key(|account| account.eligible) else {
+                return;
+            };
+            first.standing = Standing::Away;
+            let since = (self.virtual_time - first.eligible).times(first.weight);
+            self.weights -= u64::from(first.weight);
+            if self.weights > 0 {
+                self.virtual_time += since.shared(self.weights);
+            }
+        }
+    }
+
     /// How long the child may run before the next choice.
     fn slice(&self, account: &VirtualRequest) -> Work {
         self.quantum.min(account.length - account.used)
@@ -98,55 +131,72 @@ impl Rule for Eevdf {
             length,
             used: Work::ZERO,
             eligible: Virtual::ZERO,
-            lag: Virtual::ZERO,
+            standing: Standing::Away,
         })
     }
 
     fn change(
         &mut self,
-        cx: &Context<'_>,
+        _cx: &Context<'_>,
         clients: &mut Clients<VirtualRequest>,
         place: usize,
         given: Parameters,
     ) -> Result<(), Refusal> {
         let (weight, length) = self.asked(given)?;
-        // As if it left and came back at once: it keeps its lag, which is the same service at any weight.
-        let wants = clients.wants(cx, place);
-        if wants {
-            self.slept(cx, clients, place);
-        }
         let account = clients.account_mut(place);
-        (account.weight, account.pace, account.length) = (weight, Pace::of(u64::from(weight)), length);
-        if wants {
-            self.woke(cx, clients, place);
+        if account.standing != Standing::Away {
+            self.weights = self.weights - u64::from(account.weight) + u64::from(weight);
+            // What it has had and is owed is the same service at any weight.
+            account.eligible += account.pace.after(account.used);
+            account.used = Work::ZERO;
+            let ahead = (account.eligible - self.virtual_time).times(account.weight);
+            account.eligible = self.virtual_time + ahead.shared(u64::from(weight));
         }
+        (account.weight, account.pace, account.length) = (weight, Pace::of(u64::from(weight)), length);
         Ok(())
+    }
+
+    fn regroup(&mut self, _cx: &Context<'_>, clients: &mut Clients<VirtualRequest>) {
+        // Whoever has gone may have been in debt.
+        let counting = clients.accounts().filter(|account| account.standing != Standing::Away);
+        self.weights = counting.map(|account| u64::from(account.weight)).sum();
     }
 
     fn woke(&mut self, _cx: &Context<'_>, clients: &mut Clients<VirtualRequest>, place: usize) {
         let account = clients.account_mut(place);
-        if self.weights == 0 {
-            // Lags add up to zero, so who is alone has none.
-            account.lag = Virtual::ZERO;
+        if account.standing == Standing::Away {
+            self.weights += u64::from(account.weight);
+            account.eligible = self.virtual_time;
         }
-        self.weights += u64::from(account.weight);
-        self.virtual_time -= account.lag.shared(self.weights);
-        account.eligible = self.virtual_time - account.lag.shared(u64::from(account.weight));
+        account.standing = Standing::Wanting;
     }
 
-    fn slept(&mut self, _cx: &Context<'_>, clients: &mut Clients<VirtualRequest>, place: usize) {
+    fn slept(&mut self, cx: &Context<'_>, clients: &mut Clients<VirtualRequest>, place: usize) {
         let account = clients.account_mut(place);
         let served = account.eligible + account.pace.after(account.used);
-        account.lag = (self.virtual_time - served).times(account.weight);
         account.used = Work::ZERO;
-        self.weights -= u64::from(account.weight);
-        if self.weights > 0 {
-            self.virtual_time += account.lag.shared(self.weights);
+        if served > self.virtual_time {
+            (account.standing, account.eligible) = (Standing::InDebt, served);
+        } else {
+            let lag = (self.virtual_time - served).times(account.weight);
+            account.standing = Standing::Away;
+            self.weights -= u64::from(account.weight);
+            if self.weights > 0 {
+                self.virtual_time += lag.shared(self.weights);
+            }
+        }
+        if clients.wanting(cx).next().is_none() {
+            // Lags add up to zero, so whoever comes first begins with none, and nobody is left to be paid.
+            clients.accounts_mut().for_each(|account| account.standing = Standing::Away);
+            self.weights = 0;
+        } else {
+            self.release_debtors(clients);
         }
     }
 
-    fn ran(&mut self, _cx: &Context<'_>, _clients: &mut Clients<VirtualRequest>, _place: usize, used: Work) {
+    fn ran(&mut self, _cx: &Context<'_>, clients: &mut Clients<VirtualRequest>, _place: usize, used: Work) {
         self.virtual_time += Pace::of(self.weights).after(used);
+        self.release_debtors(clients);
     }
 
     fn stint_over(&mut self, _cx: &Context<'_>, clients: &mut Clients<VirtualRequest>, stint: Stint) {
@@ -187,7 +237,10 @@ impl Rule for Eevdf {
     }
 
     fn check_invariants(&self, cx: &Context<'_>, clients: &Clients<VirtualRequest>) {
-        let weights: u64 = clients.wanting(cx).map(|(_, account)| u64::from(account.weight)).sum();
-        assert_eq!(weights, self.weights, "virtual time passes at the rate of all that want the processor");
+        let counting = clients.accounts().filter(|account| account.standing != Standing::Away);
+        let weights: u64 = counting.map(|account| u64::from(account.weight)).sum();
+        assert_eq!(weights, self.weights, "virtual time passes at the rate of all that count");
+        let wanting = clients.accounts().filter(|account| account.standing == Standing::Wanting).count();
+        assert_eq!(wanting, clients.wanting(cx).count(), "who wants the processor counts");
     }
 }

@@ -3,11 +3,16 @@
 //! The `k`-th request of a child with share `U` arrives at `r` and declares the execution time `C`; it is served by earliest deadline
 //! first with `d(k) = max(r, d(k-1)) + C / U`. A request that declares nothing is taken for one of the child's budget. The
 //! published server trusts the declaration. Here a request that runs longer than it declared is followed by requests of the child's budget
-//! each, so that others are not harmed.
+//! each, so that others are not harmed. One that declares more than the budget is cut into such pieces from the start: as a whole
+//! it would be due so late that a period could pass without any service.
+//!
+//! Nor does a piece count before its time, which is the deadline of the one before: until then it is served only if everybody else is
+//! ahead too, and not charged. The published server lets a child run ahead of its deadlines while others sleep, and lets it
+//! wait for as long when they come back, which no reservation in each period allows.
 //!
 //! ALL or RESU becomes RESBS for each child. Admission is exact: `sum U <= capacity`. Costs a look at every child per notification.
 //!
-//! Do not use it where declared times are far too long: deadlines, and so responses, are proportional to them.
+//! Do not use it where declared times are far too long: deadlines, and so responses, are proportional to them up to the budget.
 
 use super::uniprocessor::{Clients, Rule, Stint, Uniprocessor};
 use crate::hierarchy::{Context, Fraction, Load, Parameters, Refusal};
@@ -18,6 +23,16 @@ use talea_time::{Instant, Work};
 #[derive(Clone, Debug)]
 pub struct TotalBandwidth {
     capacity: Fraction,
+    served: Served,
+}
+
+/// How the running child is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Served {
+    /// By its deadline.
+    OnTime,
+    /// Before its piece's time, because nobody else has anything to do on time.
+    Ahead,
 }
 
 /// A child's request.
@@ -26,16 +41,10 @@ pub struct Bandwidth {
     share: Fraction,
     /// Deadline of the current request in nanoseconds, times the budget: exact.
     scaled: i128,
-    /// What is left of the declared execution time.
+    /// What is left of the declared execution time, or of the piece of it.
     left: Work,
-    /// Whether the last chunk is one that nobody declared.
-    overrun: Overrun,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Overrun {
-    No,
-    Yes,
+    /// From when on it counts.
+    opens: Instant,
 }
 
 impl Bandwidth {
@@ -63,7 +72,7 @@ impl Bandwidth {
 impl TotalBandwidth {
     /// The rule for a processor of which at most `capacity` is given away.
     pub fn new(capacity: Fraction) -> Self {
-        TotalBandwidth { capacity }
+        TotalBandwidth { capacity, served: Served::OnTime }
     }
 
     /// A scheduler by this rule.
@@ -101,7 +110,8 @@ impl Rule for TotalBandwidth {
         given: Parameters,
     ) -> Result<Bandwidth, Refusal> {
         let share = self.share(clients.accounts(), given)?;
-        Ok(Bandwidth { share, scaled: 0, left: Work::ZERO, overrun: Overrun::No })
+        let opens = Instant::ZERO;
+        Ok(Bandwidth { share, scaled: 0, left: Work::ZERO, opens })
     }
 
     fn change(
@@ -125,23 +135,23 @@ impl Rule for TotalBandwidth {
         let declared = cx.job(clients.vp(place)).wcet;
         let account = clients.account_mut(place);
         let budget = Work::from_nanos(account.share.numerator());
-        account.left = if declared > Work::ZERO { declared } else { budget };
-        account.overrun = Overrun::No;
+        account.left = if declared > Work::ZERO { declared.min(budget) } else { budget };
         account.scaled = account.scaled.max(i128::from(cx.now().as_nanos()) * account.budget());
+        account.opens = account.due();
         account.extend(account.left);
     }
 
     fn slept(&mut self, _cx: &Context<'_>, clients: &mut Clients<Bandwidth>, place: usize) {
         let account = clients.account_mut(place);
-        let budget = Work::from_nanos(account.share.numerator());
-        if account.overrun == Overrun::Yes && account.left == budget {
-            // It was about to end when its declared time was over, and needed no more.
-            account.extend(Work::ZERO - budget);
-        }
+        // It needed less, so the next request follows sooner (Spuri, Buttazzo and Sensini 1995, exact reclaiming).
+        account.extend(Work::ZERO - account.left.max(Work::ZERO));
+        account.left = Work::ZERO;
     }
 
     fn ran(&mut self, _cx: &Context<'_>, clients: &mut Clients<Bandwidth>, place: usize, used: Work) {
-        clients.account_mut(place).left -= used;
+        if self.served == Served::OnTime {
+            clients.account_mut(place).left -= used;
+        }
     }
 
     fn refresh(&mut self, cx: &Context<'_>, clients: &mut Clients<Bandwidth>) {
@@ -151,8 +161,8 @@ impl Rule for TotalBandwidth {
             let budget = Work::from_nanos(account.share.numerator());
             while wants && account.left <= Work::ZERO {
                 account.left += budget;
+                account.opens = account.due();
                 account.extend(budget);
-                account.overrun = Overrun::Yes;
             }
         }
     }
@@ -163,11 +173,22 @@ impl Rule for TotalBandwidth {
         clients: &mut Clients<Bandwidth>,
         _incumbent: Option<usize>,
     ) -> Option<usize> {
+        let on_time = clients.wanting(cx).filter(|(_, account)| account.opens <= cx.now());
+        if let Some((place, _)) = on_time.min_by_key(|(_, account)| account.due()) {
+            self.served = Served::OnTime;
+            return Some(place);
+        }
+        self.served = Served::Ahead;
         clients.wanting(cx).min_by_key(|(_, account)| account.due()).map(|(place, _)| place)
     }
 
     fn next(&self, cx: &Context<'_>, clients: &Clients<Bandwidth>, stint: Option<Stint>) -> Option<Instant> {
-        stint.map(|stint| cx.now() + clients.account(stint.place).left.at_full_speed())
+        let opens = clients.wanting(cx).map(|(_, account)| account.opens).filter(|opens| *opens > cx.now());
+        let used_up = match self.served {
+            Served::OnTime => stint.map(|stint| cx.now() + clients.account(stint.place).left.at_full_speed()),
+            Served::Ahead => None,
+        };
+        opens.chain(used_up).min()
     }
 
     fn deadline(&self, cx: &Context<'_>, clients: &Clients<Bandwidth>) -> Option<Instant> {
