@@ -15,6 +15,9 @@ use talea_trace::{CostKind, EdgeEntry, Event, JobId, Record, Sink};
 /// Jobs a lane's queue holds before it allocates more.
 const QUEUE_CAPACITY: usize = 64;
 
+/// What guarantees may be short by: amounts are whole nanoseconds at every level of a hierarchy and of every hand-over.
+const ROUNDING: Duration = Duration::from_nanos(100);
+
 /// A job in its slot, from release to completion.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot {
@@ -151,7 +154,7 @@ impl Node {
             }
             Some(mut arrangement) => {
                 node.open_lanes(system, plan, &arrangement.lanes, first.lane);
-                let mut watch = arrangement.watch(system, Duration::ZERO);
+                let mut watch = arrangement.watch(system, ROUNDING);
                 for leaf in std::mem::take(&mut arrangement.leaves) {
                     let vp = arrangement.add_thread(system, &leaf)?;
                     let names =

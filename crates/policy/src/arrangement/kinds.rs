@@ -36,7 +36,8 @@ pub fn parameters(kind: SchedulerKind, request: &Request, pace: &Share) -> Optio
         (_, Request::Share { weight, warp }) => {
             Parameters::WarpedWeight { weight: weight.get(), warp: *warp }
         }
-        (_, Request::Guarantee(Guarantee::Resu(rate))) => Parameters::Rate(fraction(&(rate * pace))?),
+        // Its scheduler knows the speed of the processor that it divides.
+        (_, Request::Guarantee(Guarantee::Resu(rate))) => Parameters::Rate(fraction(rate)?),
         (kind, Request::Guarantee(guarantee)) => {
             let reservation = guarantee.as_reservation()?;
             let (budget, period) = amounts(reservation, pace)?;

@@ -92,7 +92,8 @@ impl Eevdf {
             let paid = |account: &&mut VirtualRequest| {
                 account.standing == Standing::InDebt && account.eligible <= self.virtual_time
             };
-            let Some(first) = clients.accounts_mut().filter(paid).min_by_key(|account| account.eligible) else {
+            let Some(first) = clients.accounts_mut().filter(paid).min_by_key(|account| account.eligible)
+            else {
                 return;
             };
             first.standing = Standing::Away;

@@ -67,11 +67,12 @@ fn asks() -> impl Strategy<Value = Ask> {
     })
 }
 
+/// All but limits: their periods begin with a request, as those of a reservation do; a parent that lays its periods down otherwise
+/// may give them less.
 fn kinds() -> impl Strategy<Value = SchedulerKind> {
     use SchedulerKind as K;
     prop::sample::select(vec![
         K::FixedPriority,
-        K::Limit,
         K::ProportionalShare,
         K::StartTimeFair,
         K::Eevdf,
@@ -112,11 +113,12 @@ pub fn trees() -> impl Strategy<Value = Tree> {
 pub fn trees_of(kind: SchedulerKind) -> impl Strategy<Value = Tree> {
     let children = prop::collection::vec((asks(), below()), 1..5);
     (1..12u8, children).prop_map(move |(quantum, children)| match kind {
-        // It limits a reservation.
+        // Each limits a reservation, whose periods begin when its own do: with a demand that never pauses.
         SchedulerKind::Limit => {
-            let limited = |(ask, child)| (ask, scheduler(kind, quantum, vec![(ask, child)]));
+            let endless = |ask| vec![(ask, Tree::Thread(Demand::Endless))];
+            let limited = |(ask, _)| (ask, scheduler(kind, quantum, endless(ask)));
             let children = children.into_iter().map(limited).collect();
-            scheduler(SchedulerKind::TotalBandwidth, quantum, children)
+            scheduler(SchedulerKind::Reservation, quantum, children)
         }
         kind => scheduler(kind, quantum, children),
     })
@@ -129,6 +131,17 @@ impl Tree {
         let mut joined = Vec::new();
         grown.grow(self, Vec::new(), &mut joined);
         grown.builder.build().expect("a sound hierarchy")
+    }
+
+    /// Whether a uniformly slower processor is in it.
+    pub fn has_slower_processors(&self) -> bool {
+        match self {
+            Tree::Thread(_) => false,
+            Tree::Scheduler { kind: SchedulerKind::BssI, .. } => true,
+            Tree::Scheduler { children, .. } => {
+                children.iter().any(|(_, child)| child.has_slower_processors())
+            }
+        }
     }
 
     /// What it looks like, for failures.
