@@ -41,8 +41,10 @@ pub struct Bandwidth {
     share: Fraction,
     /// Deadline of the current request in nanoseconds, times the budget: exact.
     scaled: i128,
-    /// What is left of the declared execution time, or of the piece of it.
+    /// What is left of the current piece.
     left: Work,
+    /// What is declared beyond it.
+    declared: Work,
     /// From when on it counts.
     opens: Instant,
 }
@@ -61,6 +63,16 @@ impl Bandwidth {
     fn due(&self) -> Instant {
         let whole = self.scaled.div_euclid(self.budget()) + i128::from(self.scaled % self.budget() > 0);
         Instant::from_nanos(i64::try_from(whole).unwrap_or(i64::MAX))
+    }
+
+    /// The next piece: of what is declared, or if that is over, a whole budget.
+    fn begin_piece(&mut self) {
+        let budget = Work::from_nanos(self.share.numerator());
+        let piece = if self.declared > Work::ZERO { self.declared.min(budget) } else { budget };
+        self.declared = (self.declared - piece).max(Work::ZERO);
+        self.left += piece;
+        self.opens = self.due();
+        self.extend(piece);
     }
 
     /// Moves the deadline by what `work` takes at the reserved rate.
@@ -111,7 +123,7 @@ impl Rule for TotalBandwidth {
     ) -> Result<Bandwidth, Refusal> {
         let share = self.share(clients.accounts(), given)?;
         let opens = Instant::ZERO;
-        Ok(Bandwidth { share, scaled: 0, left: Work::ZERO, opens })
+        Ok(Bandwidth { share, scaled: 0, left: Work::ZERO, declared: Work::ZERO, opens })
     }
 
     fn change(
@@ -134,11 +146,9 @@ impl Rule for TotalBandwidth {
     fn woke(&mut self, cx: &Context<'_>, clients: &mut Clients<Bandwidth>, place: usize) {
         let declared = cx.job(clients.vp(place)).wcet;
         let account = clients.account_mut(place);
-        let budget = Work::from_nanos(account.share.numerator());
-        account.left = if declared > Work::ZERO { declared.min(budget) } else { budget };
         account.scaled = account.scaled.max(i128::from(cx.now().as_nanos()) * account.budget());
-        account.opens = account.due();
-        account.extend(account.left);
+        (account.declared, account.left) = (declared, Work::ZERO);
+        account.begin_piece();
     }
 
     fn slept(&mut self, _cx: &Context<'_>, clients: &mut Clients<Bandwidth>, place: usize) {
@@ -158,11 +168,8 @@ impl Rule for TotalBandwidth {
         for place in 0..clients.len() {
             let wants = clients.wants(cx, place);
             let account = clients.account_mut(place);
-            let budget = Work::from_nanos(account.share.numerator());
             while wants && account.left <= Work::ZERO {
-                account.left += budget;
-                account.opens = account.due();
-                account.extend(budget);
+                account.begin_piece();
             }
         }
     }

@@ -48,7 +48,7 @@ fn cases(number: u32) -> ProptestConfig {
 }
 
 proptest! {
-    #![proptest_config(cases(200))]
+    #![proptest_config(cases(600))]
 
     #[test]
     fn every_edge_of_a_random_hierarchy_receives_what_is_derived(tree in forest::trees()) {
@@ -59,7 +59,7 @@ proptest! {
 macro_rules! each_scheduler {
     ($($name:ident: $kind:ident),* $(,)?) => {
         $(proptest! {
-            #![proptest_config(cases(48))]
+            #![proptest_config(cases(200))]
 
             #[test]
             fn $name(tree in forest::trees_of(SchedulerKind::$kind)) {
