@@ -13,7 +13,7 @@ use tempfile::TempDir;
 /// Rings for threads that the operations of a system start themselves.
 const SPARE: usize = 4;
 /// Runs of one system in one process that are told apart by name.
-const RUNS_AT_ONCE: u32 = 1000;
+pub(crate) const RUNS_AT_ONCE: u32 = 1000;
 
 /// The rings of this process.
 pub(crate) struct Store {
@@ -102,7 +102,7 @@ fn publish(name: &str, metadata: &Metadata, shape: RingShape<'_>) -> Result<Stre
 }
 
 /// A name with everything replaced that a stream's cannot have, and not too long for a number.
-fn plain(name: &str) -> String {
+pub(crate) fn plain(name: &str) -> String {
     const BYTES: usize = 56;
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_' || c == '.';
     let plain: String = name.chars().map(|c| if is_plain(c) { c } else { '_' }).take(BYTES).collect();

@@ -79,6 +79,13 @@ impl Blueprint {
         self.schedulers.iter().chain(&self.threads)
     }
 
+    /// Whether what somebody receives is bounded from above: by the promises to it, or because all that is above it is.
+    pub fn is_capped(&self, name: &str) -> bool {
+        let capped =
+            |tie: &Tie| tie.promise.as_ref().is_some_and(Promise::is_maximum) || self.is_capped(&tie.parent);
+        self.post(name).is_some_and(|post| !post.under.is_empty() && post.under.iter().all(capped))
+    }
+
     /// Who is under `scheduler`, and how.
     pub fn children<'a>(&'a self, scheduler: &'a str) -> impl Iterator<Item = (&'a Post, &'a Tie)> {
         self.posts().flat_map(move |post| {

@@ -162,6 +162,19 @@ impl Watch {
         self.edges.iter().map(|edge| (edge.parent.as_str(), edge.child.as_str(), edge.promise.as_ref()))
     }
 
+    /// The number of the first edge between the same two as that of `number`: another promise between them is held as another
+    /// edge.
+    pub fn first_between(&self, number: usize) -> usize {
+        let Watched { parent, child, .. } = &self.edges[number];
+        let same = self.edges.iter().position(|edge| edge.parent == *parent && edge.child == *child);
+        same.unwrap_or(number)
+    }
+
+    /// What has come of every promise up to the last transition on its edge, edges by number.
+    pub fn so_far(&self) -> Vec<Kept> {
+        self.edges.iter().map(Watched::kept).collect()
+    }
+
     /// What has come of every promise up to the instant of `cx`, edges by number.
     pub fn kept(&mut self, cx: &Context<'_>) -> Vec<Kept> {
         let mut kept = Vec::with_capacity(self.edges.len());

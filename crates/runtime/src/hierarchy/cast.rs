@@ -1,9 +1,11 @@
 //! Everybody takes their places: the threads of a node's hierarchy, and their parts in the run.
 
 use super::caps::is_capped;
+use super::control::{self, Control};
 use super::outcome::{HierarchyOutcome, ParkingOutcome, Role, members};
 use crate::burn::Burner;
 use crate::layout::TaskSite;
+use crate::managed::control::Governor;
 use crate::managed::{
     Admission, AdmitError, Arrivals, Course, Handle, HowOften, ManagedSet, MemberId, Options, Parking, Part,
     Scribe, SetError, Target,
@@ -17,9 +19,9 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use talea_guarantee::guarantee::Guarantee;
 use talea_model::{Execution, OperationId, System, ThreadWork};
+use talea_policy::arrangement::live::Live;
 use talea_policy::arrangement::{ArrangeError, Arrangement, Leaf, Promise, arrange};
 use talea_policy::demand::{self, Purpose};
-use talea_policy::hierarchy::SchedulerId;
 use talea_policy::strategy::Plan;
 use talea_time::{Clock, Duration, Instant};
 use talea_trace::{EdgeEntry, Event, Metadata, Record, RingWriter, Sink, ThreadRole};
@@ -84,16 +86,21 @@ pub(crate) struct Stage<'a> {
 /// A node's hierarchy with everybody in their places. Dropping it ends it.
 pub(crate) struct Hierarchy {
     node: String,
-    set: ManagedSet,
-    /// By index into the description's schedulers.
-    #[expect(dead_code, reason = "whoever changes the hierarchy while it runs finds schedulers by it")]
-    schedulers: Vec<Option<SchedulerId>>,
-    /// The threads of the description by name, in file order.
-    members: Vec<(String, MemberId)>,
+    governor: Arc<Governor>,
+    control: Control,
     roles: Vec<Role>,
     shortcomings: Option<String>,
     /// The rings that say which threads the programs are.
     _introductions: Vec<RingWriter>,
+}
+
+/// A hierarchy whose threads take their places.
+struct Casting {
+    set: ManagedSet,
+    /// The threads of the description by name, in file order.
+    members: Vec<(String, MemberId)>,
+    roles: Vec<Role>,
+    introductions: Vec<RingWriter>,
 }
 
 /// The names of the rings that a node's hierarchy writes: its own, then its threads'.
@@ -156,25 +163,31 @@ impl Stage<'_> {
         let capped: Vec<bool> =
             leaves.iter().map(|leaf| is_capped(self.system, &arrangement, leaf)).collect();
         let engine = std::mem::replace(&mut arrangement.engine, talea_policy::hierarchy::Engine::new(0));
-        let mut hierarchy = Hierarchy {
-            node: self.system.nodes[self.node].name.clone(),
+        let mut casting = Casting {
             set: ManagedSet::prepare(engine, &Options { members_max: most, ..Options::on(&cpus) })?,
-            schedulers: arrangement.schedulers.clone(),
             members: Vec::new(),
             roles: Vec::new(),
-            shortcomings: arrangement.shortcomings.as_ref().map(ToString::to_string),
-            _introductions: Vec::new(),
+            introductions: Vec::new(),
         };
-        hierarchy.set.take_course(course);
+        casting.set.take_course(course);
         for ((leaf, capped), ring) in leaves.iter().zip(capped).zip(rings) {
             self.place(
-                &mut hierarchy,
+                &mut casting,
                 leaf,
                 if capped { Parking::Held } else { Parking::WorkConserving },
                 ring,
             )?;
         }
-        Ok(hierarchy)
+        let live = Live::new(&control::description(self.system), self.node, &arrangement.schedulers)?;
+        let governor = Arc::new(Governor::new(casting.set, live, casting.members));
+        Ok(Hierarchy {
+            node: self.system.nodes[self.node].name.clone(),
+            control: Control::open(self.system, self.node, &governor),
+            governor,
+            roles: casting.roles,
+            shortcomings: arrangement.shortcomings.as_ref().map(ToString::to_string),
+            _introductions: casting.introductions,
+        })
     }
 
     fn first_edge(&self) -> usize {
@@ -184,7 +197,7 @@ impl Stage<'_> {
     /// A thread takes its place.
     fn place(
         &self,
-        hierarchy: &mut Hierarchy,
+        casting: &mut Casting,
         leaf: &Leaf,
         parking: Parking,
         ring: RingWriter,
@@ -194,7 +207,7 @@ impl Stage<'_> {
         let admission =
             Admission { name: &thread.name, parent: leaf.parent, parameters: leaf.parameters, parking };
         let part = self.part(operation);
-        let set = &mut hierarchy.set;
+        let set = &mut casting.set;
         let member = match &thread.work {
             ThreadWork::CpuBound | ThreadWork::Bursts { .. } => {
                 let work = self.work(operation, &thread.work);
@@ -214,23 +227,23 @@ impl Stage<'_> {
                 let mut command = Command::new(program);
                 command.args(arguments).stdin(Stdio::null()).stdout(standard_error());
                 let member = set.cast_command(admission, &mut command, part)?;
-                hierarchy.introduce(self, member, operation, ring);
+                casting.introduce(self, member, operation, ring);
                 member
             }
             ThreadWork::Process(number) => {
                 let member = set.cast_process(admission, Target::Process(*number), part)?;
-                hierarchy.introduce(self, member, operation, ring);
+                casting.introduce(self, member, operation, ring);
                 member
             }
         };
         let parent = &self.system.schedulers[leaf.scheduler].name;
-        hierarchy.set.watch_member((parent, &thread.name), leaf.promise.clone(), member);
-        hierarchy.members.push((thread.name.clone(), member));
+        casting.set.watch_member((parent, &thread.name), leaf.promise.clone(), member);
+        casting.members.push((thread.name.clone(), member));
         let parking = match parking {
             Parking::Held => ParkingOutcome::Held,
             Parking::WorkConserving => ParkingOutcome::WorkConserving,
         };
-        hierarchy.roles.push(Role { name: thread.name.clone(), parking });
+        casting.roles.push(Role { name: thread.name.clone(), parking });
         Ok(())
     }
 
@@ -301,7 +314,7 @@ impl Labour {
     }
 }
 
-impl Hierarchy {
+impl Casting {
     /// Tells those who follow the run which thread a program is.
     fn introduce(
         &mut self,
@@ -319,35 +332,43 @@ impl Hierarchy {
             ring.identify(&record);
             ring.record(record);
         }
-        self._introductions.push(ring);
+        self.introductions.push(ring);
     }
+}
 
+impl Hierarchy {
     /// The threads of the infrastructure, as the kernel has them.
     pub fn attributes(&self) -> Vec<ThreadAttributes> {
-        self.set.threads().iter().map(ThreadAttributes::from).collect()
+        let threads = self.governor.with_set(ManagedSet::threads).unwrap_or_default();
+        threads.iter().map(ThreadAttributes::from).collect()
     }
 
     /// The run will last from `start` to `end`.
     pub fn begin(&self, start: Instant, end: Instant) {
-        self.set.begin_run(start, end);
+        self.governor.with_set(|set| set.begin_run(start, end));
     }
 
     /// Whether it has ended, at the planned end or before.
     pub fn is_over(&self) -> bool {
-        self.set.is_ended()
+        self.governor.with_set(ManagedSet::is_ended).unwrap_or(true)
     }
 
     /// Ends it, unless it is over, and says what came of it. Threads of the description do not panic.
-    pub fn end(self) -> HierarchyOutcome {
-        let finale = self.set.close_run().expect("a run ends once");
-        let untraced = self.set.untraced().map(str::to_owned);
-        let summary = self.set.stop().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    pub fn end(mut self) -> HierarchyOutcome {
+        let uncontrolled = self.control.closed().map(str::to_owned);
+        self.control.close();
+        let set = self.governor.retire().expect("nobody else takes it");
+        let finale = set.close_run().expect("a run ends once");
+        let untraced = set.untraced().map(str::to_owned);
+        let roles: Vec<Role> = self.roles.into_iter().chain(control::newcomers(&self.governor)).collect();
+        let summary = set.stop().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         HierarchyOutcome {
             node: self.node,
-            members: members(&self.roles, &finale, &summary),
+            members: members(&roles, &finale, &summary),
             edges: finale.kept,
             grants: summary.totals.grants,
             untraced,
+            uncontrolled,
             unmanaged_threads: summary.totals.unmanaged_threads,
             cause: summary.cause,
             shortcomings: self.shortcomings,

@@ -14,11 +14,13 @@
 //! | File | What it does |
 //! |---|---|
 //! | `cast` | everybody takes their places: the threads and their parts |
+//! | `control` | changes from outside while it runs |
 //! | `caps` | who may not receive more than is promised |
 //! | `outcome` | what came of it |
 
 mod caps;
 mod cast;
+mod control;
 mod outcome;
 
 pub use cast::HierarchyError;

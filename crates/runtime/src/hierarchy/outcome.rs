@@ -39,12 +39,14 @@ pub struct HierarchyOutcome {
     pub node: String,
     /// What became of the promise on every edge.
     pub edges: Vec<Kept>,
-    /// The threads, in file order.
+    /// The threads, in file order, and then those that came while it ran.
     pub members: Vec<MemberOutcome>,
     /// Members that were raised to a processor.
     pub grants: u64,
     /// Why wake-ups of programs are found by looking now and then, if they are.
     pub untraced: Option<String>,
+    /// Why nobody else could control it while it ran, if nobody could.
+    pub uncontrolled: Option<String>,
     /// Threads that programs created beyond what can be managed.
     pub unmanaged_threads: u64,
     /// Why it ended before the run did, if it did.

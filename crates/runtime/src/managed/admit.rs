@@ -414,7 +414,11 @@ impl Drop for Leaving {
         let mut state = self.shared.state.lock();
         let now = self.shared.now();
         let slot = self.seat.member;
+        // One that was dismissed has left already, and its place may be another's.
         let Some(Some(member)) = state.members.get(slot as usize) else { return };
+        if !member.seat().is_some_and(|seat| Arc::ptr_eq(seat, &self.seat)) {
+            return;
+        }
         let granted = state.engine.context().service(member.vp);
         let removed = state.remove(slot, now);
         drop(state);

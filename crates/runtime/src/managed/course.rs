@@ -13,6 +13,7 @@ use super::part::{Boarding, Part};
 use super::set::Received;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use talea_guarantee::monitor::Violation;
 use talea_policy::arrangement::{Kept, Watch};
 use talea_policy::hierarchy::{Context, Transition, VpId};
 use talea_time::Instant;
@@ -77,6 +78,8 @@ pub(crate) struct Course {
     pub watch: Watch,
     /// Number of the first edge among those of all nodes.
     first_edge: usize,
+    /// Edges that the records' tables know: those from the beginning.
+    edges: usize,
     stage: Stage,
     pub start: Instant,
     end: Instant,
@@ -92,6 +95,7 @@ impl Course {
             scribe,
             watch,
             first_edge,
+            edges: 0,
             stage: Stage::Prepared,
             start: Instant::MAX,
             end: Instant::MAX,
@@ -141,6 +145,7 @@ impl Course {
     /// The run begins.
     pub fn begin(&mut self) {
         self.stage = Stage::UnderWay;
+        self.edges = self.watch.edges().count();
         let planned_end = if self.end == Instant::MAX { 0 } else { self.end.as_nanos() as u64 };
         self.mark(self.start, Event::RUN_START, planned_end);
     }
@@ -164,10 +169,11 @@ impl Course {
         }
         let at = now.max(self.start).min(self.end);
         self.end = at;
-        let Course { watch, scribe, first_edge, .. } = self;
-        watch.close(context, |edge, violation| {
-            scribe.write(Record::violation(at, *first_edge + edge, &violation));
-        });
+        let mut broken = Vec::new();
+        self.watch.close(context, |edge, violation| broken.push((edge, violation)));
+        for (edge, violation) in broken {
+            self.violated(edge, &violation, at);
+        }
         self.mark(at, Event::RUN_END, 0);
         self.stage = Stage::Over;
     }
@@ -178,7 +184,15 @@ impl Course {
         if let Some((edge, violation)) = self.watch.note(transition, now)
             && self.stage == Stage::UnderWay
         {
-            self.write(Record::violation(now.min(self.end), self.first_edge + edge, &violation));
+            self.violated(edge, &violation, now.min(self.end));
+        }
+    }
+
+    /// A promise has been broken. The tables of the records know no edges that came later; those are in the outcome alone.
+    fn violated(&mut self, edge: usize, violation: &Violation, at: Instant) {
+        let known = self.watch.first_between(edge);
+        if known < self.edges {
+            self.scribe.write(Record::violation(at, self.first_edge + known, violation));
         }
     }
 

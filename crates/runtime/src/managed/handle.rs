@@ -94,7 +94,10 @@ impl Waker {
     fn wake_with(&self, job: Option<Job>) {
         if let Some(job) = job {
             let mut state = self.shared.state.lock();
-            if let Some(Some(member)) = state.members.get_mut(self.seat.member as usize) {
+            // The place of one that has left may be another's.
+            if let Some(Some(member)) = state.members.get_mut(self.seat.member as usize)
+                && member.seat().is_some_and(|seat| Arc::ptr_eq(seat, &self.seat))
+            {
                 member.job = Some(job);
             }
         }

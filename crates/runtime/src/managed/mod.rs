@@ -23,6 +23,7 @@
 //! | [`set`](ManagedSet) | setting up, reading, ending |
 //! | `admit` | taking members in |
 //! | `state` | what the lock protects: a decision becomes priorities |
+//! | `govern`, [`control`] | changing the hierarchy, from the process and from outside |
 //! | `sentinel` | one for each CPU: the local dispatcher |
 //! | `controller` | timers, wake-ups that the kernel tells |
 //! | `warden` | what nobody tells: members that have gone, new threads |
@@ -53,8 +54,10 @@
 
 mod admit;
 mod bands;
+pub mod control;
 mod controller;
 mod course;
+mod govern;
 mod guardian;
 mod handle;
 mod hold;
@@ -73,6 +76,7 @@ mod warden;
 
 pub use bands::Bands;
 pub(crate) use course::{Course, Finale, Scribe};
+pub use govern::NotDismissed;
 pub use handle::{Blocked, Handle, Waker};
 pub use hold::{Held, Parking};
 pub use member::Blocks;

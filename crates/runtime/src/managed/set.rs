@@ -38,6 +38,13 @@ pub struct MemberId {
     pub(super) vp: VpId,
 }
 
+impl MemberId {
+    /// Its virtual processor, by which the hierarchy knows it.
+    pub fn vp(self) -> VpId {
+        self.vp
+    }
+}
+
 /// What a member has received since it was taken in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received {

@@ -9,7 +9,7 @@
 
 use super::bands::{self, Bands, Level};
 use super::course::Course;
-use super::hold::Held;
+use super::hold::{Held, Hold};
 use super::member::{Member, Off};
 use super::seat::Seat;
 use rustix::io::Errno;
@@ -462,10 +462,18 @@ impl State {
         }
     }
 
+    /// Gives the member other means of being held, or none. Returns those that it had.
+    pub fn hold_by(&mut self, slot: u32, hold: Option<Hold>) -> Option<Hold> {
+        self.hard += usize::from(hold.is_some());
+        let before = std::mem::replace(&mut self.member(slot).hold, hold);
+        self.hard -= usize::from(before.is_some());
+        before
+    }
+
     /// How far holding the member has come.
     pub fn held(&self, slot: u32) -> Held {
         let member = self.members.get(slot as usize).and_then(Option::as_ref);
-        member.and_then(|member| member.hold.as_ref()).map_or(Held::No, super::hold::Hold::state)
+        member.and_then(|member| member.hold.as_ref()).map_or(Held::No, Hold::state)
     }
 }
 

@@ -7,7 +7,7 @@
 use super::bands::{self, Ordinary, Turns};
 use super::guardian::Guardian;
 use super::lock::PiLock;
-use super::member::{Body, Managed, Off, Scope, bind};
+use super::member::{Body, Managed, Member, Off, Scope, bind};
 use super::proc::{self, Activity};
 use super::set::{Departed, Received};
 use super::shared::Shared;
@@ -85,21 +85,20 @@ impl Warden<'_> {
         self.looks.clear();
         let state = self.shared.state.lock();
         for (slot, member) in state.members.iter().enumerate() {
-            if let Some(Body::Opaque { process, scope }) = member.as_ref().map(|member| &member.body) {
-                let first = member.as_ref().and_then(|member| member.threads.first());
-                let whom = match scope {
-                    Scope::Process => Some(*process),
-                    Scope::Thread => first.map(|thread| thread.tid),
-                };
-                self.looks.push((slot as u32, whom.unwrap_or(*process)));
+            if let Some(whom) = member.as_ref().and_then(life_of) {
+                self.looks.push((slot as u32, whom));
             }
         }
         drop(state);
         self.looks.retain(|(_, tid)| is_gone(*tid));
         let gone = std::mem::take(&mut self.looks);
-        for &(slot, _) in &gone {
+        for &(slot, whom) in &gone {
             let removed = self.shared.tell(|state, now| {
-                let state_of = |member: &super::member::Member| state.engine.context().service(member.vp);
+                // Its place may be another's by now.
+                if state.members[slot as usize].as_ref().and_then(life_of) != Some(whom) {
+                    return None;
+                }
+                let state_of = |member: &Member| state.engine.context().service(member.vp);
                 let granted = state.members[slot as usize].as_ref().map(state_of);
                 state.remove(slot, now).zip(granted)
             });
@@ -139,7 +138,7 @@ impl Warden<'_> {
             // However many there are, no more are looked at than can be taken in.
             let listed = proc::threads(process, self.threads_max).unwrap_or_default();
             for tid in listed.into_iter().filter(|tid| !threads.contains(tid)) {
-                if known < self.threads_max && self.adopt_thread(slot, tid) {
+                if known < self.threads_max && self.adopt_thread((slot, process), tid) {
                     (known, own) = (known + 1, own + 1);
                     changed = true;
                 }
@@ -153,7 +152,8 @@ impl Warden<'_> {
         }
     }
 
-    fn adopt_thread(&self, slot: u32, tid: Tid) -> bool {
+    /// Takes in a thread of the process that the member at `slot` is.
+    fn adopt_thread(&self, (slot, process): (u32, Tid), tid: Tid) -> bool {
         let Ok(Some(before)) = Ordinary::of(tid) else { return false };
         if !self.guardian.note(tid, before) {
             return false;
@@ -161,6 +161,9 @@ impl Warden<'_> {
         let adopted = self.shared.tell(|state, now| {
             let (bands, is_waiting) = (state.bands, state.is_waiting(slot));
             let Some((member, cpu)) = state.member_and_cpu(slot) else { return false };
+            if life_of(member) != Some(process) {
+                return false;
+            }
             // All of a member's threads take turns from the second on.
             let level = member.level();
             if bands::set(tid, bands, level, Turns::RoundRobin).is_err() {
@@ -221,6 +224,17 @@ impl Warden<'_> {
             if let Some(seat) = member.seat() {
                 seat.end();
             }
+        }
+    }
+}
+
+/// The process or thread with which an opaque member ends.
+fn life_of(member: &Member) -> Option<Tid> {
+    match member.body {
+        Body::Own { .. } => None,
+        Body::Opaque { process, scope: Scope::Process } => Some(process),
+        Body::Opaque { process, scope: Scope::Thread } => {
+            Some(member.threads.first().map_or(process, |thread| thread.tid))
         }
     }
 }

@@ -3,6 +3,7 @@
 
 mod blocking;
 mod caps;
+mod control;
 mod refusals;
 mod restoration;
 mod shares;

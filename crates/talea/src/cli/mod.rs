@@ -4,6 +4,7 @@ mod artefacts;
 mod check;
 mod compare;
 mod contents;
+mod ctl;
 mod doctor;
 mod export;
 mod failure;
@@ -62,6 +63,8 @@ enum Command {
     Lab(lab::Options),
     /// Look into traces: show, export, stats
     Trace(trace::Options),
+    /// Look at a running hierarchy of schedulers, and change it while it runs
+    Ctl(Box<ctl::Options>),
     /// Test what this machine and account allow, with the fix for what is missing
     Doctor(doctor::Options),
     /// Print the JSON Schema of system files
@@ -80,6 +83,7 @@ pub fn main() -> ExitCode {
         Command::Vectors(options) => vectors::main(&options),
         Command::Lab(options) => lab::main(&options),
         Command::Trace(options) => trace::main(&options),
+        Command::Ctl(options) => ctl::main(&options),
         Command::Doctor(options) => doctor::main(&options),
         Command::Schema => output::json(&talea_model::json_schema()).map(|()| Verdict::Fine),
     };

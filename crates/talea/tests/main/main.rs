@@ -6,6 +6,7 @@
 mod bare;
 mod checked;
 mod cluster;
+mod controlled;
 mod errors;
 mod example;
 mod explained;

@@ -8,7 +8,7 @@ use talea_runtime::{HierarchyOutcome, MemberOutcome, ParkingOutcome};
 pub fn json(hierarchy: &HierarchyOutcome) -> Value {
     json!({
         "node": hierarchy.node, "members": hierarchy.members, "grants": hierarchy.grants,
-        "untraced": hierarchy.untraced, "unmanaged_threads": hierarchy.unmanaged_threads,
+        "untraced": hierarchy.untraced, "uncontrolled": hierarchy.uncontrolled, "unmanaged_threads": hierarchy.unmanaged_threads,
         "cause": hierarchy.cause, "shortcomings": hierarchy.shortcomings,
     })
 }
@@ -45,6 +45,9 @@ pub fn remarks(hierarchy: &HierarchyOutcome) -> Vec<String> {
     }
     if let Some(shortcomings) = &hierarchy.shortcomings {
         remarks.push(format!("warning: node {node}: {shortcomings}; `talea check` explains it"));
+    }
+    if let Some(reason) = &hierarchy.uncontrolled {
+        remarks.push(format!("note: node {node}: `talea ctl` could not control it: {reason}"));
     }
     for member in &hierarchy.members {
         if let Some(exit) = &member.exit {

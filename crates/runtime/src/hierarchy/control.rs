@@ -1,0 +1,78 @@
+//! Whoever may can change the hierarchy of a run while it runs.
+
+use super::outcome::{ParkingOutcome, Role};
+use crate::managed::Parking;
+use crate::managed::control::{Governor, ServeError, Server, Sockets};
+use crate::store::{RUNS_AT_ONCE, plain};
+use std::sync::Arc;
+use talea_model::{Description, System};
+
+/// The way in from outside.
+pub(super) enum Control {
+    Open(#[expect(dead_code, reason = "dropping it ends it")] Server),
+    /// Nobody else can control it, for this reason.
+    Closed(String),
+}
+
+impl Control {
+    /// Opens a socket named after the system and, if it has several nodes, the node.
+    pub fn open(system: &System, node: usize, governor: &Arc<Governor>) -> Self {
+        let name = match system.nodes.len() {
+            1 => system.name.clone(),
+            _ => format!("{}.{}", system.name, system.nodes[node].name),
+        };
+        match serve(&plain(&name), governor) {
+            Ok(server) => Control::Open(server),
+            Err(error) => Control::Closed(error.to_string()),
+        }
+    }
+
+    /// Lets nobody in any more.
+    pub fn close(&mut self) {
+        *self = Control::Closed("the run has ended".into());
+    }
+
+    /// Why nobody else can control it, if nobody can.
+    pub fn closed(&self) -> Option<&str> {
+        match self {
+            Control::Open(_) => None,
+            Control::Closed(reason) => Some(reason),
+        }
+    }
+}
+
+/// Another run of this process may have the name.
+fn serve(name: &str, governor: &Arc<Governor>) -> Result<Server, ServeError> {
+    let sockets = Sockets::of_user()?;
+    let mut server = Server::start(&sockets, name, Arc::clone(governor));
+    for run in 2..RUNS_AT_ONCE {
+        if !matches!(server, Err(ServeError::Taken(_))) {
+            break;
+        }
+        server = Server::start(&sockets, &format!("{name}-{run}"), Arc::clone(governor));
+    }
+    server
+}
+
+/// The description of a system whose threads are tasks, without those.
+pub(super) fn description(system: &System) -> System {
+    let mut index = 0;
+    let mut description: Description = (**system).clone();
+    description.tasks.retain(|_| {
+        index += 1;
+        system.thread_of_task(index - 1).is_none()
+    });
+    System::of_running(description).expect("what tasks are made for threads has been a system before")
+}
+
+/// Threads that have come while it ran.
+pub(super) fn newcomers(governor: &Governor) -> Vec<Role> {
+    let role = |(name, parking)| {
+        let parking = match parking {
+            Parking::Held => ParkingOutcome::Held,
+            Parking::WorkConserving => ParkingOutcome::WorkConserving,
+        };
+        Role { name, parking }
+    };
+    governor.newcomers().into_iter().map(role).collect()
+}

@@ -1,0 +1,301 @@
+//! What is said over a control socket: one request in one line of JSON, one answer in one line.
+//!
+//! ```text
+//! {"version":1,"command":"list"}
+//! {"version":1,"command":{"replace":{"name":"PS","kind":"eevdf","quantum":"5ms"}}}
+//! {"version":1,"insistence":"forced","command":{"remove":{"name":"words"}}}
+//! ```
+
+use serde::{Deserialize, Serialize};
+use std::num::NonZeroU32;
+use talea_guarantee::guarantee::Guarantee;
+use talea_model::{Request as Wish, SchedulerKind};
+use talea_time::Duration;
+
+/// The version that is spoken.
+pub const VERSION: u32 = 1;
+
+/// What a client wants.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// [`VERSION`].
+    pub version: u32,
+    /// Whether promises may break by it.
+    #[serde(default)]
+    pub insistence: Insistence,
+    /// What is to be done.
+    pub command: Command,
+}
+
+/// How much a change is wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Insistence {
+    /// Only if everybody keeps what they have to receive.
+    #[default]
+    Careful,
+    /// Also if promises break; what cannot be admitted is refused all the same.
+    Forced,
+}
+
+/// What can be done.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Command {
+    /// Says who there is, with guarantees and received time.
+    List,
+    /// Adds a scheduler.
+    AddScheduler {
+        /// Its name.
+        name: String,
+        /// Its kind.
+        kind: SchedulerKind,
+        /// Its quantum, if it has one; the usual one if not given.
+        #[serde(default)]
+        quantum: Option<Duration>,
+        /// Where it belongs.
+        under: Vec<Tie>,
+    },
+    /// Adds a thread: a command, or a process.
+    AddThread {
+        /// Its name.
+        name: String,
+        /// What is taken in.
+        program: Program,
+        /// What it has to receive.
+        #[serde(default)]
+        requires: Option<Guarantee>,
+        /// Where it belongs.
+        under: Tie,
+    },
+    /// Removes a scheduler without children, or lets a thread go.
+    Remove {
+        /// Which.
+        name: String,
+    },
+    /// Moves a thread or a scheduler.
+    Move {
+        /// Who.
+        name: String,
+        /// Where to.
+        under: Vec<Tie>,
+    },
+    /// Moves somebody under a scheduler for a time: a reservation begins.
+    Reserve {
+        /// Who.
+        name: String,
+        /// Where to.
+        under: Tie,
+    },
+    /// Asks the parent for something else.
+    Change {
+        /// Who asks.
+        name: String,
+        /// Which parent, if there are several.
+        #[serde(default)]
+        of: Option<String>,
+        /// What for.
+        asks: Asks,
+    },
+    /// Moves somebody back to where it was before it reserved.
+    Release {
+        /// Who.
+        name: String,
+    },
+    /// Puts a scheduler of another kind, or with another quantum, in the place of one.
+    Replace {
+        /// Which.
+        name: String,
+        /// The kind.
+        kind: SchedulerKind,
+        /// The quantum; that of the old one if not given.
+        #[serde(default)]
+        quantum: Option<Duration>,
+        /// Children that ask for something else then.
+        #[serde(default)]
+        children: Vec<Child>,
+    },
+}
+
+/// A parent and what is asked of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tie {
+    /// The scheduler above.
+    pub scheduler: String,
+    /// What is asked for.
+    #[serde(default)]
+    pub asks: Asks,
+}
+
+/// A child and what it asks for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Child {
+    /// Which.
+    pub name: String,
+    /// What it asks for.
+    pub asks: Asks,
+}
+
+/// What is asked of a scheduler.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Asks {
+    /// Nothing in particular.
+    #[default]
+    Nothing,
+    /// A priority.
+    Priority(i32),
+    /// A share.
+    Share(NonZeroU32),
+    /// A share with a warp.
+    WarpedShare {
+        /// The share.
+        weight: NonZeroU32,
+        /// The warp.
+        warp: Duration,
+    },
+    /// A guarantee, as in system files: `"RESBH 5ms 33ms"`.
+    Guarantee(Guarantee),
+}
+
+/// A program to be managed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Program {
+    /// A command with its arguments, started in the folder and environment of the run.
+    Command(Vec<String>),
+    /// A running process, by number.
+    Process(u32),
+}
+
+impl Asks {
+    /// In the words of the model.
+    pub fn wish(&self) -> Wish {
+        match self {
+            Asks::Nothing => Wish::Nothing,
+            Asks::Priority(priority) => Wish::Priority(*priority),
+            Asks::Share(weight) => Wish::share(*weight),
+            Asks::WarpedShare { weight, warp } => Wish::Share { weight: *weight, warp: *warp },
+            Asks::Guarantee(guarantee) => Wish::Guarantee(guarantee.clone()),
+        }
+    }
+}
+
+/// What a client is told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// [`VERSION`].
+    pub version: u32,
+    /// What has come of the request.
+    pub outcome: Outcome,
+}
+
+/// What has come of a request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// Who there is.
+    Listing(Listing),
+    /// It is done.
+    Done(Done),
+    /// It is not done; everything is as before.
+    Refused(Refusal),
+    /// The request says nothing that could be done: a name that is nobody's, say.
+    Misstated(String),
+    /// Too many clients at a time; to be tried again.
+    Busy,
+    /// The run has ended.
+    Ended,
+}
+
+/// What a change has done.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Done {
+    /// Edges that are promised something else now.
+    pub promises: Vec<Promised>,
+    /// What goes with it: promises that were broken by force, threads that cannot be held to a maximum.
+    pub warnings: Vec<String>,
+}
+
+/// An edge and what it is promised.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Promised {
+    /// The scheduler above.
+    pub parent: String,
+    /// The scheduler or thread below.
+    pub child: String,
+    /// The guarantee before, in time of the real processor.
+    pub before: Option<String>,
+    /// The guarantee now.
+    pub after: Option<String>,
+}
+
+/// Why something was not done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// The reasons, in the words of the derivation, of the model's rules or of the scheduler that refuses.
+    pub reasons: Vec<String>,
+    /// The nearest change that would do.
+    pub remedy: Option<String>,
+    /// Whether insisting helps.
+    pub force: Force,
+}
+
+/// Whether insisting helps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Force {
+    /// Only promises would break.
+    Helps,
+    /// It cannot be done.
+    InVain,
+}
+
+/// A hierarchy as it runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Listing {
+    /// The system's name.
+    pub system: String,
+    /// The node's.
+    pub node: String,
+    /// The CPUs.
+    pub cpus: Vec<u16>,
+    /// One for each edge, and one for the root, from the root down.
+    pub rows: Vec<Row>,
+    /// Who does not receive what it needs by derivation.
+    pub findings: Vec<String>,
+}
+
+/// An edge of a running hierarchy, or the root.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Row {
+    /// How far below the root.
+    pub depth: usize,
+    /// Who is below the edge.
+    pub name: String,
+    /// A scheduler's kind; `thread`, or `elsewhere` where its children are listed with another of its edges.
+    pub kind: String,
+    /// A scheduler's quantum.
+    pub quantum: Option<Duration>,
+    /// The parent.
+    pub parent: Option<String>,
+    /// What is asked of it.
+    pub asks: Option<String>,
+    /// What is promised, in time of the real processor; none if nothing could be derived.
+    pub guarantee: Option<String>,
+    /// What a thread has to receive.
+    pub requires: Option<String>,
+    /// `waiting`, `ready` or `running`; none for a thread that is not there.
+    pub state: Option<String>,
+    /// Processor time that was granted on the edge.
+    pub granted_ns: i64,
+    /// A thread's processor time by the kernel's account.
+    pub used_ns: Option<i64>,
+    /// Windows judged since the promise is what it is; none if nobody watches it.
+    pub judged: Option<u64>,
+    /// How many of them broke it.
+    pub violations: u64,
+}

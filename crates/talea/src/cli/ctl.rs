@@ -1,0 +1,283 @@
+//! `talea ctl`: live control of running hierarchies.
+
+mod asks;
+mod show;
+
+use super::Outcome as CommandOutcome;
+use super::failure::{Failure, Verdict};
+use super::output;
+use asks::{Asked, Wish, child, tie};
+use clap::{Args, Subcommand};
+use serde_json::json;
+use talea_guarantee::guarantee::Guarantee;
+use talea_model::SchedulerKind;
+use talea_runtime::managed::control::protocol::{
+    Answer, Child, Command, Insistence, Outcome, Program, Tie, VERSION,
+};
+use talea_runtime::managed::control::{Client, ClientError, Controllable, FindError, Sockets};
+use talea_time::Duration;
+
+/// Look at a running hierarchy of schedulers, and change it while it runs.
+///
+/// Every change is judged first: if somebody would not receive any more what it requires, it is refused with the reason and the
+/// nearest change that would do. A change is made as a whole or not at all. Runs are found for the same user only.
+#[derive(Args)]
+#[command(
+    args_conflicts_with_subcommands = false,
+    after_help = "\
+Examples:
+  talea ctl                                          what can be controlled
+  talea ctl multimedia list
+  talea ctl multimedia replace PS --kind sfq --quantum 5ms
+  talea ctl multimedia add-thread build --under PS --share 1 -- make -j2
+  talea ctl 4711 reserve build --under RES --guarantee \"RESBH 2ms 40ms\"
+  talea ctl 4711 release build
+  talea ctl 4711 remove build
+
+Exit status: 0 done; 1 refused; 2 usage, or nobody of that name."
+)]
+pub struct Options {
+    /// The run, by process number, name or PID.NAME; without one, those there are
+    #[arg(value_name = "PID|NAME")]
+    run: Option<String>,
+    #[command(subcommand)]
+    action: Option<Action>,
+    /// Print the answer as JSON instead
+    #[arg(long, global = true)]
+    json: bool,
+    /// Change it also if promises break by it; what cannot be admitted is refused all the same
+    #[arg(long, global = true)]
+    force: bool,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Show the hierarchy: who is promised what, and who received how much
+    List,
+    /// Add a scheduler without children
+    AddScheduler {
+        /// Its name
+        name: String,
+        /// What it is: fixed-priority, proportional-share, eevdf, reservation, …
+        #[arg(long)]
+        kind: SchedulerKind,
+        /// How long it lets a child run, if the kind has a quantum
+        #[arg(long)]
+        quantum: Option<Duration>,
+        #[command(flatten)]
+        place: Places,
+    },
+    /// Add a thread: a command that is started, or a process that runs
+    #[command(after_help = "\
+Examples:
+  talea ctl multimedia add-thread build --under PS --share 1 -- make -j2
+  talea ctl multimedia add-thread player --under RES --guarantee \"RESBH 5ms 33ms\" --pid 4711")]
+    AddThread {
+        /// Its name
+        name: String,
+        #[command(flatten)]
+        place: Place,
+        /// What it has to receive, such as "PSBE 0.4 60ms": what would break that is refused from then on
+        #[arg(long, value_name = "GUARANTEE")]
+        requires: Option<Guarantee>,
+        /// A running process, all of whose threads are taken in as one
+        #[arg(long, conflicts_with = "command")]
+        pid: Option<u32>,
+        /// A command, started in the folder and environment of the run
+        #[arg(last = true, required_unless_present = "pid", value_name = "COMMAND")]
+        command: Vec<String>,
+    },
+    /// Remove a scheduler without children, or let a thread go on as an ordinary one
+    Remove {
+        /// Which
+        name: String,
+    },
+    /// Put a thread, or a scheduler with all below it, under another scheduler
+    Move {
+        /// Who
+        name: String,
+        #[command(flatten)]
+        place: Places,
+    },
+    /// Begin a reservation: move under a scheduler until `release`
+    Reserve {
+        /// Who
+        name: String,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Ask the parent for something else
+    Change {
+        /// Who asks
+        name: String,
+        /// Which parent, if there are several
+        #[arg(long, value_name = "SCHEDULER")]
+        of: Option<String>,
+        #[command(flatten)]
+        asked: Asked,
+    },
+    /// End a reservation: back to where it began
+    Release {
+        /// Who
+        name: String,
+    },
+    /// Put a scheduler of another kind, or with another quantum, in the place of one
+    #[command(after_help = "\
+Examples:
+  talea ctl multimedia replace PS --kind eevdf --quantum 5ms
+  talea ctl multimedia replace PS --kind reservation --child \"words=RESBH 1ms 40ms\" --child \"voice=RESBH 4ms 40ms\"")]
+    Replace {
+        /// Which
+        scheduler: String,
+        /// What it becomes
+        #[arg(long)]
+        kind: SchedulerKind,
+        /// Its quantum; that of the old one if not given
+        #[arg(long)]
+        quantum: Option<Duration>,
+        /// What a child asks for then, such as "words=share 2" or "words=RESBH 1ms 40ms"
+        #[arg(long = "child", value_name = "NAME=REQUEST", value_parser = child)]
+        children: Vec<Child>,
+    },
+}
+
+/// One parent.
+#[derive(Args)]
+struct Place {
+    /// The scheduler above
+    #[arg(long, value_name = "SCHEDULER")]
+    under: String,
+    #[command(flatten)]
+    asked: Asked,
+}
+
+/// One parent or, for joins, several.
+#[derive(Args)]
+struct Places {
+    /// The scheduler above; for a join several times, as "RES=RESBH 10ms 20ms" or "FP=priority 2"
+    #[arg(long, required = true, value_name = "SCHEDULER[=REQUEST]", value_parser = tie)]
+    under: Vec<(String, Option<Wish>)>,
+    #[command(flatten)]
+    asked: Asked,
+}
+
+impl Place {
+    fn tie(&self) -> Tie {
+        Tie { scheduler: self.under.clone(), asks: self.asked.asks() }
+    }
+}
+
+impl Places {
+    fn ties(&self) -> Result<Vec<Tie>, Failure> {
+        let plain = self.under.iter().filter(|(_, wish)| wish.is_none()).count();
+        if self.asked.is_anything() && plain != 1 {
+            return Err(Failure::new(
+                "--share, --priority and --guarantee say what is asked of one --under, and it is not clear of which",
+                "write what is asked of each behind its name: --under \"RES=RESBH 10ms 20ms\" --under \"FP=priority 2\"",
+            ));
+        }
+        let tie = |(scheduler, wish): &(String, Option<Wish>)| Tie {
+            scheduler: scheduler.clone(),
+            asks: wish.as_ref().map_or_else(|| self.asked.asks(), |wish| wish.0.clone()),
+        };
+        Ok(self.under.iter().map(tie).collect())
+    }
+}
+
+impl Action {
+    fn command(&self) -> Result<Command, Failure> {
+        Ok(match self {
+            Action::List => Command::List,
+            Action::AddScheduler { name, kind, quantum, place } => Command::AddScheduler {
+                name: name.clone(),
+                kind: *kind,
+                quantum: *quantum,
+                under: place.ties()?,
+            },
+            Action::AddThread { name, place, requires, pid, command } => Command::AddThread {
+                name: name.clone(),
+                program: pid.map_or_else(|| Program::Command(command.clone()), Program::Process),
+                requires: requires.clone(),
+                under: place.tie(),
+            },
+            Action::Remove { name } => Command::Remove { name: name.clone() },
+            Action::Move { name, place } => Command::Move { name: name.clone(), under: place.ties()? },
+            Action::Reserve { name, place } => Command::Reserve { name: name.clone(), under: place.tie() },
+            Action::Change { name, of, asked } => {
+                Command::Change { name: name.clone(), of: of.clone(), asks: asked.asks() }
+            }
+            Action::Release { name } => Command::Release { name: name.clone() },
+            Action::Replace { scheduler, kind, quantum, children } => Command::Replace {
+                name: scheduler.clone(),
+                kind: *kind,
+                quantum: *quantum,
+                children: children.clone(),
+            },
+        })
+    }
+}
+
+pub fn main(options: &Options) -> CommandOutcome {
+    let sockets = Sockets::of_user().map_err(|error| Failure::new(error, ""))?;
+    let Some(which) = &options.run else {
+        if options.action.is_some() {
+            return Err(Failure::new(
+                "it is not said which run is to be controlled",
+                "name it first: talea ctl NAME list; `talea ctl` shows those there are",
+            ));
+        }
+        return all(&sockets.list().map_err(|error| unfound(&error))?, options);
+    };
+    let run = sockets.find(which).map_err(|error| unfound(&error))?;
+    let command = options.action.as_ref().map_or(Ok(Command::List), Action::command)?;
+    let insistence = if options.force { Insistence::Forced } else { Insistence::Careful };
+    let outcome = Client::of(&run).ask(&command, insistence).map_err(|error| unanswered(&error))?;
+    if options.json {
+        output::json(&Answer { version: VERSION, outcome: outcome.clone() })?;
+    }
+    match outcome {
+        Outcome::Listing(listing) if !options.json => show::listing(&run, &listing)?,
+        Outcome::Done(done) if !options.json => show::done(&done)?,
+        Outcome::Listing(_) | Outcome::Done(_) => {}
+        Outcome::Refused(refusal) => {
+            if !options.json {
+                show::refusal(&refusal);
+            }
+            return Ok(Verdict::Negative);
+        }
+        Outcome::Misstated(message) => {
+            return Err(Failure::new(message, format!("`talea ctl {which} list` shows who there is")));
+        }
+        Outcome::Busy => return Err(Failure::new("too many others control the run", "try again")),
+        Outcome::Ended => return Err(Failure::new("the run has ended", "")),
+    }
+    Ok(Verdict::Fine)
+}
+
+fn all(runs: &[Controllable], options: &Options) -> CommandOutcome {
+    if options.json {
+        let run = |run: &Controllable| json!({ "pid": run.pid, "name": run.name, "path": run.path });
+        output::json(&runs.iter().map(run).collect::<Vec<_>>())?;
+        return Ok(Verdict::Fine);
+    }
+    if runs.is_empty() {
+        output::print("nothing to control: no program of yours runs a hierarchy of schedulers")?;
+        return Ok(Verdict::Fine);
+    }
+    let mut sheet = output::Sheet::new(2, &["pid", "name"]);
+    runs.iter().for_each(|run| sheet.row(vec![run.pid.to_string(), run.name.clone()]));
+    output::print(&sheet.render())?;
+    Ok(Verdict::Fine)
+}
+
+fn unfound(error: &FindError) -> Failure {
+    let help = match error {
+        FindError::Unknown { .. } => "`talea ctl` shows the runs that can be controlled",
+        FindError::Ambiguous { .. } | FindError::Place(_) | FindError::Io { .. } => "",
+    };
+    Failure::new(error, help)
+}
+
+fn unanswered(error: &ClientError) -> Failure {
+    Failure::new(error, "`talea ctl` shows the runs that can be controlled")
+}

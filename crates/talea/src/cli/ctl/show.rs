@@ -1,0 +1,110 @@
+//! What `talea ctl` prints.
+
+use crate::cli::failure::Failure;
+use crate::cli::output::{Lines, Sheet, length};
+use talea_runtime::managed::control::Controllable;
+use talea_runtime::managed::control::protocol::{Done, Force, Listing, Promised, Refusal, Row};
+
+/// Deeper rows are not indented further.
+const DEEPEST: usize = 24;
+
+pub fn listing(run: &Controllable, listing: &Listing) -> Result<(), Failure> {
+    let cpus: Vec<String> = listing.cpus.iter().map(ToString::to_string).collect();
+    let mut lines = Lines::new();
+    lines.line(&format!(
+        "{} (process {}), node {} (cpu {})\n",
+        listing.system,
+        run.pid,
+        listing.node,
+        cpus.join(", ")
+    ))?;
+    let headings =
+        ["scheduled by", "kind", "asks for", "promised", "requires", "state", "granted", "used", "broken"];
+    let mut sheet = Sheet::new(6, &headings);
+    for index in 0..listing.rows.len() {
+        sheet.row(cells(&listing.rows, index));
+    }
+    lines.line(&sheet.render())?;
+    if !listing.findings.is_empty() {
+        lines.line("\nnot enough for")?;
+    }
+    for finding in &listing.findings {
+        lines.line(&format!("  {finding}"))?;
+    }
+    lines.finish()
+}
+
+fn cells(rows: &[Row], index: usize) -> Vec<String> {
+    let row = &rows[index];
+    let kind = match row.quantum {
+        Some(quantum) if row.kind != "elsewhere" => format!("{} {quantum}", row.kind),
+        _ => row.kind.clone(),
+    };
+    let optional = |text: &Option<String>| text.clone().unwrap_or_default();
+    vec![
+        format!("{}{}", branch(rows, index), row.name),
+        kind,
+        optional(&row.asks),
+        row.guarantee.clone().unwrap_or_else(|| "not derived".into()),
+        optional(&row.requires),
+        row.state.clone().unwrap_or_else(|| "not there".into()),
+        length(row.granted_ns),
+        row.used_ns.map_or_else(String::new, length),
+        match row.judged {
+            None => String::new(),
+            Some(judged) => format!("{} of {judged}", row.violations),
+        },
+    ]
+}
+
+/// The lines that lead to a row of the tree.
+fn branch(rows: &[Row], index: usize) -> String {
+    let depth = rows[index].depth;
+    if depth > DEEPEST {
+        return format!("… {depth} levels below … ");
+    }
+    // Whether another row of this depth follows below the same parent.
+    let follows = |depth: usize| {
+        let later = rows[index + 1..].iter().find(|row| row.depth <= depth);
+        later.is_some_and(|row| row.depth == depth)
+    };
+    let mut text = String::new();
+    for above in 1..depth {
+        text.push_str(if follows(above) { "│  " } else { "   " });
+    }
+    match (depth, follows(depth)) {
+        (0, _) => {}
+        (_, true) => text.push_str("├─ "),
+        (_, false) => text.push_str("└─ "),
+    }
+    text
+}
+
+pub fn done(done: &Done) -> Result<(), Failure> {
+    let mut lines = Lines::new();
+    lines.line("done")?;
+    for Promised { parent, child, before, after } in &done.promises {
+        let text = |promise: &Option<String>| promise.clone().unwrap_or_else(|| "nothing".into());
+        let line = match before {
+            None => format!("  {parent} promises {child} {}", text(after)),
+            Some(_) => format!("  {parent} promises {child} {}, not {} any more", text(after), text(before)),
+        };
+        lines.line(&line)?;
+    }
+    lines.finish()?;
+    for warning in &done.warnings {
+        eprintln!("warning: {warning}");
+    }
+    Ok(())
+}
+
+pub fn refusal(refusal: &Refusal) {
+    eprintln!("refused, nothing has changed:");
+    refusal.reasons.iter().for_each(|reason| eprintln!("  {reason}"));
+    if let Some(remedy) = &refusal.remedy {
+        eprintln!("  help: {remedy}");
+    }
+    if refusal.force == Force::Helps {
+        eprintln!("  --force does it all the same");
+    }
+}

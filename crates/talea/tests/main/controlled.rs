@@ -1,0 +1,81 @@
+//! `talea ctl` on runs of real threads.
+
+use crate::support::{Done, Running, example, folder, run, within};
+use std::fs;
+
+/// A run of figure 1 under a name of its own, and that name. None, said on standard error, where hierarchies are not permitted.
+fn multimedia(name: &str) -> Option<(Running, String)> {
+    let place = folder();
+    let text = fs::read_to_string(example("figure-1.toml")).expect("the example");
+    let name = format!("{name}-{}", std::process::id());
+    let file = within(&place, "system.toml");
+    fs::write(&file, text.replace("\"multimedia\"", &format!("\"{name}\""))).expect("a file");
+    let mut running = Running::start(&["run", &file, "--for", "120s", "--json", "--fail-on", "never"]);
+    loop {
+        if run(&["ctl", &name, "list"]).status == 0 {
+            return Some((running, name));
+        }
+        if running.is_over() {
+            let done = running.finish();
+            assert!(done.stderr.contains("talea doctor"), "{}", done.stderr);
+            eprintln!("skipped: hierarchies need real-time priorities, which are not permitted here");
+            return None;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+}
+
+fn ctl(name: &str, arguments: &[&str]) -> Done {
+    run(&[&["ctl", name], arguments].concat())
+}
+
+#[test]
+fn a_running_hierarchy_is_looked_at_and_changed() {
+    let Some((mut running, name)) = multimedia("changed") else { return };
+    let list = ctl(&name, &["list"]).exits(0).stdout;
+    for part in ["├─ RES", "proportional-share 10ms", "PSBE 0.4 58ms", "video", "elsewhere"] {
+        assert!(list.contains(part), "{part} is not in\n{list}");
+    }
+    assert!(run(&["ctl"]).exits(0).stdout.contains(&name));
+    // Another scheduler of shares keeps what "voice" requires; one after another does not.
+    ctl(&name, &["replace", "PS", "--kind", "sfq"]).exits(0);
+    let refused = ctl(&name, &["replace", "PS", "--kind", "round-robin"]).exits(1);
+    for part in ["refused", "voice: it requires PSBE 0.4 60ms", "help: ", "--force"] {
+        assert!(refused.stderr.contains(part), "{part} is not in\n{}", refused.stderr);
+    }
+    // A command comes, reserves, goes back and goes.
+    let endless = ["--", "sh", "-c", "ulimit -t 60; while :; do :; done"];
+    ctl(&name, &["add-scheduler", "BG", "--kind", "round-robin", "--under", "FP=priority 0"]).exits(0);
+    ctl(&name, &[&["add-thread", "build", "--under", "BG"][..], &endless].concat()).exits(0);
+    let reserve = ["reserve", "build", "--under", "RES", "--guarantee"];
+    let refused = ctl(&name, &[&reserve[..], &["RESBH 30ms 33ms"]].concat()).exits(1);
+    assert!(refused.stderr.contains("RES: "), "{}", refused.stderr);
+    assert!(!refused.stderr.contains("--force"), "admission is not to be forced: {}", refused.stderr);
+    ctl(&name, &[&reserve[..], &["RESBH 2ms 40ms"]].concat()).exits(0);
+    let json = ctl(&name, &["list", "--json"]).exits(0).json();
+    let rows = json["outcome"]["listing"]["rows"].as_array().expect("rows");
+    let build = rows.iter().find(|row| row["name"] == "build").expect("it is listed");
+    assert_eq!((&build["parent"], &build["guarantee"]), (&"RES".into(), &"RESBH 2ms 40ms".into()));
+    ctl(&name, &["release", "build"]).exits(0);
+    ctl(&name, &["remove", "build"]).exits(0);
+    ctl(&name, &["remove", "BG"]).exits(0);
+    // Names that are nobody's are something else than refusals.
+    let nobody = ctl(&name, &["remove", "wrods"]).exits(2);
+    assert!(nobody.stderr.contains("there is video, words, voice"), "{}", nobody.stderr);
+    running.signal(rustix::process::Signal::INT);
+    let done = running.finish().exits(0);
+    let outcome = &done.json()["run"]["hierarchies"][0];
+    let members = outcome["members"].as_array().expect("members");
+    assert!(members.iter().any(|member| member["thread"] == "build"), "{outcome}");
+    ctl(&name, &["list"]).exits(2);
+}
+
+#[test]
+fn nothing_to_control_is_said_so() {
+    let unknown = run(&["ctl", "no-such-run", "list"]).exits(2);
+    assert!(unknown.stderr.contains("no run \"no-such-run\" can be controlled"), "{}", unknown.stderr);
+    let unnamed = run(&["ctl", "--json"]).exits(0);
+    assert!(unnamed.json().is_array());
+    let twice = run(&["ctl", "x", "change", "y", "--share", "1", "--priority", "2"]).exits(2);
+    assert!(twice.stderr.contains("cannot be used with"), "{}", twice.stderr);
+}
