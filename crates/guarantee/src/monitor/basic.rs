@@ -22,6 +22,31 @@ pub(super) struct Basic {
     phases: Vec<(i64, i64)>,
     /// Those that the current window leaves.
     left: Vec<(i64, i64)>,
+    scratch: Scratch,
+}
+
+/// What judging a window needs besides, kept so that it allocates only where a window has more switches than any before.
+#[derive(Clone, Debug)]
+struct Scratch {
+    /// Phases at which what a window holds may change its slope, with what it holds there.
+    bends: Vec<(i64, i64)>,
+    pieces: Vec<Linear>,
+    /// The phases that the current window alone would leave.
+    kept: Vec<(i64, i64)>,
+}
+
+/// Switches in a window for which there is room from the beginning.
+const SWITCHES: usize = 128;
+
+impl Scratch {
+    fn new() -> Self {
+        let room = 2 * SWITCHES;
+        Scratch {
+            bends: Vec::with_capacity(room),
+            pieces: Vec::with_capacity(room),
+            kept: Vec::with_capacity(room),
+        }
+    }
 }
 
 impl Basic {
@@ -29,11 +54,12 @@ impl Basic {
         Basic {
             limits,
             period,
-            history: History::default(),
+            history: History::with_room(4 * SWITCHES),
             origin: 0,
             windows: 0,
-            phases: Vec::new(),
-            left: Vec::new(),
+            phases: Vec::with_capacity(2 * SWITCHES),
+            left: Vec::with_capacity(2 * SWITCHES),
+            scratch: Scratch::new(),
         }
     }
 
@@ -89,14 +115,15 @@ impl Basic {
     /// Finds which of the phases are left; those beyond `last_phase` are.
     fn keep(&mut self, last_phase: i64) {
         self.left.clear();
-        let mut pieces = self.linear(last_phase);
+        self.find_pieces(last_phase);
+        let Scratch { pieces, kept, .. } = &mut self.scratch;
         pieces.push(Linear {
             from: last_phase + 1,
             to: self.period - 1,
             received: self.limits.least,
             slope: 0,
         });
-        let mut kept: Vec<(i64, i64)> = Vec::new();
+        kept.clear();
         for piece in pieces {
             let Some((from, to)) = piece.within(self.limits.least, self.limits.most) else { continue };
             match kept.last_mut() {
@@ -104,9 +131,9 @@ impl Basic {
                 _ => kept.push((from, to)),
             }
         }
-        let mut kept = kept.into_iter().peekable();
+        let mut kept = kept.iter().peekable();
         for &(from, to) in &self.phases {
-            while let Some(&(begin, end)) = kept.peek() {
+            while let Some(&&(begin, end)) = kept.peek() {
                 if begin <= to && end >= from {
                     self.left.push((begin.max(from), end.min(to)));
                 }
@@ -118,38 +145,39 @@ impl Basic {
         }
     }
 
-    /// What the window holds, by phase from 0 to `last_phase`.
-    fn linear(&self, last_phase: i64) -> Vec<Linear> {
-        let window = self.window();
+    /// Finds what the window holds, by phase from 0 to `last_phase`.
+    fn find_pieces(&mut self, last_phase: i64) {
+        let (window, period) = (self.window(), self.period);
+        let Scratch { bends, pieces, .. } = &mut self.scratch;
         let switches = || self.history.pieces().iter().map(|piece| piece.from);
         let begins = switches().map(|at| at - window);
-        let ends = switches().map(|at| at - window - self.period);
-        let mut bends: Vec<i64> = begins.chain(ends).filter(|at| (1..=last_phase).contains(at)).collect();
-        bends.push(0);
+        let ends = switches().map(|at| at - window - period);
+        bends.clear();
+        bends.push((0, 0));
+        bends.extend(begins.chain(ends).filter(|at| (1..=last_phase).contains(at)).map(|at| (at, 0)));
         bends.sort_unstable();
         bends.dedup();
         let (mut begin, mut end) = (Cursor::new(&self.history), Cursor::new(&self.history));
         let mut received =
-            |phase: i64| end.served_by(window + phase + self.period) - begin.served_by(window + phase);
-        let values: Vec<i64> = bends.iter().map(|phase| received(*phase)).collect();
+            |phase: i64| end.served_by(window + phase + period) - begin.served_by(window + phase);
+        bends.iter_mut().for_each(|(phase, value)| *value = received(*phase));
         let last = received(last_phase);
-        let mut pieces = Vec::with_capacity(bends.len());
-        for (index, (&from, &value)) in bends.iter().zip(&values).enumerate() {
-            let (next, there) = match bends.get(index + 1) {
-                Some(next) => (*next, values[index + 1]),
+        pieces.clear();
+        for (index, &(from, value)) in bends.iter().enumerate() {
+            // The bend itself belongs to the piece behind it.
+            let (to, there) = match bends.get(index + 1) {
+                Some(&(next, there)) => (next - 1, there),
                 None => (last_phase, last),
             };
-            // The bend itself belongs to the piece behind it.
-            let to = if index + 1 < bends.len() { next - 1 } else { last_phase };
             pieces.push(Linear { from, to, received: value, slope: (there - value).signum() });
         }
-        pieces
     }
 
     /// What is closest to the promise among the phases that were left, and its phase.
-    fn closest(&self, last_phase: i64) -> (i64, i64) {
+    fn closest(&mut self, last_phase: i64) -> (i64, i64) {
+        self.find_pieces(last_phase);
         let short = |received: i64| (self.limits.least - received).max(received - self.limits.most);
-        let ends = self.linear(last_phase).into_iter().flat_map(|piece| {
+        let ends = self.scratch.pieces.iter().flat_map(|piece| {
             let inside = self.phases.iter().filter_map(move |&(from, to)| {
                 let (from, to) = (from.max(piece.from), to.min(piece.to));
                 (from <= to).then_some([from, to])

@@ -16,9 +16,12 @@ pub(super) struct Continuous {
     first: i64,
 }
 
+/// Pieces of history for which there is room from the beginning.
+const PIECES: usize = 512;
+
 impl Continuous {
     pub fn new(limits: Limits, length: i64) -> Self {
-        Continuous { limits, length, history: History::default(), first: 0 }
+        Continuous { limits, length, history: History::with_room(PIECES), first: 0 }
     }
 
     pub fn begin(&mut self, now: i64) {

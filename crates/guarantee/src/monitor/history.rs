@@ -19,12 +19,17 @@ impl Piece {
 }
 
 /// Times of service and of none by turns, without gaps, of one stretch of demand.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct History {
     pieces: VecDeque<Piece>,
 }
 
 impl History {
+    /// An empty history that has room for so many pieces.
+    pub fn with_room(pieces: usize) -> Self {
+        History { pieces: VecDeque::with_capacity(pieces) }
+    }
+
     pub fn clear(&mut self) {
         self.pieces.clear();
     }

@@ -232,7 +232,9 @@ impl Engine {
 
     /// Keeps every transition of a virtual processor from now on until it is taken.
     pub fn watch(&mut self) {
-        self.transitions.get_or_insert_default();
+        // Rarely more in one call: each switch of each processor changes a few edges on every level.
+        const AT_ONCE: usize = 1024;
+        self.transitions.get_or_insert_with(|| Vec::with_capacity(AT_ONCE));
     }
 
     /// Takes the transitions since the last time, in order: none unless somebody [watches](Engine::watch). All of them
