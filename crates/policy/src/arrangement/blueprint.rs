@@ -167,9 +167,10 @@ impl Drawing<'_> {
     }
 
     fn promise(&self, parent: &str, child: &str, required: Option<&Guarantee>) -> Option<Promise> {
-        match self.derivation.between(parent, child) {
-            Some(edge) => Some(Promise::Derived(edge.label.absolute())),
-            None => required.cloned().map(Promise::Required),
+        match self.derivation.between(parent, child).map(|edge| edge.label.absolute()) {
+            // Of a thread that requires something and is promised nothing at all, the requirement is judged.
+            Some(Guarantee::Null) | None if required.is_some() => required.cloned().map(Promise::Required),
+            derived => derived.map(Promise::Derived),
         }
     }
 

@@ -7,8 +7,8 @@ use crate::burn::Burner;
 use crate::layout::TaskSite;
 use crate::managed::control::Governor;
 use crate::managed::{
-    Admission, AdmitError, Arrivals, Course, Handle, HowOften, ManagedSet, MemberId, Options, Parking, Part,
-    Scribe, SetError, Target,
+    Admission, AdmitError, Arrivals, Course, Handle, HowOften, MORE_TO_HOLD, ManagedSet, MemberId, Options,
+    Parking, Part, Scribe, SetError, Target,
 };
 use crate::outcome::ThreadAttributes;
 use crate::recorder::{Recorder, Recording};
@@ -90,6 +90,8 @@ pub(crate) struct Hierarchy {
     control: Control,
     roles: Vec<Role>,
     shortcomings: Option<String>,
+    /// Whether there are threads of others, whose wake-ups the kernel has to tell.
+    has_programs: bool,
     /// The rings that say which threads the programs are.
     _introductions: Vec<RingWriter>,
 }
@@ -186,6 +188,7 @@ impl Stage<'_> {
             governor,
             roles: casting.roles,
             shortcomings: arrangement.shortcomings.as_ref().map(ToString::to_string),
+            has_programs: leaves.iter().any(|leaf| is_program(&self.system.threads[leaf.thread].work)),
             _introductions: casting.introductions,
         })
     }
@@ -208,7 +211,7 @@ impl Stage<'_> {
             Admission { name: &thread.name, parent: leaf.parent, parameters: leaf.parameters, parking };
         let part = self.part(operation);
         let set = &mut casting.set;
-        let member = match &thread.work {
+        let (member, parking) = match &thread.work {
             ThreadWork::CpuBound | ThreadWork::Bursts { .. } => {
                 let work = self.work(operation, &thread.work);
                 let lane = usize::from(part.lane);
@@ -217,32 +220,33 @@ impl Stage<'_> {
                     prefault_stack(PREFAULTED);
                     recording.begin(ThreadRole::Lane, Some(lane))
                 };
-                set.cast(admission, part, ready, move |recorder: Recorder, handle| {
+                let member = set.cast(admission, part, ready, move |recorder: Recorder, handle| {
                     work.run(handle);
                     drop(recorder);
-                })?
+                })?;
+                (member, ParkingOutcome::from(parking))
             }
             ThreadWork::Command(words) => {
                 let [program, arguments @ ..] = &words[..] else { unreachable!("a command is validated") };
-                let mut command = Command::new(program);
-                command.args(arguments).stdin(Stdio::null()).stdout(standard_error());
-                let member = set.cast_command(admission, &mut command, part)?;
-                casting.introduce(self, member, operation, ring);
-                member
+                let admitted = held_if_possible(admission, |admission| {
+                    let mut command = Command::new(program);
+                    command.args(arguments).stdin(Stdio::null()).stdout(standard_error());
+                    set.cast_command(admission, &mut command, part.clone())
+                })?;
+                casting.introduce(self, admitted.0, operation, ring);
+                admitted
             }
             ThreadWork::Process(number) => {
-                let member = set.cast_process(admission, Target::Process(*number), part)?;
-                casting.introduce(self, member, operation, ring);
-                member
+                let admitted = held_if_possible(admission, |admission| {
+                    set.cast_process(admission, Target::Process(*number), part.clone())
+                })?;
+                casting.introduce(self, admitted.0, operation, ring);
+                admitted
             }
         };
         let parent = &self.system.schedulers[leaf.scheduler].name;
         casting.set.watch_member((parent, &thread.name), leaf.promise.clone(), member);
         casting.members.push((thread.name.clone(), member));
-        let parking = match parking {
-            Parking::Held => ParkingOutcome::Held,
-            Parking::WorkConserving => ParkingOutcome::WorkConserving,
-        };
         casting.roles.push(Role { name: thread.name.clone(), parking });
         Ok(())
     }
@@ -274,6 +278,24 @@ impl Stage<'_> {
             _ => Labour::Endless,
         }
     }
+}
+
+/// Takes a program in, which is only parked where no more of them can be held.
+fn held_if_possible(
+    admission: Admission<'_>,
+    mut take_in: impl FnMut(Admission<'_>) -> Result<MemberId, AdmitError>,
+) -> Result<(MemberId, ParkingOutcome), AdmitError> {
+    match take_in(admission) {
+        Err(AdmitError::CannotHold { .. } | AdmitError::TooMany { what: MORE_TO_HOLD, .. }) => {
+            let parked = take_in(Admission { parking: Parking::WorkConserving, ..admission })?;
+            Ok((parked, ParkingOutcome::NotHeld))
+        }
+        admitted => Ok((admitted?, admission.parking.into())),
+    }
+}
+
+fn is_program(work: &ThreadWork) -> bool {
+    matches!(work, ThreadWork::Command(_) | ThreadWork::Process(_))
 }
 
 /// Where programs print, for standard output has the results.
@@ -359,7 +381,7 @@ impl Hierarchy {
         self.control.close();
         let set = self.governor.retire().expect("nobody else takes it");
         let finale = set.close_run().expect("a run ends once");
-        let untraced = set.untraced().map(str::to_owned);
+        let untraced = set.untraced().filter(|_| self.has_programs).map(str::to_owned);
         let roles: Vec<Role> = self.roles.into_iter().chain(control::newcomers(&self.governor)).collect();
         let summary = set.stop().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         HierarchyOutcome {

@@ -1,6 +1,6 @@
 //! What came of a hierarchy's run.
 
-use crate::managed::{Finale, Received, Summary};
+use crate::managed::{Finale, Parking, Received, Summary};
 use serde::{Deserialize, Serialize};
 use talea_policy::arrangement::Kept;
 use talea_time::Work;
@@ -15,6 +15,15 @@ pub enum ParkingOutcome {
     Held,
     /// It should be held and could not be, so it may receive more than it is promised.
     NotHeld,
+}
+
+impl From<Parking> for ParkingOutcome {
+    fn from(parking: Parking) -> Self {
+        match parking {
+            Parking::WorkConserving => ParkingOutcome::WorkConserving,
+            Parking::Held => ParkingOutcome::Held,
+        }
+    }
 }
 
 /// A thread of the description.

@@ -21,6 +21,9 @@ use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 use talea_policy::hierarchy::VpId;
 
+/// Of what there are too many where no further program can be held.
+pub(crate) const MORE_TO_HOLD: &str = "processes that can be held";
+
 /// Whether a program waits for the beginning of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waits {
@@ -238,7 +241,7 @@ impl ManagedSet {
         if let Some(hold) = &hold
             && !self.guardian.note_held(process, hold.freezer())
         {
-            return Err(too_many(&admission, "processes that can be held", guardian::HELD_MAX));
+            return Err(too_many(&admission, MORE_TO_HOLD, guardian::HELD_MAX));
         }
         let registered = self.register(&admission, |_, vp| {
             let body = Body::Opaque { process, scope };

@@ -74,6 +74,7 @@ mod shared;
 mod state;
 mod warden;
 
+pub(crate) use admit::MORE_TO_HOLD;
 pub use bands::Bands;
 pub(crate) use course::{Course, Finale, Scribe};
 pub use govern::NotDismissed;

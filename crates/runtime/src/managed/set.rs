@@ -274,9 +274,14 @@ impl ManagedSet {
     /// Holds the scheduler above a member to its promise to it.
     pub(crate) fn watch_member(&self, names: (&str, &str), promise: Option<Promise>, member: MemberId) {
         let mut state = self.shared.state.lock();
-        let State { engine, course, .. } = &mut *state;
+        let State { engine, course, members, .. } = &mut *state;
         if let Some(course) = course {
             course.watch.hold(names, promise, member.vp, &engine.context());
+            let is_there = members.get(member.slot as usize).and_then(Option::as_ref);
+            if is_there.is_none_or(|there| there.vp != member.vp) {
+                // A program may have ended already; its edge keeps its number.
+                course.watch.let_go(member.vp, engine.context().now());
+            }
         }
     }
 

@@ -24,8 +24,20 @@ fn is_watched() -> bool {
     name.windows(7).any(|window| window == b":frugal")
 }
 
+/// Those that dispatch for a hierarchy, while no other set lives in this process.
+static DISPATCHERS: AtomicBool = AtomicBool::new(false);
+
+fn dispatches() -> bool {
+    let mut name = [0u8; 16];
+    // SAFETY: as above.
+    unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
+    let is_own = name.windows(7).any(|window| window == b"-frugal");
+    is_own || name.starts_with(b"sentinel/") || name.starts_with(b"controller")
+}
+
 fn count() {
-    if COUNTING.load(Ordering::Relaxed) && is_watched() {
+    let counts = COUNTING.load(Ordering::Relaxed) && is_watched();
+    if counts || DISPATCHERS.load(Ordering::Relaxed) && dispatches() {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -104,4 +116,39 @@ fn allocations_are_counted() {
     let operations = Operations::synthetic().with("job", allocating);
     let _ = run_until(&system, operations, options(RtMode::Off, 0), ended("job", 0));
     assert!(ALLOCATIONS.swap(0, Ordering::Relaxed) > 0);
+}
+
+/// Arrivals, decisions, records and monitors of a hierarchy.
+#[test]
+fn dispatching_for_a_hierarchy_does_not_allocate() {
+    let Some((_alone, at)) = crate::managed::stage(1) else { return };
+    let text = format!(
+        "[system]\nname = \"h\"\n[[node]]\nname = \"n\"\ncpus = [{}]\n\
+         [[scheduler]]\nname = \"FP\"\nkind = \"fixed-priority\"\n\
+         [[scheduler]]\nname = \"RES\"\nkind = \"reservation\"\nunder = [{{ scheduler = \"FP\", priority = 2 }}]\n\
+         [[scheduler]]\nname = \"J\"\nkind = \"join\"\nunder = [{{ scheduler = \"RES\", guarantee = \"RESBH 5ms 20ms\" }}, \
+         {{ scheduler = \"FP\", priority = 1 }}]\n\
+         [[scheduler]]\nname = \"PS\"\nkind = \"proportional-share\"\nquantum = \"2ms\"\nunder = [{{ scheduler = \"J\" }}]\n\
+         [[thread]]\nname = \"v-frugal\"\nwork = {{ burst = \"1ms\", period = \"10ms\" }}\n\
+         under = [{{ scheduler = \"RES\", guarantee = \"RESBH 2ms 10ms\" }}]\n\
+         [[thread]]\nname = \"a-frugal\"\nwork = \"cpu-bound\"\nunder = [{{ scheduler = \"PS\", share = 1 }}]\n\
+         [[thread]]\nname = \"b-frugal\"\nwork = \"cpu-bound\"\nrequires = \"PSBE 0.1 100ms\"\n\
+         under = [{{ scheduler = \"PS\", share = 2 }}]\n",
+        at.cpus[0]
+    );
+    let parsed = talea_model::parse("h.toml", &text, std::path::Path::new(".")).expect("a system");
+    let system = parsed.system.with_threads_as_tasks();
+    let mut over = ended("v-frugal", 80);
+    let ran = run_until(&system, Operations::synthetic(), options(RtMode::Warn, 0), move |job| {
+        if job.operation == "v-frugal" {
+            DISPATCHERS.store((10..70).contains(&job.instance), Ordering::Relaxed);
+        }
+        over(job)
+    });
+    assert!(ran.count(Event::COMPLETE, "v-frugal") > 60);
+    assert!(
+        ran.outcome.report.hierarchies[0].edges.iter().any(|edge| edge.judged > Some(0)),
+        "monitors judged"
+    );
+    assert_eq!(ALLOCATIONS.load(Ordering::Relaxed), 0);
 }

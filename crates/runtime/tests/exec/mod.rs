@@ -6,6 +6,7 @@
 mod allocation;
 mod cluster;
 mod graphs;
+mod hierarchy;
 mod lanes;
 mod operations;
 mod overrun;

@@ -22,7 +22,7 @@ static ALONE: Mutex<()> = Mutex::new(());
 
 /// The CPUs to manage, or `None`, said on standard error, where the privilege is missing. The last ones, because interrupts
 /// tend to be on the first.
-fn stage(cpus: usize) -> Option<(MutexGuard<'static, ()>, Options)> {
+pub(crate) fn stage(cpus: usize) -> Option<(MutexGuard<'static, ()>, Options)> {
     let asked = std::thread::spawn(|| sched::set_self(Policy::Fifo(13))).join().unwrap();
     match asked {
         Ok(()) => {}

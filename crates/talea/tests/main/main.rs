@@ -18,6 +18,7 @@ mod lab;
 mod named;
 mod real;
 mod recording;
+mod ruled;
 mod simulated;
 mod support;
 mod trace;
