@@ -15,7 +15,7 @@ use talea_policy::discipline::Discipline;
 use talea_policy::hierarchy::{Enforcement, Engine, Fraction, Parameters, SchedulerId, VpId};
 use talea_policy::job::Job;
 use talea_policy::scheduler::{
-    Announcing, Exhaustion, FixedPriority, Gaps, Habits, Kind, PlanEntry, Repeat, WakeUp,
+    Announcing, Exhaustion, FixedPriority, Gaps, Habits, Kind, PlanEntry, Repeat, Requests, WakeUp,
 };
 use talea_policy::strategy::LaneRules;
 use talea_time::{Duration, Instant, Work};
@@ -182,7 +182,7 @@ fn kinds() -> Vec<(&'static str, Kind)> {
         Kind::TimeSharing(Habits::default()),
         Kind::Reservation { capacity: one },
         Kind::ConstantBandwidth { exhaustion: Exhaustion::Postpone, capacity: one },
-        Kind::TotalBandwidth { capacity: one },
+        Kind::TotalBandwidth { capacity: one, requests: Requests::InPieces },
         Kind::SlowerProcessor { speed: one, slice: ms(10) },
         Kind::ResourceKernel { quantum },
         Kind::Rialto { base: ms(10), levels: 3, quantum },

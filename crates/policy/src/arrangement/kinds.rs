@@ -3,7 +3,7 @@
 use super::{ArrangeError, pace_of};
 use crate::discipline::Discipline;
 use crate::hierarchy::{Enforcement, Fraction, Parameters};
-use crate::scheduler::{Exhaustion, Habits, Kind, WakeUp};
+use crate::scheduler::{Exhaustion, Habits, Kind, Requests, WakeUp};
 use crate::strategy::LaneRules;
 use num_bigint::BigInt;
 use num_rational::BigRational;
@@ -131,7 +131,9 @@ impl Facts<'_> {
             SchedulerKind::ConstantBandwidth => {
                 Kind::ConstantBandwidth { exhaustion: Exhaustion::Suspend, capacity: speed }
             }
-            SchedulerKind::TotalBandwidth => Kind::TotalBandwidth { capacity: speed },
+            SchedulerKind::TotalBandwidth => {
+                Kind::TotalBandwidth { capacity: speed, requests: Requests::InPieces }
+            }
             SchedulerKind::ResourceKernel => Kind::ResourceKernel { quantum },
             SchedulerKind::Rialto | SchedulerKind::RialtoNt => self.rialto(quantum)?,
             SchedulerKind::Spring => {

@@ -2,9 +2,9 @@
 
 use super::{
     Announcing, Eevdf, Exhaustion, ExplicitPlan, FairQueue, FixedPriority, Gaps, Habits, Join, LaneScheduler,
-    Limit, Lottery, PlanEntry, PlanError, Repeat, Reservation, ResourceKernel, Rialto, RoundRobin, Rule,
-    SlowerProcessor, Spring, StatisticalRateMonotonic, Stride, SurplusFair, TimeSharing, TotalBandwidth,
-    Uniprocessor, WakeUp,
+    Limit, Lottery, PlanEntry, PlanError, Repeat, Requests, Reservation, ResourceKernel, Rialto, RoundRobin,
+    Rule, SlowerProcessor, Spring, StatisticalRateMonotonic, Stride, SurplusFair, TimeSharing,
+    TotalBandwidth, Uniprocessor, WakeUp,
 };
 use crate::discipline::Discipline;
 use crate::hierarchy::{Fraction, Scheduler};
@@ -82,6 +82,8 @@ pub enum Kind {
     TotalBandwidth {
         /// The most that is reserved.
         capacity: Fraction,
+        /// How requests are served.
+        requests: Requests,
     },
     /// [`SlowerProcessor`]: BSS-I, PShED; children: `Rate`.
     SlowerProcessor {
@@ -190,7 +192,9 @@ impl Kind {
             Kind::ConstantBandwidth { exhaustion, capacity } => {
                 boxed(Reservation::scheduler(*exhaustion, *capacity), announcing)
             }
-            Kind::TotalBandwidth { capacity } => boxed(TotalBandwidth::scheduler(*capacity), announcing),
+            Kind::TotalBandwidth { capacity, requests } => {
+                boxed(TotalBandwidth::scheduler(*capacity, *requests), announcing)
+            }
             Kind::SlowerProcessor { speed, slice } => {
                 boxed(SlowerProcessor::scheduler(*speed, *slice), announcing)
             }
@@ -270,7 +274,7 @@ impl Kind {
             }
             Kind::Reservation { capacity }
             | Kind::ConstantBandwidth { capacity, .. }
-            | Kind::TotalBandwidth { capacity } => at_most_one(*capacity),
+            | Kind::TotalBandwidth { capacity, .. } => at_most_one(*capacity),
             Kind::SlowerProcessor { speed, slice } => {
                 at_most_one(*speed)?;
                 positive("slice", *slice)

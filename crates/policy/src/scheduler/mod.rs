@@ -47,6 +47,6 @@ pub use srms::{Statistical, StatisticalRateMonotonic};
 pub use stride::{STRIDE1, Stride, StrideAccount};
 pub use surplus_fair::{SurplusFair, readjusted};
 pub use time_sharing::{Habits, Level, TOP_LEVEL, TimeSharing};
-pub use total_bandwidth::{Bandwidth, TotalBandwidth};
+pub use total_bandwidth::{Bandwidth, Requests, TotalBandwidth};
 pub use uniprocessor::{Announcing, Client, Clients, Rule, Stint, Uniprocessor};
 pub use virtual_time::{Pace, Virtual};

@@ -3,14 +3,15 @@
 //! The `k`-th request of a child with share `U` arrives at `r` and declares the execution time `C`; it is served by earliest deadline
 //! first with `d(k) = max(r, d(k-1)) + C / U`. A request that declares nothing is taken for one of the child's budget. The
 //! published server trusts the declaration. Here a request that runs longer than it declared is followed by requests of the child's budget
-//! each, so that others are not harmed. One that declares more than the budget is cut into such pieces from the start: as a whole
-//! it would be due so late that a period could pass without any service.
+//! each, so that others are not harmed.
 //!
-//! Nor does a piece count before its time, which is the deadline of the one before: until then it is served only if everybody else is
-//! ahead too, and not charged. The published server lets a child run ahead of its deadlines while others sleep, and lets it
-//! wait for as long when they come back, which no reservation in each period allows.
+//! *As published*, with [`Requests::Whole`], a child may run ahead of its deadlines while others sleep, and waits for as long when they come
+//! back; so it does for a request that declares much more than the budget. No reservation in every period allows that. With
+//! [`Requests::InPieces`] a request is served in pieces of at most the budget. A piece counts from the deadline of the one before on;
+//! until then it is served only if everybody else is ahead too, and is not charged. What is not needed of the last piece is given
+//! back (Spuri, Buttazzo and Sensini 1995, exact reclaiming).
 //!
-//! ALL or RESU becomes RESBS for each child. Admission is exact: `sum U <= capacity`. Costs a look at every child per notification.
+//! In pieces, ALL or RESU becomes RESBS for each child. Admission is exact: `sum U <= capacity`. Costs a look at every child per notification.
 //!
 //! Do not use it where declared times are far too long: deadlines, and so responses, are proportional to them up to the budget.
 
@@ -23,7 +24,17 @@ use talea_time::{Instant, Work};
 #[derive(Clone, Debug)]
 pub struct TotalBandwidth {
     capacity: Fraction,
+    requests: Requests,
     served: Served,
+}
+
+/// How requests are served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Requests {
+    /// Each with one deadline, at once.
+    Whole,
+    /// Cut by the budget, each piece in its time.
+    InPieces,
 }
 
 /// How the running child is served.
@@ -45,8 +56,16 @@ pub struct Bandwidth {
     left: Work,
     /// What is declared beyond it.
     declared: Work,
+    /// Whether the piece is one that nobody declared.
+    overrun: Overrun,
     /// From when on it counts.
     opens: Instant,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Overrun {
+    No,
+    Yes,
 }
 
 impl Bandwidth {
@@ -66,13 +85,29 @@ impl Bandwidth {
     }
 
     /// The next piece: of what is declared, or if that is over, a whole budget.
-    fn begin_piece(&mut self) {
+    fn begin_piece(&mut self, requests: Requests) {
         let budget = Work::from_nanos(self.share.numerator());
-        let piece = if self.declared > Work::ZERO { self.declared.min(budget) } else { budget };
+        self.overrun = if self.declared > Work::ZERO { Overrun::No } else { Overrun::Yes };
+        let piece = match (self.overrun, requests) {
+            (Overrun::Yes, _) => budget,
+            (Overrun::No, Requests::Whole) => self.declared,
+            (Overrun::No, Requests::InPieces) => self.declared.min(budget),
+        };
         self.declared = (self.declared - piece).max(Work::ZERO);
         self.left += piece;
-        self.opens = self.due();
+        self.opens = match requests {
+            Requests::Whole => Instant::ZERO,
+            Requests::InPieces => self.due(),
+        };
         self.extend(piece);
+    }
+
+    /// Gives back what is not needed of the piece, unless it was declared and is served as a whole.
+    fn give_back(&mut self, requests: Requests) {
+        if self.overrun == Overrun::Yes || requests == Requests::InPieces {
+            self.extend(Work::ZERO - self.left.max(Work::ZERO));
+        }
+        self.left = Work::ZERO;
     }
 
     /// Moves the deadline by what `work` takes at the reserved rate.
@@ -83,13 +118,13 @@ impl Bandwidth {
 
 impl TotalBandwidth {
     /// The rule for a processor of which at most `capacity` is given away.
-    pub fn new(capacity: Fraction) -> Self {
-        TotalBandwidth { capacity, served: Served::OnTime }
+    pub fn new(capacity: Fraction, requests: Requests) -> Self {
+        TotalBandwidth { capacity, requests, served: Served::OnTime }
     }
 
     /// A scheduler by this rule.
-    pub fn scheduler(capacity: Fraction) -> Uniprocessor<Self> {
-        Uniprocessor::new(Self::new(capacity))
+    pub fn scheduler(capacity: Fraction, requests: Requests) -> Uniprocessor<Self> {
+        Uniprocessor::new(Self::new(capacity, requests))
     }
 }
 
@@ -123,7 +158,14 @@ impl Rule for TotalBandwidth {
     ) -> Result<Bandwidth, Refusal> {
         let share = self.share(clients.accounts(), given)?;
         let opens = Instant::ZERO;
-        Ok(Bandwidth { share, scaled: 0, left: Work::ZERO, declared: Work::ZERO, opens })
+        Ok(Bandwidth {
+            share,
+            scaled: 0,
+            left: Work::ZERO,
+            declared: Work::ZERO,
+            overrun: Overrun::No,
+            opens,
+        })
     }
 
     fn change(
@@ -148,14 +190,11 @@ impl Rule for TotalBandwidth {
         let account = clients.account_mut(place);
         account.scaled = account.scaled.max(i128::from(cx.now().as_nanos()) * account.budget());
         (account.declared, account.left) = (declared, Work::ZERO);
-        account.begin_piece();
+        account.begin_piece(self.requests);
     }
 
     fn slept(&mut self, _cx: &Context<'_>, clients: &mut Clients<Bandwidth>, place: usize) {
-        let account = clients.account_mut(place);
-        // It needed less, so the next request follows sooner (Spuri, Buttazzo and Sensini 1995, exact reclaiming).
-        account.extend(Work::ZERO - account.left.max(Work::ZERO));
-        account.left = Work::ZERO;
+        clients.account_mut(place).give_back(self.requests);
     }
 
     fn ran(&mut self, _cx: &Context<'_>, clients: &mut Clients<Bandwidth>, place: usize, used: Work) {
@@ -169,7 +208,7 @@ impl Rule for TotalBandwidth {
             let wants = clients.wants(cx, place);
             let account = clients.account_mut(place);
             while wants && account.left <= Work::ZERO {
-                account.begin_piece();
+                account.begin_piece(self.requests);
             }
         }
     }

@@ -6,7 +6,7 @@ use talea_model::{LaneDispatch, Late, Laxity};
 use talea_policy::discipline::Discipline;
 use talea_policy::hierarchy::{Enforcement, Engine, Fraction, Parameters, SchedulerId, VpId};
 use talea_policy::scheduler::{
-    Announcing, Exhaustion, FixedPriority, Gaps, Habits, Kind, PlanEntry, Repeat, WakeUp,
+    Announcing, Exhaustion, FixedPriority, Gaps, Habits, Kind, PlanEntry, Repeat, Requests, WakeUp,
 };
 use talea_policy::strategy::LaneRules;
 
@@ -54,7 +54,7 @@ pub fn kinds() -> impl Strategy<Value = Kind> {
         habits.prop_map(Kind::TimeSharing),
         Just(Kind::Reservation { capacity: one }),
         exhaustion.prop_map(move |exhaustion| Kind::ConstantBandwidth { exhaustion, capacity: one }),
-        Just(Kind::TotalBandwidth { capacity: one }),
+        Just(Kind::TotalBandwidth { capacity: one, requests: Requests::InPieces }),
         (1..9i64).prop_map(move |slice| Kind::SlowerProcessor { speed: one, slice: ns(slice) }),
         quantum.clone().prop_map(|quantum| Kind::ResourceKernel { quantum }),
         quantum.clone().prop_map(|quantum| Kind::Rialto { base: ns(16), levels: 3, quantum }),

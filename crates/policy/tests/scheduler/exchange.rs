@@ -9,7 +9,7 @@ use talea_policy::hierarchy::{
     Scheduler, SchedulerId, VpId, VpState,
 };
 use talea_policy::job::Job;
-use talea_policy::scheduler::{Announcing, Eevdf, FixedPriority, Join, Kind, RoundRobin};
+use talea_policy::scheduler::{Announcing, Eevdf, FixedPriority, Join, Kind, Requests, RoundRobin};
 
 fn replacement<'a>(
     scheduler: impl Scheduler + 'static,
@@ -288,7 +288,12 @@ fn reservations_change_within_what_there_is() {
     let quantum = work(2);
     let cases = [
         (Kind::Reservation { capacity }, reserve(6, 10), reserve(4, 10), reserve(5, 10)),
-        (Kind::TotalBandwidth { capacity }, reserve(6, 10), reserve(4, 10), reserve(5, 10)),
+        (
+            Kind::TotalBandwidth { capacity, requests: Requests::InPieces },
+            reserve(6, 10),
+            reserve(4, 10),
+            reserve(5, 10),
+        ),
         (Kind::SlowerProcessor { speed: capacity, slice: ns(10) }, rate(6), rate(4), rate(5)),
         (Kind::Rialto { base: ns(16), levels: 2, quantum }, reserve(10, 16), reserve(6, 16), reserve(8, 16)),
         (Kind::StatisticalRateMonotonic { last: 1, quantum }, reserve(6, 10), reserve(4, 10), reserve(5, 10)),

@@ -7,7 +7,7 @@ use talea_policy::discipline::Discipline;
 use talea_policy::hierarchy::{
     Constraint, Enforcement, Engine, Fraction, Message, Parameters, SchedulerId, VpId,
 };
-use talea_policy::scheduler::{Announcing, Exhaustion, Kind};
+use talea_policy::scheduler::{Announcing, Exhaustion, Kind, Requests};
 
 const UNTIL: i64 = 2_000;
 
@@ -114,7 +114,7 @@ proptest! {
             deadline = deadline.max(piece.arrival * budget) + piece.work * period;
             piece.deadline = (deadline + budget - 1) / budget;
         }
-        let (mut engine, root) = engine(&Kind::TotalBandwidth { capacity: Fraction::ONE });
+        let (mut engine, root) = engine(&Kind::TotalBandwidth { capacity: Fraction::ONE, requests: Requests::InPieces });
         let threads: Vec<VpId> = shares
             .iter()
             .map(|(budget, period)| engine.add_thread(root, reservation(*budget, *period)).expect("they fit"))

@@ -7,7 +7,7 @@ use super::spy::{Event, Happening, Log, Spy};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use talea_policy::hierarchy::{Engine, Fraction, Parameters};
-use talea_policy::scheduler::{Budget, Exhaustion, Reservation, TotalBandwidth, Uniprocessor};
+use talea_policy::scheduler::{Budget, Exhaustion, Requests, Reservation, TotalBandwidth, Uniprocessor};
 use talea_time::{Duration, Instant, Work};
 
 /// Arrival and work.
@@ -146,7 +146,7 @@ struct TotalExpectation {
 pub(super) fn total_bandwidth(case: &TotalCase) -> Result<(), Complaint> {
     let log = Log::new();
     let mut engine = Engine::new(1);
-    let rule = Spy::new(TotalBandwidth::new(Fraction::ONE), &log);
+    let rule = Spy::new(TotalBandwidth::new(Fraction::ONE, Requests::Whole), &log);
     let root = engine.add_root(Box::new(Uniprocessor::new(rule)));
     let part = |part: i128| i64::try_from(part).map_err(|error| Complaint::Unreadable(error.to_string()));
     let share = reservation(part(case.utilisation.numerator)?, part(case.utilisation.denominator)?);
