@@ -312,7 +312,7 @@ fn a_client_changes_the_hierarchy_and_is_told_why_not() {
     let Outcome::Misstated(message) = served.ask(Command::Remove { name: "wrods".into() }) else {
         panic!("nobody is called that")
     };
-    assert_eq!(message, "there is no thread \"wrods\"; there is words, voice");
+    assert_eq!(message, "there is no scheduler or thread \"wrods\"; there is PS, words, voice");
     all_receive(&served.governor, &["words", "voice"]);
     end(&served.governor);
 }

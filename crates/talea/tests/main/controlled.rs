@@ -44,7 +44,7 @@ fn a_running_hierarchy_is_looked_at_and_changed() {
         assert!(refused.stderr.contains(part), "{part} is not in\n{}", refused.stderr);
     }
     // A command comes, reserves, goes back and goes.
-    let endless = ["--", "sh", "-c", "ulimit -t 60; while :; do :; done"];
+    let endless = ["--", "sh", "-c", "echo loud; ulimit -t 60; while :; do :; done"];
     ctl(&name, &["add-scheduler", "BG", "--kind", "round-robin", "--under", "FP=priority 0"]).exits(0);
     ctl(&name, &[&["add-thread", "build", "--under", "BG"][..], &endless].concat()).exits(0);
     let reserve = ["reserve", "build", "--under", "RES", "--guarantee"];
@@ -61,9 +61,10 @@ fn a_running_hierarchy_is_looked_at_and_changed() {
     ctl(&name, &["remove", "BG"]).exits(0);
     // Names that are nobody's are something else than refusals.
     let nobody = ctl(&name, &["remove", "wrods"]).exits(2);
-    assert!(nobody.stderr.contains("there is video, words, voice"), "{}", nobody.stderr);
+    assert!(nobody.stderr.contains("there is FP, RES, J, PS, video, words, voice"), "{}", nobody.stderr);
     running.signal(rustix::process::Signal::INT);
     let done = running.finish().exits(0);
+    assert!(done.stderr.contains("loud"), "programs print beside the results: {}", done.stderr);
     let outcome = &done.json()["run"]["hierarchies"][0];
     let members = outcome["members"].as_array().expect("members");
     assert!(members.iter().any(|member| member["thread"] == "build"), "{outcome}");

@@ -192,6 +192,19 @@ impl Change {
     }
 }
 
+/// The change that removes whoever goes by `name`, of `node`.
+///
+/// # Errors
+/// [`EditError::Unknown`].
+pub(super) fn removal(description: &Description, node: usize, name: &str) -> Result<Change, EditError> {
+    let edit = Edit { description: description.clone(), node };
+    let name = name.to_owned();
+    Ok(match edit.who(&name)? {
+        Who::Scheduler(_) => Change::RemoveScheduler { name },
+        Who::Thread(_) => Change::RemoveThread { name },
+    })
+}
+
 struct Edit {
     description: Description,
     node: usize,

@@ -194,6 +194,14 @@ impl Live {
         }
     }
 
+    /// The change that removes whoever goes by this name.
+    ///
+    /// # Errors
+    /// [`EditError::Unknown`].
+    pub fn removal(&self, name: &str) -> Result<Change, EditError> {
+        change::removal(&self.system, self.node, name)
+    }
+
     /// Plans a change.
     ///
     /// # Errors

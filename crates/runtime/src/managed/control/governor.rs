@@ -6,6 +6,7 @@ use super::protocol::{Insistence as Spoken, Tie};
 use crate::managed::govern::NotDismissed;
 use crate::managed::{Admission, AdmitError, Blocks, Handle, ManagedSet, MemberId, Parking, Target, Waker};
 use std::collections::BTreeMap;
+use std::os::fd::AsFd;
 use std::process::Stdio;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use talea_guarantee::guarantee::Guarantee;
@@ -228,11 +229,8 @@ impl Governor {
     /// See [`Reason`].
     pub fn remove(&self, name: &str, insistence: Insistence) -> Result<Done, Reason> {
         let mut inner = self.lock();
-        let name = name.to_owned();
-        let change = match inner.live.scheduler(&name) {
-            Some(_) => Change::RemoveScheduler { name },
-            None => Change::RemoveThread { name },
-        };
+        inner.miss();
+        let change = inner.live.removal(name).map_err(Refused::Edit)?;
         inner.change(&change, insistence)
     }
 
@@ -439,11 +437,19 @@ fn take_in(
         ThreadWork::Command(words) => {
             let (program, arguments) = words.split_first().expect("the model refuses empty commands");
             let mut command = std::process::Command::new(program);
-            set.command(admission, command.args(arguments).stdin(Stdio::null()))
+            set.command(admission, command.args(arguments).stdin(Stdio::null()).stdout(standard_error()))
         }
         ThreadWork::CpuBound | ThreadWork::Bursts { .. } => {
             unreachable!("own work is refused before")
         }
+    }
+}
+
+/// Where programs print: standard output is the run's.
+fn standard_error() -> Stdio {
+    match std::io::stderr().as_fd().try_clone_to_owned() {
+        Ok(descriptor) => descriptor.into(),
+        Err(_) => Stdio::null(),
     }
 }
 
