@@ -261,7 +261,7 @@ impl Builder<'_> {
             }
         };
         self.arrangement.schedulers[post.index] = Some(id);
-        let own: Vec<VpId> = self.arrangement.engine.processors_of(id).collect();
+        let own: Vec<VpId> = self.arrangement.engine.parents(id).map(|edge| edge.vp).collect();
         for (tie, vp) in post.under.iter().zip(own) {
             let promise = tie.promise.clone();
             self.arrangement.edges.push(Edge { parent: tie.scheduler, child: post.index, vp, promise });

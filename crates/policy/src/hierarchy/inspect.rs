@@ -57,12 +57,6 @@ impl Engine {
         own.iter().filter_map(|vp| self.edge(*vp))
     }
 
-    /// The virtual processors that a scheduler is given: one for each parent, in the order in which it was put under them, or of
-    /// the machine.
-    pub fn processors_of(&self, scheduler: SchedulerId) -> impl Iterator<Item = VpId> {
-        self.parents(scheduler).map(|edge| edge.vp)
-    }
-
     /// The edges to the children of `scheduler`, in the order of their numbers. Looks at every VP.
     pub fn children(&self, scheduler: SchedulerId) -> impl Iterator<Item = Edge> + '_ {
         self.edges().filter(move |edge| edge.above == Above::Scheduler(scheduler))
