@@ -21,7 +21,7 @@ fn weight(weight: u32) -> NonZeroU32 {
     NonZeroU32::new(weight).expect("above zero")
 }
 
-const EVERYTHING: &str = include_str!("../good/figure-1.toml");
+const EVERYTHING: &str = include_str!("../good/hierarchy.toml");
 
 #[test]
 fn every_key_arrives() {

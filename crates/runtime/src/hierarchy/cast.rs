@@ -14,7 +14,7 @@ use crate::outcome::ThreadAttributes;
 use crate::recorder::{Recorder, Recording};
 use crate::sys::clock::MonotonicClock;
 use crate::sys::memory::prefault_stack;
-use std::os::fd::AsFd;
+use crate::sys::stdio;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use talea_guarantee::guarantee::Guarantee;
@@ -230,7 +230,7 @@ impl Stage<'_> {
                 let [program, arguments @ ..] = &words[..] else { unreachable!("a command is validated") };
                 let admitted = held_if_possible(admission, |admission| {
                     let mut command = Command::new(program);
-                    command.args(arguments).stdin(Stdio::null()).stdout(standard_error());
+                    command.args(arguments).stdin(Stdio::null()).stdout(stdio::standard_error());
                     set.cast_command(admission, &mut command, part.clone())
                 })?;
                 casting.introduce(self, admitted.0, operation, ring);
@@ -296,14 +296,6 @@ fn held_if_possible(
 
 fn is_program(work: &ThreadWork) -> bool {
     matches!(work, ThreadWork::Command(_) | ThreadWork::Process(_))
-}
-
-/// Where programs print, for standard output has the results.
-fn standard_error() -> Stdio {
-    match std::io::stderr().as_fd().try_clone_to_owned() {
-        Ok(descriptor) => descriptor.into(),
-        Err(_) => Stdio::null(),
-    }
 }
 
 /// A century: no burst comes less often.

@@ -9,6 +9,7 @@
 //! | [`thread`] | threads created with their policy and CPUs, attributes read back |
 //! | [`clock`] | the monotonic clock, a thread's processor time |
 //! | [`cpu`] | the CPU a thread runs on |
+//! | [`stdio`] | where programs print |
 //! | [`stop`] | the word that ends a run, on which threads can sleep |
 
 pub mod affinity;
@@ -16,6 +17,7 @@ pub mod clock;
 pub mod cpu;
 pub mod memory;
 pub mod sched;
+pub mod stdio;
 pub mod stop;
 pub mod thread;
 

@@ -5,8 +5,8 @@ use super::protocol::{Command, Done, Force, Listing, Outcome, Program, Promised,
 use super::protocol::{Insistence as Spoken, Tie};
 use crate::managed::govern::NotDismissed;
 use crate::managed::{Admission, AdmitError, Blocks, Handle, ManagedSet, MemberId, Parking, Target, Waker};
+use crate::sys::stdio;
 use std::collections::BTreeMap;
-use std::os::fd::AsFd;
 use std::process::Stdio;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use talea_guarantee::guarantee::Guarantee;
@@ -437,19 +437,14 @@ fn take_in(
         ThreadWork::Command(words) => {
             let (program, arguments) = words.split_first().expect("the model refuses empty commands");
             let mut command = std::process::Command::new(program);
-            set.command(admission, command.args(arguments).stdin(Stdio::null()).stdout(standard_error()))
+            set.command(
+                admission,
+                command.args(arguments).stdin(Stdio::null()).stdout(stdio::standard_error()),
+            )
         }
         ThreadWork::CpuBound | ThreadWork::Bursts { .. } => {
             unreachable!("own work is refused before")
         }
-    }
-}
-
-/// Where programs print: standard output is the run's.
-fn standard_error() -> Stdio {
-    match std::io::stderr().as_fd().try_clone_to_owned() {
-        Ok(descriptor) => descriptor.into(),
-        Err(_) => Stdio::null(),
     }
 }
 
