@@ -63,7 +63,7 @@ fn every_key_arrives() {
 fn the_builder_makes_what_the_file_says() {
     let from_file = system(include_str!("../../../../examples/figure-1.toml"));
     let reserved = |text: &str| Request::Guarantee(guarantee(text));
-    let burst = Execution::Constant(Work::from_millis(5));
+    let burst = Execution::Constant(Work::from_nanos(4_500_000));
     let built = System::builder("multimedia")
         .scheduler(SchedulerBuilder::new("FP", SchedulerKind::FixedPriority))
         .scheduler(SchedulerBuilder::new("RES", SchedulerKind::Reservation).under("FP", Request::Priority(2)))
