@@ -320,8 +320,18 @@ impl Accounting {
         }
     }
 
+    /// The beginning was not recorded, or is lost: what is told begins at `time`.
+    #[cold]
+    fn begin_late(&mut self, time: Instant) {
+        self.start = Some(time);
+        self.samples.begin(time);
+    }
+
     #[inline]
     fn job_event(&mut self, record: &Record) {
+        if self.start.is_none() {
+            self.begin_late(record.time);
+        }
         let ((index, instance), time_ns) = (record.job_numbers(), record.time.as_nanos());
         let Some(operation) = self.operations.get_mut(index) else {
             self.unknown += 1;
@@ -397,6 +407,9 @@ impl Sink for Accounting {
             return;
         }
         if record.time.as_nanos() > self.samples.boundary_ns() {
+            if self.start.is_none() {
+                self.begin_late(record.time);
+            }
             self.close_samples(record.time.as_nanos());
         }
         self.last = self.last.max(record.time);

@@ -6,10 +6,10 @@ mod mutations;
 use crate::replay::{metadata, records_with};
 use crate::systems::{Scope, dispatch, systems};
 use proptest::prelude::*;
-use talea_model::{Strategy as StrategyKind, System};
+use talea_model::{Strategy as StrategyKind, SubtaskBuilder, System, TaskBuilder};
 use talea_policy::strategy::plan_system;
 use talea_sim::DispatchRecords;
-use talea_time::Duration;
+use talea_time::{Duration, Work};
 use talea_trace::verify::{Rule, Verifier, VerifyReport};
 use talea_trace::{Event, Metadata, Record, Sink};
 
@@ -121,4 +121,18 @@ proptest! {
         usage.finish();
         crate::explain::explained(&metadata, &records, crate::explain::EVERYTHING);
     }
+}
+
+/// More instances of a chain wait than are remembered once they are over: one between two of its legs is not over.
+#[test]
+fn a_chain_far_behind_is_clean() {
+    let leg =
+        |name: &str, after: &[&str]| SubtaskBuilder::new(name, Work::from_nanos(5)).after(after.to_vec());
+    let route = TaskBuilder::new("route", Duration::from_nanos(10));
+    let route =
+        route.subtask(leg("plan", &[])).subtask(leg("draw", &["plan"])).subtask(leg("show", &["draw"]));
+    let system = System::builder("behind").task(route).build().expect("a system");
+    let records = records_with(&system, &[], 4_000, DispatchRecords::Dropped);
+    let report = verify(&metadata(&system), &records, &system, Duration::ZERO);
+    assert_eq!(report.count(), 0, "{:#?}", report.violations);
 }

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use talea_time::Instant;
 use talea_trace::{LogWriter, Metadata, Record, Report, ScheduleCsv, Sink, TraceFile};
 
+/// Name of the result in an `--out` folder.
+const RESULT: &str = "result.json";
 /// Name of the trace in an `--out` folder.
 pub const TRACE: &str = "trace.talea";
 
@@ -47,6 +49,7 @@ impl Files {
         run: &Value,
         report: &Report,
     ) -> Result<(), Failure> {
+        show(options, heading, run, report, &[])?;
         if let Some(trace) = self.trace {
             trace.finish().map_err(|error| Failure::new(format!("the trace is incomplete: {error}"), ""))?;
         }
@@ -54,7 +57,7 @@ impl Files {
         for (path, schedule) in self.schedules {
             schedule.finish(end).map_err(|error| Failure::file("write", &path, error))?;
         }
-        show(options, heading, run, report, &[])
+        tell_folder(options)
     }
 }
 
@@ -78,24 +81,34 @@ pub fn show(
     more: &[String],
 ) -> Result<(), Failure> {
     let result = serde_json::json!({ "run": run, "report": report });
+    // Shown first, so that nothing is lost where there is no room for files.
+    if options.json {
+        output::json(&result)?;
+    } else {
+        let mut lines = output::Lines::new();
+        lines.line(heading)?;
+        lines.line(&report::text(report))?;
+        for table in more {
+            lines.line(&format!("\n{table}"))?;
+        }
+        lines.finish()?;
+    }
     if let Some(folder) = &options.out {
-        let path = folder.join("result.json");
+        let path = folder.join(RESULT);
         let text = serde_json::to_string_pretty(&result).map_err(|error| Failure::new(error, ""))?;
         std::fs::write(&path, text + "\n").map_err(|error| Failure::file("write", &path, error))?;
     }
-    if options.json {
-        return output::json(&result);
+    Ok(())
+}
+
+/// Says where everything is.
+pub fn tell_folder(options: &ResultOptions) -> Result<(), Failure> {
+    match &options.out {
+        Some(folder) if !options.json => {
+            output::print(&format!("\n{RESULT}, schedule.csv and {TRACE} are in {}", folder.display()))
+        }
+        _ => Ok(()),
     }
-    let mut lines = output::Lines::new();
-    lines.line(heading)?;
-    lines.line(&report::text(report))?;
-    for table in more {
-        lines.line(&format!("\n{table}"))?;
-    }
-    if let Some(folder) = &options.out {
-        lines.line(&format!("\nresult.json, schedule.csv and {TRACE} are in {}", folder.display()))?;
-    }
-    lines.finish()
 }
 
 /// Makes the folder and the files that will be asked for after the run, so that no run is for nothing.

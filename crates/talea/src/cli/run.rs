@@ -86,13 +86,14 @@ pub fn main(options: Options) -> super::Outcome {
     run_options.keep_log = kept.as_ref().map(|kept| kept.path.clone());
     let outcome = start(&system, &options, run_options)?;
 
-    if let Some(kept) = &kept {
-        artefacts::schedules_from(&kept.path, &options.results)?;
-    }
     show(&system, &options, &outcome)?;
     if let Some(failure) = &outcome.log_failure {
         return Err(Failure::new(format!("the trace is incomplete: {failure}"), ""));
     }
+    if let Some(kept) = &kept {
+        artefacts::schedules_from(&kept.path, &options.results)?;
+    }
+    artefacts::tell_folder(&options.results)?;
     Ok(super::verdict(&outcome.report, options.results.fail_on))
 }
 

@@ -14,7 +14,7 @@ pub struct Report {
     pub strategy: String,
     /// Simulated or real.
     pub origin: Origin,
-    /// The earliest start of a node.
+    /// The earliest start of a node, or the first event of a job in a recording that began later.
     pub start_ns: i64,
     /// The latest end of a node.
     pub end_ns: i64,

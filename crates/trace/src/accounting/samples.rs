@@ -1,6 +1,6 @@
 //! Effectiveness and efficiency, the metric of Gill et al. (2002, section 3.3).
 //!
-//! The run is cut into samples of equal length from its start. A sample's **effectiveness** is the
+//! The run is cut into samples of equal length from its start, or from the first job of a recording that began later. A sample's **effectiveness** is the
 //! number of soft deadlines met in it, or 0 if a critical instance failed in it; its **efficiency** is
 //! that divided by the soft instances decided in it.
 //!
@@ -99,6 +99,11 @@ impl SampleClock {
             efficiency: 0.0,
             list: Vec::new(),
         }
+    }
+
+    /// The first sample, of which nothing is known yet, begins at `start`.
+    pub fn begin(&mut self, start: Instant) {
+        self.boundary_ns = start.as_nanos().saturating_add(self.length_ns);
     }
 
     pub fn keep(&mut self, keep: Samples) {

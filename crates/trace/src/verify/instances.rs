@@ -63,7 +63,16 @@ impl Instances {
     }
 
     fn trim(&mut self) {
-        let is_over = |instance: &Instance| instance.jobs.iter().all(|job| *job != Progress::Released);
+        // A job that is still to come is released when its predecessors complete, unless one of the instance was aborted.
+        let is_over = |instance: &Instance| {
+            let aborted = instance.doomed.is_some()
+                || instance.jobs.iter().any(|job| matches!(job, Progress::Aborted(_)));
+            instance.jobs.iter().all(|job| match job {
+                Progress::Completed(_) | Progress::Aborted(_) => true,
+                Progress::Coming => aborted,
+                Progress::Released => false,
+            })
+        };
         while self.list.len() > REMEMBERED
             && (self.list.len() > LIMIT
                 || self.list.first_key_value().is_some_and(|(_, first)| is_over(first)))

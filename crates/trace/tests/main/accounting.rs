@@ -79,6 +79,15 @@ fn a_run_done_by_hand() {
 }
 
 #[test]
+fn what_is_recorded_of_a_run_under_way_is_a_share_of_the_recording() {
+    let nav = |event, time| job(event, ms(time), 0, 500, [ms(5_000), ms(5_010)], 1);
+    let records = [nav(Event::RELEASE, 5_000), nav(Event::START, 5_000), nav(Event::COMPLETE, 5_500)];
+    let report = run(&records, at(ms(6_000)));
+    assert_eq!((report.start_ns, report.duration_ns), (ms(5_000), 1_000 * MS));
+    assert_eq!((report.lanes[0].utilisation, report.samples.samples), (0.5, 1));
+}
+
+#[test]
 fn a_miss_belongs_to_the_sample_in_which_the_deadline_expired() {
     let route = |event, time, operation, k: i64| {
         job(event, ms(time), operation, k as u64, [ms(20 * k), ms(20 * k + 1000)], 0)

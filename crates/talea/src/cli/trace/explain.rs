@@ -61,6 +61,15 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
             "there are no jobs to explain; `talea trace stats` shows what there is",
         ));
     }
+    if let Some(lane) = metadata.lanes.iter().find(|lane| lane.discipline == "thread") {
+        let node = &metadata.nodes[lane.node].name;
+        return Err(Failure::new(
+            format!(
+                "schedulers, not lanes alone, said who runs next on node \"{node}\", and only lanes can be explained yet"
+            ),
+            "the table of guarantees in the result of talea sim and talea run says what was kept; talea trace export shows who ran when",
+        ));
+    }
     let question = question(options, metadata)?;
     if let Some(svg) = &options.svg {
         distinct(svg, &path)?;
