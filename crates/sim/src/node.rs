@@ -124,6 +124,8 @@ struct Watching {
     watch: Watch,
     /// The first edge's number over all nodes, for records.
     first_edge: usize,
+    /// Why the hierarchy does not compose, if it does not.
+    shortcomings: Option<String>,
 }
 
 impl Node {
@@ -162,7 +164,8 @@ impl Node {
                     watch.hold(names, leaf.promise.clone(), vp, &arrangement.engine.context());
                     node.open_thread(system, leaf.thread, vp, first.lane);
                 }
-                node.watch = Some(Box::new(Watching { watch, first_edge: first.edge }));
+                let shortcomings = arrangement.shortcomings.as_ref().map(ToString::to_string);
+                node.watch = Some(Box::new(Watching { watch, first_edge: first.edge, shortcomings }));
                 node.engine = arrangement.engine;
             }
         }
@@ -205,6 +208,11 @@ impl Node {
             child: child.into(),
             guarantee: promise.map_or(&Guarantee::Null, Promise::guarantee).to_string(),
         })
+    }
+
+    /// Why its hierarchy does not compose; none if it does, or has none.
+    pub fn shortcomings(&self) -> Option<&str> {
+        self.watch.as_ref().and_then(|watching| watching.shortcomings.as_deref())
     }
 
     /// What came of the promises of its hierarchy; none if it has none.

@@ -141,6 +141,11 @@ impl Simulation {
         &self.metadata
     }
 
+    /// Why the hierarchy of the node at `index` does not compose; it is simulated all the same. None if it does, or there is none.
+    pub fn shortcomings(&self, index: usize) -> Option<&str> {
+        self.nodes[index].shortcomings()
+    }
+
     /// What came, up to now, of every promise in the hierarchy of the node at `index`; none if it has no hierarchy.
     pub fn kept(&mut self, index: usize) -> Option<Vec<Kept>> {
         self.nodes[index].kept()

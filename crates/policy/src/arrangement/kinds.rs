@@ -27,7 +27,7 @@ pub(super) struct Facts<'a> {
 
 /// What a child that makes `request` of a scheduler of `kind`, whose amounts count the time of a processor of speed `pace`,
 /// registers with. None if a number does not fit.
-pub fn parameters(kind: SchedulerKind, request: &Request, pace: &Share) -> Option<Parameters> {
+fn parameters(kind: SchedulerKind, request: &Request, pace: &Share) -> Option<Parameters> {
     Some(match (kind, request) {
         // The amount of a limit is the scheduler's own parameter.
         (SchedulerKind::Limit, _) | (_, Request::Nothing) => Parameters::None,

@@ -23,7 +23,6 @@ use talea_model::{SchedulerKind, System};
 use talea_time::Duration;
 
 pub use blueprint::{Blueprint, Post, Role, Tie};
-pub use kinds::parameters;
 pub use watch::{Basis, Breach, Kept, Side, Watch};
 
 /// A node's schedulers, seated, and the threads that belong below them.

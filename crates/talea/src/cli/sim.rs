@@ -36,6 +36,7 @@ pub fn main(options: &Options) -> super::Outcome {
         if options.results.out.is_some() { DispatchRecords::Kept } else { DispatchRecords::Dropped };
     let simulation = Simulation::with_plans(&system, &plans).map_err(|error| Failure::new(error, ""))?;
     let mut simulation = simulation.with_dispatch(dispatch);
+    warn_of_shortcomings(&simulation, &system);
     artefacts::ensure_writable(&options.results, &options.system.system)?;
     let mut files = artefacts::Files::create(&options.results, simulation.metadata())?;
     let mut accounting = Accounting::new(simulation.metadata(), options.results.sample);
@@ -72,6 +73,15 @@ fn promises(simulation: &mut Simulation, system: &System) -> Vec<HierarchyReport
         Some(HierarchyReport { node: node.name.clone(), edges: simulation.kept(index)? })
     };
     nodes.filter_map(report).collect()
+}
+
+/// Says where somebody is not promised what it needs, as a run does.
+fn warn_of_shortcomings(simulation: &Simulation, system: &System) {
+    for (index, node) in system.nodes.iter().enumerate() {
+        if let Some(shortcomings) = simulation.shortcomings(index) {
+            eprintln!("warning: node {}: {shortcomings}; `talea check` explains it", node.name);
+        }
+    }
 }
 
 /// Says of programs what is simulated in their place.

@@ -220,3 +220,13 @@ fn long_numbers_are_shortened() {
         done.stdout
     );
 }
+
+#[test]
+fn simulating_what_does_not_compose_says_so() {
+    let place = folder();
+    let file = changed(&place, "figure-1.toml", "PSBE 0.4 60ms", "PSBE 0.4 50ms");
+    let done = run(&["sim", &file, "--for", "1s"]).exits(0);
+    assert!(done.stderr.contains("warning: node local:"), "{}", done.stderr);
+    assert!(done.stderr.contains("`talea check` explains it"), "{}", done.stderr);
+    assert!(run(&["sim", &example("figure-1.toml"), "--for", "1s"]).exits(0).stderr.is_empty());
+}
