@@ -34,13 +34,53 @@ pub enum Wake {
 }
 
 /// The answer to a notification: up to [`Decision::CAPACITY`] actions in order, and when to be asked again.
+///
+/// A decision is read within nanoseconds of being written, on every level. So its actions are single words: what was written in
+/// parts and is read as a whole stalls a processor until all parts have reached its cache.
 #[derive(Clone, Copy, Debug)]
 #[must_use = "a decision has no effect until the engine applies it"]
 pub struct Decision {
     /// The first `len` count.
-    actions: [Action; Decision::CAPACITY],
+    steps: [Step; Decision::CAPACITY],
     len: u8,
     wake: Wake,
+    /// What the announcements announce.
+    deadline: Instant,
+}
+
+/// An action without its deadline: the VP in the lower half, then the processor, then the kind.
+#[derive(Clone, Copy, Debug)]
+struct Step(u64);
+
+impl Step {
+    const NONE: Step = Step(0);
+    const KIND: u32 = 48;
+    const PROCESSOR: u32 = 32;
+
+    #[inline]
+    fn of(action: Action) -> Step {
+        let (kind, vp, processor) = match action {
+            Action::Revoke(vp) => (0, vp, 0),
+            Action::Grant(vp, processor) => (1, vp, processor.0),
+            Action::Request(vp) => (2, vp, 0),
+            Action::Release(vp) => (3, vp, 0),
+            Action::Announce(vp, _) => (4, vp, 0),
+        };
+        Step(kind << Self::KIND | u64::from(processor) << Self::PROCESSOR | u64::from(vp.0))
+    }
+
+    #[inline]
+    fn action(self, deadline: Instant) -> Action {
+        let vp = VpId(self.0 as u32);
+        match self.0 >> Self::KIND {
+            0 => Action::Revoke(vp),
+            1 => Action::Grant(vp, ProcessorId((self.0 >> Self::PROCESSOR) as u16)),
+            2 => Action::Request(vp),
+            3 => Action::Release(vp),
+            4 => Action::Announce(vp, deadline),
+            _ => unreachable!("there are five kinds"),
+        }
+    }
 }
 
 impl Decision {
@@ -49,49 +89,90 @@ impl Decision {
     pub const CAPACITY: usize = 4;
 
     /// Nothing changes.
-    pub const NONE: Decision =
-        Decision { actions: [Action::Release(VpId(0)); Decision::CAPACITY], len: 0, wake: Wake::Keep };
+    pub const NONE: Decision = Decision {
+        steps: [Step::NONE; Decision::CAPACITY],
+        len: 0,
+        wake: Wake::Keep,
+        deadline: Instant::ZERO,
+    };
+
+    #[inline]
+    fn first(action: Action) -> Self {
+        let mut decision = Self::NONE;
+        decision.steps[0] = Step::of(action);
+        decision.len = 1;
+        decision
+    }
 
     /// Give `processor` to `child`.
+    #[inline]
     pub fn grant(child: VpId, processor: ProcessorId) -> Self {
-        Self::NONE.and(Action::Grant(child, processor))
+        Self::first(Action::Grant(child, processor))
     }
 
     /// Take `processor` from `from` and give it to `to`.
+    #[inline]
     pub fn switch(from: VpId, to: VpId, processor: ProcessorId) -> Self {
-        Self::NONE.and(Action::Revoke(from)).and(Action::Grant(to, processor))
+        let mut decision = Self::revoke(from);
+        decision.steps[1] = Step::of(Action::Grant(to, processor));
+        decision.len = 2;
+        decision
     }
 
     /// Take the processor from `child`.
+    #[inline]
     pub fn revoke(child: VpId) -> Self {
-        Self::NONE.and(Action::Revoke(child))
+        Self::first(Action::Revoke(child))
     }
 
     /// Ask for a processor for the own VP `own`.
+    #[inline]
     pub fn request(own: VpId) -> Self {
-        Self::NONE.and(Action::Request(own))
+        Self::first(Action::Request(own))
     }
 
     /// Give up the own VP `own`.
+    #[inline]
     pub fn release(own: VpId) -> Self {
-        Self::NONE.and(Action::Release(own))
+        Self::first(Action::Release(own))
     }
 
     /// This decision, then `action`.
     ///
     /// # Panics
-    /// If the decision is full.
+    /// If the decision is full, or announces another deadline already.
+    #[inline]
     pub fn and(mut self, action: Action) -> Self {
         assert!(usize::from(self.len) < Self::CAPACITY, "a decision has at most four actions");
-        self.actions[usize::from(self.len)] = action;
+        if let Action::Announce(_, deadline) = action {
+            let is_other = |action| matches!(action, Action::Announce(_, other) if other != deadline);
+            assert!(!self.actions().any(is_other), "a decision announces one deadline");
+            self.deadline = deadline;
+        }
+        self.steps[usize::from(self.len)] = Step::of(action);
         self.len += 1;
         self
     }
 
+    /// This decision, then the actions of `later`, whose timer is forgotten.
+    ///
+    /// # Panics
+    /// As [`Decision::and`].
+    pub fn then(self, later: Decision) -> Self {
+        later.actions().fold(self, Decision::and)
+    }
+
     /// This decision, and the timer as `wake` says.
+    #[inline]
     pub fn wake(mut self, wake: Wake) -> Self {
-        self.wake = wake;
+        self.set_timer(wake);
         self
+    }
+
+    /// The timer as `wake` says.
+    #[inline]
+    pub fn set_timer(&mut self, wake: Wake) {
+        self.wake = wake;
     }
 
     /// This decision, and the timer at the scheduling point if `wanted`.
@@ -100,11 +181,25 @@ impl Decision {
     }
 
     /// The actions in order.
-    pub fn actions(&self) -> &[Action] {
-        &self.actions[..usize::from(self.len)]
+    #[inline]
+    pub fn actions(&self) -> impl DoubleEndedIterator<Item = Action> + ExactSizeIterator {
+        self.steps[..usize::from(self.len)].iter().map(|step| step.action(self.deadline))
+    }
+
+    /// How many actions there are.
+    #[inline]
+    pub fn len(&self) -> usize {
+        usize::from(self.len)
+    }
+
+    /// Whether nothing changes but, perhaps, the timer.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
     }
 
     /// What becomes of the timer.
+    #[inline]
     pub fn timer(&self) -> Wake {
         self.wake
     }

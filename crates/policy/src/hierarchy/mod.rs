@@ -45,6 +45,7 @@ mod admission;
 mod custody;
 mod decision;
 mod engine;
+mod fixed_point;
 mod inspect;
 mod membership;
 mod reconfigure;

@@ -84,7 +84,7 @@ impl Scheduler for Join {
     fn request(&mut self, cx: &Context<'_>, child: VpId) -> Decision {
         // Parents have to know the deadline before they decide about the request.
         let news = self.pass_deadline_on(cx, cx.deadline(child));
-        if news.actions().len() + self.own.len() > Decision::CAPACITY {
+        if news.len() + self.own.len() > Decision::CAPACITY {
             return news.wake(Wake::AtSchedulingPoint);
         }
         self.own.iter().fold(news, |decision, own| match cx.state(*own) {
@@ -98,9 +98,9 @@ impl Scheduler for Join {
         // nobody any more to take it from. Who is granted it for a request that is still to be taken back returns it.
         let runs = |own: &&VpId| held.is_some() && cx.processor(**own) == held;
         let first = self.own.iter().find(runs).map_or(Decision::NONE, |own| Decision::release(*own));
-        let room = Decision::CAPACITY - first.actions().len();
+        let room = Decision::CAPACITY - first.len();
         let others = self.change_own(cx, room, |state| state == VpState::Ready, Action::Release);
-        others.actions().iter().fold(first, |all, action| all.and(*action)).wake(others.timer())
+        first.then(others).wake(others.timer())
     }
 
     fn announced(&mut self, cx: &Context<'_>, child: VpId) -> Decision {
@@ -136,7 +136,7 @@ impl Scheduler for Join {
         let Some(child) = self.child else { return Decision::NONE };
         let news = self.pass_deadline_on(cx, cx.deadline(child));
         match cx.state(child) {
-            _ if !news.actions().is_empty() => news,
+            _ if !news.is_empty() => news,
             VpState::Ready => self.ask_everybody(cx),
             VpState::Waiting => {
                 self.change_own(cx, Decision::CAPACITY, |state| state == VpState::Ready, Action::Release)

@@ -271,7 +271,7 @@ impl Scheduler for SurplusFair {
             };
             if stint.used == Work::ZERO || stint.used >= self.quantum {
                 let decision = self.pass_on(cx, own, processor);
-                if !decision.actions().is_empty() {
+                if !decision.is_empty() {
                     // One processor at a time: the others when this one has changed hands.
                     return decision.wake(Wake::AtSchedulingPoint);
                 }

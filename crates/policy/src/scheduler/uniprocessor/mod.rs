@@ -87,13 +87,17 @@ impl<R: Rule> Uniprocessor<R> {
     fn decide(&mut self, cx: &Context<'_>) -> Decision {
         self.rule.refresh(cx, &mut self.clients);
         let own = self.own();
-        let decision = match cx.state(own) {
+        let mut decision = match cx.state(own) {
             VpState::Running(processor) => self.pass_on(cx, processor),
             VpState::Waiting if self.rule.wants(cx, &self.clients) => Decision::request(own),
             VpState::Ready if !self.rule.wants(cx, &self.clients) => Decision::release(own),
             _ => Decision::NONE,
         };
-        self.with_announcement(cx, decision).wake(self.next_wake(cx))
+        if self.announcing == Announcing::Deadlines {
+            decision = announce(cx, own, self.rule.deadline(cx, &self.clients), decision);
+        }
+        decision.set_timer(self.next_wake(cx));
+        decision
     }
 
     fn pass_on(&mut self, cx: &Context<'_>, processor: ProcessorId) -> Decision {
@@ -132,15 +136,6 @@ impl<R: Rule> Uniprocessor<R> {
     fn next_wake(&self, cx: &Context<'_>) -> Wake {
         self.rule.next(cx, &self.clients, self.stint).map_or(Wake::Never, Wake::At)
     }
-
-    fn with_announcement(&self, cx: &Context<'_>, decision: Decision) -> Decision {
-        match self.announcing {
-            Announcing::Nothing => decision,
-            Announcing::Deadlines => {
-                announce(cx, self.own(), self.rule.deadline(cx, &self.clients), decision)
-            }
-        }
-    }
 }
 
 /// The decision, after the parent of `own` has heard of another earliest deadline.
@@ -154,8 +149,7 @@ pub(in crate::scheduler) fn announce(
     if deadline == cx.deadline(own) {
         return decision;
     }
-    let news = Decision::NONE.and(Action::Announce(own, deadline)).wake(decision.timer());
-    decision.actions().iter().fold(news, |all, action| all.and(*action))
+    Decision::NONE.and(Action::Announce(own, deadline)).then(decision).wake(decision.timer())
 }
 
 impl<R: Rule> Scheduler for Uniprocessor<R> {
