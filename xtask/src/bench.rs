@@ -22,7 +22,7 @@ const BENCHMARKS: [(&str, &str); 6] = [
     ("talea-sim", "jobs"),
     ("talea-analysis", "analysis"),
     ("talea-policy", "hierarchy"),
-    ("talea-sim", "threads"),
+    ("talea-sim", "hierarchies"),
     ("talea-runtime", "mechanisms"),
     ("talea-trace", "streams"),
 ];

@@ -16,7 +16,7 @@
 //!
 //! A trace can tell of them ([`DispatchRecords`]): what a job pays it pays first, an interrupt at once.
 //!
-//! Threads under any hierarchy of schedulers, without tasks, are in [`threads`].
+//! A thread below a scheduler is a task whose jobs are its bursts: one after the other in the same place of the hierarchy.
 
 #![forbid(unsafe_code)]
 
@@ -25,6 +25,5 @@ mod flow;
 mod ledger;
 mod node;
 mod simulation;
-pub mod threads;
 
 pub use simulation::{DispatchRecords, Simulation, SimulationError};

@@ -148,7 +148,7 @@ impl Simulation {
 
     /// What came, up to now, of every promise in the hierarchy of the node at `index`; none if it has no hierarchy.
     pub fn kept(&mut self, index: usize) -> Option<Vec<Kept>> {
-        self.nodes[index].kept()
+        self.nodes[index].kept(self.now)
     }
 
     /// The instant up to which everything has happened.

@@ -14,6 +14,5 @@ mod properties;
 mod reference;
 mod replay;
 mod systems;
-mod threads;
 mod usage;
 mod verify;

@@ -1,5 +1,6 @@
 //! Whatever hierarchy, load and blocking: no edge receives less, or more where that is a maximum, than is derived for it.
 
+mod figure;
 mod forest;
 
 use forest::Tree;

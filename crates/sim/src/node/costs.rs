@@ -1,0 +1,105 @@
+//! What is recorded of dispatching: who pays for what and when, and what is said between nodes.
+//!
+//! It stands apart, is cold and knows no sink by its type, so that the code of a simulation without such records stays as
+//! it is without them.
+
+use super::{Node, Slot};
+use crate::ledger::Paid;
+use talea_model::OperationId;
+use talea_policy::hierarchy::VpId;
+use talea_time::Instant;
+use talea_trace::{CostKind, Event, JobId, Record, Sink};
+
+impl Node {
+    /// Records the payments that are complete at `now`.
+    #[inline]
+    pub fn pay(&mut self, now: Instant, sink: &mut impl Sink) {
+        if self.ledger.is_some() {
+            self.record_payments(now, sink);
+        }
+    }
+
+    #[cold]
+    fn record_payments(&mut self, now: Instant, sink: &mut dyn Sink) {
+        let Some(ledger) = &mut self.ledger else { return };
+        for (index, processor) in self.processors.iter().enumerate() {
+            let Some(vp) = processor.running else { continue };
+            while let Some(paid) = ledger.complete(index, vp, now) {
+                let slot = self.slots[vp.index()].as_ref().expect("a running job has a slot");
+                let lane = self.lanes[slot.lane as usize].source;
+                sink.record(cost_record(self.index, processor.cpu, lane, paid, now));
+            }
+        }
+    }
+
+    /// Records what the jobs that have processors have paid of payments that are not complete at `now`, the end.
+    pub fn pay_off(&mut self, now: Instant, sink: &mut impl Sink) {
+        for index in 0..self.processors.len() {
+            if let Some(vp) = self.processors[index].running {
+                self.stop_paying(index, vp, now, sink);
+            }
+        }
+    }
+
+    /// The job that has the processor stops paying, and what it has paid is recorded.
+    #[inline]
+    pub(super) fn stop_paying(&mut self, index: usize, vp: VpId, now: Instant, sink: &mut impl Sink) {
+        if self.ledger.is_some() {
+            self.record_stop(index, vp, now, sink);
+        }
+    }
+
+    #[cold]
+    fn record_stop(&mut self, index: usize, vp: VpId, now: Instant, sink: &mut dyn Sink) {
+        let Some(ledger) = &mut self.ledger else { return };
+        if let Some(paid) = ledger.stop(index, vp, now) {
+            let slot = self.slots[vp.index()].as_ref().expect("a job that pays has a slot");
+            let lane = self.lanes[slot.lane as usize].source;
+            sink.record(cost_record(self.index, self.processors[index].cpu, lane, paid, now));
+        }
+    }
+
+    /// Records that the completion of `job` is told to `successor` on another node, if dispatching is recorded.
+    #[inline]
+    pub fn send(&self, slot: &Slot, successor: OperationId, now: Instant, sink: &mut impl Sink) {
+        if self.ledger.is_some() {
+            self.record_send(slot, successor, now, sink);
+        }
+    }
+
+    #[cold]
+    fn record_send(&self, slot: &Slot, successor: OperationId, now: Instant, sink: &mut dyn Sink) {
+        let words = [successor.index() as u64, 0];
+        sink.record(Record { words, ..self.job_record(Event::SEND, now, slot, Record::NO_CPU, 0) });
+    }
+
+    /// Records that a message for `job` sent at `sent` arrives, if dispatching is recorded.
+    #[inline]
+    pub fn receive(&self, job: JobId, sent: Instant, now: Instant, sink: &mut impl Sink) {
+        if self.ledger.is_some() {
+            self.record_receive(job, sent, now, sink);
+        }
+    }
+
+    #[cold]
+    fn record_receive(&self, job: JobId, sent: Instant, now: Instant, sink: &mut dyn Sink) {
+        let service = self.services[job.operation.index()].expect("messages go to the operation's node");
+        sink.record(Record {
+            time: now,
+            causal: job.pack(),
+            words: [sent.as_nanos() as u64, 0],
+            event: Event::RECEIVE,
+            source: self.lanes[service.lane as usize].source,
+            cpu: Record::NO_CPU,
+            arg: 0,
+        });
+    }
+}
+
+/// A payment on a processor of the node. What interrupts is nobody's lane.
+fn cost_record(node: u16, cpu: u16, lane: u16, paid: Paid, now: Instant) -> Record {
+    let Paid { kind, cost, count } = paid;
+    let words = [cost.as_nanos() as u64, u64::from(count) | u64::from(node) << 32];
+    let source = if kind == CostKind::Release { Record::NO_LANE } else { lane };
+    Record { time: now, causal: 0, words, event: Event::COST, source, cpu, arg: kind as u16 }
+}
