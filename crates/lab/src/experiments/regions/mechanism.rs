@@ -28,8 +28,9 @@ impl Mechanism {
     /// Nothing costs anything.
     pub const FREE: Mechanism = Mechanism { switch_ns: 0, queue_ns: 0, ordering_ns: 0, timer_ns: 0 };
 
-    /// The medians of `docs/performance.md`: push to first instruction on the same processor for a switch, a push into a lane
-    /// whose thread looks for it for the queue, a wake-up for a timer.
+    /// As measured once by the benchmarks of `docs/performance.md`, and kept so that results can be repeated: push to first
+    /// instruction on the same processor for a switch, a push into a lane whose thread looks for it for the queue, a wake-up for a
+    /// timer.
     pub const MEASURED: Mechanism =
         Mechanism { switch_ns: 2_300, queue_ns: 60, ordering_ns: 0, timer_ns: 1_100 };
 
