@@ -107,6 +107,13 @@ pub struct LaneEntry {
     pub discipline: String,
 }
 
+impl LaneEntry {
+    /// Whether it is the place of a thread under its scheduler.
+    pub fn is_thread(&self) -> bool {
+        self.discipline == "thread"
+    }
+}
+
 /// A task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TaskEntry {
@@ -243,6 +250,24 @@ impl Metadata {
         !self.nodes.is_empty()
     }
 
+    /// The schedulers above the thread whose place is `lane`, the root first. Of several ways up it is the first described;
+    /// none where no edge is watched.
+    pub fn schedulers_above(&self, lane: &LaneEntry) -> Vec<&str> {
+        let above = |child: &str| {
+            let mut edges = self.edges.iter().filter(|edge| edge.node == lane.node);
+            edges.find(|edge| edge.child == child).map(|edge| edge.parent.as_str())
+        };
+        let mut path: Vec<&str> = Vec::new();
+        let mut next = above(&lane.label);
+        // Damaged tables may go round in circles.
+        while let Some(scheduler) = next.filter(|scheduler| !path.contains(scheduler)) {
+            path.push(scheduler);
+            next = above(scheduler);
+        }
+        path.reverse();
+        path
+    }
+
     /// The events of jobs, by name, that the recording is known not to have been asked for.
     pub fn unrecorded_job_events(&self) -> Vec<String> {
         let Some(recorded) = &self.recorded else { return Vec::new() };
@@ -326,4 +351,33 @@ pub enum MetadataError {
         /// Its name.
         task: String,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schedulers_stand_above_a_thread_from_the_root_down_also_where_tables_are_damaged() {
+        let mut metadata = Metadata::bare("x");
+        let edges =
+            [("FP", "RES"), ("RES", "J"), ("FP", "J"), ("J", "a"), ("P", "Q"), ("Q", "P"), ("P", "b")];
+        metadata.edges = edges
+            .map(|(parent, child)| EdgeEntry {
+                node: 0,
+                parent: parent.into(),
+                child: child.into(),
+                guarantee: "NULL".into(),
+            })
+            .into();
+        let thread = |node: usize, label: &str| LaneEntry {
+            node,
+            level: 0,
+            label: label.into(),
+            discipline: "thread".into(),
+        };
+        assert_eq!(metadata.schedulers_above(&thread(0, "a")), ["FP", "RES", "J"]);
+        assert_eq!(metadata.schedulers_above(&thread(0, "b")), ["Q", "P"]);
+        assert!(metadata.schedulers_above(&thread(1, "a")).is_empty(), "another node");
+    }
 }

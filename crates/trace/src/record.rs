@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use talea_guarantee::monitor::{Bound, Violation};
 use talea_model::OperationId;
-use talea_time::Instant;
+use talea_time::{Duration, Instant};
 
 /// Five 64-bit words that say what happened, when, to whom and where.
 ///
@@ -87,6 +87,19 @@ impl Record {
         }
     }
 
+    /// The deadline of the job, where the event tells of it (RELEASE, COMPLETE, SKIP and ABORT do); `None` of a job that has
+    /// none.
+    ///
+    /// What always wants a processor is written as one job of more than two centuries with as much time; descriptions are
+    /// limited to ten years, so a deadline more than a century after the nominal release is none.
+    pub fn deadline(&self) -> Option<Instant> {
+        const NEVER: Duration = Duration::from_secs(100 * 365 * 86_400);
+        let [nominal, deadline] = self.words.map(|word| word as i64);
+        let tells = matches!(self.event, Event::RELEASE | Event::COMPLETE | Event::SKIP | Event::ABORT);
+        let is_one = deadline.saturating_sub(nominal) <= NEVER.as_nanos();
+        (tells && is_one).then_some(Instant::from_nanos(deadline))
+    }
+
     /// The job a job event is about.
     pub fn job(&self) -> JobId {
         JobId::unpack(self.causal)
@@ -94,7 +107,7 @@ impl Record {
 }
 
 /// What happened: a family in the high byte, an event of it in the low byte.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Event(pub u16);
 
 impl Event {

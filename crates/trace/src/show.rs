@@ -116,9 +116,10 @@ fn raw(record: &Record) -> String {
 
 /// What an event tells besides, in words; `None` for events without words of their own.
 fn detail(metadata: &Metadata, record: &Record) -> Option<String> {
-    let [first, second] = record.words;
+    let [first, _] = record.words;
     let length = |ns: i64| Duration::from_nanos(ns).rounded().to_string();
-    let to_deadline = since(Instant::from_nanos(second as i64), record.time);
+    let to_deadline = record.deadline().map(|deadline| since(deadline, record.time));
+    let due = || to_deadline.map_or("no deadline".to_owned(), |left| format!("due in {}", length(left)));
     let after_release = since(record.time, Instant::from_nanos(first as i64));
     let detail = match record.event {
         Event::RUN_START if first != 0 => {
@@ -126,18 +127,18 @@ fn detail(metadata: &Metadata, record: &Record) -> Option<String> {
         }
         Event::LOST => format!("{first} records of ring {}", record.source),
         Event::RELEASE if after_release > 0 => {
-            format!("due in {}, released {} late", length(to_deadline), length(after_release))
+            format!("{}, released {} late", due(), length(after_release))
         }
-        Event::RELEASE => format!("due in {}", length(to_deadline)),
+        Event::RELEASE => due(),
         Event::START => format!("{} in the lane", record.arg),
         Event::PREEMPT if first != u64::MAX => format!("by {}", job_name(metadata, JobId::unpack(first))),
         Event::COMPLETE => {
-            let verdict = match metadata.operations.get(record.job().operation.index()) {
-                Some(operation) if operation.is_last && to_deadline < 0 => {
-                    format!(", MISSED by {}", length(to_deadline.saturating_neg()))
-                }
-                Some(operation) if operation.is_last => format!(", met with {} left", length(to_deadline)),
-                _ => String::new(),
+            let is_last = |operation: &crate::OperationEntry| operation.is_last;
+            let ends = metadata.operations.get(record.job().operation.index()).is_some_and(is_last);
+            let verdict = match to_deadline.filter(|_| ends) {
+                Some(left) if left < 0 => format!(", MISSED by {}", length(left.saturating_neg())),
+                Some(left) => format!(", met with {} left", length(left)),
+                None => String::new(),
             };
             format!("after {}{verdict}", length(after_release))
         }

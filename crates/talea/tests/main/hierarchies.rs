@@ -1,8 +1,9 @@
 //! `talea check` on hierarchies of schedulers.
 
-use crate::support::{example, folder, run, within, write};
+use crate::support::{example, folder, run, traced, within, write};
 use serde_json::Value;
 use std::fs;
+use std::process::Command;
 
 /// The label on the edge from `parent` to `child` in what `check --json` prints.
 fn label(json: &Value, parent: &str, child: &str) -> String {
@@ -229,4 +230,43 @@ fn simulating_what_does_not_compose_says_so() {
     assert!(done.stderr.contains("warning: node local:"), "{}", done.stderr);
     assert!(done.stderr.contains("`talea check` explains it"), "{}", done.stderr);
     assert!(run(&["sim", &example("figure-1.toml"), "--for", "1s"]).exits(0).stderr.is_empty());
+}
+
+/// What always wants the processor has no deadline, in any form that a trace is given.
+#[test]
+fn endless_threads_have_no_deadline() {
+    let (place, trace) = traced(&["sim", &example("figure-1.toml"), "--for", "100ms"]);
+    let at = |name: &str| within(&place, name);
+    let shown = run(&["trace", "show", &trace, "--event", "job.release"]).exits(0).stdout;
+    let of = |text: &str, name: &str| {
+        let found = text.lines().find(|line| line.contains(name)).map(str::to_owned);
+        found.unwrap_or_else(|| panic!("no {name} in {text}"))
+    };
+    assert!(of(&shown, "words #0").ends_with("no deadline"), "{shown}");
+    assert!(of(&shown, "video #0").ends_with("due in 33.0ms"), "{shown}");
+    let json = run(&["trace", "show", &trace, "--event", "job.release", "--json"]).exits(0).stdout;
+    let words: Value = serde_json::from_str(&of(&json, "\"words\"")).expect("JSON");
+    assert!(words["deadline_ns"].is_null() && words["fields"]["deadline"].is_null(), "{words}");
+    let (csv, ctf, perfetto) = (at("f.csv"), at("ctf"), at("f.pftrace"));
+    run(&["trace", "export", &trace, "--csv", &csv, "--ctf", &ctf, "--perfetto", &perfetto]).exits(0);
+    let csv = fs::read_to_string(csv).expect("written");
+    let row = of(&csv, "job=words#0;lane=words;nominal=0;");
+    assert!(row.ends_with(";deadline=") && row.contains(",words,words,words,0,0,,"), "{row}");
+    let ctf_metadata = fs::read_to_string(place.path().join("ctf/metadata")).expect("written");
+    assert!(ctf_metadata.contains(&format!("no_deadline = {};", i64::MAX)), "{ctf_metadata}");
+    match Command::new("babeltrace2").arg(&ctf).output() {
+        Ok(read) => {
+            let read = String::from_utf8(read.stdout).expect("text");
+            let released =
+                read.lines().filter(|line| line.contains("job:release")).collect::<Vec<_>>().join("\n");
+            assert!(of(&released, "\"words\"").contains(&format!("deadline = {} ", i64::MAX)), "{released}");
+            assert!(of(&released, "\"video\"").contains("deadline = 33000000 "), "{released}");
+        }
+        Err(error) => eprintln!("skipped: babeltrace2 does not start: {error}"),
+    }
+    let perfetto = String::from_utf8_lossy(&fs::read(perfetto).expect("written")).into_owned();
+    for track in ["thread video (FP / RES)", "thread voice (FP / RES / J / PS)"] {
+        assert!(perfetto.contains(track), "{track}");
+    }
+    assert!(!perfetto.contains("lane 0") && !perfetto.contains("queue"), "threads are no lanes");
 }

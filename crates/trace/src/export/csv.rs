@@ -7,7 +7,7 @@
 //! The columns are the same for every trace, so that files can be put behind each other and old scripts go on
 //! working when a program declares new events. What an event does not have is empty.
 //!
-//! * Times are nanoseconds from [`Metadata::start`].
+//! * Times are nanoseconds from [`Metadata::start`]. `deadline_ns` is empty of jobs without a deadline.
 //! * `arg` to `word1` are the record as it stands.
 //! * `fields` has the event's typed fields by its declaration: `name=value;name=value`, with a backslash before
 //!   `;`, `=` and backslashes in names and texts. Lanes, nodes, operations and codes stand by name, jobs as

@@ -13,6 +13,7 @@
 //! | [`Record::causal`](crate::Record::causal) | a member `causal` of program's own events that do not declare it |
 //! | [`Event::LOST`] | the event, and `events_discarded` of its stream's packets |
 //! | an event that no family declares | `undeclared:0x…` with the raw words |
+//! | a deadline | the instant, 2⁶³-1 (`no_deadline` in the environment) of a job that has none |
 //! | time | a clock in nanoseconds whose origin is that of CLOCK_MONOTONIC or of virtual time: no wall-clock dates |
 //!
 //! Instants among the fields are on the same clock. Names that TSDL cannot hold are made legal, and different.

@@ -91,7 +91,7 @@ pub(crate) struct Row<'a> {
     /// Nominal release of the job, from the start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub release_ns: Option<i64>,
-    /// Deadline of the job, from the start.
+    /// Deadline of the job, from the start, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline_ns: Option<i64>,
 }
@@ -148,7 +148,7 @@ impl Decoder {
             subtask: operation.map(|(_, index)| crate::schedule::subtask_name(metadata, index)),
             job: job.map(|(_, instance)| instance),
             release_ns: has_words.then(|| from_start(record.words[0])),
-            deadline_ns: has_words.then(|| from_start(record.words[1])),
+            deadline_ns: record.deadline().map(|deadline| since(deadline, metadata.start)),
         }
     }
 }
@@ -229,10 +229,11 @@ fn kind(kind: FieldKind, meaning: Meaning) -> ShownKind {
 fn shown<'a>(metadata: &'a Metadata, field: &Field, meaning: Meaning, record: &Record) -> Shown<'a> {
     match field.value(record) {
         Value::Unsigned(number) => match meaning {
-            Meaning::Number => Shown::Unsigned(number),
+            Meaning::Number | Meaning::Deadline => Shown::Unsigned(number),
             named => named_value(metadata, named, number),
         },
         Value::Signed(number) | Value::Duration(number) => Shown::Signed(number),
+        Value::Instant(_) if meaning == Meaning::Deadline && record.deadline().is_none() => Shown::Absent,
         Value::Instant(0) if metadata.start != Instant::ZERO => Shown::Absent,
         Value::Instant(ns) => Shown::Signed(since(Instant::from_nanos(ns), metadata.start)),
         Value::Float(number) => Shown::Float(number),
@@ -252,7 +253,7 @@ fn named_value(metadata: &Metadata, meaning: Meaning, number: u64) -> Shown<'_> 
         Meaning::Node => metadata.nodes.get(index).map(|node| node.name.as_str()),
         Meaning::Operation => metadata.operations.get(index).map(|operation| operation.name.as_str()),
         Meaning::Code(codes) => Codes::label(codes, number),
-        Meaning::Number => None,
+        Meaning::Number | Meaning::Deadline => None,
     };
     Shown::Text(name.map_or_else(|| number.to_string().into(), Cow::Borrowed))
 }

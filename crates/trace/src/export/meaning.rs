@@ -8,6 +8,8 @@ use crate::{CostKind, Event, InterruptKind, Record, SkipReason, ThreadRole, Wake
 pub(super) enum Meaning {
     /// Itself.
     Number,
+    /// The deadline of the record's job, of which there may be none; see [`Record::deadline`].
+    Deadline,
     /// Index into [`crate::Metadata::nodes`].
     Node,
     /// Index into [`crate::Metadata::lanes`], or [`Record::NO_LANE`].
@@ -93,6 +95,7 @@ pub(super) fn of(event: Event, field: &Field) -> Meaning {
         (Event::WAKEUP, "context") => Meaning::Code(Codes::WakeContext),
         (Event::IRQ_ENTER | Event::IRQ_EXIT, "kind") => Meaning::Code(Codes::InterruptKind),
         (Event::SEND, "to") => Meaning::Operation,
+        (Event::RELEASE | Event::COMPLETE | Event::SKIP | Event::ABORT, "deadline") => Meaning::Deadline,
         (_, "lane") => Meaning::Lane,
         (_, "node") => Meaning::Node,
         _ => Meaning::Number,

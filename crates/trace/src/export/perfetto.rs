@@ -6,6 +6,8 @@
 //!   instants are releases, skips, abortions, messages to and from other nodes, and deadlines that passed unmet. Jobs
 //!   of a lane that are under way at the same time stand on tracks of their own, for slices of one track must nest.
 //! * a counter per lane: its queue at the start of each job,
+//! * a track per thread of a hierarchy of schedulers in place of a lane, named with the schedulers above it from the root
+//!   down (of several ways, the first described), whose slices are its bursts,
 //! * a track per processor of what dispatching cost, by kind,
 //! * a track and a counter of how late the release thread was,
 //! * a track per thread of the run, whose slices say when it ran and on which processor.

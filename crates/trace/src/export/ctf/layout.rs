@@ -6,6 +6,7 @@ use crate::export::meaning::{self, Meaning};
 use crate::export::threads::Threads;
 use crate::namespace::{EventEntry, FIRST_FREE, Family, Field, FieldKind, Part, Place};
 use crate::{Event, JobId, Record};
+use talea_time::Instant;
 
 /// How the records of one event are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +53,8 @@ pub(super) enum Type {
 pub(super) enum Content {
     /// So many bytes from this place on.
     Bytes(Place, u8),
+    /// The deadline of the job in 8 bytes, [`NO_DEADLINE`] if there is none.
+    Deadline,
     /// Whether the byte at this place is not 0.
     Flag(Place),
     /// Both words as text.
@@ -67,6 +70,9 @@ pub(super) enum Content {
     /// The state in which a thread left its processor, in 8 bytes: 0 if it could have gone on, else 1.
     LeftState,
 }
+
+/// What stands for the deadline of a job that has none: the end of time.
+pub(super) const NO_DEADLINE: i64 = i64::MAX;
 
 impl Layout {
     /// The layout of a declared event.
@@ -139,12 +145,15 @@ impl Members {
         let bits = field.kind.bits() as u8;
         let bytes = Content::Bytes(field.place, bits / 8);
         let plain = |kind| match meaning {
-            Meaning::Number => kind,
+            Meaning::Number | Meaning::Deadline => kind,
             named => Type::Named(named, bits),
         };
         match field.kind {
             FieldKind::U64 | FieldKind::U32 | FieldKind::U16 | FieldKind::U8 => {
                 self.push(name, plain(Type::Unsigned(bits)), bytes);
+            }
+            FieldKind::Instant if meaning == Meaning::Deadline => {
+                self.push(name, Type::Signed(bits), Content::Deadline);
             }
             FieldKind::I64
             | FieldKind::I32
@@ -169,6 +178,10 @@ impl Content {
         match self {
             Content::Bytes(place, count) => {
                 bytes.extend_from_slice(&place.raw(record).to_le_bytes()[..usize::from(count)]);
+            }
+            Content::Deadline => {
+                let deadline = record.deadline().map_or(NO_DEADLINE, Instant::as_nanos);
+                bytes.extend_from_slice(&deadline.to_le_bytes());
             }
             Content::Flag(place) => bytes.push(u8::from(place.raw(record) as u8 != 0)),
             Content::Text => text(&record.words.map(u64::to_le_bytes).concat(), bytes),

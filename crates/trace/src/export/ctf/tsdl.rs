@@ -1,6 +1,6 @@
 //! The metadata of an export in CTF's Trace Stream Description Language.
 
-use super::layout::{Layout, Type};
+use super::layout::{Layout, NO_DEADLINE, Type};
 use super::packets::StreamClass;
 use super::text::{Distinct, comment, literal};
 use crate::export::meaning::{Meaning, NO_LANE};
@@ -105,6 +105,7 @@ fn environment(text: &mut String, metadata: &Metadata, domain: Domain) {
         ("system", literal(&metadata.system)),
         ("strategy", literal(&metadata.strategy)),
         ("start_ns", metadata.start.as_nanos().to_string()),
+        ("no_deadline", NO_DEADLINE.to_string()),
     ];
     match metadata.origin {
         Origin::Simulation { seed } => {
@@ -183,7 +184,7 @@ fn values(metadata: &Metadata, meaning: Meaning) -> Vec<(u64, String)> {
             }
             values
         }
-        Meaning::Number => unreachable!("a number without names has no enumeration"),
+        Meaning::Number | Meaning::Deadline => unreachable!("a number without names has no enumeration"),
     }
 }
 
@@ -193,7 +194,7 @@ fn enumeration_name(meaning: Meaning, bits: u8) -> String {
         Meaning::Lane => "lane",
         Meaning::Operation => "operation",
         Meaning::Code(codes) => codes.name(),
-        Meaning::Number => unreachable!("a number without names has no enumeration"),
+        Meaning::Number | Meaning::Deadline => unreachable!("a number without names has no enumeration"),
     };
     format!("{name}_{bits}")
 }

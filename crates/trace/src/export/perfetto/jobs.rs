@@ -19,8 +19,8 @@ pub(super) struct Jobs {
     segments: Segments,
     /// The job on each track of each lane.
     lanes: Vec<Vec<Option<u64>>>,
-    /// Release and deadline of jobs released and not yet completed or aborted.
-    released: BTreeMap<u64, [u64; 2]>,
+    /// Deadlines, where they have one, of jobs released and not yet completed or aborted.
+    released: BTreeMap<u64, Option<Instant>>,
 }
 
 impl Jobs {
@@ -44,8 +44,10 @@ impl Jobs {
         }
         for (lane, entry) in metadata.lanes.iter().enumerate() {
             jobs.describe_lane(out, lane, 0);
-            let name = format!("{} queue", jobs.lane_name(lane));
-            out.counter_track(Track::Queue(lane), Some(Track::Node(entry.node)), name, Some(UNIT_COUNT));
+            if !entry.is_thread() {
+                let name = format!("{} queue", jobs.lane_name(lane));
+                out.counter_track(Track::Queue(lane), Some(Track::Node(entry.node)), name, Some(UNIT_COUNT));
+            }
         }
         jobs
     }
@@ -68,7 +70,7 @@ impl Jobs {
         }
         match record.event {
             Event::RELEASE => {
-                self.released.insert(record.causal, record.words);
+                self.released.insert(record.causal, record.deadline());
                 let flows = self.flows_into(record.job_numbers(), record.causal);
                 self.instant(record, lane, "release", flows, out);
             }
@@ -92,9 +94,8 @@ impl Jobs {
         std::mem::replace(&mut self.segments, Segments::new(&self.metadata))
             .finish(end, |segment| rest.push(segment));
         rest.into_iter().for_each(|segment| self.segment(segment, out));
-        for (job, [_, deadline]) in std::mem::take(&mut self.released) {
-            let deadline = Instant::from_nanos(deadline as i64);
-            if deadline <= end {
+        for (job, deadline) in std::mem::take(&mut self.released) {
+            if let Some(deadline) = deadline.filter(|deadline| *deadline <= end) {
                 self.miss(JobId::unpack(job), deadline, Vec::new(), out);
             }
         }
@@ -115,7 +116,11 @@ impl Jobs {
 
     fn lane_name(&self, lane: usize) -> String {
         let entry = &self.metadata.lanes[lane];
-        format!("lane {}: {}", entry.level, entry.label)
+        match self.metadata.schedulers_above(entry) {
+            _ if !entry.is_thread() => format!("lane {}: {}", entry.level, entry.label),
+            path if path.is_empty() => format!("thread {}", entry.label),
+            path => format!("thread {} ({})", entry.label, path.join(" / ")),
+        }
     }
 
     fn segment(&self, segment: Segment, out: &mut Packets) {
@@ -143,16 +148,16 @@ impl Jobs {
         self.lanes[lane][slot] = Some(record.causal);
         let job = record.job();
         let mut annotations = vec![annotation("job", job.instance as i64)];
-        if let Some([_, deadline]) = self.released.get(&record.causal) {
-            annotations.push(annotation("deadline_ns", self.since_start(*deadline)));
-        }
+        annotations.extend(self.deadline(self.released.get(&record.causal).copied().flatten()));
         let mut flows = vec![Flow::Job(record.causal)];
         let (from, instance) = record.job_numbers();
         let successors = self.successors.get(from).map_or(&[][..], Vec::as_slice);
         flows.extend(successors.iter().map(|to| Flow::Edge { from, to: *to, instance }));
         let mark = Mark { name: self.operation_name(job), category: "job", annotations, flows };
         out.begin(record.time, Track::Lane { lane, slot }, mark);
-        out.count(record.time, Track::Queue(lane), record.arg.into());
+        if !self.metadata.lanes[lane].is_thread() {
+            out.count(record.time, Track::Queue(lane), record.arg.into());
+        }
     }
 
     /// The job's slice ends, if it has begun.
@@ -165,14 +170,16 @@ impl Jobs {
 
     fn complete(&mut self, record: &Record, lane: usize, out: &mut Packets) {
         self.released.remove(&record.causal);
-        let [release, deadline] = record.words.map(|word| Instant::from_nanos(word as i64));
-        let lateness_ns = since(record.time, deadline);
-        let response = annotation("response_ns", since(record.time, release));
-        let lateness = annotation("lateness_ns", lateness_ns);
-        self.stop(record, lane, vec![response, lateness.clone()], out);
+        let release = Instant::from_nanos(record.words[0] as i64);
+        let mut annotations = vec![annotation("response_ns", since(record.time, release))];
+        let deadline = record.deadline();
+        let lateness = deadline.map(|deadline| annotation("lateness_ns", since(record.time, deadline)));
+        annotations.extend(lateness.clone());
+        self.stop(record, lane, annotations, out);
         let operation = self.metadata.operations.get(record.job().operation.index());
-        if operation.is_some_and(|operation| operation.is_last) && lateness_ns > 0 {
-            self.miss(record.job(), deadline, vec![lateness], out);
+        let ends = operation.is_some_and(|operation| operation.is_last);
+        if let Some(missed) = deadline.filter(|deadline| ends && record.time > *deadline) {
+            self.miss(record.job(), missed, lateness.into_iter().collect(), out);
         }
     }
 
@@ -187,7 +194,7 @@ impl Jobs {
         let mark = Mark {
             name: format!("{what}: {}", job_name(&self.metadata, record.job())),
             category: what,
-            annotations: vec![annotation("deadline_ns", self.since_start(record.words[1]))],
+            annotations: self.deadline(record.deadline()).into_iter().collect(),
             flows,
         };
         out.instant(record.time, Track::Lane { lane, slot: 0 }, mark);
@@ -240,8 +247,8 @@ impl Jobs {
         entry.map_or_else(|| format!("operation {index}"), |entry| entry.name.clone())
     }
 
-    fn since_start(&self, word: u64) -> i64 {
-        since(Instant::from_nanos(word as i64), self.metadata.start)
+    fn deadline(&self, deadline: Option<Instant>) -> Option<DebugAnnotation> {
+        deadline.map(|deadline| annotation("deadline_ns", since(deadline, self.metadata.start)))
     }
 }
 
