@@ -166,11 +166,9 @@ impl Followed {
         let Choice::Growing { selection, unknown } = &mut self.choice else { return Ok(()) };
         let failed = |source| RecordingError::Attach { path: self.path.clone(), source };
         let directory = self.seat.directory().map_err(|error| failed(error.into()))?;
-        let (known, missing) = selection.known_in(directory);
-        if std::mem::replace(unknown, missing).len() > unknown.len() {
-            self.seat.select(&known).map_err(failed)?;
-        }
-        Ok(())
+        let known;
+        (known, *unknown) = selection.known_in(directory);
+        self.seat.select(&known).map_err(failed)
     }
 }
 

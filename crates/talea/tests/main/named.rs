@@ -7,7 +7,7 @@ use serde_json::json;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use talea_trace::TraceFile;
-use talea_trace::stream::{Operator, Stream, Switching};
+use talea_trace::stream::{Operator, Selection, Start, Stream, Switching};
 
 talea_trace::family! {
     /// What a robot does.
@@ -61,7 +61,7 @@ fn a_running_program_is_read_by_its_name() {
         &["trace", "show", &program.name, "--follow", "--family", "run", "--event", "start"],
         "all of these",
     );
-    wrong(&["trace", "show", &program.name, "--follow", "--event", "strat"], "no event \"strat\"");
+    wrong(&["trace", "show", &program.name, "--follow", "--event", "strat"], "no family or event \"strat\"");
 }
 
 /// A command that follows, once it has printed a line.
@@ -107,6 +107,36 @@ fn a_program_is_followed_until_somebody_ends_it() {
     assert!(rest.iter().any(|line| line.contains("run-end")), "the end is shown");
     let done: Done = child.wait_with_output().expect("ours").into();
     assert!(done.exits(0).stderr.contains("has ended"));
+}
+
+#[test]
+fn what_is_switched_off_and_stays_on_for_others_is_told() {
+    let name = unique("kept-on");
+    let stream = Stream::publish(&name).expect("a stream");
+    let mut consumer = TraceFile::attach(
+        stream.path(),
+        "watcher",
+        &"job.start,run".parse().expect("a selection"),
+        Start::Now,
+    )
+    .expect("a place");
+    let disable = |what: &str| run(&["trace", "disable", &name, what]).exits(0).stdout;
+    let told = disable("all");
+    let expected = format!("switched on by hand in {}.{name}: nothing\n", std::process::id());
+    assert!(told.starts_with(&expected), "{told}");
+    let watcher = format!("still on for \"watcher\" (process {}): ", std::process::id());
+    assert!(
+        told.contains(&format!("{watcher}run.run-start, run.run-end, run.lost, run.thread, job.start\n")),
+        "{told}"
+    );
+    assert!(told.contains("an entity is on as long as anybody wants it"), "{told}");
+    assert!(disable("job.st*").contains(&format!("{watcher}job.start\n")), "only what was to go off");
+    assert_eq!(disable("job.complete"), expected, "nobody wants it");
+    consumer.select(&Selection::nothing()).expect("there");
+    assert_eq!(disable("all"), expected);
+    // The same spelling switches on.
+    let on = run(&["trace", "enable", &name, "job.re*,complete"]).exits(0).stdout;
+    assert!(on.ends_with(": job.release, job.resume, job.complete\n"), "{on}");
 }
 
 #[test]

@@ -139,12 +139,13 @@ fn names_that_a_command_does_not_have_are_told() {
         assert!(nothing.stderr.contains(part), "{}", nothing.stderr);
     }
     let some = record("job,dispach", &command).exits(0);
-    assert!(some.stderr.contains("warning: there is no family \"dispach\""), "{}", some.stderr);
+    assert!(some.stderr.contains("warning: there is no family or event \"dispach\""), "{}", some.stderr);
     assert!(asked_events(&file).iter().all(|event| event.is_job()) && !asked_events(&file).is_empty());
     let nothing = record("nosuch", &["true"]).exits(2);
-    for part in
-        ["no stream was followed", "nothing of the command was recorded: there is no family \"nosuch\""]
-    {
+    for part in [
+        "no stream was followed",
+        "nothing of the command was recorded: there is no family or event \"nosuch\"",
+    ] {
         assert!(nothing.stderr.contains(part), "{}", nothing.stderr);
     }
     let silent = record("all", &["true"]).exits(0);

@@ -263,6 +263,17 @@ fn records_are_picked_by_family_and_event_and_shown_as_json() {
     assert!(starts > 0 && completes > 0 && starts + completes < all, "{starts} {completes} {all}");
     assert_eq!(count(&["--event", "start", "--event", "complete"]), starts + completes);
     assert_eq!(count(&["--family", "run", "--event", "start"]), 0);
+    for (same, other) in [
+        ("job.start", "job:start"),
+        ("job,-job.start", "job.*,-start"),
+        ("all", "*"),
+        ("start,complete", "job.start,job.comp*"),
+        ("st*", "job.st*"),
+    ] {
+        assert_eq!(count(&["--event", same]), count(&["--events", other]), "{same} {other}");
+    }
+    assert_eq!(count(&["--event", "job.start,job.complete"]), starts + completes);
+    assert_eq!(count(&["--event", "all"]), all);
     assert_eq!(count(&["--family", "run", "--family", "job"]) + count(&["--family", "dispatch"]), all);
     let done = run(&["trace", "show", &trace, "--json", "--event", "complete", "--limit", "2"]).exits(0);
     for line in done.stdout.lines() {
@@ -272,7 +283,8 @@ fn records_are_picked_by_family_and_event_and_shown_as_json() {
     }
     let done = run(&["trace", "show", &trace, "--event", "strat"]).exits(2);
     assert!(
-        done.stderr.contains("no event \"strat\"") && done.stderr.contains("job:start"),
+        done.stderr.contains("no family or event \"strat\"; did you mean \"start\"?")
+            && done.stderr.contains("job.start"),
         "{}",
         done.stderr
     );

@@ -48,4 +48,4 @@ pub use local::{AttachThreadError, LocalWriter, attach_thread};
 pub use process::{Liveness, descends_from};
 pub use publish::{Listed, Stream, StreamDirectory};
 pub use registry::{PassiveDeclaration, RegisterError, register};
-pub use selection::{Selection, SelectionError, UnknownName};
+pub use selection::{Later, Selection, SelectionError, UnknownName};

@@ -73,7 +73,7 @@ fn a_choice_holds_for_what_is_written_under_it() {
     write(2);
     assert_eq!(drained(&mut consumer), [event(Event::START.0, 1), event(Event::SWITCH.0, 2)]);
     let error = consumer.select(&selection("job,kernle")).unwrap_err();
-    assert_eq!(error.to_string(), "there is no family \"kernle\"; did you mean \"kernel\"?");
+    assert_eq!(error.to_string(), "there is no family or event \"kernle\"; did you mean \"kernel\"?");
     write(3);
     assert_eq!(drained(&mut consumer), [event(Event::SWITCH.0, 3)], "the old choice holds");
     let seen = |start| drained(&mut file.attach("late", &selection("job"), start).unwrap());

@@ -4,8 +4,9 @@ use super::{follow, name_space, named, open, unreadable, warn_of_cut};
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::output;
 use clap::Args;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
-use talea_trace::stream::Selection;
+use talea_trace::stream::{Later, Selection};
 use talea_trace::{Event, Listing, Metadata, NameSpace, Record};
 
 /// Print records, one per line
@@ -15,11 +16,12 @@ Records must satisfy all filters given; a filter given several times asks for an
 
 Examples:
   talea trace show out/trace.talea --limit 20
-  talea trace show out/trace.talea --task navigation --event start --event complete
-  talea trace show out/trace.talea --family kernel --family dispatch
+  talea trace show out/trace.talea --task navigation --event start,complete
+  talea trace show out/trace.talea --event kernel,dispatch,-dispatch.cost
+  talea trace show out/trace.talea --event 'job.re*' --limit 20
   talea trace show out/trace.talea --json | jq 'select(.fields.cost > 10000)'
-  talea trace show ofp                             what the rings of a running program hold
-  talea trace show ofp --follow --family job       as it happens, until Ctrl-C or the program's end")]
+  talea trace show ofp  # what the rings of a running program hold
+  talea trace show ofp --follow --event job  # until Ctrl-C or the program's end")]
 pub struct Options {
     /// The trace, or the program that publishes it, by process number or name
     #[arg(value_name = "PID|NAME|FILE")]
@@ -31,14 +33,15 @@ pub struct Options {
     #[arg(long, value_name = "NUMBER")]
     pub(super) limit: Option<usize>,
     /// Print only records of jobs of this task
-    #[arg(long, value_name = "TASK")]
+    #[arg(long, value_name = "TASK", help_heading = "Filters")]
     task: Option<String>,
     /// Print only records of this family of events
-    #[arg(long, value_name = "FAMILY")]
+    #[arg(long, value_name = "FAMILY", help_heading = "Filters")]
     family: Vec<String>,
-    /// Print only records of this event, named EVENT or FAMILY:EVENT
-    #[arg(long, value_name = "EVENT")]
-    event: Vec<String>,
+    /// Print only records of these events: families or events, such as job,dispatch.cost,-job.preempt, or complete, or
+    /// 'job.re*'
+    #[arg(long, alias = "events", value_name = "SELECTION", help_heading = "Filters")]
+    event: Vec<Selection>,
     /// Print each record as one line of JSON
     #[arg(long)]
     pub(super) json: bool,
@@ -51,8 +54,17 @@ pub(super) struct Filter<'a> {
     task: Option<usize>,
     /// Numbers of families; empty for all.
     families: Vec<u8>,
-    /// Empty for all.
-    events: Vec<Event>,
+    /// None for all.
+    events: Option<Events>,
+}
+
+/// Events that were asked for.
+struct Events {
+    declared: BTreeSet<Event>,
+    /// Whether events that no family declares are as well.
+    others: Later,
+    /// All that a family declares.
+    known: BTreeSet<Event>,
 }
 
 pub fn main(options: &Options) -> crate::cli::Outcome {
@@ -97,14 +109,7 @@ impl<'a> Filter<'a> {
             found.ok_or_else(|| unknown("family", name, all()))
         };
         let families = options.family.iter().map(family).collect::<Result<_, _>>()?;
-        let mut events = Vec::new();
-        for name in &options.event {
-            let known = events_called(names, name);
-            if known.is_empty() {
-                return Err(unknown("event", name, all_events(names)));
-            }
-            events.extend(known);
-        }
+        let events = Events::of(&options.event, names)?;
         Ok(Filter { metadata, task, families, events })
     }
 
@@ -119,12 +124,12 @@ impl<'a> Filter<'a> {
         let about_job = || event.is_job() || event == Event::SEND || event == Event::RECEIVE;
         (self.task.is_none() || about_job())
             && (self.families.is_empty() || self.families.contains(&(event.0 >> 8).to_le_bytes()[0]))
-            && (self.events.is_empty() || self.events.contains(&event))
+            && self.events.as_ref().is_none_or(|events| events.contain(event))
     }
 
     /// What a program has to write for that: everything if nothing is filtered, or else the events that can pass.
     pub(super) fn selection(&self, names: &NameSpace) -> Selection {
-        if self.task.is_none() && self.families.is_empty() && self.events.is_empty() {
+        if self.task.is_none() && self.families.is_empty() && self.events.is_none() {
             return Selection::all();
         }
         let events = names.families().iter().flat_map(|family| {
@@ -138,20 +143,34 @@ impl<'a> Filter<'a> {
     }
 }
 
-/// The events that `name`, with or without its family's, means.
-fn events_called(names: &NameSpace, name: &str) -> Vec<Event> {
-    let families = names.families().iter();
-    families
-        .flat_map(|family| family.events.iter().map(move |entry| (family, entry)))
-        .filter(|(family, entry)| entry.name == name || format!("{}:{}", family.name, entry.name) == name)
-        .map(|(family, entry)| family.event(entry))
-        .collect()
+impl Events {
+    /// What any of these chooses; none if there are none.
+    fn of(selections: &[Selection], names: &NameSpace) -> Result<Option<Self>, Failure> {
+        let declared = |selection: &Selection| {
+            let events = selection.events(names);
+            events.map_err(|error| Failure::new(error, choices(names)))
+        };
+        let known = declared(&Selection::all())?;
+        let mut events = Events { declared: BTreeSet::new(), others: Later::Unwanted, known };
+        for selection in selections {
+            events.declared.extend(declared(selection)?);
+            if selection.later() == Later::Wanted {
+                events.others = Later::Wanted;
+            }
+        }
+        Ok((!selections.is_empty()).then_some(events))
+    }
+
+    fn contain(&self, event: Event) -> bool {
+        self.declared.contains(&event) || self.others == Later::Wanted && !self.known.contains(&event)
+    }
 }
 
-fn all_events(names: &NameSpace) -> impl Iterator<Item = String> {
+fn choices(names: &NameSpace) -> String {
     let families = names.families().iter();
-    families
-        .flat_map(|family| family.events.iter().map(move |entry| format!("{}:{}", family.name, entry.name)))
+    let events = families
+        .flat_map(|family| family.events.iter().map(move |entry| format!("{}.{}", family.name, entry.name)));
+    format!("choose of: {}", events.collect::<Vec<_>>().join(", "))
 }
 
 fn unknown(what: &str, name: &str, known: impl Iterator<Item = String>) -> Failure {

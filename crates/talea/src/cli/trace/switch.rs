@@ -4,7 +4,7 @@ use super::named;
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::{Outcome, output};
 use clap::Args;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use talea_trace::stream::publish::Listed;
 use talea_trace::stream::{Liveness, Operator, Selection, Switching};
 
@@ -17,12 +17,13 @@ use talea_trace::stream::{Liveness, Operator, Selection, Switching};
 Examples:
   talea trace enable ofp dispatch
   talea trace enable 4711 nav.fix,job
-  talea trace disable ofp all")]
+  talea trace disable ofp all
+  talea trace disable ofp 'job.re*'")]
 pub struct Options {
     /// The program, by process number or name, or the file of its stream; all processes of a program by its name
     #[arg(value_name = "PID|NAME|FILE")]
     stream: PathBuf,
-    /// Families or single events, such as dispatch,nav.fix,-dispatch.cost, or all
+    /// Families or single events, such as dispatch,nav.fix,-dispatch.cost, or complete, or 'job.re*', or all
     #[arg(value_name = "SELECTION")]
     events: Selection,
 }
@@ -47,5 +48,35 @@ fn switch(stream: &Listed, events: &Selection, switching: Switching) -> Result<(
     operator.switch(events, switching).map_err(|error| Failure::new(error, HELP))?;
     let on = operator.switched_on().map_err(|error| Failure::new(error, ""))?;
     let what = if on.is_empty() { "nothing".into() } else { on.join(", ") };
-    output::print(&format!("switched on by hand in {pid}.{name}: {what}"))
+    output::print(&format!("switched on by hand in {pid}.{name}: {what}"))?;
+    match switching {
+        Switching::On => Ok(()),
+        Switching::Off => still_on(path, events),
+    }
+}
+
+/// Says what of `events` others keep on.
+fn still_on(path: &Path, events: &Selection) -> Result<(), Failure> {
+    let failed = |error: &dyn std::fmt::Display| Failure::new(format!("{}: {error}", path.display()), HELP);
+    let listed = Listed::at(path);
+    let content = listed.content.as_ref().map_err(|error| failed(error))?;
+    let meant = events.names(&content.directory).map_err(|error| failed(&error))?;
+    let mut lines = output::Lines::new();
+    let mut is_any_on = false;
+    // What a dead one wanted is on as well, until the next one comes.
+    for consumer in &content.consumers {
+        let kept: Vec<&str> =
+            consumer.wants.iter().map(String::as_str).filter(|name| meant.contains(*name)).collect();
+        if kept.is_empty() {
+            continue;
+        }
+        is_any_on = true;
+        let dead = if consumer.liveness == Liveness::Dead { ", which has ended" } else { "" };
+        let (name, pid) = (&consumer.name, consumer.pid);
+        lines.line(&format!("still on for \"{name}\" (process {pid}{dead}): {}", kept.join(", ")))?;
+    }
+    if is_any_on {
+        lines.line("an entity is on as long as anybody wants it; theirs ends when they stop following")?;
+    }
+    lines.finish()
 }
