@@ -107,19 +107,46 @@ const WIDTH: f64 = 820.0;
 const TOP: i32 = 52;
 const ROW: i32 = 34;
 
+/// What is drawn on.
+pub(crate) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+/// A picture of this size as SVG. Files are for whoever knows where it is to go, and looks whether it went there.
+pub(crate) fn svg(
+    size: (u32, u32),
+    draw: impl FnOnce(&Area<'_>) -> Result<(), Box<dyn Error>>,
+) -> Result<String, Box<dyn Error>> {
+    let mut text = String::new();
+    let root = SVGBackend::with_string(&mut text, size).into_drawing_area();
+    root.fill(&WHITE)?;
+    draw(&root)?;
+    root.present()?;
+    drop(root);
+    Ok(text)
+}
+
 impl TimeLine {
-    /// Draws the time line.
+    /// Draws the time line into a file.
     ///
     /// # Errors
     /// The file cannot be written.
     pub fn draw(&self, path: &Path) -> Result<(), Box<dyn Error>> {
+        Ok(std::fs::write(path, self.svg()?)?)
+    }
+
+    /// The time line as SVG.
+    ///
+    /// # Errors
+    /// What cannot be drawn, which nothing in it is.
+    pub fn svg(&self) -> Result<String, Box<dyn Error>> {
         let legend_rows = self.kinds.len().div_ceil(5) as i32;
         let bottom = TOP + ROW * self.rows.len() as i32;
         let size = (1060, (bottom + 46 + 22 * legend_rows) as u32);
-        let root = SVGBackend::new(path, size).into_drawing_area();
-        root.fill(&WHITE)?;
+        svg(size, |root| self.draw_on(root, bottom))
+    }
+
+    fn draw_on(&self, root: &Area<'_>, bottom: i32) -> Result<(), Box<dyn Error>> {
         root.draw(&Text::new(self.title.clone(), (20, 14), TEXT.into_font().color(&BLACK)))?;
-        self.draw_grid(&root, bottom)?;
+        self.draw_grid(root, bottom)?;
         for span in &self.spans {
             let (start, end) = (span.start_ms.max(self.from_ms), span.end_ms.min(self.to_ms));
             if start < end {
@@ -140,7 +167,6 @@ impl TimeLine {
             root.draw(&Rectangle::new([(x, y), (x + 14, y + 12)], COLOURS[index % COLOURS.len()].filled()))?;
             root.draw(&Text::new(kind.clone(), (x + 20, y - 1), SMALL.into_font().color(&BLACK)))?;
         }
-        root.present()?;
         Ok(())
     }
 
@@ -218,13 +244,16 @@ impl BuildUp {
     /// The file cannot be written.
     pub fn draw(&self, path: &Path) -> Result<(), Box<dyn Error>> {
         let bottom = TOP + ROW * self.stacks.len() as i32;
-        let root = SVGBackend::new(path, (1280, (bottom + 60) as u32)).into_drawing_area();
-        root.fill(&WHITE)?;
+        let drawn = svg((1280, (bottom + 60) as u32), |root| self.draw_on(root, bottom))?;
+        Ok(std::fs::write(path, drawn)?)
+    }
+
+    fn draw_on(&self, root: &Area<'_>, bottom: i32) -> Result<(), Box<dyn Error>> {
         root.draw(&Text::new(self.title.clone(), (20, 14), TEXT.into_font().color(&BLACK)))?;
         let scales = "every row has a scale of its own".to_string();
         root.draw(&Text::new(scales, (LEFT + WIDTH as i32 - 200, 15), SMALL.into_font().color(&BLACK)))?;
         for (row, stack) in self.stacks.iter().enumerate() {
-            self.draw_row(&root, TOP + ROW * row as i32, stack)?;
+            self.draw_row(root, TOP + ROW * row as i32, stack)?;
         }
         for (index, kind) in self.kinds.iter().enumerate() {
             let x = 20 + LEGEND * index as i32;
@@ -234,7 +263,6 @@ impl BuildUp {
         let x = 26 + LEGEND * self.kinds.len() as i32;
         root.draw(&PathElement::new(vec![(x, bottom + 20), (x, bottom + 36)], RED.stroke_width(3)))?;
         root.draw(&Text::new(self.mark.clone(), (x + 14, bottom + 21), SMALL.into_font().color(&BLACK)))?;
-        root.present()?;
         Ok(())
     }
 

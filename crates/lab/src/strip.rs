@@ -1,10 +1,9 @@
 //! One explained response time as a picture: the instance's own jobs, and below who ran instead.
 
-use crate::figure::{SMALL, TEXT, shortened};
+use crate::figure::{SMALL, TEXT, shortened, svg};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use std::error::Error;
-use std::path::Path;
 use talea_time::Instant;
 use talea_trace::explain::{Blamed, Explanation, Explanations, Kind, Outcome};
 
@@ -48,15 +47,17 @@ struct Strip<'a> {
     one: &'a Explanation,
     /// Who is to blame, the worst first.
     others: Vec<Blamed>,
+    /// Where the drawing begins, in milliseconds after the arrival: there, or where the recording begins.
+    from_ms: f64,
     /// Milliseconds drawn.
     span_ms: f64,
 }
 
-/// Draws an explanation: a row per job of the critical path, then a row for each that ran instead.
+/// An explanation as SVG: a row per job of the critical path, then a row for each that ran instead.
 ///
 /// # Errors
-/// The file cannot be written.
-pub fn draw(answer: &Explanations, one: &Explanation, path: &Path) -> Result<(), Box<dyn Error>> {
+/// What cannot be drawn, which nothing in it is.
+pub fn draw(answer: &Explanations, one: &Explanation) -> Result<String, Box<dyn Error>> {
     let blamed = one.totals.iter().map(|total| total.blamed).filter(|blamed| *blamed != Blamed::Nobody);
     let mut others: Vec<Blamed> = Vec::new();
     for blamed in blamed {
@@ -65,8 +66,9 @@ pub fn draw(answer: &Explanations, one: &Explanation, path: &Path) -> Result<(),
         }
     }
     let end_ms = since_ms(one, one.end).max(since_ms(one, one.deadline));
-    let strip = Strip { answer, one, others, span_ms: (end_ms * 1.04).max(1e-6) };
-    strip.draw(path)
+    let from_ms = since_ms(one, answer.begins.min(one.end)).max(0.0);
+    let strip = Strip { answer, one, others, from_ms, span_ms: ((end_ms - from_ms) * 1.04).max(1e-6) };
+    strip.draw()
 }
 
 fn since_ms(one: &Explanation, at: Instant) -> f64 {
@@ -74,25 +76,18 @@ fn since_ms(one: &Explanation, at: Instant) -> f64 {
 }
 
 impl Strip<'_> {
-    fn draw(&self, path: &Path) -> Result<(), Box<dyn Error>> {
+    fn draw(&self) -> Result<String, Box<dyn Error>> {
         let rows = self.one.hops.len() + self.others.len();
         let bottom = TOP + ROW * rows.max(1) as i32;
         let used = self.groups();
         let height = bottom + 52 + 22 * used.len().div_ceil(5) as i32;
-        let root = SVGBackend::new(path, (1060, height as u32)).into_drawing_area();
-        root.fill(&WHITE)?;
-        root.draw(&Text::new(self.title(), (20, 14), TEXT.into_font().color(&BLACK)))?;
-        self.draw_grid(&root, bottom)?;
-        self.draw_spans(&root)?;
-        self.draw_deadline(&root, bottom)?;
-        for (place, index) in used.into_iter().enumerate() {
-            let (name, colour) = GROUPS[index];
-            let (x, y) = (20 + 205 * (place as i32 % 5), bottom + 42 + 22 * (place as i32 / 5));
-            root.draw(&Rectangle::new([(x, y), (x + 14, y + 12)], colour.filled()))?;
-            root.draw(&Text::new(name, (x + 20, y - 1), SMALL.into_font().color(&BLACK)))?;
-        }
-        root.present()?;
-        Ok(())
+        svg((1060, height as u32), |root| {
+            root.draw(&Text::new(self.title(), (20, 14), TEXT.into_font().color(&BLACK)))?;
+            self.draw_grid(root, bottom)?;
+            self.draw_spans(root)?;
+            self.draw_deadline(root, bottom)?;
+            draw_legend(root, &used, bottom)
+        })
     }
 
     fn title(&self) -> String {
@@ -104,7 +99,13 @@ impl Strip<'_> {
             Outcome::Unfinished => "unfinished".into(),
         };
         let name = self.answer.name(self.one.subject);
-        format!("{name}: {} from arrival to end, {how}", self.one.response().rounded())
+        let recorded = match self.answer.begins {
+            begins if begins > self.one.arrival => {
+                format!("; recorded from {} after the arrival on", (begins - self.one.arrival).rounded())
+            }
+            _ => String::new(),
+        };
+        format!("{name}: {} from arrival to end, {how}{recorded}", self.one.response().rounded())
     }
 
     /// The groups that occur, in the order of the legend.
@@ -114,7 +115,7 @@ impl Strip<'_> {
     }
 
     fn x(&self, ms: f64) -> i32 {
-        LEFT + (WIDTH * ms / self.span_ms) as i32
+        LEFT + (WIDTH * (ms - self.from_ms).max(0.0) / self.span_ms) as i32
     }
 
     fn draw_grid(
@@ -123,11 +124,12 @@ impl Strip<'_> {
         bottom: i32,
     ) -> Result<(), Box<dyn Error>> {
         let (step_ms, decimals) = step(self.span_ms);
-        for tick in 0..=(self.span_ms / step_ms) as i32 {
-            let ms = step_ms * f64::from(tick);
+        let first = (self.from_ms / step_ms).ceil() as i64;
+        for tick in first..=((self.from_ms + self.span_ms) / step_ms) as i64 {
+            let ms = step_ms * tick as f64;
             let x = self.x(ms);
             root.draw(&PathElement::new(vec![(x, TOP), (x, bottom)], BLACK.mix(0.12)))?;
-            let unit = if tick == 0 { " ms" } else { "" };
+            let unit = if tick == first { " ms" } else { "" };
             let text = format!("{ms:.decimals$}{unit}");
             root.draw(&Text::new(text, (x - 8, bottom + 6), SMALL.into_font().color(&BLACK)))?;
         }
@@ -150,6 +152,9 @@ impl Strip<'_> {
             let kind = interval.cause.kind();
             let colour = GROUPS[group(kind)].1;
             let left = self.x(since_ms(self.one, interval.from));
+            if interval.to <= self.answer.begins && interval.to < self.one.end {
+                continue;
+            }
             // At least a pixel, so that the shortest interval is seen.
             let right = self.x(since_ms(self.one, interval.to)).max(left + 1);
             let (top, low) = (TOP + ROW * interval.hop as i32, if kind.is_own() { 6 } else { 12 });
@@ -177,6 +182,20 @@ impl Strip<'_> {
         }
         Ok(())
     }
+}
+
+fn draw_legend(
+    root: &DrawingArea<SVGBackend<'_>, Shift>,
+    used: &[usize],
+    bottom: i32,
+) -> Result<(), Box<dyn Error>> {
+    for (place, index) in used.iter().enumerate() {
+        let (name, colour) = GROUPS[*index];
+        let (x, y) = (20 + 205 * (place as i32 % 5), bottom + 42 + 22 * (place as i32 / 5));
+        root.draw(&Rectangle::new([(x, y), (x + 14, y + 12)], colour.filled()))?;
+        root.draw(&Text::new(name, (x + 20, y - 1), SMALL.into_font().color(&BLACK)))?;
+    }
+    Ok(())
 }
 
 /// A round distance between about ten ticks, and the decimals to print it with.

@@ -77,11 +77,29 @@ impl LogWriter {
     ///
     /// # Errors
     /// [`CreateError::Io`] if the file cannot be created or its head cannot be written, [`CreateError::NoFile`] if it is
-    /// a pipe or a device that takes things in order only.
+    /// a pipe or a device that takes things in order only. No half of a head is left behind.
     pub fn create(path: &Path, metadata: &Metadata) -> Result<Self, CreateError> {
+        let (file, place) = open(path)?;
+        Self::begin(file, place, path, metadata).inspect_err(|_| {
+            if place == Place::File {
+                // The half-made file is of no use; that it cannot be removed changes nothing in the report.
+                let _ = std::fs::remove_file(path.canonicalize().unwrap_or_else(|_| path.into()));
+            }
+        })
+    }
+
+    /// The log in an empty file that is open already and that errors call `path`.
+    ///
+    /// # Errors
+    /// As [`Self::create`]; what becomes of the file is the caller's affair.
+    pub fn create_in(file: File, path: &Path, metadata: &Metadata) -> Result<Self, CreateError> {
+        let is_file = file.metadata().is_ok_and(|file| file.is_file());
+        Self::begin(file, if is_file { Place::File } else { Place::Device }, path, metadata)
+    }
+
+    fn begin(file: File, place: Place, path: &Path, metadata: &Metadata) -> Result<Self, CreateError> {
         let json = encode_metadata(metadata);
         let header = Header::new(Body::Log, Clock::of(metadata.origin), json.len() as u64);
-        let (file, place) = open(path)?;
         // The directory begins as a hole. The magic comes last: a reader that comes early finds a whole head.
         let head = header.encode();
         let hole = match place {
@@ -131,9 +149,14 @@ impl LogWriter {
     /// Writes what is buffered and gives the log this name, in place of whatever has it, in one step.
     ///
     /// # Errors
-    /// If the file cannot be renamed; it keeps its name.
+    /// If not everything could be written, and then it is removed; or if it cannot be renamed, and then it keeps its name.
     pub(crate) fn rename(&mut self, path: &Path) -> Result<(), CreateError> {
         self.flush();
+        if let Some(source) = self.failure.take() {
+            // What has the other name may be more than this.
+            let _ = std::fs::remove_file(&self.path);
+            return Err(CreateError::Io { path: path.into(), source });
+        }
         std::fs::rename(&self.path, path).map_err(|source| CreateError::Io { path: path.into(), source })?;
         self.path = path.into();
         Ok(())
@@ -144,6 +167,11 @@ impl LogWriter {
         if self.failure.is_none() {
             self.failure = self.file.flush().err();
         }
+    }
+
+    /// Whether something could not be written, as [`Self::finish`] says.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failure.is_some()
     }
 
     /// Writes what is buffered and returns the number of records in the log.

@@ -267,7 +267,8 @@ fn fill(
     writers: &[String],
 ) -> Result<Arc<LiveFile>, Failure> {
     file.set_len(bytes)?;
-    allocate(&file, 0..header.regions.control.end)?;
+    // With the first page of the directory, which everybody reads: also to read a hole takes memory, of a file on tmpfs.
+    allocate(&file, 0..header.regions.directory.start + PAGE_BYTES)?;
     allocate(&file, header.data_offset..bytes)?;
     let head = header.encode();
     file.write_all_at(&head[8..], 8)?;

@@ -1,61 +1,175 @@
 //! What a run leaves besides its table: result.json, schedule.csv, trace.talea.
+//!
+//! All of them are drafts until everything is written, so that a full disk leaves nothing half-written and loses nothing of
+//! an earlier run. But a run on real threads cannot be repeated: its trace is in its place from the beginning, and what of
+//! it could be written stays.
 
+use super::draft::{Draft, Readers};
 use super::failure::Failure;
 use super::options::{ResultOptions, distinct, make_folder};
 use super::{output, report};
 use serde_json::Value;
+use std::fmt::Display;
 use std::fs::File;
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use talea_time::Instant;
-use talea_trace::{LogWriter, Metadata, Record, Report, ScheduleCsv, Sink, TraceFile};
+use talea_trace::{Event, LogWriter, Metadata, Record, Report, ScheduleCsv, Sink, TraceFile};
 
 /// Name of the result in an `--out` folder.
 const RESULT: &str = "result.json";
+/// Name of the schedule in an `--out` folder.
+const SCHEDULE: &str = "schedule.csv";
 /// Name of the trace in an `--out` folder.
 pub const TRACE: &str = "trace.talea";
 
-/// The files that records go to while they come.
+/// A file of a run under way.
+struct Artefact {
+    path: PathBuf,
+    draft: Draft,
+}
+
+impl Artefact {
+    fn create(path: PathBuf, readers: Readers<'_>) -> Result<Self, Failure> {
+        Ok(Artefact { draft: Draft::create(&path, readers)?, path })
+    }
+
+    /// What to write to.
+    fn writer(&self) -> Result<File, Failure> {
+        self.draft.writer().map_err(|error| self.unwritten(error))
+    }
+
+    fn unwritten(&self, error: impl Display) -> Failure {
+        unwritten(&self.path, error, self.draft.left(&self.path))
+    }
+
+    fn finish(self) -> Result<(), Failure> {
+        let (path, left) = (self.path.clone(), self.draft.left(&self.path));
+        self.draft.finish().map_err(|error| unwritten(&path, error, left))
+    }
+}
+
+fn unwritten(path: &Path, error: impl Display, left: String) -> Failure {
+    Failure::new(format!("cannot write {}: {error}", path.display()), left)
+}
+
+/// The files that a run is to leave, begun before it, so that no run is for nothing.
+pub struct Reserved {
+    result: Option<Artefact>,
+    schedules: Vec<Artefact>,
+}
+
+impl Reserved {
+    /// Makes the folder and drafts in it.
+    pub fn create(options: &ResultOptions, system: &Path) -> Result<Self, Failure> {
+        make_folder(options.out.as_deref())?;
+        if let Some(schedule) = &options.schedule {
+            distinct(schedule, system)?;
+            for name in [TRACE, RESULT] {
+                options.out.iter().try_for_each(|folder| distinct(schedule, &folder.join(name)))?;
+            }
+        }
+        let schedules = schedule_paths(options).into_iter();
+        let schedules = schedules.map(|path| Artefact::create(path, Readers::Usual));
+        let result = options.out.as_ref().map(|folder| Artefact::create(folder.join(RESULT), Readers::Usual));
+        Ok(Reserved { result: result.transpose()?, schedules: schedules.collect::<Result<_, _>>()? })
+    }
+
+    /// Prints the tables or JSON and writes result.json; `more` are tables of what the report does not have.
+    pub fn show(
+        &mut self,
+        options: &ResultOptions,
+        heading: &str,
+        run: &Value,
+        report: &Report,
+        more: &[String],
+    ) -> Result<(), Failure> {
+        let result = serde_json::json!({ "run": run, "report": report });
+        // Shown first, so that nothing is lost where there is no room for files.
+        if options.json {
+            output::json(&result)?;
+        } else {
+            let mut lines = output::Lines::new();
+            lines.line(heading)?;
+            lines.line(&report::text(report))?;
+            for table in more {
+                lines.line(&format!("\n{table}"))?;
+            }
+            lines.finish()?;
+        }
+        match self.result.take() {
+            Some(artefact) => write_json(artefact, &result),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes the schedules asked for from the trace of a run that is over.
+    pub fn schedules_from(self, trace: &Path) -> Result<(), Failure> {
+        let unreadable = |error| Failure::file("read", trace, error);
+        for artefact in self.schedules {
+            let opened = TraceFile::open(trace).map_err(unreadable)?;
+            let mut schedule = ScheduleCsv::new(opened.metadata(), BufWriter::new(artefact.writer()?));
+            opened.replay(&mut schedule).map_err(unreadable)?;
+            let (_, end) = span(&opened, trace)?;
+            schedule.finish(end).map_err(|error| artefact.unwritten(error))?;
+            artefact.finish()?;
+        }
+        Ok(())
+    }
+}
+
+fn write_json(artefact: Artefact, result: &Value) -> Result<(), Failure> {
+    let mut writer = BufWriter::new(artefact.writer()?);
+    let written = serde_json::to_writer_pretty(&mut writer, result).map_err(io::Error::from);
+    let written = written.and_then(|()| writer.write_all(b"\n")).and_then(|()| writer.flush());
+    written.map_err(|error| artefact.unwritten(error))?;
+    artefact.finish()
+}
+
+/// The files of a simulation, which takes records while they come.
 pub struct Files {
-    trace: Option<LogWriter>,
-    schedules: Vec<(PathBuf, ScheduleCsv<std::io::BufWriter<File>>)>,
+    reserved: Reserved,
+    trace: Option<(Artefact, LogWriter)>,
+    schedules: Vec<(Artefact, ScheduleCsv<BufWriter<File>>)>,
 }
 
 impl Files {
     /// Creates the files asked for.
-    pub fn create(options: &ResultOptions, metadata: &Metadata) -> Result<Self, Failure> {
-        let trace = match &options.out {
-            Some(folder) => {
-                let path = folder.join(TRACE);
-                Some(
-                    LogWriter::create(&path, metadata)
-                        .map_err(|error| Failure::file("create", &path, error))?,
-                )
-            }
-            None => None,
+    pub fn create(options: &ResultOptions, system: &Path, metadata: &Metadata) -> Result<Self, Failure> {
+        let mut reserved = Reserved::create(options, system)?;
+        let begin_trace = |folder: &PathBuf| {
+            let artefact = Artefact::create(folder.join(TRACE), Readers::User)?;
+            let left = artefact.draft.left(&artefact.path);
+            let log = LogWriter::create_in(artefact.writer()?, &artefact.path, metadata);
+            Ok::<_, Failure>((artefact, log.map_err(|error| Failure::new(error, left))?))
         };
-        let mut schedules = Vec::new();
-        for path in schedule_paths(options) {
-            let file = create(&path)?;
-            schedules.push((path, ScheduleCsv::new(metadata, std::io::BufWriter::new(file))));
-        }
-        Ok(Files { trace, schedules })
+        let trace = options.out.as_ref().map(begin_trace).transpose()?;
+        let begin_schedule = |artefact: Artefact| {
+            let writer = BufWriter::new(artefact.writer()?);
+            Ok((artefact, ScheduleCsv::new(metadata, writer)))
+        };
+        let schedules = std::mem::take(&mut reserved.schedules).into_iter().map(begin_schedule);
+        Ok(Files { trace, schedules: schedules.collect::<Result<_, Failure>>()?, reserved })
     }
 
-    /// Ends the files, writes the result, and prints the table or JSON.
+    /// Prints the table or JSON, and ends the files.
     pub fn finish(
-        self,
+        mut self,
         options: &ResultOptions,
         heading: &str,
         run: &Value,
         report: &Report,
     ) -> Result<(), Failure> {
-        show(options, heading, run, report, &[])?;
-        if let Some(trace) = self.trace {
-            trace.finish().map_err(|error| Failure::new(format!("the trace is incomplete: {error}"), ""))?;
+        self.reserved.show(options, heading, run, report, &[])?;
+        if let Some((artefact, log)) = self.trace {
+            let left = artefact.draft.left(&artefact.path);
+            log.finish().map_err(|error| Failure::new(error, left))?;
+            artefact.finish()?;
         }
         let end = Instant::from_nanos(report.end_ns);
-        for (path, schedule) in self.schedules {
-            schedule.finish(end).map_err(|error| Failure::file("write", &path, error))?;
+        for (artefact, schedule) in self.schedules {
+            schedule.finish(end).map_err(|error| artefact.unwritten(error))?;
+            artefact.finish()?;
         }
         tell_folder(options)
     }
@@ -63,8 +177,8 @@ impl Files {
 
 impl Sink for Files {
     fn record(&mut self, record: Record) {
-        if let Some(trace) = &mut self.trace {
-            trace.record(record);
+        if let Some((_, log)) = &mut self.trace {
+            log.record(record);
         }
         for (_, schedule) in &mut self.schedules {
             schedule.record(record);
@@ -72,86 +186,37 @@ impl Sink for Files {
     }
 }
 
-/// Writes result.json and prints the tables or JSON; `more` are tables of what the report does not have.
-pub fn show(
-    options: &ResultOptions,
-    heading: &str,
-    run: &Value,
-    report: &Report,
-    more: &[String],
-) -> Result<(), Failure> {
-    let result = serde_json::json!({ "run": run, "report": report });
-    // Shown first, so that nothing is lost where there is no room for files.
-    if options.json {
-        output::json(&result)?;
-    } else {
-        let mut lines = output::Lines::new();
-        lines.line(heading)?;
-        lines.line(&report::text(report))?;
-        for table in more {
-            lines.line(&format!("\n{table}"))?;
-        }
-        lines.finish()?;
-    }
-    if let Some(folder) = &options.out {
-        let path = folder.join(RESULT);
-        let text = serde_json::to_string_pretty(&result).map_err(|error| Failure::new(error, ""))?;
-        std::fs::write(&path, text + "\n").map_err(|error| Failure::file("write", &path, error))?;
-    }
-    Ok(())
-}
-
 /// Says where everything is.
 pub fn tell_folder(options: &ResultOptions) -> Result<(), Failure> {
     match &options.out {
         Some(folder) if !options.json => {
-            output::print(&format!("\n{RESULT}, schedule.csv and {TRACE} are in {}", folder.display()))
+            output::print(&format!("\n{RESULT}, {SCHEDULE} and {TRACE} are in {}", folder.display()))
         }
         _ => Ok(()),
     }
 }
 
-/// Makes the folder and the files that will be asked for after the run, so that no run is for nothing.
-pub fn ensure_writable(options: &ResultOptions, system: &Path) -> Result<(), Failure> {
-    make_folder(options.out.as_deref())?;
-    for path in schedule_paths(options) {
-        distinct(&path, system)?;
-        if let Some(folder) = &options.out {
-            distinct(&path, &folder.join(TRACE))?;
-        }
-        create(&path)?;
-    }
-    Ok(())
-}
-
-/// Creates a file, or empties it.
-pub fn create(path: &Path) -> Result<File, Failure> {
-    File::create(path).map_err(|error| Failure::uncreated("the file", path, &error))
-}
-
-/// Writes the schedules asked for from the trace of a run that is over.
-pub fn schedules_from(trace: &Path, options: &ResultOptions) -> Result<(), Failure> {
-    for path in schedule_paths(options) {
-        let opened = TraceFile::open(trace).map_err(|error| Failure::file("read", trace, error))?;
-        let file = create(&path)?;
-        let mut schedule = ScheduleCsv::new(opened.metadata(), std::io::BufWriter::new(file));
-        opened.replay(&mut schedule).map_err(|error| Failure::file("read", trace, error))?;
-        schedule.finish(last(&opened, trace)?).map_err(|error| Failure::file("write", &path, error))?;
-    }
-    Ok(())
-}
-
-/// The instant of a trace's last record.
-pub fn last(trace: &TraceFile, path: &Path) -> Result<Instant, Failure> {
+/// The instants from which and up to which a trace tells of its run: those of its first record, but not before the run's
+/// start, and of its last one.
+pub fn span(trace: &TraceFile, path: &Path) -> Result<(Instant, Instant), Failure> {
     let unreadable = |error| Failure::file("read", path, error);
-    let mut last = trace.metadata().start;
+    let start = trace.metadata().start;
+    let (mut first, mut last) = (None, start);
     for record in trace.records().map_err(unreadable)? {
-        last = last.max(record.map_err(unreadable)?.time);
+        let record = record.map_err(unreadable)?;
+        last = last.max(record.time);
+        // The names of threads that the kernel tells at its start are from before everything.
+        if record.event != Event::THREAD_NAME {
+            first.get_or_insert(record.time);
+        }
     }
-    Ok(last)
+    Ok((first.map_or(start, |first| first.max(start)), last))
 }
 
+/// Each once.
 fn schedule_paths(options: &ResultOptions) -> Vec<PathBuf> {
-    let in_folder = options.out.as_ref().map(|folder| folder.join("schedule.csv"));
-    in_folder.into_iter().chain(options.schedule.clone()).collect()
+    let in_folder = options.out.as_ref().map(|folder| folder.join(SCHEDULE));
+    let other = options.schedule.clone();
+    let other = other.filter(|other| in_folder.iter().all(|path| distinct(other, path).is_ok()));
+    in_folder.into_iter().chain(other).collect()
 }

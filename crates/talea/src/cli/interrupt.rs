@@ -1,5 +1,6 @@
 //! Ctrl-C and termination: the run ends with the results so far; a second one ends the process.
 
+use super::draft;
 use super::failure::Failure;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,6 +18,7 @@ pub fn on_interrupt(stop: impl Fn() + Send + 'static) -> Result<(), Failure> {
     let mut first = true;
     ctrlc::set_handler(move || {
         if !std::mem::take(&mut first) {
+            draft::remove_under_way();
             std::process::exit(130);
         }
         stop();

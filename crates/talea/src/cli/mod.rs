@@ -6,6 +6,7 @@ mod compare;
 mod contents;
 mod ctl;
 mod doctor;
+mod draft;
 mod export;
 mod failure;
 mod import;
@@ -61,7 +62,7 @@ enum Command {
     Vectors(vectors::Options),
     /// List or run experiments
     Lab(lab::Options),
-    /// Look into traces: show, export, stats
+    /// Record, follow, explain, verify and export traces
     Trace(trace::Options),
     /// Look at a running hierarchy of schedulers, and change it while it runs
     Ctl(Box<ctl::Options>),

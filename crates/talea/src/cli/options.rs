@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use clap::Args;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use talea_model::{Strategy, System};
 use talea_policy::strategy::{Anomaly, NodeAnomaly, Plan, plan_lanes_of, plan_system};
 use talea_time::Duration;
@@ -90,19 +90,47 @@ pub fn who_decides(system: &System) -> String {
 
 /// Refuses to write `output` over `input`, which the same command reads or writes.
 pub fn distinct(output: &Path, input: &Path) -> Result<(), Failure> {
-    let place = |path: &Path| {
-        std::fs::canonicalize(path).or_else(|_| {
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-            let folder = std::fs::canonicalize(folder.unwrap_or(Path::new(".")))?;
-            Ok::<_, std::io::Error>(folder.join(path.file_name().unwrap_or_default()))
-        })
-    };
-    match (place(output), place(input)) {
-        (Ok(one), Ok(other)) if one == other => Err(Failure::new(
+    if place_of(output) == place_of(input) {
+        return Err(Failure::new(
             format!("{} would be written over {}", output.display(), input.display()),
             "give it another name",
-        )),
-        _ => Ok(()),
+        ));
+    }
+    Ok(())
+}
+
+/// Refuses to write `output` where `other` is, which the same command reads or writes, or one of them into the other.
+pub fn apart(output: &Path, other: &Path) -> Result<(), Failure> {
+    distinct(output, other)?;
+    let [one, two] = [output, other].map(place_of);
+    let (inner, outer) = match (one.starts_with(&two), two.starts_with(&one)) {
+        (true, _) => (output, other),
+        (_, true) => (other, output),
+        _ => return Ok(()),
+    };
+    Err(Failure::new(
+        format!("{} would be within {}, which is written as a whole", inner.display(), outer.display()),
+        "give it a place of its own",
+    ))
+}
+
+/// Where a path leads, also if nothing is there yet.
+fn place_of(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.into());
+    let mut missing = Vec::new();
+    let mut known = path.as_path();
+    loop {
+        if let Ok(place) = std::fs::canonicalize(known) {
+            return missing.iter().rev().fold(place, |place, name| match name {
+                Component::ParentDir => place.parent().unwrap_or(Path::new("/")).into(),
+                name => place.join(name),
+            });
+        }
+        let (Some(folder), Some(name)) = (known.parent(), known.components().next_back()) else {
+            return path;
+        };
+        missing.push(name);
+        known = folder;
     }
 }
 

@@ -2,7 +2,7 @@
 
 mod hierarchy;
 
-use super::artefacts::{self, TRACE};
+use super::artefacts::{self, Reserved, TRACE};
 use super::failure::Failure;
 use super::options::{ResultOptions, SystemOptions, lanes_of, positive, who_decides};
 use super::progress;
@@ -80,18 +80,21 @@ pub fn main(options: Options) -> super::Outcome {
     if let Some(membership) = Membership::from_environment() {
         return take_part(membership, &system, &options);
     }
-    artefacts::ensure_writable(&options.results, &options.system.system)?;
+    let mut reserved = Reserved::create(&options.results, &options.system.system)?;
     let kept = kept_trace(&options.results)?;
     let mut run_options = run_options(&options);
     run_options.keep_log = kept.as_ref().map(|kept| kept.path.clone());
     let outcome = start(&system, &options, run_options)?;
 
-    show(&system, &options, &outcome)?;
+    show(&system, &options, &outcome, &mut reserved)?;
     if let Some(failure) = &outcome.log_failure {
-        return Err(Failure::new(format!("the trace is incomplete: {failure}"), ""));
+        return Err(Failure::new(
+            format!("the trace is incomplete: {failure}"),
+            "what was written before can be read; there is no schedule of it",
+        ));
     }
     if let Some(kept) = &kept {
-        artefacts::schedules_from(&kept.path, &options.results)?;
+        reserved.schedules_from(&kept.path)?;
     }
     artefacts::tell_folder(&options.results)?;
     Ok(super::verdict(&outcome.report, options.results.fail_on))
@@ -184,7 +187,12 @@ fn kept_trace(results: &ResultOptions) -> Result<Option<Kept>, Failure> {
     Ok(Some(Kept { path: temporary.path().join(TRACE), _temporary: Some(temporary) }))
 }
 
-fn show(system: &System, options: &Options, outcome: &Outcome) -> Result<(), Failure> {
+fn show(
+    system: &System,
+    options: &Options,
+    outcome: &Outcome,
+    reserved: &mut Reserved,
+) -> Result<(), Failure> {
     let realtime = if outcome.realtime { "real-time threads" } else { "ordinary threads (no-rt)" };
     let heading = format!(
         "{}: {} on {realtime} under {}{}",
@@ -200,9 +208,9 @@ fn show(system: &System, options: &Options, outcome: &Outcome) -> Result<(), Fai
         "hierarchies": outcome.hierarchies.iter().map(hierarchy::json).collect::<Vec<_>>(),
     });
     let accounts: Vec<String> = outcome.hierarchies.iter().map(hierarchy::accounts).collect();
-    artefacts::show(&options.results, &heading, &run, &outcome.report, &accounts)?;
+    let shown = reserved.show(&options.results, &heading, &run, &outcome.report, &accounts);
     remarks(outcome).iter().for_each(|remark| eprintln!("{remark}"));
-    Ok(())
+    shown
 }
 
 /// Real-time threads get at most 95 % of each second unless the machine is configured otherwise.

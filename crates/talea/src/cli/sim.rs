@@ -37,8 +37,8 @@ pub fn main(options: &Options) -> super::Outcome {
     let simulation = Simulation::with_plans(&system, &plans).map_err(|error| Failure::new(error, ""))?;
     let mut simulation = simulation.with_dispatch(dispatch);
     warn_of_shortcomings(&simulation, &system);
-    artefacts::ensure_writable(&options.results, &options.system.system)?;
-    let mut files = artefacts::Files::create(&options.results, simulation.metadata())?;
+    let system_file = &options.system.system;
+    let mut files = artefacts::Files::create(&options.results, system_file, simulation.metadata())?;
     let mut accounting = Accounting::new(simulation.metadata(), options.results.sample);
     let interrupted = super::interrupt::flag()?;
     let reached;

@@ -1,6 +1,6 @@
 //! What `talea import` and `talea export` share: where the result goes, and how losses are shown.
 
-use super::artefacts::create;
+use super::draft::{Draft, Readers};
 use super::failure::{Failure, Verdict};
 use super::options::distinct;
 use super::output;
@@ -50,8 +50,12 @@ impl Destination {
         match &self.out {
             None => output::print(text.trim_end())?,
             Some(out) => {
-                let mut file = create(out)?;
-                file.write_all(text.as_bytes()).map_err(|error| Failure::file("write", out, error))?;
+                let draft = Draft::create(out, Readers::Usual)?;
+                let left = draft.left(out);
+                let written = draft.file().write_all(text.as_bytes()).and_then(|()| draft.finish());
+                written.map_err(|error| {
+                    Failure::new(format!("cannot write {}: {error}", out.display()), left)
+                })?;
             }
         }
         Ok(Verdict::Fine)

@@ -46,6 +46,8 @@ pub(super) struct Finder<'a> {
     sought: Option<Sought>,
     pub counts: Counts,
     pub lost: Lost,
+    /// The first record.
+    first: Option<Instant>,
     last: Instant,
     /// When each node ended.
     ends: Vec<Option<Instant>>,
@@ -65,9 +67,15 @@ impl<'a> Finder<'a> {
             },
             counts: Counts::default(),
             lost: Lost::default(),
+            first: None,
             last: metadata.start,
             ends: vec![None; metadata.nodes.len()],
         }
+    }
+
+    /// From when on the trace tells of the run, after its records were taken.
+    pub fn begins(&self) -> Instant {
+        self.first.unwrap_or(self.metadata.start).max(self.metadata.start)
     }
 
     /// The targets, worst first, and the instant of the trace's end.
@@ -221,6 +229,10 @@ fn target(
 impl Sink for Finder<'_> {
     fn record(&mut self, record: Record) {
         self.last = self.last.max(record.time);
+        // The names of threads that the kernel tells at its start are from before everything.
+        if record.event != Event::THREAD_NAME {
+            self.first.get_or_insert(record.time);
+        }
         match record.event {
             event if event.is_job() => self.job_event(&record),
             Event::TIMER => {

@@ -209,6 +209,8 @@ impl Explanation {
 pub struct Explanations {
     /// The tables of the run.
     pub metadata: Metadata,
+    /// From when on the trace tells of the run: a recording can begin when it is under way.
+    pub begins: Instant,
     /// The explanations, worst first.
     pub list: Vec<Explanation>,
     /// Instances of the tasks asked about, by how they ended.
@@ -235,6 +237,7 @@ pub fn explain<E>(
     metadata.check().expect("metadata are consistent");
     let mut finder = Finder::new(metadata, question);
     replay(&mut finder)?;
+    let begins = finder.begins();
     let (targets, counts, lost, _) = finder.finish();
     let flat: Vec<&Target> =
         targets.iter().flat_map(|target| std::iter::once(target).chain(target.because.as_deref())).collect();
@@ -250,7 +253,7 @@ pub fn explain<E>(
     }
     drop(built);
     let threads = blamed_threads(&list, &seen.occupancy);
-    Ok(Explanations { metadata: metadata.clone(), list, counts, lost, threads })
+    Ok(Explanations { metadata: metadata.clone(), begins, list, counts, lost, threads })
 }
 
 fn blamed_threads(list: &[Explanation], occupancy: &Occupancy) -> BTreeMap<u32, String> {

@@ -148,6 +148,9 @@ impl Output {
                 self.write(&draft_of(&self.path));
                 let renamed = self.log.as_mut().map_or(Ok(()), |log| log.rename(&self.path));
                 self.failure = renamed.err().or(self.failure.take());
+                if self.failure.is_some() {
+                    self.log = None;
+                }
             }
         }
         if self.failure.is_none() {
@@ -175,8 +178,15 @@ impl Output {
         }
     }
 
+    /// The first failure, which ends the recording; nothing more is written.
     pub fn result(&mut self) -> Result<(), RecordingError> {
-        self.failure.take().map_or(Ok(()), |failure| Err(failure.into()))
+        if let Some(failure) = self.failure.take() {
+            return Err(failure.into());
+        }
+        match self.log.take_if(|log| log.has_failed()) {
+            Some(log) => log.finish().map(|_| ()).map_err(RecordingError::from),
+            None => Ok(()),
+        }
     }
 }
 

@@ -1,11 +1,12 @@
 //! `talea trace explain`.
 
-use super::draft::{self, Draft};
 use super::{named, open, unreadable, warn_of_cut, warn_of_unrecorded};
+use crate::cli::draft::{self, Draft, Readers};
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::options::distinct;
 use crate::cli::output::{self, Sheet};
 use clap::Args;
+use std::io::Write;
 use std::path::PathBuf;
 use talea_lab::strip;
 use talea_model::OperationId;
@@ -23,9 +24,9 @@ use talea_trace::{JobId, Metadata, Sink, TraceFile};
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  talea trace explain out/trace.talea                              every missed deadline, the worst first
-  talea trace explain ofp                                          of a program that runs
-  talea trace explain out/trace.talea --worst                      the slowest instance of every task
+  talea trace explain out/trace.talea  # every missed deadline, the worst first
+  talea trace explain ofp  # of a program that runs
+  talea trace explain out/trace.talea --worst  # the slowest instance of every task
   talea trace explain out/trace.talea --task nav --job 12 --svg nav12.svg")]
 pub struct Options {
     /// The trace, or the program that publishes it, by process number or name
@@ -100,9 +101,11 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
         // A skipped instance has no time to draw; the one in its way has.
         let drawn = first.because.as_deref().unwrap_or(first);
         draft::remove_on_interrupt()?;
-        let draft = Draft::create(svg, &path)?;
-        strip::draw(&answer, drawn, draft.path()).map_err(|error| Failure::file("write", svg, error))?;
-        draft.finish().map_err(|error| Failure::file("write", svg, error))?;
+        let draft = Draft::create(svg, Readers::Like(&path))?;
+        let left = draft.left(svg);
+        let picture = strip::draw(&answer, drawn).map_err(|error| Failure::file("draw", svg, error))?;
+        let written = draft.file().write_all(picture.as_bytes()).and_then(|()| draft.finish());
+        written.map_err(|error| Failure::new(format!("cannot write {}: {error}", svg.display()), left))?;
     }
     if options.json {
         output::json(&answer)?;

@@ -1,9 +1,9 @@
 //! `talea trace export`.
 
-use super::draft::{self, Draft, FolderDraft};
 use super::{name_space, named, open, unreadable, warn_of_cut};
+use crate::cli::draft::{self, Draft, FolderDraft, Readers};
 use crate::cli::failure::{Failure, Verdict};
-use crate::cli::options::{distinct, positive};
+use crate::cli::options::{apart, positive};
 use crate::cli::{artefacts, output};
 use clap::{ArgGroup, Args};
 use std::fmt::Display;
@@ -30,11 +30,11 @@ use talea_trace::{
 Any formats can be asked for at once. Memory does not grow with the trace.
 
 Examples:
-  talea trace export out/trace.talea --perfetto out/run.pftrace     open it at https://ui.perfetto.dev
-  talea trace export ofp --perfetto ofp.pftrace                     what a running program's rings hold
-  talea trace export out/trace.talea --ctf out/ctf                  babeltrace2 out/ctf, or Trace Compass
+  talea trace export out/trace.talea --perfetto out/run.pftrace  # for https://ui.perfetto.dev
+  talea trace export ofp --perfetto ofp.pftrace  # what a running program's rings hold
+  talea trace export out/trace.talea --ctf out/ctf && babeltrace2 out/ctf
   talea trace export out/trace.talea --parquet out/run.parquet
-      duckdb -c \"SELECT field_kind, sum(field_cost) FROM 'out/run.parquet' WHERE event = 'cost' GROUP BY ALL\"
+  duckdb -c \"SELECT avg(field_cost) FROM 'out/run.parquet' WHERE event = 'cost'\"
   talea trace export out/trace.talea --csv out/run.csv --schedule out/schedule.csv
   talea trace export out/trace.talea --svg out/run.svg --from 1s --length 400ms"
 )]
@@ -43,28 +43,28 @@ pub struct Options {
     #[arg(value_name = "PID|NAME|FILE")]
     trace: PathBuf,
     /// For the Perfetto UI: tracks of processors, lanes and threads, with flows
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Formats")]
     perfetto: Option<PathBuf>,
     /// For babeltrace2 and Trace Compass: a folder in the Common Trace Format 1.8
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = "Formats")]
     ctf: Option<PathBuf>,
     /// Every record as a row, every field as a typed column
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Formats")]
     parquet: Option<PathBuf>,
     /// Every record as a row, with its fields as name=value;...
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Formats")]
     csv: Option<PathBuf>,
     /// Who ran when: start_ns,end_ns,node,cpu,task,subtask,job
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Formats")]
     schedule: Option<PathBuf>,
     /// A picture of a stretch of the schedule
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Formats")]
     svg: Option<PathBuf>,
-    /// Where the picture begins, from the start of the run
-    #[arg(long, value_name = "TIME", default_value = "0s")]
-    from: Duration,
+    /// Where the picture begins, from the start of the run [default: where the trace does]
+    #[arg(long, value_name = "TIME", requires = "svg", help_heading = "Picture")]
+    from: Option<Duration>,
     /// How much the picture shows
-    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = positive)]
+    #[arg(long, value_name = "TIME", requires = "svg", help_heading = "Picture", default_value = "500ms", value_parser = positive)]
     length: Duration,
 }
 
@@ -75,8 +75,8 @@ struct Source<'a> {
     path: PathBuf,
     trace: TraceFile,
     names: NameSpace,
-    /// The instant of its last record.
-    end: Instant,
+    /// The instants from which and up to which it tells of the run.
+    span: (Instant, Instant),
 }
 
 /// Writes one format.
@@ -96,14 +96,14 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
     let wanted: Vec<(&PathBuf, Write)> =
         formats.into_iter().filter_map(|(path, write)| Some((path.as_ref()?, write))).collect();
     for (index, (written, _)) in wanted.iter().enumerate() {
-        distinct(written, &path)?;
-        wanted[..index].iter().try_for_each(|(other, _)| distinct(written, other))?;
+        apart(written, &path)?;
+        wanted[..index].iter().try_for_each(|(other, _)| apart(written, other))?;
     }
     let goes_to_output = wanted.iter().any(|(path, _)| draft::is_output(path));
     draft::remove_on_interrupt()?;
     warn_of_cut(&trace.records().map_err(|error| unreadable(&path, &error))?);
-    let end = artefacts::last(&trace, &path)?;
-    let source = Source { options, names: name_space(&trace, &path)?, path, trace, end };
+    let span = artefacts::span(&trace, &path)?;
+    let source = Source { options, names: name_space(&trace, &path)?, path, trace, span };
     wanted.iter().try_for_each(|(path, write)| write(&source, path))?;
     let written: Vec<String> = wanted.iter().map(|(path, _)| path.display().to_string()).collect();
     let told = format!("written: {}", written.join(", "));
@@ -133,7 +133,7 @@ impl Source<'_> {
         write: impl FnOnce(&Draft) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let goes_to_output = draft::is_output(path);
-        let draft = Draft::create(path, &self.path)?;
+        let draft = Draft::create(path, Readers::Like(&self.path))?;
         let left = draft.left(path);
         let written = write(&draft).and_then(|()| draft.finish().map_err(|error| unwritten(path, error)));
         if written.is_err() && goes_to_output && output::is_gone() {
@@ -162,7 +162,7 @@ fn perfetto(source: &Source<'_>, path: &Path) -> Result<(), Failure> {
     source.write_whole(path, |draft| {
         let mut export = PerfettoExport::new(source.trace.metadata(), &source.names, buffered(draft));
         source.replay(&mut export)?;
-        let written = export.finish(source.end).and_then(|mut output| output.flush());
+        let written = export.finish(source.span.1).and_then(|mut output| output.flush());
         written.map_err(|error| unwritten(path, error))
     })
 }
@@ -220,7 +220,7 @@ fn schedule(source: &Source<'_>, path: &Path) -> Result<(), Failure> {
     source.write_whole(path, |draft| {
         let mut schedule = ScheduleCsv::new(source.trace.metadata(), buffered(draft));
         source.replay(&mut schedule)?;
-        schedule.finish(source.end).map_err(|error| unwritten(path, error))
+        schedule.finish(source.span.1).map_err(|error| unwritten(path, error))
     })
 }
 
@@ -229,23 +229,32 @@ fn svg(source: &Source<'_>, path: &Path) -> Result<(), Failure> {
     source.write_whole(path, |draft| {
         let mut builder = timeline::Builder::new(source.trace.metadata(), from, to);
         source.replay(&mut builder)?;
-        builder.finish(source.end).draw(draft.path()).map_err(|error| unwritten(path, error))
+        let picture = builder.finish(source.span.1).svg().map_err(|error| unwritten(path, error))?;
+        draft.file().write_all(picture.as_bytes()).map_err(|error| unwritten(path, error))
     })
 }
 
 /// What the picture is to show.
 fn stretch(source: &Source<'_>) -> Result<(Instant, Instant), Failure> {
-    let (start, options) = (source.trace.metadata().start, source.options);
-    let from = start.saturating_add(options.from);
-    if from >= source.end {
+    let (start, (begins, ends)) = (source.trace.metadata().start, source.span);
+    let from = source.options.from.map_or(begins, |from| start.saturating_add(from));
+    if from >= ends {
+        let length = |to: Instant| to.saturating_since(start).rounded();
         return Err(Failure::new(
             format!(
-                "--from {} is not within the run, which lasted {}",
-                options.from,
-                source.end.saturating_since(start)
+                "the picture would begin {} after the start of the run, of which the trace tells from {} to {}",
+                length(from),
+                length(begins),
+                length(ends)
             ),
-            "let the picture begin earlier",
+            "let it begin earlier, with --from",
         ));
     }
-    Ok((from, from.saturating_add(options.length)))
+    if from < begins {
+        eprintln!(
+            "note: the trace begins {} after the start of the run",
+            begins.saturating_since(start).rounded()
+        );
+    }
+    Ok((from, from.saturating_add(source.options.length)))
 }

@@ -44,7 +44,10 @@ fn all(streams: &[Listed], options: &Options) -> Result<(), Failure> {
         return output::json(&streams.iter().map(as_json).collect::<Vec<_>>());
     }
     if streams.is_empty() {
-        return output::print("no streams: no program of yours publishes one, and none has left one");
+        output::print("no streams: no program of yours publishes one, and none has left one")?;
+        return output::print(
+            "  `talea run SYSTEM` publishes one while it runs, and so does every program that calls talea_trace::stream::Stream::publish",
+        );
     }
     let mut sheet = Sheet::new(5, &["pid", "name", "state", "system", "followed by", "threads", "records"]);
     for stream in streams {
@@ -74,9 +77,7 @@ fn one(stream: &Listed, options: &Options) -> Result<(), Failure> {
     if options.json {
         return output::json(&as_json(stream));
     }
-    let content = stream.content.as_ref().map_err(|error| {
-        Failure::new(format!("cannot read stream {}: {error}", stream.path.display()), "")
-    })?;
+    let content = stream.content.as_ref().map_err(|error| unreadable(&stream.path, error))?;
     let trace = TraceFile::open(&stream.path).map_err(|error| unreadable(&stream.path, &error))?;
     let mut lines = output::Lines::new();
     lines.line(&format!(

@@ -1,6 +1,5 @@
 //! `talea trace`.
 
-mod draft;
 mod explain;
 mod export;
 mod follow;
@@ -17,11 +16,13 @@ mod verify;
 
 use super::failure::Failure;
 use clap::{Args, Subcommand};
+use std::fmt::Display;
+use std::io;
 use std::path::Path;
 use talea_trace::stream::Switching;
 use talea_trace::{Metadata, NameSpace, Records, TraceError, TraceFile, TraceKind};
 
-/// Look into a trace: its records, its numbers, and exports for other programs.
+/// Record programs from outside, follow them, and look into traces: records, numbers, reasons, and exports.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -88,11 +89,18 @@ fn unreadable(path: &Path, error: &TraceError) -> Failure {
     let help = match error {
         TraceError::OtherVersion { .. } => "read it with the Talea that wrote it, or record it anew",
         TraceError::Empty | TraceError::Unfinished => "",
+        TraceError::Io(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            "traces and streams are for the user alone who made them; ask for a copy, or read it as that user"
+        }
         TraceError::Io(_) | TraceError::NotATrace => {
             "`talea run` and `talea sim` write trace.talea into the folder given with --out, and `talea trace record` the \
              file given with --out"
         }
         _ => "the file is damaged or was cut off; record it anew",
+    };
+    let error: &dyn Display = match error {
+        TraceError::Io(error) => error,
+        error => error,
     };
     Failure::new(format!("cannot read the trace {}: {error}", path.display()), help)
 }

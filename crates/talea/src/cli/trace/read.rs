@@ -20,7 +20,7 @@ use talea_trace::{TraceFile, TraceKind};
 Examples:
   talea trace read robot
   talea trace read robot nav.fixes nav.position --json
-  talea trace read robot nav --take                 counts begin anew, each addition is in one reading")]
+  talea trace read robot nav --take  # counts begin anew, each addition is in one reading")]
 pub struct Options {
     /// The program, by process number or name, or the file of its stream
     #[arg(value_name = "PID|NAME|FILE")]

@@ -17,8 +17,9 @@ use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use talea_runtime::sys::clock::MonotonicClock;
 use talea_time::{Clock, Duration, Instant};
+use talea_trace::TraceFile;
 use talea_trace::kernel::{KernelEvent, KernelOptions, KernelScope, KernelStream, KernelTotals, preflight};
-use talea_trace::recording::{Recorded, Recording};
+use talea_trace::recording::{Recorded, Recording, RecordingError};
 use talea_trace::stream::{
     Directory, Liveness, Selection, SelectionError, Start, StreamDirectory, UnknownName, descends_from,
 };
@@ -38,6 +39,8 @@ Examples:
   talea trace record --attach ofp --events job,nav --kernel off --for 5s --out ofp.talea
   talea trace record --kernel switches,wakeups,interrupts -- ./my-program
 
+Exit status: 0 fine; 1 the command failed; 2 usage error, or the recording is incomplete.
+
 `talea trace list` shows the programs that can be attached to, `talea doctor` what the kernel grants."
 )]
 pub struct Options {
@@ -46,15 +49,21 @@ pub struct Options {
     out: PathBuf,
     /// Follow this program from now on, by process number or name, or the file of its stream; all processes of a program
     /// by its name; can be given several times
-    #[arg(long, value_name = "PID|NAME|FILE")]
+    #[arg(long, value_name = "PID|NAME|FILE", help_heading = "What to record")]
     attach: Vec<PathBuf>,
-    /// What to record of the programs: families or single events, such as job,dispatch.cost,-job.preempt; of a command
-    /// also families that it registers later
-    #[arg(long, value_name = "SELECTION", default_value = "all")]
+    /// What to record of the programs: families or single events, such as job,dispatch.cost,-job.preempt, or complete, or
+    /// 'job.re*'; of a command also families that it registers later
+    #[arg(
+        long,
+        alias = "event",
+        value_name = "SELECTION",
+        default_value = "all",
+        help_heading = "What to record"
+    )]
     events: Selection,
     /// What to record of the kernel: off, auto (switches, wake-ups and names if permitted), or a list of switches,
     /// wakeups, interrupts, syscalls and names
-    #[arg(long, value_name = "EVENTS", default_value = "auto")]
+    #[arg(long, value_name = "EVENTS", default_value = "auto", help_heading = "What to record")]
     kernel: KernelChoice,
     /// Stop after this long
     #[arg(long = "for", value_name = "TIME", value_parser = positive)]
@@ -111,7 +120,7 @@ pub fn main(options: &Options) -> Outcome {
         |command| PathBuf::from(command).file_name().unwrap_or(command).to_string_lossy().into_owned(),
     );
     let mut session = Session {
-        recording: Recording::new(&options.out, &name),
+        recording: Some(Recording::new(&options.out, &name)),
         directory,
         events: options.events.clone(),
         seen: BTreeSet::new(),
@@ -126,23 +135,26 @@ pub fn main(options: &Options) -> Outcome {
     place.keep();
     match &command {
         Some(command) => session.hear_process(heard, command.id()),
-        None => session.recording.expect_no_more(),
+        None => session.recording.iter_mut().for_each(Recording::expect_no_more),
     }
     if let [pid] = attached[..] {
         session.hear_process(heard, pid);
     }
     let followed = session.follow(command.as_mut(), options.duration, &stop);
     // Whatever happened, a command started here does not stay behind.
-    let verdict = command.map_or(Ok(Verdict::Fine), Workload::finish)?;
-    followed?;
-    let (follows_any, refused) = (session.recording.follows_any(), session.refused.take());
+    let attention = if followed.is_ok() { Attention::Failures } else { Attention::Any };
+    let verdict = command.map_or(Ok(Verdict::Fine), |command| command.finish(attention))?;
+    followed.map_err(|error| incomplete(options, &error))?;
     session.warn_of_unknown();
+    let refused = session.refused.take();
+    let Some(recording) = session.recording else { return Ok(verdict) };
+    let follows_any = recording.follows_any();
     let unknown = match follows_any {
-        true => session.recording.unknown(),
+        true => recording.unknown(),
         // Nothing had what only a program could have had.
         false => options.events.known_in(&Directory::default()).1,
     };
-    let recorded = session.recording.finish().map_err(|error| Failure::new(error, ""))?;
+    let recorded = recording.finish().map_err(|error| incomplete(options, &error))?;
     tell(options, &recorded);
     let unasked = recorded.introductions + recorded.kernel.as_ref().map_or(0, |totals| totals.records);
     let of_programs = recorded.records.saturating_sub(unasked);
@@ -161,6 +173,16 @@ pub fn main(options: &Options) -> Outcome {
             Ok(verdict)
         }
     }
+}
+
+/// Why the recording ended before what it was of, and what there is of it.
+fn incomplete(options: &Options, error: &RecordingError) -> Failure {
+    let out = options.out.display();
+    let left = match TraceFile::open(&options.out) {
+        Ok(_) => format!("what was written before is in {out} and can be read"),
+        Err(_) => format!("there is nothing to be read in {out}"),
+    };
+    Failure::new(format!("the recording is incomplete: {error}"), left)
 }
 
 const SEE: &str =
@@ -210,7 +232,8 @@ enum Heard {
 
 /// A recording and what it follows.
 struct Session {
-    recording: Recording,
+    /// None after it could not be written any more.
+    recording: Option<Recording>,
     directory: StreamDirectory,
     events: Selection,
     /// Streams that have been looked at, followed or not.
@@ -241,8 +264,10 @@ impl Session {
                     continue;
                 }
                 distinct(out, &found.path)?;
-                let followed = self.recording.follow(&found.path, &self.events, Start::Now);
-                followed.map_err(|error| Failure::new(error, SEE))?;
+                if let Some(recording) = &mut self.recording {
+                    let followed = recording.follow(&found.path, &self.events, Start::Now);
+                    followed.map_err(|error| Failure::new(error, SEE))?;
+                }
                 processes.push(found.pid);
             }
         }
@@ -276,7 +301,8 @@ impl Session {
     fn hear_process(&mut self, heard: Heard, pid: u32) {
         let events = [KernelEvent::Switches, KernelEvent::Names].into();
         let options = KernelOptions { scope: KernelScope::Process(pid), events, ..KernelOptions::default() };
-        if heard == Heard::Nothing && self.recording.kernel().is_none() {
+        let hears = |recording: &Recording| recording.kernel().is_some();
+        if heard == Heard::Nothing && !self.recording.as_ref().is_some_and(hears) {
             match KernelStream::open(&options, MonotonicClock.now()) {
                 Ok(stream) => self.hear(stream),
                 Err(error) => eprintln!("note: nor of process {pid} alone: {error}"),
@@ -287,16 +313,19 @@ impl Session {
     fn hear(&mut self, stream: KernelStream) {
         stream.control().caveats().iter().for_each(|caveat| eprintln!("note: {caveat}"));
         let (control, sources) = stream.split();
-        self.recording.hear(control, sources);
+        if let Some(recording) = &mut self.recording {
+            recording.hear(control, sources);
+        }
     }
 
-    /// Records until there is no more to come.
+    /// Records until there is no more to come. A command goes on to its end also where the recording cannot.
     fn follow(
         &mut self,
         mut command: Option<&mut Workload>,
         duration: Option<Duration>,
         stop: &AtomicBool,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), RecordingError> {
+        let mut result = Ok(());
         let end = duration.map_or(Instant::MAX, |duration| MonotonicClock.now().saturating_add(duration));
         for look in 0u64.. {
             let now = MonotonicClock.now();
@@ -311,11 +340,21 @@ impl Session {
                     }
                     command.is_over()
                 }
-                None => is_to_end || look.is_multiple_of(SEARCH_EVERY) && !self.recording.any_goes_on(),
+                None => {
+                    let goes_on = || self.recording.as_ref().is_some_and(Recording::any_goes_on);
+                    is_to_end || look.is_multiple_of(SEARCH_EVERY) && !goes_on()
+                }
             };
-            self.recording.poll(now).map_err(|error| Failure::new(error, ""))?;
-            if over {
-                return Ok(());
+            if let Some(error) = self.recording.as_mut().and_then(|recording| recording.poll(now).err()) {
+                // What it follows is not to write for nobody.
+                self.recording = None;
+                if command.is_some() {
+                    eprintln!("warning: {error}; the command goes on and is not recorded any more");
+                }
+                result = Err(error);
+            }
+            if over || self.recording.is_none() && command.is_none() {
+                return result;
             }
             std::thread::sleep(std::time::Duration::from_nanos(LOOK.as_nanos() as u64));
         }
@@ -325,6 +364,7 @@ impl Session {
     /// Follows streams that the command, or what it started, has published since the last search, and says what none
     /// of them has.
     fn search(&mut self, command: u32, now: Instant) {
+        let Some(recording) = &mut self.recording else { return };
         // A directory that cannot be read now can be at the next search.
         for (pid, path) in self.directory.published().unwrap_or_default() {
             if self.seen.contains(&path) {
@@ -334,7 +374,7 @@ impl Session {
                 self.seen.insert(path);
                 continue;
             }
-            match self.recording.follow_as_it_grows(&path, &self.events, Start::Oldest) {
+            match recording.follow_as_it_grows(&path, &self.events, Start::Oldest) {
                 Ok(()) => _ = self.first_followed.get_or_insert(now),
                 Err(error) if error.is_premature() => continue,
                 Err(error) => {
@@ -351,7 +391,7 @@ impl Session {
 
     /// Says which names no stream has, each once.
     fn warn_of_unknown(&mut self) {
-        for unknown in self.recording.unknown() {
+        for unknown in self.recording.iter().flat_map(Recording::unknown) {
             if !self.warned_of.contains(&unknown.name) {
                 eprintln!("warning: {}; it is recorded should it be registered", unknown.error);
                 self.warned_of.push(unknown.name);
@@ -375,6 +415,15 @@ enum Group {
     Own,
     /// The terminal's, so that it can read from there. Ctrl-C reaches it without our doing.
     Terminal,
+}
+
+/// Which ends of a command are told.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Attention {
+    /// Those that the exit status tells.
+    Failures,
+    /// Every one, for the exit status tells of something else.
+    Any,
 }
 
 impl Workload {
@@ -424,7 +473,7 @@ impl Workload {
     }
 
     /// Waits for the command, which has ended or had its time for that.
-    fn finish(mut self) -> Outcome {
+    fn finish(mut self, attention: Attention) -> Outcome {
         // Where it was told to end, so was all that it had started; some take no hint.
         if !self.is_over() || self.told.is_some() {
             self.signal(Signal::KILL);
@@ -432,11 +481,11 @@ impl Workload {
         let status = self.child.wait();
         let status =
             status.map_err(|error| Failure::new(format!("cannot wait for the command: {error}"), ""))?;
-        if status.success() || self.told.is_some() {
-            return Ok(Verdict::Fine);
+        let is_fine = status.success() || self.told.is_some();
+        if !is_fine || attention == Attention::Any {
+            eprintln!("note: the command ended with {status}");
         }
-        eprintln!("note: the command ended with {status}");
-        Ok(Verdict::Negative)
+        Ok(if is_fine { Verdict::Fine } else { Verdict::Negative })
     }
 }
 

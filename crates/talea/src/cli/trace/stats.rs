@@ -21,7 +21,7 @@ use talea_trace::{Accounting, Contents, Machine, Report, Usage};
 #[command(after_help = "\
 Examples:
   talea trace stats out/trace.talea --jobs
-  talea trace stats ofp                       of what the rings of a running program hold")]
+  talea trace stats ofp  # of what the rings of a running program hold")]
 pub struct Options {
     /// The trace, or the program that publishes it, by process number or name
     #[arg(value_name = "PID|NAME|FILE")]

@@ -4,7 +4,6 @@
 //! A draft is locked as long as its writer lives. One that is not locked has been left behind by a writer that was
 //! killed, and is removed by the next one into the same folder. Ctrl-C removes what is under way.
 
-use crate::cli::artefacts;
 use crate::cli::failure::Failure;
 use crate::cli::interrupt;
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
@@ -24,32 +23,54 @@ const PREFIX: &str = ".talea-draft-";
 /// Drafts of this process. Who holds the lock decides what becomes of them.
 static UNDER_WAY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
+/// Who may read what is written.
+#[derive(Clone, Copy, Debug)]
+pub enum Readers<'a> {
+    /// Those who may read this.
+    Like(&'a Path),
+    /// Whoever may read new files of the user.
+    Usual,
+    /// The user alone.
+    User,
+}
+
+impl Readers<'_> {
+    fn mode(self) -> io::Result<u32> {
+        match self {
+            Readers::Like(path) => Ok(std::fs::metadata(path)?.permissions().mode() & 0o666),
+            Readers::Usual => Ok(0o666),
+            Readers::User => Ok(0o600),
+        }
+    }
+}
+
 /// A file under way; dropping it removes it.
 pub enum Draft {
     /// Beside its place.
     Beside { file: NamedTempFile, place: PathBuf },
     /// In its place, which is a device, a pipe or this command's output, and not to be replaced.
-    InPlace { file: File, place: PathBuf },
+    InPlace { file: File },
 }
 
 impl Draft {
-    /// Begins what is to be at `place`, readable for those only who may read `like`.
-    pub fn create(place: &Path, like: &Path) -> Result<Self, Failure> {
+    /// Begins what is to be at `place`.
+    pub fn create(place: &Path, readers: Readers<'_>) -> Result<Self, Failure> {
         if place == Path::new("-") {
             return Err(Failure::new(
-                "an export goes to a file, not to standard output",
+                "this goes to a file, not to standard output",
                 "give it a name; ./- is the file that is called -, and /dev/stdout is standard output",
             ));
         }
         let failed = |error: io::Error| Failure::uncreated("the file", place, &io::Error::from(error.kind()));
         if is_output(place) {
             let file = io::stdout().as_fd().try_clone_to_owned().map_err(failed)?.into();
-            return Ok(Draft::InPlace { file, place: place.into() });
+            return Ok(Draft::InPlace { file });
         }
         if place.exists() && !place.is_file() {
-            return Ok(Draft::InPlace { file: artefacts::create(place)?, place: place.into() });
+            let file = File::create(place).map_err(failed)?;
+            return Ok(Draft::InPlace { file });
         }
-        let mode = std::fs::metadata(like).map_err(failed)?.permissions().mode() & 0o666;
+        let mode = readers.mode().map_err(failed)?;
         // Where a link leads, it goes on leading.
         let target = place.canonicalize().unwrap_or_else(|_| place.into());
         let folder = folder_of(&target);
@@ -64,16 +85,13 @@ impl Draft {
     pub fn file(&self) -> &File {
         match self {
             Draft::Beside { file, .. } => file.as_file(),
-            Draft::InPlace { file, .. } => file,
+            Draft::InPlace { file } => file,
         }
     }
 
-    /// Where that is for now.
-    pub fn path(&self) -> &Path {
-        match self {
-            Draft::Beside { file, .. } => file.path(),
-            Draft::InPlace { place, .. } => place,
-        }
+    /// The same, for a writer to keep.
+    pub fn writer(&self) -> io::Result<File> {
+        self.file().try_clone()
     }
 
     /// What there is of it if it is given up.
@@ -199,10 +217,15 @@ fn take_place(draft: &Path, rename: impl FnOnce() -> io::Result<()>) -> io::Resu
 /// Makes Ctrl-C remove what is under way before it ends the process.
 pub fn remove_on_interrupt() -> Result<(), Failure> {
     interrupt::on_interrupt(|| {
-        let under_way = UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner);
-        under_way.iter().for_each(|path| remove(path));
+        remove_under_way();
         std::process::exit(130);
     })
+}
+
+/// Removes what is under way, of a process that ends at once.
+pub fn remove_under_way() {
+    let under_way = UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner);
+    under_way.iter().for_each(|path| remove(path));
 }
 
 /// Whether it is this command's standard output.
@@ -220,11 +243,13 @@ fn locked<T>(
     lock: impl Fn(&T) -> io::Result<File>,
     path: impl Fn(&T) -> &Path,
 ) -> io::Result<(T, File)> {
+    // Held all the while, so that Ctrl-C finds no draft that is there and not yet known.
+    let mut under_way = UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
         let begun = begin()?;
         let file = lock(&begun)?;
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() && is_at(&file, path(&begun)) {
-            UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner).push(path(&begun).into());
+            under_way.push(path(&begun).into());
             return Ok((begun, file));
         }
     }
@@ -267,7 +292,10 @@ fn is_at(file: &File, path: &Path) -> bool {
 
 /// What has gone already, or stays, is as well.
 fn remove(path: &Path) {
-    let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+    let not_empty = |error: &io::Error| error.kind() == io::ErrorKind::DirectoryNotEmpty;
+    // A writer that has not noticed may put a file where all had gone.
+    while path.is_dir() && std::fs::remove_dir_all(path).is_err_and(|error| not_empty(&error)) {}
+    let _ = std::fs::remove_file(path);
 }
 
 fn folder_of(path: &Path) -> &Path {
