@@ -2,13 +2,14 @@
 
 use crate::cluster::link::{Inlet, InletStop, Received};
 use crate::flow::{Equipment, Shared};
+use crate::hierarchy::Berth;
 use crate::inbox::Receiver;
-use crate::lane_thread::LaneThread;
+use crate::lane_thread::{ByPriority, LaneThread};
 use crate::lowering::{LanePriorities, Lowering};
 use crate::options::RunOptions;
 use crate::outcome::{NodeSpin, ThreadAttributes};
 use crate::preemptive::{Controller, Grades, Slot, SlotCell, SlotThread};
-use crate::recorder::{Recording, Subject};
+use crate::recorder::{Marks, Recording, Subject};
 use crate::release::{ReleaseThread, Source};
 use crate::seat::Seat;
 use crate::sys::clock::MonotonicClock;
@@ -18,7 +19,7 @@ use crate::sys::thread::{JoinHandle, SpawnError, spawn};
 use crate::timer::Sleeper;
 use rustix::io::Errno;
 use std::sync::Arc;
-use talea_model::{LaneDispatch, Late, System};
+use talea_model::{LaneDispatch, Late, Scheduling, System};
 use talea_policy::discipline::Discipline;
 use talea_policy::lane::LaneQueue;
 use talea_policy::strategy::{Lane, Plan};
@@ -45,6 +46,12 @@ pub(crate) struct Station<'a> {
     pub nodes: &'a [(usize, Lowering)],
     pub realtime: bool,
     pub window: usize,
+}
+
+/// The threads of a run, and the lanes whose threads are members of the hierarchies of their nodes.
+pub(crate) struct Staff {
+    pub crew: Crew,
+    pub berths: Vec<Berth>,
 }
 
 /// The inboxes of the lanes of this process, by lane over all nodes.
@@ -168,14 +175,19 @@ impl Station<'_> {
         (self.realtime && !self.nodes.iter().any(shares)).then_some(usize::from(cpu))
     }
 
-    /// Creates the threads; each has the ring of the same position.
+    /// Whether the lanes of the node have places below other schedulers.
+    fn is_managed(&self, node: usize) -> bool {
+        self.system.scheduling(node) == Scheduling::Hierarchy
+    }
+
+    /// Creates the threads; each has the ring of the same position. Those of lanes in hierarchies are left to be taken in.
     pub fn employ(
         &self,
         roles: &[Role],
         rings: &mut RingFile,
         mut inboxes: Inboxes,
         inlet: Option<(Inlet, InletStop)>,
-    ) -> Result<Crew, SpawnError> {
+    ) -> Result<Staff, SpawnError> {
         let (mut inlet, stop) = inlet.unzip();
         let mut crew = Crew {
             shared: Arc::clone(self.shared),
@@ -184,7 +196,7 @@ impl Station<'_> {
             inlet: stop,
             receiver: None,
         };
-        let mut slots = Vec::new();
+        let (mut slots, mut berths) = (Vec::new(), Vec::new());
         for (position, &role) in roles.iter().enumerate() {
             let writer = rings.writer(position);
             match role {
@@ -202,7 +214,11 @@ impl Station<'_> {
                 }
                 Role::Lane { lane } => {
                     let inbox = inboxes[lane].take().expect("each lane has one inbox");
-                    crew.hire(self, role, self.lane_duty(lane, writer, inbox))?;
+                    if self.is_managed(self.node(role)) {
+                        berths.push(self.berth(lane, writer, inbox));
+                    } else {
+                        crew.hire(self, role, self.lane_duty(lane, writer, inbox))?;
+                    }
                 }
                 Role::Receive { node } => {
                     let inlet = inlet.take().expect("a process has one inlet");
@@ -214,7 +230,7 @@ impl Station<'_> {
                 }
             }
         }
-        Ok(crew)
+        Ok(Staff { crew, berths })
     }
 
     fn equipment(&self, node: usize, writer: RingWriter) -> Equipment {
@@ -227,20 +243,32 @@ impl Station<'_> {
         LaneQueue::new(*discipline, *rules, members.len() * self.window)
     }
 
+    fn lane_thread(&self, lane: usize, inbox: Receiver) -> LaneThread {
+        LaneThread { shared: Arc::clone(self.shared), inbox, queue: self.queue(lane), lane }
+    }
+
     fn lane_duty(&self, lane: usize, writer: RingWriter, inbox: Receiver) -> Duty {
         let node = self.shared.layout.lanes[lane].node;
-        let equipment = self.equipment(node, writer);
-        let thread = LaneThread {
-            shared: Arc::clone(self.shared),
-            inbox,
-            queue: self.queue(lane),
-            lane,
-            processor: self.processor(node),
-        };
+        let (equipment, processor) = (self.equipment(node, writer), self.processor(node));
+        let thread = self.lane_thread(lane, inbox);
         Box::new(move || {
-            thread.serve(equipment);
+            let shared = Arc::clone(&thread.shared);
+            let hand = equipment.take_up(ThreadRole::Lane, Some(lane));
+            thread.serve(hand, &mut ByPriority::new(&shared, lane, processor));
             None
         })
+    }
+
+    fn berth(&self, lane: usize, writer: RingWriter, inbox: Receiver) -> Berth {
+        let site = &self.shared.layout.lanes[lane];
+        Berth {
+            node: site.node,
+            level: site.level,
+            name: self.name(Role::Lane { lane }),
+            thread: self.lane_thread(lane, inbox),
+            equipment: self.equipment(site.node, writer),
+            stack: self.options.stack,
+        }
     }
 
     fn slot_duty(&self, lane: usize, writer: RingWriter, cell: Arc<SlotCell>) -> Duty {
@@ -288,6 +316,7 @@ impl Station<'_> {
             sources: Source::of_node(self.system, node),
             gate,
             duration: self.options.duration,
+            marks: if self.is_managed(node) { Marks::Beginning } else { Marks::Both },
         };
         let name = self.system.nodes[node].name.clone();
         Box::new(move || Some(NodeSpin::new(name, thread.serve(equipment))))

@@ -5,25 +5,23 @@ use crate::job_table::{Begin, Finish};
 use crate::layout::OperationSite;
 use crate::operation::{Behaviour, JobContext};
 use crate::recorder::{Subject, release_words};
-use crate::seat::vacate;
-use crate::sys::clock::MonotonicClock;
 use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::PoisonError;
 use talea_policy::demand;
 use talea_policy::job::Job;
-use talea_time::{Clock, Instant};
+use talea_time::Instant;
 use talea_trace::{CostKind, Event, JobId};
 
 /// What the thread that runs a job does around it.
 pub(crate) trait Surroundings {
-    /// The job has begun at the instant and is about to run; called before its START is recorded.
-    fn started(&mut self, hand: &mut Hand, job: JobId, now: Instant);
+    /// The job is about to run. Calls `record` once with the instant at which it begins.
+    fn begin(&mut self, hand: &mut Hand, job: JobId, record: impl FnOnce(&mut Hand, Instant));
     /// The job asks whether it is to stop.
     fn checkpoint(&self);
-    /// Index of the processor whose word the job leaves when it ends.
-    fn processor(&self) -> Option<usize>;
+    /// The job's code has returned. Calls `record` once with the instant at which it ends.
+    fn end<R>(&mut self, hand: &mut Hand, record: impl FnOnce(&mut Hand, Instant) -> R) -> R;
 }
 
 /// How the code of a job came back.
@@ -51,30 +49,32 @@ pub(crate) fn execute(
     let operation = shared.operation_of(job.tag);
     let site = shared.layout.operation(operation);
     let subject = Subject { job: JobId { operation, instance: job.number }, lane: site.lane };
-    let now = MonotonicClock.now();
-    surroundings.started(hand, subject.job, now);
     let depth = depth.min(usize::from(u16::MAX)) as u16;
-    hand.recorder.job(now, Event::START, subject, [0, 0], depth);
+    surroundings.begin(hand, subject.job, |hand, now| {
+        hand.recorder.job(now, Event::START, subject, [0, 0], depth);
+    });
 
     let returned = call(shared, site, job, surroundings);
 
-    let end = MonotonicClock.now();
-    let finish = shared.jobs.finish(job.tag, job.number);
-    let arrival = job.deadline - shared.layout.tasks[site.task].deadline;
-    let words = release_words(if site.predecessors == 0 { arrival } else { job.release }, job);
-    let completed = match (returned, finish) {
-        (Return::Panicked, _) | (_, Finish::Aborted) => {
-            hand.recorder.job(end, Event::ABORT, subject, words, 1);
-            false
+    let completion = surroundings.end(hand, |hand, end| {
+        let finish = shared.jobs.finish(job.tag, job.number);
+        let arrival = job.deadline - shared.layout.tasks[site.task].deadline;
+        let words = release_words(if site.predecessors == 0 { arrival } else { job.release }, job);
+        match (returned, finish) {
+            (Return::Panicked, _) | (_, Finish::Aborted) => {
+                hand.recorder.job(end, Event::ABORT, subject, words, 1);
+                None
+            }
+            (Return::CutShort, Finish::Completed) => None,
+            (Return::Whole, Finish::Completed) => {
+                hand.recorder.job(end, Event::COMPLETE, subject, words, 0);
+                Some(end)
+            }
         }
-        (Return::CutShort, Finish::Completed) => false,
-        (Return::Whole, Finish::Completed) => {
-            hand.recorder.job(end, Event::COMPLETE, subject, words, 0);
-            true
-        }
-    };
-    vacate(shared, surroundings.processor());
-    if completed && !site.successors.is_empty() {
+    });
+    if let Some(end) = completion
+        && !site.successors.is_empty()
+    {
         let began = hand.recorder.stopwatch();
         hand.tell_successors(shared, subject, job.deadline, end);
         hand.recorder.cost(began, CostKind::Delivery, Some(site.lane), site.successors.len());

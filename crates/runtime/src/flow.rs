@@ -13,30 +13,75 @@ use crate::inbox::Sender;
 use crate::job_table::{InFlight, JobTable, Tag, WindowFull};
 use crate::join::{Arrival, JoinTable};
 use crate::layout::{Layout, OperationSite};
+use crate::managed::Waker;
 use crate::operation::Behaviour;
 use crate::recorder::{Recorder, Recording, Subject, release_words};
 use crate::seat::Processor;
 use crate::sys::stop::StopFlag;
 use serde::{Deserialize, Serialize};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock};
 use talea_model::OperationId;
 use talea_policy::job::Job;
 use talea_time::Instant;
 use talea_trace::{Event, JobId, ThreadRole};
 
+/// How a lane is told that there is something in its inbox.
+pub(crate) enum Call {
+    /// Its thread is the kernel's to dispatch, and sleeps on the bell.
+    Bell(Bell),
+    /// Its thread is a member of a managed set, to which the waker tells that it wants a processor again. Nobody is there to
+    /// be told until the thread has been taken in.
+    Waker(OnceLock<Waker>),
+}
+
+impl Call {
+    fn make(&self) {
+        match self {
+            Call::Bell(bell) => _ = bell.ring(),
+            Call::Waker(waker) => waker.get().into_iter().for_each(Waker::wake),
+        }
+    }
+}
+
 /// How to reach a lane.
 pub(crate) struct Port {
     /// Takes the tags of jobs: when they are released and, in a preemptive lane, again when they have ended.
     sender: Sender,
-    pub bell: Bell,
+    call: Call,
     /// Jobs aborted while they waited that the lane has not dropped yet. They do not count as load.
     pub dead: AtomicU32,
 }
 
 impl Port {
-    pub fn new(sender: Sender) -> Self {
-        Port { sender, bell: Bell::new(), dead: AtomicU32::new(0) }
+    pub fn new(sender: Sender, call: Call) -> Self {
+        Port { sender, call, dead: AtomicU32::new(0) }
+    }
+
+    /// The lane's bell.
+    ///
+    /// # Panics
+    /// If the lane's thread is a member of a managed set.
+    pub fn bell(&self) -> &Bell {
+        match &self.call {
+            Call::Bell(bell) => bell,
+            Call::Waker(_) => unreachable!("a managed thread sleeps on its seat"),
+        }
+    }
+
+    /// From now on the lane is told by `waker`: before the run begins, so that there is nothing to tell yet.
+    ///
+    /// # Panics
+    /// If the lane has a bell, or a waker.
+    pub fn connect(&self, waker: Waker) {
+        let Call::Waker(place) = &self.call else { unreachable!("the lane has a bell") };
+        assert!(place.set(waker).is_ok(), "a lane has one thread");
+    }
+
+    /// Tells the lane that there is something in its inbox. A system call at most if the lane sleeps, or has not run since
+    /// it was told; to a managed set also the decision that follows, under the dispatcher's lock.
+    pub fn ring(&self) {
+        self.call.make();
     }
 
     /// Tells the lane that there is news of a job, without ringing.
@@ -123,9 +168,7 @@ impl Shared {
         self.gate.bells.iter().for_each(|bell| {
             bell.ring();
         });
-        self.ports.iter().flatten().for_each(|port| {
-            port.bell.ring();
-        });
+        self.ports.iter().flatten().for_each(Port::ring);
     }
 }
 
@@ -259,7 +302,7 @@ impl Hand {
     /// Rings the lanes that have been given something, in the order in which they were given it.
     pub fn ring(&mut self, shared: &Shared) {
         for lane in self.to_ring.drain(..) {
-            shared.port(lane).bell.ring();
+            shared.port(lane).ring();
         }
     }
 }

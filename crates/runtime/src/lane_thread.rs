@@ -1,5 +1,7 @@
 //! A non-preemptive lane: one thread that takes jobs from its inbox, orders them, and runs the best to
-//! its end. Preemption by higher lanes is the kernel's, so the thread never has to ask.
+//! its end. Preemption by higher lanes is not its business, so the thread never has to ask: it is the kernel's, by
+//! priorities, or that of the schedulers above the lane, if the thread is a member of a managed set. Which of the two it is
+//! decides where the thread sleeps and who records preemptions: its [`Footing`].
 //!
 //! ```text
 //!          ┌─────────── ring ────────────┐
@@ -10,18 +12,19 @@
 //!          └── (4) ── (3) run to completion, release successors, ring
 //! ```
 
+use crate::bell::Bell;
 use crate::execute::{Surroundings, execute};
-use crate::flow::{Equipment, Hand, Shared};
+use crate::flow::{Hand, Shared};
 use crate::inbox::Receiver;
 use crate::job_table::Begin;
-use crate::seat::Seat;
+use crate::seat::{Seat, vacate};
 use crate::sys::clock::MonotonicClock;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use talea_policy::job::Job;
 use talea_policy::lane::LaneQueue;
 use talea_time::{Clock, Instant, Work};
-use talea_trace::{CostKind, Event, JobId, ThreadRole};
+use talea_trace::{CostKind, Event, JobId};
 
 /// Everything a lane's thread owns.
 pub(crate) struct LaneThread {
@@ -30,37 +33,69 @@ pub(crate) struct LaneThread {
     pub queue: LaneQueue,
     /// Index over the lanes of all nodes.
     pub lane: usize,
-    /// The word of the node's processor, if preemption is recorded.
-    pub processor: Option<usize>,
 }
 
-/// A job of this lane runs on the lane's own thread.
-struct OnLane<'a> {
+/// What a lane's thread stands on.
+pub(crate) trait Footing: Surroundings {
+    /// There is nothing to do: whom the lane displaced has the processor again.
+    fn give_back(&mut self, hand: &mut Hand);
+    /// Sleeps until the lane is rung for, unless `has_work` says that there is something to do.
+    fn sleep(&mut self, has_work: impl Fn() -> bool);
+    /// Whether nobody schedules the thread any more, although the run is not over.
+    fn is_gone(&self) -> bool;
+}
+
+/// The kernel preempts lanes by their priorities.
+pub(crate) struct ByPriority<'a> {
     shared: &'a Shared,
-    seat: &'a mut Seat,
+    bell: &'a Bell,
+    seat: Seat,
+    /// The word of the node's processor, if preemption is recorded.
     processor: Option<usize>,
 }
 
-impl Surroundings for OnLane<'_> {
-    fn started(&mut self, hand: &mut Hand, job: JobId, now: Instant) {
+impl<'a> ByPriority<'a> {
+    pub fn new(shared: &'a Shared, lane: usize, processor: Option<usize>) -> Self {
+        ByPriority { shared, bell: shared.port(lane).bell(), seat: Seat::new(processor), processor }
+    }
+}
+
+impl Surroundings for ByPriority<'_> {
+    fn begin(&mut self, hand: &mut Hand, job: JobId, record: impl FnOnce(&mut Hand, Instant)) {
+        let now = MonotonicClock.now();
         self.seat.take(self.shared, hand, job, now);
+        record(hand, now);
     }
 
     fn checkpoint(&self) {}
 
-    fn processor(&self) -> Option<usize> {
-        self.processor
+    fn end<R>(&mut self, hand: &mut Hand, record: impl FnOnce(&mut Hand, Instant) -> R) -> R {
+        let recorded = record(hand, MonotonicClock.now());
+        vacate(self.shared, self.processor);
+        recorded
+    }
+}
+
+impl Footing for ByPriority<'_> {
+    fn give_back(&mut self, hand: &mut Hand) {
+        self.seat.leave(self.shared, hand, MonotonicClock.now());
+    }
+
+    fn sleep(&mut self, has_work: impl Fn() -> bool) {
+        self.bell.wait_unless(has_work);
+    }
+
+    fn is_gone(&self) -> bool {
+        false
     }
 }
 
 impl LaneThread {
     /// Serves the lane until the run is stopped.
-    pub fn serve(self, equipment: Equipment) {
-        let LaneThread { shared, mut inbox, mut queue, lane, processor } = self;
-        let mut seat = Seat::new(processor);
+    pub fn serve(self, mut hand: Hand, footing: &mut impl Footing) {
+        let LaneThread { shared, mut inbox, mut queue, lane } = self;
         let port = shared.port(lane);
-        let mut hand = equipment.take_up(ThreadRole::Lane, Some(lane));
-        while !shared.stop.is_stopped() {
+        while !shared.stop.is_stopped() && !footing.is_gone() {
             let began = hand.recorder.stopwatch();
             let mut moved = 0;
             while let Some(tag) = inbox.pop() {
@@ -68,16 +103,15 @@ impl LaneThread {
                 moved += 1;
             }
             let Some(job) = queue.elect(MonotonicClock.now(), Work::ZERO) else {
-                seat.leave(&shared, &mut hand, MonotonicClock.now());
+                footing.give_back(&mut hand);
                 hand.recorder.lane(Event::SLEEP, lane);
-                port.bell.wait_unless(|| inbox.has_number() || shared.stop.is_stopped());
+                footing.sleep(|| inbox.has_number() || shared.stop.is_stopped());
                 hand.recorder.lane(Event::WAKE, lane);
                 continue;
             };
             hand.recorder.cost(began, CostKind::Queue, Some(lane), moved);
             let depth = queue.len().saturating_sub(port.dead.load(Ordering::Relaxed) as usize).max(1);
-            let mut on_lane = OnLane { shared: &shared, seat: &mut seat, processor };
-            if execute(&shared, &mut hand, &mut on_lane, &job, depth) == Begin::Dead {
+            if execute(&shared, &mut hand, footing, &job, depth) == Begin::Dead {
                 port.dead.fetch_sub(1, Ordering::Relaxed);
             }
             forget(&shared, &mut queue, &job);

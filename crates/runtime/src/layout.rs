@@ -75,7 +75,7 @@ pub(crate) struct Layout {
 
 impl Layout {
     /// The tables of `system`, whose node `i` is served by `plans[i]`, for a process that hosts
-    /// the nodes for which `hosts` is true.
+    /// the nodes for which `hosts` is true. Threads of hierarchies are nobody's jobs here.
     ///
     /// # Panics
     /// If a plan lacks an operation of its node.
@@ -107,11 +107,12 @@ impl Layout {
                 successors.sort_by_key(|successor| {
                     (system.subtask(*successor).node == subtask.node, place(*successor).0)
                 });
-                let position = hosts(subtask.node).then(|| {
+                let (lane, rank) = place(operation.id);
+                let is_ours = hosts(subtask.node) && lanes[lane].kind == SiteKind::Lane;
+                let position = is_ours.then(|| {
                     local.push(operation.id);
                     local.len() - 1
                 });
-                let (lane, rank) = place(operation.id);
                 OperationSite {
                     id: operation.id,
                     name: operation.name.as_str().into(),

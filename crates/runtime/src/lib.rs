@@ -4,7 +4,8 @@
 //! kernel priorities, locks memory, creates every thread with its attributes and every table at its full
 //! size. [`Prepared::run`] then opens the gate. From the start instant on, releasing, dispatching and
 //! tracing neither allocate nor take a lock; the only system calls are wake-ups, the timer, and the
-//! priority changes of preemptive lanes.
+//! priority changes of preemptive lanes. On nodes with a hierarchy of schedulers there is the lock of the managed set, see
+//! [`managed`].
 //!
 //! ```text
 //!  release thread ──push──► inbox ──► lane thread: order, elect, run ──► successors' inboxes

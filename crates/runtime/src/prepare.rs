@@ -1,10 +1,11 @@
 //! Preparing a run: everything that may fail, allocate or take time.
 
+use crate::bell::Bell;
 use crate::burn::Burner;
 use crate::cluster::link::{Inlet, InletStop, Link};
-use crate::crew::{Inboxes, Station};
-use crate::flow::{Gate, Port, Shared, Tally};
-use crate::hierarchy::{self, HierarchyError, Stage};
+use crate::crew::{Inboxes, Staff, Station};
+use crate::flow::{Call, Gate, Port, Shared, Tally};
+use crate::hierarchy::{self, HierarchyError, Stage, below_others, release_is_above};
 use crate::inbox::Links;
 use crate::job_table::JobTable;
 use crate::join::JoinTable;
@@ -22,9 +23,9 @@ use crate::sys::stop::StopFlag;
 use crate::sys::thread::{SpawnError, spawn};
 use rustix::io::Errno;
 use std::path::PathBuf;
-use std::sync::Arc;
-use talea_model::{Scheduler, SchedulerKind, Scheduling, System};
-use talea_policy::strategy::{Anomaly, Plan, plan_node};
+use std::sync::{Arc, OnceLock};
+use talea_model::{Scheduling, System};
+use talea_policy::strategy::{Anomaly, Plan, plan_lanes};
 use talea_time::Instant;
 use talea_trace::stream::AttachError;
 use talea_trace::{CreateError, Metadata, Origin};
@@ -159,25 +160,25 @@ impl Executive {
     }
 }
 
-/// The plans of all nodes; that of a node with a hierarchy, which has no lanes, is empty.
+/// The plans of all nodes; that of a node with a hierarchy and without tasks is empty.
 pub(crate) fn plans(system: &System) -> Result<Vec<Plan>, PrepareError> {
     let plan = |node: usize| {
         let name = || system.nodes[node].name.clone();
-        if system.scheduling(node) == Scheduling::Hierarchy {
-            return no_lanes(system, node).map_err(|source| unset(system, node, source));
+        let is_hierarchy = system.scheduling(node) == Scheduling::Hierarchy;
+        if is_hierarchy && system.lane_operations_on(node).next().is_none() {
+            return Ok(NO_LANES);
         }
-        plan_node(system, node).map_err(|anomalies| PrepareError::Anomalies { node: name(), anomalies })
+        let plan = plan_lanes(system, node)
+            .map_err(|anomalies| PrepareError::Anomalies { node: name(), anomalies })?;
+        match is_hierarchy {
+            true => below_others(system, node, plan).map_err(|source| unset(system, node, source)),
+            false => Ok(plan),
+        }
     };
     (0..system.nodes.len()).map(plan).collect()
 }
 
-fn no_lanes(system: &System, node: usize) -> Result<Plan, HierarchyError> {
-    let is_lanes = |scheduler: &&Scheduler| scheduler.node == node && scheduler.kind == SchedulerKind::Lanes;
-    match system.schedulers.iter().find(is_lanes) {
-        Some(scheduler) => Err(HierarchyError::Lanes { scheduler: scheduler.name.clone() }),
-        None => Ok(Plan { lanes: Vec::new(), warnings: Vec::new() }),
-    }
-}
+const NO_LANES: Plan = Plan { lanes: Vec::new(), warnings: Vec::new() };
 
 fn unset(system: &System, node: usize, source: HierarchyError) -> PrepareError {
     PrepareError::Hierarchy { node: system.nodes[node].name.clone(), source: Box::new(source) }
@@ -217,11 +218,10 @@ pub(crate) fn prepare(
     }
 
     let metadata = metadata(system, &plans, realtime, Instant::ZERO)?;
-    let in_lanes = |node: usize| hosted.hosts(node) && !is_hierarchy(&node);
-    let layout = Layout::new(system, &plans, in_lanes);
+    let layout = Layout::new(system, &plans, |node| hosted.hosts(node));
     let window = options.window_for(layout.local.len());
     let jobs = JobTable::new(layout.local.len(), window);
-    let (ports, inboxes) = open_ports(&layout, &jobs, &hosted);
+    let (ports, inboxes) = open_ports(system, &layout, &jobs, &hosted);
     let (link, inlet) = open_link(system, &hosted)?;
     let highest_cpu = system.nodes.iter().flat_map(|node| &node.cpus).max().copied().unwrap_or(0);
     let burner = Burner::calibrate();
@@ -252,7 +252,7 @@ pub(crate) fn prepare(
     let mut first_ring = names.len();
     names.extend(hierarchies.iter().flat_map(|node| hierarchy::rings_of(system, *node)));
     let mut store = Store::create(system, metadata, &names, &options, &hosted)?;
-    let crew = station.employ(&roles, store.rings(), inboxes, inlet)?;
+    let Staff { crew, mut berths } = station.employ(&roles, store.rings(), inboxes, inlet)?;
     let others = crew.not_as_wanted();
     if options.rt == RtMode::Strict && !others.is_empty() {
         return Err(PrepareError::OtherAttributes { threads: others });
@@ -263,7 +263,8 @@ pub(crate) fn prepare(
         let rings = (first_ring..first_ring + count).map(|ring| store.rings().writer(ring)).collect();
         first_ring += count;
         let stage = Stage { system, node, metadata: &store.metadata, burner, tolerance: options.tolerance };
-        set_up.push(stage.set_up(&plans[node], rings).map_err(|source| unset(system, node, source))?);
+        let lanes = berths.extract_if(.., |berth| berth.node == node).collect();
+        set_up.push(stage.set_up(&plans[node], lanes, rings).map_err(|source| unset(system, node, source))?);
     }
     missing.extend(others);
     missing.extend(store.unpublished.as_ref().map(|reason| format!("this run cannot be followed: {reason}")));
@@ -278,12 +279,20 @@ fn lower_nodes(
 ) -> Result<Vec<(usize, Lowering)>, PrepareError> {
     let lower_node = |node: usize| {
         let description = &system.nodes[node];
-        let lowering = lower(&plans[node], description.cpus.len(), options.band);
+        let lanes = match system.scheduling(node) {
+            Scheduling::Lanes => &plans[node],
+            // They have the hierarchy's priorities.
+            Scheduling::Hierarchy => {
+                release_is_above(options.band.top).map_err(|source| unset(system, node, source))?;
+                &NO_LANES
+            }
+        };
+        let lowering = lower(lanes, description.cpus.len(), options.band);
         let error = |source| PrepareError::Lowering { node: description.name.clone(), source };
         lowering.map(|lowering| (node, lowering)).map_err(error)
     };
-    let in_lanes = |node: &usize| hosted.hosts(*node) && system.scheduling(*node) == Scheduling::Lanes;
-    (0..system.nodes.len()).filter(in_lanes).map(lower_node).collect()
+    let has_lanes = |node: &usize| hosted.hosts(*node) && !plans[*node].lanes.is_empty();
+    (0..system.nodes.len()).filter(has_lanes).map(lower_node).collect()
 }
 
 /// The processors that nodes of this process name must exist.
@@ -337,12 +346,21 @@ impl Privileges {
 
 const PROBE_STACK: usize = 64 * 1024;
 
-fn open_ports(layout: &Layout, jobs: &JobTable, hosted: &Hosted) -> (Vec<Option<Port>>, Inboxes) {
+fn open_ports(
+    system: &System,
+    layout: &Layout,
+    jobs: &JobTable,
+    hosted: &Hosted,
+) -> (Vec<Option<Port>>, Inboxes) {
     let links = Links::new(jobs.capacity());
     let open = |site: &LaneSite| {
         let is_ours = hosted.hosts(site.node) && site.kind == SiteKind::Lane;
         let inbox = is_ours.then(|| links.inbox());
-        inbox.map(|(sender, receiver)| (Port::new(sender), receiver)).unzip()
+        let call = || match system.scheduling(site.node) {
+            Scheduling::Lanes => Call::Bell(Bell::new()),
+            Scheduling::Hierarchy => Call::Waker(OnceLock::new()),
+        };
+        inbox.map(|(sender, receiver)| (Port::new(sender, call()), receiver)).unzip()
     };
     layout.lanes.iter().map(open).unzip()
 }

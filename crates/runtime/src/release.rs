@@ -5,7 +5,7 @@
 
 use crate::flow::{Equipment, Hand, Release, Shared};
 use crate::job_table::{Abort, InFlight};
-use crate::recorder::Subject;
+use crate::recorder::{Marks, Subject};
 use crate::sys::clock::MonotonicClock;
 use crate::timer::{Sleeper, SpinCost, Woken};
 use std::cmp::Reverse;
@@ -31,7 +31,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// The sources of a node, in file order.
+    /// The sources of a node, in file order. What arrives for threads of a hierarchy the hierarchy itself brings about.
     pub fn of_node(system: &System, node: usize) -> Vec<Self> {
         let first_on_node = |task: usize| {
             let operations = system.operations_of(task).iter();
@@ -50,7 +50,7 @@ impl Source {
                 jitter_stream: demand::stream(system.seed, Purpose::Jitter, task),
                 last: None,
             })
-            .filter(|source| !source.operations.is_empty())
+            .filter(|source| !source.operations.is_empty() && system.thread_of_task(source.task).is_none())
             .collect()
     }
 
@@ -77,6 +77,7 @@ pub(crate) struct ReleaseThread {
     pub gate: usize,
     /// How long the run lasts, if that is known.
     pub duration: Option<Duration>,
+    pub marks: Marks,
 }
 
 impl ReleaseThread {
@@ -92,7 +93,9 @@ impl ReleaseThread {
             let at = source.due(&shared, start, 0);
             agenda.push(Reverse(Due { at, source: position, instance: 0 }));
         }
-        hand.recorder.run(start, Event::RUN_START, planned_end);
+        if self.marks.include(Event::RUN_START) {
+            hand.recorder.run(start, Event::RUN_START, planned_end);
+        }
         loop {
             let next = agenda.peek().map_or(end, |due| due.0.at.min(end));
             let woken = self.sleeper.sleep_until(next, &shared.stop);
@@ -103,7 +106,9 @@ impl ReleaseThread {
                 }
                 Woken::Due { .. } | Woken::Stopped => {
                     // A run that is stopped before its start ends with it.
-                    hand.recorder.run(now.max(start).min(end), Event::RUN_END, 0);
+                    if self.marks.include(Event::RUN_END) {
+                        hand.recorder.run(now.max(start).min(end), Event::RUN_END, 0);
+                    }
                     return self.sleeper.spin_cost();
                 }
             }

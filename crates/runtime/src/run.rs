@@ -45,7 +45,7 @@ impl StopHandle {
 
 /// Everybody who takes part.
 pub(crate) struct Cast {
-    /// The threads of all nodes that have lanes.
+    /// The threads of all nodes that have lanes, but for lanes in hierarchies.
     pub crew: Crew,
     /// The nodes that have hierarchies.
     pub hierarchies: Vec<Hierarchy>,
@@ -182,6 +182,8 @@ impl Prepared {
         self.cast.hierarchies.iter().for_each(|hierarchy| hierarchy.begin(start, end));
         self.cast.crew.shared.gate.open(start);
         let stopped = self.cast.wait(end);
+        // Before the hierarchies end, which wait for the jobs of their lanes.
+        self.cast.crew.shared.shut_down();
         let threads = self.cast.attributes();
         let hierarchies = self.cast.hierarchies.drain(..).map(Hierarchy::end).collect();
         let spin = self.cast.crew.dismiss();

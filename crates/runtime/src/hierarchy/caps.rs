@@ -10,7 +10,8 @@ pub(super) fn is_capped(system: &System, arrangement: &Arrangement, leaf: &Leaf)
         || scheduler_is_capped(system, arrangement, leaf.scheduler)
 }
 
-fn scheduler_is_capped(system: &System, arrangement: &Arrangement, scheduler: usize) -> bool {
+/// The same of a scheduler and all that is below it.
+pub(super) fn scheduler_is_capped(system: &System, arrangement: &Arrangement, scheduler: usize) -> bool {
     let under = &system.schedulers[scheduler].under;
     let edge_is_capped = |parent: usize| {
         let mut edges = arrangement.edges.iter();

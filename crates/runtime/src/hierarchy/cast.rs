@@ -1,17 +1,18 @@
 //! Everybody takes their places: the threads of a node's hierarchy, and their parts in the run.
 
-use super::caps::is_capped;
+use super::caps::{is_capped, scheduler_is_capped};
 use super::control::{self, Control};
+use super::lanes::{self, Berth};
 use super::outcome::{HierarchyOutcome, ParkingOutcome, Role, members};
 use crate::burn::Burner;
 use crate::layout::TaskSite;
 use crate::managed::control::Governor;
 use crate::managed::{
-    Admission, AdmitError, Arrivals, Course, Handle, HowOften, MORE_TO_HOLD, ManagedSet, MemberId, Options,
-    Parking, Part, Scribe, SetError, Target,
+    Admission, AdmitError, Arrivals, Bands, Blocks, Course, Engagement, Handle, HowOften, MORE_TO_HOLD,
+    ManagedSet, MemberId, Options, Own, Parking, Part, STACK, Scribe, SetError, Target,
 };
 use crate::outcome::ThreadAttributes;
-use crate::recorder::{Recorder, Recording};
+use crate::recorder::{Marks, Recorder, Recording};
 use crate::sys::clock::MonotonicClock;
 use crate::sys::memory::prefault_stack;
 use crate::sys::stdio;
@@ -44,14 +45,37 @@ pub enum HierarchyError {
     /// A thread was refused.
     #[error(transparent)]
     Admit(#[from] AdmitError),
-    /// A lane's thread decides by itself who of its jobs is next, which the schedulers above it would have to hear.
+    /// A lane whose jobs preempt each other has several threads, among which the schedulers above would have to choose.
     #[error(
-        "scheduler \"{scheduler}\": the tasks of a node run in lanes of their own, not below other schedulers; simulate it \
-         (`talea sim`), give the tasks a node of their own, or describe their work as [[thread]] tables"
+        "scheduler \"{scheduler}\": on real threads lanes below other schedulers run every job they begin to its end; write \
+         `lane_dispatch = \"nonpreemptive\"`, give the tasks a node of their own, or simulate it (`talea sim`)"
     )]
-    Lanes {
+    PreemptiveLanes {
         /// The scheduler of the lanes.
         scheduler: String,
+    },
+    /// A lane that chooses anew at every tick needs the simulator.
+    #[error(
+        "scheduler \"{scheduler}\": lane \"{lane}\" chooses anew every {tick}, which only the simulator does"
+    )]
+    Ticks {
+        /// The scheduler of the lanes.
+        scheduler: String,
+        /// The lane's label.
+        lane: String,
+        /// Its tick.
+        tick: Duration,
+    },
+    /// Who releases the tasks of the lanes has to stand above all that the schedulers grant a processor.
+    #[error(
+        "the release thread of the tasks has priority {top}, but the schedulers above their lanes use {bands}; raise the top of \
+         the band"
+    )]
+    ReleaseTooLow {
+        /// The highest priority that the run may use.
+        top: u8,
+        /// Those of the hierarchy.
+        bands: Bands,
     },
     /// Without real-time priorities nobody is kept from running.
     #[error(
@@ -90,8 +114,8 @@ pub(crate) struct Hierarchy {
     control: Control,
     roles: Vec<Role>,
     shortcomings: Option<String>,
-    /// Whether there are threads of others, whose wake-ups the kernel has to tell.
-    has_programs: bool,
+    /// Whether there are programs, or code of users, whose wake-ups the kernel has to tell.
+    blocks_unseen: bool,
     /// The rings that say which threads the programs are.
     _introductions: Vec<RingWriter>,
 }
@@ -147,18 +171,24 @@ fn entries_of(system: &System, node: usize, arrangement: &Arrangement) -> Vec<Ed
 }
 
 impl Stage<'_> {
-    /// Sets the hierarchy up. Its records go to `rings`, see [`rings_of`].
+    /// Sets the hierarchy up, with the lanes of its tasks. Its records go to `rings`, see [`rings_of`].
     ///
     /// # Errors
     /// See [`HierarchyError`].
-    pub fn set_up(&self, plan: &Plan, rings: Vec<RingWriter>) -> Result<Hierarchy, HierarchyError> {
+    pub fn set_up(
+        &self,
+        plan: &Plan,
+        lanes: Vec<Berth>,
+        rings: Vec<RingWriter>,
+    ) -> Result<Hierarchy, HierarchyError> {
         let arranged = arrange(self.system, self.node, plan, 1)?;
         let mut arrangement = arranged.expect("the node has a hierarchy");
         let mut rings = rings.into_iter();
         let own = rings.next().expect("the first ring is the hierarchy's");
         let cpus = self.system.nodes[self.node].cpus.clone();
-        let most = arrangement.leaves.len() + MORE_MEMBERS;
-        let scribe = Scribe { writer: own, node: self.node, cpus: cpus.clone() };
+        let most = arrangement.leaves.len() + lanes.len() + MORE_MEMBERS;
+        let marks = if lanes.is_empty() { Marks::Both } else { Marks::End };
+        let scribe = Scribe { writer: own, node: self.node, cpus: cpus.clone(), marks };
         let watch = arrangement.watch(self.system, self.tolerance);
         let course = Course::new(scribe, watch, self.first_edge(), most);
         let leaves = std::mem::take(&mut arrangement.leaves);
@@ -180,6 +210,7 @@ impl Stage<'_> {
                 ring,
             )?;
         }
+        let has_code = self.place_lanes(&mut casting.set, lanes, &arrangement)?;
         let live = Live::new(&control::description(self.system), self.node, &arrangement.schedulers)?;
         let governor = Arc::new(Governor::new(casting.set, live, casting.members));
         Ok(Hierarchy {
@@ -188,9 +219,29 @@ impl Stage<'_> {
             governor,
             roles: casting.roles,
             shortcomings: arrangement.shortcomings.as_ref().map(ToString::to_string),
-            has_programs: leaves.iter().any(|leaf| is_program(&self.system.threads[leaf.thread].work)),
+            blocks_unseen: has_code
+                || leaves.iter().any(|leaf| is_program(&self.system.threads[leaf.thread].work)),
             _introductions: casting.introductions,
         })
+    }
+
+    /// The lanes take their places. Returns whether any of them runs code of users.
+    fn place_lanes(
+        &self,
+        set: &mut ManagedSet,
+        berths: Vec<Berth>,
+        arrangement: &Arrangement,
+    ) -> Result<bool, HierarchyError> {
+        let above = self.system.lanes_of(self.node);
+        let capped = above.is_some_and(|above| scheduler_is_capped(self.system, arrangement, above));
+        let parking = if capped { Parking::Held } else { Parking::WorkConserving };
+        let mut has_code = false;
+        for berth in berths {
+            has_code |= berth.runs_code();
+            let leaf = arrangement.lanes[berth.level];
+            lanes::place(set, berth, leaf, parking)?;
+        }
+        Ok(has_code)
     }
 
     fn first_edge(&self) -> usize {
@@ -220,10 +271,13 @@ impl Stage<'_> {
                     prefault_stack(PREFAULTED);
                     recording.begin(ThreadRole::Lane, Some(lane))
                 };
-                let member = set.cast(admission, part, ready, move |recorder: Recorder, handle| {
+                let engagement = Some(Engagement::Thread(part));
+                let own = Own { blocks: Blocks::ByHandle, engagement, stack: STACK };
+                let run = move |recorder: Recorder, handle: &Handle| {
                     work.run(handle);
                     drop(recorder);
-                })?;
+                };
+                let (member, _waker) = set.cast(admission, own, ready, run)?;
                 (member, ParkingOutcome::from(parking))
             }
             ThreadWork::Command(words) => {
@@ -373,7 +427,7 @@ impl Hierarchy {
         self.control.close();
         let set = self.governor.retire().expect("nobody else takes it");
         let finale = set.close_run().expect("a run ends once");
-        let untraced = set.untraced().filter(|_| self.has_programs).map(str::to_owned);
+        let untraced = set.untraced().filter(|_| self.blocks_unseen).map(str::to_owned);
         let roles: Vec<Role> = self.roles.into_iter().chain(control::newcomers(&self.governor)).collect();
         let summary = set.stop().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         HierarchyOutcome {

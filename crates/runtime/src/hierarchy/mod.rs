@@ -6,6 +6,8 @@
 //!       └─ [[thread]] ──▶ own threads, programs, processes ─────┘ each with its part: what arrives for it when
 //! ```
 //!
+//! The tasks of such a node stand in lanes somewhere below its schedulers; each lane's thread is a member, too.
+//!
 //! What a thread does decides what it is: bursts and what always wants the processor are threads of this process that
 //! burn processor time; commands are started, and stopped until the run begins; processes are taken in as they are. A
 //! thread that is promised a maximum, itself or through all schedulers above it, is held where it may not run, because
@@ -15,14 +17,17 @@
 //! |---|---|
 //! | `cast` | everybody takes their places: the threads and their parts |
 //! | `control` | changes from outside while it runs |
+//! | `lanes` | the tasks' lanes as members |
 //! | `caps` | who may not receive more than is promised |
 //! | `outcome` | what came of it |
 
 mod caps;
 mod cast;
 mod control;
+mod lanes;
 mod outcome;
 
 pub use cast::HierarchyError;
 pub(crate) use cast::{Hierarchy, Stage, edges, rings_of};
+pub(crate) use lanes::{Berth, below_others, release_is_above};
 pub use outcome::{HierarchyOutcome, MemberOutcome, ParkingOutcome};

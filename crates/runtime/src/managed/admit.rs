@@ -1,6 +1,7 @@
 //! Taking members in: own threads, commands, and threads of other processes.
 
 use super::bands::{self, Level, Ordinary, Turns};
+use super::engagement::Engagement;
 use super::guardian::{self, Guardian};
 use super::handle::{Handle, Waker};
 use super::hold::{Hold, Parking};
@@ -23,6 +24,15 @@ use talea_policy::hierarchy::VpId;
 
 /// Of what there are too many where no further program can be held.
 pub(crate) const MORE_TO_HOLD: &str = "processes that can be held";
+
+/// A thread of this process as a member.
+pub(crate) struct Own {
+    pub blocks: Blocks,
+    /// What it does in a run, if there is one.
+    pub engagement: Option<Engagement>,
+    /// Its stack, in bytes.
+    pub stack: usize,
+}
 
 /// Whether a program waits for the beginning of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +60,7 @@ impl ManagedSet {
         Ok((member, waker))
     }
 
-    /// Creates a thread of this process that does its part in the run. What `ready` makes on the thread, before anything
+    /// Creates a thread of this process that takes part in the run. What `ready` makes on the thread, before anything
     /// arrives, is handed to `run`.
     ///
     /// # Errors
@@ -58,12 +68,11 @@ impl ManagedSet {
     pub(crate) fn cast<R>(
         &mut self,
         admission: Admission<'_>,
-        part: Part,
+        own: Own,
         ready: impl FnOnce() -> R + Send + 'static,
         run: impl FnOnce(R, &Handle) + Send + 'static,
-    ) -> Result<MemberId, AdmitError> {
-        let (member, _waker) = self.create(admission, Blocks::ByHandle, Some(part), ready, run)?;
-        Ok(member)
+    ) -> Result<(MemberId, Waker), AdmitError> {
+        self.create(admission, own, ready, run)
     }
 
     /// The same for a thread that waits for a waker's first call.
@@ -76,23 +85,24 @@ impl ManagedSet {
         blocks: Blocks,
         run: impl FnOnce(&Handle) + Send + 'static,
     ) -> Result<(MemberId, Waker), AdmitError> {
-        self.create(admission, blocks, None, || (), |(), handle| run(handle))
+        let own = Own { blocks, engagement: None, stack: STACK };
+        self.create(admission, own, || (), |(), handle| run(handle))
     }
 
     fn create<R>(
         &mut self,
         admission: Admission<'_>,
-        blocks: Blocks,
-        part: Option<Part>,
+        own: Own,
         ready: impl FnOnce() -> R + Send + 'static,
         run: impl FnOnce(R, &Handle) + Send + 'static,
     ) -> Result<(MemberId, Waker), AdmitError> {
+        let Own { blocks, engagement, stack } = own;
         let hold = (admission.parking == Parking::Held).then(Hold::by_signal);
         let (id, seat) = self.register(&admission, |slot, vp| {
             let seat = Arc::new(Seat::new(slot));
             let body = Body::Own { seat: Arc::clone(&seat), blocks };
             let mut member = Member::new(admission.name.into(), vp, body, Vec::new(), hold);
-            member.part = part;
+            member.engagement = engagement;
             (member, seat)
         })?;
         let leaving = Leaving {
@@ -106,7 +116,7 @@ impl ManagedSet {
         // It runs only to fall asleep, and must not wait for its turn before anybody knows that it wants one.
         let urgent = Policy::Fifo(self.options.bands.priority(Level::Urgent));
         let own = Arc::clone(&seat);
-        let created = spawn(admission.name, urgent, &[self.options.cpus[place]], STACK, move || {
+        let created = spawn(admission.name, urgent, &[self.options.cpus[place]], stack, move || {
             let leaving = leaving;
             let result = catch_unwind(AssertUnwindSafe(|| {
                 let equipment = ready();
@@ -246,7 +256,7 @@ impl ManagedSet {
         let registered = self.register(&admission, |_, vp| {
             let body = Body::Opaque { process, scope };
             let mut member = Member::new(admission.name.into(), vp, body, Vec::new(), hold);
-            member.part = part;
+            member.engagement = part.map(Engagement::Thread);
             member.is_stopped = waits == Waits::Stopped;
             (member, ())
         });

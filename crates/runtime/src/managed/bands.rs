@@ -18,6 +18,11 @@ impl Bands {
         if parked >= 1 && parked <= 95 { Some(Bands { parked }) } else { None }
     }
 
+    /// The highest of them.
+    pub const fn highest(self) -> u8 {
+        self.priority(Level::Urgent)
+    }
+
     /// The SCHED_FIFO priority of a level.
     pub(super) const fn priority(self, level: Level) -> u8 {
         self.parked

@@ -9,8 +9,10 @@
 //! hierarchy come from one place in the order in which things happened, and need one ring. Records are written when
 //! the hierarchy *decides*; the kernel follows some microseconds later, which its own events show.
 
+use super::engagement::Engagement;
 use super::part::{Boarding, Part};
 use super::set::Received;
+use crate::recorder::Marks;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use talea_guarantee::monitor::Violation;
@@ -18,7 +20,7 @@ use talea_policy::arrangement::{Kept, Watch};
 use talea_policy::hierarchy::{Context, Transition, VpId};
 use talea_time::Instant;
 use talea_trace::stream::builtin_switch;
-use talea_trace::{Event, Record, RingWriter, Sink};
+use talea_trace::{Event, JobId, Record, RingWriter, Sink};
 
 /// Where a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +57,7 @@ pub(crate) struct Scribe {
     pub node: usize,
     /// Its CPUs, in the order of its processors.
     pub cpus: Vec<u16>,
+    pub marks: Marks,
 }
 
 impl Scribe {
@@ -205,41 +208,60 @@ impl Course {
 
     pub fn released(&mut self, part: &Part, number: u64, now: Instant) {
         let words = part.words(number, self.start);
-        self.job(part, number, now, Line { event: Event::RELEASE, words, cpu: Record::NO_CPU, arg: 0 });
+        let line = Line { event: Event::RELEASE, words, cpu: Record::NO_CPU, arg: 0 };
+        self.job((part.id(number), part.lane), now, line);
     }
 
     /// A job has got the processor of `place`.
-    pub fn boarded(&mut self, part: &Part, place: usize, (number, boarding): (u64, Boarding), now: Instant) {
-        let depth = part.backlog().min(u64::from(u16::MAX)) as u16;
+    pub fn boarded(
+        &mut self,
+        who: &Engagement,
+        place: usize,
+        (job, boarding): (JobId, Boarding),
+        now: Instant,
+    ) {
+        let depth = who.backlog().min(u64::from(u16::MAX)) as u16;
         let (event, arg) = match boarding {
             Boarding::Starts => (Event::START, depth),
             Boarding::Resumes => (Event::RESUME, 0),
         };
-        let (words, cpu) = (part.words(number, self.start), self.scribe.cpus[place]);
-        self.job(part, number, now, Line { event, words, cpu, arg });
+        let (words, cpu) = (who.words(job, self.start), self.scribe.cpus[place]);
+        self.job((job, who.lane()), now, Line { event, words, cpu, arg });
     }
 
-    /// A job has lost the processor of `place`, to this one if it is known.
-    pub fn alighted(&mut self, part: &Part, place: usize, number: u64, by: Option<u64>, now: Instant) {
-        let (words, cpu) = ([by.unwrap_or(u64::MAX), 0], self.scribe.cpus[place]);
-        self.job(part, number, now, Line { event: Event::PREEMPT, words, cpu, arg: 0 });
+    /// A job has lost the processor of `place`, or goes on without one, to this one if it is known.
+    pub fn alighted(
+        &mut self,
+        lane: u16,
+        place: Option<usize>,
+        (job, by): (JobId, Option<JobId>),
+        now: Instant,
+    ) {
+        let words = [by.map_or(u64::MAX, JobId::pack), 0];
+        let cpu = self.cpu(place);
+        self.job((job, lane), now, Line { event: Event::PREEMPT, words, cpu, arg: 0 });
     }
 
     /// A job is done, or was given up. `place` is where it ran.
     pub fn ended(&mut self, event: Event, part: &Part, number: u64, place: Option<usize>, now: Instant) {
-        let words = part.words(number, self.start);
-        let cpu = place.map_or(Record::NO_CPU, |place| self.scribe.cpus[place]);
+        let (words, cpu) = (part.words(number, self.start), self.cpu(place));
         let arg = u16::from(event == Event::ABORT && place.is_some());
-        self.job(part, number, now, Line { event, words, cpu, arg });
+        self.job((part.id(number), part.lane), now, Line { event, words, cpu, arg });
     }
 
-    fn job(&mut self, part: &Part, number: u64, now: Instant, line: Line) {
+    fn cpu(&self, place: Option<usize>) -> u16 {
+        place.map_or(Record::NO_CPU, |place| self.scribe.cpus[place])
+    }
+
+    fn job(&mut self, (job, source): (JobId, u16), now: Instant, line: Line) {
         let Line { event, words, cpu, arg } = line;
-        let causal = part.id(number).pack();
-        self.write(Record { time: now.min(self.end), causal, words, event, source: part.lane, cpu, arg });
+        self.write(Record { time: now.min(self.end), causal: job.pack(), words, event, source, cpu, arg });
     }
 
     fn mark(&mut self, time: Instant, event: Event, word: u64) {
+        if !self.scribe.marks.include(event) {
+            return;
+        }
         let (source, cpu) = (self.scribe.node as u16, Record::NO_CPU);
         self.write(Record { time, causal: 0, words: [word, 0], event, source, cpu, arg: 0 });
     }

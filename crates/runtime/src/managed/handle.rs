@@ -5,6 +5,8 @@ use super::shared::Shared;
 use std::fmt;
 use std::sync::Arc;
 use talea_policy::job::Job;
+use talea_time::Instant;
+use talea_trace::JobId;
 
 /// How [`Handle::block`] ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +39,30 @@ impl Handle {
                 Blocked::Woken
             }
         }
+    }
+
+    /// Blocks until a waker's next call unless `has_work`, which is asked after wake-ups so far have been taken back: whoever
+    /// publishes work and then wakes is either seen or wakes the sleeper.
+    pub(crate) fn block_unless(&self, has_work: impl Fn() -> bool) -> Blocked {
+        match self.seat.block_unless(has_work) {
+            Sat::Woken | Sat::AtOnce => Blocked::Woken,
+            Sat::Ended => Blocked::Ended,
+        }
+    }
+
+    /// The thread, which serves a lane, begins `job`. `record` is called with the instant, between two decisions.
+    pub(crate) fn begin_in_lane(&self, job: JobId, record: impl FnOnce(Instant)) {
+        let mut state = self.shared.state.lock();
+        record(self.shared.now());
+        state.begin_in_lane(self.seat.member, job, self.shared.now());
+    }
+
+    /// The job that it began has ended. `record` is called with the instant, between two decisions.
+    pub(crate) fn end_in_lane<R>(&self, record: impl FnOnce(Instant) -> R) -> R {
+        let mut state = self.shared.state.lock();
+        let recorded = record(self.shared.now());
+        state.end_in_lane(self.seat.member);
+        recorded
     }
 
     /// The job that has arrived and is not done, of a thread that has a part in a run; waits for one. None once the set has

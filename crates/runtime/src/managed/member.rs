@@ -1,8 +1,8 @@
 //! Who is managed: a thread of our own, or the threads of somebody else, behind one virtual processor.
 
 use super::bands::{self, Bands, Level, Turns};
+use super::engagement::Engagement;
 use super::hold::Hold;
-use super::part::Part;
 use super::proc::{self, Activity};
 use super::seat::Seat;
 use crate::sys::Tid;
@@ -88,10 +88,10 @@ pub(super) struct Member {
     pub place: usize,
     /// A wake-up was told while the hierarchy thought that it could run anyway.
     pub rewoken: bool,
-    /// What its next request is for, if not anything in particular and not a job of its part.
+    /// What its next request is for, if not anything in particular and not a job that has arrived.
     pub job: Option<Job>,
     /// What it does in a run, if there is one.
-    pub part: Option<Part>,
+    pub engagement: Option<Engagement>,
     /// Whether it is a program that was stopped until its run begins.
     pub is_stopped: bool,
     pub hold: Option<Hold>,
@@ -112,7 +112,7 @@ impl Member {
             place: usize::MAX,
             rewoken: false,
             job: None,
-            part: None,
+            engagement: None,
             is_stopped: false,
             hold,
             account: None,
@@ -219,8 +219,8 @@ impl Member {
         let tag = self.vp.index() as u32;
         let anything =
             Job { release: now, deadline: Instant::MAX, wcet: Work::ZERO, rank: 0, number: 0, tag };
-        let of_part = start.and_then(|start| self.part.as_ref()?.job(start, now, tag));
-        of_part.or_else(|| self.job.take()).unwrap_or(anything)
+        let arrived = start.and_then(|start| self.engagement.as_ref()?.job(start, now, tag));
+        arrived.or_else(|| self.job.take()).unwrap_or(anything)
     }
 
     /// Lets a program that was stopped until its run begins go on.

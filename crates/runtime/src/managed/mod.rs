@@ -30,13 +30,14 @@
 //! | `guardian` | a process that gives everything back if this one is killed |
 //! | `hold` | hard caps: parked threads that may not run at all |
 //! | `seat`, `handle` | where own threads sleep, and how they are woken |
-//! | `course`, `part`, `perform` | a run with arrivals, records and monitors |
+//! | `course`, `part`, `engagement`, `perform` | a run with arrivals, records and monitors |
 //! | `lock`, `bands`, `member`, `proc` | what all of it stands on |
 //!
 //! **The lock.** There is one per hierarchy, with priority inheritance; nothing waits under it but for the kernel (to move a
 //! thread between CPUs, to freeze a process), and no sentinel or controller is preempted by a thread that it raises while it
 //! holds it (see `state`). A waker may be; whoever waits for the lock then lends it its priority. Order: wake-ups before state. Taking members in allocates under it;
-//! dispatching does not allocate.
+//! dispatching does not allocate. A lane's thread takes it when a job begins and when it ends, for as long as the record takes, and
+//! whoever rings for a lane that sleeps takes it for a decision; ringing for one that is awake is one atomic step.
 //!
 //! **A process is one member.** Granted, all its threads are raised and take turns on the CPU by the kernel's time slice; it has
 //! blocked when all of them have. What it creates begins as ordinary threads and is taken in by the warden, up to a limit. Its
@@ -57,6 +58,7 @@ mod bands;
 pub mod control;
 mod controller;
 mod course;
+mod engagement;
 mod govern;
 mod guardian;
 mod handle;
@@ -74,9 +76,10 @@ mod shared;
 mod state;
 mod warden;
 
-pub(crate) use admit::MORE_TO_HOLD;
+pub(crate) use admit::{MORE_TO_HOLD, Own};
 pub use bands::Bands;
 pub(crate) use course::{Course, Finale, Scribe};
+pub(crate) use engagement::{Engagement, LanePart};
 pub use govern::NotDismissed;
 pub use handle::{Blocked, Handle, Waker};
 pub use hold::{Held, Parking};
@@ -85,6 +88,7 @@ pub use options::{
     Admission, AdmitError, CONTROLLER_BUDGET, CONTROLLER_PERIOD, ControllerPolicy, Options, SetError, Target,
 };
 pub(crate) use part::{Arrivals, HowOften, Part};
+pub(crate) use set::STACK;
 pub use set::{ManagedSet, MemberId, Received, Summary};
 pub use state::Totals;
 pub use warden::LOOK_EVERY;

@@ -1,13 +1,14 @@
 //! What a run does to the members: arrivals become wake-ups, decisions become records.
 
 use super::course::{Due, Finale};
+use super::engagement::Engagement;
 use super::member::{Body, Member};
 use super::seat::Notified;
 use super::set::Received;
 use super::state::State;
 use talea_policy::hierarchy::Occupant;
 use talea_time::Instant;
-use talea_trace::Event;
+use talea_trace::{Event, JobId};
 
 impl State {
     /// What the run has due at `now`.
@@ -28,7 +29,7 @@ impl State {
         for (slot, member) in self.members.iter_mut().enumerate() {
             let Some(member) = member else { continue };
             member.open_account();
-            if let Some(part) = &member.part {
+            if let Some(part) = member.engagement.as_ref().and_then(Engagement::as_thread) {
                 course.expect(slot as u32, part);
             }
         }
@@ -37,7 +38,7 @@ impl State {
     fn arrive(&mut self, slot: u32, now: Instant) {
         let Some(course) = &mut self.course else { return };
         let Some(member) = self.members[slot as usize].as_mut() else { return };
-        let Some(part) = &mut member.part else { return };
+        let Some(part) = member.engagement.as_mut().and_then(Engagement::as_thread_mut) else { return };
         let is_idle = part.current().is_none();
         let number = part.arrive();
         course.released(part, number, now);
@@ -84,14 +85,14 @@ impl State {
             let place = switch.processor.index();
             let slot = |occupant: Option<Occupant>| occupant.and_then(|at| self.slot_of(at.thread));
             let (from, to) = (slot(switch.from), slot(switch.to));
-            let next = to.and_then(|slot| self.members[slot as usize].as_ref()?.part.as_ref());
-            let by = next.and_then(|part| Some(part.id(part.current()?).pack()));
+            let next = to.and_then(|slot| self.members[slot as usize].as_ref()?.engagement.as_ref());
+            let by = next.and_then(Engagement::current);
             let Some(course) = &mut self.course else { return };
-            let from = from.and_then(|slot| self.members[slot as usize].as_mut()?.part.as_mut());
-            if let Some(part) = from
-                && let Some(number) = part.alight(place)
+            let from = from.and_then(|slot| self.members[slot as usize].as_mut()?.engagement.as_mut());
+            if let Some(who) = from
+                && let Some(job) = who.alight(place)
             {
-                course.alighted(part, place, number, by, now);
+                course.alighted(who.lane(), Some(place), (job, by), now);
             }
         }
         // All who lose a processor before anybody gets one, for some go from one to another.
@@ -100,11 +101,11 @@ impl State {
             let place = switch.processor.index();
             let to = switch.to.and_then(|occupant| self.slot_of(occupant.thread));
             let Some(course) = &mut self.course else { return };
-            let to = to.and_then(|slot| self.members[slot as usize].as_mut()?.part.as_mut());
-            if let Some(part) = to
-                && let Some(boarded) = part.board(place)
+            let to = to.and_then(|slot| self.members[slot as usize].as_mut()?.engagement.as_mut());
+            if let Some(who) = to
+                && let Some(boarded) = who.board(place)
             {
-                course.boarded(part, place, boarded, now);
+                course.boarded(who, place, boarded, now);
             }
         }
         if let Some(course) = &mut self.course {
@@ -115,8 +116,9 @@ impl State {
     /// An own thread has done its job. If the next has arrived already, the hierarchy hears of that.
     pub(super) fn complete(&mut self, slot: u32, now: Instant) {
         let Some(course) = &mut self.course else { return };
-        let member = self.members.get_mut(slot as usize).and_then(Option::as_mut);
-        let Some(part) = member.and_then(|member| member.part.as_mut()) else { return };
+        let Some(part) = engagement(&mut self.members, slot).and_then(Engagement::as_thread_mut) else {
+            return;
+        };
         let Some((number, place)) = part.complete() else { return };
         course.ended(Event::COMPLETE, part, number, place, now);
         if part.current().is_some() {
@@ -126,7 +128,26 @@ impl State {
 
     /// The number of the job that an own thread is to do.
     pub(super) fn current_job(&self, slot: u32) -> Option<u64> {
-        self.members.get(slot as usize)?.as_ref()?.part.as_ref()?.current()
+        self.members.get(slot as usize)?.as_ref()?.engagement.as_ref()?.as_thread()?.current()
+    }
+
+    /// A lane's thread has begun `job`, just before `now`.
+    pub(super) fn begin_in_lane(&mut self, slot: u32, job: JobId, now: Instant) {
+        let Some(lane) = engagement(&mut self.members, slot) else { return };
+        let source = lane.lane();
+        let may_run = lane.as_lane_mut().is_some_and(|lane| lane.begin(job));
+        if let Some(course) = &mut self.course
+            && !may_run
+        {
+            course.alighted(source, None, (job, None), now);
+        }
+    }
+
+    /// The job of a lane's thread has ended.
+    pub(super) fn end_in_lane(&mut self, slot: u32) {
+        if let Some(lane) = engagement(&mut self.members, slot).and_then(Engagement::as_lane_mut) {
+            lane.end();
+        }
     }
 
     /// A member leaves. A program has then done what it was to do; a thread of our own has not.
@@ -137,10 +158,14 @@ impl State {
             Body::Own { .. } => Event::ABORT,
             Body::Opaque { .. } => Event::COMPLETE,
         };
-        if let Some(part) = &mut member.part
+        if let Some(part) = member.engagement.as_mut().and_then(Engagement::as_thread_mut)
             && let Some((number, place)) = part.complete()
         {
             course.ended(event, part, number, place, now);
         }
     }
+}
+
+fn engagement(members: &mut [Option<Member>], slot: u32) -> Option<&mut Engagement> {
+    members.get_mut(slot as usize)?.as_mut()?.engagement.as_mut()
 }

@@ -12,6 +12,11 @@
 //! 1 and 5 are the thread's, 2 and 4 the waker's, 3 is whoever brings the thread on its processor. A thread that is WOKEN
 //! and not granted sleeps on, so its wake-up preempts nobody by itself. From every state the end of the set leads to ENDED, in
 //! which nobody blocks.
+//!
+//! **No wake-up is lost.** Every wake-up is a read-modify-write of the word, also one that leaves it as it is. So it comes
+//! before or after the thread's own last one. Before: the thread, which acquires, sees whatever was published before that
+//! wake-up, also if later ones followed. After: the wake-up finds the thread RUNNING or BLOCKED and says so. A wake-up that only
+//! *read* NOTIFIED could have read it before the thread took that back, and what it announced be seen after the thread's look.
 
 use rustix::io::Errno;
 use rustix::thread::futex::{self, Flags};
@@ -23,10 +28,10 @@ const NOTIFIED: u32 = 2;
 const WOKEN: u32 = 3;
 const ENDED: u32 = 4;
 
-/// How [`Seat::block`] ended or would.
+/// How [`Seat::block`] or [`Seat::block_unless`] ended or would.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sat {
-    /// Transition 5: the wake-up was there before.
+    /// Transition 5: the wake-up, or work, was there before.
     AtOnce,
     /// Transitions 1 to 3.
     Woken,
@@ -67,6 +72,22 @@ impl Seat {
         }
     }
 
+    /// The thread's own call when it has found nothing to do: blocks unless `has_work`. Wake-ups so far are taken back before it
+    /// is asked, so that one whose work has been done already ends no sleep.
+    pub fn block_unless(&self, has_work: impl Fn() -> bool) -> Sat {
+        loop {
+            let _stale = self.word.compare_exchange(NOTIFIED, RUNNING, Ordering::AcqRel, Ordering::Acquire);
+            if has_work() {
+                return Sat::AtOnce;
+            }
+            match self.word.compare_exchange(RUNNING, BLOCKED, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return self.wait(),
+                Err(NOTIFIED) => {}
+                Err(_) => return Sat::Ended,
+            }
+        }
+    }
+
     /// Sleeps until transition 3 or the end.
     pub fn wait(&self) -> Sat {
         loop {
@@ -89,7 +110,7 @@ impl Seat {
                 BLOCKED => (WOKEN, Notified::Sleeper),
                 RUNNING => (NOTIFIED, Notified::Later),
                 ENDED => return Notified::Ended,
-                _ => return Notified::Later,
+                pending => (pending, Notified::Later),
             };
             if self.word.compare_exchange(seen, next, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
                 return result;
@@ -140,6 +161,41 @@ mod tests {
         assert_eq!((seat.notify(), seat.notify()), (Notified::Later, Notified::Later));
         assert_eq!(seat.block(), Sat::AtOnce);
         assert!(!seat.is_asleep());
+    }
+
+    #[test]
+    fn a_wake_up_for_work_that_is_done_ends_no_sleep() {
+        let seat = std::sync::Arc::new(Seat::new(0));
+        assert_eq!(seat.notify(), Notified::Sleeper);
+        assert!(seat.grant());
+        assert_eq!(seat.notify(), Notified::Later);
+        assert_eq!(seat.block_unless(|| true), Sat::AtOnce);
+        let sleeper = std::sync::Arc::clone(&seat);
+        let asleep = std::thread::spawn(move || sleeper.block_unless(|| false));
+        while !seat.is_asleep() {
+            std::thread::yield_now();
+        }
+        assert_eq!(seat.notify(), Notified::Sleeper);
+        assert!(seat.grant());
+        seat.rouse();
+        assert_eq!(asleep.join().unwrap(), Sat::Woken);
+    }
+
+    #[test]
+    fn a_wake_up_between_the_look_and_the_sleep_has_the_thread_look_again() {
+        let seat = Seat::new(0);
+        assert_eq!(seat.notify(), Notified::Sleeper);
+        assert!(seat.grant());
+        let looks = std::cell::Cell::new(0);
+        let sat = seat.block_unless(|| {
+            looks.set(looks.get() + 1);
+            let found = looks.get() == 2;
+            if !found {
+                assert_eq!(seat.notify(), Notified::Later);
+            }
+            found
+        });
+        assert_eq!((sat, looks.get()), (Sat::AtOnce, 2));
     }
 
     #[test]

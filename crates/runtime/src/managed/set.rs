@@ -27,7 +27,8 @@ use talea_policy::hierarchy::{Engine, Message, Refusal, SchedulerId, VpId};
 use talea_time::{Instant, Work};
 use talea_trace::kernel::WakeWatch;
 
-pub(super) const STACK: usize = 256 * 1024;
+/// Of a thread that no user's code runs on, in bytes.
+pub(crate) const STACK: usize = 256 * 1024;
 /// What a set's own threads panic with is told, not passed on: others may depend on the restoration.
 const PANICKED: &str = "a thread of the infrastructure panicked";
 

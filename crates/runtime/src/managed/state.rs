@@ -250,7 +250,7 @@ impl State {
         }
         // Its sentinel has not missed it yet.
         let place = self.places.iter().position(|place| place.raised == Some(slot));
-        if member.part.is_some() {
+        if member.engagement.is_some() {
             // The hierarchy has to hear of the new job, which may not be worth a processor.
             if let Some(place) = place {
                 self.places[place].raised = None;

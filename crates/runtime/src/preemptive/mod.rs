@@ -107,7 +107,7 @@ impl Controller {
                 hand.recorder.cost(began, CostKind::Queue, Some(self.lane), news);
             } else {
                 hand.recorder.lane(Event::SLEEP, self.lane);
-                port.bell.wait_unless(|| self.inbox.has_number() || shared.stop.is_stopped());
+                port.bell().wait_unless(|| self.inbox.has_number() || shared.stop.is_stopped());
                 hand.recorder.lane(Event::WAKE, self.lane);
             }
         }

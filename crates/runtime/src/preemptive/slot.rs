@@ -5,10 +5,11 @@ use crate::bell::Bell;
 use crate::execute::{Surroundings, execute};
 use crate::flow::{Equipment, Hand, Shared};
 use crate::job_table::Tag;
-use crate::sys::clock::thread_cpu_time;
+use crate::seat::vacate;
+use crate::sys::clock::{MonotonicClock, thread_cpu_time};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use talea_time::Instant;
+use talea_time::{Clock, Instant};
 use talea_trace::{JobId, ThreadRole};
 
 /// Room for the one job that a slot is given at a time, with the number of jobs in the lane.
@@ -81,8 +82,9 @@ struct InSlot<'a> {
 }
 
 impl Surroundings for InSlot<'_> {
-    fn started(&mut self, _hand: &mut Hand, _job: JobId, _now: Instant) {
+    fn begin(&mut self, hand: &mut Hand, _job: JobId, record: impl FnOnce(&mut Hand, Instant)) {
         // The controller has put the job into the processor's word when it granted it.
+        record(hand, MonotonicClock.now());
     }
 
     fn checkpoint(&self) {
@@ -92,8 +94,10 @@ impl Surroundings for InSlot<'_> {
         }
     }
 
-    fn processor(&self) -> Option<usize> {
-        self.processor
+    fn end<R>(&mut self, hand: &mut Hand, record: impl FnOnce(&mut Hand, Instant) -> R) -> R {
+        let recorded = record(hand, MonotonicClock.now());
+        vacate(self.shared, self.processor);
+        recorded
     }
 }
 
@@ -118,7 +122,7 @@ impl SlotThread {
             // this thread, and a lane must not decide on the belief that an ended job still runs.
             port.push(tag);
             hand.ring(&shared);
-            port.bell.ring();
+            port.ring();
         }
     }
 }

@@ -31,7 +31,7 @@ fn dispatches() -> bool {
     let mut name = [0u8; 16];
     // SAFETY: as above.
     unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
-    let is_own = name.windows(7).any(|window| window == b"-frugal");
+    let is_own = name.windows(6).any(|window| window == b"frugal");
     is_own || name.starts_with(b"sentinel/") || name.starts_with(b"controller")
 }
 
@@ -118,12 +118,12 @@ fn allocations_are_counted() {
     assert!(ALLOCATIONS.swap(0, Ordering::Relaxed) > 0);
 }
 
-/// Arrivals, decisions, records and monitors of a hierarchy.
+/// Arrivals, decisions, records and monitors of a hierarchy, and of lanes in it.
 #[test]
 fn dispatching_for_a_hierarchy_does_not_allocate() {
     let Some((_alone, at)) = crate::managed::stage(1) else { return };
     let text = format!(
-        "[system]\nname = \"h\"\n[[node]]\nname = \"n\"\ncpus = [{}]\n\
+        "[system]\nname = \"h\"\n[[node]]\nname = \"frugal\"\ncpus = [{}]\n\
          [[scheduler]]\nname = \"FP\"\nkind = \"fixed-priority\"\n\
          [[scheduler]]\nname = \"RES\"\nkind = \"reservation\"\nunder = [{{ scheduler = \"FP\", priority = 2 }}]\n\
          [[scheduler]]\nname = \"J\"\nkind = \"join\"\nunder = [{{ scheduler = \"RES\", guarantee = \"RESBH 5ms 20ms\" }}, \
@@ -133,7 +133,11 @@ fn dispatching_for_a_hierarchy_does_not_allocate() {
          under = [{{ scheduler = \"RES\", guarantee = \"RESBH 2ms 10ms\" }}]\n\
          [[thread]]\nname = \"a-frugal\"\nwork = \"cpu-bound\"\nunder = [{{ scheduler = \"PS\", share = 1 }}]\n\
          [[thread]]\nname = \"b-frugal\"\nwork = \"cpu-bound\"\nrequires = \"PSBE 0.1 100ms\"\n\
-         under = [{{ scheduler = \"PS\", share = 2 }}]\n",
+         under = [{{ scheduler = \"PS\", share = 2 }}]\n\
+         [[scheduler]]\nname = \"lanes\"\nkind = \"lanes\"\nunder = [{{ scheduler = \"RES\", guarantee = \"RESBH 4ms 10ms\" }}]\n\
+         [[task]]\nname = \"chain\"\nperiod = \"5ms\"\ncriticality = \"high\"\n\
+         [[task.subtask]]\nname = \"a\"\nwcet = \"200us\"\n[[task.subtask]]\nname = \"b\"\nwcet = \"200us\"\n\
+         [[task]]\nname = \"late\"\nperiod = \"7ms\"\ncriticality = \"low\"\noverrun = \"abort\"\nwcet = \"4ms\"\n",
         at.cpus[0]
     );
     let parsed = talea_model::parse("h.toml", &text, std::path::Path::new(".")).expect("a system");
@@ -146,6 +150,7 @@ fn dispatching_for_a_hierarchy_does_not_allocate() {
         over(job)
     });
     assert!(ran.count(Event::COMPLETE, "v-frugal") > 60);
+    assert!(ran.count(Event::COMPLETE, "chain.b") > 60 && ran.count(Event::ABORT, "late") > 0);
     assert!(
         ran.outcome.report.hierarchies[0].edges.iter().any(|edge| edge.judged > Some(0)),
         "monitors judged"

@@ -9,7 +9,7 @@ use talea_runtime::{HierarchyError, ParkingOutcome, PrepareError};
 use talea_trace::accounting::HierarchyReport;
 
 /// The system of these tables on the last CPU. The real one, so that nobody else is disturbed.
-fn described(cpu: u16, tables: &str) -> System {
+pub(super) fn described(cpu: u16, tables: &str) -> System {
     let head = format!("[system]\nname = \"ruled\"\n[[node]]\nname = \"ruled\"\ncpus = [{cpu}]\n");
     talea_model::parse("ruled.toml", &format!("{head}{tables}"), Path::new(".")).expect("a system").system
 }
@@ -195,9 +195,14 @@ name = \"job\"
 period = \"10ms\"
 wcet = \"1ms\"
 ";
-    let system = described(at.cpus[0], with_lanes);
+    let mut description: talea_model::Description = (*described(at.cpus[0], with_lanes)).clone();
+    description.lane_dispatch = talea_model::LaneDispatch::Preemptive;
+    let system = System::new(description).expect("a system");
     let refused = refusal(&system, RtMode::Warn);
-    assert!(matches!(&refused, HierarchyError::Lanes { scheduler } if scheduler == "jobs"), "{refused}");
+    assert!(
+        matches!(&refused, HierarchyError::PreemptiveLanes { scheduler } if scheduler == "jobs"),
+        "{refused}"
+    );
     assert!(refused.to_string().contains("talea sim"), "{refused}");
     let missing = SHARED.replacen("work = \"cpu-bound\"", "run = [\"/nowhere/at-all\"]", 1);
     let refused = refusal(&described(at.cpus[0], &missing), RtMode::Warn);

@@ -8,6 +8,7 @@ mod cluster;
 mod graphs;
 mod hierarchy;
 mod lanes;
+mod nested;
 mod operations;
 mod overrun;
 mod refusals;

@@ -23,7 +23,8 @@ use talea_time::Duration;
 /// several nodes runs as one process per node with a common start. Ctrl-C ends the run with the results so far.
 ///
 /// A node with [[scheduler]] tables runs its threads under that hierarchy: bursts burn processor time, commands are started
-/// when the run begins and ended with it (what they print goes to standard error). That takes real-time priorities; without,
+/// when the run begins and ended with it (what they print goes to standard error). The node's tasks, if it has any, run in
+/// their lanes where the scheduler of kind "lanes" stands. That takes real-time priorities; without,
 /// the run is refused. Guarantees are judged while it runs, as far as the schedulers decide; the last table has the
 /// kernel's account of it.
 #[derive(Args)]
@@ -31,6 +32,7 @@ use talea_time::Duration;
 Examples:
   talea run examples/ofp.toml --for 10s
   talea run examples/figure-1.toml --for 10s
+  talea run examples/mixed.toml --for 10s
   talea run examples/ofp.toml --rt strict --strategy muf --out out/muf")]
 pub struct Options {
     #[command(flatten)]

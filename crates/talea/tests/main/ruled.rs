@@ -26,9 +26,47 @@ fn without_real_time_priorities_a_hierarchy_is_refused() {
 }
 
 #[test]
-fn lanes_below_schedulers_are_refused_before_anything_runs() {
-    let done = run(&["run", &example("resource-kernel.toml"), "--for", "1s"]).exits(2);
-    assert!(done.stderr.contains("housekeeping") && done.stderr.contains("talea sim"), "{}", done.stderr);
+fn preemptive_lanes_below_schedulers_are_refused_before_anything_runs() {
+    let place = folder();
+    let text = fs::read_to_string(example("mixed.toml")).expect("an example");
+    let file = write(&place, "mixed.toml", &text.replace("\"nonpreemptive\"", "\"preemptive\""));
+    let done = run(&["run", &file, "--for", "1s"]).exits(2);
+    for words in ["flight", "lane_dispatch = \"nonpreemptive\"", "talea sim"] {
+        assert!(done.stderr.contains(words), "{words}: {}", done.stderr);
+    }
+}
+
+/// The same jobs as in the simulation, beside a program that would have everything.
+#[test]
+fn tasks_run_below_schedulers_as_they_are_simulated() {
+    let place = folder();
+    let out = within(&place, "out");
+    let file = example("mixed.toml");
+    let arguments = ["run", &file, "--for", "900ms", "--fail-on", "never", "--json", "--out", &out];
+    let Some(done) = permitted(run(&arguments)) else { return };
+    let ran = done.exits(0).json();
+    let simulated = run(&["sim", &file, "--for", "900ms", "--json"]).exits(0).json();
+    let named = |json: &serde_json::Value, table: &str| -> Vec<String> {
+        let entries = json["report"][table].as_array().expect("a table").iter();
+        let line = |entry: &serde_json::Value| match table {
+            // Instances that have arrived by the end; the last may be a moment late on a machine.
+            "tasks" => format!("{} {}", entry["name"], entry["kind"]),
+            _ => format!("{} {} {}", entry["node"], entry["label"], entry["discipline"]),
+        };
+        entries.map(line).collect()
+    };
+    for table in ["tasks", "lanes"] {
+        assert_eq!(named(&ran, table), named(&simulated, table), "{table}");
+    }
+    let tasks = |json: &serde_json::Value| json["report"]["tasks"].as_array().expect("tasks").clone();
+    for (task, expected) in tasks(&ran).iter().zip(tasks(&simulated)).take(3) {
+        let [some, all] =
+            [&task["released"], &expected["released"]].map(|count| count.as_u64().expect("a count"));
+        assert!(some >= 1 && some <= all, "{task}");
+        assert!(task["completed"].as_u64() >= Some(1), "{task}");
+    }
+    let stats = run(&["trace", "stats", &within(&place, "out/trace.talea"), "--json"]).exits(0).json();
+    assert_eq!(stats["tasks"], ran["report"]["tasks"], "the trace has what the run counted");
 }
 
 /// The report has the parts of a simulation's, and beside them the kernel's account.

@@ -1,7 +1,10 @@
 //! An urgent job arrives while another one runs.
 
 use super::case::jobs;
-use super::{Case, DISPATCHES, Mark, Simulated, Situation, Threads, conforms, ms, system, task};
+use super::{
+    Case, DISPATCHES, Mark, Simulated, Situation, Threads, conforms, conforms_below_schedulers, ms, system,
+    task,
+};
 use talea_model::{Criticality, LaneDispatch, Strategy, TaskBuilder};
 use talea_runtime::RtMode;
 use talea_time::Work;
@@ -55,5 +58,6 @@ fn a_higher_lane_gets_through_whatever_the_dispatch() {
         case.check(&Simulated);
         case.orders.retain(|(event, _)| *event == Event::START || *event == Event::COMPLETE);
         case.check(&Threads(RtMode::Warn));
+        conforms_below_schedulers(&case);
     }
 }

@@ -148,11 +148,14 @@ impl Situation {
 fn all_at_once(observation: &Observation) -> bool {
     let metadata = &observation.metadata;
     let node_of = |record: &Record| metadata.lanes[usize::from(record.source)].node;
+    let is_lane = |source: usize| metadata.lanes[source].discipline != "thread";
     let begun_before = |release: &Record| {
-        let mut starts = observation.of(Event::START).map(|(_, start)| start);
+        let of_lanes = |start: &&Record| is_lane(usize::from(start.source));
+        let mut starts = observation.of(Event::START).map(|(_, start)| start).filter(of_lanes);
         starts.any(|start| node_of(start) == node_of(release) && start.time < release.time)
     };
     let firsts = metadata.operations.iter().filter(|operation| operation.predecessors.is_empty());
+    let firsts = firsts.filter(|operation| is_lane(operation.lane));
     let mut expected = vec![0; metadata.lanes.len()];
     for operation in firsts {
         expected[operation.lane] += 1;

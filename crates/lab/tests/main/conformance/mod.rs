@@ -21,9 +21,11 @@
 //! made again; a situation that never comes about fails.
 //!
 //! Which job of several lanes of one processor runs is the kernel's choice by priority. Without real-time
-//! priorities it has none to go by, and the order is compared lane by lane ([`Levels`]).
+//! priorities it has none to go by, and the order is compared lane by lane ([`Levels`]). The same must hold where the lanes
+//! stand below other schedulers, beside threads that have nothing to do with them ([`below`]).
 
 mod arrivals;
+mod below;
 mod case;
 mod clock;
 mod graphs;
@@ -34,6 +36,7 @@ mod observation;
 mod overload;
 mod together;
 
+use below::Below;
 use case::{Case, Scope, Situation};
 use clock::{Clock, Levels, Simulated, Threads};
 use observation::{Mark, Observation};
@@ -63,4 +66,18 @@ fn conforms(case: &Case) {
     case.check(&Simulated);
     case.check(&Threads(RtMode::Off));
     case.check(&Threads(RtMode::Warn));
+    conforms_below_schedulers(case);
+}
+
+/// The same where the lanes stand below other schedulers. Those interrupt a lane between its own events, and a preemptive one
+/// chooses anew when it goes on, so its orders are determined without them only.
+fn conforms_below_schedulers(case: &Case) {
+    if case.system.lane_dispatch == LaneDispatch::Preemptive {
+        return;
+    }
+    case.check(&Below(Simulated));
+    match below::obstacle(&case.system) {
+        None => case.check(&Below(Threads(RtMode::Strict))),
+        Some(obstacle) => eprintln!("skipped: {}: lanes below schedulers on threads: {obstacle}", case.title),
+    }
 }

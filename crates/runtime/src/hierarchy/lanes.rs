@@ -1,0 +1,131 @@
+//! Lanes below other schedulers: the strategy's lanes as members of their node's hierarchy.
+//!
+//! ```text
+//!   release thread, other lanes, other nodes
+//!        │ push a tag, ring
+//!        ▼                                  the schedulers of the description
+//!   inbox of the lane ──waker──▶ engine:      └─ lanes: fixed priority
+//!        │                                         ├─ lane 0 ── its thread   a member like any other
+//!        ▼                                         └─ lane 1 ── its thread
+//!   the lane's thread: order, run, successors
+//! ```
+//!
+//! To the engine a lane is one thread, which wants a processor while the lane has jobs. Who of them is next the lane's own
+//! thread decides, with the very queue that it has where the kernel dispatches it ([`LaneThread`]); what is different is where
+//! it sleeps and who tells of preemptions. A started job keeps its lane until it ends, so there is nothing that the engine
+//! would have to know about it.
+
+use super::cast::HierarchyError;
+use crate::execute::Surroundings;
+use crate::flow::{Equipment, Hand};
+use crate::lane_thread::{Footing, LaneThread};
+use crate::managed::{Admission, Bands, Blocks, Engagement, Handle, LanePart, ManagedSet, Own, Parking};
+use crate::operation::Behaviour;
+use crate::sys::memory::prefault_stack;
+use std::sync::Arc;
+use talea_model::{LaneDispatch, System};
+use talea_policy::hierarchy::{Parameters, SchedulerId};
+use talea_policy::strategy::Plan;
+use talea_time::Instant;
+use talea_trace::{JobId, ThreadRole};
+
+/// A lane that waits to be taken in.
+pub(crate) struct Berth {
+    pub node: usize,
+    /// Index within its node's plan.
+    pub level: usize,
+    pub name: String,
+    pub thread: LaneThread,
+    pub equipment: Equipment,
+    /// Of its thread, in bytes.
+    pub stack: usize,
+}
+
+impl Berth {
+    /// Whether any job of the lane is code of users, which may block anywhere.
+    pub fn runs_code(&self) -> bool {
+        let LaneThread { shared, lane, .. } = &self.thread;
+        let mut operations = shared.layout.operations.iter().filter(|operation| operation.lane == *lane);
+        operations.any(|operation| matches!(shared.behaviours[operation.id.index()], Behaviour::User(_)))
+    }
+}
+
+/// Lanes that stand below other schedulers, checked for what their threads can do there.
+///
+/// # Errors
+/// A lane decides about jobs that have begun.
+pub(crate) fn below_others(system: &System, node: usize, plan: Plan) -> Result<Plan, HierarchyError> {
+    let scheduler = || system.lanes_of(node).map_or("", |index| &system.schedulers[index].name).to_owned();
+    for lane in &plan.lanes {
+        if lane.rules.dispatch == LaneDispatch::Preemptive {
+            return Err(HierarchyError::PreemptiveLanes { scheduler: scheduler() });
+        }
+        if let Some(tick) = lane.tick {
+            let (scheduler, lane) = (scheduler(), lane.label.clone());
+            return Err(HierarchyError::Ticks { scheduler, lane, tick });
+        }
+    }
+    Ok(plan)
+}
+
+/// Whether a release thread of priority `top` stands above everybody in a hierarchy; nobody else could release anything while
+/// somebody is granted its processor.
+///
+/// # Errors
+/// It does not.
+pub(crate) fn release_is_above(top: u8) -> Result<(), HierarchyError> {
+    let bands = Bands::default();
+    if top > bands.highest() { Ok(()) } else { Err(HierarchyError::ReleaseTooLow { top, bands }) }
+}
+
+/// Takes a lane into its place below `leaf`.
+pub(super) fn place(
+    set: &mut ManagedSet,
+    berth: Berth,
+    leaf: SchedulerId,
+    parking: Parking,
+) -> Result<(), HierarchyError> {
+    let blocks = if berth.runs_code() { Blocks::Anywhere } else { Blocks::ByHandle };
+    let Berth { name, thread, equipment, stack, .. } = berth;
+    let (shared, lane) = (Arc::clone(&thread.shared), thread.lane);
+    let admission = Admission { name: &name, parent: leaf, parameters: Parameters::None, parking };
+    let engagement = Some(Engagement::Lane(LanePart::new(lane as u16)));
+    let ready = move || {
+        prefault_stack(stack / 4);
+        equipment.take_up(ThreadRole::Lane, Some(lane))
+    };
+    let run = move |hand: Hand, handle: &Handle| thread.serve(hand, &mut InSet { handle });
+    let (_member, waker) = set.cast(admission, Own { blocks, engagement, stack }, ready, run)?;
+    shared.port(lane).connect(waker);
+    Ok(())
+}
+
+/// The schedulers above preempt the lane.
+struct InSet<'a> {
+    handle: &'a Handle,
+}
+
+impl Surroundings for InSet<'_> {
+    fn begin(&mut self, hand: &mut Hand, job: JobId, record: impl FnOnce(&mut Hand, Instant)) {
+        self.handle.begin_in_lane(job, |now| record(hand, now));
+    }
+
+    fn checkpoint(&self) {}
+
+    fn end<R>(&mut self, hand: &mut Hand, record: impl FnOnce(&mut Hand, Instant) -> R) -> R {
+        self.handle.end_in_lane(|now| record(hand, now))
+    }
+}
+
+impl Footing for InSet<'_> {
+    fn give_back(&mut self, _hand: &mut Hand) {}
+
+    fn sleep(&mut self, has_work: impl Fn() -> bool) {
+        // Whether the set has ended is asked before the next job.
+        let _ended = self.handle.block_unless(has_work);
+    }
+
+    fn is_gone(&self) -> bool {
+        self.handle.is_ended()
+    }
+}

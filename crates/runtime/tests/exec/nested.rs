@@ -1,0 +1,237 @@
+//! Tasks in lanes below other schedulers. That lanes keep their orders there, the conformance tests of the simulator and the
+//! runtime say; here it is what the schedulers above do to them, and what their jobs may do.
+
+use super::hierarchy::described;
+use super::*;
+use crate::managed::stage;
+use talea_runtime::lowering::Band;
+use talea_trace::accounting::HierarchyReport;
+
+/// Lanes with a reservation, a thread with another, and one that takes what is left.
+const RESERVED: &str = "
+[[scheduler]]
+name = \"FP\"
+kind = \"fixed-priority\"
+[[scheduler]]
+name = \"RES\"
+kind = \"reservation\"
+under = [{ scheduler = \"FP\", priority = 2 }]
+[[scheduler]]
+name = \"jobs\"
+kind = \"lanes\"
+under = [{ scheduler = \"RES\", guarantee = \"RESBH 8ms 20ms\" }]
+[[thread]]
+name = \"video\"
+work = { burst = \"1ms\", period = \"20ms\" }
+under = [{ scheduler = \"RES\", guarantee = \"RESBH 2ms 20ms\" }]
+[[thread]]
+name = \"hog\"
+work = \"cpu-bound\"
+under = [{ scheduler = \"FP\", priority = 1 }]
+";
+
+/// Two lanes, and a chain from the lower into the higher one and back.
+const TASKS: &str = "
+[[task]]
+name = \"fast\"
+period = \"20ms\"
+criticality = \"high\"
+wcet = \"1ms\"
+[[task]]
+name = \"chain\"
+period = \"40ms\"
+criticality = \"low\"
+  [[task.subtask]]
+  name = \"first\"
+  wcet = \"2ms\"
+  [[task.subtask]]
+  name = \"second\"
+  wcet = \"1ms\"
+";
+
+/// More than any processor has.
+const OVERLOAD: &str = "
+[[task]]
+name = \"endless\"
+period = \"10ms\"
+criticality = \"low\"
+wcet = \"25ms\"
+";
+
+fn synthetic(system: &System, over: impl FnMut(&FinishedJob<'_>) -> bool + Send + 'static) -> Ran {
+    run_until(system, Operations::synthetic(), options(RtMode::Warn, 0), over)
+}
+
+/// What an edge received, by the hierarchy's account.
+fn received(ran: &Ran, child: &str) -> i64 {
+    let edges = |hierarchy: &HierarchyReport| hierarchy.edges.clone();
+    let mut edges = ran.outcome.report.hierarchies.iter().flat_map(edges);
+    edges.find(|edge| edge.child == child).expect("an edge").received_ns
+}
+
+/// Jobs and bursts never run two at a time on one processor, by the records of lanes and of the hierarchy together.
+fn one_at_a_time(ran: &Ran) {
+    let mut running: Option<JobId> = None;
+    for (position, record) in ran.records.iter().enumerate() {
+        let job = record.job();
+        let before = || -> Vec<String> {
+            let around = &ran.records[position.saturating_sub(12)..=position];
+            let jobs = around.iter().filter(|record| record.event.0 >> 8 == 1);
+            jobs.map(|record| {
+                let (event, job) = (record.event.name().unwrap_or("?"), record.job());
+                format!("{} {event} {}#{}", record.time, ran.name(job), job.instance)
+            })
+            .collect()
+        };
+        match record.event {
+            Event::START | Event::RESUME => {
+                // A job that is cut short by the end of the run leaves no record of that.
+                let mut later = ran.records[position..].iter().filter(|record| record.event.0 >> 8 == 1);
+                let cut_short = |job| later.all(|record| record.job() != job);
+                assert!(running.is_none_or(cut_short), "beside another: {:#?}", before());
+                running = Some(job);
+            }
+            Event::PREEMPT | Event::COMPLETE => {
+                assert_eq!(running, Some(job), "without having run: {:#?}", before());
+                running = None;
+            }
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn lanes_beside_a_hog_do_all_their_jobs_and_all_of_it_is_told() {
+    let Some((_alone, at)) = stage(1) else { return };
+    let system = described(at.cpus[0], &format!("{RESERVED}{TASKS}")).with_threads_as_tasks();
+    let ran = synthetic(&system, completed(["fast", "chain.second", "video"], 30));
+    one_at_a_time(&ran);
+    let report = &ran.outcome.report;
+    for name in ["fast", "chain.first", "chain.second", "video"] {
+        let operation = report.operations.iter().find(|operation| operation.name == name).expect("there");
+        assert_eq!(ran.count(Event::COMPLETE, name) as u64, operation.completed, "{name}");
+        assert!(operation.completed >= 30, "{name}");
+    }
+    for k in 0..30 {
+        let job = |event, name| ran.position(event, name, k).unwrap_or_else(|| panic!("{name}#{k}"));
+        assert!(job(Event::COMPLETE, "chain.first") < job(Event::RELEASE, "chain.second"));
+    }
+    for mark in [Event::RUN_START, Event::RUN_END] {
+        assert_eq!(ran.records.iter().filter(|record| record.event == mark).count(), 1, "{mark:?}");
+    }
+    assert!(report.lanes.iter().filter(|lane| lane.discipline != "thread").all(|lane| lane.busy_ns > 0));
+    assert!(ran.outcome.mishaps == talea_runtime::Mishaps::default(), "{:?}", ran.outcome.mishaps);
+    assert_eq!(ran.outcome.hierarchies[0].members.len(), 2, "lanes are no threads of the description");
+}
+
+/// By the hierarchy's own account, which does not depend on the machine: lanes that want everything get their reservation in
+/// every period that the run touches, and no more.
+#[test]
+fn lanes_get_no_more_than_is_reserved_for_them() {
+    let Some((_alone, at)) = stage(1) else { return };
+    let system = described(at.cpus[0], &format!("{RESERVED}{OVERLOAD}")).with_threads_as_tasks();
+    let ran = synthetic(&system, ended("video", 25));
+    one_at_a_time(&ran);
+    let periods = ran.outcome.report.duration_ns / 20_000_000 + 2;
+    let lanes = received(&ran, "jobs");
+    assert!(lanes > 0 && lanes <= periods * 8_000_000, "{lanes} ns in {periods} periods");
+    let done = ran.count(Event::COMPLETE, "endless") as i64 * 25_000_000;
+    assert!(done <= lanes, "{done} ns of work in {lanes} ns");
+    assert!(ran.count(Event::PREEMPT, "endless") > 0, "a job outlasts its budget");
+    assert!(received(&ran, "hog") > 0, "the rest is the hog's");
+}
+
+/// By the hierarchy's own account: two that always want the processor share it as they are to, up to some quanta. The kernel may
+/// stretch a quantum, by keeping real-time threads from the processor in the middle of it; the shares make up for that
+/// afterwards, so only the last one counts.
+#[test]
+fn a_hog_beside_lanes_gets_no_more_than_its_share() {
+    let Some((_alone, at)) = stage(1) else { return };
+    let shares = "
+[[scheduler]]
+name = \"PS\"
+kind = \"proportional-share\"
+quantum = \"2ms\"
+[[scheduler]]
+name = \"jobs\"
+kind = \"lanes\"
+under = [{ scheduler = \"PS\", share = 3 }]
+[[thread]]
+name = \"hog\"
+work = \"cpu-bound\"
+under = [{ scheduler = \"PS\", share = 1 }]
+";
+    let system = described(at.cpus[0], &format!("{shares}{OVERLOAD}")).with_threads_as_tasks();
+    let ran = synthetic(&system, ended("endless", 36));
+    one_at_a_time(&ran);
+    let (lanes, hog) = (received(&ran, "jobs"), received(&ran, "hog"));
+    assert!(lanes > 0 && hog > 0, "{lanes} and {hog}");
+    let quarter = (lanes + hog) / 4;
+    assert!((hog - quarter).abs() <= (lanes + hog) / 8, "{hog} ns is not a quarter of {} ns", lanes + hog);
+}
+
+/// What a user's code does in a job may block; the processor is somebody else's meanwhile, and the job goes on afterwards.
+#[test]
+fn a_job_that_blocks_lets_others_run_and_ends() {
+    let Some((_alone, at)) = stage(1) else { return };
+    let system = described(at.cpus[0], &format!("{RESERVED}{TASKS}")).with_threads_as_tasks();
+    let pause = std::time::Duration::from_millis(2);
+    let operations = Operations::synthetic().with("chain.first", move |_| std::thread::sleep(pause));
+    let ran = run_until(&system, operations, options(RtMode::Warn, 0), completed(["chain.second"], 20));
+    one_at_a_time(&ran);
+    assert!(ran.count(Event::PREEMPT, "chain.first") > 0, "it lost the processor while it slept");
+    assert!(ran.count(Event::RESUME, "chain.first") > 0);
+    assert!(ran.outcome.mishaps.panics.is_empty());
+}
+
+/// Nobody could release anything while the hierarchy grants the processor to somebody.
+#[test]
+fn a_release_thread_that_is_not_above_the_hierarchy_is_refused() {
+    let Some((_alone, at)) = stage(1) else { return };
+    let system = described(at.cpus[0], &format!("{RESERVED}{TASKS}"));
+    let band = Band { top: 13, bottom: 1 };
+    let options = RunOptions { band, ..options(RtMode::Warn, 100) };
+    let refused =
+        Executive::prepare(&system, Operations::synthetic(), options).expect_err("refused").to_string();
+    assert!(refused.contains("SCHED_FIFO 10 to 13") && refused.contains("raise the top"), "{refused}");
+}
+
+/// The instance that is given up waits, or is told; either way the lane goes on.
+#[test]
+fn overruns_are_dealt_with_as_in_lanes_of_their_own() {
+    let Some((_alone, at)) = stage(1) else { return };
+    for (policy, event) in [("abort", Event::ABORT), ("skip-next", Event::SKIP)] {
+        let task = OVERLOAD.replace("wcet", &format!("overrun = \"{policy}\"\nwcet"));
+        let system = described(at.cpus[0], &format!("{RESERVED}{task}")).with_threads_as_tasks();
+        let ran = synthetic(&system, ended("endless", 20));
+        assert!(ran.count(event, "endless") >= 5, "{policy}");
+        let unfinished = ran.count(Event::RELEASE, "endless")
+            - ran.count(Event::COMPLETE, "endless")
+            - ran.count(Event::ABORT, "endless");
+        assert!(unfinished <= 2, "{policy}: {unfinished} jobs are left over");
+    }
+}
+
+/// A maximum that is promised to the lanes holds their threads, also where nobody else wants the processor.
+#[test]
+fn lanes_with_a_maximum_are_held() {
+    let Some((_alone, at)) = stage(1) else { return };
+    let alone = "
+[[scheduler]]
+name = \"RES\"
+kind = \"reservation\"
+[[scheduler]]
+name = \"jobs\"
+kind = \"lanes\"
+under = [{ scheduler = \"RES\", guarantee = \"RESBH 4ms 20ms\" }]
+[[thread]]
+name = \"clock\"
+work = { burst = \"0.1ms\", period = \"20ms\" }
+under = [{ scheduler = \"RES\", guarantee = \"RESBH 1ms 20ms\" }]
+";
+    let system = described(at.cpus[0], &format!("{alone}{OVERLOAD}")).with_threads_as_tasks();
+    let ran = synthetic(&system, ended("clock", 25));
+    let done = ran.count(Event::COMPLETE, "endless") as f64 * 25e6;
+    let share = done / ran.outcome.report.duration_ns as f64;
+    assert!(share < 0.3, "{share} of the processor, which is idle otherwise");
+}
