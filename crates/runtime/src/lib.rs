@@ -21,9 +21,10 @@
 //!
 //! | Module | Concept |
 //! |---|---|
-//! | [`lowering`] | lanes to kernel priorities, a pure function |
+//! | [`lowering`] | lanes, and hierarchies of schedulers, to kernel settings: pure functions |
 //! | [`cluster`] | several nodes as several processes |
 //! | `hierarchy` | a description's hierarchy of schedulers, run |
+//! | `lowered` | the same where the kernel does it all |
 //! | [`managed`] | any hierarchy of schedulers over threads, other programs' too |
 //! | `prepare`, `run` | setting up, and the run as a whole |
 //! | `release`, `flow`, `execute` | a job from its release to its completion |
@@ -46,6 +47,7 @@ mod job_table;
 mod join;
 mod lane_thread;
 mod layout;
+mod lowered;
 pub mod lowering;
 pub mod managed;
 mod operation;
@@ -56,6 +58,7 @@ mod prepare;
 mod primitive;
 mod recorder;
 mod release;
+mod ruled;
 mod run;
 mod seat;
 mod store;
@@ -64,9 +67,9 @@ mod thread_clock;
 pub mod timer;
 
 pub use collector::{Ending, FinishedJob, OnFinished};
-pub use hierarchy::{HierarchyError, HierarchyOutcome, MemberOutcome, ParkingOutcome};
+pub use hierarchy::{HierarchyError, HierarchyOutcome, MemberOutcome, ParkingOutcome, ScheduledBy};
 pub use operation::{JobContext, Operation, Operations, UnknownOperation};
-pub use options::{RtMode, RunOptions, Start, UnknownRtMode};
+pub use options::{Lower, RtMode, RunOptions, Start, UnknownRtMode};
 pub use outcome::{LostNode, Mishaps, NodeSpin, OperationPanic, Outcome, Stopped, ThreadAttributes};
 pub use prepare::{Executive, PrepareError};
 pub use run::{Prepared, StopHandle};

@@ -1,4 +1,5 @@
-//! Lowering: from the lanes of a strategy to what the kernel can do by itself.
+//! Lowering: from the lanes of a strategy to what the kernel can do by itself. [`hierarchy`] lowers hierarchies of schedulers,
+//! by what [`machine`] finds the kernel to offer.
 //!
 //! A fixed priority over lanes is what SCHED_FIFO offers, so a plan becomes levels, and the kernel
 //! preempts between lanes without our help. What it has no policy for, the order *inside* a lane, stays
@@ -16,6 +17,9 @@
 //! The release thread stands above all lanes because a release that waits for a job is late for every
 //! lane above that job. A controller stands above the jobs of its own lane and below the next higher
 //! lane, so that deciding about less urgent work never delays more urgent work.
+
+pub mod hierarchy;
+pub mod machine;
 
 use std::ops::RangeInclusive;
 use talea_model::LaneDispatch;

@@ -51,6 +51,17 @@ impl std::str::FromStr for RtMode {
     }
 }
 
+/// Whether hierarchies of schedulers become plain settings of the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Lower {
+    /// Where the kernel does the same, see [`crate::lowering::hierarchy`]. Such a node cannot be controlled while it runs,
+    /// and what it promises is not judged.
+    #[default]
+    WherePossible,
+    /// The infrastructure schedules all of them.
+    Never,
+}
+
 /// The instant from which arrivals count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
@@ -67,6 +78,8 @@ pub struct RunOptions {
     pub duration: Option<Duration>,
     /// How much it insists on real-time scheduling.
     pub rt: RtMode,
+    /// Whether the kernel schedules hierarchies of schedulers where it can.
+    pub lower: Lower,
     /// The spin tail of the release threads.
     pub tail: Tail,
     /// The SCHED_FIFO priorities it may use.
@@ -101,6 +114,7 @@ impl Default for RunOptions {
         RunOptions {
             duration: None,
             rt: RtMode::Warn,
+            lower: Lower::WherePossible,
             tail: Tail::Adaptive { budget: 0.02 },
             band: Band::default(),
             start: Start::After(Duration::from_millis(50)),

@@ -10,9 +10,11 @@ use crate::inbox::Links;
 use crate::job_table::JobTable;
 use crate::join::JoinTable;
 use crate::layout::{LaneSite, Layout, SiteKind};
+use crate::lowering::hierarchy as hierarchy_lowering;
 use crate::lowering::{Lowering, LoweringError, lower};
 use crate::operation::{Operations, UnknownOperation};
 use crate::options::{RtMode, RunOptions};
+use crate::ruled::{Ruled, decide};
 use crate::run::{Cast, Prepared};
 use crate::seat::Processor;
 use crate::store::Store;
@@ -28,7 +30,7 @@ use talea_model::{Scheduling, System};
 use talea_policy::strategy::{Anomaly, Plan, plan_lanes};
 use talea_time::Instant;
 use talea_trace::stream::AttachError;
-use talea_trace::{CreateError, Metadata, Origin};
+use talea_trace::{CreateError, Metadata, Origin, Switches};
 use thiserror::Error;
 
 /// Why a run could not be prepared. No thread is left over.
@@ -190,8 +192,15 @@ pub(crate) fn metadata(
     plans: &[Plan],
     realtime: bool,
     start: Instant,
+    lowerings: &[Option<hierarchy_lowering::Lowering>],
 ) -> Result<Metadata, PrepareError> {
     let mut metadata = Metadata::new(system, plans, Origin::Threads { realtime }, start);
+    for (node, lowering) in metadata.nodes.iter_mut().zip(lowerings) {
+        let settings = lowering.as_ref().and_then(|lowering| lowering.settings.as_ref());
+        if settings.is_some_and(|settings| settings.switches == hierarchy_lowering::Switches::Unseen) {
+            node.switches = Switches::Unseen;
+        }
+    }
     metadata.edges =
         hierarchy::edges(system, plans).map_err(|(node, error)| unset(system, node, error.into()))?;
     Ok(metadata)
@@ -213,11 +222,14 @@ pub(crate) fn prepare(
     let is_hierarchy = |node: &usize| system.scheduling(*node) == Scheduling::Hierarchy;
     let hierarchies: Vec<usize> =
         (0..system.nodes.len()).filter(is_hierarchy).filter(|node| hosted.hosts(*node)).collect();
-    if let Some(&node) = hierarchies.first().filter(|_| !realtime) {
+    let decided = |node: usize| hosted.hosts(node).then(|| decide(system, node, &options)).flatten();
+    let lowerings: Vec<_> = (0..system.nodes.len()).map(decided).collect();
+    let enforced = |node: usize| lowerings[node].as_ref().is_some_and(|lowering| lowering.settings.is_some());
+    if let Some(&node) = hierarchies.iter().find(|node| !realtime && !enforced(**node)) {
         return Err(unset(system, node, HierarchyError::NotEnforceable { missing }));
     }
 
-    let metadata = metadata(system, &plans, realtime, Instant::ZERO)?;
+    let metadata = metadata(system, &plans, realtime, Instant::ZERO, &lowerings)?;
     let layout = Layout::new(system, &plans, |node| hosted.hosts(node));
     let window = options.window_for(layout.local.len());
     let jobs = JobTable::new(layout.local.len(), window);
@@ -253,10 +265,7 @@ pub(crate) fn prepare(
     names.extend(hierarchies.iter().flat_map(|node| hierarchy::rings_of(system, *node)));
     let mut store = Store::create(system, metadata, &names, &options, &hosted)?;
     let Staff { crew, mut berths } = station.employ(&roles, store.rings(), inboxes, inlet)?;
-    let others = crew.not_as_wanted();
-    if options.rt == RtMode::Strict && !others.is_empty() {
-        return Err(PrepareError::OtherAttributes { threads: others });
-    }
+    let mut others = crew.not_as_wanted();
     let mut set_up = Vec::new();
     for node in hierarchies {
         let count = hierarchy::rings_of(system, node).len();
@@ -264,7 +273,13 @@ pub(crate) fn prepare(
         first_ring += count;
         let stage = Stage { system, node, metadata: &store.metadata, burner, tolerance: options.tolerance };
         let lanes = berths.extract_if(.., |berth| berth.node == node).collect();
-        set_up.push(stage.set_up(&plans[node], lanes, rings).map_err(|source| unset(system, node, source))?);
+        let ruled = Ruled::set_up(&stage, lowerings[node].as_ref(), (&plans[node], lanes), rings)
+            .map_err(|source| unset(system, node, source))?;
+        others.extend(ruled.not_as_wanted());
+        set_up.push(ruled);
+    }
+    if options.rt == RtMode::Strict && !others.is_empty() {
+        return Err(PrepareError::OtherAttributes { threads: others });
     }
     missing.extend(others);
     missing.extend(store.unpublished.as_ref().map(|reason| format!("this run cannot be followed: {reason}")));

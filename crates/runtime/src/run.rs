@@ -2,10 +2,11 @@
 
 use crate::collector::{Collected, Collector, OnFinished};
 use crate::crew::Crew;
-use crate::hierarchy::{Hierarchy, HierarchyOutcome};
+use crate::hierarchy::HierarchyOutcome;
 use crate::options::{RunOptions, Start};
 use crate::outcome::{Mishaps, NodeSpin, Outcome, Stopped, ThreadAttributes};
 use crate::prepare::PrepareError;
+use crate::ruled::Ruled;
 use crate::store::Store;
 use crate::sys::clock::MonotonicClock;
 use crate::sys::stop::{Slept, StopFlag};
@@ -48,7 +49,7 @@ pub(crate) struct Cast {
     /// The threads of all nodes that have lanes, but for lanes in hierarchies.
     pub crew: Crew,
     /// The nodes that have hierarchies.
-    pub hierarchies: Vec<Hierarchy>,
+    pub hierarchies: Vec<Ruled>,
 }
 
 /// A run with all its threads waiting at the start. Dropping it ends them.
@@ -79,7 +80,7 @@ pub(crate) struct Ended {
 impl Cast {
     fn attributes(&self) -> Vec<ThreadAttributes> {
         let mut all = self.crew.attributes();
-        all.extend(self.hierarchies.iter().flat_map(Hierarchy::attributes));
+        all.extend(self.hierarchies.iter().flat_map(Ruled::attributes));
         all
     }
 
@@ -87,7 +88,7 @@ impl Cast {
     fn wait(&self, end: Instant) -> Stopped {
         let stop = &self.crew.shared.stop;
         let ends_early = |now: Instant| {
-            now < end && !self.hierarchies.is_empty() && self.hierarchies.iter().all(Hierarchy::is_over)
+            now < end && !self.hierarchies.is_empty() && self.hierarchies.iter().all(Ruled::is_over)
         };
         loop {
             let now = MonotonicClock.now();
@@ -185,7 +186,7 @@ impl Prepared {
         // Before the hierarchies end, which wait for the jobs of their lanes.
         self.cast.crew.shared.shut_down();
         let threads = self.cast.attributes();
-        let hierarchies = self.cast.hierarchies.drain(..).map(Hierarchy::end).collect();
+        let hierarchies = self.cast.hierarchies.drain(..).map(Ruled::end).collect();
         let spin = self.cast.crew.dismiss();
         let tally = &self.cast.crew.shared.tally;
         let mishaps = Mishaps {

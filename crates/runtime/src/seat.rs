@@ -39,52 +39,81 @@ impl Default for Processor {
     }
 }
 
-/// A lane's view of its processor's word.
-#[derive(Debug)]
-pub(crate) struct Seat {
-    /// Index into [`Shared::processors`]; `None` where preemption is not recorded.
-    processor: Option<usize>,
-    /// Between the first start after a sleep and the next sleep.
+impl Processor {
+    /// A job has ended; nothing runs until somebody takes the processor again.
+    pub fn vacate(&self) {
+        self.0.store(IDLE, Ordering::Relaxed);
+    }
+}
+
+/// A thread's stays on a processor, from its first job after a sleep to the next sleep.
+#[derive(Debug, Default)]
+pub(crate) struct Stay {
     holding: Option<Holding>,
 }
 
-/// What a lane that is awake has displaced.
+/// What a thread that is awake has displaced.
 #[derive(Clone, Copy, Debug)]
 struct Holding {
     victim: Option<JobId>,
 }
 
+impl Stay {
+    /// The thread gives the processor to `job`, from a lower thread, from another job of its own, or from nobody. Returns the job
+    /// that it displaces, if that is still under way: what blocked and has ended since is nobody's victim.
+    pub fn take(
+        &mut self,
+        processor: &Processor,
+        job: JobId,
+        is_under_way: impl Fn(JobId) -> bool,
+    ) -> Option<JobId> {
+        let displaced = processor.0.swap(job.pack(), Ordering::Relaxed);
+        if self.holding.is_some() {
+            return None;
+        }
+        let victim =
+            (displaced != IDLE).then(|| JobId::unpack(displaced)).filter(|victim| is_under_way(*victim));
+        self.holding = Some(Holding { victim });
+        victim
+    }
+
+    /// The thread has nothing to do and gives the processor back. Returns the job that goes on, if one does.
+    pub fn leave(&mut self, processor: &Processor, is_under_way: impl Fn(JobId) -> bool) -> Option<JobId> {
+        let victim = self.holding.take()?.victim.filter(|victim| is_under_way(*victim));
+        processor.0.store(victim.map_or(IDLE, JobId::pack), Ordering::Relaxed);
+        victim
+    }
+}
+
+/// A lane's view of its processor's word.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    /// Index into [`Shared::processors`]; `None` where preemption is not recorded.
+    processor: Option<usize>,
+    stay: Stay,
+}
+
 impl Seat {
     pub fn new(processor: Option<usize>) -> Self {
-        Seat { processor, holding: None }
+        Seat { processor, stay: Stay::default() }
     }
 
     /// The lane gives the processor to `job`, from a lower lane, from another job of its own, or
     /// from nobody.
     pub fn take(&mut self, shared: &Shared, hand: &mut Hand, job: JobId, now: Instant) {
         let Some(processor) = self.processor else { return };
-        let displaced = shared.processors[processor].0.swap(job.pack(), Ordering::Relaxed);
-        if self.holding.is_some() {
-            return;
-        }
-        let victim = (displaced != IDLE).then(|| JobId::unpack(displaced));
-        // What blocked and has ended since is nobody's victim.
-        let victim = victim.filter(|victim| shared.is_under_way(*victim));
-        if let Some(victim) = victim {
+        let is_under_way = |victim| shared.is_under_way(victim);
+        if let Some(victim) = self.stay.take(&shared.processors[processor], job, is_under_way) {
             let subject = Subject { job: victim, lane: shared.layout.operation(victim.operation).lane };
             hand.recorder.job(now, Event::PREEMPT, subject, [job.pack(), 0], 0);
         }
-        self.holding = Some(Holding { victim });
     }
 
     /// The lane has nothing to do and gives the processor back.
     pub fn leave(&mut self, shared: &Shared, hand: &mut Hand, now: Instant) {
-        let (Some(processor), Some(Holding { victim })) = (self.processor, self.holding.take()) else {
-            return;
-        };
-        let victim = victim.filter(|victim| shared.is_under_way(*victim));
-        shared.processors[processor].0.store(victim.map_or(IDLE, JobId::pack), Ordering::Relaxed);
-        if let Some(victim) = victim {
+        let Some(processor) = self.processor else { return };
+        let is_under_way = |victim| shared.is_under_way(victim);
+        if let Some(victim) = self.stay.leave(&shared.processors[processor], is_under_way) {
             let subject = Subject { job: victim, lane: shared.layout.operation(victim.operation).lane };
             hand.recorder.job(now, Event::RESUME, subject, [0, 0], 0);
         }
@@ -94,6 +123,6 @@ impl Seat {
 /// A job of the lane has ended; nothing runs until the lane takes the processor again.
 pub(crate) fn vacate(shared: &Shared, processor: Option<usize>) {
     if let Some(processor) = processor {
-        shared.processors[processor].0.store(IDLE, Ordering::Relaxed);
+        shared.processors[processor].vacate();
     }
 }

@@ -207,6 +207,7 @@ impl Accounting {
         let report = |((node, entry), busy_ns): ((&NodeState, &NodeEntry), i64)| NodeReport {
             name: entry.name.clone(),
             processors: entry.cpus.len(),
+            switches: entry.switches,
             busy_ns,
             utilisation: share(busy_ns, duration_ns, entry.cpus.len().max(1)),
             context_switches: node.context_switches,

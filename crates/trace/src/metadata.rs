@@ -28,7 +28,7 @@ pub struct Metadata {
     pub tasks: Vec<TaskEntry>,
     /// Operations, by [`talea_model::OperationId`].
     pub operations: Vec<OperationEntry>,
-    /// Edges of the nodes' hierarchies of schedulers that are watched, by index.
+    /// Edges of the nodes' hierarchies of schedulers, by index; watched unless the kernel schedules the node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edges: Vec<EdgeEntry>,
     /// The builtin events, as `job.release`, that every stream of a recording was asked for; those of the kernel, which
@@ -61,6 +61,28 @@ pub struct NodeEntry {
     pub name: String,
     /// Its processors by Linux number.
     pub cpus: Vec<u16>,
+    /// Whether its records say who has its processors.
+    #[serde(default, skip_serializing_if = "Switches::are_recorded")]
+    pub switches: Switches,
+}
+
+/// Whether records of jobs say when a job that has begun has a processor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Switches {
+    /// They do, as far as [`Origin`] permits it.
+    #[default]
+    Recorded,
+    /// They do not: the kernel schedules the threads by itself. What a job received is not known, nor how often it was
+    /// preempted.
+    Unseen,
+}
+
+impl Switches {
+    /// Whether they are recorded.
+    pub fn are_recorded(&self) -> bool {
+        *self == Switches::Recorded
+    }
 }
 
 /// An edge of a hierarchy of schedulers.
@@ -218,7 +240,11 @@ impl Metadata {
         let nodes = system
             .nodes
             .iter()
-            .map(|node| NodeEntry { name: node.name.clone(), cpus: node.cpus.clone() })
+            .map(|node| NodeEntry {
+                name: node.name.clone(),
+                cpus: node.cpus.clone(),
+                switches: Switches::default(),
+            })
             .collect();
         let strategy = match system.has_lanes() {
             true => system.strategy.to_string(),

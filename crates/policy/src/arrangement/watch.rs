@@ -5,7 +5,7 @@ use crate::hierarchy::{Context, Transition, VpId, VpState};
 use serde::{Deserialize, Serialize};
 use talea_guarantee::guarantee::Guarantee;
 use talea_guarantee::monitor::{Bound, Monitor, Standing, Violation};
-use talea_time::{Duration, Instant};
+use talea_time::{Duration, Instant, Work};
 
 /// The monitors of one hierarchy, fed with the [transitions](crate::hierarchy::Engine::transitions) of its engine.
 #[derive(Debug)]
@@ -37,8 +37,8 @@ pub struct Kept {
     pub guarantee: String,
     /// On what grounds.
     pub basis: Basis,
-    /// Time for which the child wanted a processor.
-    pub wanted_ns: i64,
+    /// Time for which the child wanted a processor; none where nobody saw that.
+    pub wanted_ns: Option<i64>,
     /// Time for which it was granted one.
     pub received_ns: i64,
     /// Windows judged, or times without service of a share with an error. `None` if the guarantee cannot be judged by what is
@@ -188,20 +188,43 @@ impl Watch {
     }
 }
 
+impl Kept {
+    /// What is known of an edge that nobody watches, but for what was received on it.
+    pub fn unwatched((parent, child): (&str, &str), promise: Option<&Promise>, received: Work) -> Self {
+        let (guarantee, basis) = expected(promise);
+        Kept {
+            parent: parent.to_owned(),
+            child: child.to_owned(),
+            guarantee,
+            basis,
+            wanted_ns: None,
+            received_ns: received.as_nanos(),
+            judged: None,
+            violations: 0,
+            worst: None,
+        }
+    }
+}
+
+/// A guarantee in words, and why it is expected.
+fn expected(promise: Option<&Promise>) -> (String, Basis) {
+    match promise {
+        None | Some(Promise::Derived(Guarantee::Null)) => (Guarantee::Null.to_string(), Basis::Nothing),
+        Some(Promise::Derived(guarantee)) => (guarantee.to_string(), Basis::Derived),
+        Some(Promise::Required(guarantee)) => (guarantee.to_string(), Basis::Required),
+    }
+}
+
 impl Watched {
     fn kept(&self) -> Kept {
         let tally = self.monitor.tally();
-        let (guarantee, basis) = match &self.promise {
-            None | Some(Promise::Derived(Guarantee::Null)) => (Guarantee::Null.to_string(), Basis::Nothing),
-            Some(Promise::Derived(guarantee)) => (guarantee.to_string(), Basis::Derived),
-            Some(Promise::Required(guarantee)) => (guarantee.to_string(), Basis::Required),
-        };
+        let (guarantee, basis) = expected(self.promise.as_ref());
         Kept {
             parent: self.parent.clone(),
             child: self.child.clone(),
             guarantee,
             basis,
-            wanted_ns: tally.wanted.as_nanos(),
+            wanted_ns: Some(tally.wanted.as_nanos()),
             received_ns: tally.received.as_nanos(),
             judged: self.monitor.judges().then_some(tally.judged),
             violations: tally.violations,

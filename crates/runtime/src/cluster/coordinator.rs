@@ -8,6 +8,7 @@ use crate::collector::Collector;
 use crate::options::{RunOptions, Start};
 use crate::outcome::{LostNode, Outcome, Stopped};
 use crate::prepare::{PrepareError, metadata, plans};
+use crate::ruled::foresee;
 use crate::run::{Ended, StopHandle, outcome};
 use crate::store::{COLLECTOR, rings_of, temporary_directory};
 use crate::sys::clock::MonotonicClock;
@@ -116,11 +117,13 @@ pub fn run_cluster(
     members.await_ready(stop, fingerprint(system, options))?;
 
     let realtime = members.all.iter().all(|member| member.ready.as_ref().is_some_and(|ready| ready.realtime));
+    // Each member has decided for itself, by the same rules.
+    let lowerings: Vec<_> = (0..executed.nodes.len()).map(|node| foresee(&executed, node, options)).collect();
     let start = match options.start {
         Start::After(delay) => MonotonicClock.now().saturating_add(delay),
         Start::At(instant) => instant,
     };
-    let metadata = metadata(&executed, &plans, realtime, start)?;
+    let metadata = metadata(&executed, &plans, realtime, start, &lowerings)?;
     let rings = members.rings(directory.path(), &options.collected())?;
     let log = options.keep_log.clone();
     let collector = Collector::new(metadata, rings, options.samples(), log.as_deref(), None)

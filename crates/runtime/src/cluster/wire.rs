@@ -1,7 +1,7 @@
 //! What coordinator and members say to each other: one JSON text per line.
 
-use crate::RunOptions;
 use crate::hierarchy::HierarchyOutcome;
+use crate::options::{Lower, RunOptions};
 use crate::outcome::{Mishaps, NodeSpin, Stopped, ThreadAttributes};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -63,7 +63,8 @@ pub(super) fn receive<T: DeserializeOwned>(from: &mut impl BufRead) -> io::Resul
 pub(super) fn fingerprint(system: &System, options: &RunOptions) -> u64 {
     let mut hasher = DefaultHasher::new();
     format!("{system:?}").hash(&mut hasher);
-    (options.duration, options.rt.keyword(), options.tolerance).hash(&mut hasher);
+    let lowers = matches!(options.lower, Lower::WherePossible);
+    (options.duration, options.rt.keyword(), options.tolerance, lowers).hash(&mut hasher);
     hasher.finish()
 }
 

@@ -17,6 +17,8 @@ mod grants;
 mod kernel;
 mod machine;
 
+pub(crate) use kernel::fair_part;
+
 use std::fmt;
 
 /// How a finding bears on a run.

@@ -3,10 +3,10 @@
 use super::caps::{is_capped, scheduler_is_capped};
 use super::control::{self, Control};
 use super::lanes::{self, Berth};
-use super::outcome::{HierarchyOutcome, ParkingOutcome, Role, members};
+use super::outcome::{HierarchyOutcome, ParkingOutcome, Role, ScheduledBy, members};
 use crate::burn::Burner;
 use crate::layout::TaskSite;
-use crate::managed::control::Governor;
+use crate::managed::control::{Governor, Obeys};
 use crate::managed::{
     Admission, AdmitError, Arrivals, Bands, Blocks, Course, Engagement, Handle, HowOften, MORE_TO_HOLD,
     ManagedSet, MemberId, Options, Own, Parking, Part, STACK, Scribe, SetError, Target,
@@ -15,6 +15,7 @@ use crate::outcome::ThreadAttributes;
 use crate::recorder::{Marks, Recorder, Recording};
 use crate::sys::clock::MonotonicClock;
 use crate::sys::memory::prefault_stack;
+use crate::sys::sched::SchedError;
 use crate::sys::stdio;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -31,7 +32,7 @@ use thiserror::Error;
 /// Members that may come on top of those of the description while it runs.
 const MORE_MEMBERS: usize = 64;
 /// Of the stack of a thread that burns.
-const PREFAULTED: usize = 32 * 1024;
+pub(crate) const PREFAULTED: usize = 32 * 1024;
 
 /// Why a hierarchy cannot be run. No thread is left over, and no program.
 #[derive(Debug, Error)]
@@ -76,6 +77,14 @@ pub enum HierarchyError {
         top: u8,
         /// Those of the hierarchy.
         bands: Bands,
+    },
+    /// The kernel does not give a thread the policy that the hierarchy was lowered to.
+    #[error("{thread}: {source}\n  `--no-lower` leaves the hierarchy to the infrastructure")]
+    Kernel {
+        /// The thread of the description.
+        thread: String,
+        /// What is refused, with its remedy.
+        source: SchedError,
     },
     /// Without real-time priorities nobody is kept from running.
     #[error(
@@ -215,7 +224,7 @@ impl Stage<'_> {
         let governor = Arc::new(Governor::new(casting.set, live, casting.members));
         Ok(Hierarchy {
             node: self.system.nodes[self.node].name.clone(),
-            control: Control::open(self.system, self.node, &governor),
+            control: Control::open(self.system, self.node, &(Arc::clone(&governor) as Arc<dyn Obeys>)),
             governor,
             roles: casting.roles,
             shortcomings: arrangement.shortcomings.as_ref().map(ToString::to_string),
@@ -305,7 +314,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    fn part(&self, operation: OperationId) -> Part {
+    pub(crate) fn part(&self, operation: OperationId) -> Part {
         let task_index = self.system.operations()[operation.index()].task;
         let task = &self.system.tasks[task_index];
         let how_often = match task.period > Duration::from_secs(ENDLESS_S) {
@@ -322,7 +331,7 @@ impl Stage<'_> {
         Part::new(operation, lane, arrivals, self.system.subtask(operation).wcet)
     }
 
-    fn work(&self, operation: OperationId, work: &ThreadWork) -> Labour {
+    pub(crate) fn work(&self, operation: OperationId, work: &ThreadWork) -> Labour {
         match work {
             ThreadWork::Bursts { .. } => Labour::Bursts {
                 exec: self.system.subtask(operation).exec.clone(),
@@ -356,7 +365,7 @@ fn is_program(work: &ThreadWork) -> bool {
 const ENDLESS_S: i64 = 100 * 365 * 86_400;
 
 /// What an own thread does when it is granted a processor.
-enum Labour {
+pub(crate) enum Labour {
     Endless,
     Bursts { exec: Execution, stream: u64, burner: Burner },
 }
@@ -364,19 +373,23 @@ enum Labour {
 impl Labour {
     fn run(&self, handle: &Handle) {
         while let Some(number) = handle.next_job() {
-            match self {
-                Labour::Endless => {
-                    while !handle.is_ended() {
-                        std::hint::spin_loop();
-                    }
+            self.perform(number, || handle.is_ended());
+            if !handle.is_ended() {
+                handle.end_job();
+            }
+        }
+    }
+
+    /// Does the job of this number, unless all `is_ended` before that.
+    pub(crate) fn perform(&self, number: u64, is_ended: impl Fn() -> bool) {
+        match self {
+            Labour::Endless => {
+                while !is_ended() {
+                    std::hint::spin_loop();
                 }
-                Labour::Bursts { exec, stream, burner } => {
-                    let demand = demand::execution_from(exec, *stream, number);
-                    burner.burn(demand, || handle.is_ended());
-                    if !handle.is_ended() {
-                        handle.end_job();
-                    }
-                }
+            }
+            Labour::Bursts { exec, stream, burner } => {
+                burner.burn(demand::execution_from(exec, *stream, number), is_ended);
             }
         }
     }
@@ -432,6 +445,8 @@ impl Hierarchy {
         let summary = set.stop().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         HierarchyOutcome {
             node: self.node,
+            scheduled_by: ScheduledBy::Infrastructure,
+            lowering: Vec::new(),
             members: members(&roles, &finale, &summary),
             edges: finale.kept,
             grants: summary.totals.grants,

@@ -2,13 +2,13 @@
 
 use super::outcome::{ParkingOutcome, Role};
 use crate::managed::Parking;
-use crate::managed::control::{Governor, ServeError, Server, Sockets};
+use crate::managed::control::{Governor, Obeys, ServeError, Server, Sockets};
 use crate::store::{RUNS_AT_ONCE, plain};
 use std::sync::Arc;
 use talea_model::{Description, System};
 
 /// The way in from outside.
-pub(super) enum Control {
+pub(crate) enum Control {
     Open(#[expect(dead_code, reason = "dropping it ends it")] Server),
     /// Nobody else can control it, for this reason.
     Closed(String),
@@ -16,7 +16,7 @@ pub(super) enum Control {
 
 impl Control {
     /// Opens a socket named after the system and, if it has several nodes, the node.
-    pub fn open(system: &System, node: usize, governor: &Arc<Governor>) -> Self {
+    pub fn open(system: &System, node: usize, governor: &Arc<dyn Obeys>) -> Self {
         let name = match system.nodes.len() {
             1 => system.name.clone(),
             _ => format!("{}.{}", system.name, system.nodes[node].name),
@@ -42,7 +42,7 @@ impl Control {
 }
 
 /// Another run of this process may have the name.
-fn serve(name: &str, governor: &Arc<Governor>) -> Result<Server, ServeError> {
+fn serve(name: &str, governor: &Arc<dyn Obeys>) -> Result<Server, ServeError> {
     let sockets = Sockets::of_user()?;
     let mut server = Server::start(&sockets, name, Arc::clone(governor));
     for run in 2..RUNS_AT_ONCE {

@@ -28,6 +28,7 @@ mod lanes;
 mod outcome;
 
 pub use cast::HierarchyError;
-pub(crate) use cast::{Hierarchy, Stage, edges, rings_of};
+pub(crate) use cast::{Hierarchy, Labour, PREFAULTED, Stage, edges, rings_of};
+pub(crate) use control::Control;
 pub(crate) use lanes::{Berth, below_others, release_is_above};
-pub use outcome::{HierarchyOutcome, MemberOutcome, ParkingOutcome};
+pub use outcome::{HierarchyOutcome, MemberOutcome, ParkingOutcome, ScheduledBy};

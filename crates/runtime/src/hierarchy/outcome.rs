@@ -1,5 +1,6 @@
 //! What came of a hierarchy's run.
 
+use crate::lowering::hierarchy::PartAccount;
 use crate::managed::{Finale, Parking, Received, Summary};
 use serde::{Deserialize, Serialize};
 use talea_policy::arrangement::Kept;
@@ -15,6 +16,8 @@ pub enum ParkingOutcome {
     Held,
     /// It should be held and could not be, so it may receive more than it is promised.
     NotHeld,
+    /// By the kernel alone, by its policy.
+    Kernel,
 }
 
 impl From<Parking> for ParkingOutcome {
@@ -31,14 +34,28 @@ impl From<Parking> for ParkingOutcome {
 pub struct MemberOutcome {
     /// Its name.
     pub thread: String,
-    /// Time for which the hierarchy granted it a processor.
-    pub granted_ns: i64,
+    /// Time for which the hierarchy granted it a processor; none where the kernel schedules it.
+    pub granted_ns: Option<i64>,
     /// Processor time by the kernel's account, on idle processors as well.
     pub received_ns: i64,
     /// How it was kept from running while it had none.
     pub parking: ParkingOutcome,
+    /// The policy with which the kernel schedules it, read back, where nobody else does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
     /// How its program ended before the run did, if it did.
     pub exit: Option<String>,
+}
+
+/// Who scheduled a node's threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ScheduledBy {
+    /// The hierarchy's schedulers, at user level. Promises were judged.
+    #[default]
+    Infrastructure,
+    /// The kernel, with settings that do the same. Promises were not judged, for nobody saw when who could have run.
+    Kernel,
 }
 
 /// What came of a node's hierarchy.
@@ -46,6 +63,12 @@ pub struct MemberOutcome {
 pub struct HierarchyOutcome {
     /// The node.
     pub node: String,
+    /// Who scheduled it.
+    #[serde(default)]
+    pub scheduled_by: ScheduledBy,
+    /// What of it was lowered to the kernel and what was not, if that was asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lowering: Vec<PartAccount>,
     /// What became of the promise on every edge.
     pub edges: Vec<Kept>,
     /// The threads, in file order, and then those that came while it ran.
@@ -80,9 +103,10 @@ pub(super) fn members(roles: &[Role], finale: &Finale, summary: &Summary) -> Vec
         let exit = summary.exits.iter().find(|(name, _)| *name == role.name);
         MemberOutcome {
             thread: role.name.clone(),
-            granted_ns: account.map_or(Work::ZERO, |account| account.granted).as_nanos(),
+            granted_ns: Some(account.map_or(Work::ZERO, |account| account.granted).as_nanos()),
             received_ns: account.map_or(Work::ZERO, |account| account.work).as_nanos(),
             parking: role.parking,
+            policy: None,
             exit: exit.map(|(_, status)| status.to_string()),
         }
     };

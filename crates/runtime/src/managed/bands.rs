@@ -96,7 +96,7 @@ pub(super) fn own_priority() -> u8 {
 
 /// An ordinary policy as a thread had it before it was managed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ordinary(i32);
+pub(crate) struct Ordinary(i32);
 
 impl Ordinary {
     pub const OTHER: Ordinary = Ordinary(libc::SCHED_OTHER);

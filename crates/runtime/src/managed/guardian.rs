@@ -20,9 +20,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU64, Ordering};
 
 /// Threads that fit the table.
-pub(super) const THREADS_MAX: usize = 1024;
+pub(crate) const THREADS_MAX: usize = 1024;
 /// Held processes that fit the table.
-pub(super) const HELD_MAX: usize = 128;
+pub(crate) const HELD_MAX: usize = 128;
 const PATH_MAX: usize = 256;
 /// A CPU mask of 1024 CPUs, as the C library's.
 const MASK_WORDS: usize = 16;
@@ -58,7 +58,7 @@ struct Table {
     held: [HeldEntry; HELD_MAX],
 }
 
-pub(super) struct Guardian {
+pub(crate) struct Guardian {
     process: Tid,
     table: *mut Table,
     tell: OwnedFd,

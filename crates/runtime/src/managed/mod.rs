@@ -54,13 +54,13 @@
 //! instruction, beside a hand-over by priorities alone.
 
 mod admit;
-mod bands;
+pub(crate) mod bands;
 pub mod control;
 mod controller;
 mod course;
 mod engagement;
 mod govern;
-mod guardian;
+pub(crate) mod guardian;
 mod handle;
 mod hold;
 mod lock;
@@ -68,13 +68,13 @@ mod member;
 mod options;
 mod part;
 mod perform;
-mod proc;
+pub(crate) mod proc;
 mod seat;
 mod sentinel;
 mod set;
 mod shared;
 mod state;
-mod warden;
+pub(crate) mod warden;
 
 pub(crate) use admit::{MORE_TO_HOLD, Own};
 pub use bands::Bands;

@@ -5,21 +5,21 @@ use std::fs;
 use std::io::{self, Read, Write};
 
 /// The threads of a process, at most `most` of them.
-pub(super) fn threads(pid: Tid, most: usize) -> io::Result<Vec<Tid>> {
+pub(crate) fn threads(pid: Tid, most: usize) -> io::Result<Vec<Tid>> {
     let entries = fs::read_dir(format!("/proc/{pid}/task"))?;
     let number = |entry: io::Result<fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();
     Ok(entries.filter_map(number).filter_map(Tid::from_raw).take(most).collect())
 }
 
 /// The process of a thread.
-pub(super) fn process_of(tid: Tid) -> Option<Tid> {
+pub(crate) fn process_of(tid: Tid) -> Option<Tid> {
     let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
     Tid::from_raw(line.trim().parse().ok()?)
 }
 
 /// How many threads a process has.
-pub(super) fn thread_count(pid: Tid) -> Option<usize> {
+pub(crate) fn thread_count(pid: Tid) -> Option<usize> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     status.lines().find_map(|line| line.strip_prefix("Threads:"))?.trim().parse().ok()
 }

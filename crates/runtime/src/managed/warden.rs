@@ -240,7 +240,7 @@ fn life_of(member: &Member) -> Option<Tid> {
 }
 
 /// Whether nothing of a process, or of a thread, is left. A process may live on after its first thread.
-fn is_gone(tid: Tid) -> bool {
+pub(crate) fn is_gone(tid: Tid) -> bool {
     let is_alive = |tid: Tid| proc::activity(tid) != Activity::Gone;
     !is_alive(tid) && !proc::threads(tid, usize::MAX).is_ok_and(|threads| threads.into_iter().any(is_alive))
 }

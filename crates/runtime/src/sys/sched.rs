@@ -14,6 +14,9 @@ pub enum Policy {
     Other,
     /// SCHED_FIFO at a priority from 1 (least) to 99.
     Fifo(u8),
+    /// SCHED_RR at a priority from 1 (least) to 99: threads of one priority take turns by the kernel's
+    /// [slice](round_robin_slice).
+    RoundRobin(u8),
     /// SCHED_DEADLINE: `runtime` of processor time within `deadline` of the start of each `period`.
     Deadline {
         /// Processor time per period, at least 1 µs.
@@ -30,6 +33,7 @@ impl fmt::Display for Policy {
         match self {
             Policy::Other => f.write_str("SCHED_OTHER"),
             Policy::Fifo(priority) => write!(f, "SCHED_FIFO {priority}"),
+            Policy::RoundRobin(priority) => write!(f, "SCHED_RR {priority}"),
             Policy::Deadline { runtime, deadline, period } if deadline == period => {
                 write!(f, "SCHED_DEADLINE {runtime}/{period}")
             }
@@ -43,7 +47,7 @@ impl fmt::Display for Policy {
 /// Why a policy could not be set or read. The thread keeps the policy it had.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SchedError {
-    /// The process lacks the privilege for SCHED_FIFO at this priority.
+    /// The process lacks the privilege for a real-time priority as high as this.
     #[error(
         "{wanted} was refused: it needs CAP_SYS_NICE or RLIMIT_RTPRIO of at least {priority}, and the limit \
          is {limit}; grant one of them (`sudo setcap cap_sys_nice+ep PROGRAM`, systemd LimitRTPRIO={priority}, or \
@@ -78,14 +82,14 @@ pub enum SchedError {
     },
     /// A parameter is outside what Linux defines.
     #[error(
-        "{wanted} is not a policy: FIFO priorities are 1 to 99, and a deadline policy needs \
+        "{wanted} is not a policy: real-time priorities are 1 to 99, and a deadline policy needs \
          1us <= runtime <= deadline <= period"
     )]
     OutOfRange {
         /// What was asked for.
         wanted: Policy,
     },
-    /// The thread has a policy that Talea never sets (round robin, batch, idle, or newer).
+    /// The thread has a policy that Talea never sets (batch, idle, or newer).
     #[error("the thread has Linux scheduling policy number {0}, which Talea does not use")]
     Foreign(u32),
     /// The thread ended or never existed.
@@ -135,6 +139,7 @@ fn set(tid: i32, policy: Policy) -> Result<(), SchedError> {
         // The older call leaves the nice value alone, which the newer one would overwrite.
         Policy::Other => set_classic(tid, libc::SCHED_OTHER, 0),
         Policy::Fifo(priority) => set_classic(tid, libc::SCHED_FIFO, priority),
+        Policy::RoundRobin(priority) => set_classic(tid, libc::SCHED_RR, priority),
         Policy::Deadline { runtime, deadline, period } => {
             let attributes = Attributes {
                 size: ATTRIBUTES_SIZE,
@@ -150,6 +155,34 @@ fn set(tid: i32, policy: Policy) -> Result<(), SchedError> {
         }
     };
     if code == 0 { Ok(()) } else { Err(refused(tid, policy, last_errno())) }
+}
+
+/// Sets the policy of a thread of somebody else, which keeps it from what it creates: that begins with the ordinary policy, so
+/// that neither a flood of threads nor a forgotten child is real-time by inheritance.
+///
+/// # Errors
+/// See [`SchedError`]; a reservation is refused as [`SchedError::OutOfRange`].
+pub(crate) fn lend(thread: Tid, policy: Policy) -> Result<(), SchedError> {
+    check(policy)?;
+    let tid = thread.as_raw_nonzero().get();
+    let code = match policy {
+        // It is what children begin with anyway.
+        Policy::Other => set_classic(tid, libc::SCHED_OTHER, 0),
+        Policy::Fifo(priority) => set_classic(tid, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, priority),
+        Policy::RoundRobin(priority) => {
+            set_classic(tid, libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, priority)
+        }
+        Policy::Deadline { .. } => return Err(SchedError::OutOfRange { wanted: policy }),
+    };
+    if code == 0 { Ok(()) } else { Err(refused(tid, policy, last_errno())) }
+}
+
+/// How long a SCHED_RR thread runs before the next of its priority, as the kernel rounds it; the calling thread has to be one.
+pub(crate) fn round_robin_slice() -> Option<Duration> {
+    let mut slice = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `slice` is writable for the call; 0 is the calling thread.
+    let code = unsafe { libc::sched_rr_get_interval(0, &raw mut slice) };
+    (code == 0).then(|| Duration::from_nanos(slice.tv_sec * 1_000_000_000 + slice.tv_nsec))
 }
 
 fn set_classic(tid: i32, policy: i32, priority: u8) -> i32 {
@@ -177,6 +210,7 @@ pub fn get(thread: Option<Tid>) -> Result<Policy, SchedError> {
     match attributes.policy as i32 {
         libc::SCHED_OTHER => Ok(Policy::Other),
         libc::SCHED_FIFO => Ok(Policy::Fifo(attributes.priority as u8)),
+        libc::SCHED_RR => Ok(Policy::RoundRobin(attributes.priority as u8)),
         libc::SCHED_DEADLINE => Ok(Policy::Deadline {
             runtime: Work::from_nanos(attributes.runtime as i64),
             deadline: Duration::from_nanos(attributes.deadline as i64),
@@ -190,7 +224,7 @@ pub fn get(thread: Option<Tid>) -> Result<Policy, SchedError> {
 pub(crate) fn check(wanted: Policy) -> Result<(), SchedError> {
     let sound = match wanted {
         Policy::Other => true,
-        Policy::Fifo(priority) => (1..=99).contains(&priority),
+        Policy::Fifo(priority) | Policy::RoundRobin(priority) => (1..=99).contains(&priority),
         Policy::Deadline { runtime, deadline, period } => {
             runtime.as_nanos() >= 1_024 && runtime.at_full_speed() <= deadline && deadline <= period
         }
@@ -201,7 +235,7 @@ pub(crate) fn check(wanted: Policy) -> Result<(), SchedError> {
 /// What the kernel's error number means for this wish.
 pub(crate) fn refused(tid: i32, wanted: Policy, errno: Errno) -> SchedError {
     match (errno, wanted) {
-        (Errno::PERM, Policy::Fifo(priority)) => {
+        (Errno::PERM, Policy::Fifo(priority) | Policy::RoundRobin(priority)) => {
             SchedError::PriorityNotPermitted { wanted, priority, limit: rtprio_limit() }
         }
         (Errno::PERM, Policy::Deadline { .. }) => SchedError::DeadlineNotPermitted { wanted },
@@ -231,6 +265,7 @@ mod tests {
         for wanted in [
             Policy::Fifo(0),
             Policy::Fifo(100),
+            Policy::RoundRobin(0),
             Policy::Deadline {
                 runtime: Work::from_millis(3),
                 deadline: Duration::from_millis(2),
@@ -262,6 +297,7 @@ mod tests {
             period: Duration::from_millis(10),
         };
         assert_eq!(Policy::Fifo(7).to_string(), "SCHED_FIFO 7");
+        assert_eq!(Policy::RoundRobin(7).to_string(), "SCHED_RR 7");
         assert_eq!(Policy::Other.to_string(), "SCHED_OTHER");
         assert_eq!(deadline(10).to_string(), "SCHED_DEADLINE 2ms/10ms");
         assert_eq!(deadline(5).to_string(), "SCHED_DEADLINE 2ms/5ms/10ms");

@@ -239,6 +239,7 @@ impl Attributes {
         // A deadline thread changes itself; see the module's note.
         let (number, priority) = match policy {
             Policy::Fifo(priority) => (libc::SCHED_FIFO, priority.into()),
+            Policy::RoundRobin(priority) => (libc::SCHED_RR, priority.into()),
             Policy::Other | Policy::Deadline { .. } => (libc::SCHED_OTHER, 0),
         };
         let parameters = libc::sched_param { sched_priority: priority };

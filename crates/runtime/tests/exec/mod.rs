@@ -8,6 +8,7 @@ mod cluster;
 mod graphs;
 mod hierarchy;
 mod lanes;
+mod lowered;
 mod nested;
 mod operations;
 mod overrun;
@@ -166,9 +167,11 @@ impl Ran {
             let regained = life.iter().filter(|event| **event == Event::RESUME).count();
             assert!(lost == regained || lost == regained + 1, "{name}");
             life.retain(|event| !interruptions.contains(event));
-            let allowed: [&[Event]; 6] = [
+            let allowed: [&[Event]; 7] = [
                 &[Event::SKIP],
                 &[Event::RELEASE],
+                // A lowered program, whose start nobody sees.
+                &[Event::RELEASE, Event::COMPLETE],
                 &[Event::RELEASE, Event::START],
                 &[Event::RELEASE, Event::START, Event::COMPLETE],
                 &[Event::RELEASE, Event::START, Event::ABORT],

@@ -250,8 +250,8 @@ fn serve(system: &System, options: &Options) -> Served {
     let folder = tempfile::tempdir().unwrap();
     let sockets = Sockets::at(&folder.path().join("control")).unwrap();
     let governor = govern(system, options);
-    let server = Server::start(&sockets, "test", Arc::clone(&governor)).unwrap();
-    let again = Server::start(&sockets, "test", Arc::clone(&governor));
+    let server = Server::start(&sockets, "test", governor.clone()).unwrap();
+    let again = Server::start(&sockets, "test", governor.clone());
     assert!(matches!(again, Err(ServeError::Taken(_))));
     let client = Client::of(&sockets.find("test").unwrap());
     Served { governor, server, client, _folder: folder }

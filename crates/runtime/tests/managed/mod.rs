@@ -68,7 +68,7 @@ fn hog(handle: &Handle) {
 }
 
 /// Waits until `done`, looking now and then; too long is a failure.
-fn eventually(what: &str, mut done: impl FnMut() -> bool) {
+pub(crate) fn eventually(what: &str, mut done: impl FnMut() -> bool) {
     let began = StdInstant::now();
     while !done() {
         assert!(began.elapsed() < StdDuration::from_secs(30), "waited in vain: {what}");
@@ -108,14 +108,14 @@ fn endless() -> std::process::Command {
 }
 
 /// A program that does not outlive its test.
-struct Program(std::process::Child);
+pub(crate) struct Program(std::process::Child);
 
 impl Program {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Program(endless().spawn().unwrap())
     }
 
-    fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> u32 {
         self.0.id()
     }
 }
@@ -127,6 +127,6 @@ impl Drop for Program {
     }
 }
 
-fn shared<T>(value: T) -> Arc<T> {
+pub(crate) fn shared<T>(value: T) -> Arc<T> {
     Arc::new(value)
 }

@@ -3,6 +3,7 @@
 mod hierarchy;
 
 use super::failure::{Failure, Verdict};
+use super::lowering;
 use super::options::{FailOn, SystemOptions, lanes_of, positive};
 use super::output::{self, Lines, Sheet};
 use clap::Args;
@@ -22,7 +23,8 @@ use talea_time::Duration;
 /// as jobs take no longer than declared. Where that bound is within the deadline the task holds. Where it is not, a
 /// simulation of worst-case executions looks for a miss: then the task can miss, otherwise the question stays open.
 /// On nodes with [[scheduler]] tables it derives what every scheduler and thread is promised, from the root down, and if
-/// somebody does not receive what it needs, where, why, and the nearest changes that would help.
+/// somebody does not receive what it needs, where, why, and the nearest changes that would help; and what of it `talea run` would
+/// leave to the kernel on this machine.
 /// The file is validated first; all its problems are shown at once.
 #[derive(Args)]
 #[command(after_help = "\
@@ -160,6 +162,9 @@ fn show(options: &Options, system: &System, plans: &[Plan], answer: &Answer) -> 
     lines.line(&heading(system))?;
     for check in &answer.hierarchies {
         lines.line(&hierarchy::show(system, check))?;
+        if let Some(lowering) = hierarchy::lowering(system, check) {
+            lines.line(&format!("\n{}", lowering::parts(&check.node, &lowering.account())))?;
+        }
         if options.explain {
             lines.line(&hierarchy::explanation(check))?;
         }
@@ -445,6 +450,11 @@ fn as_json(system: &System, plans: &[Plan], answer: &Answer) -> serde_json::Valu
     }
     if !answer.hierarchies.is_empty() {
         json["hierarchies"] = serde_json::json!(answer.hierarchies);
+        for (index, check) in answer.hierarchies.iter().enumerate() {
+            if let Some(lowering) = hierarchy::lowering(system, check) {
+                json["hierarchies"][index]["lowering"] = serde_json::json!(lowering.account());
+            }
+        }
     }
     if let Some(sensitivity) = &answer.sensitivity {
         json["sensitivity"] = serde_json::json!(sensitivity);

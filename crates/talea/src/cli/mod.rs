@@ -12,6 +12,7 @@ mod failure;
 mod import;
 mod interrupt;
 mod lab;
+mod lowering;
 mod options;
 mod output;
 mod progress;

@@ -116,13 +116,24 @@ fn lanes(report: &Report) -> String {
     sheet.render()
 }
 
-/// A share in percent; `-` where it was not measured: without real-time priorities the kernel shares processors
-/// between lanes unseen, and a started job may not be running.
-fn used(report: &Report, share: f64) -> String {
+/// A share of a node's processors in percent; `-` where it was not measured: without real-time priorities, and where the kernel
+/// schedules a hierarchy by itself, it shares processors unseen, and a started job may not be running.
+fn used(report: &Report, node: &str, share: f64) -> String {
     match report.origin {
         Origin::Threads { realtime: false } => "-".into(),
+        _ if !is_seen(report, node) => "-".into(),
         _ => format!("{:.1} %", share.abs() * 100.0),
     }
+}
+
+/// How often jobs of a node were preempted, if that was seen.
+fn preemptions(report: &Report, node: &str, preemptions: u64) -> String {
+    if is_seen(report, node) { count(preemptions) } else { "not seen".into() }
+}
+
+/// Whether the records say who had the node's processors.
+fn is_seen(report: &Report, node: &str) -> bool {
+    report.nodes.iter().any(|entry| entry.name == node && entry.switches.are_recorded())
 }
 
 /// Whether it is the place of a thread in a hierarchy.
@@ -137,7 +148,7 @@ fn lane_cells(report: &Report, lane: &LaneReport) -> Vec<String> {
         lane.label.clone(),
         lane.discipline.clone(),
         lane.jobs.to_string(),
-        used(report, lane.utilisation),
+        used(report, &lane.node, lane.utilisation),
         lane.max_queue.to_string(),
     ]
 }
@@ -157,10 +168,10 @@ fn summary(report: &Report) -> String {
         lines.push(format!(
             "node {}: {} of {} processor(s) used, {} switches, {} preemptions",
             node.name,
-            used(report, node.utilisation),
+            used(report, &node.name, node.utilisation),
             node.processors,
-            node.context_switches,
-            node.preemptions
+            if is_seen(report, &node.name) { node.context_switches.to_string() } else { "-".into() },
+            if is_seen(report, &node.name) { node.preemptions.to_string() } else { "-".into() },
         ));
     }
     if hard > 0 {

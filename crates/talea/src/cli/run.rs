@@ -14,7 +14,7 @@ use std::sync::mpsc;
 use talea_model::System;
 use talea_runtime::cluster::{Membership, run_cluster};
 use talea_runtime::timer::Tail;
-use talea_runtime::{Executive, Operations, Outcome, RtMode, RunOptions, StopHandle, Stopped};
+use talea_runtime::{Executive, Lower, Operations, Outcome, RtMode, RunOptions, StopHandle, Stopped};
 use talea_time::Duration;
 
 /// Run a system on real threads of this machine, with synthetic work.
@@ -25,14 +25,16 @@ use talea_time::Duration;
 /// A node with [[scheduler]] tables runs its threads under that hierarchy: bursts burn processor time, commands are started
 /// when the run begins and ended with it (what they print goes to standard error). The node's tasks, if it has any, run in
 /// their lanes where the scheduler of kind "lanes" stands. That takes real-time priorities; without,
-/// the run is refused. Guarantees are judged while it runs, as far as the schedulers decide; the last table has the
-/// kernel's account of it.
+/// the run is refused. Guarantees are judged while it runs, as far as the schedulers decide; the table of processor time has the
+/// kernel's account of it. A hierarchy that the kernel can have as it is (priorities, turns, deadline servers) is lowered to its
+/// settings; then nobody judges it and `talea ctl` cannot change it. The result says what was lowered, or why not.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   talea run examples/ofp.toml --for 10s
   talea run examples/figure-1.toml --for 10s
   talea run examples/mixed.toml --for 10s
+  talea run examples/priorities.toml --for 10s
   talea run examples/ofp.toml --rt strict --strategy muf --out out/muf")]
 pub struct Options {
     #[command(flatten)]
@@ -47,6 +49,10 @@ pub struct Options {
     /// does not ask
     #[arg(long, value_name = "MODE", default_value_t = RtMode::Warn)]
     rt: RtMode,
+    /// Leave hierarchies to the infrastructure also where the kernel could have them: guarantees are judged, and `talea ctl`
+    /// can change them
+    #[arg(long)]
+    no_lower: bool,
     /// Spin before releases for punctuality: off, adaptive, or at most a time such as 50us
     #[arg(long, value_name = "TAIL", default_value = "adaptive", value_parser = tail)]
     tail: Tail,
@@ -106,6 +112,7 @@ fn run_options(options: &Options) -> RunOptions {
     RunOptions {
         duration: (!options.forever).then_some(options.duration),
         rt: options.rt,
+        lower: if options.no_lower { Lower::Never } else { Lower::WherePossible },
         tail: options.tail,
         slots: usize::from(options.slots),
         sample: options.results.sample,

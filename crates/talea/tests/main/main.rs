@@ -16,6 +16,7 @@ mod interchange;
 mod interrupt;
 mod lab;
 mod late;
+mod lowered;
 mod named;
 mod real;
 mod recording;

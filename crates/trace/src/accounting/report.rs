@@ -1,7 +1,7 @@
 //! What the accounting of a run comes to: plain numbers, with names, for tables and JSON.
 
 use super::{Distribution, SampleReport};
-use crate::{Activity, Origin};
+use crate::{Activity, Origin, Switches};
 use serde::{Deserialize, Serialize};
 use talea_policy::arrangement::Kept;
 
@@ -149,6 +149,10 @@ pub struct NodeReport {
     pub name: String,
     /// Its processors.
     pub processors: usize,
+    /// Whether what follows, and what its lanes are said to have used, is known: where switches are not seen, jobs count
+    /// as running from their start to their end.
+    #[serde(default, skip_serializing_if = "Switches::are_recorded")]
+    pub switches: Switches,
     /// Processor time of all its jobs.
     pub busy_ns: i64,
     /// Busy time as a share of what its processors could have given.

@@ -33,7 +33,7 @@ pub fn metadata() -> Metadata {
         strategy: "rms".into(),
         origin: Origin::Threads { realtime: true },
         start: Instant::from_nanos(1_000_000_000),
-        nodes: vec![NodeEntry { name: "mission".into(), cpus: vec![0, 1] }],
+        nodes: vec![NodeEntry { name: "mission".into(), cpus: vec![0, 1], switches: Switches::default() }],
         lanes: vec![lane(0, "10ms"), lane(1, "20ms")],
         tasks: vec![task("nav", 10, Criticality::HIGH), task("route", 20, Criticality::LOW)],
         operations: vec![

@@ -3,6 +3,7 @@
 use super::listing;
 use super::protocol::{Command, Done, Force, Listing, Outcome, Program, Promised, Refusal};
 use super::protocol::{Insistence as Spoken, Tie};
+use super::server::Obeys;
 use crate::managed::govern::NotDismissed;
 use crate::managed::{Admission, AdmitError, Blocks, Handle, ManagedSet, MemberId, Parking, Target, Waker};
 use crate::sys::stdio;
@@ -186,8 +187,40 @@ impl Governor {
         Ok(done)
     }
 
-    /// Does what a client asks for.
-    pub fn obey(&self, command: Command, spoken: Spoken) -> Outcome {
+    /// Removes a scheduler or lets a thread go, whichever goes by the name.
+    ///
+    /// # Errors
+    /// See [`Reason`].
+    pub fn remove(&self, name: &str, insistence: Insistence) -> Result<Done, Reason> {
+        let mut inner = self.lock();
+        inner.miss();
+        let change = inner.live.removal(name).map_err(Refused::Edit)?;
+        inner.change(&change, insistence)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // Whoever panicked has left nothing half done: what is made is made under the dispatcher's lock at once.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A thread of this process that is to be governed.
+#[derive(Clone, Debug)]
+pub struct OwnThread<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Who schedules it.
+    pub under: &'a str,
+    /// What it asks for.
+    pub request: Request,
+    /// What it has to receive.
+    pub requires: Option<Guarantee>,
+    /// How it is known that it can run again.
+    pub blocks: Blocks,
+}
+
+impl Obeys for Governor {
+    fn obey(&self, command: Command, spoken: Spoken) -> Outcome {
         let insistence = match spoken {
             Spoken::Careful => Insistence::Careful,
             Spoken::Forced => Insistence::Forced,
@@ -222,37 +255,6 @@ impl Governor {
         };
         result.map_or_else(|reason| outcome(&reason), Outcome::Done)
     }
-
-    /// Removes a scheduler or lets a thread go, whichever goes by the name.
-    ///
-    /// # Errors
-    /// See [`Reason`].
-    pub fn remove(&self, name: &str, insistence: Insistence) -> Result<Done, Reason> {
-        let mut inner = self.lock();
-        inner.miss();
-        let change = inner.live.removal(name).map_err(Refused::Edit)?;
-        inner.change(&change, insistence)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        // Whoever panicked has left nothing half done: what is made is made under the dispatcher's lock at once.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A thread of this process that is to be governed.
-#[derive(Clone, Debug)]
-pub struct OwnThread<'a> {
-    /// Its name.
-    pub name: &'a str,
-    /// Who schedules it.
-    pub under: &'a str,
-    /// What it asks for.
-    pub request: Request,
-    /// What it has to receive.
-    pub requires: Option<Guarantee>,
-    /// How it is known that it can run again.
-    pub blocks: Blocks,
 }
 
 fn edge(tie: Tie) -> (String, Request) {

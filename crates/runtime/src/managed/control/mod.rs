@@ -19,5 +19,5 @@ mod server;
 mod sockets;
 
 pub use governor::{Governor, OwnThread, Reason};
-pub use server::{ServeError, Server};
+pub use server::{Obeys, ServeError, Server};
 pub use sockets::{Client, ClientError, Controllable, FindError, Sockets};

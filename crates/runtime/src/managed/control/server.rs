@@ -4,8 +4,7 @@
 //! [`REQUEST_BYTES`] at most and has to arrive within [`PATIENCE`]; answers that nobody reads are given up. None of it is on the way
 //! of a decision: a request takes the dispatcher's lock when it is understood and judged, and for as long as one change takes.
 
-use super::governor::Governor;
-use super::protocol::{Answer, Outcome, Request, VERSION};
+use super::protocol::{Answer, Command, Insistence, Outcome, Request, VERSION};
 use super::sockets::Sockets;
 use crate::sys::sched::{self, Policy};
 use serde::Deserialize;
@@ -49,6 +48,12 @@ pub enum ServeError {
     Taken(PathBuf),
 }
 
+/// Who does what clients ask for, or says why not.
+pub trait Obeys: Send + Sync {
+    /// Does it.
+    fn obey(&self, command: Command, insistence: Insistence) -> Outcome;
+}
+
 /// A control socket with its server; dropping it ends both.
 pub struct Server {
     path: PathBuf,
@@ -57,11 +62,11 @@ pub struct Server {
 }
 
 impl Server {
-    /// Lets whoever may open the socket of the run called `name` control what `governor` governs.
+    /// Lets whoever may open the socket of the run called `name` control what `governor` has a say in.
     ///
     /// # Errors
     /// See [`ServeError`].
-    pub fn start(sockets: &Sockets, name: &str, governor: Arc<Governor>) -> Result<Self, ServeError> {
+    pub fn start(sockets: &Sockets, name: &str, governor: Arc<dyn Obeys>) -> Result<Self, ServeError> {
         let path = sockets.of_run(name);
         let io = |source| ServeError::Io { path: path.clone(), source };
         if path.exists() {
@@ -100,7 +105,7 @@ impl Drop for Server {
     }
 }
 
-fn listen(listener: &UnixListener, governor: &Arc<Governor>, stopping: &AtomicBool) {
+fn listen(listener: &UnixListener, governor: &Arc<dyn Obeys>, stopping: &AtomicBool) {
     // Whoever started it may be urgent; serving is not.
     let _ordinary = sched::set_self(Policy::Other);
     let clients = Arc::new(AtomicUsize::new(0));
@@ -128,7 +133,7 @@ fn listen(listener: &UnixListener, governor: &Arc<Governor>, stopping: &AtomicBo
         let _served = serving.spawn(move || {
             let _seat = seat;
             // What goes wrong with a client is the client's to find out.
-            let _gone = serve(stream, &governor);
+            let _gone = serve(stream, &*governor);
         });
     }
 }
@@ -150,7 +155,7 @@ impl Drop for Seat {
 }
 
 /// Answers a client's requests until it goes, is silent for too long or says something else.
-fn serve(mut stream: UnixStream, governor: &Governor) -> io::Result<()> {
+fn serve(mut stream: UnixStream, governor: &dyn Obeys) -> io::Result<()> {
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut lines = RequestLines { stream: stream.try_clone()?, pending: Vec::new() };
     while let Some(line) = lines.next()? {
@@ -165,7 +170,7 @@ fn serve(mut stream: UnixStream, governor: &Governor) -> io::Result<()> {
     Ok(())
 }
 
-fn obey(governor: &Governor, line: &[u8]) -> Outcome {
+fn obey(governor: &dyn Obeys, line: &[u8]) -> Outcome {
     /// What is read first: later versions may say all else in another way.
     #[derive(Deserialize)]
     struct Spoken {

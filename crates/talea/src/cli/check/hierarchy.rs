@@ -4,6 +4,8 @@ use crate::cli::output::Sheet;
 use talea_guarantee::remedy::Search;
 use talea_lab::check::hierarchy::{Child, Composition, HierarchyCheck, Row, Sibling, State, rows};
 use talea_model::System;
+use talea_runtime::lowering::hierarchy::{Lowering, lower_hierarchy};
+use talea_runtime::lowering::machine::Machine;
 
 /// How many remedies are shown; the nearest come first.
 const REMEDIES: usize = 5;
@@ -31,6 +33,12 @@ pub fn show(system: &System, check: &HierarchyCheck) -> String {
         parts.push(failure(check));
     }
     legible(&parts.join("\n"))
+}
+
+/// What `talea run` would do with the hierarchy on this machine; nothing if it cannot be run.
+pub fn lowering(system: &System, check: &HierarchyCheck) -> Option<Lowering> {
+    let node = system.nodes.iter().position(|node| node.name == check.node)?;
+    lower_hierarchy(system, node, &Machine::examine(&system.nodes[node].cpus))
 }
 
 /// The text with the middle of very long numbers left out.

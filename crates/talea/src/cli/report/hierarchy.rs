@@ -1,6 +1,6 @@
 //! Threads of hierarchies, and what came of the guarantees.
 
-use super::{count, is_thread, middle, used};
+use super::{count, is_thread, middle, preemptions, used};
 use crate::cli::output::{Sheet, length};
 use talea_policy::arrangement::{Breach, Kept, Side};
 use talea_time::Duration;
@@ -22,11 +22,11 @@ pub fn threads(report: &Report) -> String {
         let mut row = vec![
             operation.name.clone(),
             lane.node.clone(),
-            used(report, lane.utilisation),
+            used(report, &lane.node, lane.utilisation),
             of_bursts(operation.released),
             of_bursts(operation.met),
             count(operation.missed),
-            count(operation.preemptions),
+            preemptions(report, &lane.node, operation.preemptions),
         ];
         row.extend(middle(operation.response_ns.as_ref()));
         sheet.row(row);
@@ -47,7 +47,7 @@ pub fn promises(hierarchy: &HierarchyReport) -> String {
             edge.child.clone(),
             edge.guarantee.clone(),
             verdict(edge).into(),
-            length(edge.wanted_ns),
+            edge.wanted_ns.map_or("-".into(), length),
             length(edge.received_ns),
             edge.judged.map_or("-".into(), |judged| judged.to_string()),
             count(edge.violations),
@@ -59,6 +59,7 @@ pub fn promises(hierarchy: &HierarchyReport) -> String {
 
 fn verdict(edge: &Kept) -> &'static str {
     match (edge.judged, edge.violations) {
+        (None, _) if edge.wanted_ns.is_none() => "not judged",
         (None, _) => "-",
         (Some(_), 0) => "yes",
         (Some(_), _) => "NO",

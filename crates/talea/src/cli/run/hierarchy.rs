@@ -1,13 +1,15 @@
 //! What a run of a hierarchy of schedulers has beyond its report: the kernel's account.
 
+use crate::cli::lowering;
 use crate::cli::output::{Sheet, length};
 use serde_json::{Value, json};
-use talea_runtime::{HierarchyOutcome, MemberOutcome, ParkingOutcome};
+use talea_runtime::{HierarchyOutcome, MemberOutcome, ParkingOutcome, ScheduledBy};
 
 /// What `--json` says of a hierarchy; what became of its promises is in the report.
 pub fn json(hierarchy: &HierarchyOutcome) -> Value {
     json!({
-        "node": hierarchy.node, "members": hierarchy.members, "grants": hierarchy.grants,
+        "node": hierarchy.node, "scheduled_by": hierarchy.scheduled_by, "lowering": hierarchy.lowering,
+        "members": hierarchy.members, "grants": hierarchy.grants,
         "untraced": hierarchy.untraced, "uncontrolled": hierarchy.uncontrolled, "unmanaged_threads": hierarchy.unmanaged_threads,
         "cause": hierarchy.cause, "shortcomings": hierarchy.shortcomings,
     })
@@ -19,20 +21,25 @@ pub fn accounts(hierarchy: &HierarchyOutcome) -> String {
     for member in &hierarchy.members {
         sheet.row(vec![
             member.thread.clone(),
-            length(member.granted_ns),
+            member.granted_ns.map_or("-".into(), length),
             length(member.received_ns),
-            parking(member).into(),
+            parking(member),
             member.exit.clone().unwrap_or_else(|| "-".into()),
         ]);
     }
-    format!("node {}: processor time\n{}", hierarchy.node, sheet.render())
+    let mut text = format!("node {}: processor time\n{}", hierarchy.node, sheet.render());
+    if !hierarchy.lowering.is_empty() {
+        text = format!("{text}\n\n{}", lowering::parts(&hierarchy.node, &hierarchy.lowering));
+    }
+    text
 }
 
-fn parking(member: &MemberOutcome) -> &'static str {
+fn parking(member: &MemberOutcome) -> String {
     match member.parking {
-        ParkingOutcome::WorkConserving => "parked",
-        ParkingOutcome::Held => "held",
-        ParkingOutcome::NotHeld => "parked (not held)",
+        ParkingOutcome::WorkConserving => "parked".into(),
+        ParkingOutcome::Held => "held".into(),
+        ParkingOutcome::NotHeld => "parked (not held)".into(),
+        ParkingOutcome::Kernel => member.policy.clone().unwrap_or_else(|| "by the kernel".into()),
     }
 }
 
@@ -42,6 +49,12 @@ pub fn remarks(hierarchy: &HierarchyOutcome) -> Vec<String> {
     let mut remarks = Vec::new();
     if let Some(cause) = &hierarchy.cause {
         remarks.push(format!("warning: node {node}: the hierarchy ended before the run did: {cause}"));
+    }
+    if hierarchy.scheduled_by == ScheduledBy::Kernel {
+        remarks.push(format!(
+            "note: node {node}: the kernel schedules it, so nobody judges what is promised; `--no-lower` leaves it to the \
+             infrastructure, which does"
+        ));
     }
     if let Some(shortcomings) = &hierarchy.shortcomings {
         remarks.push(format!("warning: node {node}: {shortcomings}; `talea check` explains it"));

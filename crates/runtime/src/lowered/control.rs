@@ -1,0 +1,21 @@
+//! Whoever may control runs is told why this one cannot be controlled.
+
+use crate::managed::control::Obeys;
+use crate::managed::control::protocol::{Command, Force, Insistence, Outcome, Refusal};
+
+/// Refuses everything: the kernel has the settings that the description gave, and there is no scheduler that could be asked.
+pub(super) struct Refuses {
+    pub node: String,
+}
+
+impl Obeys for Refuses {
+    fn obey(&self, _command: Command, _insistence: Insistence) -> Outcome {
+        let reason = format!(
+            "node \"{}\" is lowered: the kernel schedules its threads by itself, and no scheduler runs that could be looked at or \
+             changed",
+            self.node
+        );
+        let remedy = "run the system with `talea run --no-lower`".to_owned();
+        Outcome::Refused(Refusal { reasons: vec![reason], remedy: Some(remedy), force: Force::InVain })
+    }
+}

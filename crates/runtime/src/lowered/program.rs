@@ -1,0 +1,275 @@
+//! A program of somebody else under a policy of the kernel: a command of the run, or a process that was there.
+
+use crate::hierarchy::HierarchyError;
+use crate::managed::AdmitError;
+use crate::managed::Part;
+use crate::managed::bands::Ordinary;
+use crate::managed::guardian::{Guardian, HELD_MAX, THREADS_MAX};
+use crate::managed::proc;
+use crate::managed::warden::is_gone;
+use crate::outcome::ThreadAttributes;
+use crate::sys::clock::MonotonicClock;
+use crate::sys::sched::{self, Policy};
+use crate::sys::{Tid, affinity};
+use crate::thread_clock::process_cpu_time_of;
+use rustix::process::{Signal, kill_process};
+use talea_time::{Clock, Instant, Work};
+use talea_trace::{Event, Record, RingWriter, Sink, ThreadRole};
+
+/// Threads of a process that are taken in; more stay ordinary ones.
+const THREADS_OF_ONE: usize = 256;
+
+/// How a program waits for the start of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Waits {
+    /// A command, which is stopped.
+    Stopped,
+    /// A process, which goes on as it is.
+    AsItIs,
+}
+
+pub(super) struct Program {
+    /// What the description calls it.
+    pub name: String,
+    pub process: Tid,
+    pub waits: Waits,
+    pub policy: Policy,
+    pub cpus: Vec<u16>,
+    pub part: Part,
+    pub node: usize,
+    pub ring: RingWriter,
+    threads: Vec<Tid>,
+    /// Its threads with the policy, as the kernel had them when that was first given.
+    pub attributes: Vec<ThreadAttributes>,
+    before: Work,
+    /// Processor time received since the start, as far as is known.
+    pub received: Work,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Waiting,
+    Released,
+    Gone,
+}
+
+/// What a program is to be.
+pub(super) struct Engagement {
+    pub name: String,
+    pub process: Tid,
+    pub waits: Waits,
+    pub policy: Policy,
+    pub cpus: Vec<u16>,
+    pub part: Part,
+    pub node: usize,
+    pub ring: RingWriter,
+}
+
+impl Program {
+    /// Takes a process in: stops it, or tries its policy and gives it back until the run begins. What its threads had is
+    /// noted first.
+    ///
+    /// # Errors
+    /// It is not there, has a real-time policy already, or may not have this one. It has what it had.
+    pub fn engage(engagement: Engagement, guardian: &Guardian) -> Result<Self, HierarchyError> {
+        let Engagement { name, process, waits, policy, cpus, part, node, ring } = engagement;
+        let mut program = Program {
+            name,
+            process,
+            waits,
+            policy,
+            cpus,
+            part,
+            node,
+            ring,
+            threads: Vec::new(),
+            attributes: Vec::new(),
+            before: Work::ZERO,
+            received: Work::ZERO,
+            state: State::Waiting,
+        };
+        program.introduce();
+        if waits == Waits::Stopped {
+            if !guardian.note_held(process, None) {
+                return Err(program.too_many("processes that can be held", HELD_MAX));
+            }
+            let _gone = kill_process(process, Signal::STOP);
+        }
+        let taken = program.take_threads(guardian);
+        if taken.is_err() {
+            program.give_back(guardian);
+        }
+        taken?;
+        Ok(program)
+    }
+
+    fn take_threads(&mut self, guardian: &Guardian) -> Result<(), HierarchyError> {
+        let missing = |what: &'static str, tid: Tid| {
+            HierarchyError::from(AdmitError::Missing { name: self.name.clone(), what, number: number(tid) })
+        };
+        let listed =
+            proc::threads(self.process, THREADS_OF_ONE).map_err(|_| missing("process", self.process))?;
+        if listed.is_empty() {
+            return Err(missing("process", self.process));
+        }
+        let mut noted = Vec::with_capacity(listed.len());
+        for tid in listed {
+            let before = match Ordinary::of(tid) {
+                Ok(Some(before)) => before,
+                Ok(None) => {
+                    return Err(AdmitError::RealTime { name: self.name.clone(), tid: number(tid) }.into());
+                }
+                Err(_) => return Err(missing("thread", tid)),
+            };
+            if !guardian.note(tid, before) {
+                return Err(self.too_many("threads", THREADS_MAX));
+            }
+            self.threads.push(tid);
+            noted.push((tid, before));
+        }
+        self.lend_all()?;
+        self.attributes = self.threads.iter().map(|tid| self.attributes_of(*tid)).collect();
+        if self.waits == Waits::AsItIs {
+            for (tid, before) in noted {
+                guardian.restore(tid);
+                guardian.note(tid, before);
+            }
+        }
+        Ok(())
+    }
+
+    fn too_many(&self, what: &'static str, most: usize) -> HierarchyError {
+        AdmitError::TooMany { name: self.name.clone(), what, most }.into()
+    }
+
+    /// The policy of each of its threads: those of one program take turns at their priority.
+    fn policy_of_each(&self) -> Policy {
+        match self.policy {
+            Policy::Fifo(priority) if self.threads.len() > 1 => Policy::RoundRobin(priority),
+            policy => policy,
+        }
+    }
+
+    fn lend(&self, tid: Tid) -> Result<(), HierarchyError> {
+        let refused = |source| HierarchyError::Kernel { thread: self.name.clone(), source };
+        match sched::lend(tid, self.policy_of_each()) {
+            // One that has ended needs nothing.
+            Err(sched::SchedError::NoSuchThread(_)) => return Ok(()),
+            lent => lent.map_err(refused)?,
+        }
+        // A cpuset that excludes them leaves the thread where it is, which reading back shows.
+        let _elsewhere = affinity::set(Some(tid), &self.cpus);
+        Ok(())
+    }
+
+    fn lend_all(&self) -> Result<(), HierarchyError> {
+        self.threads.iter().try_for_each(|tid| self.lend(*tid))
+    }
+
+    fn attributes_of(&self, tid: Tid) -> ThreadAttributes {
+        ThreadAttributes {
+            name: self.name.clone(),
+            tid: tid.as_raw_nonzero().get(),
+            wanted_policy: self.policy_of_each().to_string(),
+            actual_policy: sched::get(Some(tid)).map_or_else(|_| "-".into(), |policy| policy.to_string()),
+            wanted_cpus: self.cpus.clone(),
+            actual_cpus: affinity::get(Some(tid)).unwrap_or_default(),
+        }
+    }
+
+    /// The run begins at `start`: the program has its policy and goes on.
+    ///
+    /// # Errors
+    /// The kernel refuses what it granted before.
+    pub fn release(&mut self, start: Instant) -> Result<(), HierarchyError> {
+        self.state = State::Released;
+        self.before = process_cpu_time_of(self.process).unwrap_or(Work::ZERO);
+        self.record(Event::RELEASE, start);
+        match self.waits {
+            Waits::Stopped => {
+                let _gone = kill_process(self.process, Signal::CONT);
+                Ok(())
+            }
+            Waits::AsItIs => self.lend_all(),
+        }
+    }
+
+    /// Takes in threads that it has created, and notices that it has gone. False once it has.
+    ///
+    /// # Errors
+    /// The kernel refuses what it granted before.
+    pub fn look_after(&mut self, guardian: &Guardian, start: Instant) -> Result<(), HierarchyError> {
+        if self.state != State::Released {
+            return Ok(());
+        }
+        self.note_received();
+        if is_gone(self.process) {
+            self.state = State::Gone;
+            self.record(Event::COMPLETE, start);
+            self.threads.drain(..).for_each(|tid| guardian.forget(tid));
+            guardian.forget(self.process);
+            return Ok(());
+        }
+        let known = self.threads.len();
+        for tid in proc::threads(self.process, THREADS_OF_ONE).unwrap_or_default() {
+            if self.threads.contains(&tid) {
+                continue;
+            }
+            let Ok(Some(before)) = Ordinary::of(tid) else { continue };
+            if guardian.note(tid, before) {
+                self.threads.push(tid);
+            }
+        }
+        if self.threads.len() > known { self.lend_all() } else { Ok(()) }
+    }
+
+    /// Threads that it has beyond those that are taken in.
+    pub fn unmanaged(&self) -> u64 {
+        let all = proc::thread_count(self.process).unwrap_or(0);
+        all.saturating_sub(self.threads.len()) as u64
+    }
+
+    fn note_received(&mut self) {
+        if let Some(now) = process_cpu_time_of(self.process) {
+            self.received = self.received.max(now - self.before);
+        }
+    }
+
+    /// Everything is as it was, but a command that was stopped goes on.
+    pub fn give_back(&mut self, guardian: &Guardian) {
+        if self.state == State::Released {
+            self.note_received();
+        }
+        self.threads.iter().for_each(|tid| guardian.restore(*tid));
+        guardian.forget(self.process);
+        if self.waits == Waits::Stopped && self.state == State::Waiting {
+            let _gone = kill_process(self.process, Signal::CONT);
+        }
+    }
+
+    /// Tells those who follow the run which thread it is: the first thread of a process has its number.
+    fn introduce(&mut self) {
+        let process = u64::from(number(self.process));
+        let words = [process | process << 32, self.node as u64];
+        let (event, arg, source) = (Event::THREAD, ThreadRole::Lane as u16, self.part.lane);
+        let time = MonotonicClock.now();
+        let record = Record { time, causal: 0, words, event, source, cpu: Record::NO_CPU, arg };
+        self.ring.identify(&record);
+        self.ring.record(record);
+    }
+
+    /// Something about its only job.
+    fn record(&mut self, event: Event, start: Instant) {
+        if event == Event::RELEASE {
+            self.part.arrive();
+        }
+        let (causal, words) = (self.part.id(0).pack(), self.part.words(0, start));
+        let (time, source, cpu) = (MonotonicClock.now(), self.part.lane, Record::NO_CPU);
+        self.ring.record(Record { time, causal, words, event, source, cpu, arg: 0 });
+    }
+}
+
+fn number(tid: Tid) -> u32 {
+    tid.as_raw_nonzero().get() as u32
+}

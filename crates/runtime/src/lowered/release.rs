@@ -1,0 +1,72 @@
+//! The release thread: lets bursts begin at their absolute instants, and ends the run at its planned end.
+
+use super::shared::{Shared, Waiting};
+use crate::managed::Part;
+use crate::recorder::{Recorder, Recording, Subject};
+use crate::sys::clock::MonotonicClock;
+use crate::sys::stop::Slept;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use talea_time::{Clock, Instant};
+use talea_trace::{Event, ThreadRole};
+
+pub(super) struct ReleaseThread {
+    pub shared: Arc<Shared>,
+    /// Own threads' parts with their posts.
+    pub sources: Vec<(usize, Part)>,
+}
+
+impl ReleaseThread {
+    /// From the start to the end of the run.
+    pub fn serve(mut self, recording: Recording) {
+        let mut recorder = recording.begin(ThreadRole::Release, None);
+        let mut agenda: BinaryHeap<Reverse<(Instant, usize)>> = BinaryHeap::with_capacity(self.sources.len());
+        let shared = Arc::clone(&self.shared);
+        let Some(start) = shared.wait(Waiting::Release) else { return };
+        let end = shared.end();
+        let planned_end = if end == Instant::MAX { 0 } else { end.as_nanos() as u64 };
+        recorder.run(start, Event::RUN_START, planned_end);
+        for (source, (_, part)) in self.sources.iter().enumerate() {
+            agenda.push(Reverse((part.next_release(start), source)));
+        }
+        loop {
+            let next = agenda.peek().map_or(end, |first| first.0.0.min(end));
+            let slept = shared.stop.sleep_until(next);
+            let now = MonotonicClock.now();
+            if slept == Slept::Stopped || now >= end {
+                // First, so that nothing is recorded as done that was not by then.
+                shared.stop(None);
+                recorder.run(now.max(start).min(end), Event::RUN_END, 0);
+                return;
+            }
+            recorder.timer(now, next, now);
+            self.release_due(&mut recorder, &mut agenda, start, now);
+        }
+    }
+
+    fn release_due(
+        &mut self,
+        recorder: &mut Recorder,
+        agenda: &mut BinaryHeap<Reverse<(Instant, usize)>>,
+        start: Instant,
+        now: Instant,
+    ) {
+        while let Some(mut first) = agenda.peek_mut() {
+            let Reverse((at, source)) = *first;
+            if at > now {
+                break;
+            }
+            let (post, part) = &mut self.sources[source];
+            let number = part.arrive();
+            *first = Reverse((part.next_release(start), source));
+            drop(first);
+            let subject = Subject { job: part.id(number), lane: usize::from(part.lane) };
+            recorder.job(MonotonicClock.now(), Event::RELEASE, subject, part.words(number, start), 0);
+            let post = &self.shared.posts[*post];
+            post.arrived.fetch_add(1, Ordering::Release);
+            post.bell.ring();
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! Everybody takes their places on a lowered node, and what came of it.
+
+use super::control::Refuses;
+use super::program::{Engagement, Program, Waits};
+use super::release::ReleaseThread;
+use super::shared::Shared;
+use super::warden::{Account, Warden};
+use super::worker::Worker;
+use crate::hierarchy::{
+    Control, HierarchyError, HierarchyOutcome, MemberOutcome, ParkingOutcome, ScheduledBy, Stage,
+};
+use crate::lowering::hierarchy::{PartAccount, Settings, Switches, ThreadSetting};
+use crate::managed::bands::Bands;
+use crate::managed::guardian::Guardian;
+use crate::managed::{AdmitError, SetError};
+use crate::outcome::ThreadAttributes;
+use crate::recorder::Recording;
+use crate::seat::Stay;
+use crate::sys::sched::Policy;
+use crate::sys::thread::{JoinHandle, spawn};
+use crate::sys::{Tid, stdio};
+use std::collections::HashMap;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::sync_channel;
+use talea_guarantee::derivation::derive;
+use talea_model::ThreadWork;
+use talea_policy::arrangement::{Blueprint, Kept};
+use talea_time::{Instant, Work};
+use talea_trace::RingWriter;
+
+const STACK: usize = 256 * 1024;
+
+/// A lowered node with everybody in their places. Dropping it ends it.
+pub(crate) struct LoweredNode {
+    node: String,
+    shared: Arc<Shared>,
+    /// By name, in file order, with their places.
+    roles: Vec<(String, usize)>,
+    own: Vec<(usize, JoinHandle<()>)>,
+    release: Option<JoinHandle<()>>,
+    warden: Option<JoinHandle<Account>>,
+    guardian: Option<Arc<Guardian>>,
+    children: Vec<(String, Child)>,
+    /// Until the warden has them.
+    programs: Vec<Program>,
+    /// Of programs.
+    attributes: Vec<ThreadAttributes>,
+    lowering: Vec<PartAccount>,
+    blueprint: Blueprint,
+    control: Control,
+}
+
+impl LoweredNode {
+    /// Gives the threads of the stage's node these settings. Records go to `rings`, see
+    /// [`rings_of`](crate::hierarchy::rings_of).
+    ///
+    /// # Errors
+    /// A program is not there, or the kernel does not give somebody the policy. Nobody is left over.
+    pub fn set_up(
+        stage: &Stage<'_>,
+        settings: &Settings,
+        lowering: Vec<PartAccount>,
+        rings: Vec<RingWriter>,
+    ) -> Result<Self, HierarchyError> {
+        let node = stage.system.nodes[stage.node].name.clone();
+        let hierarchy = stage.system.hierarchy(stage.node).expect("a lowered node has a hierarchy");
+        let derivation = derive(&hierarchy).expect("what does not compose is not lowered");
+        let refuses = Arc::new(Refuses { node: node.clone() });
+        let mut lowered = LoweredNode {
+            node,
+            shared: Arc::new(Shared::new(settings.threads.len())),
+            roles: Vec::new(),
+            own: Vec::new(),
+            release: None,
+            warden: None,
+            guardian: None,
+            children: Vec::new(),
+            programs: Vec::new(),
+            attributes: Vec::new(),
+            lowering,
+            blueprint: Blueprint::new(stage.system, stage.node, &derivation)?,
+            control: Control::open(stage.system, stage.node, &(refuses as _)),
+        };
+        lowered.cast(stage, settings, rings)?;
+        Ok(lowered)
+    }
+
+    fn cast(
+        &mut self,
+        stage: &Stage<'_>,
+        settings: &Settings,
+        rings: Vec<RingWriter>,
+    ) -> Result<(), HierarchyError> {
+        let cpus = &stage.system.nodes[stage.node].cpus;
+        let lanes: Arc<[usize]> = stage.metadata.operations.iter().map(|operation| operation.lane).collect();
+        let mut rings = rings.into_iter();
+        let own_ring = rings.next().expect("the first ring is the hierarchy's");
+        let mut sources = Vec::new();
+        for (place, (setting, ring)) in settings.threads.iter().zip(rings).enumerate() {
+            let thread = &stage.system.threads[setting.thread];
+            let operation = stage.system.operation_of_thread(setting.thread).expect("threads are tasks");
+            let part = stage.part(operation);
+            self.roles.push((thread.name.clone(), place));
+            match &thread.work {
+                ThreadWork::CpuBound | ThreadWork::Bursts { .. } => {
+                    let worker = Worker {
+                        shared: Arc::clone(&self.shared),
+                        place,
+                        part: part.clone(),
+                        labour: stage.work(operation, &thread.work),
+                        level: setting.level,
+                        stay: (settings.switches == Switches::Nested).then(Stay::default),
+                        lanes: Arc::clone(&lanes),
+                    };
+                    let recording = Recording::new(ring, stage.node, cpus);
+                    let spawned =
+                        spawn(&thread.name, setting.policy, cpus, STACK, move || worker.serve(recording));
+                    self.own.push((place, spawned.map_err(SetError::Thread)?));
+                    sources.push((place, part));
+                }
+                ThreadWork::Command(_) | ThreadWork::Process(_) => {
+                    let guardian = self.guardian(settings)?;
+                    let (process, waits) = self.start(&thread.name, &thread.work)?;
+                    let (name, node) = (thread.name.clone(), stage.node);
+                    let ThreadSetting { policy, .. } = *setting;
+                    let engagement =
+                        Engagement { name, process, waits, policy, cpus: cpus.clone(), part, node, ring };
+                    self.programs.push(Program::engage(engagement, &guardian)?);
+                }
+            }
+        }
+        self.attributes.extend(self.programs.iter().flat_map(|program| program.attributes.clone()));
+        if !self.programs.is_empty() {
+            self.start_warden(settings)?;
+        }
+        let thread = ReleaseThread { shared: Arc::clone(&self.shared), sources };
+        let recording = Recording::new(own_ring, stage.node, cpus);
+        let name = format!("rel:{}", self.node);
+        let release = spawn(&name, settings.release, cpus, STACK, move || thread.serve(recording));
+        self.release = Some(release.map_err(SetError::Thread)?);
+        Ok(())
+    }
+
+    /// The guardian, which is above everybody that it may have to take something from.
+    fn guardian(&mut self, settings: &Settings) -> Result<Arc<Guardian>, HierarchyError> {
+        if let Some(guardian) = &self.guardian {
+            return Ok(Arc::clone(guardian));
+        }
+        // The highest of a set's four priorities is its own.
+        let bands =
+            Bands::above(settings.above - 3).expect("priorities of lowered threads are in the middle");
+        let guardian = Arc::new(Guardian::start(bands).map_err(SetError::Guardian)?);
+        self.guardian = Some(Arc::clone(&guardian));
+        Ok(guardian)
+    }
+
+    /// The process of a program, which is started if it is a command.
+    fn start(&mut self, name: &str, work: &ThreadWork) -> Result<(Tid, Waits), HierarchyError> {
+        let missing = |number| AdmitError::Missing { name: name.to_owned(), what: "process", number };
+        let tid = |number: u32| i32::try_from(number).ok().and_then(Tid::from_raw).ok_or(missing(number));
+        let words = match work {
+            ThreadWork::Command(words) => words,
+            ThreadWork::Process(number) if *number == std::process::id() => {
+                return Err(AdmitError::Own { name: name.to_owned(), number: *number }.into());
+            }
+            ThreadWork::Process(number) => return Ok((tid(*number)?, Waits::AsItIs)),
+            ThreadWork::CpuBound | ThreadWork::Bursts { .. } => panic!("{name} is no program"),
+        };
+        let [program, arguments @ ..] = &words[..] else { unreachable!("a command is validated") };
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::null()).stdout(stdio::standard_error());
+        let child = command.spawn().map_err(|source| AdmitError::Command {
+            name: name.to_owned(),
+            command: program.clone(),
+            source,
+        })?;
+        let process = tid(child.id())?;
+        self.children.push((name.to_owned(), child));
+        Ok((process, Waits::Stopped))
+    }
+
+    fn start_warden(&mut self, settings: &Settings) -> Result<(), HierarchyError> {
+        let guardian = self.guardian(settings)?;
+        let policy = match settings.release {
+            Policy::Other => Policy::Other,
+            _ => Policy::Fifo(settings.above),
+        };
+        let (shared, noted) = (Arc::clone(&self.shared), Arc::clone(&guardian));
+        // Where it cannot be created, the programs are still here to be given back.
+        let (hand_over, handed) = sync_channel(1);
+        let serve = move || match handed.recv() {
+            Ok(programs) => Warden { shared, guardian, programs }.serve(),
+            Err(_) => Account::default(),
+        };
+        // Not bound to the node's processors, where reservations are above it.
+        let thread = spawn("warden", policy, &[], STACK, serve).map_err(SetError::Thread)?;
+        hand_over.send(std::mem::take(&mut self.programs)).expect("it waits for them");
+        noted.note_warden(thread.report().tid);
+        self.warden = Some(thread);
+        Ok(())
+    }
+
+    /// All threads, as the kernel has them.
+    pub fn attributes(&self) -> Vec<ThreadAttributes> {
+        let own = self.own.iter().map(|(_, thread)| thread.report());
+        let others =
+            self.release.iter().map(JoinHandle::report).chain(self.warden.iter().map(JoinHandle::report));
+        own.chain(others).map(ThreadAttributes::from).chain(self.attributes.iter().cloned()).collect()
+    }
+
+    /// Threads that have something else than they were to have.
+    pub fn not_as_wanted(&self) -> Vec<String> {
+        let differs = |thread: &&ThreadAttributes| {
+            thread.wanted_policy != thread.actual_policy || thread.wanted_cpus != thread.actual_cpus
+        };
+        let told = |thread: &ThreadAttributes| {
+            format!(
+                "{} ({}): {}, wanted {}",
+                thread.name, thread.tid, thread.actual_policy, thread.wanted_policy
+            )
+        };
+        self.attributes().iter().filter(differs).map(told).collect()
+    }
+
+    /// The run will last from `start` to `end`.
+    pub fn begin(&self, start: Instant, end: Instant) {
+        self.shared.begin(start, end);
+    }
+
+    /// Whether it has ended, at the planned end or before.
+    pub fn is_over(&self) -> bool {
+        self.shared.stop.is_stopped()
+    }
+
+    /// Ends it, unless it is over, and says what came of it.
+    ///
+    /// # Panics
+    /// With what a thread of it panicked with.
+    pub fn end(mut self) -> HierarchyOutcome {
+        let uncontrolled = self.control.closed().map(str::to_owned);
+        self.control.close();
+        let of_own =
+            |(place, thread): &(usize, JoinHandle<()>)| (*place, thread.report().actual_policy.to_string());
+        let policies: HashMap<usize, String> = self.own.iter().map(of_own).collect();
+        let (account, exits) = self.dismiss();
+        let mut received: HashMap<&str, Work> = HashMap::new();
+        for (name, place) in &self.roles {
+            let own = self.shared.posts[*place].received_ns.load(Ordering::Acquire);
+            let program = account.programs.iter().find(|program| program.name == *name);
+            received.insert(name, program.map_or(Work::from_nanos(own), |program| program.received));
+        }
+        let of_program = |name: &String| {
+            let first = self.attributes.iter().find(|thread| thread.name == *name);
+            first.map(|thread| thread.actual_policy.clone())
+        };
+        let members = self.roles.iter().map(|(name, place)| MemberOutcome {
+            thread: name.clone(),
+            granted_ns: None,
+            received_ns: received[name.as_str()].as_nanos(),
+            parking: ParkingOutcome::Kernel,
+            policy: policies.get(place).cloned().or_else(|| of_program(name)),
+            exit: exits.iter().find(|(program, _)| program == name).map(|(_, status)| status.clone()),
+        });
+        HierarchyOutcome {
+            members: members.collect(),
+            edges: edges(&self.blueprint, &received),
+            node: self.node.clone(),
+            scheduled_by: ScheduledBy::Kernel,
+            lowering: self.lowering.clone(),
+            grants: 0,
+            untraced: None,
+            uncontrolled,
+            unmanaged_threads: account.unmanaged_threads,
+            cause: self.shared.cause(),
+            shortcomings: None,
+        }
+    }
+
+    /// Ends all threads. Returns the programs, and how those ended that had ended before.
+    fn dismiss(&mut self) -> (Account, Vec<(String, String)>) {
+        self.shared.stop(None);
+        if let Some(guardian) = &self.guardian {
+            self.programs.iter_mut().for_each(|program| program.give_back(guardian));
+        }
+        let mut panicked = None;
+        let mut note = |result: std::thread::Result<()>| {
+            if let Err(panic) = result {
+                panicked.get_or_insert(panic);
+            }
+        };
+        self.own.drain(..).for_each(|(_, thread)| note(thread.join()));
+        self.release.take().into_iter().for_each(|thread| note(thread.join()));
+        let account = match self.warden.take().map(JoinHandle::join) {
+            None => Account::default(),
+            Some(Ok(account)) => account,
+            Some(Err(panic)) => {
+                self.guardian.iter().for_each(|guardian| guardian.alarm());
+                note(Err(panic));
+                Account::default()
+            }
+        };
+        let mut exits = Vec::new();
+        for (name, mut child) in self.children.drain(..) {
+            if let Ok(Some(status)) = child.try_wait() {
+                exits.push((name, status.to_string()));
+                continue;
+            }
+            let _gone = child.kill();
+            let _reaped = child.wait();
+        }
+        if let Some(panic) = panicked
+            && !std::thread::panicking()
+        {
+            std::panic::resume_unwind(panic);
+        }
+        (account, exits)
+    }
+}
+
+impl Drop for LoweredNode {
+    fn drop(&mut self) {
+        let _ended = self.dismiss();
+    }
+}
+
+/// What was received on every edge, in the order of the description. A scheduler receives what all below it do.
+fn edges(blueprint: &Blueprint, received: &HashMap<&str, Work>) -> Vec<Kept> {
+    let mut below: HashMap<&str, Work> = received.clone();
+    for post in blueprint.posts().rev() {
+        let own = below.get(post.name.as_str()).copied().unwrap_or(Work::ZERO);
+        for tie in &post.under {
+            *below.entry(tie.parent.as_str()).or_insert(Work::ZERO) += own;
+        }
+    }
+    let edge = |name: &str, parent: &str, promise| {
+        Kept::unwatched((parent, name), promise, below.get(name).copied().unwrap_or(Work::ZERO))
+    };
+    let mut schedulers: Vec<_> = blueprint.schedulers.iter().collect();
+    schedulers.sort_by_key(|post| post.index);
+    let posts = schedulers.into_iter().chain(&blueprint.threads);
+    posts
+        .flat_map(|post| post.under.iter().map(|tie| edge(&post.name, &tie.parent, tie.promise.as_ref())))
+        .collect()
+}

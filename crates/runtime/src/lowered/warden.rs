@@ -1,0 +1,59 @@
+//! The warden: what nobody tells of programs, and who gives everything back.
+
+use super::program::Program;
+use super::shared::{Shared, Waiting};
+use crate::managed::guardian::Guardian;
+use crate::sys::clock::MonotonicClock;
+use std::sync::Arc;
+use talea_time::{Clock, Duration};
+
+/// How often programs are looked at: for threads that they have created, and whether they are still there.
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// What came of the programs.
+#[derive(Default)]
+pub(super) struct Account {
+    pub programs: Vec<Program>,
+    /// Threads that could not be taken in.
+    pub unmanaged_threads: u64,
+}
+
+pub(super) struct Warden {
+    pub shared: Arc<Shared>,
+    pub guardian: Arc<Guardian>,
+    pub programs: Vec<Program>,
+}
+
+impl Warden {
+    /// From before the start until the end, at which everything is given back.
+    pub fn serve(mut self) -> Account {
+        let mut beyond = 0;
+        if let Some(start) = self.shared.wait(Waiting::Warden) {
+            self.shared.stop.sleep_until(start);
+            if !self.shared.stop.is_stopped() {
+                let released = self.programs.iter_mut().try_for_each(|program| program.release(start));
+                self.heed(released.map_err(|error| error.to_string()));
+            }
+            while !self.shared.stop.is_stopped() {
+                self.shared.stop.sleep_until(MonotonicClock.now().saturating_add(LOOK_EVERY));
+                let guardian = &self.guardian;
+                let looked =
+                    self.programs.iter_mut().try_for_each(|program| program.look_after(guardian, start));
+                self.heed(looked.map_err(|error| error.to_string()));
+                beyond = self.programs.iter().map(Program::unmanaged).sum();
+                if !self.guardian.is_alive() {
+                    self.heed(Err("the guardian was killed, so nobody would restore the threads".into()));
+                }
+            }
+        }
+        self.programs.iter_mut().for_each(|program| program.give_back(&self.guardian));
+        Account { programs: self.programs, unmanaged_threads: beyond }
+    }
+
+    /// What must not be ends the run of the node.
+    fn heed(&self, result: Result<(), String>) {
+        if let Err(cause) = result {
+            self.shared.stop(Some(cause));
+        }
+    }
+}

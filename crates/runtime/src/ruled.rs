@@ -1,0 +1,119 @@
+//! A node with a hierarchy of schedulers as the run knows it: whoever schedules it.
+
+use crate::hierarchy::{Berth, Hierarchy, HierarchyError, HierarchyOutcome, Stage};
+use crate::lowered::LoweredNode;
+use crate::lowering::hierarchy::{Lowering, PartAccount, Reason, lower_hierarchy};
+use crate::lowering::machine::{Machine, admits};
+use crate::options::{Lower, RtMode, RunOptions};
+use crate::outcome::ThreadAttributes;
+use crate::sys::sched::Policy;
+use talea_model::{Scheduling, System};
+use talea_policy::strategy::Plan;
+use talea_time::Instant;
+use talea_trace::RingWriter;
+
+/// A node with everybody in their places.
+pub(crate) enum Ruled {
+    /// By its schedulers.
+    Managed {
+        hierarchy: Hierarchy,
+        /// What was asked about lowering it, if that was.
+        lowering: Vec<PartAccount>,
+    },
+    /// By the kernel.
+    Lowered(Box<LoweredNode>),
+}
+
+/// What the pure function says becomes of the hierarchy of a node on this machine, if that is asked.
+pub(crate) fn foresee(system: &System, node: usize, options: &RunOptions) -> Option<Lowering> {
+    if options.lower == Lower::Never || system.scheduling(node) == Scheduling::Lanes {
+        return None;
+    }
+    let mut machine = Machine::examine(&system.nodes[node].cpus);
+    if options.rt == RtMode::Off {
+        machine.real_time = Err("no real-time scheduling is asked for (`--rt off`)".into());
+    }
+    lower_hierarchy(system, node, &machine)
+}
+
+/// What becomes of the hierarchy of a node on this machine, if that is asked: what the pure function says, and whether the
+/// kernel admits all its reservations now. `None` if it is not asked, or the node has none.
+pub(crate) fn decide(system: &System, node: usize, options: &RunOptions) -> Option<Lowering> {
+    let mut lowering = foresee(system, node, options)?;
+    let cpus = &system.nodes[node].cpus;
+    let Some(settings) = &lowering.settings else { return Some(lowering) };
+    let reserved: Vec<(Policy, Option<usize>)> = std::iter::once((settings.release, None))
+        .chain(settings.threads.iter().map(|setting| (setting.policy, Some(setting.thread))))
+        .filter(|(policy, _)| matches!(policy, Policy::Deadline { .. }))
+        .collect();
+    let policies: Vec<Policy> = reserved.iter().map(|(policy, _)| *policy).collect();
+    if let Err((position, refused)) = admits(&policies, cpus) {
+        let thread = reserved[position].1.or_else(|| reserved.iter().find_map(|(_, thread)| *thread));
+        let thread = thread.expect("who releases is reserved for somebody");
+        let name = system.threads[thread].name.clone();
+        lowering.keep(&name, Reason::NotPermitted { refused });
+    }
+    Some(lowering)
+}
+
+impl Ruled {
+    /// Sets the stage's node up as was decided.
+    ///
+    /// # Errors
+    /// See [`HierarchyError`].
+    pub fn set_up(
+        stage: &Stage<'_>,
+        decided: Option<&Lowering>,
+        (plan, lanes): (&Plan, Vec<Berth>),
+        rings: Vec<RingWriter>,
+    ) -> Result<Self, HierarchyError> {
+        let account = decided.map_or_else(Vec::new, Lowering::account);
+        match decided.and_then(|lowering| lowering.settings.as_ref()) {
+            Some(settings) => {
+                let node = LoweredNode::set_up(stage, settings, account, rings)?;
+                Ok(Ruled::Lowered(Box::new(node)))
+            }
+            None => Ok(Ruled::Managed { hierarchy: stage.set_up(plan, lanes, rings)?, lowering: account }),
+        }
+    }
+
+    /// The threads of the infrastructure, or those that the kernel schedules, as it has them.
+    pub fn attributes(&self) -> Vec<ThreadAttributes> {
+        match self {
+            Ruled::Managed { hierarchy, .. } => hierarchy.attributes(),
+            Ruled::Lowered(node) => node.attributes(),
+        }
+    }
+
+    /// Lowered threads that the kernel gave something else than was asked for.
+    pub fn not_as_wanted(&self) -> Vec<String> {
+        match self {
+            Ruled::Managed { .. } => Vec::new(),
+            Ruled::Lowered(node) => node.not_as_wanted(),
+        }
+    }
+
+    /// The run will last from `start` to `end`.
+    pub fn begin(&self, start: Instant, end: Instant) {
+        match self {
+            Ruled::Managed { hierarchy, .. } => hierarchy.begin(start, end),
+            Ruled::Lowered(node) => node.begin(start, end),
+        }
+    }
+
+    /// Whether it has ended, at the planned end or before.
+    pub fn is_over(&self) -> bool {
+        match self {
+            Ruled::Managed { hierarchy, .. } => hierarchy.is_over(),
+            Ruled::Lowered(node) => node.is_over(),
+        }
+    }
+
+    /// Ends it, unless it is over, and says what came of it.
+    pub fn end(self) -> HierarchyOutcome {
+        match self {
+            Ruled::Managed { hierarchy, lowering } => HierarchyOutcome { lowering, ..hierarchy.end() },
+            Ruled::Lowered(node) => node.end(),
+        }
+    }
+}

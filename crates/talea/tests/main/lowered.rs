@@ -1,0 +1,132 @@
+//! Hierarchies that `talea run` leaves to the kernel.
+
+use crate::support::{Running, eventually, example, folder, run, write};
+use std::fs;
+use std::process::{Child, Command};
+use talea_runtime::sys::Tid;
+use talea_runtime::sys::sched::{self, Policy, SchedError};
+
+/// Whether real-time priorities are not permitted here, which is said on standard error then.
+fn without_priorities() -> bool {
+    match std::thread::spawn(|| sched::set_self(Policy::Fifo(13))).join().expect("it asks the kernel only") {
+        Ok(()) => false,
+        Err(error @ SchedError::PriorityNotPermitted { .. }) => {
+            eprintln!("skipped: {error}");
+            true
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// A program that uses its processor, for no longer than a test may take.
+struct Hog(Child);
+
+impl Hog {
+    fn start() -> Self {
+        let child = Command::new("sh").args(["-c", "ulimit -t 60; while :; do :; done"]).spawn();
+        Hog(child.expect("a shell"))
+    }
+
+    fn policy(&self) -> Result<Policy, SchedError> {
+        sched::get(Tid::from_raw(self.0.id() as i32))
+    }
+}
+
+impl Drop for Hog {
+    fn drop(&mut self) {
+        let _gone = self.0.kill();
+        let _reaped = self.0.wait();
+    }
+}
+
+#[test]
+fn the_check_says_what_would_be_lowered() {
+    let json = run(&["check", &example("figure-1.toml"), "--json"]).exits(0).json();
+    let parts = json["hierarchies"][0]["lowering"].as_array().expect("every part").clone();
+    let why = |name: &str| {
+        let part = parts.iter().find(|part| part["name"] == name).expect("a part");
+        part["stays_because"].as_str().unwrap_or_default().to_owned()
+    };
+    assert_eq!(parts.len(), 7);
+    assert!(why("J").contains("several schedulers") && why("voice").contains("below PS"), "{parts:?}");
+    let shown = run(&["check", &example("figure-1.toml")]).exits(0).stdout;
+    assert!(
+        shown.contains("not lowered to the kernel") && shown.contains("J: it is under several"),
+        "{shown}"
+    );
+    if without_priorities() {
+        return;
+    }
+    let shown = run(&["check", &example("priorities.toml")]).exits(0).stdout;
+    for part in ["lowered to the kernel, which does all of it", "alarm", "SCHED_FIFO 13", "SCHED_FIFO 10"] {
+        assert!(shown.contains(part), "{part} is not in\n{shown}");
+    }
+}
+
+#[test]
+fn a_run_tells_what_was_lowered_and_a_run_of_the_infrastructure_does_not() {
+    if without_priorities() {
+        return;
+    }
+    let lowered = run(&["run", &example("priorities.toml"), "--for", "300ms"]).exits(0);
+    for part in ["lowered to the kernel", "SCHED_FIFO 12", "not judged", "vision"] {
+        assert!(lowered.stdout.contains(part), "{part} is not in\n{}", lowered.stdout);
+    }
+    assert!(lowered.stderr.contains("--no-lower"), "{}", lowered.stderr);
+    let managed =
+        run(&["run", &example("priorities.toml"), "--for", "300ms", "--no-lower", "--fail-on", "never"]);
+    let managed = managed.exits(0);
+    assert!(
+        !managed.stdout.contains("not judged") && !managed.stdout.contains("lowered"),
+        "{}",
+        managed.stdout
+    );
+    for table in ["response p50", "node local: guarantees", "node local: processor time"] {
+        assert!(lowered.stdout.contains(table) && managed.stdout.contains(table), "{table}");
+    }
+}
+
+#[test]
+fn control_of_a_lowered_run_is_refused_with_the_remedy() {
+    if without_priorities() {
+        return;
+    }
+    let place = folder();
+    let name = format!("lowered-{}", std::process::id());
+    let text = fs::read_to_string(example("priorities.toml")).expect("the example");
+    let file =
+        write(&place, "system.toml", &text.replace("name = \"priorities\"", &format!("name = \"{name}\"")));
+    let mut running = Running::start(&["run", &file, "--for", "120s", "--json"]);
+    eventually("the run is found", || run(&["ctl"]).exits(0).stdout.contains(&name));
+    for command in
+        [&["list"][..], &["remove", "vision"][..], &["replace", "FP", "--kind", "sfq", "--force"][..]]
+    {
+        let refused = run(&[&["ctl", &name][..], command].concat()).exits(1);
+        for part in ["is lowered", "--no-lower"] {
+            assert!(refused.stderr.contains(part), "{part} is not in\n{}", refused.stderr);
+        }
+    }
+    running.signal(rustix::process::Signal::INT);
+    let outcome = running.finish().exits(0).json();
+    assert_eq!(outcome["run"]["hierarchies"][0]["scheduled_by"], "kernel");
+}
+
+/// The guardian takes real-time priorities back from whoever has them when the run can no more.
+#[test]
+fn a_killed_run_leaves_nobody_at_a_real_time_priority() {
+    if without_priorities() {
+        return;
+    }
+    let place = folder();
+    let hog = Hog::start();
+    let text = fs::read_to_string(example("priorities.toml")).expect("the example");
+    let vision = "work = { burst = { uniform = [\"20ms\", \"40ms\"] }, period = \"100ms\" }";
+    let text = text
+        .replace("name = \"priorities\"", &format!("name = \"killed-{}\"", std::process::id()))
+        .replace(vision, &format!("pid = {}", hog.0.id()));
+    let file = write(&place, "system.toml", &text);
+    let mut running = Running::start(&["run", &file, "--for", "120s", "--json"]);
+    eventually("the program has its priority", || hog.policy() == Ok(Policy::Fifo(10)));
+    running.kill();
+    eventually("the program is an ordinary one again", || hog.policy() == Ok(Policy::Other));
+}
