@@ -15,7 +15,7 @@ pub enum Policy {
     /// SCHED_FIFO at a priority from 1 (least) to 99.
     Fifo(u8),
     /// SCHED_RR at a priority from 1 (least) to 99: threads of one priority take turns by the kernel's
-    /// [slice](round_robin_slice).
+    /// slice.
     RoundRobin(u8),
     /// SCHED_DEADLINE: `runtime` of processor time within `deadline` of the start of each `period`.
     Deadline {
