@@ -87,9 +87,7 @@ impl Cast {
     /// Waits for the end, or until everybody has ended before.
     fn wait(&self, end: Instant) -> Stopped {
         let stop = &self.crew.shared.stop;
-        let ends_early = |now: Instant| {
-            now < end && !self.hierarchies.is_empty() && self.hierarchies.iter().all(Ruled::is_over)
-        };
+        let are_over = || !self.hierarchies.is_empty() && self.hierarchies.iter().all(Ruled::is_over);
         loop {
             let now = MonotonicClock.now();
             // A hierarchy may end by itself: its guardian was killed, for one.
@@ -97,7 +95,8 @@ impl Cast {
             match stop.sleep_until(look) {
                 Slept::Stopped => return Stopped::Interrupted,
                 Slept::Due if look == end => return Stopped::Completed,
-                Slept::Due if ends_early(look) => return Stopped::Interrupted,
+                // They also end at the end, which may have come before this thread looks, however late it wakes up.
+                Slept::Due if are_over() && MonotonicClock.now() < end => return Stopped::Interrupted,
                 Slept::Due => {}
             }
         }
