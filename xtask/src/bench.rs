@@ -18,12 +18,13 @@ pub struct Options {
 }
 
 /// Package and name of every benchmark.
-const BENCHMARKS: [(&str, &str); 6] = [
+const BENCHMARKS: [(&str, &str); 7] = [
     ("talea-sim", "jobs"),
     ("talea-analysis", "analysis"),
     ("talea-policy", "hierarchy"),
     ("talea-sim", "hierarchies"),
     ("talea-runtime", "mechanisms"),
+    ("talea-lab", "hierarchies"),
     ("talea-trace", "streams"),
 ];
 

@@ -7,7 +7,8 @@ use talea_time::{Duration, Instant};
 use talea_trace::{Accounting, Report};
 
 /// Where time passes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Clock {
     /// In the simulator.
     Virtual,

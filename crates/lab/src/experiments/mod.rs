@@ -1,5 +1,8 @@
 //! Experiments: a question, runs that answer it, and a verdict on every claim.
 
+mod folder;
+pub mod hierarchies;
+pub mod listening;
 pub mod regions;
 mod strategies;
 
@@ -13,6 +16,8 @@ pub struct Options {
     pub clock: Clock,
     /// How thorough.
     pub effort: Effort,
+    /// The parts to do, by [`Experiment::parts`]; all of them if none is named.
+    pub parts: Vec<String>,
     /// Folder for its results.
     pub out: PathBuf,
 }
@@ -99,6 +104,24 @@ pub enum ExperimentError {
     /// A run failed.
     #[error(transparent)]
     Compare(#[from] CompareError),
+    /// A run of a hierarchy failed.
+    #[error("{system}: {cause}")]
+    Hierarchy {
+        /// The system that was to run.
+        system: String,
+        /// Why it did not.
+        cause: String,
+    },
+    /// The experiment has no part of this name.
+    #[error("{experiment} has no part \"{part}\"{}", offered(parts))]
+    NoSuchPart {
+        /// The experiment.
+        experiment: &'static str,
+        /// What was asked for.
+        part: String,
+        /// The parts there are.
+        parts: &'static [&'static str],
+    },
     /// It was cancelled before all of its runs were made.
     #[error("the experiment was cancelled after {done} of {all} runs")]
     Cancelled {
@@ -125,6 +148,13 @@ pub enum ExperimentError {
     },
 }
 
+fn offered(parts: &[&str]) -> String {
+    match parts {
+        [] => "; it is done as a whole".into(),
+        _ => format!("; choose of: {}", parts.join(", ")),
+    }
+}
+
 impl ExperimentError {
     fn unwritable(path: &Path, cause: impl std::fmt::Display) -> Self {
         ExperimentError::Unwritable { path: path.into(), cause: cause.to_string() }
@@ -140,11 +170,15 @@ pub struct Experiment {
     pub title: &'static str,
     /// Where the question comes from.
     pub source: &'static str,
+    /// Where time passes unless it is said.
+    pub usual_clock: Clock,
+    /// The names of parts that can be done alone.
+    pub parts: &'static [&'static str],
     run: fn(&Options, &mut dyn Observer) -> Result<Findings, ExperimentError>,
 }
 
 /// Every experiment.
-pub const ALL: &[Experiment] = &[regions::EXPERIMENT, strategies::EXPERIMENT];
+pub const ALL: &[Experiment] = &[regions::EXPERIMENT, hierarchies::EXPERIMENT, strategies::EXPERIMENT];
 
 impl Experiment {
     /// The experiment called `name`.
@@ -157,6 +191,13 @@ impl Experiment {
     /// # Errors
     /// See [`ExperimentError`].
     pub fn run(&self, options: &Options, observer: &mut dyn Observer) -> Result<Findings, ExperimentError> {
+        if let Some(part) = options.parts.iter().find(|part| !self.parts.contains(&part.as_str())) {
+            return Err(ExperimentError::NoSuchPart {
+                experiment: self.name,
+                part: part.clone(),
+                parts: self.parts,
+            });
+        }
         std::fs::create_dir_all(&options.out)
             .map_err(|cause| ExperimentError::unwritable(&options.out, cause))?;
         (self.run)(options, observer)

@@ -15,6 +15,8 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "strategies",
     title: "every strategy on the operational flight program of examples/ofp.toml",
     source: "Gill, Kuhns, Cytron, Schmidt: Empirical Differences Between COTS Middleware Scheduling Strategies (2002)",
+    usual_clock: Clock::Virtual,
+    parts: &[],
     run,
 };
 

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use talea_lab::compare::{Clock, Observer};
+use talea_lab::experiments::listening::Told;
 use talea_lab::experiments::regions::hypotheses::{Observed, Study};
-use talea_lab::experiments::regions::listening::Told;
 use talea_lab::experiments::regions::mechanism::Mechanism;
 use talea_lab::experiments::regions::results::Results;
 use talea_lab::experiments::regions::runs::{Course, Trial};
@@ -65,7 +65,7 @@ fn experiment() -> &'static Experiment {
 }
 
 fn options(out: &Path) -> Options {
-    Options { clock: Clock::Virtual, effort: Effort::Quick, out: out.into() }
+    Options { clock: Clock::Virtual, effort: Effort::Quick, parts: Vec::new(), out: out.into() }
 }
 
 #[test]

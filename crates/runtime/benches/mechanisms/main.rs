@@ -8,7 +8,6 @@
 
 mod burn;
 mod enqueue;
-mod hand_over;
 mod kernel;
 mod release;
 mod wake;
@@ -27,39 +26,13 @@ struct Effort {
     releases: u32,
     /// Times that everything about the kernel stream alternates.
     kernel_turns: u32,
-    /// Times that hand-overs in hierarchies of all depths alternate, and how many there are in one.
-    hand_over_turns: u32,
-    hand_overs: u32,
 }
 
-const FULL: Effort = Effort {
-    repetitions: 5,
-    batches: 20_000,
-    wakes: 2_000,
-    releases: 1_000,
-    kernel_turns: 40,
-    hand_over_turns: 10,
-    hand_overs: 2_000,
-};
+const FULL: Effort =
+    Effort { repetitions: 5, batches: 20_000, wakes: 2_000, releases: 1_000, kernel_turns: 40 };
 /// Enough to see that everything runs.
-const SMOKE: Effort = Effort {
-    repetitions: 1,
-    batches: 20,
-    wakes: 10,
-    releases: 100,
-    kernel_turns: 1,
-    hand_over_turns: 1,
-    hand_overs: 10,
-};
-const QUICK: Effort = Effort {
-    repetitions: 2,
-    batches: 2_000,
-    wakes: 300,
-    releases: 200,
-    kernel_turns: 8,
-    hand_over_turns: 4,
-    hand_overs: 500,
-};
+const SMOKE: Effort = Effort { repetitions: 1, batches: 20, wakes: 10, releases: 100, kernel_turns: 1 };
+const QUICK: Effort = Effort { repetitions: 2, batches: 2_000, wakes: 300, releases: 200, kernel_turns: 8 };
 
 impl Effort {
     fn of(effort: talea_measure::Effort) -> Self {
@@ -119,7 +92,6 @@ fn main() -> ExitCode {
     let mut report = Report::new(stage.real_time);
     enqueue::measure(&stage, effort, &mut report);
     wake::measure(&stage, effort, &mut report);
-    hand_over::measure(&stage, effort, &mut report);
     release::measure(&stage, effort, &mut report);
     burn::measure(&stage, effort, &mut report);
     kernel::measure(&stage, effort, &mut report);

@@ -28,12 +28,15 @@ enum Command {
 struct RunArguments {
     /// Name of the experiment
     name: String,
-    /// In virtual time (the default)
+    /// In virtual time; most experiments do that unless told otherwise, s3 does not
     #[arg(long, conflicts_with = "real")]
     sim: bool,
     /// On real threads
     #[arg(long)]
     real: bool,
+    /// Only these parts of the experiment, separated by commas (see `talea lab list`)
+    #[arg(long, value_name = "PARTS", value_delimiter = ',')]
+    part: Vec<String>,
     /// Shorter: enough to see the pattern
     #[arg(long)]
     quick: bool,
@@ -56,6 +59,9 @@ fn list() -> super::Outcome {
             "{:<12} {}\n{:<12} {}",
             experiment.name, experiment.title, "", experiment.source
         ))?;
+        if !experiment.parts.is_empty() {
+            lines.line(&format!("{:<12} parts: {}", "", experiment.parts.join(", ")))?;
+        }
     }
     lines.finish()?;
     Ok(Verdict::Fine)
@@ -70,8 +76,13 @@ fn run(arguments: &RunArguments) -> super::Outcome {
         )
     })?;
     let options = ExperimentOptions {
-        clock: if arguments.real { Clock::Real } else { Clock::Virtual },
+        clock: match (arguments.sim, arguments.real) {
+            (true, _) => Clock::Virtual,
+            (_, true) => Clock::Real,
+            _ => experiment.usual_clock,
+        },
         effort: if arguments.quick { Effort::Quick } else { Effort::Full },
+        parts: arguments.part.clone(),
         out: arguments.out.clone().unwrap_or_else(|| PathBuf::from("out").join(experiment.name)),
     };
     let mut watch = Watch::new(experiment.name)?;

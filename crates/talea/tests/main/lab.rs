@@ -49,7 +49,7 @@ fn what_is_not_a_vector_file_is_refused() {
 #[test]
 fn experiments_are_listed_and_run() {
     let list = run(&["lab", "list"]).exits(0);
-    for name in ["strategies", "s0"] {
+    for name in ["strategies", "s0", "s3"] {
         assert!(list.stdout.lines().any(|line| line.starts_with(name)), "{name}: {}", list.stdout);
     }
     let place = folder();
@@ -62,10 +62,29 @@ fn experiments_are_listed_and_run() {
 }
 
 #[test]
+fn the_systems_of_an_experiment_are_for_every_other_command() {
+    let place = folder();
+    let out = within(&place, "out");
+    let arguments = ["lab", "run", "s3", "--sim", "--quick", "--out", &out, "--part"];
+    let done = run(&[&arguments[..], &["table-5"]].concat()).exits(0);
+    assert!(done.stdout.contains("RESBH 10 33") && done.stdout.contains("holds"), "{}", done.stdout);
+    assert!(!done.stdout.contains("figure 3"), "only one part was asked for: {}", done.stdout);
+    for entry in fs::read_dir(place.path().join("out/systems")).expect("a folder") {
+        let file = entry.expect("readable").path().display().to_string();
+        run(&["check", &file]).exits(0);
+        run(&["sim", &file, "--for", "200ms"]).exits(0);
+    }
+    let unknown = run(&[&arguments[..], &["table-5,table-6"]].concat()).exits(2);
+    assert!(unknown.stderr.contains("s3 has no part \"table-6\"; choose of: table-5"), "{}", unknown.stderr);
+    let whole = run(&["lab", "run", "strategies", "--part", "some"]).exits(2);
+    assert!(whole.stderr.contains("done as a whole"), "{}", whole.stderr);
+}
+
+#[test]
 fn what_is_no_experiment_or_no_folder_is_refused() {
     let unknown = run(&["lab", "run", "s9"]).exits(2);
     assert!(unknown.stderr.contains("no experiment \"s9\""), "{}", unknown.stderr);
-    assert!(unknown.stderr.contains("s0, strategies"), "{}", unknown.stderr);
+    assert!(unknown.stderr.contains("s0, s3, strategies"), "{}", unknown.stderr);
     let both = run(&["lab", "run", "s0", "--sim", "--real"]).exits(2);
     assert!(both.stderr.contains("cannot be used with"), "{}", both.stderr);
     let place = folder();

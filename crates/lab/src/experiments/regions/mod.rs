@@ -7,7 +7,6 @@
 //! | `mechanism` | what the mechanisms cost in virtual time |
 //! | `sampler` | records in, samples out |
 //! | `switching` | what the kernel's switches tell of a run's threads |
-//! | `listening` | the kernel's switches during a run |
 //! | `runs` | one region under one strategy on either clock |
 //! | `results` | all samples, by region and strategy, and in pairs |
 //! | `claims` | the claims of section 4 |
@@ -19,7 +18,6 @@
 
 mod claims;
 pub mod hypotheses;
-pub mod listening;
 pub mod mechanism;
 mod pictures;
 mod report;
@@ -29,12 +27,12 @@ pub mod sampler;
 pub mod setting;
 pub mod switching;
 
+use super::folder::Folder;
+use super::listening::Told;
 use super::{Claim, Effort, Experiment, ExperimentError, Extent, Findings, Options, Verdict};
 use crate::compare::{Clock, Observer};
 use hypotheses::{OVERLOADED, Point, Study};
-use listening::Told;
 use mechanism::Mechanism;
-use report::Folder;
 use results::Results;
 use runs::Course;
 use sampler::HELD_OFF;
@@ -45,6 +43,8 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "s0",
     title: "twelve operating regions under RMS, MUF and RMS+MLF, and what explains the difference of the last two",
     source: "Gill, Kuhns, Cytron, Schmidt: Empirical Differences Between COTS Middleware Scheduling Strategies (2002)",
+    usual_clock: Clock::Virtual,
+    parts: &[],
     run,
 };
 

@@ -3,16 +3,9 @@
 use super::hypotheses::Point;
 use super::results::Results;
 use super::setting::Region;
+use crate::experiments::folder::Picture;
 use crate::figure::chart::{Axis, Chart, Joined, Margin, Mark, Scale, Series};
 use talea_model::Strategy;
-
-/// A chart and the name of its files.
-pub struct Picture {
-    /// File name without extension.
-    pub name: String,
-    /// The drawing.
-    pub chart: Chart,
-}
 
 /// How a strategy is drawn, the same in all figures.
 fn look(strategy: Strategy) -> (usize, Mark) {

@@ -1,11 +1,11 @@
 //! One run: a region under a strategy, on one of the two clocks, as samples.
 
-use super::listening::{Heard, Listener, Told};
 use super::mechanism::Mechanism;
 use super::sampler::{Sample, Sampler};
 use super::setting::{HYPERPERIOD, Region};
 use crate::compare::{Clock, CompareError, Observer};
 use crate::experiments::ExperimentError;
+use crate::experiments::listening::{Heard, Listener, Told};
 use std::path::Path;
 use talea_model::{Strategy, System};
 use talea_runtime::{Executive, Operations, RunOptions};

@@ -99,7 +99,7 @@ impl Clock for Threads {
 }
 
 /// Runs of several systems at once would get into each other's way on the same processors.
-fn alone() -> MutexGuard<'static, ()> {
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -27,7 +27,7 @@
 mod arrivals;
 mod below;
 mod case;
-mod clock;
+pub(crate) mod clock;
 mod graphs;
 mod instances;
 mod lateness;

@@ -1,7 +1,7 @@
 //! The kernel's switches during a run on real threads, as far as the user may have them.
 //!
 //! What happens on the run's processors is asked for first; where that is not permitted, what happens to this process's own threads,
-//! which needs no privilege on most machines and is enough for [`super::switching`]. A thread of its own takes the records
+//! which needs no privilege on most machines and is enough for [`super::regions::switching`]. A thread of its own takes the records
 //! off, on other processors than the run's where there are any, so that it takes nothing from the run.
 
 use std::collections::BTreeSet;

@@ -1,0 +1,119 @@
+//! One run of a hierarchy on either clock, as an account of who received what.
+
+use super::service::{Infrastructure, Ledger, Service};
+use crate::compare::Observer;
+use crate::experiments::ExperimentError;
+use crate::experiments::listening::{Heard, Listener, Told};
+use std::path::Path;
+use talea_model::System;
+use talea_policy::arrangement::Kept;
+use talea_runtime::{Executive, HierarchyOutcome, Lower, Operations, Outcome, RunOptions};
+use talea_sim::Simulation;
+use talea_time::{Duration, Instant};
+use talea_trace::{Record, Sink, TraceFile};
+
+/// What a run left.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// Who received what.
+    pub service: Service,
+    /// What became of the promise on every edge, by what the hierarchy decided.
+    pub kept: Vec<Kept>,
+    /// Whose switches the kernel told; none in virtual time.
+    pub told: Option<Told>,
+    /// Why it ended before it was to, if it did.
+    pub cause: Option<String>,
+}
+
+fn failed(system: &System, cause: impl std::fmt::Display) -> ExperimentError {
+    ExperimentError::Hierarchy { system: system.name.clone(), cause: cause.to_string() }
+}
+
+/// In virtual time, at no cost of switching.
+///
+/// # Errors
+/// It cannot be simulated.
+pub fn simulate(
+    system: &System,
+    duration: Duration,
+    observer: &mut dyn Observer,
+) -> Result<Run, ExperimentError> {
+    observer.starting(&format!("{} in virtual time", system.name), None);
+    let mut simulation = Simulation::new(system).map_err(|cause| failed(system, cause))?;
+    let mut ledger = Ledger::new(simulation.metadata(), &Infrastructure::default());
+    simulation.advance_while(Instant::ZERO + duration, &mut ledger, |_| !observer.cancelled());
+    let kept = simulation.kept(0).unwrap_or_default();
+    simulation.finish(&mut ledger);
+    Ok(Run { service: ledger.finish(), kept, told: None, cause: None })
+}
+
+/// On real threads, under the infrastructure's own schedulers: those are what is judged.
+///
+/// # Errors
+/// Real-time priorities are not permitted, or the records cannot be kept.
+pub fn execute(
+    system: &System,
+    duration: Duration,
+    observer: &mut dyn Observer,
+) -> Result<Run, ExperimentError> {
+    let unwritable = |cause: std::io::Error| ExperimentError::unwritable(&std::env::temp_dir(), cause);
+    let folder = tempfile::tempdir().map_err(unwritable)?;
+    let log = folder.path().join("trace.talea");
+    let options = RunOptions {
+        duration: Some(duration),
+        keep_log: Some(log.clone()),
+        lower: Lower::Never,
+        ..RunOptions::default()
+    };
+    let cpus: Vec<u16> = system.nodes.iter().flat_map(|node| node.cpus.iter().copied()).collect();
+    let listener = Listener::open(&cpus);
+    let prepared = Executive::prepare(system, Operations::synthetic(), options)
+        .map_err(|cause| failed(system, cause))?;
+    observer.starting(&system.name, Some(prepared.stop_handle()));
+    let outcome = prepared.run().map_err(|cause| failed(system, cause))?;
+    let Heard { told, records } = listener.finish();
+    if let Some(cause) = &outcome.log_failure {
+        return Err(ExperimentError::unwritable(&log, cause));
+    }
+    let service = replay(&log, &records, &infrastructure(&outcome))
+        .map_err(|cause| ExperimentError::Unreadable { path: log, cause })?;
+    let hierarchy: HierarchyOutcome =
+        outcome.hierarchies.into_iter().next().expect("the systems have a hierarchy");
+    let clock = |name: &str| {
+        let of = hierarchy.members.iter().find(|member| member.thread == name);
+        of.map(|member| member.received_ns)
+    };
+    let service = service.verified(clock);
+    Ok(Run { service, kept: hierarchy.edges, told: Some(told), cause: hierarchy.cause })
+}
+
+fn infrastructure(outcome: &Outcome) -> Infrastructure {
+    let mut infrastructure = Infrastructure::default();
+    for thread in &outcome.threads {
+        let list = match thread.name.starts_with("sentinel") {
+            true => &mut infrastructure.sentinels,
+            false => &mut infrastructure.others,
+        };
+        list.push(thread.tid as u32);
+    }
+    infrastructure
+}
+
+/// The run's own records and the kernel's, in the order of time.
+fn replay(
+    log: &Path,
+    of_kernel: &[Record],
+    infrastructure: &Infrastructure,
+) -> Result<Service, talea_trace::TraceError> {
+    let file = TraceFile::open(log)?;
+    let mut ledger = Ledger::new(file.metadata(), infrastructure);
+    let mut of_kernel = of_kernel.iter().copied().peekable();
+    for record in file.records()? {
+        let record = record?;
+        while let Some(switch) = of_kernel.next_if(|switch| switch.time <= record.time) {
+            ledger.record(switch);
+        }
+        ledger.record(record);
+    }
+    Ok(ledger.finish())
+}

@@ -1,0 +1,483 @@
+//! Who wanted the processor, was granted it, and had it: from the records of a run, and the kernel's where there are some.
+//!
+//! The run's own records tell what the hierarchy *decided*; the kernel's switches tell which thread *had* the processor. What lies
+//! between the two for more than a moment has been **withheld**: a thread is granted the processor and the kernel gives
+//! it to nobody (real-time throttling) or to other programs (the fair server).
+//!
+//! ```text
+//!   granted    ├────── frames ──────┤├── background ──┤
+//!   received   ├── frames ──┤                ├─ bg. ──┤
+//!   withheld                ├─ nobody has it ┤
+//! ```
+//!
+//! The systems of the experiment have one processor.
+
+use std::collections::HashSet;
+use talea_time::{Duration, Instant};
+use talea_trace::{Event, Metadata, Record, Sink, ThreadRole};
+
+/// What is withheld for less is the way from a decision to the switch, or an interrupt.
+pub const MOMENT: Duration = Duration::from_micros(100);
+
+/// From when to when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spell {
+    /// When it begins.
+    pub from: Instant,
+    /// When it ends.
+    pub to: Instant,
+}
+
+impl Spell {
+    /// How long it is.
+    pub fn length(&self) -> Duration {
+        self.to - self.from
+    }
+
+    /// How much of `spells` lies in it.
+    pub fn common(&self, spells: &[Spell]) -> Duration {
+        let common = |spell: &Spell| {
+            let (from, to) = (self.from.max(spell.from), self.to.min(spell.to));
+            if from < to { (to - from).as_nanos() } else { 0 }
+        };
+        Duration::from_nanos(spells.iter().map(common).sum())
+    }
+}
+
+/// The length of all together.
+pub fn total(spells: &[Spell]) -> Duration {
+    Duration::from_nanos(spells.iter().map(|spell| spell.length().as_nanos()).sum())
+}
+
+/// What is known of a thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    /// Its name.
+    pub name: String,
+    /// When it had something to do.
+    pub wanted: Vec<Spell>,
+    /// When the hierarchy granted it the processor.
+    pub granted: Vec<Spell>,
+    /// When it had it.
+    pub received: Vec<Spell>,
+}
+
+/// How it is known who had the processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Evidence {
+    /// The kernel told every switch.
+    Switches,
+    /// The kernel told switches that contradict the threads' own clocks, so it cannot have told all of them. What was received is
+    /// taken to be what was granted, and nothing is known of time withheld.
+    Contradicted,
+    /// By what the hierarchy decided: in virtual time that is what happens; on real threads it is what should have.
+    Decisions,
+}
+
+/// What a run's records tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Service {
+    /// The whole run.
+    pub run: Spell,
+    /// The threads, in file order.
+    pub accounts: Vec<Account>,
+    /// When the kernel withheld the processor from a thread that was granted it, for longer than a [`MOMENT`].
+    pub withheld: Vec<Spell>,
+    /// How `received` is known.
+    pub evidence: Evidence,
+    /// Records that were lost.
+    pub lost: u64,
+}
+
+/// What a thread's clock may differ from the switches: the clock begins and ends a moment from the run.
+const DISAGREEMENT: f64 = 0.02;
+
+impl Service {
+    /// The same, unless it contradicts what the threads' own clocks say that they received, in nanoseconds.
+    #[must_use]
+    pub fn verified(mut self, clock: impl Fn(&str) -> Option<i64>) -> Self {
+        let most = (self.run.length().as_nanos() as f64 * DISAGREEMENT) as i64;
+        let differs = |account: &Account| {
+            clock(&account.name).is_some_and(|ns| (ns - total(&account.received).as_nanos()).abs() > most)
+        };
+        if self.evidence == Evidence::Switches && self.accounts.iter().any(differs) {
+            self.evidence = Evidence::Contradicted;
+            self.withheld.clear();
+            for account in &mut self.accounts {
+                account.received = account.granted.clone();
+            }
+        }
+        self
+    }
+
+    /// The thread called `name`.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn account(&self, name: &str) -> &Account {
+        self.accounts.iter().find(|account| account.name == name).expect("the system has this thread")
+    }
+}
+
+/// Something that is on and off.
+#[derive(Clone, Debug, Default)]
+struct Track {
+    since: Option<Instant>,
+    spells: Vec<Spell>,
+}
+
+impl Track {
+    fn begin(&mut self, at: Instant) {
+        self.since.get_or_insert(at);
+    }
+
+    fn end(&mut self, at: Instant) {
+        let Some(from) = self.since.take() else { return };
+        match self.spells.last_mut() {
+            Some(last) if last.to == from => last.to = at,
+            _ if from < at => self.spells.push(Spell { from, to: at }),
+            _ => {}
+        }
+    }
+
+    fn is_on(&self) -> bool {
+        self.since.is_some()
+    }
+
+    /// Its spells inside of `run`.
+    fn finish(mut self, run: Spell) -> Vec<Spell> {
+        self.end(run.to);
+        let inside = |spell: Spell| Spell { from: spell.from.max(run.from), to: spell.to.min(run.to) };
+        self.spells.into_iter().map(inside).filter(|spell| spell.from < spell.to).collect()
+    }
+}
+
+struct Member {
+    name: String,
+    lane: usize,
+    thread: Option<u32>,
+    /// Jobs that have arrived and are not done.
+    backlog: u64,
+    wanted: Track,
+    granted: Track,
+    received: Track,
+}
+
+/// Who has the processor, as far as it matters for what is withheld.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Occupant {
+    /// No switch has been told yet.
+    Unknown,
+    /// A thread of the description, or the sentinel, which runs where whoever is granted does not want to.
+    OfRun,
+    /// Nobody, or other programs.
+    Elsewhere,
+}
+
+/// Takes the records of a run in the order of time.
+pub struct Ledger {
+    members: Vec<Member>,
+    /// Threads that run when nobody granted can: with them nothing is withheld.
+    stand_ins: HashSet<u32>,
+    /// Threads of the infrastructure that preempt everybody for a moment.
+    helpers: HashSet<u32>,
+    cpu: u16,
+    occupant: Occupant,
+    withheld: Track,
+    has_switches: bool,
+    start: Option<Instant>,
+    end: Option<Instant>,
+    now: Instant,
+    lost: u64,
+}
+
+/// The threads of a set's infrastructure, by the kernel's numbers.
+#[derive(Clone, Debug, Default)]
+pub struct Infrastructure {
+    /// The sentinels.
+    pub sentinels: Vec<u32>,
+    /// The controller and the warden.
+    pub others: Vec<u32>,
+}
+
+impl Ledger {
+    /// For a run of a system on one processor.
+    pub fn new(metadata: &Metadata, infrastructure: &Infrastructure) -> Self {
+        let member = |operation: &talea_trace::OperationEntry| Member {
+            name: operation.name.clone(),
+            lane: operation.lane,
+            thread: None,
+            backlog: 0,
+            wanted: Track::default(),
+            granted: Track::default(),
+            received: Track::default(),
+        };
+        Ledger {
+            members: metadata.operations.iter().map(member).collect(),
+            stand_ins: infrastructure.sentinels.iter().copied().collect(),
+            helpers: infrastructure.others.iter().copied().collect(),
+            cpu: metadata.nodes[0].cpus[0],
+            occupant: Occupant::Unknown,
+            withheld: Track::default(),
+            has_switches: false,
+            start: None,
+            end: None,
+            now: Instant::ZERO,
+            lost: 0,
+        }
+    }
+
+    fn of_lane(&mut self, lane: u16) -> Option<&mut Member> {
+        self.members.iter_mut().find(|member| member.lane == usize::from(lane))
+    }
+
+    /// The processor goes from one thread to another.
+    fn switch(&mut self, to: u32, at: Instant) {
+        self.has_switches = true;
+        let mut is_member = false;
+        for member in &mut self.members {
+            if member.thread == Some(to) {
+                is_member = true;
+                member.received.begin(at);
+            } else {
+                member.received.end(at);
+            }
+        }
+        if is_member || self.stand_ins.contains(&to) {
+            self.occupant = Occupant::OfRun;
+        } else if !self.helpers.contains(&to) {
+            self.occupant = Occupant::Elsewhere;
+        }
+    }
+
+    /// The state up to now has been that of the last records, which came at one instant, since then.
+    fn weigh(&mut self) {
+        match self.occupant {
+            Occupant::Elsewhere if self.somebody_is_granted() => self.withheld.begin(self.now),
+            _ => self.withheld.end(self.now),
+        }
+    }
+
+    fn somebody_is_granted(&self) -> bool {
+        self.members.iter().any(|member| member.granted.is_on())
+    }
+
+    /// What is known up to now, in the order of the description's threads.
+    pub fn finish(mut self) -> Service {
+        self.weigh();
+        let end = self.end.unwrap_or(self.now);
+        let run = Spell { from: self.start.unwrap_or(end), to: end };
+        let evidence = if self.has_switches { Evidence::Switches } else { Evidence::Decisions };
+        let account = |member: Member| {
+            let granted = member.granted.finish(run);
+            let received = match evidence {
+                Evidence::Switches => member.received.finish(run),
+                Evidence::Decisions | Evidence::Contradicted => granted.clone(),
+            };
+            Account { name: member.name, wanted: member.wanted.finish(run), granted, received }
+        };
+        let mut withheld = self.withheld.finish(run);
+        withheld.retain(|spell| spell.length() > MOMENT);
+        Service {
+            run,
+            accounts: self.members.into_iter().map(account).collect(),
+            withheld,
+            evidence,
+            lost: self.lost,
+        }
+    }
+}
+
+impl Sink for Ledger {
+    fn record(&mut self, record: Record) {
+        if record.time > self.now {
+            self.weigh();
+            self.now = record.time;
+        }
+        let (now, cpu) = (self.now, self.cpu);
+        match record.event {
+            Event::RUN_START => self.start = Some(now),
+            Event::RUN_END => self.end = Some(now),
+            Event::SWITCH if record.cpu == cpu => self.switch((record.words[0] >> 32) as u32, now),
+            Event::THREAD if record.arg == ThreadRole::Lane as u16 => {
+                if let Some(member) = self.of_lane(record.source) {
+                    member.thread = Some(record.words[0] as u32);
+                }
+            }
+            Event::LOST => self.lost += record.words[0],
+            Event::RELEASE => {
+                if let Some(member) = self.of_lane(record.source) {
+                    member.backlog += 1;
+                    member.wanted.begin(now);
+                }
+            }
+            Event::START | Event::RESUME => {
+                if let Some(member) = self.of_lane(record.source) {
+                    member.granted.begin(now);
+                }
+            }
+            Event::PREEMPT | Event::COMPLETE | Event::ABORT => self.left(&record, now),
+            _ => {}
+        }
+    }
+}
+
+impl Ledger {
+    /// A thread has lost the processor by decision, or is done.
+    fn left(&mut self, record: &Record, now: Instant) {
+        let Some(member) = self.of_lane(record.source) else { return };
+        member.granted.end(now);
+        if record.event != Event::PREEMPT {
+            member.backlog = member.backlog.saturating_sub(1);
+            if member.backlog == 0 {
+                member.wanted.end(now);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiments::hierarchies::setting::{BACKGROUND, Configuration, RENDERER};
+    use talea_policy::strategy::plan_lanes_of;
+    use talea_time::Instant;
+    use talea_trace::Origin;
+
+    const FRAMES: u32 = 10;
+    const OTHERS: u32 = 11;
+    const SENTINEL: u32 = 12;
+    const CONTROLLER: u32 = 13;
+    const IDLE: u32 = 0;
+
+    fn us(us: i64) -> Instant {
+        Instant::from_nanos(us * 1_000)
+    }
+
+    fn spell(from: i64, to: i64) -> Spell {
+        Spell { from: us(from), to: us(to) }
+    }
+
+    struct Told(Ledger);
+
+    impl Told {
+        fn new() -> Self {
+            let system = Configuration::Hard.system().with_threads_as_tasks();
+            let plans = plan_lanes_of(&system).expect("there are no lanes");
+            let metadata = Metadata::new(&system, &plans, Origin::Simulation { seed: 0 }, us(0));
+            let infrastructure = Infrastructure { sentinels: vec![SENTINEL], others: vec![CONTROLLER] };
+            let mut told = Told(Ledger::new(&metadata, &infrastructure));
+            for (lane, thread) in [FRAMES, OTHERS].into_iter().enumerate() {
+                told.give(0, Event::THREAD, lane as u16, [u64::from(thread), 0], ThreadRole::Lane as u16);
+            }
+            told.own(100, Event::RUN_START, 0);
+            for lane in [0, 1] {
+                told.own(100, Event::RELEASE, lane);
+            }
+            told
+        }
+
+        fn give(&mut self, at: i64, event: Event, source: u16, words: [u64; 2], arg: u16) {
+            self.0.record(Record { time: us(at), causal: 0, words, event, source, cpu: 0, arg });
+        }
+
+        fn own(&mut self, at: i64, event: Event, lane: u16) {
+            self.give(at, event, lane, [0, 0], 0);
+        }
+
+        fn switch(&mut self, at: i64, to: u32) {
+            self.give(at, Event::SWITCH, Record::KERNEL, [u64::from(to) << 32, 0], 1);
+        }
+
+        fn finish(mut self, at: i64) -> Service {
+            self.own(at, Event::RUN_END, 0);
+            self.0.finish()
+        }
+    }
+
+    #[test]
+    fn without_switches_what_is_granted_is_received() {
+        let mut told = Told::new();
+        told.own(100, Event::START, 0);
+        told.own(1100, Event::PREEMPT, 0);
+        told.own(1100, Event::START, 1);
+        let service = told.finish(2100);
+        assert_eq!(service.evidence, Evidence::Decisions);
+        assert_eq!(service.account(RENDERER).received, [spell(100, 1100)]);
+        assert_eq!(service.account(BACKGROUND).received, [spell(1100, 2100)]);
+        assert_eq!(service.account(BACKGROUND).wanted, [spell(100, 2100)]);
+        assert_eq!(service.withheld, []);
+    }
+
+    #[test]
+    fn what_the_kernel_gives_to_nobody_or_to_others_is_withheld() {
+        let mut told = Told::new();
+        told.own(100, Event::START, 0);
+        told.switch(105, FRAMES);
+        told.switch(500, IDLE);
+        // The controller does not end the pause, nor do decisions in it.
+        told.switch(700, CONTROLLER);
+        told.own(701, Event::PREEMPT, 0);
+        told.own(701, Event::START, 1);
+        told.switch(705, 77);
+        told.switch(1500, OTHERS);
+        let service = told.finish(2000);
+        assert_eq!(service.evidence, Evidence::Switches);
+        assert_eq!(service.withheld, [spell(500, 1500)], "not the 5 µs from decision to switch");
+        assert_eq!(service.account(RENDERER).received, [spell(105, 500)]);
+        assert_eq!(service.account(RENDERER).granted, [spell(100, 701)]);
+        assert_eq!(service.account(BACKGROUND).received, [spell(1500, 2000)]);
+    }
+
+    #[test]
+    fn an_idle_processor_that_nobody_is_granted_is_not_withheld() {
+        let mut told = Told::new();
+        told.own(100, Event::START, 0);
+        told.switch(105, FRAMES);
+        told.own(600, Event::PREEMPT, 0);
+        told.switch(605, SENTINEL);
+        told.switch(607, IDLE);
+        // Granted while the processor is elsewhere, and from there on withheld.
+        told.own(1000, Event::RESUME, 0);
+        told.switch(1400, FRAMES);
+        assert_eq!(told.finish(2000).withheld, [spell(1000, 1400)]);
+    }
+
+    #[test]
+    fn a_pause_that_outlasts_the_grant_ends_with_it() {
+        let mut told = Told::new();
+        told.own(100, Event::START, 0);
+        told.switch(105, FRAMES);
+        told.switch(300, IDLE);
+        told.own(600, Event::PREEMPT, 0);
+        told.own(900, Event::RESUME, 0);
+        told.switch(1200, FRAMES);
+        assert_eq!(told.finish(2000).withheld, [spell(300, 600), spell(900, 1200)]);
+    }
+
+    #[test]
+    fn switches_that_contradict_the_clocks_are_not_believed() {
+        let service = || {
+            let mut told = Told::new();
+            told.own(100, Event::START, 0);
+            told.switch(105, FRAMES);
+            told.switch(1000, IDLE);
+            told.finish(1100)
+        };
+        let received = 895_000;
+        let believed = service().verified(|name| (name == RENDERER).then_some(received + 5_000));
+        assert_eq!((believed.evidence, believed.withheld.len()), (Evidence::Switches, 0));
+        let doubted = service().verified(|name| (name == RENDERER).then_some(received / 2));
+        assert_eq!(doubted.evidence, Evidence::Contradicted);
+        assert_eq!(doubted.account(RENDERER).received, [spell(100, 1100)], "what was granted");
+        assert_eq!(service().verified(|_| None), service(), "nothing contradicts");
+    }
+
+    #[test]
+    fn common_time_is_that_of_all_spells() {
+        let spells = [spell(0, 10), spell(20, 30), spell(40, 50)];
+        assert_eq!(spell(5, 25).common(&spells), Duration::from_micros(10));
+        assert_eq!(total(&spells), Duration::from_micros(30));
+    }
+}
