@@ -3,7 +3,7 @@
 //! ```text
 //! byte
 //!    0  magic "TALEATRC"        written last: a file without it is not finished being created
-//!    8  format version (u32; 3 of rings, 2 of logs), kind (u32: 1 rings, 2 log)
+//!    8  format version (u32; 3 of rings and of logs), kind (u32: 1 rings, 2 log)
 //!   16  bytes per record (u32), number of rings (u32; 0 in a log)
 //!   24  records per ring, a power of two (0 in a log)
 //!   32  offset of the metadata, 40 length of the metadata
@@ -13,7 +13,7 @@
 //!   96  offset of the directory, 104 its bytes
 //!  112  offset of the passive area, 120 its bytes (0 in a log)
 //!  128  metadata: JSON
-//!       log: the directory and then records of 40 bytes each from the data offset (both at multiples of 8) to the
+//!       log: the directory and then records and seals of 40 bytes each from the data offset (both at multiples of 8) to the
 //!            end of the file
 //!       rings: control pages, directory, passive area and from the data offset the rings, each at a multiple of 4096
 //! ```
@@ -33,8 +33,8 @@ use std::ops::Range;
 compile_error!("trace files are mapped as little-endian words");
 
 pub(crate) const MAGIC: [u8; 8] = *b"TALEATRC";
-/// The version of logs.
-pub(crate) const LOG_VERSION: u32 = 2;
+/// The version of logs. Those of version 2 had no seals.
+pub(crate) const LOG_VERSION: u32 = 3;
 /// The version of rings. In version 2 who registered a family switched it on for those who want everything; since version 3
 /// they have done so themselves, beforehand. Neither would hear of the families of the other.
 pub(crate) const RINGS_VERSION: u32 = 3;

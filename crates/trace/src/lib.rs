@@ -12,6 +12,7 @@
 //! | [`merge`] | several rings, and the kernel's events, as one stream |
 //! | [`kernel`] | the kernel's own events: switches, wake-ups, interrupts, system calls, names |
 //! | [`read`] | opens either kind of file |
+//! | [`damage`] | what in it cannot be, and is left out |
 //! | [`recording`] | several processes and the kernel, followed from outside, as one log |
 //! | [`contents`] | what a trace holds at all |
 //! | [`accounting`] | what the run achieved |
@@ -26,6 +27,7 @@
 
 pub mod accounting;
 pub mod contents;
+pub mod damage;
 pub mod explain;
 pub mod export;
 pub mod kernel;
@@ -52,6 +54,7 @@ pub mod verify;
 
 pub use accounting::{Accounting, Report, Samples};
 pub use contents::Contents;
+pub use damage::Damage;
 pub use export::csv::export_csv;
 pub use export::ctf::{CtfError, CtfExport, CtfSummary};
 pub use export::parquet::{ParquetError, ParquetExport};
@@ -62,7 +65,7 @@ pub use machine::Machine;
 pub use merge::{AnySource, Merge, RecordSource};
 pub use metadata::*;
 pub use namespace::NameSpace;
-pub use read::{Records, TraceError, TraceFile, TraceKind};
+pub use read::{Records, Replayed, TraceError, TraceFile, TraceKind};
 pub use record::*;
 pub use ring::{CreateError, RingFile, RingReader, RingShape, RingState, RingWriter};
 pub use schedule::{ScheduleCsv, Segment, Segments};

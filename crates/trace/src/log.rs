@@ -3,17 +3,26 @@
 //!
 //! A log is the head, metadata and directory of every trace file (see `layout`) and then records to the end of the
 //! file. If its writer is killed, the last record may be cut; it is left out on reading and reported.
+//!
+//! ```text
+//!  head metadata directory | 256 records | seal | 256 records | seal | ... | rest | last seal
+//! ```
+//! A *seal* has the form of a record and is none: it holds a checksum (CRC-32) of the records since the one before and one of
+//! metadata and directory, as they were then. The last one says that the log has come to its end. Readers keep seals to
+//! themselves; what they make of one that does not fit is in [`crate::damage`].
 
 use crate::layout::{Body, Clock, Header, encode_metadata};
 use crate::namespace::{Family, NameSpace, NameSpaceError};
 use crate::ring::replace;
 use crate::stream::directory::{Directory, Entry, FIRST_SWITCH, encode};
-use crate::{CreateError, Metadata, Record, Sink};
+use crate::{CreateError, Event, Metadata, Record, Sink};
+use crc32fast::Hasher;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use talea_time::Instant;
 use thiserror::Error;
 
 const BUFFER_BYTES: usize = 1 << 16;
@@ -25,6 +34,9 @@ pub struct LogWriter {
     path: PathBuf,
     directory: LogDirectory,
     written: u64,
+    /// Of the records since the last seal.
+    sum: Hasher,
+    since_seal: u64,
     /// The first failure, after which nothing more is written.
     failure: Option<io::Error>,
 }
@@ -38,12 +50,17 @@ struct LogDirectory {
     space: NameSpace,
     /// The switch of the next family; nobody switches in a log.
     switch: usize,
+    /// Of the metadata and what stands in the directory.
+    sum: Hasher,
 }
 
 impl LogDirectory {
-    fn new(region: Range<u64>) -> Self {
+    fn new(region: Range<u64>, metadata: &[u8]) -> Self {
         let room = region.end - region.start - 8;
-        LogDirectory { start: region.start, used: 0, room, space: NameSpace::default(), switch: FIRST_SWITCH }
+        let mut sum = Hasher::new();
+        sum.update(metadata);
+        let space = NameSpace::default();
+        LogDirectory { start: region.start, used: 0, room, space, switch: FIRST_SWITCH, sum }
     }
 
     fn append(&mut self, file: &File, family: &Family) -> io::Result<()> {
@@ -54,6 +71,7 @@ impl LogDirectory {
         }
         file.write_all_at(&document, self.start + 8 + self.used)?;
         self.used += document.len() as u64;
+        self.sum.update(&document);
         self.switch += entry.span();
         file.write_all_at(&self.used.to_le_bytes(), self.start)
     }
@@ -114,9 +132,10 @@ impl LogWriter {
                 io::ErrorKind::NotSeekable => CreateError::NoFile { path: path.into() },
                 _ => CreateError::Io { path: path.into(), source },
             })?;
-        let directory = LogDirectory::new(header.regions.directory);
+        let directory = LogDirectory::new(header.regions.directory, &json);
         let file = BufWriter::with_capacity(BUFFER_BYTES, file);
-        Ok(LogWriter { file, path: path.into(), directory, written: 0, failure: None })
+        let path = path.into();
+        Ok(LogWriter { file, path, directory, written: 0, sum: Hasher::new(), since_seal: 0, failure: None })
     }
 
     /// Enters the families of `directory` that the log does not have yet. Passive entities stay where they are.
@@ -179,6 +198,7 @@ impl LogWriter {
     /// # Errors
     /// The first failure since the log was created.
     pub fn finish(mut self) -> Result<u64, LogError> {
+        self.seal(Closing::Last);
         self.flush();
         let (written, path) = (self.written, std::mem::take(&mut self.path));
         match self.failure.take() {
@@ -188,15 +208,87 @@ impl LogWriter {
     }
 }
 
+impl LogWriter {
+    fn write(&mut self, bytes: &[u8; Record::BYTES]) {
+        if self.failure.is_none() {
+            self.failure = self.file.write_all(bytes).err();
+        }
+    }
+
+    /// Seals what came since the last seal.
+    fn seal(&mut self, closing: Closing) {
+        let sum = std::mem::take(&mut self.sum).finalize();
+        let records = std::mem::take(&mut self.since_seal);
+        let (directory, tables) = (self.directory.used, self.directory.sum.clone().finalize());
+        self.write(&to_bytes(Seal { records, sum, directory, tables, closing }.to_record()));
+    }
+}
+
 impl Sink for LogWriter {
     fn record(&mut self, record: Record) {
+        let bytes = to_bytes(record);
+        self.write(&bytes);
         if self.failure.is_some() {
             return;
         }
-        match self.file.write_all(&to_bytes(record)) {
-            Ok(()) => self.written += 1,
-            Err(error) => self.failure = Some(error),
+        self.written += 1;
+        self.sum.update(&bytes);
+        self.since_seal += 1;
+        if self.since_seal == SEALED {
+            self.seal(Closing::More);
         }
+    }
+}
+
+/// Records from one seal to the next.
+pub(crate) const SEALED: u64 = 256;
+/// An event of no family, and a time of no clock.
+const SEAL: Event = Event(0x00ff);
+const SEAL_TIME: Instant = Instant::from_nanos(i64::from_le_bytes(*b"TaleaEnd"));
+
+/// What stands in a log after a stretch of records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seal {
+    /// Records since the last seal.
+    pub records: u64,
+    /// Their checksum.
+    pub sum: u32,
+    /// Bytes of the directory that were used then.
+    pub directory: u64,
+    /// The checksum of the metadata and of these bytes.
+    pub tables: u32,
+    pub closing: Closing,
+}
+
+/// Whether the log goes on after a seal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Closing {
+    More = 1,
+    Last = 2,
+}
+
+impl Seal {
+    fn to_record(self) -> Record {
+        let sums = u64::from(self.sum) | u64::from(self.tables) << 32;
+        let (time, event, arg) = (SEAL_TIME, SEAL, self.closing as u16);
+        Record {
+            time,
+            causal: self.directory,
+            words: [self.records, sums],
+            event,
+            source: 0,
+            cpu: Record::NO_CPU,
+            arg,
+        }
+    }
+
+    /// The seal that stands in a record's place, if one does.
+    pub fn of(record: &Record) -> Option<Self> {
+        let closing = [Closing::More, Closing::Last].into_iter().find(|one| *one as u16 == record.arg)?;
+        let [records, sums] = record.words;
+        let (sum, tables, directory) = (sums as u32, (sums >> 32) as u32, record.causal);
+        let is_seal = record.event == SEAL && record.time == SEAL_TIME;
+        is_seal.then_some(Seal { records, sum, directory, tables, closing })
     }
 }
 

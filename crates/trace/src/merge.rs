@@ -138,6 +138,11 @@ impl<S: RecordSource> Merge<S> {
         self.sources.push(source);
     }
 
+    /// The sources, in their order.
+    pub(crate) fn sources(&self) -> &[S] {
+        &self.sources
+    }
+
     /// The sources, in their order, with what has not been delivered.
     pub fn into_sources(self) -> Vec<S> {
         self.sources

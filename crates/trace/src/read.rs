@@ -1,15 +1,19 @@
 //! Reading trace files, of rings or logs, finished or still being written.
 
+mod screened;
+
+use crate::damage::{Damage, Rules};
 use crate::layout::{Body, HEADER_BYTES, Header};
-use crate::log::from_bytes;
+use crate::log::Closing;
 use crate::mapping::Mapping;
-use crate::merge::Merge;
+use crate::merge::{Merge, RecordSource};
 use crate::metadata::MetadataError;
 use crate::ring::{RingReader, open_readers};
 use crate::stream::control::Control;
 use crate::stream::directory::{Directory, DirectoryError, Region};
 use crate::stream::passive::{self, Reading, ReadingError, words_of};
 use crate::{Event, Metadata, NameSpace, Record, Sink};
+use screened::{LogReader, ScreenedRing, last_seal};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -63,6 +67,11 @@ pub enum TraceError {
     /// The metadata contradict themselves.
     #[error("the metadata of the trace are damaged: {0}")]
     InconsistentMetadata(#[from] MetadataError),
+    /// Metadata or families of a log are not what its writer wrote.
+    #[error(
+        "the metadata or the directory of the trace are damaged: they have another checksum than when written"
+    )]
+    AlteredTables,
     /// The families are not what they should be.
     #[error("the directory of the trace is damaged: {0}")]
     Directory(#[from] DirectoryError),
@@ -110,7 +119,10 @@ impl TraceFile {
         let mut metadata: Metadata = serde_json::from_slice(&json)?;
         metadata.check()?;
         let content = match header.body {
-            Body::Log => Content::Log(Arc::new(file)),
+            Body::Log => {
+                check_tables(&file, &header, &json, bytes)?;
+                Content::Log(Arc::new(file))
+            }
             Body::Rings { .. } => {
                 let length = header.file_bytes().expect("checked with the head");
                 let mapping = Mapping::readable(&file, length)?;
@@ -202,45 +214,85 @@ impl TraceFile {
         }
     }
 
-    /// The records in the order of time (of rings: from where all of them have theirs), up to what has been written by now, in memory that does not
-    /// grow with the file.
+    /// The records in the order of time (of rings: from where all of them have theirs), up to what has been written by now,
+    /// in memory that does not grow with the file. Those that cannot be are left out; see [`crate::damage`].
     ///
     /// # Errors
-    /// If the file's length cannot be read.
+    /// If the file cannot be read, or its families cannot.
     pub fn records(&self) -> Result<Records, TraceError> {
         Ok(Records(match &self.content {
             Content::Rings(_) => {
-                let mut rings: Vec<RingReader> =
-                    self.rings().into_iter().map(RingReader::up_to_now).collect();
-                let overwritten = |ring: &mut RingReader| {
+                let rings: Vec<RingReader> = self.rings().into_iter().map(RingReader::up_to_now).collect();
+                // Read after the rings' ends: families are there before their first events.
+                let rules = self.rules()?;
+                let rings = rings.into_iter().enumerate();
+                let mut rings: Vec<ScreenedRing> =
+                    rings.map(|(number, ring)| ScreenedRing::new(ring, number, &rules)).collect();
+                let overwritten = |ring: &mut ScreenedRing| {
                     ring.peek().filter(|first| first.event == Event::LOST).map(|first| first.time)
                 };
                 let whole_from = rings.iter_mut().filter_map(overwritten).max();
                 Source::Rings { merge: Merge::new(rings), whole_from }
             }
             Content::Log(file) => {
-                let bytes = file.metadata()?.len().saturating_sub(self.header.data_offset);
-                let cut_bytes = bytes % Record::BYTES as u64;
-                let end = self.header.data_offset + bytes - cut_bytes;
-                let file = Arc::clone(file);
-                let (buffer, used) = (Vec::new(), 0);
-                Source::Log(LogReader { file, offset: self.header.data_offset, end, cut_bytes, buffer, used })
+                let bytes = file.metadata()?.len();
+                // Read after the length: families are there before their first events.
+                Source::Log(LogReader::new(file, self.header.data_offset..bytes, &self.rules()?)?)
             }
         }))
     }
 
-    /// Gives all records to `sink` in the order of time and returns their number.
+    fn rules(&self) -> Result<Arc<Rules>, TraceError> {
+        Ok(Arc::new(Rules::new(&self.metadata, &self.name_space()?)))
+    }
+
+    /// Gives all records to `sink` in the order of time.
     ///
     /// # Errors
     /// If reading fails; `sink` has the records before that.
-    pub fn replay(&self, sink: &mut impl Sink) -> Result<u64, TraceError> {
+    pub fn replay(&self, sink: &mut impl Sink) -> Result<Replayed, TraceError> {
         let mut count = 0;
-        for record in self.records()? {
+        let mut records = self.records()?;
+        for record in &mut records {
             sink.record(record?);
             count += 1;
         }
-        Ok(count)
+        Ok(Replayed { records: count, damage: records.damage() })
     }
+}
+
+/// What was read of a trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replayed {
+    /// Records that were delivered.
+    pub records: u64,
+    /// What is wrong with the file.
+    pub damage: Damage,
+}
+
+/// Whether the tables of a log are those that its writer sealed. Nobody can say of one without a seal.
+fn check_tables(file: &File, header: &Header, metadata: &[u8], bytes: u64) -> Result<(), TraceError> {
+    let whole = (bytes - header.data_offset) / Record::BYTES as u64 * Record::BYTES as u64;
+    let Some((_, seal)) = last_seal(file, header.data_offset..header.data_offset + whole)? else {
+        return Ok(());
+    };
+    let region = &header.regions.directory;
+    let mut used = [0; 8];
+    file.read_exact_at(&mut used, region.start)?;
+    let used = u64::from_le_bytes(used);
+    let fits = match seal.closing {
+        Closing::More => seal.directory <= used,
+        Closing::Last => seal.directory == used,
+    };
+    if !fits || used > region.end - region.start - 8 {
+        return Err(TraceError::AlteredTables);
+    }
+    let mut documents = vec![0; seal.directory as usize];
+    file.read_exact_at(&mut documents, region.start + 8)?;
+    let mut sum = crc32fast::Hasher::new();
+    sum.update(metadata);
+    sum.update(&documents);
+    if sum.finalize() == seal.tables { Ok(()) } else { Err(TraceError::AlteredTables) }
 }
 
 /// The records of a file, from [`TraceFile::records`].
@@ -250,7 +302,7 @@ pub struct Records(Source);
 #[derive(Debug)]
 enum Source {
     Rings {
-        merge: Merge,
+        merge: Merge<ScreenedRing>,
         /// The instant from which every ring has its records; what others have from before would be misunderstood.
         whole_from: Option<Instant>,
     },
@@ -258,12 +310,13 @@ enum Source {
 }
 
 impl Records {
-    /// Bytes of a last record that was cut off when the log's writer died, or that is being written
-    /// right now; it is not delivered. 0 for rings.
-    pub fn cut_bytes(&self) -> u64 {
+    /// What has been found wrong with the file so far; all of it when the last record has been delivered.
+    pub fn damage(&self) -> Damage {
         match &self.0 {
-            Source::Rings { .. } => 0,
-            Source::Log(reader) => reader.cut_bytes,
+            Source::Rings { merge, .. } => {
+                merge.sources().iter().fold(Damage::default(), |damage, ring| damage.and(ring.damage()))
+            }
+            Source::Log(reader) => reader.damage().clone(),
         }
     }
 }
@@ -282,40 +335,5 @@ impl Iterator for Records {
             }
             Source::Log(reader) => reader.next(),
         }
-    }
-}
-
-#[derive(Debug)]
-struct LogReader {
-    file: Arc<File>,
-    offset: u64,
-    /// End of the last whole record.
-    end: u64,
-    cut_bytes: u64,
-    buffer: Vec<u8>,
-    /// Bytes of the buffer already delivered.
-    used: usize,
-}
-
-impl LogReader {
-    const BUFFER_BYTES: u64 = 1024 * Record::BYTES as u64;
-
-    fn next(&mut self) -> Option<Result<Record, TraceError>> {
-        if self.used == self.buffer.len() {
-            if self.offset == self.end {
-                return None;
-            }
-            self.buffer.resize((self.end - self.offset).min(Self::BUFFER_BYTES) as usize, 0);
-            self.used = 0;
-            if let Err(error) = self.file.read_exact_at(&mut self.buffer, self.offset) {
-                self.end = self.offset;
-                self.buffer.clear();
-                return Some(Err(error.into()));
-            }
-            self.offset += self.buffer.len() as u64;
-        }
-        let bytes = self.buffer[self.used..].first_chunk().expect("the buffer holds whole records");
-        self.used += Record::BYTES;
-        Some(Ok(from_bytes(bytes)))
     }
 }

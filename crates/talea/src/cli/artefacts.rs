@@ -14,7 +14,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use talea_time::Instant;
-use talea_trace::{Event, LogWriter, Metadata, Record, Report, ScheduleCsv, Sink, TraceFile};
+use talea_trace::{Damage, Event, LogWriter, Metadata, Record, Report, ScheduleCsv, Sink, TraceFile};
 
 /// Name of the result in an `--out` folder.
 const RESULT: &str = "result.json";
@@ -110,7 +110,7 @@ impl Reserved {
             let opened = TraceFile::open(trace).map_err(unreadable)?;
             let mut schedule = ScheduleCsv::new(opened.metadata(), BufWriter::new(artefact.writer()?));
             opened.replay(&mut schedule).map_err(unreadable)?;
-            let (_, end) = span(&opened, trace)?;
+            let ((_, end), _) = span(&opened, trace)?;
             schedule.finish(end).map_err(|error| artefact.unwritten(error))?;
             artefact.finish()?;
         }
@@ -197,12 +197,13 @@ pub fn tell_folder(options: &ResultOptions) -> Result<(), Failure> {
 }
 
 /// The instants from which and up to which a trace tells of its run: those of its first record, but not before the run's
-/// start, and of its last one.
-pub fn span(trace: &TraceFile, path: &Path) -> Result<(Instant, Instant), Failure> {
+/// start, and of its last one; and what is wrong with the file.
+pub fn span(trace: &TraceFile, path: &Path) -> Result<((Instant, Instant), Damage), Failure> {
     let unreadable = |error| Failure::file("read", path, error);
     let start = trace.metadata().start;
     let (mut first, mut last) = (None, start);
-    for record in trace.records().map_err(unreadable)? {
+    let mut records = trace.records().map_err(unreadable)?;
+    for record in &mut records {
         let record = record.map_err(unreadable)?;
         last = last.max(record.time);
         // The names of threads that the kernel tells at its start are from before everything.
@@ -210,7 +211,7 @@ pub fn span(trace: &TraceFile, path: &Path) -> Result<(Instant, Instant), Failur
             first.get_or_insert(record.time);
         }
     }
-    Ok((first.map_or(start, |first| first.max(start)), last))
+    Ok(((first.map_or(start, |first| first.max(start)), last), records.damage()))
 }
 
 /// Each once.

@@ -7,6 +7,7 @@ mod bare;
 mod checked;
 mod cluster;
 mod controlled;
+mod damaged;
 mod errors;
 mod example;
 mod explained;

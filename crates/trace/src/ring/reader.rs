@@ -87,6 +87,11 @@ impl RingReader {
         self.ready.front().copied()
     }
 
+    /// The record after the next one, if it has been copied.
+    pub(crate) fn ahead(&self) -> Option<Record> {
+        self.ready.get(1).copied()
+    }
+
     /// Takes the next record, as [`Self::peek`] shows it.
     #[inline]
     pub fn take(&mut self) -> Option<Record> {

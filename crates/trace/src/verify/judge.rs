@@ -184,6 +184,8 @@ impl<'a> Judge<'a> {
             unheard_nodes,
             unidentified_nodes: self.coverage.unidentified(self.trace),
             lost_records: self.lost,
+            impossible_records: 0,
+            altered_stretches: 0,
             rules,
             violations,
         }

@@ -2,7 +2,7 @@
 
 use super::LISTED;
 use crate::show::job_name;
-use crate::{JobId, Metadata};
+use crate::{Damage, JobId, Metadata};
 use serde::Serialize;
 use talea_time::{Duration, Instant};
 
@@ -138,6 +138,10 @@ pub struct VerifyReport {
     pub unidentified_nodes: Vec<String>,
     /// Records lost.
     pub lost_records: u64,
+    /// Records that cannot be, and were left out.
+    pub impossible_records: u64,
+    /// Stretches of records that are not what was written.
+    pub altered_stretches: u64,
     /// By rule, all of them.
     pub rules: Vec<RuleReport>,
     /// The first [`LISTED`] violations.
@@ -145,6 +149,17 @@ pub struct VerifyReport {
 }
 
 impl VerifyReport {
+    /// The same of a trace with this damage.
+    #[must_use]
+    pub fn with_damage(self, damage: &Damage) -> Self {
+        VerifyReport { impossible_records: damage.impossible, altered_stretches: damage.altered, ..self }
+    }
+
+    /// Whether the trace was as it was written.
+    pub fn is_whole(&self) -> bool {
+        self.impossible_records + self.altered_stretches == 0
+    }
+
     /// All violations.
     pub fn count(&self) -> u64 {
         self.rules.iter().map(|rule| rule.violations).sum()

@@ -64,9 +64,9 @@ fn each_damage_has_its_message() {
         (cut(200), "the trace is cut off: it has 200 bytes of at least"),
         (
             damaged(&log, 8, &[9]),
-            "the trace has format version 9, but this Talea reads version 3 of streams and 2 of logs",
+            "the trace has format version 9, but this Talea reads version 3 of streams and 3 of logs",
         ),
-        (damaged(&log, 8, &[3]), "the trace has format version 3, but"),
+        (damaged(&log, 8, &[2]), "the trace has format version 2, but"),
         // Who follows and who writes such a stream expect families to be switched on by each other.
         (damaged(&rings, 8, &[2]), "the trace has format version 2, but"),
         (damaged(&log, 12, &[7]), "the head of the trace is damaged: kind"),

@@ -3,6 +3,7 @@
 use crate::support::*;
 use proptest::prelude::*;
 use std::fs;
+use talea_trace::damage::Ending;
 use talea_trace::*;
 
 #[test]
@@ -159,10 +160,16 @@ fn a_log_reads_back_and_a_cut_tail_is_reported() {
     let bytes = fs::read(&path).unwrap();
     fs::write(&path, &bytes[..bytes.len() - 15]).unwrap();
     let file = TraceFile::open(&path).unwrap();
-    let records = file.records().unwrap();
-    assert_eq!((file.kind(), records.cut_bytes()), (TraceKind::Log, 25));
-    let records: Vec<_> = records.map(Result::unwrap).collect();
-    assert_eq!(records, (0..2999).map(numbered).collect::<Vec<_>>());
+    let damage = file.records().unwrap().damage();
+    assert_eq!((file.kind(), damage.cut_bytes, damage.ending), (TraceKind::Log, 25, Ending::Open));
+    let records: Vec<_> = file.records().unwrap().map(Result::unwrap).collect();
+    assert_eq!(records, (0..3000).map(numbered).collect::<Vec<_>>(), "the last seal alone is cut");
+    // Cut between records, too.
+    fs::write(&path, &bytes[..bytes.len() - 5 * Record::BYTES]).unwrap();
+    let mut records = Vec::new();
+    let replayed = TraceFile::open(&path).unwrap().replay(&mut records).unwrap();
+    assert_eq!((records.len(), replayed.damage.cut_bytes, replayed.damage.ending), (2996, 0, Ending::Open));
+    assert!(replayed.damage.is_none() && replayed.damage.sentences().len() == 1);
 }
 
 proptest! {
@@ -179,12 +186,12 @@ proptest! {
             times.sort_unstable();
             let mut writer = file.writer(ring);
             for (position, time) in times.into_iter().enumerate() {
-                let record = Record { source: ring as u16, arg: position as u16, ..numbered(time) };
+                let record = Record { cpu: ring as u16, arg: position as u16, ..numbered(time) };
                 writer.record(record);
                 expected.push(record);
             }
         }
-        expected.sort_by_key(|record| (record.time, record.source, record.arg));
+        expected.sort_by_key(|record| (record.time, record.cpu, record.arg));
         let mut records = Vec::new();
         TraceFile::open(&path).unwrap().replay(&mut records).unwrap();
         prop_assert_eq!(records, expected);

@@ -4,6 +4,7 @@ mod accounting;
 mod allocation;
 mod corruption;
 mod ctf;
+mod damaged;
 mod declared;
 mod explained;
 mod exports;

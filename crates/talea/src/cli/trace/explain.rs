@@ -1,6 +1,6 @@
 //! `talea trace explain`.
 
-use super::{named, open, unreadable, warn_of_cut, warn_of_unrecorded};
+use super::{named, open, unreadable, warn_of_damage, warn_of_unrecorded};
 use crate::cli::draft::{self, Draft, Readers};
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::options::distinct;
@@ -14,7 +14,7 @@ use talea_time::{Duration, Instant};
 use talea_trace::explain::{
     Explanation, Explanations, Interval, MOST, Outcome, Question, Subject, Which, explain,
 };
-use talea_trace::{JobId, Metadata, Sink, TraceFile};
+use talea_trace::{Damage, JobId, Metadata, Sink, TraceError, TraceFile};
 
 /// Say why jobs took as long as they did: every missed deadline, or the job that is named
 ///
@@ -75,9 +75,9 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
     if let Some(svg) = &options.svg {
         distinct(svg, &path)?;
     }
-    warn_of_cut(&trace.records().map_err(|error| unreadable(&path, &error))?);
     warn_of_unrecorded(metadata);
-    let answer = answer(&trace, question).map_err(|error| unreadable(&path, &error))?;
+    let (answer, damage) = answer(&trace, question).map_err(|error| unreadable(&path, &error))?;
+    warn_of_damage(&path, &damage);
     if let (Which::This(subject), []) = (question.which, answer.list.as_slice()) {
         return Err(Failure::new(
             format!("the trace does not tell of {}", answer.name(subject)),
@@ -115,8 +115,14 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
     Ok(Verdict::Fine)
 }
 
-fn answer(trace: &TraceFile, question: Question) -> Result<Explanations, talea_trace::TraceError> {
-    explain(trace.metadata(), question, |mut sink: &mut dyn Sink| trace.replay(&mut sink).map(|_| ()))
+fn answer(trace: &TraceFile, question: Question) -> Result<(Explanations, Damage), TraceError> {
+    let mut damage = Damage::default();
+    let replay = |mut sink: &mut dyn Sink| {
+        damage = trace.replay(&mut sink)?.damage;
+        Ok::<(), TraceError>(())
+    };
+    let answer = explain(trace.metadata(), question, replay)?;
+    Ok((answer, damage))
 }
 
 fn question(options: &Options, metadata: &Metadata) -> Result<Question, Failure> {

@@ -1,6 +1,6 @@
 //! `talea trace export`.
 
-use super::{name_space, named, open, unreadable, warn_of_cut};
+use super::{name_space, named, open, unreadable, warn_of_damage};
 use crate::cli::draft::{self, Draft, FolderDraft, Readers};
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::options::{apart, positive};
@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use talea_lab::timeline;
 use talea_time::{Duration, Instant};
 use talea_trace::{
-    CtfError, CtfExport, NameSpace, ParquetExport, PerfettoExport, ScheduleCsv, Sink, TraceError, TraceFile,
-    export_csv,
+    CtfError, CtfExport, NameSpace, ParquetExport, PerfettoExport, ScheduleCsv, Sink, TraceError,
+    TraceFile, export_csv,
 };
 
 /// Write the trace for other programs
@@ -101,8 +101,8 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
     }
     let goes_to_output = wanted.iter().any(|(path, _)| draft::is_output(path));
     draft::remove_on_interrupt()?;
-    warn_of_cut(&trace.records().map_err(|error| unreadable(&path, &error))?);
-    let span = artefacts::span(&trace, &path)?;
+    let (span, damage) = artefacts::span(&trace, &path)?;
+    warn_of_damage(&path, &damage);
     let source = Source { options, names: name_space(&trace, &path)?, path, trace, span };
     wanted.iter().try_for_each(|(path, write)| write(&source, path))?;
     let written: Vec<String> = wanted.iter().map(|(path, _)| path.display().to_string()).collect();

@@ -20,7 +20,7 @@ use std::fmt::Display;
 use std::io;
 use std::path::Path;
 use talea_trace::stream::Switching;
-use talea_trace::{Metadata, NameSpace, Records, TraceError, TraceFile, TraceKind};
+use talea_trace::{Damage, Metadata, NameSpace, TraceError, TraceFile, TraceKind};
 
 /// Record programs from outside, follow them, and look into traces: records, numbers, reasons, and exports.
 #[derive(Args)]
@@ -122,10 +122,10 @@ fn name_space(trace: &TraceFile, path: &Path) -> Result<NameSpace, Failure> {
     trace.name_space().map_err(|error| unreadable(path, &error))
 }
 
-/// A last record that is not whole is left out by every reader.
-fn warn_of_cut(records: &Records) {
-    let cut = records.cut_bytes();
-    if cut > 0 {
-        eprintln!("warning: the last {cut} bytes are part of a record; the writer was cut off");
+/// What is wrong with the file is said once it has been read, beside what was found in the rest.
+fn warn_of_damage(path: &Path, damage: &Damage) {
+    for sentence in damage.sentences() {
+        let what = if damage.is_none() { "note" } else { "warning" };
+        eprintln!("{what}: {}: {sentence}", path.display());
     }
 }

@@ -1,6 +1,6 @@
 //! `talea trace show`.
 
-use super::{follow, name_space, named, open, unreadable, warn_of_cut};
+use super::{follow, name_space, named, open, unreadable, warn_of_damage};
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::output;
 use clap::Args;
@@ -76,11 +76,10 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
     let names = name_space(&trace, &path)?;
     let filter = Filter::new(trace.metadata(), &names, options)?;
     let listing = Listing::new(trace.metadata(), &names);
-    let records = trace.records().map_err(|error| unreadable(&path, &error))?;
-    warn_of_cut(&records);
+    let mut records = trace.records().map_err(|error| unreadable(&path, &error))?;
     let mut lines = output::Lines::new();
     let mut left = options.limit.unwrap_or(usize::MAX);
-    for record in records {
+    for record in &mut records {
         let record = record.map_err(|error| unreadable(&path, &error))?;
         if left == 0 {
             break;
@@ -91,6 +90,7 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
         }
     }
     lines.finish()?;
+    warn_of_damage(&path, &records.damage());
     Ok(Verdict::Fine)
 }
 

@@ -1,6 +1,6 @@
 //! `talea trace stats`.
 
-use super::{name_space, named, open, unreadable, warn_of_cut, warn_of_unrecorded};
+use super::{name_space, named, open, unreadable, warn_of_damage, warn_of_unrecorded};
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::options::positive;
 use crate::cli::{contents, output, report, usage};
@@ -11,7 +11,7 @@ use talea_time::Duration;
 use talea_trace::contents::ContentsReport;
 use talea_trace::machine::MachineReport;
 use talea_trace::usage::UsageReport;
-use talea_trace::{Accounting, Contents, Machine, Report, Usage};
+use talea_trace::{Accounting, Contents, Damage, Machine, Report, Usage};
 
 /// Compute the table of results again, or show what a trace without jobs holds
 ///
@@ -46,6 +46,7 @@ struct Everything<'a> {
     has_system: bool,
     usage: &'a UsageReport,
     contents: &'a ContentsReport,
+    damage: &'a Damage,
     /// Who used the processors by the kernel's records alone; nothing without them.
     machine: Option<&'a MachineReport>,
 }
@@ -57,7 +58,7 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
     let names = name_space(&trace, &path)?;
     let of_system = (Accounting::new(metadata, options.sample), Usage::new(metadata));
     let mut sink = (of_system, (Contents::new(metadata), Machine::default()));
-    trace.replay(&mut sink).map_err(|error| unreadable(&path, &error))?;
+    let replayed = trace.replay(&mut sink).map_err(|error| unreadable(&path, &error))?;
     let ((accounting, usage), (contents, machine)) = sink;
     let end = accounting.last();
     let machine = machine.finish();
@@ -66,9 +67,10 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
         has_system: metadata.has_system(),
         usage: &usage.finish(),
         contents: &contents.report(&names),
+        damage: &replayed.damage,
         machine: machine.as_ref(),
     };
-    warn_of_cut(&trace.records().map_err(|error| unreadable(&path, &error))?);
+    warn_of_damage(&path, &replayed.damage);
     warn_of_unrecorded(metadata);
     if options.json {
         output::json(&everything)?;

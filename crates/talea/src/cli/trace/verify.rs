@@ -1,6 +1,6 @@
 //! `talea trace verify`.
 
-use super::{named, open, unreadable, warn_of_cut};
+use super::{named, open, unreadable, warn_of_damage};
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::options::{SystemOptions, plans};
 use crate::cli::output::{self, Sheet};
@@ -25,7 +25,8 @@ by early ones only, since every real release is late. The 200us for real threads
 machine: the table says how many wrong states they let pass and how long the longest was. Simulated traces are judged to \
 the nanosecond.
 
-Exit status: 0 if there is no violation, 1 if there is one, 2 for bad input and for a trace that cannot be judged.
+Exit status: 0 if there is no violation, 1 if there is one, 2 for bad input, for a trace that cannot be judged, and for a \
+damaged one whose rest shows no violation.
 
 Examples:
   talea trace verify examples/ofp.toml out/trace.talea
@@ -68,17 +69,24 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
             "give the system file that the run was made with",
         )
     };
-    warn_of_cut(&trace.records().map_err(|error| unreadable(&path, &error))?);
     let verifier = Verifier::new(metadata, &system, &plans, tolerance).map_err(other)?;
     let mut verifier = verifier.with_coverage(coverage);
-    trace.replay(&mut verifier).map_err(|error| unreadable(&path, &error))?;
-    let report = verifier.finish();
+    let replayed = trace.replay(&mut verifier).map_err(|error| unreadable(&path, &error))?;
+    warn_of_damage(&path, &replayed.damage);
+    let report = verifier.finish().with_damage(&replayed.damage);
     if options.json {
         output::json(&report)?;
     } else {
         print(&report, metadata, options.limit)?;
     }
-    Ok(if report.count() == 0 { Verdict::Fine } else { Verdict::Negative })
+    match (report.count(), report.is_whole()) {
+        (0, true) => Ok(Verdict::Fine),
+        (0, false) => Err(Failure::new(
+            format!("{}: what is left shows no violation, but the trace is damaged", path.display()),
+            "record it anew; of what is damaged nobody can say that it obeyed",
+        )),
+        _ => Ok(Verdict::Negative),
+    }
 }
 
 /// What of the run is in the trace, which is read for that once more.
@@ -169,6 +177,7 @@ fn row(rule: &RuleReport) -> Vec<String> {
 fn summary(report: &VerifyReport, metadata: &Metadata) -> Vec<String> {
     let tolerance = Duration::from_nanos(report.tolerance_ns);
     let verdict = match report.count() {
+        0 if !report.is_whole() => "incomplete, no violation in what is left of a damaged trace".to_string(),
         0 => "obeyed".to_string(),
         1 => "1 violation".to_string(),
         count => format!("{count} violations"),
