@@ -17,6 +17,7 @@
 //! as missed once its deadline has passed. The number of lost records stands in the report.
 
 mod distribution;
+mod figures;
 mod operation;
 mod report;
 mod samples;
@@ -24,6 +25,7 @@ mod task;
 mod window;
 
 pub use distribution::Distribution;
+pub use figures::Figure;
 pub use report::{HierarchyReport, LaneReport, NodeReport, OperationReport, Report, TaskReport};
 pub use samples::{Sample, SampleReport, Samples};
 

@@ -15,11 +15,13 @@
 //! | [`damage`] | what in it cannot be, and is left out |
 //! | [`recording`] | several processes and the kernel, followed from outside, as one log |
 //! | [`contents`] | what a trace holds at all |
+//! | [`told`] | what it can tell, and what was not recorded |
 //! | [`accounting`] | what the run achieved |
 //! | [`schedule`] | who ran where and when |
 //! | [`explain`] | why a job took as long as it did |
 //! | [`machine`] | who used the processors, where there is no system |
 //! | [`usage`] | what the processors' time went into |
+//! | [`promises`] | which guarantees of hierarchies were broken |
 //! | [`verify`] | whether the policy was obeyed |
 //! | [`export`], [`show`] | the trace for other programs and for people |
 
@@ -42,6 +44,7 @@ pub mod namespace;
 mod occupancy;
 #[doc(hidden)]
 pub mod primitive;
+pub mod promises;
 pub mod read;
 mod record;
 pub mod recording;
@@ -49,6 +52,7 @@ pub mod ring;
 pub mod schedule;
 pub mod show;
 pub mod stream;
+pub mod told;
 pub mod usage;
 pub mod verify;
 
@@ -65,11 +69,13 @@ pub use machine::Machine;
 pub use merge::{AnySource, Merge, RecordSource};
 pub use metadata::*;
 pub use namespace::NameSpace;
+pub use promises::Promises;
 pub use read::{Records, Replayed, TraceError, TraceFile, TraceKind};
 pub use record::*;
 pub use ring::{CreateError, RingFile, RingReader, RingShape, RingState, RingWriter};
 pub use schedule::{ScheduleCsv, Segment, Segments};
 pub use show::{Listing, format_record};
+pub use told::Told;
 pub use usage::Usage;
 
 /// Whatever takes records as they happen: a ring, a file, the accounting, or several of them.

@@ -46,8 +46,17 @@ pub(crate) enum Occupant {
     Withheld,
     /// Nobody that any record tells of.
     Idle,
-    /// Records that would tell were lost, or are from before the recording.
-    Unknown,
+    /// No record tells although one must have been written.
+    Unknown(Unknown),
+}
+
+/// Why it is not known who has a processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unknown {
+    /// Records that would tell were lost.
+    Lost,
+    /// They are from before the recording.
+    Unheard,
 }
 
 /// An interrupt.
@@ -103,7 +112,7 @@ struct Lane {
 /// Whether it is known what a lane does, which may have begun to run a job before the records began, or be lost with them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hearing {
-    Awaited,
+    Awaited(Unknown),
     Begun,
 }
 
@@ -130,6 +139,8 @@ pub(crate) struct Processor {
     jobs: Vec<JobId>,
     /// The thread the kernel gave it to; `None` until its first switch, and after a loss until the next one.
     thread: Option<u32>,
+    /// Why the thread is not known, while it is not.
+    unseen: Unknown,
     interrupts: Vec<Interrupt>,
     /// The threads of the run that lost the processor although they could go on, until they have one.
     waiting: Vec<u32>,
@@ -140,7 +151,7 @@ pub(crate) struct Processor {
 enum Doubt {
     None,
     /// Nothing has been heard since records were lost, or since the recording came to the run under way.
-    Unheard,
+    Since(Unknown),
 }
 
 /// The state of all processors.
@@ -222,8 +233,8 @@ impl Occupancy {
     /// Who has the processor when no interrupt has it.
     pub fn holder(&self, node: usize, index: usize) -> Occupant {
         let processor = &self.nodes[node][index];
-        if processor.doubt == Doubt::Unheard {
-            return Occupant::Unknown;
+        if let Doubt::Since(unknown) = processor.doubt {
+            return Occupant::Unknown(unknown);
         }
         match processor.thread {
             Some(thread) if !self.identified[node] && self.says_itself(node, processor, thread) => {}
@@ -237,16 +248,25 @@ impl Occupancy {
             return Occupant::Job(*job);
         }
         let nobody = match self.kernel {
-            Kernel::Heard if processor.thread.is_none() => Occupant::Unknown,
-            Kernel::Unheard if self.awaits(node) => Occupant::Unknown,
-            _ => Occupant::Idle,
+            Kernel::Heard if processor.thread.is_none() => Occupant::Unknown(processor.unseen),
+            Kernel::Unheard => self.awaited(node).map_or(Occupant::Idle, Occupant::Unknown),
+            Kernel::Heard => Occupant::Idle,
         };
         self.lane_at_work(node, processor).map_or(nobody, Occupant::Lane)
     }
 
     /// Whether there are lanes of the node that may run a job of which no record tells.
     pub fn awaits(&self, node: usize) -> bool {
-        self.lanes.iter().any(|lane| lane.node == node && lane.hearing == Hearing::Awaited)
+        self.awaited(node).is_some()
+    }
+
+    /// Why not everything is known of the node's lanes.
+    fn awaited(&self, node: usize) -> Option<Unknown> {
+        let mut lanes = self.lanes.iter().filter(|lane| lane.node == node);
+        lanes.find_map(|lane| match lane.hearing {
+            Hearing::Awaited(unknown) => Some(unknown),
+            Hearing::Begun => None,
+        })
     }
 
     /// Whether the kernel has told of a processor.
@@ -266,6 +286,11 @@ impl Occupancy {
         !processor.jobs.is_empty() || thread != 0 && self.lane_at_work(node, processor).is_some()
     }
 
+    /// Whether the thread is known to be one of the run's.
+    pub fn is_of_run(&self, thread: u32) -> bool {
+        self.threads.contains_key(&thread)
+    }
+
     /// Whether the trace says which threads are those of the node's lanes.
     pub fn identifies(&self, node: usize) -> bool {
         self.identified[node]
@@ -276,7 +301,7 @@ impl Occupancy {
             None if thread == 0 => Occupant::Idle,
             Some(Role::Lane(lane)) if self.lanes[*lane].node == node => match &self.lanes[*lane] {
                 Lane { current: Some(job), .. } => Occupant::Job(*job),
-                Lane { hearing: Hearing::Awaited, .. } => Occupant::Unknown,
+                Lane { hearing: Hearing::Awaited(unknown), .. } => Occupant::Unknown(*unknown),
                 _ => Occupant::Lane(*lane),
             },
             Some(Role::Release) => Occupant::Release,
@@ -329,10 +354,11 @@ impl Occupancy {
             // The records of jobs are whole: what they tell holds until the kernel is heard of again.
             Event::LOST if record.source == Record::KERNEL => self.on_cpu(record.cpu, |processor| {
                 processor.thread = None;
+                processor.unseen = Unknown::Lost;
                 processor.waiting.clear();
                 processor.interrupts.clear();
             }),
-            Event::LOST => (0..self.nodes.len()).for_each(|node| self.doubt(node)),
+            Event::LOST => (0..self.nodes.len()).for_each(|node| self.doubt(node, Unknown::Lost)),
             _ => {}
         }
     }
@@ -429,7 +455,7 @@ impl Occupancy {
         let Some(index) = self.lane_of(record.job()) else { return };
         let node = self.lanes[index].node;
         if std::mem::replace(&mut self.beginnings[node], Beginning::Passed) == Beginning::Awaited {
-            self.doubt(node);
+            self.doubt(node, Unknown::Unheard);
         }
         if !matches!(record.event, Event::RELEASE | Event::SKIP) {
             self.lanes[index].hearing = Hearing::Begun;
@@ -457,14 +483,14 @@ impl Occupancy {
 
     /// What was known until now may not be so any more, or nothing was: of every processor and lane of the node, until it
     /// is heard of.
-    fn doubt(&mut self, node: usize) {
+    fn doubt(&mut self, node: usize, why: Unknown) {
         for processor in &mut self.nodes[node] {
-            processor.doubt = Doubt::Unheard;
+            processor.doubt = Doubt::Since(why);
             processor.waiting.clear();
             processor.jobs.clear();
         }
         for lane in self.lanes.iter_mut().filter(|lane| lane.node == node) {
-            (lane.current, lane.hearing) = (None, Hearing::Awaited);
+            (lane.current, lane.hearing) = (None, Hearing::Awaited(why));
             if lane.awake == Wakefulness::Awake {
                 lane.awake = Wakefulness::Untold;
             }
@@ -483,6 +509,7 @@ impl Processor {
             cpu,
             jobs: Vec::new(),
             thread: None,
+            unseen: Unknown::Unheard,
             interrupts: Vec::new(),
             waiting: Vec::new(),
             doubt: Doubt::None,

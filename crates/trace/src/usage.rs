@@ -12,6 +12,13 @@
 //! | unobserved | threads that the kernel does not show to the user who recorded |
 //! | idle | nobody that any record tells of: without WAKE, SLEEP and kernel records, unrecorded dispatching too |
 //! | unknown | time of which records were lost, or of which nothing was heard yet |
+//! | unrecorded | time that only events would tell of that the trace is known to lack ([`crate::Told`]) |
+//!
+//! An account of which the events were not recorded has no figure, `None`. Its time is in *unrecorded*, so that the accounts
+//! add up all the same.
+//!
+//! What going from one thread to another costs is told by COST records in virtual time, and on real threads by the kernel's
+//! switches (`switches`).
 //!
 //! A COST record tells of the time before it. The latest few thousand stretches of each processor therefore stay open;
 //! [`NodeUsage::unplaced_ns`] says how much of the costs found no time of their own, because a job of another lane ran
@@ -20,14 +27,16 @@
 mod jobs;
 mod report;
 mod strip;
+mod switches;
 
-pub use report::{CostUsage, NodeUsage, OperationUsage, ProgramUsage, Spread, UsageReport};
+pub use report::{CostUsage, Dispatching, NodeUsage, OperationUsage, ProgramUsage, Spread, UsageReport};
 
 use crate::occupancy::{Interrupt, Occupancy, Occupant};
-use crate::{CostKind, Event, JobId, Metadata, Record, Sink};
+use crate::{Contents, CostKind, Event, JobId, Metadata, Record, Sink};
 use jobs::Jobs;
 use std::collections::HashMap;
 use strip::{Cost, Strip};
+use switches::{Switches, Whose};
 use talea_time::Instant;
 
 /// What a stretch of a processor's time went into.
@@ -59,7 +68,7 @@ impl Use {
             Occupant::Interrupt(interrupt) => Use::Interrupt(interrupt),
             Occupant::Withheld => Use::Withheld,
             Occupant::Idle => Use::Idle,
-            Occupant::Unknown => Use::Unknown,
+            Occupant::Unknown(_) => Use::Unknown,
         }
     }
 }
@@ -108,14 +117,31 @@ struct Node {
     end: Option<Instant>,
     strips: Vec<Strip>,
     accounts: Accounts,
+    silence: Silence,
 }
 
-/// Which records the trace has, and so what it can tell.
-#[derive(Clone, Copy, Debug, Default)]
-struct Told {
-    costs: bool,
-    wakes: bool,
-    kernel: bool,
+/// Jobs that began and no record of dispatching with them: where dispatching is recorded throughout there are few.
+#[derive(Debug, Default)]
+struct Silence {
+    now: u64,
+    longest: u64,
+}
+
+impl Silence {
+    /// So many mean that dispatching was not recorded then.
+    const TOO_LONG: u64 = 256;
+
+    fn hear(&mut self, event: Event) {
+        match event {
+            Event::START => self.now += 1,
+            _ => self.now = 0,
+        }
+        self.longest = self.longest.max(self.now);
+    }
+
+    fn is_too_long(&self) -> bool {
+        self.longest > Self::TOO_LONG
+    }
 }
 
 /// Computes a [`UsageReport`] from records, in memory that does not grow with them.
@@ -125,7 +151,8 @@ pub struct Usage {
     occupancy: Occupancy,
     nodes: Vec<Node>,
     jobs: Jobs,
-    told: Told,
+    contents: Contents,
+    switches: Switches,
     last: Instant,
 }
 
@@ -137,13 +164,20 @@ impl Usage {
     pub fn new(metadata: &Metadata) -> Self {
         metadata.check().expect("metadata are consistent");
         let accounts = || Accounts { execution: vec![0; metadata.operations.len()], ..Accounts::default() };
-        let node = |_| Node { start: None, end: None, strips: Vec::new(), accounts: accounts() };
+        let node = |_| Node {
+            start: None,
+            end: None,
+            strips: Vec::new(),
+            accounts: accounts(),
+            silence: Silence::default(),
+        };
         Usage {
             metadata: metadata.clone(),
             occupancy: Occupancy::new(metadata),
             nodes: metadata.nodes.iter().map(node).collect(),
             jobs: Jobs::new(metadata),
-            told: Told::default(),
+            contents: Contents::new(metadata),
+            switches: Switches::default(),
             last: metadata.start,
         }
     }
@@ -203,11 +237,11 @@ impl Usage {
         if index >= self.nodes.len() || self.nodes[index].end.is_some() {
             return;
         }
-        self.told.costs = true;
         self.reach(index, record.time);
         let cost_ns = i64::try_from(record.words[0]).unwrap_or(i64::MAX);
         let from = Instant::from_nanos(record.time.as_nanos().saturating_sub(cost_ns));
         let node = &mut self.nodes[index];
+        node.silence.hear(record.event);
         let count = &mut node.accounts.counts[kind.place()];
         *count = count.saturating_add(u64::from(record.words[1] as u32));
         let strip = node.strips.iter_mut().find(|strip| strip.cpu() == record.cpu);
@@ -230,9 +264,62 @@ impl Usage {
         node.accounts.unplaced = node.accounts.unplaced.saturating_add(cost_ns.saturating_sub(placed_ns));
     }
 
+    /// Somebody gets the processor, which takes what the thread before has not told of.
+    fn switch(&mut self, record: &Record) {
+        let whose = |thread: u64| match self.occupancy.is_of_run(thread as u32) {
+            true => Whose::Run,
+            false => Whose::Others,
+        };
+        let (from, to) = (whose(record.words[0]), whose(record.words[0] >> 32));
+        let left = self.switches.switch(record.cpu, record.time, from, to);
+        if from == Whose::Others && to == Whose::Others {
+            return;
+        }
+        if let Some(node) = self.node_on(record.cpu) {
+            self.nodes[node].accounts.counts[CostKind::Switch.place()] += 1;
+        }
+        if let Some(left) = left {
+            self.paint(record.cpu, left, record.time);
+        }
+    }
+
+    /// A thread of the run tells something on its processor: it has arrived there.
+    fn hear(&mut self, record: &Record) {
+        if record.cpu == Record::NO_CPU {
+            return;
+        }
+        let cost_ns = match record.event {
+            Event::COST => i64::try_from(record.words[0]).unwrap_or(i64::MAX),
+            _ => 0,
+        };
+        if let Some(since) = self.switches.hear(record.cpu, record.time) {
+            self.reach_all(record.time);
+            let until = Instant::from_nanos(record.time.as_nanos().saturating_sub(cost_ns));
+            self.paint(record.cpu, since, until);
+        }
+    }
+
+    fn paint(&mut self, cpu: u16, from: Instant, to: Instant) {
+        if let Some(node) = self.node_on(cpu) {
+            let strips = self.nodes[node].strips.iter_mut();
+            strips.filter(|strip| strip.cpu() == cpu).for_each(|strip| strip.switching(from, to));
+        }
+    }
+
+    /// The running node that has the processor and whose threads are known.
+    fn node_on(&self, cpu: u16) -> Option<usize> {
+        let runs = |node: &Node| node.start.is_some() && node.end.is_none();
+        let is_on = |index: usize| {
+            let strips = &self.nodes[index].strips;
+            runs(&self.nodes[index]) && strips.iter().any(|strip| strip.cpu() == cpu)
+        };
+        (0..self.nodes.len()).find(|index| is_on(*index) && self.occupancy.identifies(*index))
+    }
+
     fn lost(&mut self, record: &Record) {
         self.reach_all(record.time);
         if record.source == Record::KERNEL {
+            self.switches.forget(record.cpu);
             return;
         }
         let since = Instant::from_nanos(record.words[1] as i64);
@@ -248,6 +335,10 @@ impl Usage {
 impl Sink for Usage {
     fn record(&mut self, record: Record) {
         self.last = self.last.max(record.time);
+        self.contents.record(record);
+        if record.event.family() != Event::SWITCH.family() {
+            self.hear(&record);
+        }
         let node_of_lane =
             |usage: &Self| usage.metadata.lanes.get(usize::from(record.source)).map(|lane| lane.node);
         match record.event {
@@ -263,18 +354,23 @@ impl Sink for Usage {
                 if let Some(node) = node_of_lane(self) {
                     self.nodes[node].start = self.nodes[node].start.or(Some(record.time));
                     self.reach(node, record.time);
+                    if record.event == Event::START {
+                        self.nodes[node].silence.hear(record.event);
+                    }
                 }
                 self.jobs.take(&record);
             }
             Event::WAKE | Event::SLEEP => {
-                self.told.wakes = true;
                 if let Some(node) = node_of_lane(self) {
+                    self.nodes[node].silence.hear(record.event);
                     self.reach(node, record.time);
                 }
             }
             Event::SWITCH | Event::IRQ_ENTER | Event::IRQ_EXIT => {
-                self.told.kernel |= record.event == Event::SWITCH;
                 self.reach_all(record.time);
+                if record.event == Event::SWITCH {
+                    self.switch(&record);
+                }
             }
             Event::COST => self.cost(&record),
             Event::LOST => self.lost(&record),

@@ -21,6 +21,9 @@
 //! need none. The default for threads is a rule of thumb, measured on no machine; the report has the longest wrong state
 //! that it let pass, for whoever wants to choose a better one.
 //!
+//! A processor of real threads that seems idle may be held off by the kernel, as real-time throttling does. Where the kernel
+//! was not recorded nobody can tell, and what `idle` finds is [possible](Certainty::Possible) only.
+//!
 //! What is not recorded is neither obeyed nor violated. Where records were lost, or the recording began with the run under
 //! way, nothing is known of the jobs before; they are not judged, and counted. What a processor does is unknown until the
 //! first record that tells of it, and what the lanes of a node do until each was heard of. A trace without all events of
@@ -41,7 +44,7 @@ mod same;
 mod suspicion;
 
 pub use coverage::{Coverage, Unjudgeable};
-pub use report::{Judged, Rule, RuleReport, VerifyReport, Violation};
+pub use report::{Certainty, Judged, Rule, RuleReport, VerifyReport, Violation};
 pub use same::OtherSystem;
 
 use crate::{Metadata, Origin, Sink};

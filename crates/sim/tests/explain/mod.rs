@@ -81,6 +81,9 @@ fn check(metadata: &Metadata, segments: &[Segment], one: &Explanation) {
             | Cause::Program { .. }
             | Cause::Interrupt { .. }
             | Cause::Uncertain
+            | Cause::Unheard
+            | Cause::Unclear
+            | Cause::Unrecorded
             | Cause::Timer
             | Cause::Releasing
             | Cause::Handover => {

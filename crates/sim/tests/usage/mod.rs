@@ -34,12 +34,13 @@ proptest! {
                 [node.error_ns, node.unplaced_ns, node.ambiguous_ns, node.unknown_ns, node.not_broken_down_ns],
                 [0; 5]
             );
-            prop_assert_eq!(node.execution_ns + node.overhead_ns, known.busy_ns);
-            prop_assert_eq!(node.idle_ns, node.available_ns - known.busy_ns);
+            prop_assert_eq!(node.execution_ns.zip(node.overhead_ns).map(|(own, over)| own + over), Some(known.busy_ns));
+            prop_assert_eq!(node.idle_ns, Some(node.available_ns - known.busy_ns));
+            prop_assert_eq!((node.unrecorded_ns, node.interrupts_ns), (0, None));
         }
         let told: i64 =
             records.iter().filter(|record| record.event == Event::COST).map(|record| record.words[0] as i64).sum();
-        prop_assert_eq!(usage.nodes.iter().map(|node| node.overhead_ns).sum::<i64>(), told);
+        prop_assert_eq!(usage.nodes.iter().filter_map(|node| node.overhead_ns).sum::<i64>(), told);
         for (index, operation) in usage.operations.iter().enumerate() {
             let completed = records.iter().filter(|record| {
                 record.event == Event::COMPLETE && record.job().operation.index() == index
@@ -48,12 +49,13 @@ proptest! {
                 .clone()
                 .map(|record| demand::execution(&system, record.job().operation, record.job().instance).as_nanos())
                 .sum();
-            prop_assert_eq!(operation.jobs, completed.count() as u64);
-            prop_assert_eq!(operation.execution.sum_ns, drawn);
-            let least = operation.jobs as i64 * 2 * system.overhead.queue.as_nanos();
-            prop_assert!(operation.overhead.sum_ns >= least);
+            let jobs = completed.count() as u64;
+            prop_assert_eq!(operation.jobs, Some(jobs));
+            prop_assert_eq!(operation.execution.map(|spread| spread.sum_ns), Some(drawn));
+            let least = jobs as i64 * 2 * system.overhead.queue.as_nanos();
+            prop_assert!(operation.overhead.is_some_and(|spread| spread.sum_ns >= least));
             let response = &report.operations[index].response_ns;
-            prop_assert_eq!(response.as_ref().map_or(0, |spread| spread.max), operation.response.max_ns);
+            prop_assert_eq!(response.as_ref().map_or(0, |spread| spread.max), operation.response.map_or(0, |own| own.max_ns));
         }
     }
 
@@ -64,8 +66,8 @@ proptest! {
         let (kept, dropped) =
             (records_with(&system, &[], UNTIL, DispatchRecords::Kept), records(&system, &[], UNTIL));
         for (with, without) in usage(&metadata, &kept).nodes.iter().zip(usage(&metadata, &dropped).nodes) {
-            prop_assert_eq!((without.error_ns, without.overhead_ns), (0, 0));
-            prop_assert_eq!(without.execution_ns, with.execution_ns + with.overhead_ns);
+            prop_assert_eq!((without.error_ns, without.overhead_ns), (0, Some(0)));
+            prop_assert_eq!(without.execution_ns, with.execution_ns.zip(with.overhead_ns).map(|(own, over)| own + over));
             prop_assert_eq!(without.idle_ns, with.idle_ns);
         }
     }

@@ -2,31 +2,38 @@
 
 mod hierarchy;
 
+pub use hierarchy::threads;
+
 use super::output::Sheet;
 use talea_time::Duration;
-use talea_trace::Origin;
-use talea_trace::accounting::{Distribution, LaneReport, Report, TaskReport};
+use talea_trace::accounting::{Distribution, Figure, LaneReport, Report, TaskReport};
+use talea_trace::{Origin, Told};
 
-/// The whole report as text.
+/// The whole report of a run that was recorded as a whole, as text.
 pub fn text(report: &Report) -> String {
+    text_of(report, &Told::everything())
+}
+
+/// The report of a trace that tells of so much. A figure that it does not tell is a `?`.
+pub fn text_of(report: &Report, told: &Told) -> String {
     let mut parts = Vec::new();
     if report.tasks.iter().any(|task| task.activity.is_task()) {
-        parts.push(tasks(report));
-        parts.push(format!("\noperations\n{}", operations(report)));
-        parts.push(format!("\nlanes\n{}\n", lanes(report)));
+        parts.push(tasks(report, told));
+        parts.push(format!("\noperations\n{}", operations(report, told)));
+        parts.push(format!("\nlanes\n{}\n", lanes(report, told)));
     }
     if report.tasks.iter().any(|task| !task.activity.is_task()) {
-        parts.push(format!("{}\n", hierarchy::threads(report)));
+        parts.push(format!("{}\n", hierarchy::threads(report, told)));
     }
     for hierarchy in &report.hierarchies {
         parts.push(format!("{}\n", hierarchy::promises(hierarchy)));
     }
-    parts.push(summary(report));
-    parts.extend(warnings(report));
+    parts.push(summary(report, told));
+    parts.extend(warnings(report, told));
     parts.join("\n")
 }
 
-fn tasks(report: &Report) -> String {
+fn tasks(report: &Report, told: &Told) -> String {
     let mut sheet = Sheet::new(
         2,
         &[
@@ -53,21 +60,21 @@ fn tasks(report: &Report) -> String {
             kind(task).into(),
             exact(task.period_ns),
             exact(task.deadline_ns),
-            task.released.to_string(),
-            task.completed.to_string(),
-            task.met.to_string(),
-            count(task.missed),
-            count(task.skipped),
-            count(task.aborted),
+            cell(told, Figure::Released, task.released.to_string()),
+            cell(told, Figure::Completed, task.completed.to_string()),
+            cell(told, Figure::Met, task.met.to_string()),
+            cell(told, Figure::Missed, count(task.missed)),
+            cell(told, Figure::Skipped, count(task.skipped)),
+            cell(told, Figure::Aborted, count(task.aborted)),
         ];
-        row.extend(spread(task.response_ns.as_ref()));
+        row.extend(cells(told, Figure::Response, spread(task.response_ns.as_ref())));
         sheet.row(row);
     }
     sheet.render()
 }
 
 /// Every operation; those that are tasks of their own have their response times above.
-fn operations(report: &Report) -> String {
+fn operations(report: &Report, told: &Told) -> String {
     let mut sheet = Sheet::new(
         2,
         &[
@@ -91,26 +98,27 @@ fn operations(report: &Report) -> String {
         let mut row = vec![
             operation.name.clone(),
             report.lanes[operation.lane].label.clone(),
-            operation.released.to_string(),
-            operation.completed.to_string(),
-            operation.met.to_string(),
-            count(operation.missed),
-            count(operation.preemptions),
+            cell(told, Figure::Released, operation.released.to_string()),
+            cell(told, Figure::Completed, operation.completed.to_string()),
+            cell(told, Figure::Met, operation.met.to_string()),
+            cell(told, Figure::Missed, count(operation.missed)),
+            cell(told, Figure::Preemptions, count(operation.preemptions)),
         ];
-        row.extend(middle(operation.release_lateness_ns.as_ref()));
-        row.extend(middle(operation.response_ns.as_ref()));
+        row.extend(cells(told, Figure::Lateness, middle(operation.release_lateness_ns.as_ref())));
+        row.extend(cells(told, Figure::Response, middle(operation.response_ns.as_ref())));
         sheet.row(row);
     }
     sheet.render()
 }
 
-fn lanes(report: &Report) -> String {
+fn lanes(report: &Report, told: &Told) -> String {
     let mut sheet =
         Sheet::new(4, &["node", "level", "lane", "order", "jobs", "used", "max queue", "preempted"]);
     for (index, lane) in report.lanes.iter().enumerate().filter(|(_, lane)| !is_thread(lane)) {
         let members = report.operations.iter().filter(|operation| operation.lane == index);
-        let mut row = lane_cells(report, lane);
-        row.push(count(members.map(|operation| operation.preemptions).sum()));
+        let mut row = lane_cells(report, lane, told);
+        let preemptions = members.map(|operation| operation.preemptions).sum();
+        row.push(cell(told, Figure::Preemptions, count(preemptions)));
         sheet.row(row);
     }
     sheet.render()
@@ -141,19 +149,19 @@ fn is_thread(lane: &LaneReport) -> bool {
     lane.discipline == "thread"
 }
 
-fn lane_cells(report: &Report, lane: &LaneReport) -> Vec<String> {
+fn lane_cells(report: &Report, lane: &LaneReport, told: &Told) -> Vec<String> {
     vec![
         lane.node.clone(),
         lane.level.to_string(),
         lane.label.clone(),
         lane.discipline.clone(),
-        lane.jobs.to_string(),
-        used(report, &lane.node, lane.utilisation),
-        lane.max_queue.to_string(),
+        cell(told, Figure::Started, lane.jobs.to_string()),
+        cell(told, Figure::Used, used(report, &lane.node, lane.utilisation)),
+        cell(told, Figure::Started, lane.max_queue.to_string()),
     ]
 }
 
-fn summary(report: &Report) -> String {
+fn summary(report: &Report, told: &Told) -> String {
     let total = |critical: bool| {
         let of_kind = report.tasks.iter().filter(|task| task.activity.is_task() && task.critical == critical);
         of_kind.fold((0, 0), |(met, offered), task| {
@@ -168,11 +176,23 @@ fn summary(report: &Report) -> String {
         lines.push(format!(
             "node {}: {} of {} processor(s) used, {} switches, {} preemptions",
             node.name,
-            used(report, &node.name, node.utilisation),
+            cell(told, Figure::Used, used(report, &node.name, node.utilisation)),
             node.processors,
-            if is_seen(report, &node.name) { node.context_switches.to_string() } else { "-".into() },
-            if is_seen(report, &node.name) { node.preemptions.to_string() } else { "-".into() },
+            if is_seen(report, &node.name) {
+                cell(told, Figure::Switches, node.context_switches.to_string())
+            } else {
+                "-".into()
+            },
+            if is_seen(report, &node.name) {
+                cell(told, Figure::Preemptions, node.preemptions.to_string())
+            } else {
+                "-".into()
+            },
         ));
+    }
+    if [Figure::Met, Figure::Missed, Figure::Skipped].iter().any(|figure| !told.knows(*figure)) {
+        lines.push("how many deadlines were met of all there were is not known".into());
+        return lines.join("\n");
     }
     if hard > 0 {
         lines.push(format!(
@@ -194,11 +214,19 @@ fn summary(report: &Report) -> String {
     lines.join("\n")
 }
 
-fn warnings(report: &Report) -> Vec<String> {
+fn warnings(report: &Report, told: &Told) -> Vec<String> {
     let mut warnings = Vec::new();
     let tasks = report.tasks.iter().filter(|task| task.activity.is_task());
     let never: u64 = tasks.map(|task| task.released - task.completed - task.aborted).sum();
-    if never > 0 {
+    let missing = told.missing_of_jobs();
+    if !missing.is_empty() {
+        warnings.push(format!(
+            "? is what nobody knows, for want of {}; to have it, record with {}",
+            missing.join(", "),
+            Told::options_for(&missing)
+        ));
+    }
+    if never > 0 && told.knows(Figure::Missed) {
         warnings.push(format!(
             "{never} released instances had not ended at the end; response times are of those that had"
         ));
@@ -217,6 +245,15 @@ fn warnings(report: &Report) -> Vec<String> {
 
 fn kind(task: &TaskReport) -> &'static str {
     if task.critical { "hard" } else { "soft" }
+}
+
+/// A figure, if the trace tells it.
+fn cell(told: &Told, figure: Figure, text: String) -> String {
+    if told.knows(figure) { text } else { "?".into() }
+}
+
+fn cells<const COUNT: usize>(told: &Told, figure: Figure, texts: [String; COUNT]) -> [String; COUNT] {
+    texts.map(|text| cell(told, figure, text))
 }
 
 /// A count whose absence is good news.

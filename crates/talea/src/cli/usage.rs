@@ -2,7 +2,8 @@
 
 use super::output::{Sheet, length};
 use talea_time::Duration;
-use talea_trace::usage::{NodeUsage, OperationUsage, Spread, UsageReport};
+use talea_trace::Told;
+use talea_trace::usage::{CostUsage, Dispatching, NodeUsage, OperationUsage, Spread, UsageReport};
 
 /// Programs named one by one.
 const PROGRAMS: usize = 8;
@@ -13,48 +14,61 @@ pub fn text(usage: &UsageReport) -> String {
     nodes.join("\n\n")
 }
 
+/// What stands for a figure that nobody knows.
+const UNTOLD: &str = "not recorded";
+
 fn node(usage: &UsageReport, node: &NodeUsage) -> String {
     let mut sheet = Sheet::new(1, &["", "time", "share", "events"]);
     let whole_ns = node.available_ns.max(1) as f64;
-    let mut row = |what: String, ns: i64, events: Option<u64>| {
+    let mut row = |what: String, ns: Option<i64>, events: Option<u64>| {
+        let share = |ns: i64| format!("{:.2} %", ns as f64 / whole_ns * 100.0);
         sheet.row(vec![
             what,
-            length(ns),
-            format!("{:.2} %", ns as f64 / whole_ns * 100.0),
+            ns.map_or(UNTOLD.into(), length),
+            ns.map_or("-".into(), share),
             events.map_or(String::new(), |events| events.to_string()),
         ]);
     };
-    let jobs_of = |index: usize| usage.operations.get(index);
+    // Where dispatching is recorded in part, this is all that can be said.
+    let bound = |what: &str, which: &str| match node.dispatching {
+        Dispatching::InPart => format!("{what}, {which}"),
+        _ => what.to_string(),
+    };
     row("execution".into(), node.execution_ns, None);
     for (index, ns) in &node.execution {
-        let operation = jobs_of(*index);
+        let operation = usage.operations.get(*index);
         let name = operation.map_or_else(|| format!("operation {index}"), |operation| operation.name.clone());
-        row(format!("  {name}"), *ns, operation.map(|operation| operation.jobs));
+        row(format!("  {name}"), Some(*ns), operation.and_then(|operation| operation.jobs));
     }
-    row("overhead".into(), node.overhead_ns, None);
-    for cost in node.costs.iter().filter(|cost| cost.count > 0 || cost.ns > 0) {
-        row(format!("  {}", format!("{:?}", cost.kind).to_lowercase()), cost.ns, Some(cost.count));
+    row(bound("overhead", "at least"), node.overhead_ns, None);
+    let is_told = |cost: &&CostUsage| cost.count.is_none_or(|count| count > 0) || cost.ns > Some(0);
+    for cost in node.costs.iter().filter(is_told) {
+        row(format!("  {}", format!("{:?}", cost.kind).to_lowercase()), cost.ns, cost.count);
     }
     if node.not_broken_down_ns > 0 {
-        row("  not broken down".into(), node.not_broken_down_ns, None);
+        row("  not broken down".into(), Some(node.not_broken_down_ns), None);
     }
-    if usage.has_kernel {
+    let is_of_kernel = |name: &String| name.starts_with("kernel.");
+    if usage.has_kernel || usage.not_recorded.iter().any(is_of_kernel) {
         row("interrupts".into(), node.interrupts_ns, None);
         row("other programs".into(), node.programs_ns, None);
         for program in node.programs.iter().take(PROGRAMS) {
             let name = program.name.as_deref().unwrap_or("thread");
-            row(format!("  {name} ({})", program.thread), program.ns, None);
+            row(format!("  {name} ({})", program.thread), Some(program.ns), None);
+        }
+        if node.unobserved_ns > Some(0) {
+            row("threads that are not observed".into(), node.unobserved_ns, None);
+        }
+        if node.withheld_ns != Some(0) {
+            row("withheld by the kernel".into(), node.withheld_ns, None);
         }
     }
-    if node.unobserved_ns > 0 {
-        row("threads that are not observed".into(), node.unobserved_ns, None);
-    }
-    if node.withheld_ns > 0 {
-        row("withheld by the kernel".into(), node.withheld_ns, None);
-    }
-    row("idle".into(), node.idle_ns, None);
+    row(bound("idle", "at most"), node.idle_ns, None);
     if node.unknown_ns > 0 {
-        row("unknown, lost or unheard".into(), node.unknown_ns, None);
+        row("unknown, lost or unheard".into(), Some(node.unknown_ns), None);
+    }
+    if node.unrecorded_ns > 0 {
+        row("what was not recorded".into(), Some(node.unrecorded_ns), None);
     }
     format!("{}\n{}\n{}", node.name, sheet.render(), closing(usage, node))
 }
@@ -70,6 +84,13 @@ fn closing(usage: &UsageReport, node: &NodeUsage) -> String {
         exact(node.duration_ns),
         exact(node.error_ns),
     );
+    for remark in remarks(usage, node) {
+        text.push_str(&format!("\n  {remark}"));
+    }
+    text
+}
+
+fn remarks(usage: &UsageReport, node: &NodeUsage) -> Vec<String> {
     let mut remarks = Vec::new();
     if node.unplaced_ns > 0 {
         remarks.push(format!(
@@ -77,7 +98,7 @@ fn closing(usage: &UsageReport, node: &NodeUsage) -> String {
             length(node.unplaced_ns)
         ));
     }
-    if node.ambiguous_ns > 0 {
+    if node.ambiguous_ns > 0 && node.execution_ns.is_some() {
         let time = length(node.ambiguous_ns);
         remarks.push(format!("in {time} of execution several jobs shared a processor unseen"));
     }
@@ -86,15 +107,26 @@ fn closing(usage: &UsageReport, node: &NodeUsage) -> String {
             "no record says which of the kernel's threads are those of the lanes: execution is what the jobs say".into(),
         );
     }
-    if !usage.has_costs {
-        remarks.push("no costs are recorded: they are within execution and idle".into());
-    } else if !usage.has_wakes && !usage.has_kernel {
-        remarks.push("idle is what no record tells of".into());
+    if node.dispatching == Dispatching::InPart {
+        remarks.push(
+            "many jobs began with no record of dispatching: it was recorded for a part of the run only"
+                .into(),
+        );
     }
-    for remark in remarks {
-        text.push_str(&format!("\n  {remark}"));
+    if !usage.not_recorded.is_empty() {
+        let within = match (node.execution_ns, node.idle_ns) {
+            (Some(_), Some(_)) => "; what they would tell is within execution and idle",
+            (Some(_), None) => "; some of what they would tell is within execution",
+            _ => "",
+        };
+        let names = &usage.not_recorded;
+        remarks.push(format!(
+            "not recorded: {}{within}\n  to have them, record with {}",
+            names.join(", "),
+            Told::options_for(names)
+        ));
     }
-    text
+    remarks
 }
 
 /// A row per operation: least, mean and greatest of what a job took.
@@ -116,18 +148,24 @@ pub fn jobs(usage: &UsageReport) -> String {
         ],
     );
     for OperationUsage { name, jobs, execution, overhead, response, .. } in &usage.operations {
-        let mut row = vec![name.clone(), jobs.to_string()];
+        let mut row = vec![name.clone(), jobs.map_or("?".into(), |jobs| jobs.to_string())];
         for spread in [execution, overhead, response] {
-            row.extend(cells(*jobs, spread));
+            row.extend(cells(*jobs, spread.as_ref()));
         }
         sheet.row(row);
+    }
+    if usage.operations.iter().all(|operation| operation.jobs.is_none()) {
+        let of_jobs: Vec<&str> = usage.not_recorded.iter().map(String::as_str).collect();
+        return format!("what single jobs took is not known, for want of {}", of_jobs.join(", "));
     }
     sheet.render()
 }
 
-fn cells(jobs: u64, spread: &Spread) -> [String; 3] {
+/// `?` is what was not recorded, `-` what there is none of.
+fn cells(jobs: Option<u64>, spread: Option<&Spread>) -> [String; 3] {
+    let Some(spread) = spread else { return ["?"; 3].map(String::from) };
     let values = [spread.min_ns, spread.mean_ns, spread.max_ns];
-    if jobs == 0 { ["-"; 3].map(String::from) } else { values.map(length) }
+    if jobs == Some(0) { ["-"; 3].map(String::from) } else { values.map(length) }
 }
 
 fn exact(ns: i64) -> String {

@@ -50,8 +50,8 @@ fn there_are_no_jobs_to_tell_of() {
         "{}",
         done.stderr
     );
-    let done = run(&["trace", "explain", &trace]).exits(0);
-    assert!(done.stdout.contains("no instance is in the records"), "{}", done.stdout);
+    let done = run(&["trace", "explain", &trace]).exits(2);
+    assert!(done.stderr.contains("so nobody knows when jobs ended"), "{}", done.stderr);
 }
 
 #[test]

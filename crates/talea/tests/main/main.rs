@@ -19,6 +19,7 @@ mod lab;
 mod late;
 mod lowered;
 mod named;
+mod partial;
 mod real;
 mod recording;
 mod room;

@@ -48,7 +48,7 @@ pub enum Cause {
     WakeUp,
     /// No record tells of anybody on the processor.
     Idle,
-    /// No record tells of anybody on the processor, and not all events of jobs were recorded.
+    /// The events that would tell were not recorded.
     Unrecorded,
     /// Nobody had the processor although a thread of the run could go on: the kernel held it off.
     Withheld,
@@ -66,8 +66,12 @@ pub enum Cause {
     Execution,
     /// The job had begun, its thread slept, and nobody took its place: it waited for something outside.
     Blocked,
-    /// Records that would tell were lost, or are from before the recording.
+    /// Records that would tell were overwritten before they could be read.
     Uncertain,
+    /// What would tell is from before the recording.
+    Unheard,
+    /// The records contradict each other, or end too early.
+    Unclear,
     /// So many intervals that they stand in the totals only.
     Condensed,
 }
@@ -120,6 +124,8 @@ pub enum Kind {
     Execution,
     Blocked,
     Uncertain,
+    Unheard,
+    Unclear,
     Condensed,
 }
 
@@ -166,6 +172,8 @@ impl Cause {
             Cause::Execution => Kind::Execution,
             Cause::Blocked => Kind::Blocked,
             Cause::Uncertain => Kind::Uncertain,
+            Cause::Unheard => Kind::Unheard,
+            Cause::Unclear => Kind::Unclear,
             Cause::Condensed => Kind::Condensed,
         }
     }
@@ -220,9 +228,16 @@ impl Kind {
             Kind::Interrupt => "interrupt:",
             Kind::Execution => "own execution",
             Kind::Blocked => "blocked by itself",
-            Kind::Uncertain => "uncertain, lost or unheard",
+            Kind::Uncertain => "uncertain, records were lost",
+            Kind::Unheard => "unknown, from before the recording",
+            Kind::Unclear => "unclear, the records do not say",
             Kind::Condensed => "many short intervals, in the totals only",
         }
+    }
+
+    /// Whether nobody knows what the time went into, for want of records that there were.
+    pub fn is_uncertain(self) -> bool {
+        matches!(self, Kind::Uncertain | Kind::Unheard | Kind::Unclear)
     }
 
     /// Whether the time was the job's own.

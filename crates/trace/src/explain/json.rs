@@ -12,10 +12,12 @@ use talea_time::Instant;
 /// |---|---|
 /// | `instances`, `failed` | instances of the tasks asked about, by how they ended |
 /// | `lost_records`, `lost_kernel_records` | records that were lost, all of them and those of the kernel |
+/// | `gaps` | what the trace leaves open for want of events, and their names |
 /// | `explanations` | one object each, the worst first |
 /// | `response_ns`, `lateness_ns` | from arrival and from deadline to `end_ns`; null of what was skipped, which never ran |
 /// | `end_ns` | its end, the end of what is known, or the instant at which it was skipped |
 /// | `uncertain_ns` | part of the response of which records were lost, or are from before the recording |
+/// | `unrecorded_ns` | part of the response that only events would tell of that were not recorded |
 /// | `hops` | the jobs on its critical path |
 /// | `intervals` | the response from arrival to end without gaps; empty of what was skipped |
 /// | `totals` | the same by cause, with the same sum; empty of what was skipped |
@@ -34,6 +36,12 @@ impl Serialize for Explanations {
         map.serialize_entry("lost_kernel_records", &self.lost.kernel)?;
         map.serialize_entry("instances", &instances)?;
         map.serialize_entry("failed", &counts.failed())?;
+        let gaps: Vec<Value> = self
+            .gaps()
+            .into_iter()
+            .map(|(unknown, not_recorded)| json!({ "unknown": unknown, "not_recorded": not_recorded }))
+            .collect();
+        map.serialize_entry("gaps", &gaps)?;
         map.serialize_entry("explanations", &List(self))?;
         map.end()
     }
@@ -70,6 +78,7 @@ impl Explanations {
             "end_ns": self.since_start(one.end),
             "response_ns": (!is_skipped).then(|| one.response().as_nanos()),
             "lateness_ns": (!is_skipped).then(|| one.lateness().as_nanos()),
+            "unrecorded_ns": one.unrecorded().as_nanos(),
             "uncertain_ns": one.uncertain().as_nanos(),
             "sentence": self.sentence(one),
             "hops": one.hops.iter().map(|hop| self.hop(hop)).collect::<Vec<_>>(),

@@ -19,9 +19,10 @@
 //!
 //! What is told depends on what is recorded. The records of jobs alone leave "ready, processor idle" where dispatch
 //! records tell of wake-ups and costs and kernel records of other threads and interrupts ([`crate::Event::COST`],
-//! [`crate::Event::SWITCH`]); where events of jobs were not asked for, it is "not recorded". Where records were lost, or
-//! a recording that came to the run under way has not yet heard of who was at work, an interval is uncertain; nothing is
-//! guessed.
+//! [`crate::Event::SWITCH`]). What an event would have told that the trace is known to lack ([`Told`]) is "not recorded": a
+//! processor without a job is idle only where dispatching or the kernel is recorded. Where records were lost, or a recording
+//! that came to the run under way has not yet heard of who was at work, an interval is uncertain; nothing is guessed. A trace
+//! without the ends of jobs explains nothing ([`Unexplainable`]).
 
 mod cause;
 mod find;
@@ -36,14 +37,16 @@ pub use crate::occupancy::Interrupt;
 pub use cause::{Blamed, Cause, Interval, Kind, Order, Stage};
 pub use life::Hop;
 
-use crate::contents::Lost;
+use crate::contents::{Contents, Lost};
 use crate::occupancy::Occupancy;
-use crate::{JobId, Metadata, Sink, SkipReason};
+use crate::told::Beginning;
+use crate::{Event, JobId, Metadata, Sink, SkipReason, Told};
 use cause::length;
 use find::{Finder, Target};
 use pieces::{Pieces, Sums, add};
 use std::collections::BTreeMap;
 use talea_time::{Duration, Instant};
+use thiserror::Error;
 use watch::{Release, Seen, Watcher};
 
 /// What a program should ask for at most at once: an explanation takes a few kilobytes as a rule, and up to half a
@@ -197,10 +200,16 @@ impl Explanation {
         length(self.deadline, self.end)
     }
 
-    /// Time of which records were lost, or are from before the recording.
+    /// Time of which records were lost, are from before the recording, or contradict each other.
     pub fn uncertain(&self) -> Duration {
-        let of_lost = self.totals.iter().filter(|total| total.kind == Kind::Uncertain);
+        let of_lost = self.totals.iter().filter(|total| total.kind.is_uncertain());
         of_lost.map(Total::sum).sum()
+    }
+
+    /// Time of which the events that would tell were not recorded.
+    pub fn unrecorded(&self) -> Duration {
+        let unrecorded = self.totals.iter().filter(|total| total.kind == Kind::Unrecorded);
+        unrecorded.map(Total::sum).sum()
     }
 }
 
@@ -217,15 +226,59 @@ pub struct Explanations {
     pub counts: Counts,
     /// Records lost in the whole trace.
     pub lost: Lost,
+    /// Which events the trace has.
+    pub told: Told,
     /// Names of threads that are to blame.
     pub threads: BTreeMap<u32, String>,
+}
+
+/// Why nothing in a trace can be explained.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Unexplainable {
+    /// The ends of jobs were not recorded, so nobody knows how an instance fared.
+    #[error("the trace has no records of {}, so nobody knows when jobs ended and which were late", .missing.join(", "))]
+    Incomplete {
+        /// Names of all events of jobs that were not recorded.
+        missing: Vec<String>,
+    },
+}
+
+/// Why there is no explanation.
+#[derive(Debug, Error)]
+pub enum ExplainError<E> {
+    /// The trace does not have what it takes.
+    #[error(transparent)]
+    Unexplainable(Unexplainable),
+    /// The trace cannot be read.
+    #[error(transparent)]
+    Replay(#[from] E),
+}
+
+/// What of a response no event tells that was recorded, in the order of the response.
+const NEEDS: [(&str, &[Event]); 6] = [
+    ("whether the run was under way before", &[Event::RUN_START]),
+    ("when jobs were released", &[Event::RELEASE]),
+    ("what came before the release", &[Event::TIMER]),
+    ("how long messages took to be received", &[Event::RECEIVE]),
+    ("who had the processors", &[Event::START, Event::PREEMPT, Event::RESUME, Event::ABORT]),
+    ("whether a processor without a job was idle or dispatched", &[Event::COST, Event::WAKE, Event::SLEEP]),
+];
+
+impl Explanations {
+    /// What the trace leaves open for want of events that were not recorded: what it is, and the names of the events.
+    pub fn gaps(&self) -> Vec<(&'static str, Vec<String>)> {
+        let is_distributed = self.metadata.nodes.len() > 1;
+        let needs = NEEDS.iter().filter(|(_, events)| is_distributed || *events != [Event::RECEIVE]);
+        let gaps = needs.map(|(what, events)| (*what, self.told.missing(events)));
+        gaps.filter(|(_, missing)| !missing.is_empty()).collect()
+    }
 }
 
 /// Explains what is asked for. `replay` gives every record of the trace to a sink, in the order of time; it is called
 /// twice.
 ///
 /// # Errors
-/// Those of `replay`.
+/// Those of `replay`, and if the trace does not tell enough.
 ///
 /// # Panics
 /// If `metadata` do not pass [`Metadata::check`].
@@ -233,18 +286,28 @@ pub fn explain<E>(
     metadata: &Metadata,
     question: Question,
     mut replay: impl FnMut(&mut dyn Sink) -> Result<(), E>,
-) -> Result<Explanations, E> {
+) -> Result<Explanations, ExplainError<E>> {
     metadata.check().expect("metadata are consistent");
-    let mut finder = Finder::new(metadata, question);
+    let mut finder = (Finder::new(metadata, question), Contents::new(metadata));
     replay(&mut finder)?;
+    let (finder, contents) = finder;
     let begins = finder.begins();
+    let told = Told::of(metadata, &contents);
+    if !told.has(Event::COMPLETE) {
+        let missing = told.missing_of_jobs();
+        return Err(ExplainError::Unexplainable(Unexplainable::Incomplete { missing }));
+    }
     let (targets, counts, lost, _) = finder.finish();
+    let doubt = doubt(&told, lost);
     let flat: Vec<&Target> =
         targets.iter().flat_map(|target| std::iter::once(target).chain(target.because.as_deref())).collect();
-    let mut watcher = Watcher::new(metadata, &flat);
+    let mut watcher = Watcher::new(metadata, &told, &flat);
     replay(&mut watcher)?;
     let mut seen = watcher.finish();
-    let mut built = flat.iter().enumerate().map(|(index, target)| build(metadata, target, index, &mut seen));
+    let mut built = flat
+        .iter()
+        .enumerate()
+        .map(|(index, target)| build(metadata, (&told, doubt), target, index, &mut seen));
     let mut list: Vec<Explanation> = Vec::new();
     for target in &targets {
         let mut explanation = built.next().expect("one for every target");
@@ -253,7 +316,17 @@ pub fn explain<E>(
     }
     drop(built);
     let threads = blamed_threads(&list, &seen.occupancy);
-    Ok(Explanations { metadata: metadata.clone(), begins, list, counts, lost, threads })
+    Ok(Explanations { metadata: metadata.clone(), begins, list, counts, lost, told, threads })
+}
+
+/// Why records that must have been are not there.
+fn doubt(told: &Told, lost: Lost) -> Cause {
+    match told.beginning() {
+        _ if !told.missing_of_jobs().is_empty() => Cause::Unrecorded,
+        _ if lost.programs > 0 => Cause::Uncertain,
+        Beginning::UnderWay => Cause::Unheard,
+        _ => Cause::Unclear,
+    }
 }
 
 fn blamed_threads(list: &[Explanation], occupancy: &Occupancy) -> BTreeMap<u32, String> {
@@ -304,26 +377,36 @@ impl Builder {
     }
 }
 
-fn build(metadata: &Metadata, target: &Target, index: usize, seen: &mut Seen) -> Explanation {
+fn build(
+    metadata: &Metadata,
+    (told, doubt): (&Told, Cause),
+    target: &Target,
+    index: usize,
+    seen: &mut Seen,
+) -> Explanation {
     let Target { subject, outcome, arrival, deadline, end, .. } = *target;
     let skipped = matches!(outcome, Outcome::Skipped { .. });
     let mut builder = Builder { end, cursor: arrival, intervals: Vec::new(), sums: Sums::new() };
     for (position, hop) in target.path.iter().enumerate() {
         match position.checked_sub(1) {
-            None => before_first(metadata, &mut builder, target, hop, seen.releases.get(&index)),
-            Some(before) => between(metadata, &mut builder, &target.path[before], hop, position),
+            _ if !told.has(Event::RELEASE) => builder.put(hop.released, position, Cause::Unrecorded),
+            None if is_first(metadata, hop) => {
+                before_first(&mut builder, target, hop, seen.releases.get(&index), told);
+            }
+            None => builder.put(hop.released, 0, doubt),
+            Some(before) => between(metadata, &mut builder, &target.path[before], hop, position, told),
         }
         if let Some(pieces) = seen.pieces.remove(&(index, position)) {
             builder.join(pieces);
         }
         let until = hop.ended.unwrap_or(end);
-        builder.put(until, position, Cause::Uncertain);
+        builder.put(until, position, doubt);
     }
     let last_hop = target.path.len().saturating_sub(1);
     if !skipped {
         let tail = match target.path.last().filter(|hop| hop.ended.is_some()) {
-            Some(hop) => Cause::Message { of: hop.job },
-            None => Cause::Uncertain,
+            Some(hop) if told.has(Event::RELEASE) => Cause::Message { of: hop.job },
+            _ => doubt,
         };
         builder.put(end, last_hop, tail);
         assert_exact(&builder.intervals, arrival, end);
@@ -335,33 +418,39 @@ fn build(metadata: &Metadata, target: &Target, index: usize, seen: &mut Seen) ->
 }
 
 /// From the arrival to the release of the first job.
-fn before_first(
-    metadata: &Metadata,
-    builder: &mut Builder,
-    target: &Target,
-    hop: &Hop,
-    release: Option<&Release>,
-) {
-    let is_first = metadata.operations[hop.job.operation.index()].predecessors.is_empty();
-    if is_first {
-        builder.put(target.due.min(hop.released), 0, Cause::Jitter);
-        let woken = target.woken.unwrap_or(hop.released).clamp(target.due.min(hop.released), hop.released);
-        for (from, to) in release.iter().flat_map(|release| &release.withheld) {
-            builder.put((*from).min(woken), 0, Cause::Timer);
-            builder.put((*to).min(woken), 0, Cause::Withheld);
-        }
-        builder.put(woken, 0, Cause::Timer);
-        builder.put(hop.released, 0, Cause::Releasing);
-    } else {
-        builder.put(hop.released, 0, Cause::Uncertain);
+fn before_first(builder: &mut Builder, target: &Target, hop: &Hop, release: Option<&Release>, told: &Told) {
+    let timer = if told.has(Event::TIMER) { Cause::Timer } else { Cause::Unrecorded };
+    builder.put(target.due.min(hop.released), 0, Cause::Jitter);
+    let woken = target.woken.unwrap_or(hop.released).clamp(target.due.min(hop.released), hop.released);
+    for (from, to) in release.iter().flat_map(|release| &release.withheld) {
+        builder.put((*from).min(woken), 0, timer);
+        builder.put((*to).min(woken), 0, Cause::Withheld);
     }
+    builder.put(woken, 0, timer);
+    builder.put(hop.released, 0, Cause::Releasing);
+}
+
+/// Whether the hop's job waits for no other one.
+fn is_first(metadata: &Metadata, hop: &Hop) -> bool {
+    metadata.operations[hop.job.operation.index()].predecessors.is_empty()
 }
 
 /// From the completion of a job to the release of the next one on the path.
-fn between(metadata: &Metadata, builder: &mut Builder, before: &Hop, hop: &Hop, position: usize) {
+fn between(
+    metadata: &Metadata,
+    builder: &mut Builder,
+    before: &Hop,
+    hop: &Hop,
+    position: usize,
+    told: &Told,
+) {
     let node = |job: JobId| metadata.lanes[metadata.operations[job.operation.index()].lane].node;
     if node(before.job) == node(hop.job) {
         builder.put(hop.released, position, Cause::Handover);
+        return;
+    }
+    if !told.has(Event::RECEIVE) {
+        builder.put(hop.released, position, Cause::Unrecorded);
         return;
     }
     let received = hop.received.unwrap_or(hop.released);

@@ -3,8 +3,8 @@
 use super::cause::length;
 use super::{Blamed, Explanation, Explanations, Kind, Outcome, Subject};
 use crate::show::job_name;
-use crate::{JobId, Record, SkipReason};
-use talea_time::Duration;
+use crate::{JobId, Record, SkipReason, Told};
+use talea_time::{Duration, Instant};
 
 impl Explanations {
     /// The name of what an explanation is about: `nav #12`, or `nav.filter #12` for a job.
@@ -54,7 +54,7 @@ impl Explanations {
             dominant.sum.rounded(),
             what.trim_end(),
             enough(explanation, &dominant),
-            remedy(&dominant, explanation),
+            self.remedy(&dominant, explanation),
         )
     }
 
@@ -108,6 +108,84 @@ impl Explanations {
     }
 }
 
+impl Explanations {
+    /// What would help.
+    fn remedy(&self, dominant: &Dominant, explanation: &Explanation) -> String {
+        let blamed = &dominant.name;
+        match dominant.kind {
+            Kind::Higher => format!(
+                "shorten {blamed}, move one of the two to another node, or choose a strategy that puts this one higher"
+            ),
+            Kind::Ahead | Kind::Peer => format!(
+                "shorten {blamed}, move one of the two to another node, or choose a strategy that puts them into different lanes"
+            ),
+            Kind::RunsToCompletion => format!(
+                "split {blamed} into shorter subtasks, set lane_dispatch = \"preemptive\", or put the two into different lanes"
+            ),
+            Kind::LateGoesLast => self.late_goes_last(explanation),
+            Kind::Behind => "the lane chose before it had taken this job in; it matters only where jobs are as short as that".into(),
+            Kind::Lower => "a lower lane must not run while a higher one is ready: see `talea trace verify` and `talea doctor`".into(),
+            Kind::Switch | Kind::Queue | Kind::Release | Kind::Delivery | Kind::Dispatch => {
+                "fewer and longer jobs, or fewer lanes, cost less dispatching".into()
+            }
+            Kind::Timer | Kind::Releasing => {
+                "release threads need real-time priority and a longer spin tail: see `talea doctor`".into()
+            }
+            Kind::WakeUp | Kind::Idle => {
+                "record the kernel's events to see who had the processor, and see `talea doctor` for sleep states and priorities"
+                    .into()
+            }
+            Kind::Unrecorded => self.unrecorded(),
+            Kind::Withheld => {
+                "real-time threads may not have all of a processor: leave it some time, or see \"real-time throttling\" in `talea doctor`"
+                    .into()
+            }
+            Kind::Program => "give the lanes real-time priority, or keep other programs off these processors".into(),
+            Kind::Interrupt => "move the interrupt to a processor that no node uses".into(),
+            Kind::Message | Kind::Handover => "put the two subtasks on the same node, or make the way shorter".into(),
+            Kind::Jitter => "the description asks for it: reduce the task's jitter, or allow for it in the deadline".into(),
+            Kind::Execution | Kind::Blocked => own_remedy(explanation),
+            Kind::Uncertain => "larger rings, or a shorter selection of --events, would lose fewer records".into(),
+            Kind::Unheard => {
+                "the recording began when the run was under way: record it from its start, as a command of `talea trace record`"
+                    .into()
+            }
+            Kind::Unclear => "the records contradict each other or end too early: see `talea trace verify`".into(),
+            Kind::Condensed => "`talea trace show` has every record of that time".into(),
+        }
+    }
+
+    /// Since when the job was late, which is why work in time went before it.
+    fn late_goes_last(&self, explanation: &Explanation) -> String {
+        let of_kind = |interval: &&super::Interval| interval.cause.kind() == Kind::LateGoesLast;
+        let hop = explanation.intervals.iter().find(of_kind).map(|interval| explanation.hops[interval.hop]);
+        let since = hop.map_or(explanation.deadline, |hop| {
+            let entry = &self.metadata.operations[hop.job.operation.index()];
+            match self.metadata.lanes[entry.lane].discipline.as_str() {
+                "laxity" => {
+                    Instant::from_nanos(explanation.deadline.as_nanos().saturating_sub(entry.wcet.as_nanos()))
+                }
+                _ => explanation.deadline,
+            }
+        });
+        format!(
+            "it was late from {} after its arrival on, and late work goes behind all work in time: reduce the load, or set late \
+             = \"none\"",
+            length(explanation.arrival, since).rounded()
+        )
+    }
+
+    /// Which events would have told.
+    fn unrecorded(&self) -> String {
+        let missing: Vec<String> = self.gaps().into_iter().flat_map(|(_, missing)| missing).collect();
+        format!(
+            "for want of {} nobody knows what it was: record them with {}",
+            missing.join(", "),
+            Told::options_for(&missing)
+        )
+    }
+}
+
 /// What a response time mostly went into.
 struct Dominant {
     kind: Kind,
@@ -129,47 +207,6 @@ fn enough(explanation: &Explanation, dominant: &Dominant) -> String {
             format!(", and the deadline was missed by {} more than that", (lateness - dominant.sum).rounded())
         }
         _ => String::new(),
-    }
-}
-
-fn remedy(dominant: &Dominant, explanation: &Explanation) -> String {
-    let blamed = &dominant.name;
-    match dominant.kind {
-        Kind::Higher => format!(
-            "shorten {blamed}, move one of the two to another node, or choose a strategy that puts this one higher"
-        ),
-        Kind::Ahead | Kind::Peer => format!(
-            "shorten {blamed}, move one of the two to another node, or choose a strategy that puts them into different lanes"
-        ),
-        Kind::RunsToCompletion => format!(
-            "split {blamed} into shorter subtasks, set lane_dispatch = \"preemptive\", or put the two into different lanes"
-        ),
-        Kind::LateGoesLast => {
-            "it was late already when it was passed over: reduce the load, or set late = \"none\"".into()
-        }
-        Kind::Behind => "the lane chose before it had taken this job in; it matters only where jobs are as short as that".into(),
-        Kind::Lower => "a lower lane must not run while a higher one is ready: see `talea trace verify` and `talea doctor`".into(),
-        Kind::Switch | Kind::Queue | Kind::Release | Kind::Delivery | Kind::Dispatch => {
-            "fewer and longer jobs, or fewer lanes, cost less dispatching".into()
-        }
-        Kind::Timer | Kind::Releasing => {
-            "release threads need real-time priority and a longer spin tail: see `talea doctor`".into()
-        }
-        Kind::WakeUp | Kind::Idle => {
-            "record the kernel's events to see who had the processor, and see `talea doctor` for sleep states and priorities"
-                .into()
-        }
-        Kind::Unrecorded => "record all events of jobs to see who had the processor: leave --events out".into(),
-        Kind::Withheld => {
-            "real-time threads may not have all of a processor: leave it some time, or see \"real-time throttling\" in `talea doctor`"
-                .into()
-        }
-        Kind::Program => "give the lanes real-time priority, or keep other programs off these processors".into(),
-        Kind::Interrupt => "move the interrupt to a processor that no node uses".into(),
-        Kind::Message | Kind::Handover => "put the two subtasks on the same node, or make the way shorter".into(),
-        Kind::Jitter => "the description asks for it: reduce the task's jitter, or allow for it in the deadline".into(),
-        Kind::Execution | Kind::Blocked => own_remedy(explanation),
-        Kind::Uncertain | Kind::Condensed => "larger rings would lose fewer records".into(),
     }
 }
 

@@ -4,8 +4,9 @@ use super::cause::{Cause, Order, Stage};
 use super::find::Target;
 use super::life::Hop;
 use super::pieces::{Cost, Pieces, Spot};
-use crate::occupancy::{Occupancy, Occupant, Wakefulness};
-use crate::{CostKind, Event, JobId, Metadata, Record, Sink};
+use crate::occupancy::{Occupancy, Occupant, Unknown, Wakefulness};
+use crate::told::Beginning;
+use crate::{CostKind, Event, JobId, Metadata, Record, Sink, Told};
 use std::collections::HashMap;
 use talea_time::{Duration, Instant};
 
@@ -19,8 +20,27 @@ const KEYS: usize = 1 << 18;
 struct Facts {
     released: Instant,
     deadline: Instant,
-    /// When it began.
-    began: Option<Instant>,
+    /// When it last got the lane.
+    got: Option<Instant>,
+}
+
+/// What of the time on processors the trace tells.
+#[derive(Clone, Copy, Debug)]
+struct Telling {
+    /// Whose job executes.
+    jobs: bool,
+    /// Whether a processor without a job dispatches or is idle.
+    dispatching: bool,
+}
+
+impl Telling {
+    fn of(metadata: &Metadata, told: &Told, node: usize) -> Self {
+        let of_jobs = told.has_all(&[Event::START, Event::COMPLETE, Event::ABORT]);
+        // On one processor, whoever begins displaces whoever runs.
+        let is_alone = metadata.nodes[node].cpus.len() == 1;
+        let jobs = of_jobs && (is_alone || told.has_all(&[Event::PREEMPT, Event::RESUME]));
+        Telling { jobs, dispatching: jobs && told.has_all(&[Event::COST, Event::WAKE, Event::SLEEP]) }
+    }
 }
 
 /// One job of one target, from its release to its end.
@@ -49,8 +69,9 @@ pub(super) struct Watcher<'a> {
     metadata: &'a Metadata,
     pub occupancy: Occupancy,
     facts: HashMap<u64, Facts>,
-    /// Events of jobs were not asked for.
-    is_partial: bool,
+    /// By node.
+    telling: Vec<Telling>,
+    beginning: Beginning,
     /// Jobs to come, the last of which is the next.
     coming: Vec<Watch>,
     open: Vec<Watch>,
@@ -71,7 +92,7 @@ pub(super) struct Release {
 }
 
 impl<'a> Watcher<'a> {
-    pub fn new(metadata: &'a Metadata, targets: &[&Target]) -> Self {
+    pub fn new(metadata: &'a Metadata, told: &Told, targets: &[&Target]) -> Self {
         let mut coming = Vec::new();
         let mut releases = Vec::new();
         for (target, described) in targets.iter().enumerate() {
@@ -98,7 +119,8 @@ impl<'a> Watcher<'a> {
             metadata,
             occupancy: Occupancy::new(metadata),
             facts: HashMap::new(),
-            is_partial: !metadata.unrecorded_job_events().is_empty(),
+            beginning: told.beginning(),
+            telling: (0..metadata.nodes.len()).map(|node| Telling::of(metadata, told, node)).collect(),
             coming,
             open: Vec::new(),
             done: Vec::new(),
@@ -141,8 +163,8 @@ impl<'a> Watcher<'a> {
         while self.coming.last().is_some_and(|watch| watch.hop.released <= now) {
             self.open.extend(self.coming.pop());
         }
-        let Watcher { metadata, occupancy, facts, is_partial, open, .. } = self;
-        let view = View { metadata, occupancy, facts, is_partial: *is_partial };
+        let Watcher { metadata, occupancy, facts, telling, open, beginning, .. } = self;
+        let view = View { metadata, occupancy, facts, telling, beginning: *beginning };
         for watch in open {
             let to = now.min(watch.end);
             if to > watch.pieces.cursor() {
@@ -160,12 +182,12 @@ impl<'a> Watcher<'a> {
                     self.facts.clear();
                 }
                 let deadline = Instant::from_nanos(record.words[1] as i64);
-                let facts = Facts { released: record.time, deadline, began: None };
+                let facts = Facts { released: record.time, deadline, got: None };
                 self.facts.insert(record.causal, facts);
             }
-            Event::START => {
+            Event::START | Event::RESUME => {
                 if let Some(facts) = self.facts.get_mut(&record.causal) {
-                    facts.began = Some(record.time);
+                    facts.got = Some(record.time);
                 }
             }
             Event::COMPLETE | Event::ABORT => {
@@ -213,7 +235,8 @@ struct View<'a> {
     metadata: &'a Metadata,
     occupancy: &'a Occupancy,
     facts: &'a HashMap<u64, Facts>,
-    is_partial: bool,
+    telling: &'a [Telling],
+    beginning: Beginning,
 }
 
 impl Watch {
@@ -239,6 +262,9 @@ impl Watch {
     /// one where its own lane dispatches, an idle one, the one of the lowest lane, and so on.
     fn cause(&self, view: &View<'_>, stage: Stage) -> (Cause, Spot) {
         let processors = view.occupancy.processors(self.node);
+        if !view.telling[self.node].jobs {
+            return (self.told_by_kernel(view), Spot { cpu: None, lane: None });
+        }
         let occupants =
             || (0..processors.len()).map(|index| (index, view.occupancy.occupant(self.node, index)));
         let at = |index: usize, lane: Option<usize>| Spot { cpu: Some(processors[index].cpu), lane };
@@ -249,7 +275,7 @@ impl Watch {
             let who = view.occupancy.occupant(self.node, index);
             let lane = who_lane(view, who);
             return match who {
-                Occupant::Idle if !view.is_partial => (Cause::Blocked, at(index, None)),
+                Occupant::Idle => (Cause::Blocked, at(index, None)),
                 _ => (self.blame(view, who, stage), at(index, lane)),
             };
         }
@@ -262,15 +288,31 @@ impl Watch {
             .or_else(|| occupants().min_by_key(|(_, who)| self.importance(view, *who)));
         match chosen {
             Some((index, who)) => (self.blame(view, who, stage), at(index, who_lane(view, who))),
-            None if view.is_partial => (Cause::Unrecorded, Spot { cpu: None, lane: None }),
+            None if !view.tells_idle(self.node) => (Cause::Unrecorded, Spot { cpu: None, lane: None }),
             None => (Cause::Idle, Spot { cpu: None, lane: None }),
         }
+    }
+
+    /// What the kernel alone tells, where events of jobs were not recorded: of one processor, that others have it.
+    fn told_by_kernel(&self, view: &View<'_>) -> Cause {
+        let is_alone = view.occupancy.processors(self.node).len() == 1;
+        let who = view.occupancy.occupant(self.node, 0);
+        let is_anothers = matches!(
+            who,
+            Occupant::Program(_)
+                | Occupant::Interrupt(_)
+                | Occupant::Withheld
+                | Occupant::Release
+                | Occupant::Receiver
+        );
+        let is_known = is_alone && is_anothers && view.occupancy.identifies(self.node);
+        if is_known { self.blame(view, who, Stage::Waiting) } else { Cause::Unrecorded }
     }
 
     /// Who is asked first why it has its processor although this job has none.
     fn importance(&self, view: &View<'_>, who: Occupant) -> (u8, usize) {
         match who {
-            Occupant::Unknown => (0, 0),
+            Occupant::Unknown(_) => (0, 0),
             Occupant::Lane(lane) if lane == self.lane => (1, 0),
             Occupant::Idle => (2, 0),
             Occupant::Program(_) | Occupant::Withheld => (4, 0),
@@ -287,15 +329,18 @@ impl Watch {
     /// The cause, given who has the processor that this job could have.
     fn blame(&self, view: &View<'_>, who: Occupant, stage: Stage) -> Cause {
         match who {
-            Occupant::Unknown => Cause::Uncertain,
+            Occupant::Unknown(Unknown::Lost) => Cause::Uncertain,
+            // Whether the run had begun before is told by the record of its beginning alone.
+            Occupant::Unknown(Unknown::Unheard) if view.beginning == Beginning::Unknown => Cause::Unrecorded,
+            Occupant::Unknown(Unknown::Unheard) => Cause::Unheard,
             Occupant::Program(thread) => Cause::Program { thread },
             Occupant::Withheld => Cause::Withheld,
             Occupant::Interrupt(interrupt) => Cause::Interrupt { interrupt },
             Occupant::Release => Cause::Dispatch { kind: Some(CostKind::Release) },
             Occupant::Receiver => Cause::Dispatch { kind: Some(CostKind::Delivery) },
             Occupant::Lane(_) => Cause::Dispatch { kind: None },
-            // Whoever had the processor may be one whose records were not asked for.
-            Occupant::Idle if view.is_partial => Cause::Unrecorded,
+            // The lanes may have dispatched, of which nothing was recorded.
+            Occupant::Idle if !view.tells_idle(self.node) => Cause::Unrecorded,
             Occupant::Idle if view.occupancy.awake(self.lane) == Wakefulness::Asleep => Cause::WakeUp,
             Occupant::Idle => Cause::Idle,
             Occupant::Job(job) => match view.level(job).cmp(&view.level(self.hop.job)) {
@@ -314,15 +359,20 @@ impl Watch {
         };
         let own_key = view.urgency(self.lane, self.hop.job, own);
         let their_key = view.urgency(self.lane, other, theirs);
-        let had_it_before = theirs.began.is_some_and(|began| began <= own.released);
-        let late = |key: Instant, at: Option<Instant>| at.is_some_and(|at| key <= at);
+        let had_it_before = theirs.got.is_some_and(|got| got <= own.released);
+        // The lane chose between the two when the other one last got it, and again when this one came.
+        let chosen = theirs.got.map(|got| got.max(own.released));
+        let late = |key: Instant| chosen.is_some_and(|chosen| key <= chosen);
         let has_lateness = view.metadata.lanes[self.lane].discipline != "fifo";
+        let went_last = has_lateness && late(own_key) && !late(their_key);
         if their_key <= own_key {
             Order::Ahead
+        } else if had_it_before && stage == Stage::Waiting && own_key > own.released {
+            Order::RunsToCompletion
+        } else if went_last {
+            Order::LateGoesLast
         } else if had_it_before && stage == Stage::Waiting {
             Order::RunsToCompletion
-        } else if has_lateness && late(own_key, theirs.began) && !late(their_key, theirs.began) {
-            Order::LateGoesLast
         } else {
             Order::Behind
         }
@@ -339,6 +389,12 @@ fn who_lane(view: &View<'_>, who: Occupant) -> Option<usize> {
 }
 
 impl View<'_> {
+    /// Whether a processor of which nobody says anything is idle.
+    fn tells_idle(&self, node: usize) -> bool {
+        let by_kernel = self.occupancy.hears_kernel() && self.occupancy.identifies(node);
+        self.telling[node].dispatching || self.telling[node].jobs && by_kernel
+    }
+
     fn level(&self, job: JobId) -> usize {
         self.occupancy.lane_of(job).map_or(usize::MAX, |lane| self.metadata.lanes[lane].level)
     }

@@ -98,6 +98,16 @@ impl Strip {
         });
     }
 
+    /// The time between the instants went into switching, where it was the threads' own and no job's.
+    pub fn switching(&mut self, from: Instant, to: Instant) {
+        self.repaint(from, to, |what, _| match what {
+            Use::Dispatch | Use::Cost(CostKind::Release | CostKind::Delivery) => {
+                Some(Use::Cost(CostKind::Switch))
+            }
+            _ => None,
+        });
+    }
+
     /// Records of the time between the instants were lost. `taken` learns from which jobs.
     pub fn doubt(&mut self, from: Instant, to: Instant, mut taken: impl FnMut(JobId, i64)) {
         self.repaint(from, to, |what, ns| {

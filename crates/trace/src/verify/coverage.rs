@@ -1,7 +1,6 @@
 //! Whether a trace has what a verification needs: what is not recorded is neither obeyed nor violated.
 
-use crate::namespace::builtin;
-use crate::{Contents, Event, Metadata};
+use crate::{Contents, Metadata, Told};
 use thiserror::Error;
 
 /// Why nothing in a trace can be judged.
@@ -45,10 +44,7 @@ impl Coverage {
         if !metadata.has_system() {
             return Err(Unjudgeable::NoSystem);
         }
-        let missing = match &metadata.recorded {
-            Some(_) => metadata.unrecorded_job_events(),
-            None => absent(metadata, contents).iter().map(|event| name(*event)).collect(),
-        };
+        let missing = Told::of(metadata, contents).missing_of_jobs();
         if !missing.is_empty() {
             return Err(Unjudgeable::Incomplete { missing });
         }
@@ -87,26 +83,4 @@ impl Coverage {
             .map(|(_, entry)| entry.name.clone())
             .collect()
     }
-}
-
-/// The events of jobs that cannot but have happened, and have no record.
-///
-/// Nobody says what a ring was asked for, so this goes by what there is: what ended had begun, what began had been
-/// released, what goes on was preempted, and no more jobs than lanes are begun and neither ended nor preempted.
-fn absent(metadata: &Metadata, contents: &Contents) -> Vec<Event> {
-    let count = |event| contents.count(event);
-    let ended = count(Event::COMPLETE) + count(Event::ABORT);
-    let begun_at_most = count(Event::PREEMPT) + metadata.lanes.len() as u64;
-    let lacks = [
-        (Event::RELEASE, count(Event::START) + count(Event::COMPLETE) > 0),
-        (Event::START, count(Event::COMPLETE) + count(Event::RESUME) > 0),
-        (Event::PREEMPT, count(Event::RESUME) > 0),
-        (Event::COMPLETE, ended == 0 && count(Event::START) > begun_at_most),
-    ];
-    let absent = lacks.into_iter().filter(|(event, has_to_be)| *has_to_be && count(*event) == 0);
-    absent.map(|(event, _)| event).collect()
-}
-
-fn name(event: Event) -> String {
-    format!("{}.{}", builtin::JOB.name, event.name().unwrap_or_default())
 }

@@ -7,7 +7,7 @@
 use super::Coverage;
 use super::instances::Instances;
 use super::order::{LaneOrder, Ready};
-use super::report::{Finding, Findings, Rule, VerifyReport};
+use super::report::{Certainty, Finding, Findings, Rule, VerifyReport};
 use super::suspicion::Suspicion;
 use crate::occupancy::Occupancy;
 use crate::{Event, JobId, Metadata, Origin, Record};
@@ -183,6 +183,7 @@ impl<'a> Judge<'a> {
             unjudged: self.unjudged,
             unheard_nodes,
             unidentified_nodes: self.coverage.unidentified(self.trace),
+            has_kernel: self.occupancy.hears_kernel(),
             lost_records: self.lost,
             impossible_records: 0,
             altered_stretches: 0,
@@ -193,7 +194,8 @@ impl<'a> Judge<'a> {
 
     /// A violation at this instant.
     pub fn find(&mut self, rule: Rule, job: JobId, other: Option<JobId>, text: impl FnOnce() -> String) {
-        let finding = Finding { rule, at: self.now, duration: Duration::ZERO, job: Some(job), other };
+        let (certainty, at, duration) = (Certainty::Certain, self.now, Duration::ZERO);
+        let finding = Finding { rule, certainty, at, duration, job: Some(job), other };
         self.findings.add(self.trace, finding, text);
     }
 

@@ -1,7 +1,7 @@
 //! Whether operations are in the lanes that the plan gives them.
 
 use super::judge::Judge;
-use super::report::{Finding, Rule};
+use super::report::{Certainty, Finding, Rule};
 use crate::{Metadata, Record};
 use talea_time::Duration;
 
@@ -21,7 +21,14 @@ impl Judge<'_> {
                 let (at, duration) = (self.trace.start, Duration::ZERO);
                 self.findings.add(
                     self.trace,
-                    Finding { rule: Rule::Plan, at, duration, job: None, other: None },
+                    Finding {
+                        rule: Rule::Plan,
+                        certainty: Certainty::Certain,
+                        at,
+                        duration,
+                        job: None,
+                        other: None,
+                    },
                     || text,
                 );
                 self.misplaced[index] = true;

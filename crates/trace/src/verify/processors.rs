@@ -55,7 +55,7 @@ impl Judge<'_> {
         let (waiting, _) = oldest?;
         let waiting = JobId::unpack(*waiting);
         // A processor that has not been heard of may run a job of this very lane.
-        let is_known = !runs && !holders.contains(&Occupant::Unknown);
+        let is_known = !runs && !holders.iter().any(|who| matches!(who, Occupant::Unknown(_)));
         if !runs && !is_known {
             return None;
         }

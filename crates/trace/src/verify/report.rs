@@ -60,11 +60,23 @@ impl Rule {
     }
 }
 
+/// Whether a finding is sure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Certainty {
+    /// The records leave no other explanation.
+    Certain,
+    /// Only the kernel could tell that its holding a processor off was not the reason, and it was not recorded.
+    Possible,
+}
+
 /// Something that should not have been.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Violation {
     /// The rule.
     pub rule: Rule,
+    /// Whether it is sure.
+    pub certainty: Certainty,
     /// When it began, in nanoseconds since the run's start.
     pub at_ns: i64,
     /// How long it lasted; 0 for what has no length.
@@ -84,8 +96,12 @@ pub struct RuleReport {
     pub rule: Rule,
     /// Situations in which the rule says what has to be.
     pub cases: u64,
-    /// Violations.
+    /// Violations that are certain.
     pub violations: u64,
+    /// What is a violation unless the kernel held a processor off.
+    pub possible: u64,
+    /// The longest of those.
+    pub longest_possible_ns: i64,
     /// The longest.
     pub longest_ns: i64,
     /// Wrong states that the tolerance let pass.
@@ -101,6 +117,8 @@ pub enum Judged {
     Obeyed,
     /// Not all of them.
     Violated,
+    /// Not all of them, unless the kernel held a processor off.
+    PossiblyViolated,
     /// The trace has no case of it.
     NotJudged,
 }
@@ -108,9 +126,10 @@ pub enum Judged {
 impl RuleReport {
     /// What the trace says about the rule.
     pub fn judged(&self) -> Judged {
-        match (self.violations, self.cases) {
-            (0, 0) => Judged::NotJudged,
-            (0, _) => Judged::Obeyed,
+        match (self.violations, self.possible, self.cases) {
+            (0, 0, 0) => Judged::NotJudged,
+            (0, 0, _) => Judged::Obeyed,
+            (0, _, _) => Judged::PossiblyViolated,
             _ => Judged::Violated,
         }
     }
@@ -136,6 +155,8 @@ pub struct VerifyReport {
     /// Nodes whose lanes' threads are not known from the others that the kernel tells of, so that neither lanes nor idle
     /// could be judged there.
     pub unidentified_nodes: Vec<String>,
+    /// Whether the kernel told who had the processors. Without, its holding one off cannot be told from idleness.
+    pub has_kernel: bool,
     /// Records lost.
     pub lost_records: u64,
     /// Records that cannot be, and were left out.
@@ -160,7 +181,12 @@ impl VerifyReport {
         self.impossible_records + self.altered_stretches == 0
     }
 
-    /// All violations.
+    /// What may be violations.
+    pub fn possible(&self) -> u64 {
+        self.rules.iter().map(|rule| rule.possible).sum()
+    }
+
+    /// All violations that are certain.
     pub fn count(&self) -> u64 {
         self.rules.iter().map(|rule| rule.violations).sum()
     }
@@ -187,6 +213,7 @@ pub(super) struct Findings {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Finding {
     pub rule: Rule,
+    pub certainty: Certainty,
     pub at: Instant,
     pub duration: Duration,
     pub job: Option<JobId>,
@@ -199,6 +226,8 @@ impl Findings {
             rule: *rule,
             cases: 0,
             violations: 0,
+            possible: 0,
+            longest_possible_ns: 0,
             longest_ns: 0,
             tolerated: 0,
             longest_tolerated_ns: 0,
@@ -225,15 +254,20 @@ impl Findings {
 
     /// Counts a violation and, if it is one of the first, keeps it with `text`.
     pub fn add(&mut self, metadata: &Metadata, finding: Finding, text: impl FnOnce() -> String) {
-        let Finding { rule, at, duration, job, other } = finding;
+        let Finding { rule, certainty, at, duration, job, other } = finding;
         let duration_ns = duration.as_nanos();
         let report = self.of(rule);
-        report.violations += 1;
-        report.longest_ns = report.longest_ns.max(duration_ns);
+        let (count, longest_ns) = match certainty {
+            Certainty::Certain => (&mut report.violations, &mut report.longest_ns),
+            Certainty::Possible => (&mut report.possible, &mut report.longest_possible_ns),
+        };
+        *count += 1;
+        *longest_ns = (*longest_ns).max(duration_ns);
         if self.list.len() < LISTED {
             let name = |job: JobId| job_name(metadata, job);
             self.list.push(Violation {
                 rule,
+                certainty,
                 at_ns: at.as_nanos().saturating_sub(metadata.start.as_nanos()),
                 duration_ns,
                 job: job.map(name),

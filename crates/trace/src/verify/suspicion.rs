@@ -2,7 +2,7 @@
 
 use super::judge::Judge;
 use super::length;
-use super::report::{Finding, Rule};
+use super::report::{Certainty, Finding, Rule};
 use crate::JobId;
 use talea_time::{Duration, Instant};
 
@@ -68,7 +68,10 @@ impl Judge<'_> {
             return;
         }
         let (job, other) = (running.or(Some(waiting)), running.map(|_| waiting));
-        let finding = Finding { rule, at: suspicion.since, duration, job, other };
+        // Throttled threads leave a processor idle as well, and only the kernel tells of that.
+        let is_doubtful = rule == Rule::Idle && !self.is_simulated() && !self.occupancy.hears_kernel();
+        let certainty = if is_doubtful { Certainty::Possible } else { Certainty::Certain };
+        let finding = Finding { rule, certainty, at: suspicion.since, duration, job, other };
         self.findings.add(self.trace, finding, || match rule {
             Rule::Lanes => "it ran while a job of a higher lane was ready".into(),
             Rule::Idle => "it was ready while a processor idled".into(),

@@ -1,13 +1,14 @@
 //! Threads of hierarchies, and what came of the guarantees.
 
-use super::{count, is_thread, middle, preemptions, used};
+use super::{cell, cells, count, is_thread, middle, preemptions, used};
 use crate::cli::output::{Sheet, length};
 use talea_policy::arrangement::{Breach, Kept, Side};
 use talea_time::Duration;
-use talea_trace::accounting::{HierarchyReport, Report};
+use talea_trace::Told;
+use talea_trace::accounting::{Figure, HierarchyReport, Report};
 
 /// Every thread with what it received and what became of its bursts.
-pub fn threads(report: &Report) -> String {
+pub fn threads(report: &Report, told: &Told) -> String {
     let headings =
         ["thread", "node", "used", "bursts", "in time", "late", "preempted", "response p50", "p99", "max"];
     let mut sheet = Sheet::new(2, &headings);
@@ -18,17 +19,20 @@ pub fn threads(report: &Report) -> String {
         }
         let task = report.tasks.iter().find(|task| task.name == operation.task);
         let is_endless = task.is_some_and(|task| task.period_ns > ENDLESS_NS);
-        let of_bursts = |number: u64| if is_endless { "-".into() } else { number.to_string() };
+        let of_bursts = |figure: Figure, number: u64| match is_endless {
+            true => "-".into(),
+            false => cell(told, figure, number.to_string()),
+        };
         let mut row = vec![
             operation.name.clone(),
             lane.node.clone(),
-            used(report, &lane.node, lane.utilisation),
-            of_bursts(operation.released),
-            of_bursts(operation.met),
-            count(operation.missed),
-            preemptions(report, &lane.node, operation.preemptions),
+            cell(told, Figure::Used, used(report, &lane.node, lane.utilisation)),
+            of_bursts(Figure::Released, operation.released),
+            of_bursts(Figure::Met, operation.met),
+            cell(told, Figure::Missed, count(operation.missed)),
+            cell(told, Figure::Preemptions, preemptions(report, &lane.node, operation.preemptions)),
         ];
-        row.extend(middle(operation.response_ns.as_ref()));
+        row.extend(cells(told, Figure::Response, middle(operation.response_ns.as_ref())));
         sheet.row(row);
     }
     sheet.render()

@@ -1,6 +1,6 @@
 //! `talea trace explain`.
 
-use super::{named, open, unreadable, warn_of_damage, warn_of_unrecorded};
+use super::{named, open, unreadable, warn_of_beginning, warn_of_damage};
 use crate::cli::draft::{self, Draft, Readers};
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::options::distinct;
@@ -12,9 +12,10 @@ use talea_lab::strip;
 use talea_model::OperationId;
 use talea_time::{Duration, Instant};
 use talea_trace::explain::{
-    Explanation, Explanations, Interval, MOST, Outcome, Question, Subject, Which, explain,
+    ExplainError, Explanation, Explanations, Interval, MOST, Outcome, Question, Subject, Unexplainable,
+    Which, explain,
 };
-use talea_trace::{Damage, JobId, Metadata, Sink, TraceError, TraceFile};
+use talea_trace::{Damage, Event, JobId, Metadata, Origin, Sink, Told, TraceError, TraceFile};
 
 /// Say why jobs took as long as they did: every missed deadline, or the job that is named
 ///
@@ -75,8 +76,15 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
     if let Some(svg) = &options.svg {
         distinct(svg, &path)?;
     }
-    warn_of_unrecorded(metadata);
-    let (answer, damage) = answer(&trace, question).map_err(|error| unreadable(&path, &error))?;
+    let (answer, damage) = answer(&trace, question).map_err(|error| match error {
+        ExplainError::Replay(error) => unreadable(&path, &error),
+        ExplainError::Unexplainable(why) => {
+            let Unexplainable::Incomplete { missing } = &why;
+            let help = format!("record with {}, or leave --events out", Told::options_for(missing));
+            Failure::new(format!("{}: {why}", path.display()), help)
+        }
+    })?;
+    warn_of_beginning(metadata, &answer.told);
     warn_of_damage(&path, &damage);
     if let (Which::This(subject), []) = (question.which, answer.list.as_slice()) {
         return Err(Failure::new(
@@ -115,7 +123,7 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
     Ok(Verdict::Fine)
 }
 
-fn answer(trace: &TraceFile, question: Question) -> Result<(Explanations, Damage), TraceError> {
+fn answer(trace: &TraceFile, question: Question) -> Result<(Explanations, Damage), ExplainError<TraceError>> {
     let mut damage = Damage::default();
     let replay = |mut sink: &mut dyn Sink| {
         damage = trace.replay(&mut sink)?.damage;
@@ -172,6 +180,11 @@ fn print(answer: &Explanations, question: Question) -> Result<(), Failure> {
     for line in losses(answer) {
         lines.line(&format!("\n{line}"))?;
     }
+    let gaps = gaps(answer);
+    if !gaps.is_empty() {
+        lines.line("")?;
+    }
+    gaps.iter().flat_map(|gap| wrapped(gap, 100)).try_for_each(|line| lines.line(&line))?;
     lines.finish()
 }
 
@@ -191,6 +204,28 @@ fn losses(answer: &Explanations) -> Vec<String> {
              execution and waiting",
             answer.lost.kernel
         ));
+    }
+    lines
+}
+
+/// What the answer leaves open because it was not recorded.
+fn gaps(answer: &Explanations) -> Vec<String> {
+    let gaps = answer.gaps();
+    let names: Vec<String> = gaps.iter().flat_map(|(_, missing)| missing.clone()).collect();
+    let mut lines: Vec<String> = gaps
+        .iter()
+        .map(|(what, missing)| format!("not known, for want of {}: {what}", missing.join(", ")))
+        .collect();
+    if !names.is_empty() {
+        lines.push(format!("to have it, record with {}", Told::options_for(&names)));
+    }
+    let is_real = matches!(answer.metadata.origin, Origin::Threads { .. });
+    if is_real && !answer.told.has(Event::SWITCH) {
+        lines.push(
+            "the kernel's events are not recorded: other programs and interrupts are within execution and waiting \
+             (--kernel switches,interrupts)"
+                .into(),
+        );
     }
     lines
 }
@@ -217,6 +252,9 @@ fn heading(answer: &Explanations, question: Question) -> String {
         named.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
     let failed = match counts.failed() {
         0 if answer.lost.programs > 0 => "no missed deadline is in the records that are left".to_string(),
+        0 if !answer.told.missing_of_jobs().is_empty() => {
+            "no missed deadline is in what was recorded".to_string()
+        }
         0 if all == 0 => "no instance is in the records".to_string(),
         0 => "no deadline was missed".to_string(),
         failed => format!("{failed} of {all} instances did not end in time ({})", parts.join(", ")),

@@ -1,6 +1,6 @@
 //! `talea trace export`.
 
-use super::{name_space, named, open, unreadable, warn_of_damage};
+use super::{name_space, named, open, warn_of_damage};
 use crate::cli::draft::{self, Draft, FolderDraft, Readers};
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::options::{apart, positive};
@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use talea_lab::timeline;
 use talea_time::{Duration, Instant};
 use talea_trace::{
-    CtfError, CtfExport, NameSpace, ParquetExport, PerfettoExport, ScheduleCsv, Sink, TraceError,
-    TraceFile, export_csv,
+    CtfError, CtfExport, NameSpace, ParquetExport, PerfettoExport, ScheduleCsv, Sink, TraceError, TraceFile,
+    export_csv,
 };
 
 /// Write the trace for other programs

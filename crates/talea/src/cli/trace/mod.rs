@@ -7,6 +7,7 @@ mod list;
 mod named;
 mod passive;
 mod place;
+mod promises;
 mod read;
 mod record;
 mod show;
@@ -20,7 +21,8 @@ use std::fmt::Display;
 use std::io;
 use std::path::Path;
 use talea_trace::stream::Switching;
-use talea_trace::{Damage, Metadata, NameSpace, TraceError, TraceFile, TraceKind};
+use talea_trace::told::Beginning;
+use talea_trace::{Damage, Metadata, NameSpace, Told, TraceError, TraceFile, TraceKind};
 
 /// Record programs from outside, follow them, and look into traces: records, numbers, reasons, and exports.
 #[derive(Args)]
@@ -105,14 +107,11 @@ fn unreadable(path: &Path, error: &TraceError) -> Failure {
     Failure::new(format!("cannot read the trace {}: {error}", path.display()), help)
 }
 
-/// What a recording was not asked for is missing in everything that is computed from it.
-fn warn_of_unrecorded(metadata: &Metadata) {
-    let missing = metadata.unrecorded_job_events();
-    if metadata.has_system() && !missing.is_empty() {
-        let were = if missing.len() == 1 { "was" } else { "were" };
+/// What was before a recording is missing in everything that is computed from it.
+fn warn_of_beginning(metadata: &Metadata, told: &Told) {
+    if metadata.has_system() && told.beginning() == Beginning::UnderWay {
         eprintln!(
-            "warning: {} {were} not recorded, so what is said of jobs is incomplete; leave --events out when recording",
-            missing.join(", ")
+            "note: the recording began with the run under way, so it tells of the rest of the run only"
         );
     }
 }

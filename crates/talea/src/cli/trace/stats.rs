@@ -1,6 +1,6 @@
 //! `talea trace stats`.
 
-use super::{name_space, named, open, unreadable, warn_of_damage, warn_of_unrecorded};
+use super::{name_space, named, open, promises, unreadable, warn_of_beginning, warn_of_damage};
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::options::positive;
 use crate::cli::{contents, output, report, usage};
@@ -10,8 +10,10 @@ use std::path::PathBuf;
 use talea_time::Duration;
 use talea_trace::contents::ContentsReport;
 use talea_trace::machine::MachineReport;
+use talea_trace::promises::PromisesReport;
+use talea_trace::told::Beginning;
 use talea_trace::usage::UsageReport;
-use talea_trace::{Accounting, Contents, Damage, Machine, Report, Usage};
+use talea_trace::{Accounting, Contents, Damage, Machine, Promises, Report, Told, Usage};
 
 /// Compute the table of results again, or show what a trace without jobs holds
 ///
@@ -41,11 +43,19 @@ pub struct Options {
 #[derive(Serialize)]
 struct Everything<'a> {
     #[serde(flatten)]
+    known: serde_json::Value,
+    #[serde(skip)]
     report: &'a Report,
+    #[serde(skip)]
+    told: &'a Told,
+    /// Whether the run is in the trace from its beginning.
+    beginning: Beginning,
     /// Whether there are tables of a system; without, the report and the usage of nodes are empty.
     has_system: bool,
     usage: &'a UsageReport,
     contents: &'a ContentsReport,
+    /// Which guarantees of hierarchies were broken.
+    promises: &'a PromisesReport,
     damage: &'a Damage,
     /// Who used the processors by the kernel's records alone; nothing without them.
     machine: Option<&'a MachineReport>,
@@ -57,21 +67,27 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
     let metadata = trace.metadata();
     let names = name_space(&trace, &path)?;
     let of_system = (Accounting::new(metadata, options.sample), Usage::new(metadata));
-    let mut sink = (of_system, (Contents::new(metadata), Machine::default()));
+    let mut sink = ((of_system, Promises::new(metadata)), (Contents::new(metadata), Machine::default()));
     let replayed = trace.replay(&mut sink).map_err(|error| unreadable(&path, &error))?;
-    let ((accounting, usage), (contents, machine)) = sink;
+    let (((accounting, usage), promises), (contents, machine)) = sink;
     let end = accounting.last();
     let machine = machine.finish();
+    let told = Told::of(metadata, &contents);
+    let report = accounting.finish(end);
     let everything = Everything {
-        report: &accounting.finish(end),
+        known: report.to_json(&told),
+        report: &report,
+        told: &told,
+        beginning: told.beginning(),
         has_system: metadata.has_system(),
         usage: &usage.finish(),
         contents: &contents.report(&names),
+        promises: &promises.finish(),
         damage: &replayed.damage,
         machine: machine.as_ref(),
     };
     warn_of_damage(&path, &replayed.damage);
-    warn_of_unrecorded(metadata);
+    warn_of_beginning(metadata, &told);
     if options.json {
         output::json(&everything)?;
     } else if contents.of_jobs() > 0 && metadata.has_system() {
@@ -83,10 +99,13 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
 }
 
 fn print_jobs(everything: &Everything, options: &Options) -> Result<(), Failure> {
-    let Everything { report, usage, .. } = everything;
+    let Everything { report, usage, told, .. } = everything;
     let mut lines = output::Lines::new();
     lines.line(&format!("{} under {}", report.system, report.strategy))?;
-    lines.line(&report::text(report))?;
+    lines.line(&report::text_of(report, told))?;
+    if !everything.promises.edges.is_empty() {
+        lines.line(&format!("\n{}", promises::table(everything.promises, told)))?;
+    }
     if options.jobs {
         lines.line(&format!("\n{}", usage::jobs(usage)))?;
     }
@@ -99,6 +118,15 @@ fn print_contents(everything: &Everything, options: &Options) -> Result<(), Fail
     let Everything { report, has_system, contents, machine, .. } = everything;
     if options.jobs {
         eprintln!("note: --jobs shows nothing, for the trace tells of no job");
+    }
+    let missing = everything.told.missing_of_jobs();
+    if *has_system && !missing.is_empty() {
+        let were = if missing.len() == 1 { "was" } else { "were" };
+        let options = Told::options_for(&missing);
+        eprintln!(
+            "warning: {} {were} not recorded; to have the results of jobs, record with {options}",
+            missing.join(", ")
+        );
     }
     let mut lines = output::Lines::new();
     let is = if *has_system {

@@ -1,6 +1,6 @@
 //! `talea trace verify`.
 
-use super::{named, open, unreadable, warn_of_damage};
+use super::{named, open, promises, unreadable, warn_of_damage};
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::options::{SystemOptions, plans};
 use crate::cli::output::{self, Sheet};
@@ -8,7 +8,8 @@ use clap::Args;
 use std::path::PathBuf;
 use talea_time::Duration;
 use talea_trace::verify::{
-    Coverage, Judged, OtherSystem, Rule, RuleReport, Unjudgeable, Verifier, VerifyReport, default_tolerance,
+    Certainty, Coverage, Judged, OtherSystem, Rule, RuleReport, Unjudgeable, Verifier, VerifyReport,
+    default_tolerance,
 };
 use talea_trace::{Contents, Metadata, Origin, TraceFile};
 
@@ -16,7 +17,8 @@ use talea_trace::{Contents, Metadata, Origin, TraceFile};
 ///
 /// Everything is judged from the records and the rules of the system's strategy. A trace of another system is refused;
 /// one of the same system under another strategy has violations. What was not recorded is neither obeyed nor violated: a
-/// trace without all events of jobs is refused, and a rule of which the trace has no case is not judged.
+/// trace without all events of jobs is refused, and a rule of which the trace has no case is not judged. Of a trace of
+/// hierarchies of schedulers, every guarantee that was found broken is listed.
 #[derive(Args)]
 #[command(after_help = "\
 Real threads take time to wake up. In their traces the rules lanes, idle and order are violated by a wrong state that \
@@ -25,7 +27,10 @@ by early ones only, since every real release is late. The 200us for real threads
 machine: the table says how many wrong states they let pass and how long the longest was. Simulated traces are judged to \
 the nanosecond.
 
-Exit status: 0 if there is no violation, 1 if there is one, 2 for bad input, for a trace that cannot be judged, and for a \
+A processor that the kernel holds off, as real-time throttling does, looks idle unless the kernel was recorded: without, what \
+the rule idle finds is possible, and no violation.
+
+Exit status: 0 if there is no certain violation, 1 if there is one, 2 for bad input, for a trace that cannot be judged, and for a \
 damaged one whose rest shows no violation.
 
 Examples:
@@ -52,6 +57,10 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
     let path = named::file(&options.trace)?;
     let trace = open(&path)?;
     let system = options.system.read()?;
+    if promises::has_hierarchy(trace.metadata()) {
+        let form = if options.json { promises::Form::Json } else { promises::Form::Text };
+        return promises::verify(&path, &trace, &system, (form, options.limit));
+    }
     let plans = plans(&system)?;
     let metadata = trace.metadata();
     let coverage = coverage(options, &trace)?;
@@ -126,12 +135,16 @@ fn print(report: &VerifyReport, metadata: &Metadata, limit: usize) -> Result<(),
         };
         let seconds = violation.at_ns as f64 / 1e9;
         lines.line(&format!(
-            "{seconds:>14.9}  {:<14}  {who}{}{length}",
+            "{seconds:>14.9}  {:<14}  {who}{}{length}{}",
             violation.rule.name(),
-            violation.text
+            violation.text,
+            match violation.certainty {
+                Certainty::Certain => "",
+                Certainty::Possible => ", unless the kernel held it off",
+            }
         ))?;
     }
-    let count = report.count();
+    let count = report.count() + report.possible();
     let shown = report.violations.len().min(limit) as u64;
     if count > shown {
         lines.line(&format!("{:>14}  and {} more", "...", count - shown))?;
@@ -147,8 +160,10 @@ fn print(report: &VerifyReport, metadata: &Metadata, limit: usize) -> Result<(),
 }
 
 fn rules(report: &VerifyReport) -> String {
-    let mut sheet =
-        Sheet::new(2, &["rule", "verdict", "cases", "violations", "longest", "tolerated", "longest"]);
+    let mut sheet = Sheet::new(
+        2,
+        &["rule", "verdict", "cases", "violations", "longest", "possible", "longest", "tolerated", "longest"],
+    );
     for rule in &report.rules {
         sheet.row(row(rule));
     }
@@ -159,6 +174,7 @@ fn row(rule: &RuleReport) -> Vec<String> {
     let verdict = match rule.judged() {
         Judged::Obeyed => "obeyed",
         Judged::Violated => "violated",
+        Judged::PossiblyViolated => "uncertain",
         Judged::NotJudged => "not judged",
     };
     let count = |count: u64| if count == 0 { "-".into() } else { count.to_string() };
@@ -169,6 +185,8 @@ fn row(rule: &RuleReport) -> Vec<String> {
         count(rule.cases),
         count(rule.violations),
         length(rule.longest_ns),
+        count(rule.possible),
+        length(rule.longest_possible_ns),
         count(rule.tolerated),
         length(rule.longest_tolerated_ns),
     ]
@@ -178,6 +196,9 @@ fn summary(report: &VerifyReport, metadata: &Metadata) -> Vec<String> {
     let tolerance = Duration::from_nanos(report.tolerance_ns);
     let verdict = match report.count() {
         0 if !report.is_whole() => "incomplete, no violation in what is left of a damaged trace".to_string(),
+        0 if report.possible() > 0 => {
+            format!("no certain violation, {} possible", report.possible())
+        }
         0 => "obeyed".to_string(),
         1 => "1 violation".to_string(),
         count => format!("{count} violations"),
@@ -213,6 +234,13 @@ fn summary(report: &VerifyReport, metadata: &Metadata) -> Vec<String> {
     }
     if let Origin::Threads { .. } = metadata.origin {
         lines.push(tolerance_note(report, tolerance));
+    }
+    if matches!(metadata.origin, Origin::Threads { .. }) && !report.has_kernel {
+        lines.push(
+            "note: the kernel was not recorded, so a processor that it held off cannot be told from an idle one, and what idle \
+             finds is only possible; record with --kernel switches"
+                .into(),
+        );
     }
     if report.lost_records > 0 {
         lines.push(format!("warning: {} records were lost", report.lost_records));

@@ -1,0 +1,104 @@
+//! What each figure of a report takes: without these events it is not known, however many records there are.
+
+use super::Report;
+use crate::{Event, Told};
+use serde_json::{Map, Value};
+
+/// A figure of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Figure {
+    /// Instances and jobs released.
+    Released,
+    /// Completed.
+    Completed,
+    /// Completed in time.
+    Met,
+    /// Not in time.
+    Missed,
+    /// Skipped.
+    Skipped,
+    /// Aborted.
+    Aborted,
+    /// How often jobs were preempted.
+    Preemptions,
+    /// From release to completion.
+    Response,
+    /// How late releases were.
+    Lateness,
+    /// Jobs that began, and how many were in the lane.
+    Started,
+    /// Processor time of jobs.
+    Used,
+    /// How often a job got a processor.
+    Switches,
+}
+
+impl Figure {
+    fn needs(self) -> &'static [Event] {
+        match self {
+            Figure::Released | Figure::Lateness => &[Event::RELEASE],
+            Figure::Completed | Figure::Met | Figure::Response => &[Event::COMPLETE],
+            Figure::Missed => &[Event::RELEASE, Event::COMPLETE, Event::ABORT],
+            Figure::Skipped => &[Event::SKIP],
+            Figure::Aborted => &[Event::ABORT],
+            Figure::Preemptions => &[Event::PREEMPT],
+            Figure::Started => &[Event::START],
+            Figure::Used => &[Event::START, Event::PREEMPT, Event::RESUME, Event::COMPLETE, Event::ABORT],
+            Figure::Switches => &[Event::START, Event::RESUME],
+        }
+    }
+}
+
+impl Told {
+    /// Whether the trace tells what this figure takes.
+    pub fn knows(&self, figure: Figure) -> bool {
+        self.has_all(figure.needs())
+    }
+}
+
+/// The figures by the keys that they have in JSON.
+const KEYS: [(&str, &[Figure]); 20] = [
+    ("offered", &[Figure::Released, Figure::Skipped]),
+    ("released", &[Figure::Released]),
+    ("completed", &[Figure::Completed]),
+    ("met", &[Figure::Met]),
+    ("missed", &[Figure::Missed]),
+    ("skipped", &[Figure::Skipped]),
+    ("aborted", &[Figure::Aborted]),
+    ("unfinished", &[Figure::Missed]),
+    ("preemptions", &[Figure::Preemptions]),
+    ("response_ns", &[Figure::Response]),
+    ("worst_lateness_ns", &[Figure::Response]),
+    ("release_lateness_ns", &[Figure::Lateness]),
+    ("jobs", &[Figure::Started]),
+    ("max_queue", &[Figure::Started]),
+    ("busy_ns", &[Figure::Used]),
+    ("utilisation", &[Figure::Used]),
+    ("context_switches", &[Figure::Switches]),
+    ("samples_with_critical_failure", &[Figure::Missed, Figure::Skipped]),
+    ("mean_effectiveness", &[Figure::Missed, Figure::Skipped]),
+    ("mean_efficiency", &[Figure::Missed, Figure::Skipped]),
+];
+
+impl Report {
+    /// The report as JSON, in which figures that the trace does not tell are null.
+    pub fn to_json(&self, told: &Told) -> Value {
+        let mut report = serde_json::to_value(self).expect("names are texts, and numbers are finite");
+        for section in ["tasks", "operations", "lanes", "nodes"] {
+            let entries = report[section].as_array_mut().into_iter().flatten();
+            entries.filter_map(Value::as_object_mut).for_each(|entry| conceal(entry, told));
+        }
+        report["samples"].as_object_mut().into_iter().for_each(|samples| conceal(samples, told));
+        report
+    }
+}
+
+fn conceal(entry: &mut Map<String, Value>, told: &Told) {
+    for (key, figures) in KEYS {
+        if let Some(value) = entry.get_mut(key)
+            && !figures.iter().all(|figure| told.knows(*figure))
+        {
+            *value = Value::Null;
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! What a trace says of the promises in hierarchies of schedulers: which were broken, when, and by how much.
+//!
+//! Who ran the hierarchy judged every promise and wrote an [`Event::VIOLATION`] for each that it found broken. That a promise
+//! was kept, or how often it was judged, no record tells.
+
+use crate::{Event, Metadata, Record, Sink};
+use serde::Serialize;
+
+/// Breaches that are listed one by one; all are counted.
+pub const LISTED: usize = 1_000;
+
+/// Collects what VIOLATION records tell, in memory that does not grow with them.
+#[derive(Debug)]
+pub struct Promises {
+    edges: Vec<EdgeReport>,
+    breaches: Vec<Breach>,
+    start_ns: i64,
+    unlisted: u64,
+}
+
+/// What became of the promise to one edge.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct EdgeReport {
+    /// Name of its node.
+    pub node: String,
+    /// The scheduler above.
+    pub parent: String,
+    /// The scheduler or thread below.
+    pub child: String,
+    /// What is promised.
+    pub guarantee: String,
+    /// How often it was found broken.
+    pub broken: u64,
+    /// The worst: the one of the greatest amount.
+    pub worst: Option<Breach>,
+}
+
+/// A promise found broken in a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Breach {
+    /// Index of the edge.
+    pub edge: usize,
+    /// Beginning of the window, in nanoseconds since the run's start.
+    pub from_ns: i64,
+    /// Its end.
+    pub to_ns: i64,
+    /// By how much.
+    pub amount_ns: i64,
+    /// Whether it was too little or too much.
+    pub side: Side,
+}
+
+/// Which bound was passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Side {
+    /// Less was received than promised.
+    TooLittle,
+    /// More was received than allowed.
+    TooMuch,
+}
+
+/// What a trace says of all promises.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PromisesReport {
+    /// Every edge that is watched.
+    pub edges: Vec<EdgeReport>,
+    /// The first [`LISTED`] breaches, in the order of their records.
+    pub breaches: Vec<Breach>,
+    /// Those beyond.
+    pub unlisted: u64,
+}
+
+impl Promises {
+    /// Of a trace with `metadata`.
+    ///
+    /// # Panics
+    /// If `metadata` do not pass [`Metadata::check`].
+    pub fn new(metadata: &Metadata) -> Self {
+        metadata.check().expect("metadata are consistent");
+        let edge = |edge: &crate::EdgeEntry| EdgeReport {
+            node: metadata.nodes[edge.node].name.clone(),
+            parent: edge.parent.clone(),
+            child: edge.child.clone(),
+            guarantee: edge.guarantee.clone(),
+            broken: 0,
+            worst: None,
+        };
+        Promises {
+            edges: metadata.edges.iter().map(edge).collect(),
+            breaches: Vec::new(),
+            start_ns: metadata.start.as_nanos(),
+            unlisted: 0,
+        }
+    }
+
+    /// The result at the end of the trace.
+    pub fn finish(self) -> PromisesReport {
+        PromisesReport { edges: self.edges, breaches: self.breaches, unlisted: self.unlisted }
+    }
+}
+
+impl PromisesReport {
+    /// All breaches.
+    pub fn broken(&self) -> u64 {
+        self.edges.iter().map(|edge| edge.broken).sum()
+    }
+}
+
+impl Sink for Promises {
+    fn record(&mut self, record: Record) {
+        if record.event != Event::VIOLATION {
+            return;
+        }
+        let index = usize::from(record.source);
+        let Some(edge) = self.edges.get_mut(index) else { return };
+        let since_start = |word: u64| (word as i64).saturating_sub(self.start_ns);
+        let breach = Breach {
+            edge: index,
+            from_ns: since_start(record.words[0]),
+            to_ns: since_start(record.words[1]),
+            amount_ns: i64::try_from(record.causal).unwrap_or(i64::MAX),
+            side: if record.arg == 1 { Side::TooLittle } else { Side::TooMuch },
+        };
+        edge.broken += 1;
+        if edge.worst.is_none_or(|worst| worst.amount_ns < breach.amount_ns) {
+            edge.worst = Some(breach);
+        }
+        match self.breaches.len() < LISTED {
+            true => self.breaches.push(breach),
+            false => self.unlisted += 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::EdgeEntry;
+    use talea_time::Instant;
+
+    #[test]
+    fn breaches_stand_at_their_edges_with_the_worst() {
+        let mut metadata = Metadata::bare("hierarchy");
+        metadata.start = Instant::from_nanos(1_000);
+        metadata.nodes.push(crate::NodeEntry {
+            name: "one".into(),
+            cpus: vec![0],
+            switches: crate::Switches::default(),
+        });
+        for child in ["a", "b"] {
+            let (parent, child, guarantee) = ("J".into(), child.into(), "PS 0.5".into());
+            metadata.edges.push(EdgeEntry { node: 0, parent, child, guarantee });
+        }
+        let mut promises = Promises::new(&metadata);
+        for (edge, from, amount, arg) in [(1, 1_100, 5, 1), (1, 1_200, 9, 2), (1, 1_300, 7, 1)] {
+            let (words, cpu) = ([from, from + 50], Record::NO_CPU);
+            let time = Instant::from_nanos(from as i64 + 50);
+            let event = Event::VIOLATION;
+            promises.record(Record { time, causal: amount, words, event, source: edge, cpu, arg });
+        }
+        let report = promises.finish();
+        assert_eq!((report.broken(), report.edges[0].broken, report.edges[1].broken), (3, 0, 3));
+        let worst = Breach { edge: 1, from_ns: 200, to_ns: 250, amount_ns: 9, side: Side::TooMuch };
+        assert_eq!((report.edges[1].worst, report.breaches.len()), (Some(worst), 3));
+    }
+}

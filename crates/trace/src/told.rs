@@ -1,0 +1,142 @@
+//! What a trace can tell: which events it has, so that what was not recorded is not taken for what did not happen.
+//!
+//! A recording notes what it was asked for ([`Metadata::recorded`]). The log of a run itself has everything. Of rings nobody
+//! says what they were asked for when, so this goes by what there is: what ended had begun, what began had been released.
+//! The kernel's events are told where any of their kind is there.
+
+use crate::namespace::builtin;
+use crate::{Contents, Event, Metadata, Origin};
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// Which events a trace tells of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// The builtin events that it lacks, by number.
+    missing: BTreeSet<u16>,
+    beginning: Beginning,
+}
+
+/// Whether a trace has its run from the beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Beginning {
+    /// It does.
+    Recorded,
+    /// It began with the run under way.
+    UnderWay,
+    /// Nobody can say.
+    Unknown,
+}
+
+/// What dispatching on real threads leaves in every trace that has it.
+const OF_DISPATCHING: [Event; 4] = [Event::COST, Event::WAKE, Event::SLEEP, Event::TIMER];
+/// More records than this of jobs are not without any of an event that all of them have, even if some were lost.
+const FEW: u64 = 64;
+/// What says who has which processor.
+const OF_KERNEL: [Event; 2] = [Event::SWITCH, Event::IRQ_ENTER];
+
+impl Told {
+    /// What a trace with these `contents` tells.
+    pub fn of(metadata: &Metadata, contents: &Contents) -> Self {
+        let mut missing: BTreeSet<u16> = match &metadata.recorded {
+            Some(recorded) => unasked(recorded).map(|event| event.0).collect(),
+            None => absent(metadata, contents).iter().map(|event| event.0).collect(),
+        };
+        missing.extend(OF_KERNEL.iter().filter(|event| contents.count(**event) == 0).map(|event| event.0));
+        let asked_for_beginning = !missing.contains(&Event::RUN_START.0);
+        let beginning = match contents.count(Event::RUN_START) {
+            0 if asked_for_beginning => Beginning::UnderWay,
+            0 => Beginning::Unknown,
+            _ => Beginning::Recorded,
+        };
+        Told { missing, beginning }
+    }
+
+    /// Of a trace that has everything.
+    pub fn everything() -> Self {
+        Told { missing: BTreeSet::new(), beginning: Beginning::Recorded }
+    }
+
+    /// Whether the trace has every record of `event` that the run wrote, but for lost ones.
+    pub fn has(&self, event: Event) -> bool {
+        !self.missing.contains(&event.0)
+    }
+
+    /// Whether it has all of these.
+    pub fn has_all(&self, events: &[Event]) -> bool {
+        events.iter().all(|event| self.has(*event))
+    }
+
+    /// Whether it has the run from its beginning.
+    pub fn beginning(&self) -> Beginning {
+        self.beginning
+    }
+
+    /// The names of those of `events` that it lacks, as `job.start`.
+    pub fn missing(&self, events: &[Event]) -> Vec<String> {
+        events.iter().filter(|event| !self.has(**event)).map(|event| name_of(*event)).collect()
+    }
+
+    /// The names of the events of jobs that it lacks.
+    pub fn missing_of_jobs(&self) -> Vec<String> {
+        self.missing(&of_jobs())
+    }
+
+    /// How to have the events of these names recorded next time, as options of `talea trace record`.
+    pub fn options_for(names: &[String]) -> String {
+        let of = |family: &str| names.iter().any(|name| name.starts_with(&format!("{family}.")));
+        let mut families = vec!["run", "job"];
+        if of("dispatch") {
+            families.push("dispatch");
+        }
+        let events = format!("--events {}", families.join(","));
+        let kernel = if of("kernel") { Some("--kernel switches,interrupts") } else { None };
+        let others = !of("kernel") || of("job") || of("dispatch") || of("run");
+        let parts = others.then_some(events.as_str()).into_iter().chain(kernel);
+        parts.collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// The events of jobs, in the order of their numbers.
+pub(crate) fn of_jobs() -> Vec<Event> {
+    builtin::JOB.events.iter().map(|entry| builtin::JOB.event(entry)).collect()
+}
+
+/// The name of a builtin event with its family's.
+pub(crate) fn name_of(event: Event) -> String {
+    let family = builtin::ALL.get(usize::from(event.family())).map_or("", |family| family.name.as_ref());
+    format!("{family}.{}", event.name().unwrap_or_default())
+}
+
+/// The builtin events of streams that are not among these names. What was lost, and whose a ring is, is told unasked.
+fn unasked(recorded: &BTreeSet<String>) -> impl Iterator<Item = Event> {
+    let families = builtin::ALL.iter().filter(|family| family.number != builtin::KERNEL.number);
+    let events = families.flat_map(|family| family.events.iter().map(|entry| family.event(entry)));
+    events
+        .filter(|event| ![Event::LOST, Event::THREAD].contains(event) && !recorded.contains(&name_of(*event)))
+}
+
+/// The events that cannot but have happened, and have no record.
+///
+/// What ended had begun, what began had been released, what goes on was preempted, and no more jobs than lanes are begun and
+/// neither ended nor preempted. Real threads that run jobs sleep, wake, queue them and release them by timers. A few records
+/// may be lost together; many are not without any of the others.
+fn absent(metadata: &Metadata, contents: &Contents) -> Vec<Event> {
+    let count = |event| contents.count(event);
+    let few = if contents.lost().programs == 0 { 0 } else { FEW };
+    let ended = count(Event::COMPLETE) + count(Event::ABORT);
+    let begun_at_most = count(Event::PREEMPT) + metadata.lanes.len() as u64;
+    let on_threads = matches!(metadata.origin, Origin::Threads { .. }) && contents.of_jobs() > few;
+    let lacks = [
+        (Event::RELEASE, count(Event::START) + count(Event::COMPLETE) > few),
+        (Event::START, count(Event::COMPLETE) + count(Event::RESUME) > few),
+        (Event::PREEMPT, count(Event::RESUME) > few),
+        (Event::COMPLETE, ended == 0 && count(Event::START) > begun_at_most + few),
+    ];
+    let of_jobs = lacks.into_iter().filter(|(_, has_to_be)| *has_to_be).map(|(event, _)| event);
+    let of_threads = OF_DISPATCHING.into_iter().filter(|_| on_threads);
+    // One process receives nothing; where dispatching is not told, neither are messages.
+    let messages = (on_threads && count(Event::COST) == 0).then_some(Event::RECEIVE);
+    of_jobs.chain(of_threads).chain(messages).filter(|event| count(*event) == 0).collect()
+}
