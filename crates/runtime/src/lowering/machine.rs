@@ -76,7 +76,7 @@ impl Machine {
             let changed = sched::set_self(Policy::RoundRobin(TRIED));
             changed.ok().and_then(|()| sched::round_robin_slice())
         };
-        let real_time = match spawn("probe", Policy::Fifo(TRIED), &[], STACK, slice) {
+        let real_time = match spawn("probe", Policy::Fifo(TRIED), cpus, STACK, slice) {
             Ok(thread) => Ok(thread.join().ok().flatten()),
             Err(refused) => Err(refused.to_string()),
         };

@@ -29,7 +29,7 @@ Examples:
   talea ctl                                          what can be controlled
   talea ctl multimedia list
   talea ctl multimedia replace PS --kind sfq --quantum 5ms
-  talea ctl multimedia add-thread build --under PS --share 1 -- make -j2
+  talea ctl multimedia add-thread build --under PS --share 1 -- xz -9 big.tar
   talea ctl 4711 reserve build --under RES --guarantee \"RESBH 2ms 40ms\"
   talea ctl 4711 release build
   talea ctl 4711 remove build
@@ -70,7 +70,7 @@ enum Action {
     /// Add a thread: a command that is started, or a process that runs
     #[command(after_help = "\
 Examples:
-  talea ctl multimedia add-thread build --under PS --share 1 -- make -j2
+  talea ctl multimedia add-thread build --under PS --share 1 -- xz -9 big.tar
   talea ctl multimedia add-thread player --under RES --guarantee \"RESBH 5ms 33ms\" --pid 4711")]
     AddThread {
         /// Its name

@@ -65,6 +65,8 @@ fn verdict(edge: &Kept) -> &'static str {
     match (edge.judged, edge.violations) {
         (None, _) if edge.wanted_ns.is_none() => "not judged",
         (None, _) => "-",
+        // There was no window to judge.
+        (Some(0), 0) => "untested",
         (Some(_), 0) => "yes",
         (Some(_), _) => "NO",
     }

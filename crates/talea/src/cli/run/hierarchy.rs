@@ -43,6 +43,26 @@ fn parking(member: &MemberOutcome) -> String {
     }
 }
 
+/// What the kernel kept from threads that the hierarchy had granted a processor: promises are judged by grants, which it does
+/// not know of. Up to a hundredth are switches and interrupts.
+fn withheld(hierarchy: &HierarchyOutcome) -> Option<String> {
+    let accounts =
+        hierarchy.members.iter().filter_map(|member| Some((member.granted_ns?, member.received_ns)));
+    let (granted, received) =
+        accounts.fold((0, 0), |(granted, received), (more, had)| (granted + more, received + had));
+    let kept = granted - received;
+    (kept * 100 > granted).then(|| {
+        format!(
+            "warning: node {}: the kernel kept {} ({:.1} %) of what was granted from the threads: guarantees are judged by what \
+             is granted, so a \"yes\" above is the hierarchy's and not the kernel's; real-time threads are not to have all of \
+             a processor (`talea doctor`), so leave them less to want",
+            hierarchy.node,
+            length(kept),
+            kept as f64 / granted as f64 * 100.0
+        )
+    })
+}
+
 /// What went differently than a good run goes.
 pub fn remarks(hierarchy: &HierarchyOutcome) -> Vec<String> {
     let node = &hierarchy.node;
@@ -62,6 +82,7 @@ pub fn remarks(hierarchy: &HierarchyOutcome) -> Vec<String> {
     if let Some(reason) = &hierarchy.uncontrolled {
         remarks.push(format!("note: node {node}: `talea ctl` could not control it: {reason}"));
     }
+    remarks.extend(withheld(hierarchy));
     for member in &hierarchy.members {
         if let Some(exit) = &member.exit {
             remarks.push(format!("note: {}: its program ended before the run did ({exit})", member.thread));
