@@ -94,7 +94,8 @@ fn a_killed_program_leaves_what_it_wrote() {
     let left = listed(&program.name).expect("the stream is there");
     assert_eq!(left["state"], "ended");
     let path = left["path"].as_str().expect("a path");
-    assert!(stats(path)["tasks"][0]["completed"].as_u64() >= Some(1));
+    let of_rings = stats(path);
+    assert!(of_rings["tasks"][0]["completed"].as_u64() >= Some(1), "{of_rings:#}");
     let refused = run(&["trace", "record", "--attach", &program.name, "--out", &file]).exits(2);
     assert!(refused.stderr.contains("has ended"), "{}", refused.stderr);
     std::fs::remove_file(path).expect("it is ours");
