@@ -62,7 +62,7 @@ fn main() -> ExitCode {
 }
 
 fn test_steps(options: &TestOptions) -> Vec<Step> {
-    let mut tests = Step::cargo("tests", &["test", "--workspace", "--quiet"]);
+    let mut tests = Step::cargo("tests", &["test", "--workspace", "--quiet", "--no-fail-fast"]);
     if let Seed::Fixed(seed) = options.seed {
         // The same tests every time: what a new seed finds is not the fault of the change under test.
         tests = tests.env("PROPTEST_RNG_SEED", &seed.to_string());

@@ -122,7 +122,7 @@ fn a_killed_run_leaves_nobody_at_a_real_time_priority() {
     let text = fs::read_to_string(example("priorities.toml")).expect("the example");
     let vision = "work = { burst = { uniform = [\"20ms\", \"40ms\"] }, period = \"100ms\" }";
     let text = text
-        .replace("name = \"priorities\"", &format!("name = \"killed-{}\"", std::process::id()))
+        .replace("name = \"priorities\"", &format!("name = \"lowered-and-killed-{}\"", std::process::id()))
         .replace(vision, &format!("pid = {}", hog.0.id()));
     let file = write(&place, "system.toml", &text);
     let mut running = Running::start(&["run", &file, "--for", "120s", "--json"]);
