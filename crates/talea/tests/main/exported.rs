@@ -1,6 +1,7 @@
 //! What is at the place of an export or a recording, and beside it, when things go wrong.
 
 use crate::support::{Done, Running, TRACE, eventually, example, folder, run, within};
+use rustix::fs::{FlockOperation, flock};
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::fs;
@@ -74,23 +75,41 @@ fn a_ctf_export_is_replaced_as_a_whole_or_not_at_all() {
     assert_eq!(names(&around), ["ctf", "new"]);
 }
 
+fn is_stopped(process: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).expect("it is not waited for");
+    let (_, after_name) = stat.rsplit_once(')').expect("the name is in brackets");
+    after_name.trim_start().starts_with(['T', 'Z'])
+}
+
+/// Whether it is there and its writer has locked it.
+fn is_locked(draft: &Path) -> bool {
+    let Ok(file) = fs::File::open(draft) else { return false };
+    flock(&file, FlockOperation::NonBlockingLockShared).is_err()
+}
+
 /// An export that is stopped with its draft under way, and the draft.
 fn stopped_export(trace: &str, format: &str, place: &Path) -> (Running, PathBuf) {
     let around = place.parent().expect("it is in a folder");
+    let drafts = || names(around).into_iter().filter(|name| name.starts_with(".talea-draft-"));
     // One that was over before it could be stopped has left no draft, and another one is tried.
     for _ in 0..50 {
+        for stale in drafts().map(|name| around.join(name)) {
+            let removed = if stale.is_dir() { fs::remove_dir_all(&stale) } else { fs::remove_file(&stale) };
+            removed.expect("nobody else is here");
+        }
         let mut export = Running::start(&["trace", "export", trace, format, &place.display().to_string()]);
         let mut draft = None;
         eventually("the export has begun or is over", || {
-            let found = names(around).into_iter().find(|name| name.starts_with(".talea-draft-"));
-            draft = found.map(|name| around.join(name));
+            draft = drafts().next().map(|name| around.join(name));
             draft.is_some() || export.is_over()
         });
         if export.is_over() {
             continue;
         }
         export.signal(Signal::STOP);
-        match draft.filter(|draft| draft.exists()) {
+        eventually("the export has stopped", || is_stopped(export.id()));
+        // One that was stopped between making its draft and locking it is a dead one to others, and would make another.
+        match draft.filter(|draft| is_locked(draft)) {
             Some(draft) => return (export, draft),
             None => drop(export),
         }
