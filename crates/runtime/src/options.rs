@@ -1,6 +1,7 @@
 //! What a run is asked for.
 
 use crate::lowering::Band;
+use crate::run::StopHandle;
 use crate::timer::Tail;
 use talea_time::{Duration, Instant};
 use talea_trace::Samples;
@@ -107,6 +108,8 @@ pub struct RunOptions {
     /// Where the trace of the run is kept, if it is. Then everything is recorded that threads of the run can tell, what
     /// lies between the jobs as well; otherwise only what the report needs.
     pub keep_log: Option<std::path::PathBuf>,
+    /// Ends the run, also one that is still being prepared. Copies of these options share it.
+    pub stop: StopHandle,
 }
 
 impl Default for RunOptions {
@@ -126,6 +129,7 @@ impl Default for RunOptions {
             tolerance: Duration::from_millis(1),
             samples: Samples::Totals,
             keep_log: None,
+            stop: StopHandle::new(),
         }
     }
 }

@@ -21,7 +21,6 @@ use crate::store::Store;
 use crate::sys::affinity::{self, AffinityError};
 use crate::sys::memory::lock_all;
 use crate::sys::sched::Policy;
-use crate::sys::stop::StopFlag;
 use crate::sys::thread::{SpawnError, spawn};
 use rustix::io::Errno;
 use std::path::PathBuf;
@@ -245,7 +244,7 @@ pub(crate) fn prepare(
         link,
         processors: (0..=highest_cpu).map(|_| Processor::default()).collect(),
         burner,
-        stop: StopFlag::new(),
+        stop: options.stop.flag(),
         gate: Gate::new(nodes.len()),
         tally: Tally::default(),
         layout,

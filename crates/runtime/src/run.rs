@@ -27,9 +27,13 @@ impl Default for StopHandle {
 }
 
 impl StopHandle {
-    /// A handle for a run of several processes; [`Prepared::stop_handle`] is that of a prepared one.
+    /// A handle for [`RunOptions::stop`]; [`Prepared::stop_handle`] is that of a prepared run.
     pub fn new() -> Self {
         StopHandle(StopFlag::new())
+    }
+
+    pub(crate) fn flag(&self) -> StopFlag {
+        self.0.clone()
     }
 
     /// Whether the run was told to stop.

@@ -98,7 +98,7 @@ const CLEAR_UP_LOOK: std::time::Duration = std::time::Duration::from_millis(1);
 const LOOK: std::time::Duration = std::time::Duration::from_millis(20);
 
 /// Runs every node of `system` in a process of its own, started by `command` (which is given the node's name
-/// and is completed here), until the planned duration is over, `stop` is used, or a member ends early.
+/// and is completed here), until the planned duration is over, `options.stop` is used, or a member ends early.
 ///
 /// Standard input and output of the members are closed off; their standard error stays connected.
 ///
@@ -107,14 +107,13 @@ const LOOK: std::time::Duration = std::time::Duration::from_millis(20);
 pub fn run_cluster(
     system: &System,
     options: &RunOptions,
-    stop: &StopHandle,
     command: impl FnMut(&str) -> Command,
 ) -> Result<Outcome, ClusterError> {
     let executed = system.with_threads_as_tasks();
     let plans = plans(&executed)?;
     let directory = temporary_directory()?;
     let mut members = Members::start(system, directory.path(), command)?;
-    members.await_ready(stop, fingerprint(system, options))?;
+    members.await_ready(&options.stop, fingerprint(system, options))?;
 
     let realtime = members.all.iter().all(|member| member.ready.as_ref().is_some_and(|ready| ready.realtime));
     // Each member has decided for itself, by the same rules.
@@ -130,7 +129,7 @@ pub fn run_cluster(
         .map_err(PrepareError::from)?;
     let collecting = collector.start(log).map_err(PrepareError::Collector)?;
     let planned_end = options.duration.map_or(Instant::MAX, |duration| start.saturating_add(duration));
-    let ended = members.run(start, planned_end, stop);
+    let ended = members.run(start, planned_end, &options.stop);
     let missing = members.missing();
     members.let_end();
     // No member writes any more once all processes are gone.

@@ -117,8 +117,10 @@ fn run_placed(case: &str, stop: &StopHandle, place: &Path) -> Clustered {
 fn run_by(case: &str, stop: &StopHandle, command: impl FnMut(&str) -> Command) -> Clustered {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let log = directory.path().join("log");
-    let options = RunOptions { keep_log: Some(log.clone()), ..options(RtMode::Warn, duration_of(case)) };
-    let outcome = run_cluster(&ping_pong(), &options, stop, command);
+    let stop = stop.clone();
+    let options =
+        RunOptions { keep_log: Some(log.clone()), stop, ..options(RtMode::Warn, duration_of(case)) };
+    let outcome = run_cluster(&ping_pong(), &options, command);
     let records = outcome.as_ref().map_or_else(|_| Vec::new(), |outcome| records_of(&log, outcome));
     Clustered { outcome, records }
 }
@@ -233,8 +235,7 @@ fn what_one_member_refuses_ends_all() {
     let error = run_case("refused", &StopHandle::new()).outcome.expect_err("one member cannot prepare");
     assert!(error.to_string().contains("did you mean \"rally.left\"?"), "{error}");
     let dies = |_: &str| Command::new("false");
-    let error = run_cluster(&ping_pong(), &options(RtMode::Warn, 100), &StopHandle::new(), dies)
-        .expect_err("no member");
+    let error = run_cluster(&ping_pong(), &options(RtMode::Warn, 100), dies).expect_err("no member");
     assert!(matches!(&error, ClusterError::Ended { .. }), "{error}");
 }
 

@@ -58,6 +58,17 @@ fn a_stop_before_the_start_and_a_drop_without_a_run_leave_no_thread_waiting() {
     stopper.join().expect("it stops");
 }
 
+/// Whoever finds a run that is being prepared may stop it.
+#[test]
+fn a_stop_before_the_run_is_prepared_ends_it() {
+    let _alone = alone();
+    let system = system(Strategy::Edf).task(task("job", 5, 1)).build().expect("a system");
+    let options = RunOptions { duration: None, ..options(RtMode::Warn, 0) };
+    options.stop.stop();
+    let prepared = Executive::prepare(&system, Operations::synthetic(), options).expect("prepared");
+    lasted_no_time(prepared.run().expect("run"));
+}
+
 fn lasted_no_time(outcome: Outcome) {
     assert_eq!(outcome.stopped, Stopped::Interrupted);
     assert_eq!((outcome.report.duration_ns, outcome.late_records), (0, 0));

@@ -14,7 +14,7 @@ use std::sync::mpsc;
 use talea_model::System;
 use talea_runtime::cluster::{Membership, run_cluster};
 use talea_runtime::timer::Tail;
-use talea_runtime::{Executive, Lower, Operations, Outcome, RtMode, RunOptions, StopHandle, Stopped};
+use talea_runtime::{Executive, Lower, Operations, Outcome, RtMode, RunOptions, Stopped};
 use talea_time::Duration;
 
 /// Run a system on real threads of this machine, with synthetic work.
@@ -92,6 +92,9 @@ pub fn main(options: Options) -> super::Outcome {
     let kept = kept_trace(&options.results)?;
     let mut run_options = run_options(&options);
     run_options.keep_log = kept.as_ref().map(|kept| kept.path.clone());
+    let stop = run_options.stop.clone();
+    // Before anybody can find the run, so that no signal is too early.
+    super::interrupt::on_interrupt(move || stop.stop())?;
     let outcome = start(&system, &options, run_options)?;
 
     show(&system, &options, &outcome, &mut reserved)?;
@@ -127,13 +130,8 @@ fn start(system: &System, options: &Options, run_options: RunOptions) -> Result<
     if system.nodes.len() == 1 {
         let prepared = Executive::prepare(system, Operations::synthetic(), run_options)
             .map_err(|error| failed(&error))?;
-        let stop = prepared.stop_handle();
-        super::interrupt::on_interrupt(move || stop.stop())?;
         return with_progress(options, || prepared.run()).map_err(|error| failed(&error));
     }
-    let stop = StopHandle::new();
-    let handle = stop.clone();
-    super::interrupt::on_interrupt(move || handle.stop())?;
     let program = std::env::current_exe().map_err(|error| {
         Failure::new(format!("cannot find this program to start the nodes with: {error}"), "")
     })?;
@@ -143,8 +141,7 @@ fn start(system: &System, options: &Options, run_options: RunOptions) -> Result<
         command.args(&arguments);
         command
     };
-    with_progress(options, || run_cluster(system, &run_options, &stop, command))
-        .map_err(|error| failed(&error))
+    with_progress(options, || run_cluster(system, &run_options, command)).map_err(|error| failed(&error))
 }
 
 /// This process is one node of a run that another process of this program coordinates.
