@@ -37,6 +37,7 @@ pub mod bell;
 pub mod burn;
 pub mod cluster;
 mod collector;
+mod command;
 mod crew;
 pub mod doctor;
 mod execute;

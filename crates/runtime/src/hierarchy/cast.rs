@@ -5,6 +5,7 @@ use super::control::{self, Control};
 use super::lanes::{self, Berth};
 use super::outcome::{HierarchyOutcome, ParkingOutcome, Role, ScheduledBy, members};
 use crate::burn::Burner;
+use crate::command;
 use crate::layout::TaskSite;
 use crate::managed::control::{Governor, Obeys};
 use crate::managed::{
@@ -16,8 +17,6 @@ use crate::recorder::{Marks, Recorder, Recording};
 use crate::sys::clock::MonotonicClock;
 use crate::sys::memory::prefault_stack;
 use crate::sys::sched::SchedError;
-use crate::sys::stdio;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use talea_guarantee::guarantee::Guarantee;
 use talea_model::{Execution, OperationId, System, ThreadWork};
@@ -290,11 +289,8 @@ impl Stage<'_> {
                 (member, ParkingOutcome::from(parking))
             }
             ThreadWork::Command(words) => {
-                let [program, arguments @ ..] = &words[..] else { unreachable!("a command is validated") };
                 let admitted = held_if_possible(admission, |admission| {
-                    let mut command = Command::new(program);
-                    command.args(arguments).stdin(Stdio::null()).stdout(stdio::standard_error());
-                    set.cast_command(admission, &mut command, part.clone())
+                    set.cast_command(admission, &mut command::of_words(words), part.clone())
                 })?;
                 casting.introduce(self, admitted.0, operation, ring);
                 admitted

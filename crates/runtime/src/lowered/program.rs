@@ -3,16 +3,17 @@
 use crate::hierarchy::HierarchyError;
 use crate::managed::AdmitError;
 use crate::managed::Part;
+use crate::managed::account::{Account, Source};
 use crate::managed::bands::Ordinary;
 use crate::managed::guardian::{Guardian, HELD_MAX, THREADS_MAX};
+use crate::managed::hold::Whom;
 use crate::managed::proc;
-use crate::managed::warden::is_gone;
+use crate::managed::warden::{is_gone, is_thread_gone};
 use crate::outcome::ThreadAttributes;
 use crate::sys::clock::MonotonicClock;
 use crate::sys::sched::{self, Policy};
 use crate::sys::{Tid, affinity};
-use crate::thread_clock::process_cpu_time_of;
-use rustix::process::{Signal, kill_process};
+use rustix::process::{Signal, kill_process_group};
 use talea_time::{Clock, Instant, Work};
 use talea_trace::{Event, Record, RingWriter, Sink, ThreadRole};
 
@@ -29,19 +30,11 @@ pub(super) enum Waits {
 }
 
 pub(super) struct Program {
-    /// What the description calls it.
-    pub name: String,
-    pub process: Tid,
-    pub waits: Waits,
-    pub policy: Policy,
-    pub cpus: Vec<u16>,
-    pub part: Part,
-    pub node: usize,
-    pub ring: RingWriter,
+    pub post: Post,
     threads: Vec<Tid>,
     /// Its threads with the policy, as the kernel had them when that was first given.
     pub attributes: Vec<ThreadAttributes>,
-    before: Work,
+    account: Account,
     /// Processor time received since the start, as far as is known.
     pub received: Work,
     state: State,
@@ -55,7 +48,8 @@ enum State {
 }
 
 /// What a program is to be.
-pub(super) struct Engagement {
+pub(super) struct Post {
+    /// What the description calls it.
     pub name: String,
     pub process: Tid,
     pub waits: Waits,
@@ -72,29 +66,22 @@ impl Program {
     ///
     /// # Errors
     /// It is not there, has a real-time policy already, or may not have this one. It has what it had.
-    pub fn engage(engagement: Engagement, guardian: &Guardian) -> Result<Self, HierarchyError> {
-        let Engagement { name, process, waits, policy, cpus, part, node, ring } = engagement;
+    pub fn engage(post: Post, guardian: &Guardian) -> Result<Self, HierarchyError> {
+        let (process, waits) = (post.process, post.waits);
         let mut program = Program {
-            name,
-            process,
-            waits,
-            policy,
-            cpus,
-            part,
-            node,
-            ring,
+            post,
             threads: Vec::new(),
             attributes: Vec::new(),
-            before: Work::ZERO,
+            account: Account::default(),
             received: Work::ZERO,
             state: State::Waiting,
         };
         program.introduce();
         if waits == Waits::Stopped {
-            if !guardian.note_held(process, None) {
+            if !guardian.note_held(Whom::Group(process), None) {
                 return Err(program.too_many("processes that can be held", HELD_MAX));
             }
-            let _gone = kill_process(process, Signal::STOP);
+            let _gone = kill_process_group(process, Signal::STOP);
         }
         let taken = program.take_threads(guardian);
         if taken.is_err() {
@@ -106,19 +93,25 @@ impl Program {
 
     fn take_threads(&mut self, guardian: &Guardian) -> Result<(), HierarchyError> {
         let missing = |what: &'static str, tid: Tid| {
-            HierarchyError::from(AdmitError::Missing { name: self.name.clone(), what, number: number(tid) })
+            HierarchyError::from(AdmitError::Missing {
+                name: self.post.name.clone(),
+                what,
+                number: number(tid),
+            })
         };
-        let listed =
-            proc::threads(self.process, THREADS_OF_ONE).map_err(|_| missing("process", self.process))?;
+        let listed = proc::threads(self.post.process, THREADS_OF_ONE)
+            .map_err(|_| missing("process", self.post.process))?;
         if listed.is_empty() {
-            return Err(missing("process", self.process));
+            return Err(missing("process", self.post.process));
         }
         let mut noted = Vec::with_capacity(listed.len());
         for tid in listed {
             let before = match Ordinary::of(tid) {
                 Ok(Some(before)) => before,
                 Ok(None) => {
-                    return Err(AdmitError::RealTime { name: self.name.clone(), tid: number(tid) }.into());
+                    return Err(
+                        AdmitError::RealTime { name: self.post.name.clone(), tid: number(tid) }.into()
+                    );
                 }
                 Err(_) => return Err(missing("thread", tid)),
             };
@@ -130,7 +123,7 @@ impl Program {
         }
         self.lend_all()?;
         self.attributes = self.threads.iter().map(|tid| self.attributes_of(*tid)).collect();
-        if self.waits == Waits::AsItIs {
+        if self.post.waits == Waits::AsItIs {
             for (tid, before) in noted {
                 guardian.restore(tid);
                 guardian.note(tid, before);
@@ -140,26 +133,26 @@ impl Program {
     }
 
     fn too_many(&self, what: &'static str, most: usize) -> HierarchyError {
-        AdmitError::TooMany { name: self.name.clone(), what, most }.into()
+        AdmitError::TooMany { name: self.post.name.clone(), what, most }.into()
     }
 
     /// The policy of each of its threads: those of one program take turns at their priority.
     fn policy_of_each(&self) -> Policy {
-        match self.policy {
+        match self.post.policy {
             Policy::Fifo(priority) if self.threads.len() > 1 => Policy::RoundRobin(priority),
             policy => policy,
         }
     }
 
     fn lend(&self, tid: Tid) -> Result<(), HierarchyError> {
-        let refused = |source| HierarchyError::Kernel { thread: self.name.clone(), source };
+        let refused = |source| HierarchyError::Kernel { thread: self.post.name.clone(), source };
         match sched::lend(tid, self.policy_of_each()) {
             // One that has ended needs nothing.
             Err(sched::SchedError::NoSuchThread(_)) => return Ok(()),
             lent => lent.map_err(refused)?,
         }
         // A cpuset that excludes them leaves the thread where it is, which reading back shows.
-        let _elsewhere = affinity::set(Some(tid), &self.cpus);
+        let _elsewhere = affinity::set(Some(tid), &self.post.cpus);
         Ok(())
     }
 
@@ -169,11 +162,11 @@ impl Program {
 
     fn attributes_of(&self, tid: Tid) -> ThreadAttributes {
         ThreadAttributes {
-            name: self.name.clone(),
+            name: self.post.name.clone(),
             tid: tid.as_raw_nonzero().get(),
             wanted_policy: self.policy_of_each().to_string(),
             actual_policy: sched::get(Some(tid)).map_or_else(|_| "-".into(), |policy| policy.to_string()),
-            wanted_cpus: self.cpus.clone(),
+            wanted_cpus: self.post.cpus.clone(),
             actual_cpus: affinity::get(Some(tid)).unwrap_or_default(),
         }
     }
@@ -184,11 +177,11 @@ impl Program {
     /// The kernel refuses what it granted before.
     pub fn release(&mut self, start: Instant) -> Result<(), HierarchyError> {
         self.state = State::Released;
-        self.before = process_cpu_time_of(self.process).unwrap_or(Work::ZERO);
+        self.account.open(Source::Process(self.post.process));
         self.record(Event::RELEASE, start);
-        match self.waits {
+        match self.post.waits {
             Waits::Stopped => {
-                let _gone = kill_process(self.process, Signal::CONT);
+                let _gone = kill_process_group(self.post.process, Signal::CONT);
                 Ok(())
             }
             Waits::AsItIs => self.lend_all(),
@@ -204,36 +197,53 @@ impl Program {
             return Ok(());
         }
         self.note_received();
-        if is_gone(self.process) {
+        if is_gone(self.post.process) && self.threads.iter().all(|tid| is_thread_gone(*tid)) {
             self.state = State::Gone;
             self.record(Event::COMPLETE, start);
             self.threads.drain(..).for_each(|tid| guardian.forget(tid));
-            guardian.forget(self.process);
+            guardian.forget(self.post.process);
             return Ok(());
         }
+        guardian.sweep();
+        self.threads.retain(|tid| !is_thread_gone(*tid));
         let known = self.threads.len();
-        for tid in proc::threads(self.process, THREADS_OF_ONE).unwrap_or_default() {
-            if self.threads.contains(&tid) {
-                continue;
-            }
-            let Ok(Some(before)) = Ordinary::of(tid) else { continue };
-            if guardian.note(tid, before) {
-                self.threads.push(tid);
+        for process in self.processes() {
+            for tid in proc::threads(process, THREADS_OF_ONE).unwrap_or_default() {
+                self.adopt(process, tid, guardian);
             }
         }
         if self.threads.len() > known { self.lend_all() } else { Ok(()) }
     }
 
+    fn adopt(&mut self, process: Tid, tid: Tid, guardian: &Guardian) {
+        if self.threads.len() == THREADS_OF_ONE || self.threads.contains(&tid) || is_thread_gone(tid) {
+            return;
+        }
+        if let Ok(Some(before)) = Ordinary::of(tid)
+            && guardian.note(tid, before)
+        {
+            self.account.enter_child(process);
+            self.threads.push(tid);
+        }
+    }
+
+    /// Its process, and all that it has started if it is a command.
+    fn processes(&self) -> Vec<Tid> {
+        let known: Vec<Tid> = self.account.processes().collect();
+        match self.post.waits {
+            Waits::Stopped => proc::families(known, THREADS_OF_ONE),
+            Waits::AsItIs => known,
+        }
+    }
+
     /// Threads that it has beyond those that are taken in.
     pub fn unmanaged(&self) -> u64 {
-        let all = proc::thread_count(self.process).unwrap_or(0);
+        let all: usize = self.processes().into_iter().filter_map(proc::thread_count).sum();
         all.saturating_sub(self.threads.len()) as u64
     }
 
     fn note_received(&mut self) {
-        if let Some(now) = process_cpu_time_of(self.process) {
-            self.received = self.received.max(now - self.before);
-        }
+        self.received = self.account.received();
     }
 
     /// Everything is as it was, but a command that was stopped goes on.
@@ -242,31 +252,31 @@ impl Program {
             self.note_received();
         }
         self.threads.iter().for_each(|tid| guardian.restore(*tid));
-        guardian.forget(self.process);
-        if self.waits == Waits::Stopped && self.state == State::Waiting {
-            let _gone = kill_process(self.process, Signal::CONT);
+        guardian.forget(self.post.process);
+        if self.post.waits == Waits::Stopped && self.state == State::Waiting {
+            let _gone = kill_process_group(self.post.process, Signal::CONT);
         }
     }
 
     /// Tells those who follow the run which thread it is: the first thread of a process has its number.
     fn introduce(&mut self) {
-        let process = u64::from(number(self.process));
-        let words = [process | process << 32, self.node as u64];
-        let (event, arg, source) = (Event::THREAD, ThreadRole::Lane as u16, self.part.lane);
+        let process = u64::from(number(self.post.process));
+        let words = [process | process << 32, self.post.node as u64];
+        let (event, arg, source) = (Event::THREAD, ThreadRole::Lane as u16, self.post.part.lane);
         let time = MonotonicClock.now();
         let record = Record { time, causal: 0, words, event, source, cpu: Record::NO_CPU, arg };
-        self.ring.identify(&record);
-        self.ring.record(record);
+        self.post.ring.identify(&record);
+        self.post.ring.record(record);
     }
 
     /// Something about its only job.
     fn record(&mut self, event: Event, start: Instant) {
         if event == Event::RELEASE {
-            self.part.arrive();
+            self.post.part.arrive();
         }
-        let (causal, words) = (self.part.id(0).pack(), self.part.words(0, start));
-        let (time, source, cpu) = (MonotonicClock.now(), self.part.lane, Record::NO_CPU);
-        self.ring.record(Record { time, causal, words, event, source, cpu, arg: 0 });
+        let (causal, words) = (self.post.part.id(0).pack(), self.post.part.words(0, start));
+        let (time, source, cpu) = (MonotonicClock.now(), self.post.part.lane, Record::NO_CPU);
+        self.post.ring.record(Record { time, causal, words, event, source, cpu, arg: 0 });
     }
 }
 

@@ -1,11 +1,12 @@
 //! Everybody takes their places on a lowered node, and what came of it.
 
 use super::control::Refuses;
-use super::program::{Engagement, Program, Waits};
+use super::program::{Post, Program, Waits};
 use super::release::ReleaseThread;
 use super::shared::Shared;
 use super::warden::{Account, Warden};
 use super::worker::Worker;
+use crate::command::{self, Started};
 use crate::hierarchy::{
     Control, HierarchyError, HierarchyOutcome, MemberOutcome, ParkingOutcome, ScheduledBy, Stage,
 };
@@ -16,11 +17,10 @@ use crate::managed::{AdmitError, SetError};
 use crate::outcome::ThreadAttributes;
 use crate::recorder::Recording;
 use crate::seat::Stay;
+use crate::sys::Tid;
 use crate::sys::sched::Policy;
 use crate::sys::thread::{JoinHandle, spawn};
-use crate::sys::{Tid, stdio};
 use std::collections::HashMap;
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::sync_channel;
@@ -42,7 +42,7 @@ pub(crate) struct LoweredNode {
     release: Option<JoinHandle<()>>,
     warden: Option<JoinHandle<Account>>,
     guardian: Option<Arc<Guardian>>,
-    children: Vec<(String, Child)>,
+    commands: Vec<Started>,
     /// Until the warden has them.
     programs: Vec<Program>,
     /// Of programs.
@@ -76,7 +76,7 @@ impl LoweredNode {
             release: None,
             warden: None,
             guardian: None,
-            children: Vec::new(),
+            commands: Vec::new(),
             programs: Vec::new(),
             attributes: Vec::new(),
             lowering,
@@ -125,9 +125,8 @@ impl LoweredNode {
                     let (process, waits) = self.start(&thread.name, &thread.work)?;
                     let (name, node) = (thread.name.clone(), stage.node);
                     let ThreadSetting { policy, .. } = *setting;
-                    let engagement =
-                        Engagement { name, process, waits, policy, cpus: cpus.clone(), part, node, ring };
-                    self.programs.push(Program::engage(engagement, &guardian)?);
+                    let post = Post { name, process, waits, policy, cpus: cpus.clone(), part, node, ring };
+                    self.programs.push(Program::engage(post, &guardian)?);
                 }
             }
         }
@@ -168,16 +167,11 @@ impl LoweredNode {
             ThreadWork::Process(number) => return Ok((tid(*number)?, Waits::AsItIs)),
             ThreadWork::CpuBound | ThreadWork::Bursts { .. } => panic!("{name} is no program"),
         };
-        let [program, arguments @ ..] = &words[..] else { unreachable!("a command is validated") };
-        let mut command = Command::new(program);
-        command.args(arguments).stdin(Stdio::null()).stdout(stdio::standard_error());
-        let child = command.spawn().map_err(|source| AdmitError::Command {
-            name: name.to_owned(),
-            command: program.clone(),
-            source,
+        let started = Started::start(name, &mut command::of_words(words)).map_err(|source| {
+            AdmitError::Command { name: name.to_owned(), command: words[0].clone(), source }
         })?;
-        let process = tid(child.id())?;
-        self.children.push((name.to_owned(), child));
+        let process = started.process;
+        self.commands.push(started);
         Ok((process, Waits::Stopped))
     }
 
@@ -248,7 +242,7 @@ impl LoweredNode {
         let mut received: HashMap<&str, Work> = HashMap::new();
         for (name, place) in &self.roles {
             let own = self.shared.posts[*place].received_ns.load(Ordering::Acquire);
-            let program = account.programs.iter().find(|program| program.name == *name);
+            let program = account.programs.iter().find(|program| program.post.name == *name);
             received.insert(name, program.map_or(Work::from_nanos(own), |program| program.received));
         }
         let of_program = |name: &String| {
@@ -301,15 +295,8 @@ impl LoweredNode {
                 Account::default()
             }
         };
-        let mut exits = Vec::new();
-        for (name, mut child) in self.children.drain(..) {
-            if let Ok(Some(status)) = child.try_wait() {
-                exits.push((name, status.to_string()));
-                continue;
-            }
-            let _gone = child.kill();
-            let _reaped = child.wait();
-        }
+        let exits = command::end_all(&mut self.commands);
+        let exits = exits.into_iter().map(|(name, status)| (name, status.to_string())).collect();
         if let Some(panic) = panicked
             && !std::thread::panicking()
         {

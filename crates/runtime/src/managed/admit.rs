@@ -4,7 +4,7 @@ use super::bands::{self, Level, Ordinary, Turns};
 use super::engagement::Engagement;
 use super::guardian::{self, Guardian};
 use super::handle::{Handle, Waker};
-use super::hold::{Hold, Parking};
+use super::hold::{Hold, Parking, Whom};
 use super::member::{Blocks, Body, Managed, Member, Scope, bind};
 use super::options::{Admission, AdmitError, Target};
 use super::part::Part;
@@ -12,11 +12,12 @@ use super::proc;
 use super::seat::{Sat, Seat};
 use super::set::{Departed, ManagedSet, MemberId, Received, STACK};
 use super::shared::Shared;
+use crate::command::Started;
 use crate::sys::Tid;
 use crate::sys::sched::Policy;
 use crate::sys::thread::spawn;
 use rustix::io::Errno;
-use rustix::process::{Signal, kill_process};
+use rustix::process::{Signal, kill_process_group};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -190,22 +191,15 @@ impl ManagedSet {
         part: Option<Part>,
     ) -> Result<MemberId, AdmitError> {
         let waits = if part.is_some() { Waits::Stopped } else { Waits::Not };
-        let mut child = command.spawn().map_err(|source| AdmitError::Command {
+        let started = Started::start(admission.name, command).map_err(|source| AdmitError::Command {
             name: admission.name.into(),
             command: command.get_program().to_string_lossy().into_owned(),
             source,
         })?;
-        match self.take_in(admission, Target::Process(child.id()), part, waits) {
-            Ok(member) => {
-                self.children.push((admission.name.into(), child));
-                Ok(member)
-            }
-            Err(error) => {
-                let _gone = child.kill();
-                let _reaped = child.wait();
-                Err(error)
-            }
-        }
+        let threads = self.threads_of_process(&admission, started.process)?;
+        let member = self.take_in(admission, (started.process, Scope::Family), threads, part, waits)?;
+        self.commands.push(started);
+        Ok(member)
     }
 
     /// Takes in threads of another process.
@@ -213,7 +207,8 @@ impl ManagedSet {
     /// # Errors
     /// See [`AdmitError`].
     pub fn attach(&mut self, admission: Admission<'_>, target: Target) -> Result<MemberId, AdmitError> {
-        self.take_in(admission, target, None, Waits::Not)
+        let (process, scope, threads) = self.resolve(&admission, target)?;
+        self.take_in(admission, (process, scope), threads, None, Waits::Not)
     }
 
     /// The same for one that has a part in the run, until the beginning of which it only uses idle processors.
@@ -226,35 +221,35 @@ impl ManagedSet {
         target: Target,
         part: Part,
     ) -> Result<MemberId, AdmitError> {
-        self.take_in(admission, target, Some(part), Waits::Parked)
+        let (process, scope, threads) = self.resolve(&admission, target)?;
+        self.take_in(admission, (process, scope), threads, Some(part), Waits::Parked)
     }
 
     fn take_in(
         &mut self,
         admission: Admission<'_>,
-        target: Target,
+        (process, scope): (Tid, Scope),
+        tids: Vec<Tid>,
         part: Option<Part>,
         waits: Waits,
     ) -> Result<MemberId, AdmitError> {
-        let (process, scope, tids) = self.resolve(&admission, target)?;
         let before = self.ordinary_policies(&admission, &tids)?;
         if self.threads_managed() + tids.len() > self.options.threads_max {
             return Err(too_many(&admission, "threads", self.options.threads_max));
         }
-        let hold = match (admission.parking, scope) {
-            (Parking::WorkConserving, _) => None,
-            (Parking::Held, Scope::Process) => Some(Hold::of_process(process)),
-            (Parking::Held, Scope::Thread) => {
-                return Err(AdmitError::CannotHold { name: admission.name.into() });
+        let body = Body::Opaque { process, scope };
+        let hold = match admission.parking {
+            Parking::WorkConserving => None,
+            Parking::Held => {
+                let whom = body.whom().ok_or(AdmitError::CannotHold { name: admission.name.into() })?;
+                let hold = Hold::of(whom);
+                if !self.guardian.note_held(whom, hold.freezer()) {
+                    return Err(too_many(&admission, MORE_TO_HOLD, guardian::HELD_MAX));
+                }
+                Some(hold)
             }
         };
-        if let Some(hold) = &hold
-            && !self.guardian.note_held(process, hold.freezer())
-        {
-            return Err(too_many(&admission, MORE_TO_HOLD, guardian::HELD_MAX));
-        }
         let registered = self.register(&admission, |_, vp| {
-            let body = Body::Opaque { process, scope };
             let mut member = Member::new(admission.name.into(), vp, body, Vec::new(), hold);
             member.engagement = part.map(Engagement::Thread);
             member.is_stopped = waits == Waits::Stopped;
@@ -284,8 +279,8 @@ impl ManagedSet {
             return Err(error);
         }
         // The guardian lets it go on if nobody else can any more; without that it only waits parked.
-        if waits == Waits::Stopped && self.guardian.note_held(process, None) {
-            let _gone = kill_process(process, Signal::STOP);
+        if waits == Waits::Stopped && self.guardian.note_held(Whom::Group(process), None) {
+            let _gone = kill_process_group(process, Signal::STOP);
         }
         // Whether it can run is not known; if it cannot, its sentinel will say so.
         let ended = self.shared.tell(|state, now| {
@@ -341,10 +336,19 @@ impl ManagedSet {
         match target {
             Target::Thread(_) => Ok((process, Scope::Thread, vec![tid])),
             Target::Process(_) if process != tid => Err(missing()),
-            Target::Process(_) => {
-                let listed = proc::threads(tid, self.options.threads_max + 1).map_err(|_| missing())?;
-                if listed.is_empty() { Err(missing()) } else { Ok((process, Scope::Process, listed)) }
-            }
+            Target::Process(_) => Ok((process, Scope::Process, self.threads_of_process(admission, process)?)),
+        }
+    }
+
+    fn threads_of_process(&self, admission: &Admission<'_>, process: Tid) -> Result<Vec<Tid>, AdmitError> {
+        let listed = proc::threads(process, self.options.threads_max + 1).unwrap_or_default();
+        match listed.is_empty() {
+            true => Err(AdmitError::Missing {
+                name: admission.name.into(),
+                what: "process",
+                number: number(process),
+            }),
+            false => Ok(listed),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::guardian;
 use super::hold::{Hold, Parking};
-use super::member::{Body, Member, Scope};
+use super::member::{Body, Member};
 use super::options::AdmitError;
 use super::set::{ManagedSet, MemberId, Received};
 use super::state::State;
@@ -79,14 +79,13 @@ impl ManagedSet {
         let own = state.members.get(member.slot as usize).and_then(Option::as_ref);
         let Some(own) = own.filter(|own| own.vp == member.vp) else { return Ok(None) };
         let name = own.name.clone();
-        let process = match own.body {
+        let whom = match &own.body {
             Body::Own { .. } => return Ok(Some(Hold::by_signal())),
-            Body::Opaque { scope: Scope::Thread, .. } => return Err(AdmitError::CannotHold { name }),
-            Body::Opaque { process, scope: Scope::Process } => process,
+            opaque => opaque.whom().ok_or(AdmitError::CannotHold { name: name.clone() })?,
         };
         drop(state);
-        let hold = Hold::of_process(process);
-        match self.guardian.note_held(process, hold.freezer()) {
+        let hold = Hold::of(whom);
+        match self.guardian.note_held(whom, hold.freezer()) {
             true => Ok(Some(hold)),
             false => {
                 let (what, most) = ("processes that can be held", guardian::HELD_MAX);

@@ -7,6 +7,7 @@
 //! calls alone, so this is all that it does: no allocation, no lock, no panic.
 
 use super::bands::{Bands, Level, Ordinary};
+use super::hold::Whom;
 use crate::sys::Tid;
 use crate::sys::sched::last_errno;
 use rustix::fd::{AsRawFd, OwnedFd};
@@ -21,7 +22,7 @@ use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU64, Ordering};
 
 /// Threads that fit the table.
 pub(crate) const THREADS_MAX: usize = 1024;
-/// Held processes that fit the table.
+/// Held processes and groups that fit the table.
 pub(crate) const HELD_MAX: usize = 128;
 const PATH_MAX: usize = 256;
 /// A CPU mask of 1024 CPUs, as the C library's.
@@ -44,8 +45,8 @@ struct ThreadEntry {
 }
 
 struct HeldEntry {
-    /// 0: free. Written last.
-    process: AtomicI32,
+    /// As [`Whom::as_raw`]; 0: free. Written last.
+    whom: AtomicI32,
     /// Where to thaw it, ended by 0; empty if it is held by a signal.
     path: [AtomicU8; PATH_MAX],
 }
@@ -132,14 +133,14 @@ impl Guardian {
         true
     }
 
-    /// Notes a process that may be held; false if the table is full or the path too long.
-    pub fn note_held(&self, process: Tid, freezer: Option<&Path>) -> bool {
+    /// Notes who may be held; false if the table is full or the path too long.
+    pub fn note_held(&self, whom: Whom, freezer: Option<&Path>) -> bool {
         let path = freezer.map_or(&[][..], |path| path.as_os_str().as_bytes());
-        let free = self.table().held.iter().find(|entry| entry.process.load(Ordering::Acquire) == 0);
+        let free = self.table().held.iter().find(|entry| entry.whom.load(Ordering::Acquire) == 0);
         let Some(entry) = free.filter(|_| path.len() < PATH_MAX) else { return false };
         let ended = path.iter().copied().chain([0]);
         entry.path.iter().zip(ended).for_each(|(to, from)| to.store(from, Ordering::Relaxed));
-        entry.process.store(process.as_raw_nonzero().get(), Ordering::Release);
+        entry.whom.store(whom.as_raw(), Ordering::Release);
         true
     }
 
@@ -156,10 +157,25 @@ impl Guardian {
     pub fn forget(&self, tid: Tid) {
         let tid = tid.as_raw_nonzero().get();
         let table = self.table();
-        let numbers =
-            table.threads.iter().map(|entry| &entry.tid).chain(table.held.iter().map(|entry| &entry.process));
-        for number in numbers {
-            let _another = number.compare_exchange(tid, 0, Ordering::AcqRel, Ordering::Relaxed);
+        let forget = |number: &AtomicI32, gone| {
+            let _another = number.compare_exchange(gone, 0, Ordering::AcqRel, Ordering::Relaxed);
+        };
+        table.threads.iter().for_each(|entry| forget(&entry.tid, tid));
+        for entry in &table.held {
+            forget(&entry.whom, tid);
+            forget(&entry.whom, -tid);
+        }
+    }
+
+    /// Forgets threads that have gone without anybody having noticed.
+    pub fn sweep(&self) {
+        for entry in &self.table().threads {
+            let tid = entry.tid.load(Ordering::Acquire);
+            if let Some(thread) = Tid::from_raw(tid)
+                && Ordinary::of(thread) == Err(Errno::SRCH)
+            {
+                entry.tid.store(0, Ordering::Release);
+            }
         }
     }
 
@@ -233,9 +249,9 @@ unsafe fn guard(table: &Table, process: Tid, watched: i32, hear: i32, bands: Ban
 fn restore_all(table: &Table) {
     for _ in 0..ROUNDS {
         for entry in &table.held {
-            match entry.process.load(Ordering::Acquire) {
+            match entry.whom.load(Ordering::Acquire) {
                 0 => {}
-                process => let_go(process, &entry.path),
+                whom => let_go(whom, &entry.path),
             }
         }
         for entry in &table.threads {
@@ -260,13 +276,13 @@ fn restore_thread(entry: &ThreadEntry, tid: i32) {
 }
 
 /// Async-signal-safe.
-fn let_go(process: i32, path: &[AtomicU8; PATH_MAX]) {
+fn let_go(whom: i32, path: &[AtomicU8; PATH_MAX]) {
     let mut text = [0_u8; PATH_MAX + 1];
     text.iter_mut().zip(path).for_each(|(to, from)| *to = from.load(Ordering::Relaxed));
     // SAFETY: the text is live and ends with a zero; the calls take numbers besides.
     unsafe {
         if text[0] == 0 {
-            libc::kill(process, libc::SIGCONT);
+            libc::kill(whom, libc::SIGCONT);
             return;
         }
         let file = libc::open(text.as_ptr().cast(), libc::O_WRONLY);

@@ -17,7 +17,7 @@
 use crate::sys::Tid;
 use crate::sys::sched::last_errno;
 use rustix::io::Errno;
-use rustix::process::{Signal, kill_process};
+use rustix::process::{Signal, kill_process, kill_process_group};
 use rustix::thread::futex::{self, Flags};
 use std::cell::Cell;
 use std::fs::{File, OpenOptions};
@@ -109,7 +109,7 @@ enum Means {
         group: Group,
     },
     Stop {
-        process: Tid,
+        whom: Whom,
     },
 }
 
@@ -121,13 +121,22 @@ impl Hold {
         Hold { means: Means::Signal { word }, engaged: false }
     }
 
-    /// Holds a process by the freezer where there is one, by SIGSTOP where there is none.
-    pub fn of_process(process: Tid) -> Self {
-        let means = match Group::around(process) {
+    /// Holds other programs by the freezer where there is one, by SIGSTOP where there is none.
+    pub fn of(whom: Whom) -> Self {
+        let means = match Group::around(whom.process()) {
             Ok(group) => Means::Freezer { group },
-            Err(_no_freezer) => Means::Stop { process },
+            Err(_no_freezer) => Means::Stop { whom },
         };
         Hold { means, engaged: false }
+    }
+
+    /// A process that belongs to the member now is held with it.
+    pub fn extend_to(&self, process: Tid) {
+        match &self.means {
+            Means::Freezer { group } => group.take(process),
+            // Those in the group are stopped with it, and there is nothing to do for a thread.
+            Means::Stop { .. } | Means::Signal { .. } => {}
+        }
     }
 
     /// Where the guardian thaws it, if it is held by the freezer.
@@ -155,9 +164,7 @@ impl Hold {
             }
             (Means::Signal { .. }, None) => {}
             (Means::Freezer { group }, _) => group.write(b"1"),
-            (Means::Stop { process }, _) => {
-                let _gone = kill_process(*process, Signal::STOP);
-            }
+            (Means::Stop { whom }, _) => whom.send(Signal::STOP),
         }
     }
 
@@ -172,9 +179,7 @@ impl Hold {
                 futex::wake(word, Flags::PRIVATE, 1).expect("waking on a word of our own works");
             }
             Means::Freezer { group } => group.write(b"0"),
-            Means::Stop { process } => {
-                let _gone = kill_process(*process, Signal::CONT);
-            }
+            Means::Stop { whom } => whom.send(Signal::CONT),
         }
     }
 
@@ -186,7 +191,7 @@ impl Hold {
         let acknowledged = match &self.means {
             Means::Signal { word } => word.load(Ordering::Acquire) == HELD,
             Means::Freezer { group } => group.is_frozen(),
-            Means::Stop { process } => super::proc::is_stopped(*process),
+            Means::Stop { whom } => super::proc::is_stopped(whom.process()),
         };
         if acknowledged { Held::Yes } else { Held::Asked }
     }
@@ -197,6 +202,40 @@ impl Drop for Hold {
         self.disengage();
     }
 }
+
+/// Processes of other programs that are held together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whom {
+    Process(Tid),
+    /// A command with its group, of which it is the leader.
+    Group(Tid),
+}
+
+impl Whom {
+    fn process(self) -> Tid {
+        match self {
+            Whom::Process(process) | Whom::Group(process) => process,
+        }
+    }
+
+    fn send(self, signal: Signal) {
+        let _gone = match self {
+            Whom::Process(process) => kill_process(process, signal),
+            Whom::Group(leader) => kill_process_group(leader, signal),
+        };
+    }
+
+    /// As `kill(2)` takes it: the number of a process, or that of a group below zero.
+    pub fn as_raw(self) -> i32 {
+        match self {
+            Whom::Process(process) => process.as_raw_nonzero().get(),
+            Whom::Group(leader) => -leader.as_raw_nonzero().get(),
+        }
+    }
+}
+
+/// Lists the processes of a cgroup, and takes in those that are written to it.
+const PROCESSES: &str = "cgroup.procs";
 
 /// A cgroup of its own around a process.
 struct Group {
@@ -214,12 +253,12 @@ impl Group {
         let before = std::fs::read_to_string(format!("/proc/{process}/cgroup"))?;
         let before =
             before.lines().find_map(|line| line.strip_prefix("0::/")).ok_or(io::ErrorKind::NotFound)?;
-        let home = root.join(before).join("cgroup.procs");
+        let home = root.join(before).join(PROCESSES);
         let directory = root.join(before).join(format!("talea-{process}"));
         std::fs::create_dir(&directory)?;
         let freeze_path = directory.join("cgroup.freeze");
         let opened = OpenOptions::new().write(true).open(&freeze_path).and_then(|freeze| {
-            std::fs::write(directory.join("cgroup.procs"), process.to_string())?;
+            std::fs::write(directory.join(PROCESSES), process.to_string())?;
             Ok(freeze)
         });
         match opened {
@@ -229,6 +268,11 @@ impl Group {
                 Err(error)
             }
         }
+    }
+
+    /// Takes in a process as well, which most often is in it by birth.
+    fn take(&self, process: Tid) {
+        let _gone = std::fs::write(self.directory.join(PROCESSES), process.to_string());
     }
 
     fn write(&self, word: &[u8]) {
@@ -245,7 +289,7 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         self.write(b"0");
-        let members = std::fs::read_to_string(self.directory.join("cgroup.procs")).unwrap_or_default();
+        let members = std::fs::read_to_string(self.directory.join(PROCESSES)).unwrap_or_default();
         for member in members.lines() {
             let moved = OpenOptions::new().write(true).open(&self.home);
             let _gone = moved.and_then(|mut home| home.write_all(member.as_bytes()));

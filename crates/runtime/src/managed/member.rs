@@ -1,14 +1,14 @@
 //! Who is managed: a thread of our own, or the threads of somebody else, behind one virtual processor.
 
+use super::account::{Account, Source};
 use super::bands::{self, Bands, Level, Turns};
 use super::engagement::Engagement;
-use super::hold::Hold;
+use super::hold::{Hold, Whom};
 use super::proc::{self, Activity};
 use super::seat::Seat;
 use crate::sys::Tid;
-use crate::thread_clock::thread_cpu_time_of;
 use rustix::io::Errno;
-use rustix::process::{Signal, kill_process};
+use rustix::process::{Signal, kill_process_group};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::sync::Arc;
 use talea_policy::hierarchy::VpId;
@@ -25,28 +25,6 @@ pub enum Blocks {
     Anywhere,
 }
 
-/// Whose processor time is counted.
-#[derive(Clone, Copy, Debug)]
-enum Account {
-    /// A thread of this process.
-    OwnThread(Tid),
-    /// A whole process.
-    Process(Tid),
-    /// A thread of another process.
-    Thread(Tid),
-}
-
-impl Account {
-    /// The time received since the thread or process began; `None` once it is gone.
-    fn read(self) -> Option<Work> {
-        match self {
-            Account::OwnThread(tid) => thread_cpu_time_of(tid),
-            Account::Process(pid) => crate::thread_clock::process_cpu_time_of(pid),
-            Account::Thread(tid) => proc::run_time_ns(tid).map(Work::from_nanos),
-        }
-    }
-}
-
 /// A thread and the level it was last set to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Managed {
@@ -57,14 +35,27 @@ pub(super) struct Managed {
 pub(super) enum Body {
     /// A thread of this process, which sleeps on its seat; it has no number until it is created.
     Own { seat: Arc<Seat>, blocks: Blocks },
-    /// A process, or one thread of one.
+    /// A process, with what it starts or without, or one thread of one.
     Opaque { process: Tid, scope: Scope },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
+    /// A command of ours with all that it starts.
+    Family,
     Process,
     Thread,
+}
+
+impl Body {
+    /// Who is to be held with it; nobody if it is a thread alone.
+    pub fn whom(&self) -> Option<Whom> {
+        match *self {
+            Body::Opaque { process, scope: Scope::Family } => Some(Whom::Group(process)),
+            Body::Opaque { process, scope: Scope::Process } => Some(Whom::Process(process)),
+            Body::Opaque { scope: Scope::Thread, .. } | Body::Own { .. } => None,
+        }
+    }
 }
 
 /// What an off-processor member is waiting for.
@@ -95,16 +86,12 @@ pub(super) struct Member {
     /// Whether it is a program that was stopped until its run begins.
     pub is_stopped: bool,
     pub hold: Option<Hold>,
-    account: Option<Account>,
-    /// Reading of the account when it was registered.
-    before: Work,
-    /// Last reading since then.
-    received: Work,
+    account: Account,
 }
 
 impl Member {
     pub fn new(name: String, vp: VpId, body: Body, threads: Vec<Managed>, hold: Option<Hold>) -> Self {
-        let mut member = Member {
+        Member {
             name,
             vp,
             body,
@@ -115,31 +102,38 @@ impl Member {
             engagement: None,
             is_stopped: false,
             hold,
-            account: None,
-            before: Work::ZERO,
-            received: Work::ZERO,
-        };
-        member.open_account();
-        member
+            account: Account::default(),
+        }
     }
 
-    /// Begins to count, now that the threads are known.
+    /// Begins to count, or begins anew, now that the threads are known.
     pub fn open_account(&mut self) {
-        self.account = match (&self.body, self.threads.first()) {
-            (Body::Opaque { process, scope: Scope::Process }, _) => Some(Account::Process(*process)),
-            (Body::Opaque { scope: Scope::Thread, .. }, Some(thread)) => Some(Account::Thread(thread.tid)),
-            (Body::Own { .. }, Some(thread)) => Some(Account::OwnThread(thread.tid)),
-            (_, None) => None,
-        };
-        self.before = self.account.and_then(Account::read).unwrap_or(Work::ZERO);
+        let Some(first) = self.threads.first().map(|thread| thread.tid) else { return };
+        self.account.open(match &self.body {
+            Body::Opaque { process, scope: Scope::Family | Scope::Process } => Source::Process(*process),
+            Body::Opaque { scope: Scope::Thread, .. } => Source::Thread(first),
+            Body::Own { .. } => Source::OwnThread(first),
+        });
+    }
+
+    /// A thread of one of its processes is taken in, at `level`.
+    pub fn adopt(&mut self, process: Tid, tid: Tid, level: Level) {
+        self.account.enter_child(process);
+        self.threads.push(Managed { tid, level });
+        if let Some(hold) = &self.hold {
+            hold.extend_to(process);
+        }
+    }
+
+    /// Those of its processes that are known and there.
+    pub fn processes(&mut self) -> Vec<Tid> {
+        self.received();
+        self.account.processes().collect()
     }
 
     /// Processor time received since it was registered, whatever for; the last known once its threads are gone.
     pub fn received(&mut self) -> Work {
-        if let Some(now) = self.account.and_then(Account::read) {
-            self.received = self.received.max(now - self.before);
-        }
-        self.received
+        self.account.received()
     }
 
     pub fn seat(&self) -> Option<&Arc<Seat>> {
@@ -228,7 +222,8 @@ impl Member {
         if let Body::Opaque { process, .. } = self.body
             && std::mem::take(&mut self.is_stopped)
         {
-            let _gone = kill_process(process, Signal::CONT);
+            // Only commands are stopped, which lead a group.
+            let _gone = kill_process_group(process, Signal::CONT);
         }
     }
 }

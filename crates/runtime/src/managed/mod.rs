@@ -40,8 +40,9 @@
 //! whoever rings for a lane that sleeps takes it for a decision; ringing for one that is awake is one atomic step.
 //!
 //! **A process is one member.** Granted, all its threads are raised and take turns on the CPU by the kernel's time slice; it has
-//! blocked when all of them have. What it creates begins as ordinary threads and is taken in by the warden, up to a limit. Its
-//! child processes are not managed.
+//! blocked when all of them have. What it creates begins as ordinary threads and is taken in by the warden, up to a limit. The
+//! processes that a command of ours starts belong to its member as its own threads do, and end with the set. Those of a process
+//! that was there before are not managed: name each.
 //!
 //! **Guarantees that are maxima.** Parking is work-conserving: an idle CPU runs parked threads, last parked first. A member with
 //! [`Parking::Held`] is held instead, see `hold`.
@@ -53,6 +54,7 @@
 //! **What it costs** is measured by `cargo bench -p talea-runtime --bench mechanisms`: from a block to the next thread's first
 //! instruction, beside a hand-over by priorities alone.
 
+pub(crate) mod account;
 mod admit;
 pub(crate) mod bands;
 pub mod control;
@@ -62,7 +64,7 @@ mod engagement;
 mod govern;
 pub(crate) mod guardian;
 mod handle;
-mod hold;
+pub(crate) mod hold;
 mod lock;
 mod member;
 mod options;

@@ -11,6 +11,28 @@ pub(crate) fn threads(pid: Tid, most: usize) -> io::Result<Vec<Tid>> {
     Ok(entries.filter_map(number).filter_map(Tid::from_raw).take(most).collect())
 }
 
+/// `known` processes, and all that they have started and that still is theirs, at most `most` of them. Who starts something and
+/// ends before anybody looks has left an orphan, which is not found.
+pub(crate) fn families(known: Vec<Tid>, most: usize) -> Vec<Tid> {
+    let mut all = known;
+    let mut next = 0;
+    while let Some(&process) = all.get(next).filter(|_| all.len() < most) {
+        for thread in threads(process, most).unwrap_or_default() {
+            let children = fs::read_to_string(format!("/proc/{process}/task/{thread}/children"));
+            let children = children.unwrap_or_default();
+            let children = children.split_whitespace().filter_map(|child| Tid::from_raw(child.parse().ok()?));
+            for child in children {
+                if !all.contains(&child) {
+                    all.push(child);
+                }
+            }
+        }
+        next += 1;
+    }
+    all.truncate(most);
+    all
+}
+
 /// The process of a thread.
 pub(crate) fn process_of(tid: Tid) -> Option<Tid> {
     let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;

@@ -12,6 +12,7 @@ use super::sentinel::Sentinel;
 use super::shared::{Post, Shared};
 use super::state::{State, Totals};
 use super::warden::Warden;
+use crate::command::{self, Started};
 use crate::sys::affinity;
 use crate::sys::sched::Policy;
 use crate::sys::thread::{JoinHandle, ThreadReport, spawn};
@@ -20,7 +21,7 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::process::{Child, ExitStatus};
+use std::process::ExitStatus;
 use std::sync::{Arc, Mutex, PoisonError};
 use talea_policy::arrangement::Promise;
 use talea_policy::hierarchy::{Engine, Message, Refusal, SchedulerId, VpId};
@@ -92,8 +93,8 @@ pub struct ManagedSet {
     pub(super) options: Options,
     pub(super) infrastructure: Vec<JoinHandle<()>>,
     pub(super) own: Vec<JoinHandle<()>>,
-    /// The programs that were started, by name.
-    pub(super) children: Vec<(String, Child)>,
+    /// Those that were started.
+    pub(super) commands: Vec<Started>,
 }
 
 impl ManagedSet {
@@ -128,7 +129,7 @@ impl ManagedSet {
             options: options.clone(),
             infrastructure: Vec::new(),
             own: Vec::new(),
-            children: Vec::new(),
+            commands: Vec::new(),
         };
         // What has been created by then is ended by the drop.
         set.start_warden()?;
@@ -335,16 +336,7 @@ impl ManagedSet {
             // It has caught its own panics.
             let _caught = thread.join();
         }
-        let mut exits = Vec::new();
-        for (name, mut child) in self.children.drain(..) {
-            if let Ok(Some(status)) = child.try_wait() {
-                exits.push((name, status));
-                continue;
-            }
-            let _gone = child.kill();
-            let _reaped = child.wait();
-        }
-        exits
+        command::end_all(&mut self.commands)
     }
 }
 

@@ -7,7 +7,7 @@
 use super::bands::{self, Ordinary, Turns};
 use super::guardian::Guardian;
 use super::lock::PiLock;
-use super::member::{Body, Managed, Member, Off, Scope, bind};
+use super::member::{Body, Member, Off, Scope, bind};
 use super::proc::{self, Activity};
 use super::set::{Departed, Received};
 use super::shared::Shared;
@@ -30,6 +30,14 @@ pub(super) struct Warden<'a> {
     pub threads_max: usize,
     /// Threads to be looked at, with the slots of their members.
     pub looks: Vec<(u32, Tid)>,
+}
+
+/// A member that may have more threads by now.
+struct Growing {
+    slot: u32,
+    /// See [`life_of`].
+    life: Tid,
+    scope: Scope,
 }
 
 impl Warden<'_> {
@@ -91,7 +99,15 @@ impl Warden<'_> {
         }
         drop(state);
         self.looks.retain(|(_, tid)| is_gone(*tid));
-        let gone = std::mem::take(&mut self.looks);
+        let mut gone = std::mem::take(&mut self.looks);
+        // What a command has started may go on without it.
+        let state = self.shared.state.lock();
+        let threads = |slot: u32| state.members[slot as usize].iter().flat_map(|member| &member.threads);
+        let left: Vec<Vec<Tid>> =
+            gone.iter().map(|(slot, _)| threads(*slot).map(|thread| thread.tid).collect()).collect();
+        drop(state);
+        let mut left = left.iter().map(|threads| threads.iter().all(|tid| is_thread_gone(*tid)));
+        gone.retain(|_| left.next().expect("one for each"));
         for &(slot, whom) in &gone {
             let removed = self.shared.tell(|state, now| {
                 // Its place may be another's by now.
@@ -119,31 +135,44 @@ impl Warden<'_> {
 
     /// Takes in threads that managed processes have created.
     fn adopt(&mut self) {
-        let state = self.shared.state.lock();
+        self.guardian.sweep();
+        let mut state = self.shared.state.lock();
         let mut known = 0;
         let mut processes = Vec::new();
-        for (slot, member) in state.members.iter().enumerate() {
+        for (slot, member) in state.members.iter_mut().enumerate() {
             let Some(member) = member else { continue };
             known += member.threads.len();
-            if let Body::Opaque { process, scope: Scope::Process } = member.body {
+            if let Body::Opaque { process, scope } = member.body
+                && scope != Scope::Thread
+            {
                 let threads: Vec<Tid> = member.threads.iter().map(|thread| thread.tid).collect();
-                processes.push((slot as u32, process, threads));
+                processes.push((
+                    Growing { slot: slot as u32, life: process, scope },
+                    member.processes(),
+                    threads,
+                ));
             }
         }
         drop(state);
         let mut changed = false;
         let mut beyond = 0;
-        for (slot, process, threads) in processes {
-            let mut own = threads.len();
-            // However many there are, no more are looked at than can be taken in.
-            let listed = proc::threads(process, self.threads_max).unwrap_or_default();
-            for tid in listed.into_iter().filter(|tid| !threads.contains(tid)) {
-                if known < self.threads_max && self.adopt_thread((slot, process), tid) {
-                    (known, own) = (known + 1, own + 1);
-                    changed = true;
-                }
+        for (member, mut processes, threads) in processes {
+            if member.scope == Scope::Family {
+                processes = proc::families(processes, self.threads_max);
             }
-            let all = proc::thread_count(process).unwrap_or(own);
+            let mut own = threads.len();
+            let mut all = 0;
+            for process in processes {
+                // However many there are, no more are looked at than can be taken in.
+                let listed = proc::threads(process, self.threads_max).unwrap_or_default();
+                for tid in listed.into_iter().filter(|tid| !threads.contains(tid)) {
+                    if known < self.threads_max && self.adopt_thread(&member, process, tid) {
+                        (known, own) = (known + 1, own + 1);
+                        changed = true;
+                    }
+                }
+                all += proc::thread_count(process).unwrap_or(0);
+            }
             beyond += all.saturating_sub(own) as u64;
         }
         self.shared.state.lock().totals.unmanaged_threads = beyond;
@@ -152,16 +181,16 @@ impl Warden<'_> {
         }
     }
 
-    /// Takes in a thread of the process that the member at `slot` is.
-    fn adopt_thread(&self, (slot, process): (u32, Tid), tid: Tid) -> bool {
+    /// Takes in a thread of one of the member's processes.
+    fn adopt_thread(&self, &Growing { slot, life, .. }: &Growing, process: Tid, tid: Tid) -> bool {
         let Ok(Some(before)) = Ordinary::of(tid) else { return false };
-        if !self.guardian.note(tid, before) {
+        if is_thread_gone(tid) || !self.guardian.note(tid, before) {
             return false;
         }
         let adopted = self.shared.tell(|state, now| {
             let (bands, is_waiting) = (state.bands, state.is_waiting(slot));
             let Some((member, cpu)) = state.member_and_cpu(slot) else { return false };
-            if life_of(member) != Some(process) {
+            if life_of(member) != Some(life) {
                 return false;
             }
             // All of a member's threads take turns from the second on.
@@ -170,7 +199,7 @@ impl Warden<'_> {
                 return false;
             }
             bind(tid, cpu);
-            member.threads.push(Managed { tid, level });
+            member.adopt(process, tid, level);
             member.threads.iter().for_each(|thread| {
                 let _gone = bands::set(thread.tid, bands, thread.level, Turns::RoundRobin);
             });
@@ -232,7 +261,7 @@ impl Warden<'_> {
 fn life_of(member: &Member) -> Option<Tid> {
     match member.body {
         Body::Own { .. } => None,
-        Body::Opaque { process, scope: Scope::Process } => Some(process),
+        Body::Opaque { process, scope: Scope::Family | Scope::Process } => Some(process),
         Body::Opaque { process, scope: Scope::Thread } => {
             Some(member.threads.first().map_or(process, |thread| thread.tid))
         }
@@ -241,6 +270,10 @@ fn life_of(member: &Member) -> Option<Tid> {
 
 /// Whether nothing of a process, or of a thread, is left. A process may live on after its first thread.
 pub(crate) fn is_gone(tid: Tid) -> bool {
-    let is_alive = |tid: Tid| proc::activity(tid) != Activity::Gone;
-    !is_alive(tid) && !proc::threads(tid, usize::MAX).is_ok_and(|threads| threads.into_iter().any(is_alive))
+    let all_are = |threads: Vec<Tid>| threads.into_iter().all(is_thread_gone);
+    is_thread_gone(tid) && proc::threads(tid, usize::MAX).map_or(true, all_are)
+}
+
+pub(crate) fn is_thread_gone(tid: Tid) -> bool {
+    proc::activity(tid) == Activity::Gone
 }

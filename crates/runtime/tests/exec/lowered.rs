@@ -2,7 +2,7 @@
 
 use super::hierarchy::described;
 use super::*;
-use crate::managed::{Program, eventually, stage};
+use crate::managed::{Program, eventually, families, stage};
 use talea_runtime::sys::Tid;
 use talea_runtime::sys::affinity;
 use talea_runtime::sys::sched::{self, Policy};
@@ -208,6 +208,25 @@ fn a_command_starts_and_ends_with_the_run() {
     let ran = run_until(&system, Operations::synthetic(), options(RtMode::Warn, 0), ended("low", 0));
     let exit = ran.outcome.hierarchies[0].members[0].exit.as_deref();
     assert_eq!(exit, Some("exit status: 0"));
+}
+
+#[test]
+fn the_children_of_a_command_have_its_policy_and_end_with_the_run() {
+    let Some((_alone, at)) = stage(1) else { return };
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let note = folder.path().join("child");
+    let command = format!("run = {:?}", families::parent(&note));
+    let system = described(at.cpus[0], &PRIORITIES.replace("work = \"cpu-bound\"", &command));
+    let system = system.with_threads_as_tasks();
+    let started = note.clone();
+    let ran = run_until(&system, Operations::synthetic(), options(RtMode::Warn, 0), move |_| {
+        let child = families::child_of(&started);
+        child.is_some_and(|child| sched::get(Some(child)) == Ok(Policy::RoundRobin(10)))
+    });
+    let child = families::child_of(&note).expect("it was started");
+    eventually("the child has ended with the run", || !families::lives(child));
+    let member = &ran.outcome.hierarchies[0].members[0];
+    assert!(member.received_ns > 0 && member.exit.is_none(), "{member:?}");
 }
 
 #[test]

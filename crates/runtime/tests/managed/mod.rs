@@ -4,6 +4,7 @@
 mod blocking;
 mod caps;
 mod control;
+pub(crate) mod families;
 mod refusals;
 mod restoration;
 mod shares;

@@ -4,11 +4,10 @@ use super::listing;
 use super::protocol::{Command, Done, Force, Listing, Outcome, Program, Promised, Refusal};
 use super::protocol::{Insistence as Spoken, Tie};
 use super::server::Obeys;
+use crate::command;
 use crate::managed::govern::NotDismissed;
 use crate::managed::{Admission, AdmitError, Blocks, Handle, ManagedSet, MemberId, Parking, Target, Waker};
-use crate::sys::stdio;
 use std::collections::BTreeMap;
-use std::process::Stdio;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use talea_guarantee::guarantee::Guarantee;
 use talea_model::{Description, Request, ThreadWork};
@@ -436,14 +435,7 @@ fn take_in(
 ) -> Result<MemberId, AdmitError> {
     match work {
         ThreadWork::Process(number) => set.attach(admission, Target::Process(*number)),
-        ThreadWork::Command(words) => {
-            let (program, arguments) = words.split_first().expect("the model refuses empty commands");
-            let mut command = std::process::Command::new(program);
-            set.command(
-                admission,
-                command.args(arguments).stdin(Stdio::null()).stdout(stdio::standard_error()),
-            )
-        }
+        ThreadWork::Command(words) => set.command(admission, &mut command::of_words(words)),
         ThreadWork::CpuBound | ThreadWork::Bursts { .. } => {
             unreachable!("own work is refused before")
         }

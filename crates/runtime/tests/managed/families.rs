@@ -1,0 +1,78 @@
+//! What a command starts belongs to its member, and ends with it.
+
+use super::{admission, after, eventually, flat, hog, part, proportional, stage};
+use std::path::Path;
+use std::process::Command;
+use talea_policy::hierarchy::Parameters;
+use talea_policy::scheduler::Kind;
+use talea_runtime::managed::{Blocks, ManagedSet};
+use talea_runtime::sys::Tid;
+use talea_runtime::sys::sched::{self, Policy};
+use talea_time::Work;
+
+/// Starts another process, which uses its processor for ever and whose number is written to `note`, and waits.
+pub(crate) fn parent(note: &Path) -> [String; 3] {
+    let script =
+        format!("ulimit -t 60; (while :; do :; done) & echo $! > '{}'; wait; exit 3", note.display());
+    ["sh".into(), "-c".into(), script]
+}
+
+/// The number in `note`, once it is there.
+pub(crate) fn child_of(note: &Path) -> Option<Tid> {
+    let text = std::fs::read_to_string(note).ok()?;
+    Tid::from_raw(text.strip_suffix('\n')?.parse().ok()?)
+}
+
+/// Whether there is a process of this number that has not ended.
+pub(crate) fn lives(process: Tid) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['Z', 'X']))
+}
+
+#[test]
+fn the_children_of_a_command_are_of_its_member_and_end_with_it() {
+    let Some((_alone, options)) = stage(1) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let note = folder.path().join("child");
+    let (engine, root) = flat(&proportional());
+    let mut set = ManagedSet::prepare(engine, &options).unwrap();
+    set.spawn(admission("own", root, Parameters::Weight(1)), Blocks::ByHandle, hog).unwrap();
+    let [program, arguments @ ..] = parent(&note);
+    let mut command = Command::new(program);
+    command.args(arguments);
+    let family = set.command(admission("family", root, Parameters::Weight(1)), &mut command).unwrap();
+    eventually("the child is taken in", || set.threads_of(family).len() == 2);
+    let child = child_of(&note).expect("it was started");
+    let is_real_time = |policy| matches!(policy, Ok(Policy::Fifo(_) | Policy::RoundRobin(_)));
+    assert!(is_real_time(sched::get(Some(child))), "{:?}", sched::get(Some(child)));
+    let received = after(&set, Work::from_millis(300));
+    let share = part(&received, "family");
+    assert!((0.3..0.7).contains(&share), "{share} of a half: {received:?}");
+    let summary = set.stop().unwrap();
+    assert_eq!((summary.exits.len(), summary.cause), (0, None));
+    eventually("the child has ended with the set", || !lives(child));
+}
+
+#[test]
+fn a_member_lives_as_long_as_what_it_has_started() {
+    let Some((_alone, options)) = stage(1) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let note = folder.path().join("child");
+    let (engine, root) = flat(&Kind::FixedPriority);
+    let mut set = ManagedSet::prepare(engine, &options).unwrap();
+    let [program, arguments @ ..] = parent(&note);
+    let mut command = Command::new(program);
+    command.args(arguments);
+    let family = set.command(admission("family", root, Parameters::Priority(1)), &mut command).unwrap();
+    let leader = Tid::from_raw(set.threads_of(family)[0] as i32).unwrap();
+    eventually("the child is taken in", || set.threads_of(family).len() == 2);
+    let child = child_of(&note).expect("it was started");
+    rustix::process::kill_process(leader, rustix::process::Signal::KILL).unwrap();
+    eventually("the leader has ended", || !lives(leader));
+    after(&set, Work::from_millis(200));
+    assert!(set.is_member(family) && lives(child));
+    rustix::process::kill_process(child, rustix::process::Signal::KILL).unwrap();
+    eventually("the member has left", || !set.is_member(family));
+    let summary = set.stop().unwrap();
+    assert_eq!(summary.exits.len(), 1, "{:?}", summary.exits);
+}
