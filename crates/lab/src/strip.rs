@@ -8,7 +8,7 @@ use talea_time::Instant;
 use talea_trace::explain::{Blamed, Explanation, Explanations, Kind, Outcome};
 
 /// What is drawn in one colour.
-const GROUPS: [(&str, RGBColor); 9] = [
+const GROUPS: [(&str, RGBColor); 10] = [
     ("own execution", RGBColor(0, 114, 178)),
     ("higher lane", RGBColor(213, 94, 0)),
     ("same lane", RGBColor(230, 159, 0)),
@@ -18,6 +18,7 @@ const GROUPS: [(&str, RGBColor); 9] = [
     ("idle, waking up", RGBColor(190, 190, 190)),
     ("others, interrupts", RGBColor(100, 80, 60)),
     ("uncertain", RGBColor(240, 228, 66)),
+    ("shared unseen", RGBColor(128, 128, 0)),
 ];
 
 fn group(kind: Kind) -> usize {
@@ -31,6 +32,7 @@ fn group(kind: Kind) -> usize {
         Kind::WakeUp | Kind::Idle | Kind::Blocked => 6,
         Kind::Program | Kind::Interrupt | Kind::Withheld => 7,
         Kind::Uncertain | Kind::Unheard | Kind::Unclear | Kind::Condensed | Kind::Unrecorded => 8,
+        Kind::Shared => 9,
     }
 }
 

@@ -14,8 +14,10 @@
 //! A thread of the run that has lost its processor although it could go on waits for it until it is somewhere again. If the
 //! processor is idle meanwhile, as real-time throttling leaves it, the kernel *withholds* it.
 //!
-//! A job that starts on a processor which another one still has displaces it: where preemption is the kernel's
-//! and unseen, the other one goes on when the displacing one has left.
+//! A job that starts on a processor which another one still has displaces it, and the other one goes on when the displacing
+//! one has left. In virtual time, and where real threads have real-time priorities, the higher lane has the one processor
+//! meanwhile. Otherwise the kernel chooses unseen between the two, and nobody knows which of them runs
+//! ([`Occupancy::is_shared_unseen`]).
 //!
 //! That no record tells of anybody on a processor makes it idle only where records would tell. After lost records, and
 //! where the recording came to a run under way, nothing is known of a processor until a record of its own says something;
@@ -23,8 +25,8 @@
 //! may have any. Where the kernel has been heard of at all, it tells of every processor from its first switch on; before
 //! that, and after a loss, one without a job is unknown.
 
-use crate::{Event, InterruptKind, JobId, Metadata, Record, ThreadRole};
-use std::collections::HashMap;
+use crate::{Event, InterruptKind, JobId, Metadata, NodeEntry, Origin, Record, ThreadRole};
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 /// Who has a processor.
@@ -80,6 +82,19 @@ impl fmt::Display for Interrupt {
     }
 }
 
+/// Where a lane's thread is, by the kernel's records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whereabouts {
+    /// They do not tell.
+    Untold,
+    /// On a processor.
+    On,
+    /// On none although it could go on.
+    Displaced,
+    /// On none, and it may wait for something else.
+    Off,
+}
+
 /// Whether a lane's thread is at work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Wakefulness {
@@ -101,12 +116,33 @@ pub(crate) enum Role {
 #[derive(Debug)]
 struct Lane {
     node: usize,
+    level: usize,
     awake: Wakefulness,
     /// The processor of its last record.
     cpu: u16,
     /// The job it last ran, while that is unfinished.
     current: Option<JobId>,
     hearing: Hearing,
+}
+
+/// Who goes on when a job begins on a processor that another one still has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Displacing {
+    /// The one of the higher lane.
+    ByLevel,
+    /// Whichever the kernel chooses, on any processor of the node.
+    Unseen,
+}
+
+impl Displacing {
+    fn of(origin: Origin, node: &NodeEntry) -> Self {
+        match origin {
+            Origin::Simulation { .. } | Origin::Threads { realtime: true } if node.cpus.len() == 1 => {
+                Displacing::ByLevel
+            }
+            _ => Displacing::Unseen,
+        }
+    }
 }
 
 /// Whether it is known what a lane does, which may have begun to run a job before the records began, or be lost with them.
@@ -160,12 +196,16 @@ pub(crate) struct Occupancy {
     lanes: Vec<Lane>,
     lane_of_operation: Vec<usize>,
     nodes: Vec<Vec<Processor>>,
+    /// By node.
+    displacing: Vec<Displacing>,
     /// Whether a THREAD record of a lane of the node has come.
     identified: Vec<bool>,
     /// By node.
     beginnings: Vec<Beginning>,
     kernel: Kernel,
     threads: HashMap<u32, Role>,
+    /// Threads of the run that were made ready and have had no processor since.
+    woken: HashSet<u32>,
     names: HashMap<u32, String>,
 }
 
@@ -177,6 +217,7 @@ impl Occupancy {
     pub fn new(metadata: &Metadata) -> Self {
         let lane = |entry: &crate::LaneEntry| Lane {
             node: entry.node,
+            level: entry.level,
             awake: Wakefulness::Untold,
             cpu: Record::NO_CPU,
             current: None,
@@ -188,10 +229,12 @@ impl Occupancy {
             lanes: metadata.lanes.iter().map(lane).collect(),
             lane_of_operation: metadata.operations.iter().map(|operation| operation.lane).collect(),
             nodes: metadata.nodes.iter().map(processors).collect(),
+            displacing: metadata.nodes.iter().map(|node| Displacing::of(metadata.origin, node)).collect(),
             identified: vec![false; metadata.nodes.len()],
             beginnings: vec![Beginning::Awaited; metadata.nodes.len()],
             kernel: Kernel::Unheard,
             threads: HashMap::new(),
+            woken: HashSet::new(),
             names: HashMap::new(),
         }
     }
@@ -315,11 +358,50 @@ impl Occupancy {
         self.nodes[node].iter().position(|processor| processor.jobs.contains(&job))
     }
 
-    /// Whether the job that has the processor displaced others, of which nobody knows whether they went on elsewhere.
-    pub fn is_ambiguous(&self, node: usize, index: usize) -> bool {
+    /// Whether several jobs that have begun on the processor share it, of which no record says which one runs, nor whether
+    /// another one went on elsewhere.
+    pub fn is_shared_unseen(&self, node: usize, index: usize) -> bool {
         let processor = &self.nodes[node][index];
         let is_seen = processor.thread.is_some() && self.identified[node];
-        !is_seen && processor.jobs.len() > 1
+        let Some((last, displaced)) = processor.jobs.split_last().filter(|_| !is_seen) else { return false };
+        let level = |job: &JobId| self.lane_of(*job).map(|lane| self.lanes[lane].level);
+        match self.displacing[node] {
+            Displacing::ByLevel => displaced.iter().any(|other| level(other) <= level(last)),
+            Displacing::Unseen => !displaced.is_empty(),
+        }
+    }
+
+    /// The jobs that have begun on the processor and have not left it, the last one last.
+    pub fn sharers(&self, node: usize, index: usize) -> &[JobId] {
+        &self.nodes[node][index].jobs
+    }
+
+    /// Where the threads of the lane are, or the one of them that is best off.
+    pub fn whereabouts(&self, lane: usize) -> Whereabouts {
+        let processors = &self.nodes[self.lanes[lane].node];
+        let of_lane =
+            || self.threads.iter().filter(|(_, role)| **role == Role::Lane(lane)).map(|(thread, _)| thread);
+        let has = |thread: &u32| processors.iter().any(|processor| processor.thread == Some(*thread));
+        let could_go_on = |thread: &u32| {
+            self.woken.contains(thread)
+                || processors.iter().any(|processor| processor.waiting.contains(thread))
+        };
+        let is_told =
+            processors.iter().all(|processor| processor.thread.is_some()) && of_lane().next().is_some();
+        if of_lane().any(has) {
+            Whereabouts::On
+        } else if !is_told {
+            Whereabouts::Untold
+        } else if of_lane().any(could_go_on) {
+            Whereabouts::Displaced
+        } else {
+            Whereabouts::Off
+        }
+    }
+
+    /// Whether jobs share any processor of the node unseen.
+    pub fn is_any_shared_unseen(&self, node: usize) -> bool {
+        (0..self.nodes[node].len()).any(|index| self.is_shared_unseen(node, index))
     }
 
     /// Whether a job of the lane has a processor, even if someone else is on it just now.
@@ -342,6 +424,7 @@ impl Occupancy {
             Event::SLEEP => self.set_awake(record, Wakefulness::Asleep),
             Event::THREAD => self.meet(record),
             Event::SWITCH => self.switch(record),
+            Event::WAKEUP => self.wake_up(record.words[0] as u32),
             Event::IRQ_ENTER => self.on_cpu(record.cpu, |processor| {
                 processor.interrupts.push(Interrupt { kind: record.arg, number: record.words[0] });
             }),
@@ -352,20 +435,33 @@ impl Occupancy {
                 self.names.insert(record.causal as u32, name_in(record.words));
             }
             // The records of jobs are whole: what they tell holds until the kernel is heard of again.
-            Event::LOST if record.source == Record::KERNEL => self.on_cpu(record.cpu, |processor| {
-                processor.thread = None;
-                processor.unseen = Unknown::Lost;
-                processor.waiting.clear();
-                processor.interrupts.clear();
-            }),
+            Event::LOST if record.source == Record::KERNEL => {
+                self.woken.clear();
+                self.on_cpu(record.cpu, |processor| {
+                    processor.thread = None;
+                    processor.unseen = Unknown::Lost;
+                    processor.waiting.clear();
+                    processor.interrupts.clear();
+                });
+            }
             Event::LOST => (0..self.nodes.len()).for_each(|node| self.doubt(node, Unknown::Lost)),
             _ => {}
+        }
+    }
+
+    /// A thread that still has a processor does not lose it by being woken, and says itself how it leaves.
+    fn wake_up(&mut self, thread: u32) {
+        let has = |processor: &Processor| processor.thread == Some(thread);
+        if self.threads.contains_key(&thread) && !self.nodes.iter().flatten().any(has) {
+            self.woken.insert(thread);
         }
     }
 
     fn switch(&mut self, record: &Record) {
         self.kernel = Kernel::Heard;
         let (from, to) = (record.words[0] as u32, (record.words[0] >> 32) as u32);
+        self.woken.remove(&from);
+        self.woken.remove(&to);
         let waits = record.arg == 1 && self.threads.contains_key(&from);
         let processors = self.nodes.iter_mut().flatten();
         processors.for_each(|processor| processor.waiting.retain(|thread| *thread != to && *thread != from));

@@ -90,7 +90,7 @@ struct Accounts {
     unknown: i64,
     /// Part of the COST records that overlapped with what was not theirs.
     unplaced: i64,
-    /// Time in which jobs had a processor that had displaced others unseen.
+    /// Time in which several jobs shared a processor unseen.
     ambiguous: i64,
 }
 
@@ -206,7 +206,7 @@ impl Usage {
             }
             let what = Use::of(self.occupancy.occupant(index, place));
             let ns = now.as_nanos().saturating_sub(strip.cursor().as_nanos());
-            if self.occupancy.is_ambiguous(index, place) {
+            if self.occupancy.is_shared_unseen(index, place) {
                 node.accounts.ambiguous = node.accounts.ambiguous.saturating_add(ns);
             }
             if let Use::Job(job) = what {

@@ -11,7 +11,7 @@
 //! | precedence | a job is released after all its predecessors have completed |
 //! | overrun | what happens to an instance that arrives while the one before is unfinished |
 //! | lanes | no job of a lower lane runs while a higher lane is ready |
-//! | idle | no processor idles while a lane is ready |
+//! | idle | no processor idles while a lane is ready; its own thread's dispatching is overhead and no idling |
 //! | order | a lane runs the job of the smallest key, late ones last if the system says so |
 //! | non-preemption | a job that has begun keeps a non-preemptive lane |
 //!
@@ -20,6 +20,11 @@
 //! that much late. The time of interrupts is not counted, and they neither begin nor end a wrong state. Simulated traces
 //! need none. The default for threads is a rule of thumb, measured on no machine; the report has the longest wrong state
 //! that it let pass, for whoever wants to choose a better one.
+//!
+//! A job that has begun runs only if the kernel lets it. Where the kernel's switches were recorded, one that could go on and has no
+//! processor while a lower lane has one violates `lanes`. Where they were not, and jobs of several lanes have begun on one
+//! processor without a record of preemption, nobody knows which of them runs: `lanes` is
+//! [judged in part](Judged::ObeyedInPart), or not at all.
 //!
 //! A processor of real threads that seems idle may be held off by the kernel, as real-time throttling does. Where the kernel
 //! was not recorded nobody can tell, and what `idle` finds is [possible](Certainty::Possible) only.

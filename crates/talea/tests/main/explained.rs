@@ -1,6 +1,6 @@
 //! `trace explain` on simulated and real traces.
 
-use crate::support::{example, run, traced, within};
+use crate::support::{example, folder, run, traced, within};
 use serde_json::Value;
 use std::fs;
 
@@ -91,4 +91,49 @@ fn what_the_trace_does_not_have_is_refused() {
     assert!(done.stderr.contains("blink #99999"), "{}", done.stderr);
     let done = run(&["trace", "explain", &trace, "--svg", &within(&place, "none.svg")]).exits(2);
     assert!(done.stderr.contains("--worst"), "{}", done.stderr);
+}
+
+/// Where the lanes' threads have no priorities and the kernel was not recorded, nobody knows which of the jobs that have begun
+/// on the one processor ran, and nothing says so.
+#[test]
+fn jobs_that_share_a_processor_unseen_are_said_to() {
+    let place = folder();
+    let trace = within(&place, "off.talea");
+    let (talea, ofp) = (env!("CARGO_BIN_EXE_talea"), example("ofp.toml"));
+    let record = ["trace", "record", "--kernel", "off", "--out", &trace, "--"];
+    let command = [talea, "run", &ofp, "--rt", "off", "--for", "2s", "--fail-on", "never"];
+    run(&[&record[..], &command].concat()).exits(0);
+    let json = run(&["trace", "explain", &trace, "--worst", "--json"]).exits(0).json();
+    add_up(&json);
+    let list = json["explanations"].as_array().expect("a list");
+    let totals = || list.iter().flat_map(|one| one["totals"].as_array().expect("a list"));
+    let shared = totals().find(|total| total["cause"] == "shared").expect("2 s of overload overlap");
+    assert!(shared["blamed"].is_null() && shared["ns"].as_i64() > Some(0), "{shared}");
+    let svg = within(&place, "shared.svg");
+    let text = run(&["trace", "explain", &trace, "--worst", "--svg", &svg]).exits(0).stdout;
+    assert!(text.contains("shared unseen by several begun jobs"), "{text}");
+    assert!(text.contains("for want of kernel.switch: which of several begun jobs"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    assert!(fs::read_to_string(&svg).expect("written").contains("shared unseen"));
+}
+
+#[test]
+fn what_is_counted_is_said() {
+    let (place, trace) = traced(&["sim", &example("overload.toml"), "--for", "2s"]);
+    let first = |options: &[&str]| {
+        let text = run(&[&["trace", "explain", &trace][..], options].concat()).exits(0).stdout;
+        text.lines().next().expect("a line").to_owned()
+    };
+    assert!(first(&[]).contains(" instances did not end"), "{}", first(&[]));
+    let control = first(&["--task", "control"]);
+    assert!(control.ends_with(": no deadline of control was missed"), "{control}");
+    let patient = first(&["--task", "patient"]);
+    assert!(patient.contains(" instances of patient did not end"), "{patient}");
+    let one = first(&["--task", "control", "--job", "3"]);
+    assert!(one.contains(" instances of all tasks did not end"), "{one}");
+    let svg = within(&place, "none.svg");
+    let done = run(&["trace", "explain", &trace, "--task", "control", "--svg", &svg]).exits(2);
+    assert!(done.stderr.contains("no deadline of control was missed, so"), "{}", done.stderr);
+    let json = run(&["trace", "explain", &trace, "--task", "control", "--json"]).exits(0).json();
+    assert_eq!((&json["task"], &json["failed"]), (&"control".into(), &0.into()));
 }

@@ -64,6 +64,9 @@ pub enum Cause {
     },
     /// The job itself executed.
     Execution,
+    /// Several jobs that had begun shared the processor, and nobody saw which of them ran: this one, another one, or both by
+    /// turns.
+    Shared,
     /// The job had begun, its thread slept, and nobody took its place: it waited for something outside.
     Blocked,
     /// Records that would tell were overwritten before they could be read.
@@ -122,6 +125,7 @@ pub enum Kind {
     Program,
     Interrupt,
     Execution,
+    Shared,
     Blocked,
     Uncertain,
     Unheard,
@@ -170,6 +174,7 @@ impl Cause {
             Cause::Program { .. } => Kind::Program,
             Cause::Interrupt { .. } => Kind::Interrupt,
             Cause::Execution => Kind::Execution,
+            Cause::Shared => Kind::Shared,
             Cause::Blocked => Kind::Blocked,
             Cause::Uncertain => Kind::Uncertain,
             Cause::Unheard => Kind::Unheard,
@@ -227,6 +232,7 @@ impl Kind {
             Kind::Program => "other program:",
             Kind::Interrupt => "interrupt:",
             Kind::Execution => "own execution",
+            Kind::Shared => "shared unseen by several begun jobs",
             Kind::Blocked => "blocked by itself",
             Kind::Uncertain => "uncertain, records were lost",
             Kind::Unheard => "unknown, from before the recording",
@@ -238,6 +244,11 @@ impl Kind {
     /// Whether nobody knows what the time went into, for want of records that there were.
     pub fn is_uncertain(self) -> bool {
         matches!(self, Kind::Uncertain | Kind::Unheard | Kind::Unclear)
+    }
+
+    /// Whether nobody knows what the time went into, for want of events that were not recorded.
+    pub fn is_unrecorded(self) -> bool {
+        matches!(self, Kind::Unrecorded | Kind::Shared)
     }
 
     /// Whether the time was the job's own.

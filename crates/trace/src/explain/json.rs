@@ -10,14 +10,15 @@ use talea_time::Instant;
 ///
 /// | Key | What it is |
 /// |---|---|
-/// | `instances`, `failed` | instances of the tasks asked about, by how they ended |
+/// | `task` | the task asked about; null if all were, or one job |
+/// | `instances`, `failed` | instances of that task, otherwise of all tasks, by how they ended |
 /// | `lost_records`, `lost_kernel_records` | records that were lost, all of them and those of the kernel |
 /// | `gaps` | what the trace leaves open for want of events, and their names |
 /// | `explanations` | one object each, the worst first |
 /// | `response_ns`, `lateness_ns` | from arrival and from deadline to `end_ns`; null of what was skipped, which never ran |
 /// | `end_ns` | its end, the end of what is known, or the instant at which it was skipped |
 /// | `uncertain_ns` | part of the response of which records were lost, or are from before the recording |
-/// | `unrecorded_ns` | part of the response that only events would tell of that were not recorded |
+/// | `unrecorded_ns` | part of the response that only events would tell of that were not recorded, `shared` included |
 /// | `hops` | the jobs on its critical path |
 /// | `intervals` | the response from arrival to end without gaps; empty of what was skipped |
 /// | `totals` | the same by cause, with the same sum; empty of what was skipped |
@@ -34,6 +35,8 @@ impl Serialize for Explanations {
         map.serialize_entry("strategy", &self.metadata.strategy)?;
         map.serialize_entry("lost_records", &self.lost.sum())?;
         map.serialize_entry("lost_kernel_records", &self.lost.kernel)?;
+        let task = self.question.task.map(|task| &self.metadata.tasks[task].name);
+        map.serialize_entry("task", &task)?;
         map.serialize_entry("instances", &instances)?;
         map.serialize_entry("failed", &counts.failed())?;
         let gaps: Vec<Value> = self

@@ -11,7 +11,7 @@
 //!
 //! | Before the release | While waiting, and when preempted | Own |
 //! |---|---|---|
-//! | jitter, timer, withheld, releasing, message, hand-over | peers, higher and lower lanes, dispatching, wake-up, idle, withheld, programs, interrupts | execution, blocked |
+//! | jitter, timer, withheld, releasing, message, hand-over | peers, higher and lower lanes, shared, dispatching, wake-up, idle, withheld, programs, interrupts | execution, blocked |
 //!
 //! The trace is read twice: first to find the instances (`find` keeps those in flight), then to see what happened in
 //! their windows (`watch` keeps those that are open). So memory depends on the backlog and on how many explanations
@@ -20,7 +20,8 @@
 //! What is told depends on what is recorded. The records of jobs alone leave "ready, processor idle" where dispatch
 //! records tell of wake-ups and costs and kernel records of other threads and interrupts ([`crate::Event::COST`],
 //! [`crate::Event::SWITCH`]). What an event would have told that the trace is known to lack ([`Told`]) is "not recorded": a
-//! processor without a job is idle only where dispatching or the kernel is recorded. Where records were lost, or a recording
+//! processor without a job is idle only where dispatching or the kernel is recorded. Where the kernel chooses between jobs that
+//! have begun, and its switches were not recorded, the time is shared and no job's ([`Cause::Shared`]). Where records were lost, or a recording
 //! that came to the run under way has not yet heard of who was at work, an interval is uncertain; nothing is guessed. A trace
 //! without the ends of jobs explains nothing ([`Unexplainable`]).
 
@@ -206,9 +207,15 @@ impl Explanation {
         of_lost.map(Total::sum).sum()
     }
 
+    /// Whether jobs shared a processor in it, or in what was in its way, and nobody saw which of them ran.
+    fn is_shared_unseen(&self) -> bool {
+        self.totals.iter().any(|total| total.kind == Kind::Shared)
+            || self.because.as_ref().is_some_and(|because| because.is_shared_unseen())
+    }
+
     /// Time of which the events that would tell were not recorded.
     pub fn unrecorded(&self) -> Duration {
-        let unrecorded = self.totals.iter().filter(|total| total.kind == Kind::Unrecorded);
+        let unrecorded = self.totals.iter().filter(|total| total.kind.is_unrecorded());
         unrecorded.map(Total::sum).sum()
     }
 }
@@ -218,11 +225,13 @@ impl Explanation {
 pub struct Explanations {
     /// The tables of the run.
     pub metadata: Metadata,
+    /// What was asked.
+    pub question: Question,
     /// From when on the trace tells of the run: a recording can begin when it is under way.
     pub begins: Instant,
     /// The explanations, worst first.
     pub list: Vec<Explanation>,
-    /// Instances of the tasks asked about, by how they ended.
+    /// Instances of the task asked about, or of all tasks, by how they ended.
     pub counts: Counts,
     /// Records lost in the whole trace.
     pub lost: Lost,
@@ -264,13 +273,25 @@ const NEEDS: [(&str, &[Event]); 6] = [
     ("whether a processor without a job was idle or dispatched", &[Event::COST, Event::WAKE, Event::SLEEP]),
 ];
 
+/// What of a response the kernel alone could tell, where it chooses between jobs unseen.
+const SHARED: &str = "which of several begun jobs had the processor that they shared";
+
 impl Explanations {
     /// What the trace leaves open for want of events that were not recorded: what it is, and the names of the events.
     pub fn gaps(&self) -> Vec<(&'static str, Vec<String>)> {
+        let mut gaps = self.gaps_of_run();
+        if self.list.iter().any(Explanation::is_shared_unseen) {
+            gaps.push((SHARED, self.told.missing(&[Event::SWITCH])));
+        }
+        gaps.retain(|(_, missing)| !missing.is_empty());
+        gaps
+    }
+
+    /// The same without what only the kernel could have told.
+    fn gaps_of_run(&self) -> Vec<(&'static str, Vec<String>)> {
         let is_distributed = self.metadata.nodes.len() > 1;
         let needs = NEEDS.iter().filter(|(_, events)| is_distributed || *events != [Event::RECEIVE]);
-        let gaps = needs.map(|(what, events)| (*what, self.told.missing(events)));
-        gaps.filter(|(_, missing)| !missing.is_empty()).collect()
+        needs.map(|(what, events)| (*what, self.told.missing(events))).collect()
     }
 }
 
@@ -316,7 +337,7 @@ pub fn explain<E>(
     }
     drop(built);
     let threads = blamed_threads(&list, &seen.occupancy);
-    Ok(Explanations { metadata: metadata.clone(), begins, list, counts, lost, told, threads })
+    Ok(Explanations { metadata: metadata.clone(), question, begins, list, counts, lost, told, threads })
 }
 
 /// Why records that must have been are not there.

@@ -3,7 +3,7 @@
 use super::cause::length;
 use super::{Blamed, Explanation, Explanations, Kind, Outcome, Subject};
 use crate::show::job_name;
-use crate::{JobId, Record, SkipReason, Told};
+use crate::{Event, JobId, Origin, Record, SkipReason, Told};
 use talea_time::{Duration, Instant};
 
 impl Explanations {
@@ -48,41 +48,59 @@ impl Explanations {
         };
         let whole_ns = explanation.response().as_nanos().max(1);
         let percent = (dominant.sum.as_nanos() as f64 / whole_ns as f64 * 100.0).round();
-        let what = format!("{} {}", dominant.kind.words(), dominant.name);
         format!(
             "{percent:.0} % of the response, {}, was {}{}; {}.",
             dominant.sum.rounded(),
-            what.trim_end(),
+            dominant.what(),
             enough(explanation, &dominant),
             self.remedy(&dominant, explanation),
         )
     }
 
-    /// The greatest cause, subtasks of one task taken together. The job's own execution is it only if nothing went wrong
-    /// or if that alone is longer than the deadline allows.
+    /// The greatest class of causes. The job's own execution is it only if nothing went wrong or if that alone is longer than
+    /// the deadline allows.
     fn dominant(&self, explanation: &Explanation) -> Option<Dominant> {
         let allowed = length(explanation.arrival, explanation.deadline);
-        let mut causes: Vec<Dominant> = Vec::new();
+        let mut classes: Vec<Dominant> = Vec::new();
+        for part in self.parts(explanation) {
+            match classes.iter_mut().find(|class| class.class == Class::of(part.kind)) {
+                Some(class) => {
+                    class.sum += part.sum;
+                    class.parts.push(part);
+                }
+                None => {
+                    let (class, kind, sum) = (Class::of(part.kind), part.kind, part.sum);
+                    classes.push(Dominant { class, kind, name: part.name.clone(), sum, parts: vec![part] });
+                }
+            }
+        }
+        let met = explanation.outcome == Outcome::Met;
+        let counts = |cause: &Dominant| met || !cause.kind.is_own() || cause.sum > allowed;
+        let hopeless = |cause: &Dominant| cause.kind == Kind::Execution && cause.sum > allowed;
+        classes.sort_by_key(|cause| (!hopeless(cause), !counts(cause), std::cmp::Reverse(cause.sum)));
+        classes.into_iter().next()
+    }
+
+    /// The causes, the greatest first, subtasks of one task taken together.
+    fn parts(&self, explanation: &Explanation) -> Vec<Part> {
+        let mut parts: Vec<Part> = Vec::new();
         for total in &explanation.totals {
             let name = self.blamed_name(total.blamed);
             let task = match total.blamed {
                 Blamed::Operation(index) => self.metadata.operations.get(index).map(|entry| entry.task),
                 _ => None,
             };
-            let same = |other: &&mut Dominant| other.kind == total.kind && other.task == task;
-            match causes.iter_mut().find(same).zip(task) {
+            let same = |other: &&mut Part| other.kind == total.kind && other.task == task;
+            match parts.iter_mut().find(same).zip(task) {
                 Some((known, task)) => {
                     known.sum += total.sum();
                     known.name.clone_from(&self.metadata.tasks[task].name);
                 }
-                None => causes.push(Dominant { kind: total.kind, task, name, sum: total.sum() }),
+                None => parts.push(Part { kind: total.kind, task, name, sum: total.sum() }),
             }
         }
-        let met = explanation.outcome == Outcome::Met;
-        let counts = |cause: &Dominant| met || !cause.kind.is_own() || cause.sum > allowed;
-        let hopeless = |cause: &Dominant| cause.kind == Kind::Execution && cause.sum > allowed;
-        causes.sort_by_key(|cause| (!hopeless(cause), !counts(cause), std::cmp::Reverse(cause.sum)));
-        causes.into_iter().next()
+        parts.sort_by_key(|part| std::cmp::Reverse(part.sum));
+        parts
     }
 
     fn skipped(&self, explanation: &Explanation, reason: SkipReason) -> String {
@@ -124,6 +142,10 @@ impl Explanations {
             ),
             Kind::LateGoesLast => self.late_goes_last(explanation),
             Kind::Behind => "the lane chose before it had taken this job in; it matters only where jobs are as short as that".into(),
+            Kind::Shared => self.shared(),
+            Kind::Lower if self.metadata.origin == (Origin::Threads { realtime: false }) => {
+                "the lanes' threads had no real-time priority, so lanes did not preempt each other: see `talea doctor`".into()
+            }
             Kind::Lower => "a lower lane must not run while a higher one is ready: see `talea trace verify` and `talea doctor`".into(),
             Kind::Switch | Kind::Queue | Kind::Release | Kind::Delivery | Kind::Dispatch => {
                 "fewer and longer jobs, or fewer lanes, cost less dispatching".into()
@@ -175,9 +197,26 @@ impl Explanations {
         )
     }
 
+    /// Who would have seen which of the jobs ran.
+    fn shared(&self) -> String {
+        let known = "which of them ran when is not known:";
+        let priorities = match self.metadata.origin {
+            Origin::Threads { realtime: false } => {
+                ", or give the lanes' threads real-time priority (see `talea doctor`)"
+            }
+            _ => "",
+        };
+        match self.told.has(Event::SWITCH) {
+            true => format!(
+                "{known} the kernel's records do not tell the lanes' threads of that time from others"
+            ),
+            false => format!("{known} record the kernel's switches (--kernel switches){priorities}"),
+        }
+    }
+
     /// Which events would have told.
     fn unrecorded(&self) -> String {
-        let missing: Vec<String> = self.gaps().into_iter().flat_map(|(_, missing)| missing).collect();
+        let missing: Vec<String> = self.gaps_of_run().into_iter().flat_map(|(_, missing)| missing).collect();
         format!(
             "for want of {} nobody knows what it was: record them with {}",
             missing.join(", "),
@@ -188,16 +227,112 @@ impl Explanations {
 
 /// What a response time mostly went into.
 struct Dominant {
+    class: Class,
+    /// The greatest cause of the class.
     kind: Kind,
-    /// The task to blame.
+    /// Who is to blame for that.
+    name: String,
+    /// Of the whole class.
+    sum: Duration,
+    /// The causes of the class, the greatest first.
+    parts: Vec<Part>,
+}
+
+impl Dominant {
+    /// Causes of a class that are named.
+    const NAMED: usize = 3;
+
+    fn what(&self) -> String {
+        let Some(words) = self.class.words().filter(|_| self.parts.len() > 1) else {
+            return format!("{} {}", self.kind.words(), self.name).trim_end().to_owned();
+        };
+        let named = self.parts.iter().take(Self::NAMED).map(|part| {
+            let name = if part.name.is_empty() { part.kind.words() } else { &part.name };
+            format!("{name} {}", part.sum.rounded())
+        });
+        let mut list = named.collect::<Vec<_>>().join(", ");
+        if self.parts.len() > Self::NAMED {
+            list.push_str(&format!(" and {} more", self.parts.len() - Self::NAMED));
+        }
+        format!("{words} ({list})")
+    }
+}
+
+/// Causes for which the same thing is to blame, or nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Class {
+    HigherLanes,
+    SameLane,
+    LowerLanes,
+    Dispatching,
+    Release,
+    Way,
+    Processor,
+    Programs,
+    Interrupts,
+    /// A class of its own.
+    Only(Kind),
+}
+
+impl Class {
+    fn of(kind: Kind) -> Self {
+        match kind {
+            Kind::Higher => Class::HigherLanes,
+            Kind::Ahead | Kind::RunsToCompletion | Kind::LateGoesLast | Kind::Behind | Kind::Peer => {
+                Class::SameLane
+            }
+            Kind::Lower => Class::LowerLanes,
+            Kind::Switch | Kind::Queue | Kind::Release | Kind::Delivery | Kind::Dispatch => {
+                Class::Dispatching
+            }
+            Kind::Timer | Kind::Releasing => Class::Release,
+            Kind::Message | Kind::Handover => Class::Way,
+            Kind::WakeUp | Kind::Idle => Class::Processor,
+            Kind::Program => Class::Programs,
+            Kind::Interrupt => Class::Interrupts,
+            Kind::Jitter
+            | Kind::Unrecorded
+            | Kind::Withheld
+            | Kind::Execution
+            | Kind::Shared
+            | Kind::Blocked
+            | Kind::Uncertain
+            | Kind::Unheard
+            | Kind::Unclear
+            | Kind::Condensed => Class::Only(kind),
+        }
+    }
+
+    /// What happened, where several causes are of the class.
+    fn words(self) -> Option<&'static str> {
+        Some(match self {
+            Class::HigherLanes => "jobs of higher lanes",
+            Class::SameLane => "other jobs of the same lane",
+            Class::LowerLanes => "jobs of lower lanes, an inversion",
+            Class::Dispatching => "dispatching",
+            Class::Release => "the release thread",
+            Class::Way => "the way between subtasks",
+            Class::Processor => "waking up and an idle processor",
+            Class::Programs => "other programs",
+            Class::Interrupts => "interrupts",
+            Class::Only(_) => return None,
+        })
+    }
+}
+
+/// One cause, and the task or thread to blame for it.
+struct Part {
+    kind: Kind,
     task: Option<usize>,
-    /// Who is to blame.
     name: String,
     sum: Duration,
 }
 
-/// Whether the deadline would have been met without the cause.
+/// Whether the deadline would have been met without the cause, where it is known what that is.
 fn enough(explanation: &Explanation, dominant: &Dominant) -> String {
+    if dominant.kind.is_unrecorded() || dominant.kind.is_uncertain() {
+        return String::new();
+    }
     let lateness = explanation.lateness();
     match explanation.outcome {
         Outcome::Missed if dominant.sum >= lateness => {

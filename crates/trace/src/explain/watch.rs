@@ -230,6 +230,14 @@ impl Sink for Watcher<'_> {
     }
 }
 
+/// Who has a processor, as far as the records tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Holder {
+    One(Occupant),
+    /// One of several jobs that have begun; nobody saw which.
+    Several,
+}
+
 /// What is known at one instant.
 struct View<'a> {
     metadata: &'a Metadata,
@@ -265,29 +273,31 @@ impl Watch {
         if !view.telling[self.node].jobs {
             return (self.told_by_kernel(view), Spot { cpu: None, lane: None });
         }
-        let occupants =
-            || (0..processors.len()).map(|index| (index, view.occupancy.occupant(self.node, index)));
+        let holders = || (0..processors.len()).map(|index| (index, view.holder(self.node, index)));
         let at = |index: usize, lane: Option<usize>| Spot { cpu: Some(processors[index].cpu), lane };
-        if let Some((index, _)) = occupants().find(|(_, who)| *who == Occupant::Job(self.hop.job)) {
+        let blamed = |index: usize, holder: Holder| match holder {
+            Holder::One(who) => (self.blame(view, who, stage), at(index, who_lane(view, who))),
+            Holder::Several => (Cause::Shared, at(index, None)),
+        };
+        let is_own = |(_, holder): &(usize, Holder)| *holder == Holder::One(Occupant::Job(self.hop.job));
+        if let Some((index, _)) = holders().find(is_own) {
             return (Cause::Execution, at(index, Some(self.lane)));
         }
         if let Some(index) = view.occupancy.seat_of(self.node, self.hop.job) {
-            let who = view.occupancy.occupant(self.node, index);
-            let lane = who_lane(view, who);
-            return match who {
-                Occupant::Idle => (Cause::Blocked, at(index, None)),
-                _ => (self.blame(view, who, stage), at(index, lane)),
+            return match view.holder(self.node, index) {
+                Holder::One(Occupant::Idle) => (Cause::Blocked, at(index, None)),
+                holder => blamed(index, holder),
             };
         }
-        let of_lane = |(_, who): &(usize, Occupant)| match who {
-            Occupant::Job(job) => view.occupancy.lane_of(*job) == Some(self.lane),
+        let of_lane = |(_, holder): &(usize, Holder)| match holder {
+            Holder::One(Occupant::Job(job)) => view.occupancy.lane_of(*job) == Some(self.lane),
             _ => false,
         };
-        let chosen = occupants()
+        let chosen = holders()
             .find(of_lane)
-            .or_else(|| occupants().min_by_key(|(_, who)| self.importance(view, *who)));
+            .or_else(|| holders().min_by_key(|(_, holder)| self.importance(view, *holder)));
         match chosen {
-            Some((index, who)) => (self.blame(view, who, stage), at(index, who_lane(view, who))),
+            Some((index, holder)) => blamed(index, holder),
             None if !view.tells_idle(self.node) => (Cause::Unrecorded, Spot { cpu: None, lane: None }),
             None => (Cause::Idle, Spot { cpu: None, lane: None }),
         }
@@ -310,7 +320,8 @@ impl Watch {
     }
 
     /// Who is asked first why it has its processor although this job has none.
-    fn importance(&self, view: &View<'_>, who: Occupant) -> (u8, usize) {
+    fn importance(&self, view: &View<'_>, holder: Holder) -> (u8, usize) {
+        let Holder::One(who) = holder else { return (3, usize::MAX) };
         match who {
             Occupant::Unknown(_) => (0, 0),
             Occupant::Lane(lane) if lane == self.lane => (1, 0),
@@ -389,6 +400,16 @@ fn who_lane(view: &View<'_>, who: Occupant) -> Option<usize> {
 }
 
 impl View<'_> {
+    /// Who has the processor. Where jobs share one unseen, those that it does not execute may be on any other of the node.
+    fn holder(&self, node: usize, index: usize) -> Holder {
+        let occupancy = self.occupancy;
+        match occupancy.occupant(node, index) {
+            Occupant::Job(_) if occupancy.is_shared_unseen(node, index) => Holder::Several,
+            Occupant::Idle | Occupant::Lane(_) if occupancy.is_any_shared_unseen(node) => Holder::Several,
+            who => Holder::One(who),
+        }
+    }
+
     /// Whether a processor of which nobody says anything is idle.
     fn tells_idle(&self, node: usize) -> bool {
         let by_kernel = self.occupancy.hears_kernel() && self.occupancy.identifies(node);

@@ -3,7 +3,7 @@
 use super::judge::{Judge, Lane};
 use super::order::{LastRan, Ready};
 use super::report::Rule;
-use super::suspicion::{Course, State, Suspicion};
+use super::suspicion::{Course, State, Suspicion, What};
 use crate::JobId;
 use talea_model::LaneDispatch;
 use talea_time::Work;
@@ -25,7 +25,7 @@ impl Judge<'_> {
         let better = self.better(lane, own, ready);
         if lane.order.rules.dispatch == LaneDispatch::Preemptive {
             let running = Some(JobId::unpack(own));
-            let wrong = better.map(|waiting| State { rule: Rule::Order, running, waiting });
+            let wrong = better.map(|waiting| State { what: What::Misordered, running, waiting });
             return self.suspect_order(index, wrong);
         }
         if lane.chosen != Some(own) || ready.service > Work::ZERO {

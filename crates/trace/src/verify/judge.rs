@@ -173,6 +173,7 @@ impl<'a> Judge<'a> {
         self.end_instant();
         (0..self.ends.len()).for_each(|node| self.end_node(node));
         let unheard_nodes = self.coverage.unheard(self.trace);
+        let (dispatching, longest_dispatching_ns) = self.findings.dispatching();
         let (rules, violations) = self.findings.finish();
         VerifyReport {
             system: self.expected.system,
@@ -187,6 +188,8 @@ impl<'a> Judge<'a> {
             lost_records: self.lost,
             impossible_records: 0,
             altered_stretches: 0,
+            dispatching,
+            longest_dispatching_ns,
             rules,
             violations,
         }

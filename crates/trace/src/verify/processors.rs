@@ -2,11 +2,16 @@
 //!
 //! An interrupt takes the processor from whoever has it. So it neither makes a state wrong nor puts it right: the state
 //! lasts, and the time of the interrupt is not counted.
+//!
+//! That a job has begun does not say that it runs: the kernel may have given its processor to another thread. Where the
+//! kernel's switches are recorded they judge, and a job that has begun, could go on and has no processor while a lower lane
+//! has one was displaced. Where they are not, and jobs of several lanes have begun on one processor, nobody can tell, and the
+//! time is [left open](What::Unseen). A lane's thread that has a processor without a job dispatches: nothing idles then.
 
 use super::judge::Judge;
 use super::report::Rule;
-use super::suspicion::{Course, State, Suspicion};
-use crate::occupancy::Occupant;
+use super::suspicion::{Course, State, Suspicion, What};
+use crate::occupancy::{Occupant, Whereabouts};
 use crate::{Event, JobId, Record};
 
 impl Judge<'_> {
@@ -15,8 +20,8 @@ impl Judge<'_> {
     pub(super) fn touch_nodes(&mut self, record: &Record) {
         let is_of_processor = match record.event {
             Event::SWITCH | Event::IRQ_ENTER | Event::IRQ_EXIT | Event::WAKE | Event::SLEEP => true,
-            // A thread that has the processor already is known from now on.
-            Event::THREAD => return self.node_touched.fill(true),
+            // A thread that has the processor already is known from now on, and one that is woken waits for any.
+            Event::THREAD | Event::WAKEUP => return self.node_touched.fill(true),
             event => event == Event::LOST && record.source == Record::KERNEL,
         };
         if !is_of_processor {
@@ -35,67 +40,197 @@ impl Judge<'_> {
             return;
         }
         let count = self.occupancy.processors(node).len();
-        let holders: Vec<Occupant> = (0..count).map(|index| self.occupancy.holder(node, index)).collect();
+        let holders: Vec<Holder> = (0..count).map(|place| self.holder(node, place)).collect();
         for index in 0..self.lanes.len() {
             if self.lanes[index].node == node {
-                let wrong = self.starvation(index, &holders);
+                let found = self.starvation(index, &holders);
+                let wrong = found.map(|(state, places)| (state, self.course(node, &places)));
                 self.suspect_lane(index, wrong);
             }
         }
     }
 
-    /// What is wrong with the lane's having no processor while these have them.
-    fn starvation(&mut self, index: usize, holders: &[Occupant]) -> Option<(State, Course)> {
+    fn level_of(&self, job: JobId) -> Option<usize> {
+        self.occupancy.lane_of(job).map(|lane| self.lanes[lane].level)
+    }
+
+    fn holder(&self, node: usize, place: usize) -> Holder {
+        if self.occupancy.is_shared_unseen(node, place) {
+            let levels = || self.occupancy.sharers(node, place).iter().filter_map(|job| self.level_of(*job));
+            if let Some((highest, lowest)) = levels().min().zip(levels().max()) {
+                return Holder::Several { highest, lowest };
+            }
+        }
+        match self.occupancy.holder(node, place) {
+            Occupant::Job(job) => {
+                self.level_of(job).map_or(Holder::Other, |level| Holder::Job { job, level })
+            }
+            Occupant::Lane(lane) => Holder::Thread { lane, level: self.lanes[lane].level },
+            Occupant::Idle => Holder::Idle,
+            Occupant::Unknown(_) => Holder::Unknown,
+            _ => Holder::Other,
+        }
+    }
+
+    /// What is wrong with what the lane has while these have the processors, and with whose having them.
+    fn starvation(&mut self, index: usize, holders: &[Holder]) -> Option<(State, Vec<usize>)> {
         let lane = &self.lanes[index];
         let node = lane.node;
-        // The job it runs may be one of which only that is known.
-        let runs =
-            lane.ready.values().any(|ready| ready.running.is_some()) || self.occupancy.runs(node, index);
         let oldest = lane.ready.iter().min_by_key(|(_, ready)| ready.released);
-        let (waiting, _) = oldest?;
-        let waiting = JobId::unpack(*waiting);
+        let waiting = JobId::unpack(*oldest?.0);
+        let running = lane.ready.iter().find(|(_, ready)| ready.running.is_some());
+        let running = running.map(|(job, _)| JobId::unpack(*job));
+        // The job it runs may be one of which only that is known.
+        let runs = running.is_some() || self.occupancy.runs(node, index);
         // A processor that has not been heard of may run a job of this very lane.
-        let is_known = !runs && !holders.iter().any(|who| matches!(who, Occupant::Unknown(_)));
-        if !runs && !is_known {
+        if !runs && holders.contains(&Holder::Unknown) {
             return None;
         }
-        self.findings.count_case(Rule::Idle);
-        if self.has_levels[node] {
-            self.findings.count_case(Rule::Lanes);
-        }
-        if runs {
-            return None;
-        }
-        let own = self.lanes[index].level;
-        let level = |who: &Occupant| match who {
-            Occupant::Job(job) => self.occupancy.lane_of(*job).map(|lane| self.lanes[lane].level),
+        let found = match runs {
+            true => self.displacement(index, running.unwrap_or(waiting), holders),
+            false => self.waiting(index, waiting, holders),
+        };
+        let unseen = found.as_ref().and_then(|(state, _)| match state.what {
+            What::Unseen(rule) => Some(rule),
             _ => None,
+        });
+        let has_levels = self.has_levels[node];
+        for rule in [Rule::Idle, Rule::Lanes] {
+            if unseen != Some(rule) && (rule == Rule::Idle || has_levels) {
+                self.findings.count_case(rule);
+            }
+        }
+        found
+    }
+
+    /// What is wrong while a lane whose job has not begun, or was displaced by record, is ready.
+    fn waiting(&self, index: usize, waiting: JobId, holders: &[Holder]) -> Option<(State, Vec<usize>)> {
+        let own = self.lanes[index].level;
+        let state = |what, running| State { what, running, waiting };
+        let places = |is_it: &dyn Fn(&Holder) -> bool| -> Vec<usize> {
+            (0..holders.len()).filter(|place| is_it(&holders[*place])).collect()
         };
-        let lowest = holders.iter().filter_map(level).max().filter(|level| *level > own);
-        let is_wrong = |who: &Occupant| match lowest {
-            Some(lowest) => level(who) == Some(lowest),
-            None => matches!(who, Occupant::Idle | Occupant::Lane(_)),
+        let of_lane = places(&|who| matches!(who, Holder::Thread { lane, .. } if *lane == index));
+        if !of_lane.is_empty() {
+            return Some((state(What::Overhead, None), of_lane));
+        }
+        if let Some(lowest) =
+            holders.iter().filter_map(|who| who.highest()).max().filter(|level| *level > own)
+        {
+            let lower = places(&|who| who.highest() == Some(lowest));
+            return Some((holders[lower[0]].lower(waiting), lower));
+        }
+        let unsure = places(&|who| matches!(who, Holder::Several { lowest, .. } if *lowest > own));
+        if !unsure.is_empty() {
+            return Some((state(What::Unseen(Rule::Lanes), None), unsure));
+        }
+        let idle = places(&|who| *who == Holder::Idle);
+        if !idle.is_empty() {
+            // Whoever shares a processor unseen may have gone to the one that seems idle.
+            let is_known = !holders.iter().any(|who| matches!(who, Holder::Several { .. }));
+            let what = if is_known { What::Idle } else { What::Unseen(Rule::Idle) };
+            return Some((state(what, None), idle));
+        }
+        let dispatching = places(&|who| matches!(who, Holder::Thread { .. }));
+        (!dispatching.is_empty()).then(|| (state(What::Overhead, None), dispatching))
+    }
+
+    /// What is wrong while a job of the lane has begun, and no record of jobs says that it lost its processor.
+    fn displacement(&self, index: usize, job: JobId, holders: &[Holder]) -> Option<(State, Vec<usize>)> {
+        let own = self.lanes[index].level;
+        let lower: Vec<usize> = (0..holders.len())
+            .filter(|place| holders[*place].lowest().is_some_and(|level| level > own))
+            .collect();
+        let first = holders[*lower.first()?];
+        let is_shared =
+            || holders.iter().any(|who| matches!(who, Holder::Several { lowest, .. } if *lowest > own));
+        let state = match self.occupancy.whereabouts(index) {
+            Whereabouts::Displaced => {
+                let running = first.job();
+                State { what: What::Displaced, running, waiting: job }
+            }
+            Whereabouts::Untold if is_shared() || self.occupancy.hears_kernel() => {
+                State { what: What::Unseen(Rule::Lanes), running: None, waiting: job }
+            }
+            Whereabouts::Untold | Whereabouts::On | Whereabouts::Off => return None,
         };
-        let places: Vec<usize> = (0..holders.len()).filter(|place| is_wrong(&holders[*place])).collect();
-        let first = holders[*places.first()?];
-        let state = match first {
-            Occupant::Job(job) => State { rule: Rule::Lanes, running: Some(job), waiting },
-            _ => State { rule: Rule::Idle, running: None, waiting },
-        };
+        Some((state, lower))
+    }
+
+    fn course(&self, node: usize, places: &[usize]) -> Course {
         let is_interrupted = |place: &usize| self.occupancy.interrupt(node, *place).is_some();
-        let course = if places.iter().all(is_interrupted) { Course::Interrupted } else { Course::Runs };
-        Some((state, course))
+        if places.iter().all(is_interrupted) { Course::Interrupted } else { Course::Runs }
     }
 
     fn suspect_lane(&mut self, index: usize, wrong: Option<(State, Course)>) {
         let now = self.now;
         match (&mut self.lanes[index].starved, wrong) {
-            (Some(known), Some((new, course))) if known.state.rule == new.rule => known.lasts(now, course),
+            (Some(known), Some((new, course))) if known.state.what == new.what => known.lasts(now, course),
             (known, wrong) => {
                 let new = wrong.map(|(state, course)| Suspicion::new(state, now, course));
                 let over = std::mem::replace(known, new);
                 self.conclude(over);
             }
         }
+    }
+}
+
+/// Who has a processor, as far as the records tell, without interrupts. Levels grow downwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Holder {
+    Job {
+        job: JobId,
+        level: usize,
+    },
+    /// One of several jobs that have begun; nobody saw which.
+    Several {
+        highest: usize,
+        lowest: usize,
+    },
+    /// A lane's thread between its jobs.
+    Thread {
+        lane: usize,
+        level: usize,
+    },
+    Idle,
+    /// The release thread, another program, or nobody because the kernel holds the processor off.
+    Other,
+    Unknown,
+}
+
+impl Holder {
+    /// The highest level that it can be of.
+    fn highest(&self) -> Option<usize> {
+        match self {
+            Holder::Job { level, .. }
+            | Holder::Thread { level, .. }
+            | Holder::Several { highest: level, .. } => Some(*level),
+            Holder::Idle | Holder::Other | Holder::Unknown => None,
+        }
+    }
+
+    /// The lowest level that it can be of.
+    fn lowest(&self) -> Option<usize> {
+        match self {
+            Holder::Several { lowest, .. } => Some(*lowest),
+            _ => self.highest(),
+        }
+    }
+
+    fn job(&self) -> Option<JobId> {
+        match self {
+            Holder::Job { job, .. } => Some(*job),
+            _ => None,
+        }
+    }
+
+    /// It is of a lower lane than the job that waits.
+    fn lower(&self, waiting: JobId) -> State {
+        let what = match self {
+            Holder::Thread { .. } => What::LowerThread,
+            Holder::Several { .. } => What::LowerUnnamed,
+            _ => What::Lower,
+        };
+        State { what, running: self.job(), waiting }
     }
 }

@@ -108,6 +108,11 @@ pub struct RuleReport {
     pub tolerated: u64,
     /// The longest of those.
     pub longest_tolerated_ns: i64,
+    /// Times longer than the tolerance in which only the kernel could tell whether it was obeyed, and did not: jobs of
+    /// several lanes had begun on one processor. They are in no other figure.
+    pub unseen: u64,
+    /// The longest of those.
+    pub longest_unseen_ns: i64,
 }
 
 /// What a trace says about a rule.
@@ -119,7 +124,9 @@ pub enum Judged {
     Violated,
     /// Not all of them, unless the kernel held a processor off.
     PossiblyViolated,
-    /// The trace has no case of it.
+    /// Those cases of it that could be judged are, and others could not be.
+    ObeyedInPart,
+    /// The trace has no case of it that could be judged.
     NotJudged,
 }
 
@@ -128,6 +135,7 @@ impl RuleReport {
     pub fn judged(&self) -> Judged {
         match (self.violations, self.possible, self.cases) {
             (0, 0, 0) => Judged::NotJudged,
+            (0, 0, _) if self.unseen > 0 => Judged::ObeyedInPart,
             (0, 0, _) => Judged::Obeyed,
             (0, _, _) => Judged::PossiblyViolated,
             _ => Judged::Violated,
@@ -163,6 +171,11 @@ pub struct VerifyReport {
     pub impossible_records: u64,
     /// Stretches of records that are not what was written.
     pub altered_stretches: u64,
+    /// Times, longer than the tolerance, in which a lane's thread had a processor without a job while a job was ready. That is
+    /// overhead and violates no rule.
+    pub dispatching: u64,
+    /// The longest of those.
+    pub longest_dispatching_ns: i64,
     /// By rule, all of them.
     pub rules: Vec<RuleReport>,
     /// The first [`LISTED`] violations.
@@ -193,7 +206,19 @@ impl VerifyReport {
 
     /// Rules of which the trace has no case.
     pub fn not_judged(&self) -> impl Iterator<Item = Rule> {
-        self.rules.iter().filter(|rule| rule.judged() == Judged::NotJudged).map(|rule| rule.rule)
+        let without = |rule: &&RuleReport| rule.judged() == Judged::NotJudged && rule.unseen == 0;
+        self.rules.iter().filter(without).map(|rule| rule.rule)
+    }
+
+    /// Rules that could not be judged all of the time, because nobody saw who had a processor.
+    pub fn left_open(&self) -> impl Iterator<Item = &RuleReport> {
+        self.rules.iter().filter(|rule| rule.unseen > 0)
+    }
+
+    /// Whether something that the rules speak of could not be judged for want of records.
+    pub fn is_partial(&self) -> bool {
+        let unknown = self.unheard_nodes.len() + self.unidentified_nodes.len();
+        unknown > 0 || self.left_open().next().is_some()
     }
 
     /// The violations of one rule.
@@ -207,6 +232,8 @@ impl VerifyReport {
 pub(super) struct Findings {
     rules: Vec<RuleReport>,
     list: Vec<Violation>,
+    /// Times in which a lane's thread had a processor without a job, and the longest of them.
+    dispatching: (u64, i64),
 }
 
 /// A violation without its names.
@@ -231,8 +258,10 @@ impl Findings {
             longest_ns: 0,
             tolerated: 0,
             longest_tolerated_ns: 0,
+            unseen: 0,
+            longest_unseen_ns: 0,
         };
-        Findings { rules: Rule::ALL.iter().map(rule).collect(), list: Vec::new() }
+        Findings { rules: Rule::ALL.iter().map(rule).collect(), list: Vec::new(), dispatching: (0, 0) }
     }
 
     fn of(&mut self, rule: Rule) -> &mut RuleReport {
@@ -250,6 +279,25 @@ impl Findings {
         let report = self.of(rule);
         report.tolerated += 1;
         report.longest_tolerated_ns = report.longest_tolerated_ns.max(duration.as_nanos());
+    }
+
+    /// A time in which only the kernel could tell whether the rule was obeyed.
+    pub fn leave_open(&mut self, rule: Rule, duration: Duration) {
+        let report = self.of(rule);
+        report.unseen += 1;
+        report.longest_unseen_ns = report.longest_unseen_ns.max(duration.as_nanos());
+    }
+
+    /// A time in which a lane's thread had a processor without a job.
+    pub fn dispatched(&mut self, duration: Duration) {
+        let (count, longest_ns) = &mut self.dispatching;
+        *count += 1;
+        *longest_ns = (*longest_ns).max(duration.as_nanos());
+    }
+
+    /// How often a lane's thread had a processor without a job, and the longest in nanoseconds.
+    pub fn dispatching(&self) -> (u64, i64) {
+        self.dispatching
     }
 
     /// Counts a violation and, if it is one of the first, keeps it with `text`.

@@ -12,8 +12,8 @@ use talea_lab::strip;
 use talea_model::OperationId;
 use talea_time::{Duration, Instant};
 use talea_trace::explain::{
-    ExplainError, Explanation, Explanations, Interval, MOST, Outcome, Question, Subject, Unexplainable,
-    Which, explain,
+    ExplainError, Explanation, Explanations, Interval, MOST, Outcome, Question, Subject, Total,
+    Unexplainable, Which, explain,
 };
 use talea_trace::{Damage, Event, JobId, Metadata, Origin, Sink, Told, TraceError, TraceFile};
 
@@ -101,10 +101,11 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
     }
     if let Some(svg) = &options.svg {
         let first = answer.list.first().ok_or_else(|| {
-            Failure::new(
-                "no deadline was missed, so there is nothing to draw",
-                "name a --job, or ask for the --worst",
-            )
+            let (why, help) = match question.which {
+                Which::Failed => (none_failed(&answer), "name a --job, or ask for the --worst"),
+                _ => (scoped(&answer).none(), "`talea trace show` lists the jobs it tells of"),
+            };
+            Failure::new(format!("{why}, so there is nothing to draw"), help)
         })?;
         // A skipped instance has no time to draw; the one in its way has.
         let drawn = first.because.as_deref().unwrap_or(first);
@@ -118,7 +119,7 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
     if options.json {
         output::json(&answer)?;
     } else {
-        print(&answer, question)?;
+        print(&answer)?;
     }
     Ok(Verdict::Fine)
 }
@@ -162,9 +163,9 @@ fn unknown_task(name: &str, metadata: &Metadata) -> Failure {
     Failure::new(format!("the trace has no task \"{name}\""), choices)
 }
 
-fn print(answer: &Explanations, question: Question) -> Result<(), Failure> {
+fn print(answer: &Explanations) -> Result<(), Failure> {
     let mut lines = output::Lines::new();
-    lines.line(&heading(answer, question))?;
+    heading(answer).lines().flat_map(|line| wrapped(line, 100)).try_for_each(|line| lines.line(&line))?;
     for one in &answer.list {
         lines.line("")?;
         for line in text(answer, one) {
@@ -239,7 +240,66 @@ fn limit(text: &str) -> Result<usize, String> {
     }
 }
 
-fn heading(answer: &Explanations, question: Question) -> String {
+/// Whose instances are counted.
+enum Scope<'a> {
+    /// Of one task.
+    Task(&'a str),
+    /// Of all tasks, and all of them were asked about.
+    All,
+    /// Of all tasks, although one job was asked about.
+    AllForOne,
+}
+
+fn scoped(answer: &Explanations) -> Scope<'_> {
+    match (answer.question.task, answer.question.which) {
+        (Some(task), _) => Scope::Task(&answer.metadata.tasks[task].name),
+        (None, Which::This(_)) => Scope::AllForOne,
+        (None, Which::Failed | Which::Worst) => Scope::All,
+    }
+}
+
+impl Scope<'_> {
+    /// Behind a noun with "no".
+    fn of_any(&self) -> String {
+        match self {
+            Scope::Task(name) => format!(" of {name}"),
+            Scope::All => String::new(),
+            Scope::AllForOne => " of any task".into(),
+        }
+    }
+
+    /// Behind a noun with a number.
+    fn of_all(&self) -> String {
+        match self {
+            Scope::Task(_) | Scope::All => self.of_any(),
+            Scope::AllForOne => " of all tasks".into(),
+        }
+    }
+
+    /// There is none.
+    fn none(&self) -> String {
+        format!("no instance{} is in the records", self.of_any())
+    }
+}
+
+/// That none failed, as far as the records tell.
+fn none_failed(answer: &Explanations) -> String {
+    let counts = &answer.counts;
+    let (scope, all) = (scoped(answer), counts.met + counts.failed() + counts.in_flight);
+    let of = scope.of_any();
+    if answer.lost.programs > 0 {
+        format!("no missed deadline{of} is in the records that are left")
+    } else if !answer.told.missing_of_jobs().is_empty() {
+        format!("no missed deadline{of} is in what was recorded")
+    } else if all == 0 {
+        scope.none()
+    } else {
+        format!("no deadline{of} was missed")
+    }
+}
+
+fn heading(answer: &Explanations) -> String {
+    let question = answer.question;
     let counts = &answer.counts;
     let all = counts.met + counts.failed() + counts.in_flight;
     let named = [
@@ -251,13 +311,12 @@ fn heading(answer: &Explanations, question: Question) -> String {
     let parts: Vec<String> =
         named.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
     let failed = match counts.failed() {
-        0 if answer.lost.programs > 0 => "no missed deadline is in the records that are left".to_string(),
-        0 if !answer.told.missing_of_jobs().is_empty() => {
-            "no missed deadline is in what was recorded".to_string()
-        }
-        0 if all == 0 => "no instance is in the records".to_string(),
-        0 => "no deadline was missed".to_string(),
-        failed => format!("{failed} of {all} instances did not end in time ({})", parts.join(", ")),
+        0 => none_failed(answer),
+        failed => format!(
+            "{failed} of {all} instances{} did not end in time ({})",
+            scoped(answer).of_all(),
+            parts.join(", ")
+        ),
     };
     let shown = answer.list.len() as u64;
     let rest = match question.which {
@@ -318,41 +377,52 @@ fn path(answer: &Explanations, one: &Explanation) -> Vec<String> {
     std::iter::once(String::new()).chain(table.lines().map(|line| format!("  {line}"))).collect()
 }
 
+/// A share of the response below which causes stand in one row.
+const SMALL: f64 = 0.005;
+
 fn totals(answer: &Explanations, one: &Explanation) -> String {
     let mut sheet = Sheet::new(1, &["went into", "before", "waiting", "begun", "total", "share"]);
     let whole_ns = one.response().as_nanos().max(1) as f64;
-    for total in &one.totals {
+    // What is too small to matter stands in one row, if it is more than one.
+    let is_small = |total: &&Total| total.sum().as_nanos() as f64 / whole_ns < SMALL;
+    let small: Vec<&Total> = one.totals.iter().filter(is_small).collect();
+    let folded = if small.len() > 1 { small } else { Vec::new() };
+    let mut row = |what: &str, [before, waiting, begun]: [Duration; 3]| {
         let length = |length: Duration| match length {
             Duration::ZERO => "-".to_string(),
             length => length.rounded().to_string(),
         };
+        let sum = before + waiting + begun;
+        let share = format!("{:.1} %", sum.as_nanos() as f64 / whole_ns * 100.0);
+        sheet.row(vec![what.into(), length(before), length(waiting), length(begun), length(sum), share]);
+    };
+    for total in one.totals.iter().take(one.totals.len() - folded.len()) {
         let what = format!("{} {}", total.kind.words(), answer.blamed_name(total.blamed));
-        sheet.row(vec![
-            what.trim_end().to_string(),
-            length(total.coming),
-            length(total.waiting),
-            length(total.begun),
-            length(total.sum()),
-            format!("{:.1} %", total.sum().as_nanos() as f64 / whole_ns * 100.0),
-        ]);
+        row(what.trim_end(), [total.coming, total.waiting, total.begun]);
+    }
+    if !folded.is_empty() {
+        let sum = |of: fn(&Total) -> Duration| folded.iter().map(|total| of(total)).sum();
+        let parts = [sum(|total| total.coming), sum(|total| total.waiting), sum(|total| total.begun)];
+        row(&format!("{} smaller ones", folded.len()), parts);
     }
     sheet.render()
 }
 
-/// The intervals one by one, the first and the last of many.
+/// The intervals one by one, the first and the last of many. Neighbours that read the same, such as of two hops, are one.
 fn intervals(answer: &Explanations, one: &Explanation) -> Vec<String> {
     const SHOWN: usize = 30;
-    let line = |interval: &Interval| {
-        let since = |at: Instant| after_arrival(one, at);
-        let cause = interval.cause;
+    let line = |alike: &&[Interval]| {
+        let (first, last) = (alike[0], alike[alike.len() - 1]);
+        let cause = first.cause;
         let who = cause.job().map_or_else(|| answer.blamed_name(cause.blamed()), |job| answer.job_name(job));
         let what = format!("{} {who}", cause.kind().words());
-        let length = interval.length().rounded().to_string();
-        format!("  {:>10}  {length:>10}  {}", since(interval.from), what.trim_end())
+        let length = Interval { to: last.to, ..first }.length().rounded().to_string();
+        format!("  {:>10}  {length:>10}  {}", after_arrival(one, first.from), what.trim_end())
     };
     let head = format!("  {:>10}  {:>10}  {}", "after", "for", "what");
     let mut lines = vec![head];
-    let list = &one.intervals;
+    let list: Vec<&[Interval]> =
+        one.intervals.chunk_by(|first, second| first.cause == second.cause).collect();
     if list.len() <= SHOWN {
         lines.extend(list.iter().map(line));
         return lines;
@@ -362,7 +432,7 @@ fn intervals(answer: &Explanations, one: &Explanation) -> Vec<String> {
         "  {:>10}  {:>10}  {} more intervals; --json lists them",
         "...",
         "",
-        list.len() - SHOWN
+        list[SHOWN / 2..list.len() - SHOWN / 2].iter().map(|alike| alike.len()).sum::<usize>()
     ));
     lines.extend(list[list.len() - SHOWN / 2..].iter().map(line));
     lines

@@ -28,7 +28,8 @@ machine: the table says how many wrong states they let pass and how long the lon
 the nanosecond.
 
 A processor that the kernel holds off, as real-time throttling does, looks idle unless the kernel was recorded: without, what \
-the rule idle finds is possible, and no violation.
+the rule idle finds is possible, and no violation. Where jobs of several lanes have begun on one processor, only the kernel's \
+switches tell which of them ran: without, the rule lanes is not judged then.
 
 Exit status: 0 if there is no certain violation, 1 if there is one, 2 for bad input, for a trace that cannot be judged, and for a \
 damaged one whose rest shows no violation.
@@ -138,9 +139,10 @@ fn print(report: &VerifyReport, metadata: &Metadata, limit: usize) -> Result<(),
             "{seconds:>14.9}  {:<14}  {who}{}{length}{}",
             violation.rule.name(),
             violation.text,
-            match violation.certainty {
-                Certainty::Certain => "",
-                Certainty::Possible => ", unless the kernel held it off",
+            match (violation.certainty, violation.rule) {
+                (Certainty::Certain, _) => "",
+                (Certainty::Possible, Rule::Lanes) => ", as far as the threads themselves tell",
+                (Certainty::Possible, _) => ", unless the kernel held it off",
             }
         ))?;
     }
@@ -173,6 +175,7 @@ fn rules(report: &VerifyReport) -> String {
 fn row(rule: &RuleReport) -> Vec<String> {
     let verdict = match rule.judged() {
         Judged::Obeyed => "obeyed",
+        Judged::ObeyedInPart => "judged in part",
         Judged::Violated => "violated",
         Judged::PossiblyViolated => "uncertain",
         Judged::NotJudged => "not judged",
@@ -199,6 +202,7 @@ fn summary(report: &VerifyReport, metadata: &Metadata) -> Vec<String> {
         0 if report.possible() > 0 => {
             format!("no certain violation, {} possible", report.possible())
         }
+        0 if report.is_partial() => "no violation in what could be judged".to_string(),
         0 => "obeyed".to_string(),
         1 => "1 violation".to_string(),
         count => format!("{count} violations"),
@@ -219,6 +223,15 @@ fn summary(report: &VerifyReport, metadata: &Metadata) -> Vec<String> {
     let not_judged: Vec<&str> = report.not_judged().map(Rule::name).collect();
     if !not_judged.is_empty() {
         lines.push(format!("note: not judged, for the trace has no case of it: {}", not_judged.join(", ")));
+    }
+    lines.extend(report.left_open().map(|rule| left_open(report, rule, tolerance)));
+    if report.dispatching > 0 {
+        lines.push(format!(
+            "note: for longer than {tolerance} a lane's thread had a processor without a job while one was ready: {}, the \
+             longest for {}; that is overhead of dispatching and no idling",
+            times(report.dispatching),
+            Duration::from_nanos(report.longest_dispatching_ns).rounded()
+        ));
     }
     if !report.unheard_nodes.is_empty() {
         lines.push(format!(
@@ -252,6 +265,27 @@ fn summary(report: &VerifyReport, metadata: &Metadata) -> Vec<String> {
         ));
     }
     lines
+}
+
+/// What only the kernel could tell of a rule, and how to have it told.
+fn left_open(report: &VerifyReport, rule: &RuleReport, tolerance: Duration) -> String {
+    let part = if rule.judged() == Judged::NotJudged { "not judged" } else { "judged in part only" };
+    let remedy = if report.has_kernel {
+        "the kernel's records of that time do not tell the lanes' threads from others"
+    } else {
+        "record with --kernel switches to have it judged"
+    };
+    format!(
+        "warning: {} was {part}: for longer than {tolerance} jobs of several lanes had begun on one processor and nobody saw which \
+         of them ran, {}, the longest for {}; {remedy}",
+        rule.rule.name(),
+        times(rule.unseen),
+        Duration::from_nanos(rule.longest_unseen_ns).rounded(),
+    )
+}
+
+fn times(count: u64) -> String {
+    if count == 1 { "once".into() } else { format!("{count} times") }
 }
 
 /// What the tolerance did: it is a rule of thumb, and whoever relies on the verdict should know how close it was.
