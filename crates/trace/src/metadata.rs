@@ -276,6 +276,12 @@ impl Metadata {
         !self.nodes.is_empty()
     }
 
+    /// The first node on which a hierarchy of schedulers, not lanes alone, says who runs next; none in most systems.
+    pub fn hierarchy(&self) -> Option<usize> {
+        let of_threads = self.lanes.iter().filter(|lane| lane.discipline == "thread").map(|lane| lane.node);
+        self.edges.iter().map(|edge| edge.node).chain(of_threads).min()
+    }
+
     /// The schedulers above the thread whose place is `lane`, the root first. Of several ways up it is the first described;
     /// none where no edge is watched.
     pub fn schedulers_above(&self, lane: &LaneEntry) -> Vec<&str> {

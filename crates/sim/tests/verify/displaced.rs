@@ -157,3 +157,22 @@ fn dispatching_is_overhead_and_no_idling() {
     assert_eq!((report.count(), report.of(Rule::Idle), report.dispatching), (1, 1, 0), "{report:#?}");
     assert_eq!(report.violations[0].duration_ns, 14);
 }
+
+/// Short jobs of lower lanes, each shorter than the tolerance, with their threads' dispatching in between: together they last.
+#[test]
+fn many_short_turns_of_lower_lanes_are_one_violation() {
+    let kernel =
+        [switch(0, 0, LOW, 0), switch(10, LOW, HIGH, 1), switch(20, HIGH, LOW, 1), switch(40, LOW, 0, 0)];
+    let system = system("[0]");
+    let metadata = real(&system, true);
+    let mut records = unseen(&system);
+    let ends = |record: &&mut Record| record.event == Event::COMPLETE && record.job().operation.index() == 1;
+    // The lower job ends in its turn, and its thread goes on without one.
+    records.iter_mut().find(ends).expect("it ends").time = Instant::from_nanos(24);
+    records.retain(|record| record.event != Event::COMPLETE || record.job().operation.index() == 1);
+    let report = verify(&metadata, &with_kernel(&metadata, records, &kernel), &system, TOLERANCE);
+    assert_eq!(report.of(Rule::Lanes), 1, "{report:#?}");
+    let violation = &report.violations[0];
+    assert_eq!((violation.at_ns, violation.duration_ns), (20, 20), "{violation:?}");
+    assert!(violation.text.starts_with("it and others of lower lanes"), "{violation:?}");
+}

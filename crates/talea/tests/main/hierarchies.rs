@@ -270,3 +270,27 @@ fn endless_threads_have_no_deadline() {
     }
     assert!(!perfetto.contains("lane 0") && !perfetto.contains("queue"), "threads are no lanes");
 }
+
+/// A hierarchy need not have threads: where a reservation holds the lanes off, the processor does not idle for want of policy.
+#[test]
+fn lanes_below_a_scheduler_are_not_explained_as_lanes_alone() {
+    let place = folder();
+    let text = "[system]\nname = \"below\"\nstrategy = \"rms\"\nlane_dispatch = \"nonpreemptive\"\n\
+                [[node]]\nname = \"mission\"\ncpus = [0]\n\
+                [[scheduler]]\nname = \"RES\"\nkind = \"reservation\"\n\
+                [[scheduler]]\nname = \"flight\"\nkind = \"lanes\"\n\
+                under = [{ scheduler = \"RES\", guarantee = \"RESBH 5ms 25ms\" }]\n\
+                [[task]]\nname = \"control\"\nperiod = \"50ms\"\nwcet = \"12ms\"\ndeadline = \"20ms\"\n";
+    let system = write(&place, "below.toml", text);
+    let out = within(&place, "out");
+    run(&["sim", &system, "--for", "1s", "--out", &out, "--fail-on", "never"]).exits(0);
+    let trace = within(&place, "out/trace.talea");
+    let done = run(&["trace", "explain", &trace]).exits(2);
+    assert!(done.stdout.is_empty() && done.stderr.contains("only lanes can be explained"), "{}", done.stderr);
+    let done = run(&["trace", "verify", &system, &trace]).exits(0);
+    assert!(
+        done.stdout.contains("the lanes of mission were not judged beside a hierarchy"),
+        "{}",
+        done.stdout
+    );
+}

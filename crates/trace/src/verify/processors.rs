@@ -164,14 +164,15 @@ impl Judge<'_> {
 
     fn suspect_lane(&mut self, index: usize, wrong: Option<(State, Course)>) {
         let now = self.now;
-        match (&mut self.lanes[index].starved, wrong) {
-            (Some(known), Some((new, course))) if known.state.what == new.what => known.lasts(now, course),
-            (known, wrong) => {
-                let new = wrong.map(|(state, course)| Suspicion::new(state, now, course));
-                let over = std::mem::replace(known, new);
-                self.conclude(over);
-            }
+        let known = &mut self.lanes[index].starved;
+        if let (Some(known), Some((state, course))) = (known.as_mut(), wrong)
+            && known.lasts(now, state, course)
+        {
+            return;
         }
+        let new = wrong.map(|(state, course)| Suspicion::new(state, now, course));
+        let over = std::mem::replace(known, new);
+        self.conclude(over);
     }
 }
 

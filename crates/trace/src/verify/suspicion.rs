@@ -35,22 +35,50 @@ impl What {
         }
     }
 
+    /// Whether a lower lane has what a higher one should have.
+    fn is_lower(self) -> bool {
+        matches!(self, What::Lower | What::LowerUnnamed | What::LowerThread)
+    }
+
     /// What happened, as a sentence about the job that should not have had what it has, or else about the one that waits.
-    fn text(self, running: Option<JobId>) -> &'static str {
-        match (self, running) {
-            (What::Displaced, Some(_)) => "it ran while a job of a higher lane had begun and could go on",
-            (What::Displaced, None) => {
-                "it had begun and could go on while the thread of a lower lane had the processor"
+    fn text(self, running: Option<JobId>, company: Company) -> &'static str {
+        match (self, running, company) {
+            (What::Displaced, Some(_), Company::Alone) => {
+                "it ran while a job of a higher lane had begun and could go on"
             }
-            (What::LowerThread, _) => "it was ready while the thread of a lower lane had the processor",
-            (What::LowerUnnamed, _) => "it was ready while jobs of lower lanes shared the processor",
-            (What::Lower, _) => "it ran while a job of a higher lane was ready",
-            (What::Idle, _) => "it was ready while a processor idled",
-            (What::Misordered, _) => "it kept the lane while a job that comes first waited",
-            (What::Overhead, _) => "it was ready while a lane's thread had the processor without a job",
-            (What::Unseen(_), _) => "nobody saw who had the processor",
+            (What::Displaced, Some(_), Company::Others) => {
+                "it and others of lower lanes ran while a job of a higher lane had begun and could go on"
+            }
+            (What::Displaced, None, _) => "it had begun and could go on while lower lanes had the processor",
+            (What::LowerThread, None, Company::Alone) => {
+                "it was ready while the thread of a lower lane had the processor"
+            }
+            (What::LowerUnnamed, None, Company::Alone) => {
+                "it was ready while jobs of lower lanes shared the processor"
+            }
+            (What::Lower | What::LowerUnnamed | What::LowerThread, None, _) => {
+                "it was ready while lower lanes had the processor"
+            }
+            (What::Lower | What::LowerUnnamed | What::LowerThread, Some(_), Company::Alone) => {
+                "it ran while a job of a higher lane was ready"
+            }
+            (What::Lower | What::LowerUnnamed | What::LowerThread, Some(_), Company::Others) => {
+                "it and others of lower lanes ran while a job of a higher lane was ready"
+            }
+            (What::Idle, ..) => "it was ready while a processor idled",
+            (What::Misordered, ..) => "it kept the lane while a job that comes first waited",
+            (What::Overhead, ..) => "it was ready while a lane's thread had the processor without a job",
+            (What::Unseen(_), ..) => "nobody saw who had the processor",
         }
     }
+}
+
+/// Whether the one that is named had all of the time what it should not have had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Company {
+    Alone,
+    /// Others of lower lanes had it, too.
+    Others,
 }
 
 /// A state that may be wrong.
@@ -62,10 +90,18 @@ pub(super) struct State {
     pub waiting: JobId,
 }
 
+impl State {
+    /// Whether the other state is the same wrong, by whomever.
+    fn is_same_wrong(&self, other: &State) -> bool {
+        self.what == other.what || self.what.is_lower() && other.what.is_lower()
+    }
+}
+
 /// A state that is wrong if it lasts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Suspicion {
     pub state: State,
+    company: Company,
     since: Instant,
     /// How long it lasted up to `counted`, without interrupts.
     lasted: Duration,
@@ -83,13 +119,26 @@ pub(super) enum Course {
 
 impl Suspicion {
     pub fn new(state: State, since: Instant, course: Course) -> Self {
-        Suspicion { state, since, lasted: Duration::ZERO, counted: since, course }
+        let company = Company::Alone;
+        Suspicion { state, company, since, lasted: Duration::ZERO, counted: since, course }
     }
 
-    /// The state lasts, from `now` on with this course.
-    pub fn lasts(&mut self, now: Instant, course: Course) {
+    /// Whether the state that begins `now` with this course is the same wrong, which lasts then.
+    pub fn lasts(&mut self, now: Instant, state: State, course: Course) -> bool {
+        if !self.state.is_same_wrong(&state) {
+            return false;
+        }
+        if self.state.running != state.running {
+            self.company = Company::Others;
+        }
+        self.state.running = self.state.running.or(state.running);
+        // That a lower lane ran jobs is surer than that its thread had the processor.
+        if self.state.what == What::LowerThread {
+            self.state.what = state.what;
+        }
         self.lasted = self.duration(now);
         (self.counted, self.course) = (now, course);
+        true
     }
 
     /// How long it has lasted, without interrupts.
@@ -106,7 +155,7 @@ impl Judge<'_> {
     /// A suspicious state is over; it was a violation if it lasted.
     pub(super) fn conclude(&mut self, suspicion: Option<Suspicion>) {
         let Some(suspicion) = suspicion else { return };
-        let State { what, running, waiting } = suspicion.state;
+        let (State { what, running, waiting }, company) = (suspicion.state, suspicion.company);
         let (rule, duration) = (what.rule(), suspicion.duration(self.now));
         match what {
             What::Overhead | What::Unseen(_) if duration <= self.tolerance => return,
@@ -126,6 +175,6 @@ impl Judge<'_> {
         let is_doubtful = of_kernel && !self.is_simulated() && !self.occupancy.hears_kernel();
         let certainty = if is_doubtful { Certainty::Possible } else { Certainty::Certain };
         let finding = Finding { rule, certainty, at: suspicion.since, duration, job, other };
-        self.findings.add(self.trace, finding, || what.text(running).into());
+        self.findings.add(self.trace, finding, || what.text(running, company).into());
     }
 }

@@ -21,7 +21,8 @@ use talea_trace::{Damage, Event, JobId, Metadata, Origin, Sink, Told, TraceError
 ///
 /// A response time counts from the nominal release and is split without gaps: release, waiting and for whom, preemption
 /// and by whom, dispatching, own execution. What was recorded decides how much can be told; a run's trace from
-/// `--out` has everything but the kernel's part.
+/// `--out` has everything but the kernel's part. Traces of hierarchies of schedulers are refused: their records say who ran,
+/// and not why.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -63,13 +64,14 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
             "there are no jobs to explain; `talea trace stats` shows what there is",
         ));
     }
-    if let Some(lane) = metadata.lanes.iter().find(|lane| lane.discipline == "thread") {
-        let node = &metadata.nodes[lane.node].name;
+    if let Some(node) = metadata.hierarchy() {
+        let node = &metadata.nodes[node].name;
         return Err(Failure::new(
             format!(
-                "schedulers, not lanes alone, said who runs next on node \"{node}\", and only lanes can be explained yet"
+                "schedulers, not lanes alone, said who runs next on node \"{node}\", and only lanes can be explained: \
+                 the records of a hierarchy say who ran, and not by which budget, share or turn"
             ),
-            "the table of guarantees in the result of talea sim and talea run says what was kept; talea trace export shows who ran when",
+            "talea trace stats says which guarantees were broken, talea trace verify when; talea trace export shows who ran when",
         ));
     }
     let question = question(options, metadata)?;

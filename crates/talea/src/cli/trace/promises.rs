@@ -12,7 +12,7 @@ use talea_trace::{Accounting, Contents, Damage, Event, Metadata, Promises, Repor
 
 /// Whether schedulers, not lanes alone, said who runs next.
 pub fn has_hierarchy(metadata: &Metadata) -> bool {
-    metadata.lanes.iter().any(|lane| lane.discipline == "thread")
+    metadata.hierarchy().is_some()
 }
 
 /// Every edge with its guarantee, and whether the trace has a breach of it.
