@@ -31,7 +31,7 @@ pub use samples::{Sample, SampleReport, Samples};
 
 use crate::{Event, LaneEntry, Metadata, NodeEntry, Record, Sink, TaskEntry};
 use distribution::{Precision, Recorder};
-use operation::OperationState;
+use operation::{OperationState, Verdict};
 use samples::SampleClock;
 use talea_time::{Duration, Instant};
 use task::TaskState;
@@ -245,7 +245,7 @@ impl Accounting {
                     missed: task.missed,
                     skipped: task.skipped,
                     aborted: task.aborted,
-                    unfinished: task.window.pending(),
+                    unfinished: task.window.pending() + task.given_up,
                     response_ns: response.distribution(),
                     worst_lateness_ns: (task.completed > 0).then_some(task.worst_lateness_ns),
                 }
@@ -372,7 +372,8 @@ impl Accounting {
             Event::COMPLETE => {
                 lane.leave_processor(time_ns);
                 operation.completed += 1;
-                operation.end(instance, time_ns <= record.words[1] as i64);
+                let in_time = time_ns <= record.words[1] as i64;
+                operation.end(instance, if in_time { Verdict::InTime } else { Verdict::Missed });
                 operation.response.record(time_ns.saturating_sub(release_ns));
                 task.see(operation.is_first, instance, record, samples);
                 if operation.is_last {
@@ -385,9 +386,10 @@ impl Accounting {
                     lane.leave_processor(time_ns);
                 }
                 operation.aborted += 1;
-                operation.end(instance, false);
+                let verdict = if record.deadline().is_some() { Verdict::Missed } else { Verdict::NoDeadline };
+                operation.end(instance, verdict);
                 task.see(operation.is_first, instance, record, samples);
-                task.abort(instance, samples);
+                task.abort(instance, verdict, samples);
             }
         }
     }

@@ -130,6 +130,18 @@ pub enum ExperimentError {
         /// Runs planned.
         all: usize,
     },
+    /// A run failed after others had been made.
+    #[error("{cause}\n  the results of the {done} of {all} runs before it are in {folder}")]
+    Broken {
+        /// Runs made.
+        done: usize,
+        /// Runs planned.
+        all: usize,
+        /// Where their results are.
+        folder: PathBuf,
+        /// Why there are no more.
+        cause: Box<ExperimentError>,
+    },
     /// The trace of a run cannot be read back.
     #[error("cannot read the trace {path} of a run: {cause}")]
     Unreadable {

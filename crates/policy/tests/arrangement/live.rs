@@ -425,3 +425,25 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_hard_reservation_caps_all_below_it_unless_a_join_has_another_parent() {
+    let scheduler = SchedulerBuilder::new;
+    let thread = |name| ThreadBuilder::new(name, ThreadWork::CpuBound);
+    let hard = || reservation("RESBH 5ms 20ms");
+    let system = System::builder("capped")
+        .node("local", [0])
+        .scheduler(scheduler("FP", SchedulerKind::FixedPriority))
+        .scheduler(scheduler("RES", SchedulerKind::Reservation).under("FP", Request::Priority(2)))
+        .scheduler(scheduler("PS", SchedulerKind::ProportionalShare).under("RES", hard()))
+        .scheduler(scheduler("J", SchedulerKind::Join).under("RES", hard()).under("FP", Request::Priority(1)))
+        .thread(thread("own").under("RES", reservation("RESBH 1ms 20ms")))
+        .thread(thread("below").with_share("PS", 1))
+        .thread(thread("joined").under("J", Request::Nothing))
+        .build()
+        .unwrap();
+    let arrangement = arrange(&system, 0, &plan_lanes_of(&system).unwrap()[0], 1).unwrap().unwrap();
+    let live = Live::new(&system, 0, &arrangement.schedulers).unwrap();
+    let capped = ["RES", "PS", "J", "own", "below", "joined"].map(|name| live.blueprint().is_capped(name));
+    assert_eq!(capped, [false, true, false, true, true, false]);
+}

@@ -1,6 +1,5 @@
 //! Everybody takes their places: the threads of a node's hierarchy, and their parts in the run.
 
-use super::caps::{is_capped, scheduler_is_capped};
 use super::control::{self, Control};
 use super::lanes::{self, Berth};
 use super::outcome::{HierarchyOutcome, ParkingOutcome, Role, ScheduledBy, members};
@@ -23,6 +22,7 @@ use talea_model::{Execution, OperationId, System, ThreadWork};
 use talea_policy::arrangement::live::Live;
 use talea_policy::arrangement::{ArrangeError, Arrangement, Leaf, Promise, arrange};
 use talea_policy::demand::{self, Purpose};
+use talea_policy::hierarchy::SchedulerId;
 use talea_policy::strategy::Plan;
 use talea_time::{Clock, Duration, Instant};
 use talea_trace::{EdgeEntry, Event, Metadata, Record, RingWriter, Sink, ThreadRole};
@@ -200,8 +200,11 @@ impl Stage<'_> {
         let watch = arrangement.watch(self.system, self.tolerance);
         let course = Course::new(scribe, watch, self.first_edge(), most);
         let leaves = std::mem::take(&mut arrangement.leaves);
-        let capped: Vec<bool> =
-            leaves.iter().map(|leaf| is_capped(self.system, &arrangement, leaf)).collect();
+        let live = Live::new(&control::description(self.system), self.node, &arrangement.schedulers)?;
+        let parking = |name: &str| match live.blueprint().is_capped(name) {
+            true => Parking::Held,
+            false => Parking::WorkConserving,
+        };
         let engine = std::mem::replace(&mut arrangement.engine, talea_policy::hierarchy::Engine::new(0));
         let mut casting = Casting {
             set: ManagedSet::prepare(engine, &Options { members_max: most, ..Options::on(&cpus) })?,
@@ -210,16 +213,13 @@ impl Stage<'_> {
             introductions: Vec::new(),
         };
         casting.set.take_course(course);
-        for ((leaf, capped), ring) in leaves.iter().zip(capped).zip(rings) {
-            self.place(
-                &mut casting,
-                leaf,
-                if capped { Parking::Held } else { Parking::WorkConserving },
-                ring,
-            )?;
+        for (leaf, ring) in leaves.iter().zip(rings) {
+            self.place(&mut casting, leaf, parking(&self.system.threads[leaf.thread].name), ring)?;
         }
-        let has_code = self.place_lanes(&mut casting.set, lanes, &arrangement)?;
-        let live = Live::new(&control::description(self.system), self.node, &arrangement.schedulers)?;
+        let above = self.system.lanes_of(self.node);
+        let above =
+            above.map_or(Parking::WorkConserving, |above| parking(&self.system.schedulers[above].name));
+        let has_code = place_lanes(&mut casting.set, lanes, &arrangement.lanes, above)?;
         let governor = Arc::new(Governor::new(casting.set, live, casting.members));
         Ok(Hierarchy {
             node: self.system.nodes[self.node].name.clone(),
@@ -231,25 +231,6 @@ impl Stage<'_> {
                 || leaves.iter().any(|leaf| is_program(&self.system.threads[leaf.thread].work)),
             _introductions: casting.introductions,
         })
-    }
-
-    /// The lanes take their places. Returns whether any of them runs code of users.
-    fn place_lanes(
-        &self,
-        set: &mut ManagedSet,
-        berths: Vec<Berth>,
-        arrangement: &Arrangement,
-    ) -> Result<bool, HierarchyError> {
-        let above = self.system.lanes_of(self.node);
-        let capped = above.is_some_and(|above| scheduler_is_capped(self.system, arrangement, above));
-        let parking = if capped { Parking::Held } else { Parking::WorkConserving };
-        let mut has_code = false;
-        for berth in berths {
-            has_code |= berth.runs_code();
-            let leaf = arrangement.lanes[berth.level];
-            lanes::place(set, berth, leaf, parking)?;
-        }
-        Ok(has_code)
     }
 
     fn first_edge(&self) -> usize {
@@ -337,6 +318,22 @@ impl Stage<'_> {
             _ => Labour::Endless,
         }
     }
+}
+
+/// The lanes take their places. Returns whether any of them runs code of users.
+fn place_lanes(
+    set: &mut ManagedSet,
+    berths: Vec<Berth>,
+    leaves: &[SchedulerId],
+    parking: Parking,
+) -> Result<bool, HierarchyError> {
+    let mut has_code = false;
+    for berth in berths {
+        has_code |= berth.runs_code();
+        let leaf = leaves[berth.level];
+        lanes::place(set, berth, leaf, parking)?;
+    }
+    Ok(has_code)
 }
 
 /// Takes a program in, which is only parked where no more of them can be held.

@@ -21,7 +21,6 @@
 //! | `caps` | who may not receive more than is promised |
 //! | `outcome` | what came of it |
 
-mod caps;
 mod cast;
 mod control;
 mod lanes;

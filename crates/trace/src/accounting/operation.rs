@@ -21,6 +21,15 @@ pub(super) struct OperationState {
     pub lateness: Recorder,
 }
 
+/// What the end of a job means for its deadline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    InTime,
+    Missed,
+    /// It was given up and had none to miss.
+    NoDeadline,
+}
+
 impl OperationState {
     /// A job was released.
     #[inline]
@@ -33,16 +42,16 @@ impl OperationState {
         }
     }
 
-    /// A job ended, in time or not.
+    /// A job ended.
     #[inline]
-    pub fn end(&mut self, number: u64, in_time: bool) {
+    pub fn end(&mut self, number: u64, verdict: Verdict) {
         let Some(window) = &mut self.in_flight else { return };
         if let Some(job) = window.find(number) {
             job.stage = Stage::Resolved;
         }
         window.trim();
-        self.met += u64::from(in_time);
-        self.missed += u64::from(!in_time);
+        self.met += u64::from(verdict == Verdict::InTime);
+        self.missed += u64::from(verdict == Verdict::Missed);
     }
 
     /// Counts the jobs in flight whose deadlines have passed.

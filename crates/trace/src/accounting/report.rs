@@ -81,9 +81,9 @@ pub struct TaskReport {
     pub missed: u64,
     /// Instances not released because of the overrun policy or full tables.
     pub skipped: u64,
-    /// Instances aborted; they are among the missed ones.
+    /// Instances aborted; those with a deadline are among the missed ones.
     pub aborted: u64,
-    /// Instances unfinished at the end whose deadline is beyond it.
+    /// Instances unfinished at the end whose deadline is beyond it, and aborted ones without a deadline.
     pub unfinished: u64,
     /// From the nominal release to the completion of the last operation.
     pub response_ns: Option<Distribution>,
@@ -110,7 +110,7 @@ pub struct OperationReport {
     pub missed: u64,
     /// Instances of the task that were skipped.
     pub skipped: u64,
-    /// Jobs aborted; they are among the missed ones.
+    /// Jobs aborted; those with a deadline are among the missed ones.
     pub aborted: u64,
     /// How often its jobs lost a processor before they were done.
     pub preemptions: u64,

@@ -1,6 +1,7 @@
 //! The books of one task: its instances from release to resolution.
 
 use super::distribution::Recorder;
+use super::operation::Verdict;
 use super::samples::{Kind, SampleClock};
 use super::window::{Instance, Stage, Window};
 use crate::{Record, TaskEntry};
@@ -24,6 +25,8 @@ pub(super) struct TaskState {
     pub missed: u64,
     pub skipped: u64,
     pub aborted: u64,
+    /// Aborted, and without a deadline to miss.
+    pub given_up: u64,
     pub worst_lateness_ns: i64,
     /// `None` for a task of one operation, which has the same response times as the operation.
     pub response: Option<Recorder>,
@@ -46,6 +49,7 @@ impl TaskState {
             missed: 0,
             skipped: 0,
             aborted: 0,
+            given_up: 0,
             worst_lateness_ns: i64::MIN,
             response: None,
         }
@@ -109,15 +113,20 @@ impl TaskState {
         self.window.trim();
     }
 
-    pub fn abort(&mut self, number: u64, samples: &mut SampleClock) {
+    pub fn abort(&mut self, number: u64, verdict: Verdict, samples: &mut SampleClock) {
         let Some(instance) = self.window.find(number) else { return };
         let before = std::mem::replace(&mut instance.stage, Stage::Resolved);
         if before != Stage::Resolved {
             self.aborted += 1;
         }
         if before == Stage::Pending {
-            self.missed += 1;
-            samples.failed(self.kind, 1);
+            match verdict {
+                Verdict::NoDeadline => self.given_up += 1,
+                Verdict::Missed | Verdict::InTime => {
+                    self.missed += 1;
+                    samples.failed(self.kind, 1);
+                }
+            }
         }
         self.window.trim();
     }

@@ -245,6 +245,24 @@ fn instances(records: &mut Vec<Record>, plans: &[Plan], period_ms: i64, chain: &
     }
 }
 
+/// What always wants a processor, and is taken away, has missed nothing.
+#[test]
+fn who_has_no_deadline_does_not_miss_it_by_being_given_up() {
+    let never = ms(0) + 200 * 365 * 86_400 * 1_000_000_000;
+    let endless = |event, time, arg| job(event, ms(time), 0, 0, [ms(0), never], arg);
+    let records = [
+        run_event(Event::RUN_START, START),
+        endless(Event::RELEASE, 0, 0),
+        endless(Event::START, 0, 1),
+        endless(Event::ABORT, 9, 1),
+        run_event(Event::RUN_END, ms(20)),
+    ];
+    let report = run(&records, ms(20).at());
+    let (task, operation) = (&report.tasks[0], &report.operations[0]);
+    assert_eq!((task.aborted, task.met, task.missed, task.unfinished), (1, 0, 0, 1));
+    assert_eq!((operation.aborted, operation.met, operation.missed), (1, 0, 0));
+}
+
 struct Expected {
     counts: [u64; 7],
     response: Option<(u64, i64, i64)>,

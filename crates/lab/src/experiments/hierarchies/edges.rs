@@ -70,8 +70,9 @@ impl FigureTrial {
 
 fn edge(kept: &Kept, service: &Service) -> Edge {
     let account = service.accounts.iter().find(|account| account.name == kept.child);
-    let guarantee: Option<Guarantee> = kept.guarantee.parse().ok();
-    let received = account.zip(guarantee).map(|(account, guarantee)| judge(account, &guarantee, service));
+    let guarantee: Guarantee =
+        kept.guarantee.parse().expect("a promise is told in the notation that is read");
+    let received = account.map(|account| judge(account, &guarantee, service));
     Edge { kept: kept.clone(), received }
 }
 

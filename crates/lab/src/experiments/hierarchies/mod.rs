@@ -98,20 +98,25 @@ fn run(options: &Options, observer: &mut dyn Observer) -> Result<Findings, Exper
     write_systems(&options.out)?;
     observer.planned(programme.runs());
     let mut made = Made::default();
-    for part in &programme.parts {
-        match part {
-            Part::Table5 => made.renderers(&programme, observer)?,
-            Part::Table4 => made.operations(&programme, observer)?,
-            Part::Switches => made.switches(&programme, observer)?,
-            Part::Figures => made.figures(&programme, observer)?,
-        }
-    }
+    let attempted = programme.parts.iter().try_for_each(|part| match part {
+        Part::Table5 => made.renderers(&programme, observer),
+        Part::Table4 => made.operations(&programme, observer),
+        Part::Switches => made.switches(&programme, observer),
+        Part::Figures => made.figures(&programme, observer),
+    });
     let (done, all) = (made.runs, programme.runs());
     if made.results.is_empty() && all > 0 {
+        attempted?;
         return Err(ExperimentError::Cancelled { done: 0, all });
     }
     let extent = if done == all { Extent::Whole } else { Extent::Cancelled { done, all } };
-    publish(options, &programme, &made.results, extent)
+    let findings = publish(options, &programme, &made.results, extent)?;
+    // What the runs before a failure have shown is not lost with it.
+    attempted.map_err(|cause| {
+        let (folder, cause) = (options.out.clone(), Box::new(cause));
+        ExperimentError::Broken { done, all, folder, cause }
+    })?;
+    Ok(findings)
 }
 
 /// What the runs left so far.
