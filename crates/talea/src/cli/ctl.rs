@@ -246,7 +246,7 @@ pub fn main(options: &Options) -> CommandOutcome {
             return Ok(Verdict::Negative);
         }
         Outcome::Misstated(message) => {
-            return Err(Failure::new(message, format!("`talea ctl {which} list` shows who there is")));
+            return Err(Failure::new(message, remedy(options.action.as_ref(), which)));
         }
         Outcome::Busy => return Err(Failure::new("too many others control the run", "try again")),
         Outcome::Ended => return Err(Failure::new("the run has ended", "")),
@@ -255,8 +255,9 @@ pub fn main(options: &Options) -> CommandOutcome {
 }
 
 fn all(runs: &[Controllable], options: &Options) -> CommandOutcome {
+    let obeys = |run: &Controllable| why_not(&Client::of(run).ask(&Command::List, Insistence::Careful));
     if options.json {
-        let run = |run: &Controllable| json!({ "pid": run.pid, "name": run.name, "path": run.path });
+        let run = |run: &Controllable| json!({ "pid": run.pid, "name": run.name, "path": run.path, "uncontrolled": obeys(run) });
         output::json(&runs.iter().map(run).collect::<Vec<_>>())?;
         return Ok(Verdict::Fine);
     }
@@ -264,10 +265,41 @@ fn all(runs: &[Controllable], options: &Options) -> CommandOutcome {
         output::print("nothing to control: no program of yours runs a hierarchy of schedulers")?;
         return Ok(Verdict::Fine);
     }
-    let mut sheet = output::Sheet::new(2, &["pid", "name"]);
-    runs.iter().for_each(|run| sheet.row(vec![run.pid.to_string(), run.name.clone()]));
+    let mut sheet = output::Sheet::new(3, &["pid", "name", "can be changed"]);
+    for run in runs {
+        let changed = obeys(run).map_or("yes".into(), |reason| format!("no: {reason}"));
+        sheet.row(vec![run.pid.to_string(), run.name.clone(), changed]);
+    }
     output::print(&sheet.render())?;
     Ok(Verdict::Fine)
+}
+
+/// Why a run that answers like this cannot be looked at and changed, if it cannot.
+fn why_not(answer: &Result<Outcome, ClientError>) -> Option<String> {
+    match answer {
+        Ok(Outcome::Refused(refusal)) => {
+            let reason = refusal.reasons.first().map_or("it refuses", String::as_str);
+            // What follows explains it to those who ask for more.
+            let (fact, remedy) = (reason.split(':').next().unwrap_or(reason), refusal.remedy.as_deref());
+            Some(remedy.map_or(fact.into(), |remedy| format!("{fact}; {remedy}")))
+        }
+        Ok(Outcome::Ended) => Some("it has ended".into()),
+        Ok(_) => None,
+        Err(error) => Some(error.to_string()),
+    }
+}
+
+/// What helps against a misstatement.
+fn remedy(action: Option<&Action>, which: &str) -> String {
+    let list = format!("`talea ctl {which} list` shows who there is");
+    match action {
+        Some(Action::Replace { scheduler, kind, .. }) => format!(
+            "{list}; where children have to ask for something else: `talea ctl {which} replace {scheduler} --kind {} --child \
+             \"NAME=REQUEST\"` for each, such as \"words=RESBH 1ms 40ms\", \"words=share 2\" or \"words=priority 3\"",
+            kind.keyword()
+        ),
+        _ => list,
+    }
 }
 
 fn unfound(error: &FindError) -> Failure {

@@ -3,13 +3,13 @@
 use crate::support::{Done, Running, example, folder, run, within};
 use std::fs;
 
-/// A run of figure 1 under a name of its own, and that name. None, said on standard error, where hierarchies are not permitted.
-fn multimedia(name: &str) -> Option<(Running, String)> {
+/// A run of an example under a name of its own, and that name. None, said on standard error, where hierarchies are not permitted.
+fn start(file: &str, system: &str, name: &str) -> Option<(Running, String)> {
     let place = folder();
-    let text = fs::read_to_string(example("figure-1.toml")).expect("the example");
+    let text = fs::read_to_string(example(file)).expect("the example");
     let name = format!("{name}-{}", std::process::id());
     let file = within(&place, "system.toml");
-    fs::write(&file, text.replace("\"multimedia\"", &format!("\"{name}\""))).expect("a file");
+    fs::write(&file, text.replace(&format!("\"{system}\""), &format!("\"{name}\""))).expect("a file");
     let mut running = Running::start(&["run", &file, "--for", "120s", "--json", "--fail-on", "never"]);
     loop {
         if run(&["ctl", &name, "list"]).status == 0 {
@@ -31,7 +31,7 @@ fn ctl(name: &str, arguments: &[&str]) -> Done {
 
 #[test]
 fn a_running_hierarchy_is_looked_at_and_changed() {
-    let Some((mut running, name)) = multimedia("changed") else { return };
+    let Some((mut running, name)) = start("figure-1.toml", "multimedia", "changed") else { return };
     let list = ctl(&name, &["list"]).exits(0).stdout;
     for part in ["├─ RES", "proportional-share 10ms", "PSBE 0.4 58ms", "video", "elsewhere"] {
         assert!(list.contains(part), "{part} is not in\n{list}");
@@ -69,6 +69,30 @@ fn a_running_hierarchy_is_looked_at_and_changed() {
     let members = outcome["members"].as_array().expect("members");
     assert!(members.iter().any(|member| member["thread"] == "build"), "{outcome}");
     ctl(&name, &["list"]).exits(2);
+}
+
+#[test]
+fn shares_become_eevdf_while_everything_runs() {
+    let Some((mut running, name)) = start("shares.toml", "shares", "swapped") else { return };
+    let all = run(&["ctl", "--json"]).exits(0).json();
+    let own = all.as_array().expect("runs").iter().find(|run| run["name"] == *name).expect("it is listed");
+    assert!(own["uncontrolled"].is_null(), "{own}");
+    let done = ctl(&name, &["replace", "PS", "--kind", "eevdf"]).exits(0);
+    assert!(
+        done.stdout.contains("PS promises editor PSBE 0.25 5ms, not PSBE 0.25 8.75ms"),
+        "{}",
+        done.stdout
+    );
+    let misstated = ctl(&name, &["replace", "PS", "--kind", "reservation"]).exits(2);
+    for part in ["takes something else", "replace PS --kind reservation --child"] {
+        assert!(misstated.stderr.contains(part), "{part} is not in\n{}", misstated.stderr);
+    }
+    assert!(ctl(&name, &["list"]).exits(0).stdout.contains("eevdf 5ms"));
+    running.signal(rustix::process::Signal::INT);
+    let outcome = running.finish().exits(0).json();
+    let edges = outcome["report"]["hierarchies"][0]["edges"].as_array().expect("edges");
+    let promised: Vec<&str> = edges.iter().filter_map(|edge| edge["guarantee"].as_str()).collect();
+    assert_eq!(promised.len(), 6, "both schedulers are judged: {promised:?}");
 }
 
 #[test]

@@ -106,6 +106,9 @@ fn control_of_a_lowered_run_is_refused_with_the_remedy() {
             assert!(refused.stderr.contains(part), "{part} is not in\n{}", refused.stderr);
         }
     }
+    let listed = run(&["ctl"]).exits(0).stdout;
+    let line = listed.lines().find(|line| line.contains(&name)).expect("it is listed");
+    assert!(line.contains("no: ") && line.contains("--no-lower"), "{line}");
     running.signal(rustix::process::Signal::INT);
     let outcome = running.finish().exits(0).json();
     assert_eq!(outcome["run"]["hierarchies"][0]["scheduled_by"], "kernel");
