@@ -68,7 +68,10 @@ mod thread_clock;
 pub mod timer;
 
 pub use collector::{Ending, FinishedJob, OnFinished};
-pub use hierarchy::{HierarchyError, HierarchyOutcome, MemberOutcome, ParkingOutcome, ScheduledBy};
+pub use hierarchy::{
+    HierarchyError, HierarchyOutcome, MemberOutcome, ParkingOutcome, ScheduledBy, absentees,
+};
+pub use managed::{JudgedBy, LongestSpell};
 pub use operation::{JobContext, Operation, Operations, UnknownOperation};
 pub use options::{Lower, RtMode, RunOptions, Start, UnknownRtMode};
 pub use outcome::{LostNode, Mishaps, NodeSpin, OperationPanic, Outcome, Stopped, ThreadAttributes};

@@ -77,6 +77,20 @@ pub enum PrepareError {
         /// Processors there are.
         available: Vec<u16>,
     },
+    /// Two hierarchies would each grant the same processor.
+    #[error(
+        "nodes \"{first}\" and \"{second}\" both have cpu {cpu}, and a hierarchy of schedulers each, which would both grant it; \
+         give each node cpus of its own, or put both hierarchies below one root (`talea sim` and `talea check` take them to \
+         be different machines)"
+    )]
+    SharedCpu {
+        /// A node.
+        first: String,
+        /// The other.
+        second: String,
+        /// What both have.
+        cpu: u16,
+    },
     /// The processors of this process could not be determined.
     #[error(transparent)]
     Affinity(#[from] AffinityError),
@@ -216,6 +230,7 @@ pub(crate) fn prepare(
     let plans = plans(system)?;
     let nodes = lower_nodes(system, &plans, &options, &hosted)?;
     let behaviours = operations.resolve(system)?;
+    check_apart(system)?;
     check_cpus(system, &hosted)?;
     let Privileges { realtime, mut missing } = Privileges::obtain(options.rt, options.band.top)?;
     let is_hierarchy = |node: &usize| system.scheduling(*node) == Scheduling::Hierarchy;
@@ -307,6 +322,22 @@ fn lower_nodes(
     };
     let has_lanes = |node: &usize| hosted.hosts(*node) && !plans[*node].lanes.is_empty();
     (0..system.nodes.len()).filter(has_lanes).map(lower_node).collect()
+}
+
+/// A processor is granted by one hierarchy, whichever process hosts it.
+pub(crate) fn check_apart(system: &System) -> Result<(), PrepareError> {
+    let ruled = |node: &usize| system.hierarchy(*node).is_some();
+    let nodes: Vec<usize> = (0..system.nodes.len()).filter(ruled).collect();
+    for (position, &second) in nodes.iter().enumerate() {
+        for &first in &nodes[..position] {
+            let (first, second) = (&system.nodes[first], &system.nodes[second]);
+            if let Some(&cpu) = second.cpus.iter().find(|cpu| first.cpus.contains(cpu)) {
+                let (first, second) = (first.name.clone(), second.name.clone());
+                return Err(PrepareError::SharedCpu { first, second, cpu });
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The processors that nodes of this process name must exist.

@@ -283,7 +283,7 @@ impl Rules {
             }
             Event::VIOLATION => {
                 let [from, to] = record.words;
-                within(self.edges).or_else(|| known(from <= to && is_past(to) && matches!(record.arg, 1 | 2)))
+                within(self.edges).or_else(|| known(from <= to && is_past(to) && matches!(record.arg, 1..=3)))
             }
             event if event.family() == Event::SWITCH.family() => {
                 (record.source != Record::KERNEL).then_some(Fault::Source(record.source))

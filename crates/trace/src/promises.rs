@@ -1,7 +1,8 @@
 //! What a trace says of the promises in hierarchies of schedulers: which were broken, when, and by how much.
 //!
 //! Who ran the hierarchy judged every promise and wrote an [`Event::VIOLATION`] for each that it found broken. That a promise
-//! was kept, or how often it was judged, no record tells.
+//! was kept, or how often it was judged, no record tells. Where the kernel's switches were known, there are also those of promises
+//! that the hierarchy kept and the kernel's withholding broke.
 
 use crate::{Event, Metadata, Record, Sink};
 use serde::Serialize;
@@ -54,8 +55,10 @@ pub struct Breach {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Side {
-    /// Less was received than promised.
+    /// Less was granted than promised.
     TooLittle,
+    /// As much was granted as promised and less received, for the kernel withheld it.
+    Withheld,
     /// More was received than allowed.
     TooMuch,
 }
@@ -120,7 +123,11 @@ impl Sink for Promises {
             from_ns: since_start(record.words[0]),
             to_ns: since_start(record.words[1]),
             amount_ns: i64::try_from(record.causal).unwrap_or(i64::MAX),
-            side: if record.arg == 1 { Side::TooLittle } else { Side::TooMuch },
+            side: match record.arg {
+                1 => Side::TooLittle,
+                3 => Side::Withheld,
+                _ => Side::TooMuch,
+            },
         };
         edge.broken += 1;
         if edge.worst.is_none_or(|worst| worst.amount_ns < breach.amount_ns) {
@@ -153,7 +160,7 @@ mod tests {
             metadata.edges.push(EdgeEntry { node: 0, parent, child, guarantee });
         }
         let mut promises = Promises::new(&metadata);
-        for (edge, from, amount, arg) in [(1, 1_100, 5, 1), (1, 1_200, 9, 2), (1, 1_300, 7, 1)] {
+        for (edge, from, amount, arg) in [(1, 1_100, 5, 1), (1, 1_200, 9, 2), (1, 1_300, 7, 3)] {
             let (words, cpu) = ([from, from + 50], Record::NO_CPU);
             let time = Instant::from_nanos(from as i64 + 50);
             let event = Event::VIOLATION;
@@ -163,5 +170,7 @@ mod tests {
         assert_eq!((report.broken(), report.edges[0].broken, report.edges[1].broken), (3, 0, 3));
         let worst = Breach { edge: 1, from_ns: 200, to_ns: 250, amount_ns: 9, side: Side::TooMuch };
         assert_eq!((report.edges[1].worst, report.breaches.len()), (Some(worst), 3));
+        let sides: Vec<Side> = report.breaches.iter().map(|breach| breach.side).collect();
+        assert_eq!(sides, [Side::TooLittle, Side::TooMuch, Side::Withheld]);
     }
 }

@@ -87,6 +87,11 @@ impl Record {
         }
     }
 
+    /// A promise to the edge of this number was granted and found not to have been received at `time`, for the kernel withheld it.
+    pub fn withheld(time: Instant, edge: usize, violation: &Violation) -> Self {
+        Record { arg: 3, ..Record::violation(time, edge, violation) }
+    }
+
     /// The deadline of the job, where the event tells of it (RELEASE, COMPLETE, SKIP and ABORT do); `None` of a job that has
     /// none.
     ///
@@ -180,7 +185,8 @@ impl Event {
     pub const THREAD_EXIT: Event = Event(0x0308);
 
     /// A guarantee was broken in the window from `words[0]` to `words[1]`, by the nanoseconds in `causal`. `source`: the
-    /// edge (index into [`crate::Metadata::edges`]); `arg`: 1 if less was received than promised, 2 if more.
+    /// edge (index into [`crate::Metadata::edges`]); `arg`: 1 if less was granted than promised, 2 if more,
+    /// 3 if as much was granted and less received, for the kernel withheld it.
     pub const VIOLATION: Event = Event(0x0401);
 
     /// The family of all events about jobs.

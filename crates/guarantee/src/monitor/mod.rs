@@ -203,6 +203,14 @@ impl Monitor {
         &self.tally
     }
 
+    /// Judges what has gone by until `now`; it stands as before. Returns a violation if one became certain.
+    ///
+    /// # Panics
+    /// If time runs backwards.
+    pub fn pass(&mut self, now: Instant) -> Option<Violation> {
+        self.note(now, self.standing)
+    }
+
     /// From `now` on the virtual processor stands like this; until now it stood as told before. To be told the same again
     /// judges what has gone by. Returns a violation if one became certain.
     ///

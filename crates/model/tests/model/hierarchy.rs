@@ -63,7 +63,10 @@ fn every_key_arrives() {
 fn the_builder_makes_what_the_file_says() {
     let from_file = system(include_str!("../../../../examples/figure-1.toml"));
     let reserved = |text: &str| Request::Guarantee(guarantee(text));
-    let burst = Execution::Constant(Work::from_nanos(4_500_000));
+    let bursts = |us: i64, period: i64| ThreadWork::Bursts {
+        burst: Execution::Constant(Work::from_nanos(us * 1_000)),
+        period: Duration::from_millis(period),
+    };
     let built = System::builder("multimedia")
         .scheduler(SchedulerBuilder::new("FP", SchedulerKind::FixedPriority))
         .scheduler(SchedulerBuilder::new("RES", SchedulerKind::Reservation).under("FP", Request::Priority(2)))
@@ -73,13 +76,10 @@ fn the_builder_makes_what_the_file_says() {
                 .under("FP", Request::Priority(1)),
         )
         .scheduler(SchedulerBuilder::new("PS", SchedulerKind::ProportionalShare).under("J", Request::Nothing))
+        .thread(ThreadBuilder::new("video", bursts(4_500, 33)).under("RES", reserved("RESBH 5 33")))
+        .thread(ThreadBuilder::new("words", bursts(10_000, 100)).with_share("PS", 1))
         .thread(
-            ThreadBuilder::new("video", ThreadWork::Bursts { burst, period: Duration::from_millis(33) })
-                .under("RES", reserved("RESBH 5 33")),
-        )
-        .thread(ThreadBuilder::new("words", ThreadWork::CpuBound).with_share("PS", 1))
-        .thread(
-            ThreadBuilder::new("voice", ThreadWork::CpuBound)
+            ThreadBuilder::new("voice", bursts(60_000, 100))
                 .requires(guarantee("PSBE 0.4 60"))
                 .with_share("PS", 4),
         );

@@ -23,7 +23,7 @@ use talea_model::{SchedulerKind, System};
 use talea_time::Duration;
 
 pub use blueprint::{Blueprint, Post, Role, Tie};
-pub use watch::{Basis, Breach, Kept, Side, Watch};
+pub use watch::{Basis, Breach, Change, Kept, Receipts, Side, Verdict, Watch};
 
 /// A node's schedulers, seated, and the threads that belong below them.
 pub struct Arrangement {
@@ -190,14 +190,19 @@ impl Arrangement {
 
     /// Holds every scheduler to its promises to others, from now on.
     pub fn watch(&mut self, system: &System, tolerance: Duration) -> Watch {
-        self.engine.watch();
         let mut watch = Watch::new(tolerance);
+        self.watch_by(&mut watch, system);
+        watch
+    }
+
+    /// The same by a watch that there is already.
+    pub fn watch_by(&mut self, watch: &mut Watch, system: &System) {
+        self.engine.watch();
         let name = |index: usize| system.schedulers[index].name.as_str();
         for edge in &self.edges {
             let names = (name(edge.parent), name(edge.child));
             watch.hold(names, edge.promise.clone(), edge.vp, &self.engine.context());
         }
-        watch
     }
 }
 

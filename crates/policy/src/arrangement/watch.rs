@@ -8,6 +8,9 @@ use talea_guarantee::monitor::{Bound, Monitor, Standing, Violation};
 use talea_time::{Duration, Instant, Work};
 
 /// The monitors of one hierarchy, fed with the [transitions](crate::hierarchy::Engine::transitions) of its engine.
+///
+/// A second watch can be kept beside it ([`Self::told`]), of the same edges by the same numbers, which is fed with something else:
+/// what the engine decides is not always what a kernel lets happen.
 #[derive(Debug)]
 pub struct Watch {
     /// What is short by no more is no violation.
@@ -15,6 +18,44 @@ pub struct Watch {
     edges: Vec<Watched>,
     /// By VP number: which edge.
     edge_of: Vec<Option<u32>>,
+    /// What a second watch has not been told yet, if there is one.
+    untold: Option<Vec<Change>>,
+}
+
+/// Something has become of the edges that are watched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// An edge is watched from `at` on.
+    Held {
+        /// The scheduler above.
+        parent: String,
+        /// The scheduler or thread below.
+        child: String,
+        /// What is expected.
+        promise: Option<Promise>,
+        /// Its virtual processor.
+        vp: VpId,
+        /// The state that this is in.
+        state: VpState,
+        /// Since when.
+        at: Instant,
+    },
+    /// What happens on this virtual processor from `at` on concerns no edge.
+    LetGo {
+        /// The virtual processor.
+        vp: VpId,
+        /// Since when.
+        at: Instant,
+    },
+}
+
+impl Change {
+    /// When it happens.
+    pub fn at(&self) -> Instant {
+        match self {
+            Change::Held { at, .. } | Change::LetGo { at, .. } => *at,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -39,15 +80,46 @@ pub struct Kept {
     pub basis: Basis,
     /// Time for which the child wanted a processor; none where nobody saw that.
     pub wanted_ns: Option<i64>,
-    /// Time for which it was granted one.
+    /// Time for which it had one: that for which it was granted one, less what [`Self::receipts`] know to have been withheld.
     pub received_ns: i64,
     /// Windows judged, or times without service of a share with an error. `None` if the guarantee cannot be judged by what is
     /// seen: slower processors, shares in the long run, nothing.
     pub judged: Option<u64>,
-    /// How many of them broke the promise.
+    /// How many of them broke the promise by what was granted: the hierarchy's own fault.
     pub violations: u64,
     /// The violation of the greatest amount.
     pub worst: Option<Breach>,
+    /// The same judged by what was received. None where nobody saw that, and in virtual time, where what is granted is received.
+    #[serde(default)]
+    pub receipts: Option<Receipts>,
+}
+
+/// What became of a promise on a machine that did not always do what the hierarchy decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Receipts {
+    /// Of what was granted, what the machine withheld.
+    pub withheld_ns: i64,
+    /// Windows in which less was received than promised, or more.
+    pub violations: u64,
+    /// The violation of the greatest amount.
+    pub worst: Option<Breach>,
+}
+
+/// Whether a promise was kept, and if not, who broke it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nobody saw what was wanted.
+    NotJudged,
+    /// Nothing that could be judged is promised.
+    NotJudgeable,
+    /// There was no window to judge.
+    Untested,
+    /// It was.
+    Kept,
+    /// The hierarchy did not grant what was promised.
+    NotGranted,
+    /// It was granted, and the machine's kernel withheld some of it.
+    Withheld,
 }
 
 /// Why a guarantee is expected.
@@ -105,7 +177,44 @@ impl From<Violation> for Breach {
 impl Watch {
     /// A watch over nobody yet. What is short by no more than `tolerance` is no violation.
     pub fn new(tolerance: Duration) -> Self {
-        Watch { tolerance, edges: Vec::new(), edge_of: Vec::new() }
+        Watch { tolerance, edges: Vec::new(), edge_of: Vec::new(), untold: None }
+    }
+
+    /// A watch over nobody yet, which is to be told by [`Self::apply`] what this one [tells](Self::told) from now on: over the same
+    /// edges by the same numbers, if this one has none yet.
+    pub fn companion(&mut self) -> Watch {
+        self.untold = Some(Vec::new());
+        Watch::new(self.tolerance)
+    }
+
+    /// The changes since the last call, in the order in which they were made; nothing without a companion.
+    pub fn told(&mut self) -> impl Iterator<Item = Change> {
+        self.untold.iter_mut().flat_map(|untold| untold.drain(..))
+    }
+
+    /// Makes a change that another watch told of.
+    pub fn apply(&mut self, change: Change) {
+        if let Some(untold) = &mut self.untold {
+            untold.push(change.clone());
+        }
+        match change {
+            Change::Held { parent, child, promise, vp, state, at } => {
+                let guarantee = promise.as_ref().map_or(&Guarantee::Null, Promise::guarantee);
+                let mut monitor = Monitor::new(guarantee, self.tolerance, at);
+                monitor.note(at, standing(state));
+                let number = self.edges.len();
+                self.edges.push(Watched { parent, child, promise, vp, monitor });
+                if self.edge_of.len() <= vp.index() {
+                    self.edge_of.resize(vp.index() + 1, None);
+                }
+                self.edge_of[vp.index()] = Some(number as u32);
+            }
+            Change::LetGo { vp, at } => {
+                if let Some(number) = self.edge_of.get_mut(vp.index()).and_then(Option::take) {
+                    self.edges[number as usize].monitor.note(at, Standing::Waiting);
+                }
+            }
+        }
     }
 
     /// Holds `parent` to its promise to `child` from now on, on the virtual processor `vp`. Returns the edge's number.
@@ -116,23 +225,34 @@ impl Watch {
         vp: VpId,
         cx: &Context<'_>,
     ) -> usize {
-        let guarantee = promise.as_ref().map_or(&Guarantee::Null, Promise::guarantee);
-        let mut monitor = Monitor::new(guarantee, self.tolerance, cx.now());
-        monitor.note(cx.now(), standing(cx.state(vp)));
         let number = self.edges.len();
         let (parent, child) = (parent.to_owned(), child.to_owned());
-        self.edges.push(Watched { parent, child, promise, vp, monitor });
-        if self.edge_of.len() <= vp.index() {
-            self.edge_of.resize(vp.index() + 1, None);
-        }
-        self.edge_of[vp.index()] = Some(number as u32);
+        let (state, at) = (cx.state(vp), cx.now());
+        self.apply(Change::Held { parent, child, promise, vp, state, at });
         number
     }
 
     /// What happens on `vp` from `now` on concerns the edge no more; its account stays.
     pub fn let_go(&mut self, vp: VpId, now: Instant) {
-        if let Some(number) = self.edge_of.get_mut(vp.index()).and_then(Option::take) {
-            self.edges[number as usize].monitor.note(now, Standing::Waiting);
+        if self.edge_of(vp).is_some() {
+            self.apply(Change::LetGo { vp, at: now });
+        }
+    }
+
+    /// The number of the edge that is watched on this virtual processor, if one is.
+    pub fn edge_of(&self, vp: VpId) -> Option<usize> {
+        self.edge_of.get(vp.index()).copied().flatten().map(|number| number as usize)
+    }
+
+    /// Judges every edge up to `now`, as it stands, and none beyond it. Tells the violations that come to light by it.
+    pub fn close_at(&mut self, now: Instant, mut broken: impl FnMut(usize, Violation)) {
+        for (number, edge) in self.edges.iter_mut().enumerate() {
+            if self.edge_of[edge.vp.index()] == Some(number as u32) {
+                if let Some(violation) = edge.monitor.pass(now) {
+                    broken(number, violation);
+                }
+                self.edge_of[edge.vp.index()] = None;
+            }
         }
     }
 
@@ -202,7 +322,54 @@ impl Kept {
             judged: None,
             violations: 0,
             worst: None,
+            receipts: None,
         }
+    }
+
+    /// The same, judged by what was received as well.
+    #[must_use]
+    pub fn with_receipts(mut self, receipts: Receipts) -> Self {
+        self.received_ns = (self.received_ns - receipts.withheld_ns).max(0);
+        self.receipts = Some(receipts);
+        self
+    }
+
+    /// The same with instants that count from `start`.
+    #[must_use]
+    pub fn since(mut self, start: Instant) -> Self {
+        let in_receipts = self.receipts.iter_mut().filter_map(|receipts| receipts.worst.as_mut());
+        for breach in self.worst.iter_mut().chain(in_receipts) {
+            breach.from_ns -= start.as_nanos();
+            breach.to_ns -= start.as_nanos();
+        }
+        self
+    }
+
+    /// Whether it was kept by all that is known.
+    pub fn verdict(&self) -> Verdict {
+        let withheld = self.receipts.is_some_and(|receipts| receipts.violations > 0);
+        match (self.judged, self.violations) {
+            (None, _) if self.wanted_ns.is_none() => Verdict::NotJudged,
+            (None, _) => Verdict::NotJudgeable,
+            (Some(_), 1..) => Verdict::NotGranted,
+            (Some(_), 0) if withheld => Verdict::Withheld,
+            (Some(0), 0) => Verdict::Untested,
+            (Some(_), 0) => Verdict::Kept,
+        }
+    }
+
+    /// In how many windows it was found broken, and the worst of them: by what was granted, or where this was enough by what was
+    /// received.
+    pub fn broken(&self) -> (u64, Option<&Breach>) {
+        match &self.receipts {
+            Some(receipts) if self.violations == 0 => (receipts.violations, receipts.worst.as_ref()),
+            _ => (self.violations, self.worst.as_ref()),
+        }
+    }
+
+    /// Whether it was found broken, by whomever.
+    pub fn is_broken(&self) -> bool {
+        matches!(self.verdict(), Verdict::NotGranted | Verdict::Withheld)
     }
 }
 
@@ -229,6 +396,7 @@ impl Watched {
             judged: self.monitor.judges().then_some(tally.judged),
             violations: tally.violations,
             worst: tally.worst.map(Breach::from),
+            receipts: None,
         }
     }
 }
@@ -238,5 +406,63 @@ fn standing(state: VpState) -> Standing {
         VpState::Waiting => Standing::Waiting,
         VpState::Ready => Standing::Ready,
         VpState::Running(_) => Standing::Running,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use talea_guarantee::guarantee::Guarantee;
+
+    fn ms(ms: i64) -> Instant {
+        Instant::from_nanos(ms * 1_000_000)
+    }
+
+    fn held(vp: u32) -> Change {
+        Change::Held {
+            parent: "RES".into(),
+            child: "video".into(),
+            promise: Some(Promise::Derived("RESBS 5ms 10ms".parse::<Guarantee>().expect("a guarantee"))),
+            vp: VpId::from_index(vp),
+            state: VpState::Waiting,
+            at: ms(0),
+        }
+    }
+
+    #[test]
+    fn a_companion_is_told_of_every_change_once() {
+        let mut watch = Watch::new(Duration::ZERO);
+        let mut companion = watch.companion();
+        watch.apply(held(3));
+        watch.let_go(VpId::from_index(4), ms(1));
+        watch.let_go(VpId::from_index(3), ms(1));
+        let told: Vec<Change> = watch.told().collect();
+        assert_eq!(told, [held(3), Change::LetGo { vp: VpId::from_index(3), at: ms(1) }]);
+        assert_eq!(watch.told().count(), 0);
+        told.into_iter().for_each(|change| companion.apply(change));
+        assert_eq!(companion.so_far(), watch.so_far());
+        assert_eq!(companion.told().count(), 0, "nobody is told by it");
+    }
+
+    #[test]
+    fn a_promise_is_kept_if_it_was_granted_and_received() {
+        let mut watch = Watch::new(Duration::ZERO);
+        watch.apply(held(0));
+        let untested = watch.so_far().remove(0);
+        assert_eq!(untested.verdict(), Verdict::Untested);
+        let breach = Breach { from_ns: 30, to_ns: 40, received_ns: 1, promised_ns: 5, bound: Side::Least };
+        let kept = Kept { judged: Some(8), received_ns: 100, ..untested };
+        assert_eq!((kept.verdict(), kept.is_broken()), (Verdict::Kept, false));
+        let fine = kept.clone().with_receipts(Receipts { withheld_ns: 10, violations: 0, worst: None });
+        assert_eq!((fine.verdict(), fine.received_ns), (Verdict::Kept, 90));
+        let withheld = Receipts { withheld_ns: 10, violations: 2, worst: Some(breach) };
+        let broken = kept.clone().with_receipts(withheld);
+        assert_eq!((broken.verdict(), broken.is_broken()), (Verdict::Withheld, true));
+        assert_eq!(broken.broken(), (2, Some(&breach)));
+        let worst = broken.clone().since(Instant::from_nanos(30)).broken().1.copied().expect("the worst");
+        assert_eq!((worst.from_ns, worst.to_ns), (0, 10));
+        let ungranted = Kept { violations: 1, ..broken };
+        assert_eq!((ungranted.verdict(), ungranted.broken()), (Verdict::NotGranted, (1, None)));
+        assert_eq!(Kept { wanted_ns: None, judged: None, ..kept }.verdict(), Verdict::NotJudged);
     }
 }

@@ -7,7 +7,7 @@ use super::wire::{
 use crate::collector::Collector;
 use crate::options::{RunOptions, Start};
 use crate::outcome::{LostNode, Outcome, Stopped};
-use crate::prepare::{PrepareError, metadata, plans};
+use crate::prepare::{PrepareError, check_apart, metadata, plans};
 use crate::ruled::foresee;
 use crate::run::{Ended, StopHandle, outcome};
 use crate::store::{COLLECTOR, rings_of, temporary_directory};
@@ -111,6 +111,7 @@ pub fn run_cluster(
 ) -> Result<Outcome, ClusterError> {
     let executed = system.with_threads_as_tasks();
     let plans = plans(&executed)?;
+    check_apart(&executed)?;
     let directory = temporary_directory()?;
     let mut members = Members::start(system, directory.path(), command)?;
     members.await_ready(&options.stop, fingerprint(system, options))?;

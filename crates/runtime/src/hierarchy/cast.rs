@@ -9,7 +9,7 @@ use crate::layout::TaskSite;
 use crate::managed::control::{Governor, Obeys};
 use crate::managed::{
     Admission, AdmitError, Arrivals, Bands, Blocks, Course, Engagement, Handle, HowOften, MORE_TO_HOLD,
-    ManagedSet, MemberId, Options, Own, Parking, Part, STACK, Scribe, SetError, Target,
+    ManagedSet, MemberId, Notes, Options, Own, Parking, Part, STACK, Scribe, SetError, Sight, Target,
 };
 use crate::outcome::ThreadAttributes;
 use crate::recorder::{Marks, Recorder, Recording};
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use talea_guarantee::guarantee::Guarantee;
 use talea_model::{Execution, OperationId, System, ThreadWork};
 use talea_policy::arrangement::live::Live;
-use talea_policy::arrangement::{ArrangeError, Arrangement, Leaf, Promise, arrange};
+use talea_policy::arrangement::{ArrangeError, Arrangement, Kept, Leaf, Promise, Receipts, Watch, arrange};
 use talea_policy::demand::{self, Purpose};
 use talea_policy::hierarchy::SchedulerId;
 use talea_policy::strategy::Plan;
@@ -137,11 +137,12 @@ struct Casting {
     introductions: Vec<RingWriter>,
 }
 
-/// The names of the rings that a node's hierarchy writes: its own, then its threads'.
+/// The names of the rings that a node's hierarchy writes: its own, its threads', and that of whoever judges what was received.
 pub(crate) fn rings_of(system: &System, node: usize) -> Vec<String> {
     let own = format!("h:{}", system.nodes[node].name);
     let threads = system.threads_on(node).map(|thread| system.threads[thread].name.clone());
-    std::iter::once(own).chain(threads).collect()
+    let receipts = format!("r:{}", system.nodes[node].name);
+    std::iter::once(own).chain(threads).chain([receipts]).collect()
 }
 
 /// The edges that are watched on all nodes, in the order of their numbers.
@@ -197,8 +198,11 @@ impl Stage<'_> {
         let most = arrangement.leaves.len() + lanes.len() + MORE_MEMBERS;
         let marks = if lanes.is_empty() { Marks::Both } else { Marks::End };
         let scribe = Scribe { writer: own, node: self.node, cpus: cpus.clone(), marks };
-        let watch = arrangement.watch(self.system, self.tolerance);
-        let course = Course::new(scribe, watch, self.first_edge(), most);
+        let mut watch = Watch::new(self.tolerance);
+        let sight = Sight::open(&cpus).map(|sight| (sight, watch.companion()));
+        arrangement.watch_by(&mut watch, self.system);
+        let notes = sight.is_ok().then(Notes::new);
+        let course = Course::new(scribe, (watch, notes), self.first_edge(), most);
         let leaves = std::mem::take(&mut arrangement.leaves);
         let live = Live::new(&control::description(self.system), self.node, &arrangement.schedulers)?;
         let parking = |name: &str| match live.blueprint().is_capped(name) {
@@ -213,6 +217,8 @@ impl Stage<'_> {
             introductions: Vec::new(),
         };
         casting.set.take_course(course);
+        let told = rings.next_back().expect("the last ring is that of receipts");
+        casting.set.audit(sight, (told, (self.first_edge(), self.edges())))?;
         for (leaf, ring) in leaves.iter().zip(rings) {
             self.place(&mut casting, leaf, parking(&self.system.threads[leaf.thread].name), ring)?;
         }
@@ -235,6 +241,11 @@ impl Stage<'_> {
 
     fn first_edge(&self) -> usize {
         self.metadata.edges.iter().position(|edge| edge.node == self.node).unwrap_or(0)
+    }
+
+    /// Edges of the node that the tables of records know.
+    fn edges(&self) -> usize {
+        self.metadata.edges.iter().filter(|edge| edge.node == self.node).count()
     }
 
     /// A thread takes its place.
@@ -431,8 +442,9 @@ impl Hierarchy {
     pub fn end(mut self) -> HierarchyOutcome {
         let uncontrolled = self.control.closed().map(str::to_owned);
         self.control.close();
-        let set = self.governor.retire().expect("nobody else takes it");
+        let mut set = self.governor.retire().expect("nobody else takes it");
         let finale = set.close_run().expect("a run ends once");
+        let audit = set.close_audit(&finale);
         let untraced = set.untraced().filter(|_| self.blocks_unseen).map(str::to_owned);
         let roles: Vec<Role> = self.roles.into_iter().chain(control::newcomers(&self.governor)).collect();
         let summary = set.stop().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -441,7 +453,8 @@ impl Hierarchy {
             scheduled_by: ScheduledBy::Infrastructure,
             lowering: Vec::new(),
             members: members(&roles, &finale, &summary),
-            edges: finale.kept,
+            edges: judged(finale.kept, audit.receipts, finale.start),
+            judged_by: Some(audit.judged_by),
             grants: summary.totals.grants,
             untraced,
             uncontrolled,
@@ -450,4 +463,14 @@ impl Hierarchy {
             shortcomings: self.shortcomings,
         }
     }
+}
+
+/// Edges judged by what was granted, and by what was received of it where that is known, with instants since the run's start.
+fn judged(kept: Vec<Kept>, receipts: Vec<Receipts>, start: Instant) -> Vec<Kept> {
+    let mut receipts = receipts.into_iter();
+    let judge = |kept: Kept| match receipts.next() {
+        Some(receipts) => kept.with_receipts(receipts).since(start),
+        None => kept.since(start),
+    };
+    kept.into_iter().map(judge).collect()
 }

@@ -20,14 +20,17 @@
 //! | `lanes` | the tasks' lanes as members |
 //! | `caps` | who may not receive more than is promised |
 //! | `outcome` | what came of it |
+//! | `present` | programs and processes that are not there |
 
 mod cast;
 mod control;
 mod lanes;
 mod outcome;
+mod present;
 
 pub use cast::HierarchyError;
 pub(crate) use cast::{Hierarchy, Labour, PREFAULTED, Stage, edges, rings_of};
 pub(crate) use control::Control;
 pub(crate) use lanes::{Berth, below_others, release_is_above};
 pub use outcome::{HierarchyOutcome, MemberOutcome, ParkingOutcome, ScheduledBy};
+pub use present::absentees;

@@ -1,7 +1,7 @@
 //! What came of a hierarchy's run.
 
 use crate::lowering::hierarchy::PartAccount;
-use crate::managed::{Finale, Parking, Received, Summary};
+use crate::managed::{Finale, JudgedBy, Parking, Received, Summary};
 use serde::{Deserialize, Serialize};
 use talea_policy::arrangement::Kept;
 use talea_time::Work;
@@ -71,6 +71,9 @@ pub struct HierarchyOutcome {
     pub lowering: Vec<PartAccount>,
     /// What became of the promise on every edge.
     pub edges: Vec<Kept>,
+    /// By what these were judged; none where the kernel schedules, which nobody judges.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judged_by: Option<JudgedBy>,
     /// The threads, in file order, and then those that came while it ran.
     pub members: Vec<MemberOutcome>,
     /// Members that were raised to a processor.

@@ -258,6 +258,7 @@ impl LoweredNode {
             exit: exits.iter().find(|(program, _)| program == name).map(|(_, status)| status.clone()),
         });
         HierarchyOutcome {
+            judged_by: None,
             members: members.collect(),
             edges: edges(&self.blueprint, &received),
             node: self.node.clone(),

@@ -11,6 +11,7 @@
 
 use super::engagement::Engagement;
 use super::part::{Boarding, Part};
+use super::receipts::{Notes, What};
 use super::set::Received;
 use crate::recorder::Marks;
 use std::cmp::Reverse;
@@ -18,7 +19,7 @@ use std::collections::BinaryHeap;
 use talea_guarantee::monitor::Violation;
 use talea_policy::arrangement::{Kept, Watch};
 use talea_policy::hierarchy::{Context, Transition, VpId};
-use talea_time::Instant;
+use talea_time::{Instant, Work};
 use talea_trace::stream::builtin_switch;
 use talea_trace::{Event, JobId, Record, RingWriter, Sink};
 
@@ -48,6 +49,10 @@ pub(crate) struct Finale {
     pub kept: Vec<Kept>,
     /// What the members that were there had received.
     pub received: Vec<Received>,
+    /// What threads of this process that were there had received by their clocks.
+    pub clocks: Vec<(VpId, Work)>,
+    /// When the run began.
+    pub start: Instant,
 }
 
 /// Where a hierarchy's records go, and what they say of it.
@@ -79,6 +84,8 @@ struct Line {
 pub(crate) struct Course {
     scribe: Scribe,
     pub watch: Watch,
+    /// For whoever judges what was received, if anybody does.
+    pub notes: Option<Notes>,
     /// Number of the first edge among those of all nodes.
     first_edge: usize,
     /// Edges that the records' tables know: those from the beginning.
@@ -93,10 +100,16 @@ pub(crate) struct Course {
 
 impl Course {
     /// A run with at most so many members.
-    pub fn new(scribe: Scribe, watch: Watch, first_edge: usize, members_max: usize) -> Self {
+    pub fn new(
+        scribe: Scribe,
+        (watch, notes): (Watch, Option<Notes>),
+        first_edge: usize,
+        members_max: usize,
+    ) -> Self {
         Course {
             scribe,
             watch,
+            notes,
             first_edge,
             edges: 0,
             stage: Stage::Prepared,
@@ -148,6 +161,7 @@ impl Course {
     /// The run begins.
     pub fn begin(&mut self) {
         self.stage = Stage::UnderWay;
+        self.note(self.start, What::Begun);
         self.edges = self.watch.edges().count();
         let planned_end = if self.end == Instant::MAX { 0 } else { self.end.as_nanos() as u64 };
         self.mark(self.start, Event::RUN_START, planned_end);
@@ -172,6 +186,8 @@ impl Course {
         }
         let at = now.max(self.start).min(self.end);
         self.end = at;
+        self.note_changes();
+        self.note(context.now(), What::Over);
         let mut broken = Vec::new();
         self.watch.close(context, |edge, violation| broken.push((edge, violation)));
         for (edge, violation) in broken {
@@ -184,10 +200,27 @@ impl Course {
     /// Edges have come into other states at `now`.
     #[inline]
     pub fn judge(&mut self, transition: Transition, now: Instant) {
+        self.note(now, What::State(transition));
         if let Some((edge, violation)) = self.watch.note(transition, now)
             && self.stage == Stage::UnderWay
         {
             self.violated(edge, &violation, now.min(self.end));
+        }
+    }
+
+    /// Writes down for whoever judges what was received that something was decided.
+    #[inline]
+    pub fn note(&mut self, at: Instant, what: What) {
+        if let Some(notes) = &mut self.notes {
+            notes.write(at, what);
+        }
+    }
+
+    /// The same of edges that have come or gone, which is to be done before anything else is decided.
+    pub fn note_changes(&mut self) {
+        let Some(notes) = &mut self.notes else { return };
+        for change in self.watch.told() {
+            notes.write(change.at(), What::Change(Box::new(change)));
         }
     }
 

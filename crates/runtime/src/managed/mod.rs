@@ -31,6 +31,7 @@
 //! | `hold` | hard caps: parked threads that may not run at all |
 //! | `seat`, `handle` | where own threads sleep, and how they are woken |
 //! | `course`, `part`, `engagement`, `perform` | a run with arrivals, records and monitors |
+//! | [`receipts`](JudgedBy) | what of all grants the kernel withheld |
 //! | `lock`, `bands`, `member`, `proc` | what all of it stands on |
 //!
 //! **The lock.** There is one per hierarchy, with priority inheritance; nothing waits under it but for the kernel (to move a
@@ -71,6 +72,7 @@ mod options;
 mod part;
 mod perform;
 pub(crate) mod proc;
+pub(crate) mod receipts;
 mod seat;
 mod sentinel;
 mod set;
@@ -90,6 +92,8 @@ pub use options::{
     Admission, AdmitError, CONTROLLER_BUDGET, CONTROLLER_PERIOD, ControllerPolicy, Options, SetError, Target,
 };
 pub(crate) use part::{Arrivals, HowOften, Part};
+pub use receipts::{JudgedBy, LongestSpell};
+pub(crate) use receipts::{Notes, Sight};
 pub(crate) use set::STACK;
 pub use set::{ManagedSet, MemberId, Received, Summary};
 pub use state::Totals;

@@ -106,6 +106,9 @@ pub enum SetError {
     /// A sentinel, the controller or the warden cannot be.
     #[error(transparent)]
     Thread(#[from] SpawnError),
+    /// The thread that judges what is received cannot be.
+    #[error("the thread that judges what is received cannot be started: {0}")]
+    Auditor(std::io::Error),
     /// The guardian's process cannot be.
     #[error("the guardian, which restores threads if this process is killed, cannot be started: {0}")]
     Guardian(Errno),

@@ -63,12 +63,16 @@ impl State {
             return;
         }
         self.engine.settle(now);
+        course.note_changes();
         self.engine.transitions().for_each(|transition| course.judge(transition, now));
         course.close(now, &self.engine.context());
         let context = self.engine.context();
         let of = |member: &mut Member| Received::of(member, context.service(member.vp));
         let received = self.members.iter_mut().flatten().map(of).collect();
-        course.finale = Some(Finale { kept: course.watch.kept(&context), received });
+        let own = self.members.iter_mut().flatten().filter(|member| member.seat().is_some());
+        let clocks = own.map(|member| (member.vp, member.received())).collect();
+        let (kept, start) = (course.watch.kept(&context), course.start);
+        course.finale = Some(Finale { kept, received, clocks, start });
     }
 
     /// Has the hierarchy decide, and notes what it did.
@@ -109,6 +113,7 @@ impl State {
             }
         }
         if let Some(course) = &mut self.course {
+            course.note_changes();
             self.engine.transitions().for_each(|transition| course.judge(transition, now));
         }
     }

@@ -8,6 +8,7 @@ use super::hold::Held;
 use super::lock::PiLock;
 use super::member::Member;
 use super::options::{CONTROLLER_BUDGET, CONTROLLER_PERIOD, ControllerPolicy, Options, SetError};
+use super::receipts::{Audit, Auditor, Infrastructure, Sight};
 use super::sentinel::Sentinel;
 use super::shared::{Post, Shared};
 use super::state::{State, Totals};
@@ -23,15 +24,20 @@ use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitStatus;
 use std::sync::{Arc, Mutex, PoisonError};
-use talea_policy::arrangement::Promise;
+use talea_policy::arrangement::{Promise, Receipts, Watch};
 use talea_policy::hierarchy::{Engine, Message, Refusal, SchedulerId, VpId};
 use talea_time::{Instant, Work};
+use talea_trace::RingWriter;
 use talea_trace::kernel::WakeWatch;
 
 /// Of a thread that no user's code runs on, in bytes.
 pub(crate) const STACK: usize = 256 * 1024;
 /// What a set's own threads panic with is told, not passed on: others may depend on the restoration.
 const PANICKED: &str = "a thread of the infrastructure panicked";
+
+/// What the threads of that kind are called.
+const SENTINEL: &str = "sentinel/";
+const NO_RUN: &str = "there is no run";
 
 /// A member of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -95,6 +101,8 @@ pub struct ManagedSet {
     pub(super) own: Vec<JoinHandle<()>>,
     /// Those that were started.
     pub(super) commands: Vec<Started>,
+    /// Who judges what was received; or why nobody does.
+    pub(super) auditor: Result<Auditor, String>,
 }
 
 impl ManagedSet {
@@ -130,6 +138,7 @@ impl ManagedSet {
             infrastructure: Vec::new(),
             own: Vec::new(),
             commands: Vec::new(),
+            auditor: Err(NO_RUN.into()),
         };
         // What has been created by then is ended by the drop.
         set.start_warden()?;
@@ -166,7 +175,7 @@ impl ManagedSet {
         let beside = Policy::Fifo(self.options.bands.priority(Level::Beside));
         for (place, &cpu) in self.options.cpus.iter().enumerate() {
             let shared = Arc::clone(&self.shared);
-            let thread = spawn(&format!("sentinel/{cpu}"), beside, &[cpu], STACK, move || {
+            let thread = spawn(&format!("{SENTINEL}{cpu}"), beside, &[cpu], STACK, move || {
                 guarded(&shared, || Sentinel::new(&shared, place).run());
             })?;
             // Before there are members, so that no call is lost.
@@ -271,6 +280,49 @@ impl ManagedSet {
     /// Gives the members' parts the run that they are parts in. Before there are members.
     pub(crate) fn take_course(&self, course: Course) {
         self.shared.state.lock().course = Some(Box::new(course));
+    }
+
+    /// Has somebody judge what is received, beside what is granted, by the companion of the course's watch.
+    ///
+    /// # Errors
+    /// There is no thread for it.
+    pub(crate) fn audit(
+        &mut self,
+        sight: Result<(Sight, Watch), String>,
+        told_to: (RingWriter, (usize, usize)),
+    ) -> Result<(), SetError> {
+        self.auditor = match sight {
+            Ok((sight, watch)) => {
+                let (sentinels, helpers): (Vec<_>, Vec<_>) = self
+                    .infrastructure
+                    .iter()
+                    .map(JoinHandle::report)
+                    .partition(|thread| thread.name.starts_with(SENTINEL));
+                let numbers = |threads: Vec<&ThreadReport>| {
+                    threads.iter().map(|thread| thread.tid.as_raw_nonzero().get() as u32).collect()
+                };
+                let infrastructure =
+                    Infrastructure { sentinels: numbers(sentinels), helpers: numbers(helpers) };
+                let eyes = (sight, &self.options.cpus[..]);
+                let auditor = Auditor::start(Arc::clone(&self.shared), eyes, infrastructure, watch, told_to);
+                Ok(auditor.map_err(SetError::Auditor)?)
+            }
+            Err(reason) => Err(reason),
+        };
+        Ok(())
+    }
+
+    /// What every edge has received by now, edges by number; nothing if nobody knows.
+    pub(crate) fn receipts(&self) -> Vec<Receipts> {
+        self.auditor.as_ref().map_or_else(|_| Vec::new(), Auditor::receipts)
+    }
+
+    /// Ends the audit of the run that came to this end.
+    pub(crate) fn close_audit(&mut self, finale: &Finale) -> Audit {
+        match std::mem::replace(&mut self.auditor, Err(NO_RUN.into())) {
+            Ok(auditor) => auditor.finish(finale.start, &finale.clocks),
+            Err(reason) => Audit::of_grants(reason),
+        }
     }
 
     /// Holds the scheduler above a member to its promise to it.

@@ -11,6 +11,7 @@ use super::bands::{self, Bands, Level};
 use super::course::Course;
 use super::hold::{Held, Hold};
 use super::member::{Member, Off};
+use super::receipts::What;
 use super::seat::Seat;
 use rustix::io::Errno;
 use std::sync::Arc;
@@ -189,6 +190,18 @@ impl State {
             self.by_tid.extend(threads.map(|thread| (thread.tid.as_raw_nonzero().get() as u32, slot as u32)));
         }
         self.by_tid.sort_unstable();
+        self.note_threads();
+    }
+
+    /// Tells whoever judges what was received which threads there are.
+    fn note_threads(&mut self) {
+        let State { course, members, engine, by_tid, .. } = self;
+        let Some(course) = course else { return };
+        for (tid, slot) in by_tid {
+            if let Some(member) = &members[*slot as usize] {
+                course.note(engine.context().now(), What::Thread(*tid, member.vp));
+            }
+        }
     }
 
     /// The threads whose wake-ups are to be traced.

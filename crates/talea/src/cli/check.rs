@@ -24,7 +24,7 @@ use talea_time::Duration;
 /// simulation of worst-case executions looks for a miss: then the task can miss, otherwise the question stays open.
 /// On nodes with [[scheduler]] tables it derives what every scheduler and thread is promised, from the root down, and if
 /// somebody does not receive what it needs, where, why, and the nearest changes that would help; and what of it `talea run` would
-/// leave to the kernel on this machine.
+/// leave to the kernel on this machine. Programs and processes that are not on this machine are warned of.
 /// The file is validated first; all its problems are shown at once.
 #[derive(Args)]
 #[command(after_help = "\
@@ -171,6 +171,8 @@ fn show(options: &Options, system: &System, plans: &[Plan], answer: &Answer) -> 
     }
     if !answer.hierarchies.is_empty() {
         lines.line(&format!("\n{}", hierarchy::conclusion(&answer.hierarchies)))?;
+        let absent = answer.hierarchies.iter().flat_map(|check| hierarchy::absentees(system, check));
+        absent.for_each(|warning| eprintln!("warning: {warning}"));
     }
     if !system.tasks.is_empty() {
         show_tasks(options, system, plans, answer, &mut lines)?;
@@ -451,6 +453,7 @@ fn as_json(system: &System, plans: &[Plan], answer: &Answer) -> serde_json::Valu
     if !answer.hierarchies.is_empty() {
         json["hierarchies"] = serde_json::json!(answer.hierarchies);
         for (index, check) in answer.hierarchies.iter().enumerate() {
+            json["hierarchies"][index]["warnings"] = serde_json::json!(hierarchy::absentees(system, check));
             if let Some(lowering) = hierarchy::lowering(system, check) {
                 json["hierarchies"][index]["lowering"] = serde_json::json!(lowering.account());
             }

@@ -25,8 +25,8 @@ use talea_time::Duration;
 /// A node with [[scheduler]] tables runs its threads under that hierarchy: bursts burn processor time, commands are started
 /// when the run begins and ended with it (what they print goes to standard error). The node's tasks, if it has any, run in
 /// their lanes where the scheduler of kind "lanes" stands. That takes real-time priorities; without,
-/// the run is refused. Guarantees are judged while it runs, as far as the schedulers decide; the table of processor time has the
-/// kernel's account of it. A hierarchy that the kernel can have as it is (priorities, turns, deadline servers) is lowered to its
+/// the run is refused. Guarantees are judged while it runs, by what the schedulers grant and, where the kernel's switches may be
+/// seen, by what the threads receive of it. A hierarchy that the kernel can have as it is (priorities, turns, deadline servers) is lowered to its
 /// settings; then nobody judges it and `talea ctl` cannot change it. The result says what was lowered, or why not.
 #[derive(Args)]
 #[command(after_help = "\

@@ -235,7 +235,9 @@ fn simulating_what_does_not_compose_says_so() {
 /// What always wants the processor has no deadline, in any form that a trace is given.
 #[test]
 fn endless_threads_have_no_deadline() {
-    let (place, trace) = traced(&["sim", &example("figure-1.toml"), "--for", "100ms"]);
+    let own = folder();
+    let file = changed(&own, "figure-1.toml", "{ burst = \"10ms\", period = \"100ms\" }", "\"cpu-bound\"");
+    let (place, trace) = traced(&["sim", &file, "--for", "100ms"]);
     let at = |name: &str| within(&place, name);
     let shown = run(&["trace", "show", &trace, "--event", "job.release"]).exits(0).stdout;
     let of = |text: &str, name: &str| {

@@ -63,6 +63,25 @@ fn the_check_says_what_would_be_lowered() {
     }
 }
 
+/// The file may be meant for another machine, so it is no error.
+#[test]
+fn the_check_warns_of_programs_that_are_not_there() {
+    let place = folder();
+    let text = "[system]\nname = \"absent\"\n[[scheduler]]\nname = \"FP\"\nkind = \"fixed-priority\"\n\
+        [[thread]]\nname = \"gone\"\nrun = [\"/no/such/program\", \"-x\"]\nunder = [{ scheduler = \"FP\", priority = 1 }]\n\
+        [[thread]]\nname = \"shell\"\nrun = [\"sh\"]\nunder = [{ scheduler = \"FP\", priority = 2 }]\n";
+    let file = write(&place, "absent.toml", text);
+    let done = run(&["check", &file]).exits(0);
+    assert!(
+        done.stderr.contains("warning: thread \"gone\": there is no program /no/such/program"),
+        "{}",
+        done.stderr
+    );
+    assert!(!done.stderr.contains("shell"), "{}", done.stderr);
+    let json = run(&["check", &file, "--json"]).exits(0).json();
+    assert_eq!(json["hierarchies"][0]["warnings"].as_array().map(Vec::len), Some(1), "{json}");
+}
+
 #[test]
 fn a_run_tells_what_was_lowered_and_a_run_of_the_infrastructure_does_not() {
     if without_priorities() {

@@ -36,6 +36,29 @@ fn preemptive_lanes_below_schedulers_are_refused_before_anything_runs() {
     }
 }
 
+/// What two hierarchies grant is one processor, whichever process each of them is in.
+#[test]
+fn two_hierarchies_on_one_cpu_are_refused() {
+    let place = folder();
+    let node = |name: &str| {
+        format!(
+            "[[node]]\nname = \"{name}\"\ncpus = [0]\n\
+             [[scheduler]]\nname = \"fp-{name}\"\nkind = \"fixed-priority\"\nnode = \"{name}\"\n\
+             [[thread]]\nname = \"t-{name}\"\nwork = {{ burst = \"1ms\", period = \"10ms\" }}\n\
+             under = [{{ scheduler = \"fp-{name}\", priority = 1 }}]\n"
+        )
+    };
+    let text = format!("[system]\nname = \"both\"\n{}{}", node("left"), node("right"));
+    let file = write(&place, "both.toml", &text);
+    let done = run(&["run", &file, "--for", "100ms"]).exits(2);
+    for words in ["\"left\" and \"right\" both have cpu 0", "cpus of its own"] {
+        assert!(done.stderr.contains(words), "{words}: {}", done.stderr);
+    }
+    // They may be different machines to whoever only computes.
+    run(&["check", &file]).exits(0);
+    run(&["sim", &file, "--for", "100ms"]).exits(0);
+}
+
 /// The same jobs as in the simulation, beside a program that would have everything.
 #[test]
 fn tasks_run_below_schedulers_as_they_are_simulated() {

@@ -174,8 +174,8 @@ impl Report {
         self.tasks.iter().all(|task| task.missed + task.skipped == 0)
     }
 
-    /// Whether every promise of the hierarchies was kept.
+    /// Whether no promise of the hierarchies was found broken, by what was granted or by what was received.
     pub fn promises_kept(&self) -> bool {
-        self.hierarchies.iter().flat_map(|hierarchy| &hierarchy.edges).all(|edge| edge.violations == 0)
+        self.hierarchies.iter().flat_map(|hierarchy| &hierarchy.edges).all(|edge| !edge.is_broken())
     }
 }

@@ -14,6 +14,8 @@ use talea_time::Work;
 struct Reading {
     state: Option<&'static str>,
     granted: Work,
+    /// What of that was withheld, if anybody knows.
+    withheld: Option<Work>,
     kept: Option<Kept>,
 }
 
@@ -40,12 +42,22 @@ type Readings = BTreeMap<(Option<String>, String), Reading>;
 
 /// Looks at all edges in one instant.
 fn readings(set: &ManagedSet, live: &Live) -> Readings {
+    let receipts = set.receipts();
     set.govern(|engine, watch, _| {
         let mut kept: BTreeMap<(String, String), Kept> = BTreeMap::new();
-        if let Some(watch) = watch {
+        let mut withheld: BTreeMap<(String, String), Work> = BTreeMap::new();
+        for (number, edge) in watch.map(|watch| watch.so_far()).into_iter().flatten().enumerate() {
+            let ends = (edge.parent.clone(), edge.child.clone());
             // Later entries of an edge are of what is promised now.
-            let all = watch.so_far().into_iter();
-            kept.extend(all.map(|kept| ((kept.parent.clone(), kept.child.clone()), kept)));
+            let edge = match receipts.get(number) {
+                None => edge,
+                Some(receipts) => {
+                    let before = withheld.entry(ends.clone()).or_insert(Work::ZERO);
+                    *before = Work::from_nanos(before.as_nanos() + receipts.withheld_ns);
+                    edge.with_receipts(*receipts)
+                }
+            };
+            kept.insert(ends, edge);
         }
         let mut readings = Readings::new();
         for post in live.blueprint().posts() {
@@ -57,7 +69,9 @@ fn readings(set: &ManagedSet, live: &Live) -> Readings {
             for tie in &post.under {
                 let edge = live.edge(engine, &tie.parent, name).and_then(|vp| engine.edge(vp));
                 let mut reading = edge.as_ref().map(reading).unwrap_or_default();
-                reading.kept = kept.remove(&(tie.parent.clone(), name.into()));
+                let ends = (tie.parent.clone(), name.to_owned());
+                reading.kept = kept.remove(&ends);
+                reading.withheld = withheld.remove(&ends);
                 readings.insert((Some(tie.parent.clone()), name.into()), reading);
             }
         }
@@ -71,7 +85,7 @@ fn reading(edge: &Edge) -> Reading {
         VpState::Ready => "ready",
         VpState::Running(_) => "running",
     };
-    Reading { state: Some(state), granted: edge.service, kept: None }
+    Reading { state: Some(state), granted: edge.service, withheld: None, kept: None }
 }
 
 struct List<'a> {
@@ -147,9 +161,12 @@ impl List<'_> {
             requires: thread.and_then(|thread| thread.requires.as_ref()).map(ToString::to_string),
             state: reading.state.map(Into::into),
             granted_ns: reading.granted.as_nanos(),
+            received_ns: reading
+                .withheld
+                .map(|withheld| (reading.granted.as_nanos() - withheld.as_nanos()).max(0)),
             used_ns: self.members.get(name).and_then(|_| self.used.get(name)).map(|used| used.as_nanos()),
             judged: reading.kept.as_ref().and_then(|kept| kept.judged),
-            violations: reading.kept.as_ref().map_or(0, |kept| kept.violations),
+            violations: reading.kept.as_ref().map_or(0, |kept| kept.broken().0),
         }
     }
 }

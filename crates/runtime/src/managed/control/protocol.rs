@@ -292,6 +292,9 @@ pub struct Row {
     pub state: Option<String>,
     /// Processor time that was granted on the edge.
     pub granted_ns: i64,
+    /// What of that was received: the rest the kernel withheld. None if nobody knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received_ns: Option<i64>,
     /// A thread's processor time by the kernel's account.
     pub used_ns: Option<i64>,
     /// Windows judged since the promise is what it is; none if nobody watches it.

@@ -41,6 +41,12 @@ pub fn lowering(system: &System, check: &HierarchyCheck) -> Option<Lowering> {
     lower_hierarchy(system, node, &Machine::examine(&system.nodes[node].cpus))
 }
 
+/// Programs and processes that are not on this machine, in a sentence each.
+pub fn absentees(system: &System, check: &HierarchyCheck) -> Vec<String> {
+    let node = system.nodes.iter().position(|node| node.name == check.node);
+    node.map_or_else(Vec::new, |node| talea_runtime::absentees(system, node))
+}
+
 /// The text with the middle of very long numbers left out.
 fn legible(text: &str) -> String {
     const LONGEST: usize = 40;

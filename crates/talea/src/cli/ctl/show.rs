@@ -18,8 +18,18 @@ pub fn listing(run: &Controllable, listing: &Listing) -> Result<(), Failure> {
         listing.node,
         cpus.join(", ")
     ))?;
-    let headings =
-        ["scheduled by", "kind", "asks for", "promised", "requires", "state", "granted", "used", "broken"];
+    let headings = [
+        "scheduled by",
+        "kind",
+        "asks for",
+        "promised",
+        "requires",
+        "state",
+        "granted",
+        "received",
+        "used",
+        "broken",
+    ];
     let mut sheet = Sheet::new(6, &headings);
     for index in 0..listing.rows.len() {
         sheet.row(cells(&listing.rows, index));
@@ -49,6 +59,7 @@ fn cells(rows: &[Row], index: usize) -> Vec<String> {
         optional(&row.requires),
         row.state.clone().unwrap_or_else(|| "not there".into()),
         length(row.granted_ns),
+        row.received_ns.map_or_else(String::new, length),
         row.used_ns.map_or_else(String::new, length),
         match row.judged {
             None => String::new(),

@@ -2,7 +2,7 @@
 
 use super::{cell, cells, count, is_thread, middle, preemptions, used};
 use crate::cli::output::{Sheet, length};
-use talea_policy::arrangement::{Breach, Kept, Side};
+use talea_policy::arrangement::{Breach, Kept, Side, Verdict};
 use talea_time::Duration;
 use talea_trace::Told;
 use talea_trace::accounting::{Figure, HierarchyReport, Report};
@@ -43,9 +43,11 @@ const ENDLESS_NS: i64 = 100 * 365 * 86_400 * 1_000_000_000;
 
 /// Every edge with its guarantee and whether it was kept.
 pub fn promises(hierarchy: &HierarchyReport) -> String {
-    let headings = ["from", "to", "guarantee", "kept", "wanted", "received", "judged", "broken", "worst"];
+    let headings =
+        ["from", "to", "guarantee", "kept", "wanted", "received", "withheld", "judged", "broken", "worst"];
     let mut sheet = Sheet::new(4, &headings);
     for edge in &hierarchy.edges {
+        let (broken, at_worst) = edge.broken();
         sheet.row(vec![
             edge.parent.clone(),
             edge.child.clone(),
@@ -53,23 +55,28 @@ pub fn promises(hierarchy: &HierarchyReport) -> String {
             verdict(edge).into(),
             edge.wanted_ns.map_or("-".into(), length),
             length(edge.received_ns),
+            edge.receipts.map_or("-".into(), |receipts| withheld(receipts.withheld_ns)),
             edge.judged.map_or("-".into(), |judged| judged.to_string()),
-            count(edge.violations),
-            edge.worst.as_ref().map_or("-".into(), worst),
+            count(broken),
+            at_worst.map_or("-".into(), worst),
         ]);
     }
     format!("node {}: guarantees\n{}", hierarchy.node, sheet.render())
 }
 
 fn verdict(edge: &Kept) -> &'static str {
-    match (edge.judged, edge.violations) {
-        (None, _) if edge.wanted_ns.is_none() => "not judged",
-        (None, _) => "-",
-        // There was no window to judge.
-        (Some(0), 0) => "untested",
-        (Some(_), 0) => "yes",
-        (Some(_), _) => "NO",
+    match edge.verdict() {
+        Verdict::NotJudged => "not judged",
+        Verdict::NotJudgeable => "-",
+        Verdict::Untested => "untested",
+        Verdict::Kept => "yes",
+        Verdict::NotGranted => "NO",
+        Verdict::Withheld => "NO (kernel)",
     }
+}
+
+fn withheld(ns: i64) -> String {
+    if ns == 0 { "-".into() } else { length(ns) }
 }
 
 /// `1.2ms short of 5ms in 33ms at 2.04s`.

@@ -3,7 +3,9 @@
 use crate::cli::lowering;
 use crate::cli::output::{Sheet, length};
 use serde_json::{Value, json};
-use talea_runtime::{HierarchyOutcome, MemberOutcome, ParkingOutcome, ScheduledBy};
+use talea_policy::arrangement::Verdict;
+use talea_runtime::{HierarchyOutcome, JudgedBy, LongestSpell, MemberOutcome, ParkingOutcome, ScheduledBy};
+use talea_time::Duration;
 
 /// What `--json` says of a hierarchy; what became of its promises is in the report.
 pub fn json(hierarchy: &HierarchyOutcome) -> Value {
@@ -11,7 +13,7 @@ pub fn json(hierarchy: &HierarchyOutcome) -> Value {
         "node": hierarchy.node, "scheduled_by": hierarchy.scheduled_by, "lowering": hierarchy.lowering,
         "members": hierarchy.members, "grants": hierarchy.grants,
         "untraced": hierarchy.untraced, "uncontrolled": hierarchy.uncontrolled, "unmanaged_threads": hierarchy.unmanaged_threads,
-        "cause": hierarchy.cause, "shortcomings": hierarchy.shortcomings,
+        "judged_by": hierarchy.judged_by, "cause": hierarchy.cause, "shortcomings": hierarchy.shortcomings,
     })
 }
 
@@ -43,24 +45,82 @@ fn parking(member: &MemberOutcome) -> String {
     }
 }
 
-/// What the kernel kept from threads that the hierarchy had granted a processor: promises are judged by grants, which it does
-/// not know of. Up to a hundredth are switches and interrupts.
-fn withheld(hierarchy: &HierarchyOutcome) -> Option<String> {
+/// What to do about a kernel that withholds processors from real-time threads.
+const REMEDY: &str = "  help: Linux keeps real-time threads from a part of each second where they leave no idle time (`talea doctor` \
+     says how much and how to change it); let the threads want less than that \
+     leaves, as in examples/figure-1.toml";
+
+/// What the kernel kept from threads that the hierarchy had granted a processor, and what that did to its promises.
+fn receipts(hierarchy: &HierarchyOutcome) -> Vec<String> {
+    match &hierarchy.judged_by {
+        None => Vec::new(),
+        Some(JudgedBy::Grants { reason }) => by_grants(hierarchy, reason),
+        Some(JudgedBy::Receipts { withheld_ns, spells, longest, lost }) => {
+            let mut remarks = Vec::new();
+            if *lost > 0 {
+                remarks.push(format!(
+                    "warning: node {}: the kernel dropped {lost} switches, so what it withheld then is not known",
+                    hierarchy.node
+                ));
+            }
+            if let Some(longest) = longest {
+                remarks.extend(withheld(hierarchy, (*withheld_ns, *spells), *longest));
+            }
+            remarks
+        }
+    }
+}
+
+fn withheld(
+    hierarchy: &HierarchyOutcome,
+    (withheld_ns, spells): (i64, u64),
+    longest: LongestSpell,
+) -> Vec<String> {
+    let broken = hierarchy.edges.iter().filter(|edge| edge.verdict() == Verdict::Withheld);
+    let broken: Vec<String> = broken.map(|edge| format!("{} to {}", edge.parent, edge.child)).collect();
+    let granted: i64 = hierarchy.members.iter().filter_map(|member| member.granted_ns).sum();
+    if broken.is_empty() && withheld_ns * 100 <= granted {
+        return Vec::new();
+    }
+    let times = if spells == 1 { "once".into() } else { format!("{spells} times") };
+    let what = match &broken[..] {
+        [] => "no guarantee was broken by it".into(),
+        edges => {
+            format!("so these guarantees, which the hierarchy kept, were not received: {}", edges.join(", "))
+        }
+    };
+    let text = format!(
+        "warning: node {}: the kernel withheld granted processors {times}, {} in all, the longest {} at {}; {what}",
+        hierarchy.node,
+        length(withheld_ns),
+        length(longest.length_ns),
+        Duration::from_nanos(longest.from_ns).rounded(),
+    );
+    vec![text, REMEDY.into()]
+}
+
+/// Nobody saw what was received. What members received in all is known: up to a hundredth less than granted are switches
+/// and interrupts.
+fn by_grants(hierarchy: &HierarchyOutcome, reason: &str) -> Vec<String> {
+    let node = &hierarchy.node;
+    let mut remarks = vec![format!(
+        "note: node {node}: guarantees were judged by what was granted alone, for the kernel's switches are not known: {reason}"
+    )];
     let accounts =
         hierarchy.members.iter().filter_map(|member| Some((member.granted_ns?, member.received_ns)));
     let (granted, received) =
         accounts.fold((0, 0), |(granted, received), (more, had)| (granted + more, received + had));
     let kept = granted - received;
-    (kept * 100 > granted).then(|| {
-        format!(
-            "warning: node {}: the kernel kept {} ({:.1} %) of what was granted from the threads: guarantees are judged by what \
-             is granted, so a \"yes\" above is the hierarchy's and not the kernel's; real-time threads are not to have all of \
-             a processor (`talea doctor`), so leave them less to want",
-            hierarchy.node,
+    if kept * 100 > granted {
+        remarks.push(format!(
+            "warning: node {node}: the kernel kept {} ({:.1} %) of what was granted from the threads, so a \"yes\" above is the \
+             hierarchy's and not the kernel's",
             length(kept),
             kept as f64 / granted as f64 * 100.0
-        )
-    })
+        ));
+        remarks.push(REMEDY.into());
+    }
+    remarks
 }
 
 /// What went differently than a good run goes.
@@ -82,7 +142,7 @@ pub fn remarks(hierarchy: &HierarchyOutcome) -> Vec<String> {
     if let Some(reason) = &hierarchy.uncontrolled {
         remarks.push(format!("note: node {node}: `talea ctl` could not control it: {reason}"));
     }
-    remarks.extend(withheld(hierarchy));
+    remarks.extend(receipts(hierarchy));
     for member in &hierarchy.members {
         if let Some(exit) = &member.exit {
             remarks.push(format!("note: {}: its program ended before the run did ({exit})", member.thread));

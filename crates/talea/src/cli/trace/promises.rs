@@ -47,6 +47,7 @@ fn amount(breach: &Breach) -> String {
     let side = match breach.side {
         Side::TooLittle => "too little",
         Side::TooMuch => "too much",
+        Side::Withheld => "withheld by the kernel",
     };
     let at = Duration::from_nanos(breach.from_ns).rounded();
     format!("{} {side} in {window} at {at}", length(breach.amount_ns))

@@ -1,0 +1,81 @@
+//! Whether the programs and processes that a description names are on this machine.
+
+use std::ffi::OsStr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use talea_model::{System, ThreadWork};
+
+/// What of a node's threads is not on this machine, in a sentence each. The description may be meant for another, or the
+/// process be started later.
+pub fn absentees(system: &System, node: usize) -> Vec<String> {
+    let search = std::env::var_os("PATH").unwrap_or_default();
+    let threads = system.threads_on(node).map(|thread| &system.threads[thread]);
+    threads.filter_map(|thread| absent(&thread.name, &thread.work, &search)).collect()
+}
+
+fn absent(thread: &str, work: &ThreadWork, search: &OsStr) -> Option<String> {
+    match work {
+        ThreadWork::CpuBound | ThreadWork::Bursts { .. } => None,
+        ThreadWork::Command(words) => {
+            let program = words.first()?;
+            if program.contains('/') {
+                let there = is_program(Path::new(program));
+                return (!there).then(|| {
+                    format!(
+                        "thread \"{thread}\": there is no program {program} on this machine, so it cannot be run here; a path that is not \
+                         absolute counts from where `talea` is started"
+                    )
+                });
+            }
+            let there = std::env::split_paths(search).any(|folder| is_program(&folder.join(program)));
+            (!there).then(|| {
+                format!(
+                    "thread \"{thread}\": no folder of PATH has a program {program} on this machine, so it cannot be run here; install \
+                     it, or give its path"
+                )
+            })
+        }
+        ThreadWork::Process(pid) => (!Path::new(&format!("/proc/{pid}")).exists()).then(|| {
+            format!(
+                "thread \"{thread}\": there is no process {pid} on this machine, so it cannot be run here now; a process has its \
+                 number only while it runs (`pgrep NAME` finds it)"
+            )
+        }),
+    }
+}
+
+fn is_program(path: &Path) -> bool {
+    path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn of(work: ThreadWork) -> Option<String> {
+        absent("t", &work, OsStr::new("/nowhere:/bin:/usr/bin"))
+    }
+
+    fn command(program: &str) -> ThreadWork {
+        ThreadWork::Command(vec![program.into(), "an argument".into()])
+    }
+
+    #[test]
+    fn programs_are_found_as_they_would_be_started() {
+        assert_eq!(of(command("sh")), None);
+        assert_eq!(of(command("/bin/sh")), None);
+        assert!(of(command("no-such-program")).is_some_and(|text| text.contains("PATH")));
+        assert!(
+            of(command("/bin/no-such-program")).is_some_and(|text| text.contains("/bin/no-such-program"))
+        );
+        assert!(of(command("/etc/passwd")).is_some(), "a file that is no program");
+        assert!(of(command("/bin")).is_some(), "a folder");
+    }
+
+    #[test]
+    fn processes_are_there_or_not() {
+        assert_eq!(of(ThreadWork::Process(std::process::id())), None);
+        assert!(of(ThreadWork::Process(4_194_304)).is_some_and(|text| text.contains("4194304")));
+        assert_eq!(of(ThreadWork::CpuBound), None);
+    }
+}
