@@ -70,7 +70,7 @@ struct LaneState {
 #[derive(Debug, Default)]
 struct NodeState {
     end: Option<Instant>,
-    context_switches: u64,
+    job_switches: u64,
     preemptions: u64,
 }
 
@@ -212,7 +212,7 @@ impl Accounting {
             switches: entry.switches,
             busy_ns,
             utilisation: share(busy_ns, duration_ns, entry.cpus.len().max(1)),
-            context_switches: node.context_switches,
+            job_switches: node.job_switches,
             preemptions: node.preemptions,
         };
         self.nodes.iter().zip(&self.metadata.nodes).zip(busy_ns).map(report).collect()
@@ -358,11 +358,11 @@ impl Accounting {
                 lane.get_processor(time_ns);
                 lane.jobs += 1;
                 lane.max_queue = lane.max_queue.max(record.arg);
-                self.nodes[lane.node as usize].context_switches += 1;
+                self.nodes[lane.node as usize].job_switches += 1;
             }
             Event::RESUME => {
                 lane.get_processor(time_ns);
-                self.nodes[lane.node as usize].context_switches += 1;
+                self.nodes[lane.node as usize].job_switches += 1;
             }
             Event::PREEMPT => {
                 lane.leave_processor(time_ns);
@@ -373,9 +373,11 @@ impl Accounting {
                 lane.leave_processor(time_ns);
                 operation.completed += 1;
                 let in_time = time_ns <= record.words[1] as i64;
+                let is_unseen = operation.is_unseen(instance);
                 operation.end(instance, if in_time { Verdict::InTime } else { Verdict::Missed });
                 operation.response.record(time_ns.saturating_sub(release_ns));
-                task.see(operation.is_first, instance, record, samples);
+                let is_new = task.see(operation.is_first, instance, record, samples);
+                operation.released += u64::from(is_unseen || is_new && operation.is_alone());
                 if operation.is_last {
                     task.complete_one(instance, time_ns, samples);
                 }
@@ -387,8 +389,10 @@ impl Accounting {
                 }
                 operation.aborted += 1;
                 let verdict = if record.deadline().is_some() { Verdict::Missed } else { Verdict::NoDeadline };
+                let is_unseen = operation.is_unseen(instance);
                 operation.end(instance, verdict);
-                task.see(operation.is_first, instance, record, samples);
+                let is_new = task.see(operation.is_first, instance, record, samples);
+                operation.released += u64::from(is_unseen || is_new && operation.is_alone());
                 task.abort(instance, verdict, samples);
             }
         }

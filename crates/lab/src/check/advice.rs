@@ -53,7 +53,7 @@ pub struct Ranked {
     /// Soft deadlines in the simulation.
     pub soft: Score,
     /// Changes of the job on a processor in the simulation.
-    pub context_switches: u64,
+    pub job_switches: u64,
     /// Why it stands where it does.
     pub reason: String,
 }
@@ -79,7 +79,7 @@ pub fn advise(system: &System, simulated: Duration, mut go_on: impl FnMut(Strate
             ranked.hard.missed + ranked.hard.skipped,
             Reverse(soft_permille),
             Reverse(ranked.soft_proved),
-            ranked.context_switches,
+            ranked.job_switches,
         )
     });
     explain(&mut ranking);
@@ -96,7 +96,7 @@ fn examine(system: &System, simulated: Duration, mut go_on: impl FnMut() -> bool
         soft_proved: 0,
         hard: Score::default(),
         soft: Score::default(),
-        context_switches: 0,
+        job_switches: 0,
         reason: String::new(),
     };
     let plans = match plan_system(system) {
@@ -127,7 +127,7 @@ fn examine(system: &System, simulated: Duration, mut go_on: impl FnMut() -> bool
     let report = accounting.finish(end);
     ranked.hard = Score::of(&report, Kind::Hard);
     ranked.soft = Score::of(&report, Kind::Soft);
-    ranked.context_switches = report.nodes.iter().map(|node| node.context_switches).sum();
+    ranked.job_switches = report.nodes.iter().map(|node| node.job_switches).sum();
     ranked
 }
 
@@ -173,7 +173,7 @@ fn difference(better: &Ranked, worse: &Ranked) -> &'static str {
         "fewer soft deadlines are met"
     } else if better.soft_proved != worse.soft_proved {
         "fewer soft tasks are proved"
-    } else if better.context_switches != worse.context_switches {
+    } else if better.job_switches != worse.job_switches {
         "it switches more often"
     } else {
         "nothing tells them apart here; the list's order decides"

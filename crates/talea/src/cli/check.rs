@@ -398,7 +398,7 @@ fn ranking(advice: &Advice) -> String {
             format!("{} of {}", ranked.hard.missed + ranked.hard.skipped, ranked.hard.offered()),
             format!("{} of {}", ranked.soft.met, ranked.soft.offered()),
             ranked.soft_proved.to_string(),
-            ranked.context_switches.to_string(),
+            ranked.job_switches.to_string(),
         ]);
     }
     lines.push(sheet.render());

@@ -184,7 +184,7 @@ fn text(trials: &[Trial]) -> String {
             samples.mean_efficiency.map_or("-".into(), |mean| format!("{:.1} %", mean * 100.0)),
             format!("{}/{}", samples.samples_with_critical_failure, samples.samples),
             sum(|node| node.preemptions).to_string(),
-            sum(|node| node.context_switches).to_string(),
+            sum(|node| node.job_switches).to_string(),
         ]);
     }
     format!("{}\n\ndeadlines met, in percent of those offered\n{}", overall.render(), by_task(trials))

@@ -174,12 +174,12 @@ fn summary(report: &Report, told: &Told) -> String {
     let mut lines = Vec::new();
     for node in &report.nodes {
         lines.push(format!(
-            "node {}: {} of {} processor(s) used, {} switches, {} preemptions",
+            "node {}: {} of {} processor(s) used, {} job switches, {} preemptions",
             node.name,
             cell(told, Figure::Used, used(report, &node.name, node.utilisation)),
             node.processors,
             if is_seen(report, &node.name) {
-                cell(told, Figure::Switches, node.context_switches.to_string())
+                cell(told, Figure::Switches, node.job_switches.to_string())
             } else {
                 "-".into()
             },
@@ -227,8 +227,9 @@ fn warnings(report: &Report, told: &Told) -> Vec<String> {
         ));
     }
     if never > 0 && told.knows(Figure::Missed) {
+        let (instances, that) = if never == 1 { ("instance", "it") } else { ("instances", "them") };
         warnings.push(format!(
-            "{never} released instances had not ended at the end; response times are of those that had"
+            "{never} released {instances} had not ended at the end; response times are without {that}"
         ));
     }
     if report.lost_records > 0 {

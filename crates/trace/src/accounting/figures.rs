@@ -74,7 +74,7 @@ const KEYS: [(&str, &[Figure]); 20] = [
     ("max_queue", &[Figure::Started]),
     ("busy_ns", &[Figure::Used]),
     ("utilisation", &[Figure::Used]),
-    ("context_switches", &[Figure::Switches]),
+    ("job_switches", &[Figure::Switches]),
     ("samples_with_critical_failure", &[Figure::Missed, Figure::Skipped]),
     ("mean_effectiveness", &[Figure::Missed, Figure::Skipped]),
     ("mean_efficiency", &[Figure::Missed, Figure::Skipped]),

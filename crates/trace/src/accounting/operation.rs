@@ -46,12 +46,25 @@ impl OperationState {
     #[inline]
     pub fn end(&mut self, number: u64, verdict: Verdict) {
         let Some(window) = &mut self.in_flight else { return };
+        if window.is_new(number) {
+            window.pass(number);
+        }
         if let Some(job) = window.find(number) {
             job.stage = Stage::Resolved;
         }
         window.trim();
         self.met += u64::from(verdict == Verdict::InTime);
         self.missed += u64::from(verdict == Verdict::Missed);
+    }
+
+    /// Whether this is the first that is told of a job of a task with several operations.
+    pub fn is_unseen(&self, number: u64) -> bool {
+        self.in_flight.as_ref().is_some_and(|window| window.is_new(number))
+    }
+
+    /// Whether it is the only operation of its task, which follows its jobs.
+    pub fn is_alone(&self) -> bool {
+        self.in_flight.is_none()
     }
 
     /// Counts the jobs in flight whose deadlines have passed.

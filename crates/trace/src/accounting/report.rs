@@ -71,7 +71,7 @@ pub struct TaskReport {
     pub deadline_ns: i64,
     /// Instances released or skipped.
     pub offered: u64,
-    /// Instances released.
+    /// Instances released, those among them of which the first that the trace tells is that they ended.
     pub released: u64,
     /// Instances of which all last operations completed, in time or not.
     pub completed: u64,
@@ -100,7 +100,7 @@ pub struct OperationReport {
     pub task: String,
     /// Index of its lane in the report's lanes.
     pub lane: usize,
-    /// Jobs released.
+    /// Jobs released, those among them of which the first that the trace tells is that they ended.
     pub released: u64,
     /// Jobs completed.
     pub completed: u64,
@@ -157,8 +157,8 @@ pub struct NodeReport {
     pub busy_ns: i64,
     /// Busy time as a share of what its processors could have given.
     pub utilisation: f64,
-    /// How often a job got a processor: starts and resumptions.
-    pub context_switches: u64,
+    /// How often a job got a processor: starts and resumptions. The kernel's switches between threads are others.
+    pub job_switches: u64,
     /// How often a job lost a processor before it was done.
     pub preemptions: u64,
 }

@@ -61,11 +61,11 @@ impl TaskState {
         demand::release_jitter_from(self.jitter, self.jitter_stream, number).as_nanos()
     }
 
-    /// Follows the instance from now on if it is new.
+    /// Follows the instance from now on if it is new, and returns whether it is.
     #[inline]
-    pub fn see(&mut self, is_first: bool, number: u64, record: &Record, samples: &mut SampleClock) {
+    pub fn see(&mut self, is_first: bool, number: u64, record: &Record, samples: &mut SampleClock) -> bool {
         if !self.window.is_new(number) {
-            return;
+            return false;
         }
         let release_ns = if is_first {
             record.words[0] as i64
@@ -81,6 +81,7 @@ impl TaskState {
             self.missed += 1;
             samples.failed(self.kind, 1);
         }
+        true
     }
 
     /// A last operation of the instance completed.

@@ -71,7 +71,7 @@ fn a_run_done_by_hand() {
     assert_eq!(report.operations[2].preemptions, 1);
     assert_eq!([report.lanes[0].busy_ns, report.lanes[1].busy_ns], [16 * MS, 8 * MS]);
     assert_eq!((report.lanes[0].max_queue, report.lanes[0].jobs), (2, 3));
-    assert_eq!((report.nodes[0].context_switches, report.nodes[0].preemptions), (6, 1));
+    assert_eq!((report.nodes[0].job_switches, report.nodes[0].preemptions), (6, 1));
     assert_eq!((report.samples.samples, report.samples.samples_with_critical_failure), (1, 1));
     assert!(!report.critical_met() && !report.all_met());
     let json = serde_json::to_string(&report).unwrap();
@@ -261,6 +261,28 @@ fn who_has_no_deadline_does_not_miss_it_by_being_given_up() {
     let (task, operation) = (&report.tasks[0], &report.operations[0]);
     assert_eq!((task.aborted, task.met, task.missed, task.unfinished), (1, 0, 0, 1));
     assert_eq!((operation.aborted, operation.met, operation.missed), (1, 0, 0));
+}
+
+/// A recording that comes to a run under way hears of some jobs only that they ended.
+#[test]
+fn jobs_that_are_only_heard_to_end_were_released_as_well() {
+    let mut accounting = Accounting::new(&metadata(), Duration::from_millis(100));
+    let words = |number: i64, period: i64| [ms(number * period), ms((number + 1) * period)];
+    for record in [
+        job(Event::COMPLETE, ms(31), 0, 3, words(3, 10), 0),
+        job(Event::COMPLETE, ms(32), 1, 1, words(1, 20), 0),
+        job(Event::RELEASE, ms(32), 2, 1, words(1, 20), 0),
+        job(Event::ABORT, ms(33), 2, 1, words(1, 20), 1),
+        job(Event::RELEASE, ms(40), 0, 4, words(4, 10), 0),
+        job(Event::COMPLETE, ms(41), 0, 4, words(4, 10), 0),
+    ] {
+        accounting.record(record);
+    }
+    let report = accounting.finish(at(ms(50)));
+    let operations = report.operations.iter().map(|entry| (entry.released, entry.completed + entry.aborted));
+    assert_eq!(operations.collect::<Vec<_>>(), [(2, 2), (1, 1), (1, 1)]);
+    let tasks = report.tasks.iter().map(|entry| (entry.released, entry.completed + entry.aborted));
+    assert_eq!(tasks.collect::<Vec<_>>(), [(2, 2), (1, 1)]);
 }
 
 struct Expected {
