@@ -8,6 +8,8 @@
 //! | lanes | WAKE, SLEEP | that a lane's thread is at work between its jobs |
 //! | kernel | SWITCH, IRQ with THREAD, THREAD_NAME | which thread really has the processor, and interrupts |
 //!
+//! Of other threads the kernel tells the process. Those of the processes that run the system are theirs, not others'.
+//!
 //! The kernel speaks of threads, and only a THREAD record says which lane's one is. Where a node's lanes have none, the
 //! kernel does not override the jobs: else the node's own threads would pass for other programs.
 //!
@@ -40,7 +42,9 @@ pub(crate) enum Occupant {
     Release,
     /// The thread that takes messages.
     Receiver,
-    /// Another thread, by its number.
+    /// Another thread of a process of the run, by its number: its collector, say, or its first one.
+    Companion(u32),
+    /// A thread of another program, or of the kernel, by its number.
     Program(u32),
     /// An interrupt handler.
     Interrupt(Interrupt),
@@ -206,6 +210,10 @@ pub(crate) struct Occupancy {
     threads: HashMap<u32, Role>,
     /// Threads of the run that were made ready and have had no processor since.
     woken: HashSet<u32>,
+    /// The processes that the threads of the run are of.
+    processes: HashSet<u32>,
+    /// Threads of these processes.
+    companions: HashSet<u32>,
     names: HashMap<u32, String>,
 }
 
@@ -235,6 +243,8 @@ impl Occupancy {
             kernel: Kernel::Unheard,
             threads: HashMap::new(),
             woken: HashSet::new(),
+            processes: HashSet::new(),
+            companions: HashSet::new(),
             names: HashMap::new(),
         }
     }
@@ -349,6 +359,7 @@ impl Occupancy {
             },
             Some(Role::Release) => Occupant::Release,
             Some(Role::Receiver) => Occupant::Receiver,
+            _ if self.companions.contains(&thread) => Occupant::Companion(thread),
             _ => Occupant::Program(thread),
         }
     }
@@ -462,6 +473,12 @@ impl Occupancy {
         let (from, to) = (record.words[0] as u32, (record.words[0] >> 32) as u32);
         self.woken.remove(&from);
         self.woken.remove(&to);
+        let processes = [record.words[1] as u32, (record.words[1] >> 32) as u32];
+        for (thread, process) in [from, to].into_iter().zip(processes) {
+            if self.processes.contains(&process) {
+                self.companions.insert(thread);
+            }
+        }
         let waits = record.arg == 1 && self.threads.contains_key(&from);
         let processors = self.nodes.iter_mut().flatten();
         processors.for_each(|processor| processor.waiting.retain(|thread| *thread != to && *thread != from));
@@ -559,6 +576,11 @@ impl Occupancy {
     }
 
     fn meet(&mut self, record: &Record) {
+        // 0 is what the kernel has for its idle thread.
+        let process = Some((record.words[0] >> 32) as u32).filter(|process| *process != 0);
+        if record.arg != ThreadRole::Program as u16 {
+            self.processes.extend(process);
+        }
         let lane = usize::from(record.source);
         let role = match record.arg {
             arg if arg == ThreadRole::Release as u16 => Role::Release,

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | execution | jobs, by operation |
 //! | overhead | dispatching, by the kind that COST records tell; what lanes' threads did besides, not broken down |
+//! | companions | other threads of the run's own processes: their collectors, say |
 //! | interrupts, programs | what the kernel's records tell of others on the processor |
 //! | withheld | nobody, although a thread of the run could go on: the kernel held it off |
 //! | unobserved | threads that the kernel does not show to the user who recorded |
@@ -47,6 +48,7 @@ pub(crate) enum Use {
     Cost(CostKind),
     /// A thread of the run between jobs.
     Dispatch,
+    Companion(u32),
     Program(u32),
     /// A thread that the kernel does not name to who recorded.
     Unobserved,
@@ -63,6 +65,7 @@ impl Use {
             Occupant::Lane(_) => Use::Dispatch,
             Occupant::Release => Use::Cost(CostKind::Release),
             Occupant::Receiver => Use::Cost(CostKind::Delivery),
+            Occupant::Companion(thread) => Use::Companion(thread),
             Occupant::Program(Record::UNSEEN_THREAD) => Use::Unobserved,
             Occupant::Program(thread) => Use::Program(thread),
             Occupant::Interrupt(interrupt) => Use::Interrupt(interrupt),
@@ -81,6 +84,7 @@ struct Accounts {
     costs: [i64; CostKind::ALL.len()],
     counts: [u64; CostKind::ALL.len()],
     dispatch: i64,
+    companions: HashMap<u32, i64>,
     programs: HashMap<u32, i64>,
     /// Threads that are not observed.
     unobserved: i64,
@@ -100,6 +104,7 @@ impl Accounts {
             Use::Job(job) => &mut self.execution[job.operation.index()],
             Use::Cost(kind) => &mut self.costs[kind.place()],
             Use::Dispatch => &mut self.dispatch,
+            Use::Companion(thread) => self.companions.entry(thread).or_default(),
             Use::Program(thread) => self.programs.entry(thread).or_default(),
             Use::Unobserved => &mut self.unobserved,
             Use::Interrupt(_) => &mut self.interrupts,

@@ -2,8 +2,8 @@
 
 use super::output::{Sheet, length};
 use talea_time::Duration;
-use talea_trace::Told;
 use talea_trace::usage::{CostUsage, Dispatching, NodeUsage, OperationUsage, Spread, UsageReport};
+use talea_trace::{CostKind, Told};
 
 /// Programs named one by one.
 const PROGRAMS: usize = 8;
@@ -43,7 +43,7 @@ fn node(usage: &UsageReport, node: &NodeUsage) -> String {
     row(bound("overhead", "at least"), node.overhead_ns, None);
     let is_told = |cost: &&CostUsage| cost.count.is_none_or(|count| count > 0) || cost.ns > Some(0);
     for cost in node.costs.iter().filter(is_told) {
-        row(format!("  {}", format!("{:?}", cost.kind).to_lowercase()), cost.ns, cost.count);
+        row(format!("  {}", cost_name(cost.kind)), cost.ns, cost.count);
     }
     if node.not_broken_down_ns > 0 {
         row("  not broken down".into(), Some(node.not_broken_down_ns), None);
@@ -51,10 +51,16 @@ fn node(usage: &UsageReport, node: &NodeUsage) -> String {
     let is_of_kernel = |name: &String| name.starts_with("kernel.");
     if usage.has_kernel || usage.not_recorded.iter().any(is_of_kernel) {
         row("interrupts".into(), node.interrupts_ns, None);
-        row("other programs".into(), node.programs_ns, None);
-        for program in node.programs.iter().take(PROGRAMS) {
-            let name = program.name.as_deref().unwrap_or("thread");
-            row(format!("  {name} ({})", program.thread), Some(program.ns), None);
+        let others = [
+            ("the program's other threads", node.companions_ns, &node.companions),
+            ("other programs", node.programs_ns, &node.programs),
+        ];
+        for (what, ns, threads) in others {
+            row(what.into(), ns, None);
+            for thread in threads.iter().take(PROGRAMS) {
+                let name = thread.name.as_deref().unwrap_or("thread");
+                row(format!("  {name} ({})", thread.thread), Some(thread.ns), None);
+            }
         }
         if node.unobserved_ns > Some(0) {
             row("threads that are not observed".into(), node.unobserved_ns, None);
@@ -71,6 +77,14 @@ fn node(usage: &UsageReport, node: &NodeUsage) -> String {
         row("what was not recorded".into(), Some(node.unrecorded_ns), None);
     }
     format!("{}\n{}\n{}", node.name, sheet.render(), closing(usage, node))
+}
+
+/// A job's getting a processor is a switch as well, which the nodes' lines count.
+fn cost_name(kind: CostKind) -> String {
+    match kind {
+        CostKind::Switch => "context switches".into(),
+        other => format!("{other:?}").to_lowercase(),
+    }
 }
 
 /// Whether the accounts close, and what they leave open.

@@ -75,7 +75,10 @@ fn what_the_kernel_would_tell_is_not_recorded_without_it() {
     let row = |name: &str| {
         text.lines().find(|line| line.trim_start().starts_with(name)).unwrap_or_default().to_string()
     };
-    assert!(row("interrupts").contains("not recorded") && row("switch").contains("not recorded"), "{text}");
+    assert!(
+        row("interrupts").contains("not recorded") && row("context switches").contains("not recorded"),
+        "{text}"
+    );
     assert!(row("idle").contains('%') && row("queue").contains('%'), "{text}");
     assert!(text.contains("--kernel switches,interrupts"), "{text}");
     let done = run(&["trace", "verify", &example("hello.toml"), &trace]);

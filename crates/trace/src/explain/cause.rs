@@ -52,6 +52,11 @@ pub enum Cause {
     Unrecorded,
     /// Nobody had the processor although a thread of the run could go on: the kernel held it off.
     Withheld,
+    /// A thread of the run's own process that neither runs jobs nor releases them had the processor.
+    Companion {
+        /// Its number.
+        thread: u32,
+    },
     /// A thread of another program, or of the kernel, had the processor.
     Program {
         /// Its number.
@@ -122,6 +127,7 @@ pub enum Kind {
     Idle,
     Unrecorded,
     Withheld,
+    Companion,
     Program,
     Interrupt,
     Execution,
@@ -171,6 +177,7 @@ impl Cause {
             Cause::Idle => Kind::Idle,
             Cause::Unrecorded => Kind::Unrecorded,
             Cause::Withheld => Kind::Withheld,
+            Cause::Companion { .. } => Kind::Companion,
             Cause::Program { .. } => Kind::Program,
             Cause::Interrupt { .. } => Kind::Interrupt,
             Cause::Execution => Kind::Execution,
@@ -197,7 +204,7 @@ impl Cause {
     /// Who is to blame.
     pub fn blamed(self) -> Blamed {
         match self {
-            Cause::Program { thread } => Blamed::Thread(thread),
+            Cause::Companion { thread } | Cause::Program { thread } => Blamed::Thread(thread),
             Cause::Interrupt { interrupt } => Blamed::Interrupt(interrupt),
             _ => self.job().map_or(Blamed::Nobody, |job| Blamed::Operation(job.operation.index())),
         }
@@ -229,6 +236,7 @@ impl Kind {
             Kind::Idle => "ready, processor idle",
             Kind::Unrecorded => "not recorded",
             Kind::Withheld => "the processor withheld by the kernel",
+            Kind::Companion => "the program's other thread:",
             Kind::Program => "other program:",
             Kind::Interrupt => "interrupt:",
             Kind::Execution => "own execution",

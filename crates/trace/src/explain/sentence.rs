@@ -162,6 +162,9 @@ impl Explanations {
                 "real-time threads may not have all of a processor: leave it some time, or see \"real-time throttling\" in `talea doctor`"
                     .into()
             }
+            Kind::Companion => {
+                "give the lanes real-time priority, or keep the program's other threads off these processors".into()
+            }
             Kind::Program => "give the lanes real-time priority, or keep other programs off these processors".into(),
             Kind::Interrupt => "move the interrupt to a processor that no node uses".into(),
             Kind::Message | Kind::Handover => "put the two subtasks on the same node, or make the way shorter".into(),
@@ -268,6 +271,7 @@ enum Class {
     Release,
     Way,
     Processor,
+    Companions,
     Programs,
     Interrupts,
     /// A class of its own.
@@ -288,6 +292,7 @@ impl Class {
             Kind::Timer | Kind::Releasing => Class::Release,
             Kind::Message | Kind::Handover => Class::Way,
             Kind::WakeUp | Kind::Idle => Class::Processor,
+            Kind::Companion => Class::Companions,
             Kind::Program => Class::Programs,
             Kind::Interrupt => Class::Interrupts,
             Kind::Jitter
@@ -313,6 +318,7 @@ impl Class {
             Class::Release => "the release thread",
             Class::Way => "the way between subtasks",
             Class::Processor => "waking up and an idle processor",
+            Class::Companions => "the program's other threads",
             Class::Programs => "other programs",
             Class::Interrupts => "interrupts",
             Class::Only(_) => return None,

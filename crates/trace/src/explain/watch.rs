@@ -309,7 +309,8 @@ impl Watch {
         let who = view.occupancy.occupant(self.node, 0);
         let is_anothers = matches!(
             who,
-            Occupant::Program(_)
+            Occupant::Companion(_)
+                | Occupant::Program(_)
                 | Occupant::Interrupt(_)
                 | Occupant::Withheld
                 | Occupant::Release
@@ -326,7 +327,7 @@ impl Watch {
             Occupant::Unknown(_) => (0, 0),
             Occupant::Lane(lane) if lane == self.lane => (1, 0),
             Occupant::Idle => (2, 0),
-            Occupant::Program(_) | Occupant::Withheld => (4, 0),
+            Occupant::Companion(_) | Occupant::Program(_) | Occupant::Withheld => (4, 0),
             Occupant::Interrupt(_) => (5, 0),
             Occupant::Release | Occupant::Receiver | Occupant::Lane(_) => (6, 0),
             Occupant::Job(job) => {
@@ -344,6 +345,7 @@ impl Watch {
             // Whether the run had begun before is told by the record of its beginning alone.
             Occupant::Unknown(Unknown::Unheard) if view.beginning == Beginning::Unknown => Cause::Unrecorded,
             Occupant::Unknown(Unknown::Unheard) => Cause::Unheard,
+            Occupant::Companion(thread) => Cause::Companion { thread },
             Occupant::Program(thread) => Cause::Program { thread },
             Occupant::Withheld => Cause::Withheld,
             Occupant::Interrupt(interrupt) => Cause::Interrupt { interrupt },

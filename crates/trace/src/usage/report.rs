@@ -3,6 +3,7 @@
 use super::{Accounts, Node, Usage};
 use crate::{CostKind, Event, Origin, Told};
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 
 /// What the time of a run went into.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,7 +46,13 @@ pub struct NodeUsage {
     pub not_broken_down_ns: i64,
     /// Interrupt handlers.
     pub interrupts_ns: Option<i64>,
-    /// Threads that are none of the run's.
+    /// Threads of the run's processes that neither run its jobs nor release them: a collector, say, or the first one.
+    #[serde(default)]
+    pub companions_ns: Option<i64>,
+    /// The same by thread, the greatest first.
+    #[serde(default)]
+    pub companions: Vec<ProgramUsage>,
+    /// Threads of other programs, and of the kernel.
     pub programs_ns: Option<i64>,
     /// The same by thread, the greatest first.
     pub programs: Vec<ProgramUsage>,
@@ -96,7 +103,7 @@ pub struct CostUsage {
     pub count: Option<u64>,
 }
 
-/// A thread that is none of the run's.
+/// A thread that does none of the run's work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramUsage {
     /// Its number.
@@ -255,12 +262,16 @@ fn of_node(
     let available_ns = duration_ns.saturating_mul(processors as i64);
     let execution: Vec<(usize, i64)> =
         accounts.execution.iter().copied().enumerate().filter(|(_, ns)| *ns != 0).collect();
-    let mut programs: Vec<ProgramUsage> = accounts
-        .programs
-        .iter()
-        .map(|(thread, ns)| ProgramUsage { thread: *thread, name: name_of(*thread), ns: *ns })
-        .collect();
-    programs.sort_by_key(|program| (std::cmp::Reverse(program.ns), program.thread));
+    let by_thread = |accounts: &HashMap<u32, i64>| {
+        let usage = accounts.iter().map(|(thread, ns)| {
+            let name = name_of(*thread);
+            ProgramUsage { thread: *thread, name, ns: *ns }
+        });
+        let mut usage: Vec<ProgramUsage> = usage.collect();
+        usage.sort_by_key(|program| (std::cmp::Reverse(program.ns), program.thread));
+        usage
+    };
+    let (companions, programs) = (by_thread(&accounts.companions), by_thread(&accounts.programs));
     let cost = |kind: &CostKind| {
         let place = kind.place();
         let (ns, count) = (accounts.costs[place], accounts.counts[place]);
@@ -272,8 +283,9 @@ fn of_node(
     let execution_ns = sum(&mut execution.iter().map(|(_, ns)| *ns));
     let overhead_ns = sum(&mut accounts.costs.iter().copied().chain([accounts.dispatch]));
     let programs_ns = sum(&mut programs.iter().map(|program| program.ns));
+    let companions_ns = sum(&mut companions.iter().map(|companion| companion.ns));
     let nobodys = [accounts.withheld, accounts.idle, accounts.unknown];
-    let rest = [accounts.interrupts, programs_ns, accounts.unobserved];
+    let rest = [accounts.interrupts, companions_ns, programs_ns, accounts.unobserved];
     let others = [overhead_ns].into_iter().chain(rest).chain(nobodys);
     let sum_ns = sum(&mut others.chain([execution_ns]));
     let untold = |is_known: bool, ns: i64| if is_known { 0 } else { ns };
@@ -281,6 +293,7 @@ fn of_node(
         untold(known.jobs, execution_ns),
         untold(known.overhead, overhead_ns),
         untold(known.idle, accounts.idle),
+        untold(known.switches, companions_ns),
         untold(known.switches, programs_ns.saturating_add(accounts.unobserved)),
         untold(known.switches, accounts.withheld),
         untold(known.interrupts, accounts.interrupts),
@@ -296,6 +309,8 @@ fn of_node(
         costs: CostKind::ALL.iter().map(cost).collect(),
         not_broken_down_ns: if known.overhead { accounts.dispatch } else { 0 },
         interrupts_ns: known.interrupts.then_some(accounts.interrupts),
+        companions_ns: known.switches.then_some(companions_ns),
+        companions,
         programs_ns: known.switches.then_some(programs_ns),
         programs,
         unobserved_ns: known.switches.then_some(accounts.unobserved),

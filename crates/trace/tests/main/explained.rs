@@ -241,6 +241,43 @@ fn a_long_starvation_is_condensed() {
     assert_eq!(higher.intervals, rounds as u64);
 }
 
+/// The kernel says whose each thread is: those of the run's own process are not other programs.
+#[test]
+fn other_threads_of_the_run_are_told_from_other_programs() {
+    const RUN: u64 = 50;
+    let of_process = |stranger: u64| {
+        let process = |thread: u64| match thread {
+            0 => 0,
+            STRANGER => stranger,
+            _ => RUN,
+        };
+        let tell = |mut record: Record| {
+            match record.event {
+                Event::THREAD => record.words[0] |= RUN << 32,
+                Event::SWITCH => {
+                    let [from, to] = [record.words[0] & 0xffff_ffff, record.words[0] >> 32].map(process);
+                    record.words[1] = from | to << 32;
+                }
+                _ => {}
+            }
+            record
+        };
+        let records: Vec<Record> = told().into_iter().map(tell).collect();
+        let mut usage = Usage::new(&one_processor());
+        records.iter().for_each(|record| usage.record(*record));
+        let kinds: Vec<Kind> =
+            explained(&records, 0).list[0].intervals.iter().map(|interval| interval.cause.kind()).collect();
+        (usage.finish().nodes.remove(0), kinds)
+    };
+    let (node, kinds) = of_process(RUN);
+    assert_eq!((node.companions_ns, node.programs_ns, node.error_ns), (Some(200), Some(0), 0));
+    assert_eq!((node.companions[0].name.as_deref(), node.programs.len()), (Some("backup"), 0));
+    assert!(kinds.contains(&Kind::Companion) && !kinds.contains(&Kind::Program), "{kinds:?}");
+    let (node, kinds) = of_process(RUN + 1);
+    assert_eq!((node.companions_ns, node.programs_ns, node.error_ns), (Some(0), Some(200), 0));
+    assert!(kinds.contains(&Kind::Program) && !kinds.contains(&Kind::Companion), "{kinds:?}");
+}
+
 /// Without a THREAD record nobody knows the lane's thread from a stranger.
 #[test]
 fn the_kernel_does_not_override_jobs_of_unknown_threads() {
