@@ -10,7 +10,7 @@
 //! What a record may say and yet not have happened, such as a job that ends twice, is no damage: [`crate::verify`] finds it.
 
 use crate::namespace::FIRST_FREE;
-use crate::{CostKind, Event, Metadata, NameSpace, Record, SkipReason, ThreadRole};
+use crate::{CostKind, Event, Metadata, NameSpace, Record, RunEnd, SkipReason, ThreadRole};
 use serde::{Serialize, Serializer};
 use std::fmt;
 use std::sync::Arc;
@@ -39,6 +39,9 @@ pub struct Damage {
     pub cut_bytes: u64,
     /// Whether a log ends as its writer ends one.
     pub ending: Ending,
+    /// Nodes whose runs were cut off, because their processes were gone before they ended: nothing is wrong with the file,
+    /// and the latest that they did is missing.
+    pub cut_off: u64,
 }
 
 /// Whether a file ends as its writer ends one.
@@ -81,7 +84,7 @@ pub enum Fault {
 }
 
 impl Damage {
-    /// Whether there is any, an open end not counted.
+    /// Whether there is any, an open end of the file or of the run not counted.
     pub fn is_none(&self) -> bool {
         self.impossible == 0 && self.altered == 0 && self.cut_bytes == 0
     }
@@ -119,6 +122,13 @@ impl Damage {
             ),
             (cut, _) => told.push(format!("the last {cut} bytes are part of a record; the writer was cut off")),
         }
+        if self.cut_off > 0 {
+            let what = match self.cut_off {
+                1 => "the run was cut off: its process was gone".to_owned(),
+                nodes => format!("the runs of {nodes} nodes were cut off: their processes were gone"),
+            };
+            told.push(format!("{what} before it had ended, so what was under way then has no end"));
+        }
         told
     }
 
@@ -126,7 +136,15 @@ impl Damage {
     pub(crate) fn and(mut self, other: &Damage) -> Self {
         self.impossible += other.impossible;
         self.first = self.first.or(other.first);
+        self.cut_off += other.cut_off;
         self
+    }
+
+    /// A record that is delivered.
+    pub(crate) fn pass(&mut self, record: &Record) {
+        if record.event == Event::RUN_END && record.arg == RunEnd::CutOff as u16 {
+            self.cut_off += 1;
+        }
     }
 
     pub(crate) fn note(&mut self, place: Place, fault: Fault) {

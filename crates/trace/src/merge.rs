@@ -143,6 +143,11 @@ impl<S: RecordSource> Merge<S> {
         &self.sources
     }
 
+    /// One of the sources, by its place. What it is given to say comes after what it has said to have next.
+    pub(crate) fn source_mut(&mut self, place: usize) -> &mut S {
+        &mut self.sources[place]
+    }
+
     /// The sources, in their order, with what has not been delivered.
     pub fn into_sources(self) -> Vec<S> {
         self.sources

@@ -12,7 +12,7 @@ use crate::ring::{RingReader, open_readers};
 use crate::stream::control::Control;
 use crate::stream::directory::{Directory, DirectoryError, Region};
 use crate::stream::passive::{self, Reading, ReadingError, words_of};
-use crate::{Event, Metadata, NameSpace, Record, Sink};
+use crate::{Event, Metadata, NameSpace, Origin, Record, Sink};
 use screened::{LogReader, ScreenedRing, last_seal};
 use std::fs::File;
 use std::io;
@@ -131,7 +131,28 @@ impl TraceFile {
                 Content::Rings(Arc::new(mapping))
             }
         };
-        Ok(TraceFile { metadata, header, content })
+        let mut trace = TraceFile { metadata, header, content };
+        if trace.lacks_start() {
+            trace.metadata.start = trace.find_start();
+        }
+        Ok(trace)
+    }
+
+    /// Whether the head of a log was written before the run on real threads had started, which is never at 0.
+    fn lacks_start(&self) -> bool {
+        let Metadata { origin, start, .. } = self.metadata;
+        self.kind() == TraceKind::Log
+            && self.metadata.has_system()
+            && matches!(origin, Origin::Threads { .. })
+            && start == Instant::ZERO
+    }
+
+    /// The start that the records tell of; of a run that did not get there, the instant of the first record.
+    fn find_start(&self) -> Instant {
+        // What cannot be read is told to whoever reads the records for their own sake.
+        let readable = || self.records().into_iter().flatten().map_while(Result::ok);
+        let start = readable().find(|record| record.event == Event::RUN_START);
+        start.or_else(|| readable().next()).map_or(Instant::ZERO, |record| record.time)
     }
 
     /// The tables behind the numbers in the records.

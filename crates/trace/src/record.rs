@@ -118,7 +118,7 @@ pub struct Event(pub u16);
 impl Event {
     /// A run began at `time`. `words[0]`: its planned end, or 0 for none. `source`: node index.
     pub const RUN_START: Event = Event(0x0001);
-    /// A run ended at `time`; nothing after this instant counts. `source`: node index.
+    /// A run ended at `time`; nothing after this instant counts. `source`: node index; `arg`: a [`RunEnd`].
     pub const RUN_END: Event = Event(0x0002);
     /// `words[0]` records before this one were overwritten or never written and are lost. `words[1]`: the instant of
     /// the last record of the same ring that was not, or 0 if there is none or it is unknown; `source`: the ring they
@@ -211,6 +211,17 @@ impl Event {
             Cow::Owned(_) => unreachable!("builtin names are borrowed"),
         })
     }
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub enum RunEnd {
+    /// At its planned end, or where somebody stopped it: it says so itself.
+    Over = 0,
+    /// Its process was gone and had not ended it. A recorder says so, of an instant when the process was there or had just
+    /// been.
+    CutOff = 1,
 }
 
 /// Why an instance was skipped.

@@ -17,7 +17,12 @@
 //! as what did not happen.
 //!
 //! Whatever is asked for, the log says of each ring whose thread has it: when the recorder begins to follow the stream
-//! and when a thread takes a ring later.
+//! and when a thread takes a ring later. It has the marks of the run, too ([`MARKS`]), and in its head the instant that
+//! arrivals count from, which the stream tells even where its mark was written before anybody followed: without it no
+//! record would say when anything happened within the run.
+//!
+//! A program that is killed cannot say that its run has ended. The recorder sees that the process is gone and says it in
+//! its place, behind everything that the process wrote ([`RunEnd::CutOff`]).
 //!
 //! Families that programs register are numbered by each process on its own, so the same number can mean different
 //! families in two streams. In the log each family has one number, and the recording translates.
@@ -32,10 +37,10 @@ use crate::stream::{
     AttachError, Directory, DirectoryError, Liveness, Seat, Selection, SelectionError, Start, UnknownName,
 };
 use crate::stream::{builtin_switch, clock};
-use crate::{CreateError, Event, Record, RingReader, TraceError, TraceFile};
+use crate::{CreateError, Event, Record, RingReader, RunEnd, TraceError, TraceFile};
 use output::Output;
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use talea_time::{Duration, Instant};
@@ -49,6 +54,9 @@ pub const PENDING_FOR: Duration = Duration::from_secs(10);
 pub const DRAFT_AFTER: Duration = Duration::from_millis(500);
 /// A record younger than this may be preceded by one that is not written yet.
 pub const SETTLING: Duration = Duration::from_millis(50);
+
+/// Recorded of every stream, asked for or not: the times of everything else are counted from one and up to the other.
+pub const MARKS: [Event; 2] = [Event::RUN_START, Event::RUN_END];
 
 /// Why something could not be recorded. What has been recorded before is in the log.
 #[derive(Debug, Error)]
@@ -120,12 +128,14 @@ impl RecordingError {
 pub struct Recorded {
     /// Records in the log.
     pub records: u64,
-    /// Of these, the records that say unasked whose a ring is.
-    pub introductions: u64,
+    /// Of these, the records of programs that nobody asked for: whose a ring is, and the [`MARKS`] of the run.
+    pub unasked: u64,
     /// Records of streams that were overwritten before they could be read.
     pub lost: u64,
     /// Records that came too late to be put in order.
     pub late: u64,
+    /// Nodes whose runs were cut off: their processes were gone before they had ended them.
+    pub cut_off: u64,
     /// What the kernel told, if it was asked.
     pub kernel: Option<KernelTotals>,
 }
@@ -149,6 +159,16 @@ struct Followed {
     /// Families of its directory that have numbers.
     known: usize,
     choice: Choice,
+    /// Place of its first ring among the sources.
+    place: usize,
+    course: Course,
+}
+
+/// Whether the process of a stream was seen to be gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Course {
+    GoesOn,
+    Gone,
 }
 
 /// What is recorded of a stream.
@@ -198,8 +218,21 @@ impl Numbers {
 struct Renumbered {
     source: AnySource,
     numbers: Rc<RefCell<Numbers>>,
-    lost: u64,
+    /// Those of the [`MARKS`] that were not asked for.
+    unasked: Vec<Event>,
+    counts: Counts,
     introduction: Introduction,
+    /// What is to come behind everything that a process wrote that is gone.
+    obituary: VecDeque<Record>,
+}
+
+/// Records of a source by what they are.
+#[derive(Debug, Default)]
+struct Counts {
+    /// What LOST records tell of.
+    lost: u64,
+    /// What nobody asked for.
+    unasked: u64,
 }
 
 /// What the log says of the thread that has a ring. The THREAD record that it wrote itself may be overwritten or not
@@ -210,8 +243,6 @@ struct Introduction {
     known: u64,
     /// A THREAD record that is to come before whatever the ring has next.
     due: Option<Record>,
-    /// Records that were put in.
-    count: u64,
 }
 
 impl Introduction {
@@ -239,8 +270,9 @@ impl Introduction {
 }
 
 impl Renumbered {
-    fn new(source: AnySource, numbers: Rc<RefCell<Numbers>>) -> Self {
-        Renumbered { source, numbers, lost: 0, introduction: Introduction::default() }
+    fn new(source: AnySource, numbers: Rc<RefCell<Numbers>>, unasked: Vec<Event>) -> Self {
+        let (counts, introduction) = (Counts::default(), Introduction::default());
+        Renumbered { source, numbers, unasked, counts, introduction, obituary: VecDeque::new() }
     }
 
     fn introduce(&mut self) -> Option<Record> {
@@ -257,7 +289,7 @@ impl RecordSource for Renumbered {
         if let Some(thread) = self.introduce() {
             return Some(thread);
         }
-        let record = self.source.peek()?;
+        let Some(record) = self.source.peek() else { return self.obituary.front().copied() };
         let event = self.numbers.borrow().translate(record.event)?;
         Some(Record { event, ..record })
     }
@@ -265,16 +297,17 @@ impl RecordSource for Renumbered {
     fn take(&mut self) -> Option<Record> {
         if let Some(thread) = self.introduce() {
             self.introduction.due = None;
-            self.introduction.count += 1;
+            self.counts.unasked += 1;
             return Some(thread);
         }
         self.peek()?;
         // An earlier record may have come, of a family that is known as well: only rings have others.
-        let record = self.source.take()?;
+        let Some(record) = self.source.take() else { return self.obituary.pop_front() };
         let event = self.numbers.borrow().translate(record.event).unwrap_or(record.event);
         if event == Event::LOST {
-            self.lost += record.words[0];
+            self.counts.lost += record.words[0];
         }
+        self.counts.unasked += u64::from(self.unasked.contains(&event));
         Some(Record { event, ..record })
     }
 }
@@ -327,7 +360,7 @@ impl Recording {
     /// If the stream cannot be followed, does not have what is chosen, or is of another system; the recording goes on
     /// without it.
     pub fn follow(&mut self, path: &Path, selection: &Selection, start: Start) -> Result<(), RecordingError> {
-        self.begin_to_follow(path, start, |_| (selection.clone(), Choice::Fixed))
+        self.begin_to_follow(path, selection, start, |selection, _| (selection, Choice::Fixed))
     }
 
     /// As [`Self::follow`], also where the stream has only a part of what is chosen: the rest is recorded from when its
@@ -341,33 +374,46 @@ impl Recording {
         selection: &Selection,
         start: Start,
     ) -> Result<(), RecordingError> {
-        self.begin_to_follow(path, start, |directory| {
+        self.begin_to_follow(path, selection, start, |selection, directory| {
             let (known, unknown) = selection.known_in(directory);
-            (known, Choice::Growing { selection: selection.clone(), unknown })
+            (known, Choice::Growing { selection, unknown })
         })
     }
 
     fn begin_to_follow(
         &mut self,
         path: &Path,
+        asked: &Selection,
         start: Start,
-        choose: impl FnOnce(&Directory) -> (Selection, Choice),
+        choose: impl FnOnce(Selection, &Directory) -> (Selection, Choice),
     ) -> Result<(), RecordingError> {
         let failed = |source| RecordingError::Attach { path: path.into(), source };
         let trace = TraceFile::open(path).map_err(|error| failed(error.into()))?;
         let metadata = trace.metadata().clone();
         self.output.is_to_have(&metadata, path)?;
         let directory = trace.directory().map_err(|error| failed(error.into()))?;
-        let (selection, choice) = choose(&directory);
+        let (selection, choice) = choose(asked.with(&MARKS), &directory);
         let events = asked_for(&selection, &directory).map_err(|error| failed(error.into()))?;
+        let asked = asked.known_in(&directory).0.events(directory.name_space());
+        let asked = asked.map_err(|error| failed(error.into()))?;
+        let unasked: Vec<Event> = MARKS.into_iter().filter(|mark| !asked.contains(mark)).collect();
         let name = self.output.consumer_name();
         let (seat, readers) = TraceFile::attach(path, &name, &selection, start).map_err(failed)?.into_parts();
         let numbers = Rc::new(RefCell::new(Numbers::default()));
+        let place = self.merge.sources().len();
         for reader in readers {
             let numbers = Rc::clone(&numbers);
-            self.merge.add(Renumbered::new(reader.into(), numbers));
+            self.merge.add(Renumbered::new(reader.into(), numbers, unasked.clone()));
         }
-        self.streams.push(Followed { path: path.into(), seat, numbers, known: 0, choice });
+        self.streams.push(Followed {
+            path: path.into(),
+            seat,
+            numbers,
+            known: 0,
+            choice,
+            place,
+            course: Course::GoesOn,
+        });
         self.output.take_tables(metadata);
         self.output.note_events(events);
         self.look_at_directories()
@@ -394,7 +440,7 @@ impl Recording {
     pub fn hear(&mut self, control: KernelControl, sources: Vec<KernelSource>) {
         assert!(self.kernel.replace(control).is_none(), "one kernel stream tells everything");
         for source in sources {
-            self.merge.add(Renumbered::new(source.into(), Rc::default()));
+            self.merge.add(Renumbered::new(source.into(), Rc::default(), Vec::new()));
         }
     }
 
@@ -424,6 +470,8 @@ impl Recording {
     /// If the directory of a stream is damaged, or the log cannot be created or written.
     pub fn poll(&mut self, now: Instant) -> Result<(), RecordingError> {
         self.look_at_directories()?;
+        self.look_for_start();
+        self.look_for_the_gone(now);
         self.merge.poll(now - SETTLING, &mut self.output);
         self.output.settle(now);
         self.output.result()
@@ -439,17 +487,40 @@ impl Recording {
             let _ = kernel.stop();
         }
         self.look_at_directories()?;
+        self.look_for_start();
+        self.look_for_the_gone(clock::now());
         self.merge.drain(&mut self.output);
         let mut recorded = Recorded { late: self.merge.late(), ..Recorded::default() };
         recorded.kernel = self.kernel.as_ref().map(KernelControl::totals);
         for source in self.merge.into_sources() {
-            recorded.introductions += source.introduction.count;
+            recorded.unasked += source.counts.unasked;
             if matches!(source.source, AnySource::Ring(_)) {
-                recorded.lost += source.lost;
+                recorded.lost += source.counts.lost;
             }
         }
+        recorded.cut_off = self.output.cut_off();
         recorded.records = self.output.finish()?;
         Ok(recorded)
+    }
+
+    /// A stream that was published before its run began gets to know when that is.
+    fn look_for_start(&mut self) {
+        if let Some(start) = self.streams.iter().find_map(|stream| stream.seat.run_start()) {
+            self.output.learn_start(start);
+        }
+    }
+
+    /// Says of the runs of processes that are gone that they have ended, should they not have done so themselves.
+    fn look_for_the_gone(&mut self, now: Instant) {
+        for stream in self.streams.iter_mut().filter(|stream| stream.course == Course::GoesOn) {
+            let Some(pid) = stream.seat.gone() else { continue };
+            stream.course = Course::Gone;
+            // Behind its last record, and not before what has been delivered of others.
+            let last = stream.seat.latest().map(|last| last.saturating_add(Duration::from_nanos(1)));
+            let time = last.map_or(now - SETTLING, |last| last.max(now - SETTLING));
+            let ends = (0..self.output.nodes()).map(|node| ending(time, node, pid));
+            self.merge.source_mut(stream.place).obituary.extend(ends);
+        }
     }
 
     /// Gives families that have been registered since numbers in the log.
@@ -482,6 +553,12 @@ impl Recording {
         }
         Ok(())
     }
+}
+
+/// What the log is to say of `node`, should it be one of the process `pid`.
+fn ending(time: Instant, node: u16, pid: u32) -> Record {
+    let (event, arg, cpu) = (Event::RUN_END, RunEnd::CutOff as u16, Record::NO_CPU);
+    Record { time, causal: 0, words: [u64::from(pid), 0], event, source: node, cpu, arg }
 }
 
 /// The names of the events of Talea itself that `selection` chooses in `directory`, without the kernel's, which no

@@ -1,7 +1,7 @@
 //! Records as text: lines for people, and JSON for scripts.
 
 use crate::export::decode::{Declared, Decoder, Row, Shown, about_job, lane_label, node_name};
-use crate::{Event, JobId, Metadata, NameSpace, Record, SkipReason};
+use crate::{Event, JobId, Metadata, NameSpace, Record, RunEnd, SkipReason};
 use serde::{Serialize, Serializer};
 use talea_time::{Duration, Instant};
 
@@ -149,6 +149,7 @@ fn detail(metadata: &Metadata, record: &Record) -> Option<String> {
         },
         Event::ABORT if record.arg == 1 => format!("while running, after {}", length(after_release)),
         Event::ABORT => format!("while waiting, after {}", length(after_release)),
+        Event::RUN_END if record.arg == RunEnd::CutOff as u16 => "cut off: its process was gone".into(),
         Event::RUN_START | Event::RUN_END | Event::PREEMPT | Event::RESUME => String::new(),
         _ => return None,
     };

@@ -3,7 +3,7 @@
 use crate::support::{Done, Program, Running, eventually, example, folder, listed, recorded, run, within};
 use serde_json::Value;
 use std::path::Path;
-use talea_trace::{Event, Record, ThreadRole, TraceFile};
+use talea_trace::{Event, Record, RunEnd, ThreadRole, TraceFile};
 
 /// Who follows it besides the program itself.
 pub fn consumers(name: &str) -> Vec<Value> {
@@ -17,10 +17,10 @@ fn events(file: &str) -> Vec<Event> {
     trace.records().expect("records").map(|record| record.expect("whole").event).collect()
 }
 
-/// What was asked for: of whose rings they are, a recording says unasked.
+/// What was asked for: of whose rings they are, and when the run began and ended, a recording says unasked.
 fn asked_events(file: &str) -> Vec<Event> {
     let mut events = events(file);
-    events.retain(|event| *event != Event::THREAD);
+    events.retain(|event| ![Event::THREAD, Event::RUN_START, Event::RUN_END].contains(event));
     events
 }
 
@@ -68,6 +68,35 @@ fn a_command_of_several_processes_is_one_recording() {
     assert_eq!(starts, names(&recorded).len());
 }
 
+/// Without it every time would be one since the machine was started, and every release a violation.
+#[test]
+fn times_count_from_the_start_of_the_run_whatever_is_asked_for() {
+    let hello = example("hello.toml");
+    for selection in ["job", "dispatch.cost", "all,-run"] {
+        let (_place, file) = recorded(&hello, &["--events", selection]);
+        let trace = TraceFile::open(Path::new(&file)).expect("a trace");
+        let records = trace.records().expect("records").map(|record| record.expect("whole"));
+        let begun = records.into_iter().find(|record| record.event == Event::RUN_START).expect("it is told");
+        assert_eq!(begun.time, trace.metadata().start, "{selection}");
+        if selection == "dispatch.cost" {
+            continue;
+        }
+        let judged = run(&["trace", "verify", &hello, &file, "--json"]).json();
+        let rules = judged["rules"].as_array().expect("a list");
+        let release = rules.iter().find(|rule| rule["rule"] == "release").expect("it is judged");
+        assert!(release["cases"].as_u64() > Some(0), "{judged}");
+        assert_eq!(release["violations"], 0, "{judged}");
+    }
+}
+
+#[test]
+fn a_selection_may_begin_with_what_is_taken_away() {
+    let place = folder();
+    let file = within(&place, "none.talea");
+    let refused = run(&["trace", "record", "--events", "-job", "--out", &file, "--", "true"]).exits(2);
+    assert!(refused.stderr.contains("write all,-job"), "{}", refused.stderr);
+}
+
 #[test]
 fn two_recordings_of_one_program_see_what_each_asked_for() {
     let place = folder();
@@ -82,6 +111,41 @@ fn two_recordings_of_one_program_see_what_each_asked_for() {
     assert!(asked_events(&dispatch_file).iter().all(|event| *event == Event::TIMER), "timers alone");
 }
 
+/// That the run has no end of its own is told by the recording and by everybody who reads it.
+fn is_said_to_be_cut_off(place: &tempfile::TempDir, file: &str) {
+    let trace = TraceFile::open(Path::new(file)).expect("a trace");
+    let records: Vec<Record> =
+        trace.records().expect("records").map(|record| record.expect("whole")).collect();
+    let last = records.last().expect("there are some");
+    assert_eq!((last.event, last.arg), (Event::RUN_END, RunEnd::CutOff as u16), "behind all that it wrote");
+    let system = within(place, "system.toml");
+    let table = within(place, "cut.csv");
+    let readers: [&[&str]; 5] = [
+        &["trace", "show", file],
+        &["trace", "stats", file],
+        &["trace", "verify", &system, file],
+        &["trace", "explain", file],
+        &["trace", "export", file, "--csv", &table],
+    ];
+    for arguments in readers {
+        let done = run(arguments);
+        assert_eq!(done.stderr.matches("the run was cut off").count(), 1, "{arguments:?}: {}", done.stderr);
+    }
+    assert_eq!(stats(file)["damage"]["cut_off"], 1);
+}
+
+#[test]
+fn a_run_that_ends_or_goes_on_is_not_cut_off() {
+    let (_place, file) = recorded(&example("hello.toml"), &[]);
+    assert_eq!(stats(&file)["damage"]["cut_off"], 0);
+    let place = folder();
+    let program = Program::start(&place, "goes-on");
+    let (mut recording, file) = program.record(&place, "all");
+    recording.signal(rustix::process::Signal::INT);
+    recording.finish().exits(0);
+    assert_eq!(stats(&file)["damage"]["cut_off"], 0);
+}
+
 #[test]
 fn a_killed_program_leaves_what_it_wrote() {
     let place = folder();
@@ -89,7 +153,9 @@ fn a_killed_program_leaves_what_it_wrote() {
     let (recording, file) = program.record(&place, "run,job");
     program.running.kill();
     // The recording ends by itself, with everything up to the kill.
-    recording.finish().exits(0);
+    let done = recording.finish().exits(0);
+    assert!(done.stderr.contains("the run was cut off"), "{}", done.stderr);
+    is_said_to_be_cut_off(&place, &file);
     assert!(stats(&file)["tasks"][0]["completed"].as_u64() >= Some(1));
     let left = listed(&program.name).expect("the stream is there");
     assert_eq!(left["state"], "ended");

@@ -221,7 +221,10 @@ pub fn bare() -> (tempfile::TempDir, String) {
     (place, trace)
 }
 
-/// A system under a name that no other test has, running until it is ended.
+/// More records than a run writes before its first jobs have ended.
+const UNDER_WAY: u64 = 64;
+
+/// A system under a name that no other test has, whose run is under way, until it is ended.
 pub struct Program {
     pub name: String,
     pub running: Running,
@@ -236,9 +239,13 @@ impl Program {
         );
         std::fs::write(&file, text).expect("writable");
         let mut running = Running::start(&["run", &file, "--rt", "off", "--forever"]);
-        eventually("the program publishes its stream", || {
+        // A stream is published while the run is prepared, and what follows it then sees the run from its beginning.
+        eventually("the program's run is under way", || {
             running.lives();
-            listed(&name).is_some()
+            let stream = listed(&name);
+            let rings = stream.as_ref().and_then(|stream| stream["content"]["rings"].as_array());
+            let written = |ring: &serde_json::Value| ring["written"].as_u64().expect("a number");
+            rings.is_some_and(|rings| rings.iter().map(written).sum::<u64>() > UNDER_WAY)
         });
         Program { name, running }
     }

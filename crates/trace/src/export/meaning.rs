@@ -1,7 +1,7 @@
 //! What the numbers in fields of builtin events stand for, so that exports show names.
 
 use crate::namespace::{Field, builtin};
-use crate::{CostKind, Event, InterruptKind, Record, SkipReason, ThreadRole, WakeContext};
+use crate::{CostKind, Event, InterruptKind, Record, RunEnd, SkipReason, ThreadRole, WakeContext};
 
 /// What a number stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -23,6 +23,8 @@ pub(super) enum Meaning {
 /// A fixed list of values with names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Codes {
+    /// [`RunEnd`].
+    RunEnd,
     /// [`SkipReason`].
     SkipReason,
     /// [`CostKind`].
@@ -39,6 +41,7 @@ impl Codes {
     /// The list's name, an identifier.
     pub fn name(self) -> &'static str {
         match self {
+            Codes::RunEnd => "run_end",
             Codes::SkipReason => "skip_reason",
             Codes::CostKind => "cost_kind",
             Codes::ThreadRole => "thread_role",
@@ -50,6 +53,7 @@ impl Codes {
     /// Values and their names.
     pub fn entries(self) -> &'static [(u16, &'static str)] {
         match self {
+            Codes::RunEnd => &[(RunEnd::Over as u16, "over"), (RunEnd::CutOff as u16, "cut-off")],
             Codes::SkipReason => {
                 &[(SkipReason::Overrun as u16, "overrun"), (SkipReason::Full as u16, "full")]
             }
@@ -63,6 +67,7 @@ impl Codes {
                 (ThreadRole::Lane as u16, "lane"),
                 (ThreadRole::Release as u16, "release"),
                 (ThreadRole::Receiver as u16, "receiver"),
+                (ThreadRole::Program as u16, "program"),
             ],
             Codes::WakeContext => &[
                 (WakeContext::Thread as u16, "thread"),
@@ -89,6 +94,7 @@ pub(super) fn of(event: Event, field: &Field) -> Meaning {
         return Meaning::Number;
     }
     match (event, field.name.as_ref()) {
+        (Event::RUN_END, "how") => Meaning::Code(Codes::RunEnd),
         (Event::SKIP, "reason") => Meaning::Code(Codes::SkipReason),
         (Event::COST, "kind") => Meaning::Code(Codes::CostKind),
         (Event::THREAD, "role") => Meaning::Code(Codes::ThreadRole),

@@ -56,8 +56,8 @@ pub const RUN: Family = family!(
         event!(
             2,
             "run-end",
-            "A run ended; nothing after this instant counts.",
-            [Field::new("node", U16, Source)],
+            "A run ended; nothing after this instant counts; how is 1 if its process was gone, and not by its own word.",
+            [Field::new("node", U16, Source), Field::new("how", U16, Arg)],
         ),
         event!(
             3,

@@ -125,7 +125,10 @@ impl LogReader {
             self.since_seal += 1;
             let ahead = self.ahead();
             match self.screen.check(&record, ahead) {
-                None => return Some(Ok(record)),
+                None => {
+                    self.damage.pass(&record);
+                    return Some(Ok(record));
+                }
                 Some(fault) => self.damage.note(Place::Byte(at), fault),
             }
         }

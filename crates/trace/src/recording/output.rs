@@ -3,7 +3,7 @@
 use super::{DRAFT_AFTER, PENDING_FOR, PENDING_MAX, RecordingError};
 use crate::log::{LogWriter, is_device};
 use crate::namespace::{Family, NameSpaceError};
-use crate::{CreateError, Event, Metadata, Record, Sink};
+use crate::{CreateError, Event, Metadata, Record, RunEnd, Sink, ThreadRole};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -29,6 +29,41 @@ pub(super) struct Output {
     patience: Duration,
     /// Why there will be no log.
     failure: Option<CreateError>,
+    runs: Runs,
+}
+
+/// Which runs are under way.
+#[derive(Debug, Default)]
+struct Runs {
+    /// Nodes and the processes that have threads there: one runs the node, others may be programs below its schedulers.
+    processes: BTreeSet<(u16, u32)>,
+    ended: BTreeSet<u16>,
+    cut_off: u64,
+}
+
+impl Runs {
+    /// The record as it belongs into the log: that a run was cut off is said of one that is of the process which is gone,
+    /// and that has not ended.
+    fn hear(&mut self, record: Record) -> Option<Record> {
+        match record.event {
+            // Other threads of programs are at no node.
+            Event::THREAD if record.arg != ThreadRole::Program as u16 => {
+                let (node, pid) = (record.words[1] as u16, (record.words[0] >> 32) as u32);
+                self.processes.insert((node, pid));
+            }
+            Event::RUN_END if record.arg == RunEnd::CutOff as u16 => {
+                let is_its = self.processes.contains(&(record.source, record.words[0] as u32));
+                if !is_its || !self.ended.insert(record.source) {
+                    return None;
+                }
+                self.cut_off += 1;
+                return Some(Record { words: [0, 0], ..record });
+            }
+            Event::RUN_END => _ = self.ended.insert(record.source),
+            _ => {}
+        }
+        Some(record)
+    }
 }
 
 /// Whether the log has its head.
@@ -55,7 +90,19 @@ impl Output {
             log: None,
             patience: PENDING_FOR,
             failure: None,
+            runs: Runs::default(),
         }
+    }
+
+    /// How many nodes the system has.
+    pub fn nodes(&self) -> u16 {
+        let nodes = self.tables.as_ref().map_or(0, |tables| tables.nodes.len());
+        u16::try_from(nodes).expect("records can number nodes")
+    }
+
+    /// How many of their runs were cut off.
+    pub fn cut_off(&self) -> u64 {
+        self.runs.cut_off
     }
 
     /// No tables will come but those that are there already.
@@ -88,6 +135,13 @@ impl Output {
     pub fn take_tables(&mut self, tables: Metadata) {
         if self.tables.is_none() && !tables.nodes.is_empty() {
             self.tables = Some(tables);
+        }
+    }
+
+    /// Arrivals of the run count from `start`.
+    pub fn learn_start(&mut self, start: Instant) {
+        if let Some(tables) = self.tables.as_mut().filter(|tables| tables.start == Instant::ZERO) {
+            tables.start = start;
         }
     }
 
@@ -162,6 +216,7 @@ impl Output {
     fn write(&mut self, path: &Path) {
         let first = || self.waiting.iter().map(|record| record.time).min();
         let mut metadata = match &self.tables {
+            // Where the run is still to start, readers look for its mark.
             Some(tables) => tables.clone(),
             None => Metadata { start: first().unwrap_or(Instant::ZERO), ..Metadata::bare(&self.name) },
         };
@@ -192,6 +247,7 @@ impl Output {
 
 impl Sink for Output {
     fn record(&mut self, record: Record) {
+        let Some(record) = self.runs.hear(record) else { return };
         if let Some(log) = &mut self.log {
             log.record(record);
         }
@@ -222,4 +278,30 @@ pub(super) fn draft_of(path: &Path) -> PathBuf {
 /// know yet.
 fn is_same_system(a: &Metadata, b: &Metadata) -> bool {
     Metadata { start: b.start, origin: b.origin, ..a.clone() } == *b
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(event: Event, words: [u64; 2], source: u16, arg: u16) -> Record {
+        Record { time: Instant::ZERO, causal: 0, words, event, source, cpu: Record::NO_CPU, arg }
+    }
+
+    #[test]
+    fn only_runs_of_the_process_that_is_gone_and_has_not_ended_them_are_cut_off() {
+        let mut runs = Runs::default();
+        let thread = |node: u64, pid: u64| record(Event::THREAD, [7 | pid << 32, node], Record::NO_LANE, 1);
+        for (node, pid) in [(0, 100), (1, 100), (2, 200)] {
+            runs.hear(thread(node, pid));
+        }
+        runs.hear(record(Event::RUN_END, [0, 0], 1, RunEnd::Over as u16));
+        let gone = |node: u16| record(Event::RUN_END, [100, 0], node, RunEnd::CutOff as u16);
+        let said: Vec<_> = [gone(0), gone(1), gone(2), gone(3), gone(0)]
+            .into_iter()
+            .filter_map(|record| runs.hear(record))
+            .map(|record| (record.source, record.words))
+            .collect();
+        assert_eq!((said, runs.cut_off), (vec![(0, [0, 0])], 1));
+    }
 }

@@ -151,6 +151,14 @@ impl RingReader {
         })
     }
 
+    /// The instant of the latest record in the ring, wanted or not.
+    pub(crate) fn latest(&self) -> Option<Instant> {
+        let (mut cursor, mut raw) = (self.written().checked_sub(1)?, Vec::new());
+        let slots = Slots::new(self.head(), &self.mapping.words()[self.place.slots.clone()]);
+        slots.read(&mut cursor, 1, &mut raw);
+        raw.last().map(|words| Record::from_words(*words).time)
+    }
+
     /// Records ever written to the ring.
     pub fn written(&self) -> u64 {
         self.head().load(Ordering::Relaxed)

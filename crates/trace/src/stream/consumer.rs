@@ -196,6 +196,24 @@ impl Seat {
         }
     }
 
+    /// The process that was to end the stream and has not, because it is gone.
+    pub(crate) fn gone(&self) -> Option<u32> {
+        let control = self.pages.control();
+        // It may end the stream and be gone between two looks.
+        let is_gone = is_dead(control.writer()) && !control.has_ended();
+        Owner::from_word(control.writer()).filter(|_| is_gone).map(Owner::pid)
+    }
+
+    /// The instant of the latest record in any of its rings.
+    pub(crate) fn latest(&self) -> Option<Instant> {
+        self.rings.iter().filter_map(RingReader::latest).max()
+    }
+
+    /// The instant from which arrivals of the run count; `None` until its process knows it.
+    pub fn run_start(&self) -> Option<Instant> {
+        self.pages.control().run_start().map(Instant::from_nanos)
+    }
+
     /// The families there are now.
     ///
     /// # Errors

@@ -153,6 +153,15 @@ impl Selection {
         Selection { terms: entities.into_iter().map(term).collect() }
     }
 
+    /// This, and these events of Talea's own families in any case.
+    #[must_use]
+    pub fn with(&self, events: &[Event]) -> Self {
+        let names = NameSpace::default();
+        let named = events.iter().filter_map(|event| names.event(*event));
+        let named = named.map(|(family, entry)| (family.name.as_ref(), entry.name.as_ref()));
+        Selection { terms: [self.terms.clone(), Self::of(named).terms].concat() }
+    }
+
     /// Whether families registered later are chosen too.
     pub fn later(&self) -> Later {
         let all = self.terms.iter().rev().find(|term| term.target == Target::All);

@@ -73,14 +73,73 @@ fn families_that_are_registered_later_are_recorded_from_then_on() {
     let consumers = || streams.find("growing").unwrap().content.unwrap().consumers;
     let [consumer] = &consumers()[..] else { panic!() };
     assert_eq!((consumer.name.as_str(), consumer.pid), ("record into recorded.talea", std::process::id()));
-    assert_eq!(consumer.wants, ["job.start"]);
+    assert_eq!(consumer.wants, ["run.run-start", "run.run-end", "job.start"]);
 
     register(&family(0xb7, "recorded_later"), &[]).unwrap();
     recording.poll(at(ms(0))).unwrap();
     assert_eq!(unknown(&recording), ["recorded_never"]);
-    assert_eq!(consumers()[0].wants, ["job.start", "recorded_later.fix"]);
+    assert_eq!(consumers()[0].wants, ["run.run-start", "run.run-end", "job.start", "recorded_later.fix"]);
     let mut writer = stream.rings.claim("w").unwrap();
     writer.record(event(0xb700, ms(1)));
     writer.record(event(0xb701, ms(2)));
     assert_eq!(recording.finish().unwrap().records, 1, "the fix, and not the reset");
+}
+
+/// The metadata of the file and its events.
+fn told(file: &Path) -> (Metadata, Vec<Event>) {
+    let trace = TraceFile::open(file).unwrap();
+    let events = trace.records().unwrap().map(|record| record.unwrap().event).collect();
+    (trace.metadata().clone(), events)
+}
+
+/// A prepared run: the instant of its start is not known yet.
+fn unstarted() -> Metadata {
+    Metadata { start: at(0), origin: Origin::Threads { realtime: true }, ..metadata() }
+}
+
+#[test]
+fn a_recording_has_the_start_of_the_run_whatever_is_asked_for() {
+    let place = tempfile::tempdir().unwrap();
+    let streams = StreamDirectory::at(&place.path().join("streams")).unwrap();
+    let file = place.path().join("recorded.talea");
+    let stream = streams.publish("prepared", &unstarted(), SHAPE).unwrap();
+    let mut recording = Recording::new(&file, "");
+    recording.follow(stream.path(), &selection("job.start"), Start::Now).unwrap();
+    stream.rings.set_run_start(at(ms(7)));
+    let mut writer = stream.rings.claim("w").unwrap();
+    for (number, time) in [(Event::RUN_START, 7), (Event::RELEASE, 7), (Event::START, 8), (Event::RUN_END, 9)]
+    {
+        writer.record(Record { source: 0, ..event(number.0, ms(time)) });
+    }
+    let recorded = recording.finish().unwrap();
+    assert_eq!((recorded.records, recorded.unasked), (3, 2), "the marks were not asked for");
+    let (metadata, events) = told(&file);
+    assert_eq!((metadata.start, events), (at(ms(7)), vec![Event::RUN_START, Event::START, Event::RUN_END]));
+    let noted: Vec<String> = metadata.recorded.unwrap().into_iter().collect();
+    assert_eq!(noted, ["job.start", "run.run-end", "run.run-start"]);
+
+    // To a run under way its mark does not come any more.
+    let mut recording = Recording::new(&file, "");
+    recording.follow(stream.path(), &selection("job,-job.preempt"), Start::Now).unwrap();
+    writer.record(Record { source: 0, ..event(Event::START.0, ms(11)) });
+    assert_eq!(recording.finish().unwrap().unasked, 0);
+    let (metadata, events) = told(&file);
+    assert_eq!((metadata.start, events), (at(ms(7)), vec![Event::START]));
+}
+
+#[test]
+fn a_run_that_starts_when_its_log_has_begun_is_counted_from_its_mark() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("begun.talea");
+    let write = |events: &[(Event, i64)]| {
+        let mut log = LogWriter::create(&file, &unstarted()).unwrap();
+        events
+            .iter()
+            .for_each(|(number, time)| log.record(Record { source: 0, ..event(number.0, ms(*time)) }));
+        log.finish().unwrap();
+        told(&file).0.start
+    };
+    assert_eq!(write(&[(Event::LOST, 3), (Event::RUN_START, 7), (Event::RELEASE, 8)]), at(ms(7)));
+    assert_eq!(write(&[(Event::LOST, 3), (Event::LOST, 4)]), at(ms(3)), "no run: from the first record");
+    assert_eq!(write(&[]), at(0));
 }

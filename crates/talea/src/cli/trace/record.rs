@@ -52,12 +52,13 @@ pub struct Options {
     #[arg(long, value_name = "PID|NAME|FILE", help_heading = "What to record")]
     attach: Vec<PathBuf>,
     /// What to record of the programs: families or single events, such as job,dispatch.cost,-job.preempt, or complete, or
-    /// 'job.re*'; of a command also families that it registers later
+    /// 'job.re*'; of a command also families that it registers later. When the run began and ended is recorded in any case
     #[arg(
         long,
         alias = "event",
         value_name = "SELECTION",
         default_value = "all",
+        allow_hyphen_values = true,
         help_heading = "What to record"
     )]
     events: Selection,
@@ -156,7 +157,7 @@ pub fn main(options: &Options) -> Outcome {
     };
     let recorded = recording.finish().map_err(|error| incomplete(options, &error))?;
     tell(options, &recorded);
-    let unasked = recorded.introductions + recorded.kernel.as_ref().map_or(0, |totals| totals.records);
+    let unasked = recorded.unasked + recorded.kernel.as_ref().map_or(0, |totals| totals.records);
     let of_programs = recorded.records.saturating_sub(unasked);
     match (refused, unknown.first()) {
         (Some(reason), _) if !follows_any => Err(Failure::new(reason, "no program was followed")),
@@ -495,6 +496,9 @@ fn tell(options: &Options, recorded: &Recorded) {
     let of_kernel =
         kernel.map_or(String::new(), |totals| format!(", {} of them the kernel's", totals.records));
     eprintln!("{}: {} records{of_kernel}", options.out.display(), recorded.records);
+    if recorded.cut_off > 0 {
+        eprintln!("note: the run was cut off: its process was gone before it had ended");
+    }
     for (count, what) in [
         (recorded.lost, "records of programs were overwritten before they could be read"),
         (kernel.map_or(0, KernelTotals::lost_in_all), "kernel events were lost"),

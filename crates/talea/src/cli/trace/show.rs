@@ -40,7 +40,13 @@ pub struct Options {
     family: Vec<String>,
     /// Print only records of these events: families or events, such as job,dispatch.cost,-job.preempt, or complete, or
     /// 'job.re*'
-    #[arg(long, alias = "events", value_name = "SELECTION", help_heading = "Filters")]
+    #[arg(
+        long,
+        alias = "events",
+        value_name = "SELECTION",
+        allow_hyphen_values = true,
+        help_heading = "Filters"
+    )]
     event: Vec<Selection>,
     /// Print each record as one line of JSON
     #[arg(long)]
