@@ -9,7 +9,7 @@ use crate::sys::stop::{Slept, StopFlag};
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use talea_time::{Clock, Duration, Instant};
-use talea_trace::stream::{Consumer, Seat};
+use talea_trace::stream::{Consumer, Seat, clock};
 use talea_trace::{
     Accounting, CreateError, Event, LogWriter, Merge, Metadata, Record, Report, Samples, Sink,
 };
@@ -124,12 +124,13 @@ impl Collector {
     /// # Errors
     /// If the log cannot be created.
     pub fn new(
-        metadata: Metadata,
+        mut metadata: Metadata,
         consumers: Vec<Consumer>,
         sample: (Duration, Samples),
         log: Option<&Path>,
         on_finished: Option<OnFinished>,
     ) -> Result<Self, CreateError> {
+        metadata.realtime_offset_ns = Some(clock::realtime_offset_ns());
         let log = log.map(|path| LogWriter::create(path, &metadata)).transpose()?;
         let accounting = Accounting::new(&metadata, sample.0).with_samples(sample.1);
         let books = Books { metadata, accounting, log, on_finished };

@@ -36,6 +36,10 @@ pub struct Metadata {
     /// everything, and of rings it is unknown what was wanted when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<BTreeSet<String>>,
+    /// What made the time of day of the times on CLOCK_MONOTONIC when the log was begun: nanoseconds to be added. `None` in
+    /// virtual time, and of rings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub realtime_offset_ns: Option<i64>,
 }
 
 /// Who made the records.
@@ -252,7 +256,20 @@ impl Metadata {
         };
         let system = system.name.clone();
         let edges = Vec::new();
-        Metadata { system, strategy, origin, start, nodes, lanes, tasks, operations, edges, recorded: None }
+        let (recorded, realtime_offset_ns) = (None, None);
+        Metadata {
+            system,
+            strategy,
+            origin,
+            start,
+            nodes,
+            lanes,
+            tasks,
+            operations,
+            edges,
+            recorded,
+            realtime_offset_ns,
+        }
     }
 
     /// What a program that is no Talea system has to say: its name, on real threads, and empty tables.
@@ -268,6 +285,7 @@ impl Metadata {
             operations: Vec::new(),
             edges: Vec::new(),
             recorded: None,
+            realtime_offset_ns: None,
         }
     }
 

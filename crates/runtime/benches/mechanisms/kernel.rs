@@ -175,5 +175,6 @@ fn nothing_described() -> Metadata {
         operations: Vec::new(),
         edges: Vec::new(),
         recorded: None,
+        realtime_offset_ns: None,
     }
 }

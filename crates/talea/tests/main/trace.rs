@@ -296,3 +296,23 @@ fn records_are_picked_by_family_and_event_and_shown_as_json() {
     let done = run(&["trace", "show", &trace, "--family", "jobs"]).exits(2);
     assert!(done.stderr.contains("choose one of: run, job, dispatch, kernel"), "{}", done.stderr);
 }
+
+#[test]
+fn only_the_events_that_are_asked_for_are_exported() {
+    let (place, trace) = crate::support::traced(&["sim", &example("hello.toml"), "--for", "1s"]);
+    let table = within(&place, "some.csv");
+    let events = |selection: &[&str]| {
+        run(&[&["trace", "export", &trace, "--csv", &table], selection].concat()).exits(0);
+        let text = std::fs::read_to_string(&table).expect("written");
+        let events = text.lines().skip(1).map(|row| row.split(',').nth(1).expect("an event").to_owned());
+        events.collect::<std::collections::BTreeSet<_>>().into_iter().collect::<Vec<_>>()
+    };
+    assert_eq!(events(&["--events", "job.re*,run.run-end,-resume"]), ["release", "run-end"]);
+    assert_eq!(events(&["--events", "complete", "--event", "start"]), ["complete", "start"]);
+    assert!(events(&[]).len() > 3);
+    let svg = within(&place, "some.svg");
+    let refused = run(&["trace", "export", &trace, "--svg", &svg, "--events", "job"]).exits(2);
+    assert!(refused.stderr.contains("--perfetto"), "{}", refused.stderr);
+    let unknown = run(&["trace", "export", &trace, "--csv", &table, "--events", "jib"]).exits(2);
+    assert!(unknown.stderr.contains("did you mean \"job\"?"), "{}", unknown.stderr);
+}

@@ -3,6 +3,7 @@
 use super::{DRAFT_AFTER, PENDING_FOR, PENDING_MAX, RecordingError};
 use crate::log::{LogWriter, is_device};
 use crate::namespace::{Family, NameSpaceError};
+use crate::stream::clock;
 use crate::{CreateError, Event, Metadata, Record, RunEnd, Sink, ThreadRole};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -221,6 +222,7 @@ impl Output {
             None => Metadata { start: first().unwrap_or(Instant::ZERO), ..Metadata::bare(&self.name) },
         };
         metadata.recorded.clone_from(&self.recorded);
+        metadata.realtime_offset_ns = Some(clock::realtime_offset_ns());
         match LogWriter::create(path, &metadata) {
             Ok(mut log) => {
                 for family in &self.families {

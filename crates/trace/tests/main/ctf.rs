@@ -19,7 +19,12 @@ struct Printed {
 
 /// Reads a trace with babeltrace2: its events, and what it warned of. `None`, visibly, if there is no babeltrace2.
 fn babeltrace(folder: &Path) -> Option<(Vec<Printed>, String)> {
-    let arguments = ["--clock-cycles", "--no-delta"];
+    let (text, stderr) = babeltrace_text(folder, &["--clock-cycles", "--no-delta"])?;
+    Some((text.lines().map(parse).collect(), stderr))
+}
+
+/// What babeltrace2 prints, and what it warned of.
+fn babeltrace_text(folder: &Path, arguments: &[&str]) -> Option<(String, String)> {
     let output = match Command::new("babeltrace2").args(arguments).arg(folder).output() {
         Ok(output) => output,
         Err(error) => {
@@ -31,8 +36,7 @@ fn babeltrace(folder: &Path) -> Option<(Vec<Printed>, String)> {
     };
     let stderr = String::from_utf8(output.stderr).expect("UTF-8");
     assert!(output.status.success(), "babeltrace2 refuses the trace: {stderr}");
-    let text = String::from_utf8(output.stdout).expect("UTF-8");
-    Some((text.lines().map(parse).collect(), stderr))
+    Some((String::from_utf8(output.stdout).expect("UTF-8"), stderr))
 }
 
 /// `[00000000000000000015] dispatch:timer: { cpu_id = 1 }, { due = 45, node = ( "a" : container = 0 ) }`
@@ -386,6 +390,25 @@ fn events_that_no_family_declares_come_raw_and_late_ones_are_counted() {
             printed[1].fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
         assert_eq!(fields, ["arg=100", "causal=100", "source=0", "word0=77", "word1=8"]);
     }
+}
+
+/// The log says what makes dates of its times. One whose machine was started before 1970 does so, too.
+#[test]
+fn times_of_logs_of_threads_are_dates() {
+    let place = tempfile::tempdir().unwrap();
+    let dated = |offset_ns: Option<i64>| {
+        let folder = place.path().join(format!("{offset_ns:?}"));
+        let tables = Metadata { realtime_offset_ns: offset_ns, ..metadata() };
+        let mut export = CtfExport::create(&folder, &tables, &NameSpace::default()).unwrap();
+        export.record(Record { time: at(2_000_000_001), ..numbered(1) });
+        export.finish().unwrap();
+        let options = ["--clock-date", "--clock-gmt", "--no-delta"];
+        babeltrace_text(&folder, &options).map(|(text, _)| text.split_once(']').unwrap().0.to_owned())
+    };
+    let Some(day) = dated(Some(1_700_000_000_123_456_789)) else { return };
+    assert_eq!(day, "[2023-11-14 22:13:22.123456790");
+    assert_eq!(dated(Some(-1_500_000_000)).unwrap(), "[1970-01-01 00:00:00.500000001");
+    assert_eq!(dated(None).unwrap(), "[1970-01-01 00:00:02.000000001");
 }
 
 #[test]

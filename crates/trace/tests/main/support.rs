@@ -43,6 +43,7 @@ pub fn metadata() -> Metadata {
         ],
         edges: Vec::new(),
         recorded: None,
+        realtime_offset_ns: None,
     }
 }
 

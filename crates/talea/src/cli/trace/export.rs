@@ -1,5 +1,6 @@
 //! `talea trace export`.
 
+use super::show::Events;
 use super::{name_space, named, open, warn_of_damage};
 use crate::cli::draft::{self, Draft, FolderDraft, Readers};
 use crate::cli::failure::{Failure, Verdict};
@@ -12,9 +13,10 @@ use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use talea_lab::timeline;
 use talea_time::{Duration, Instant};
+use talea_trace::stream::Selection;
 use talea_trace::{
-    CtfError, CtfExport, NameSpace, ParquetExport, PerfettoExport, ScheduleCsv, Sink, TraceError, TraceFile,
-    export_csv,
+    CtfError, CtfExport, NameSpace, ParquetExport, PerfettoExport, Record, ScheduleCsv, Sink, TraceError,
+    TraceFile, export_csv,
 };
 
 /// Write the trace for other programs
@@ -26,6 +28,7 @@ use talea_trace::{
             .multiple(true)
             .args(["perfetto", "ctf", "parquet", "csv", "schedule", "svg"])
     ),
+    group(ArgGroup::new("records").multiple(true).args(["perfetto", "ctf", "parquet", "csv"])),
     after_help = "\
 Any formats can be asked for at once. Memory does not grow with the trace.
 
@@ -35,6 +38,7 @@ Examples:
   talea trace export out/trace.talea --ctf out/ctf && babeltrace2 out/ctf
   talea trace export out/trace.talea --parquet out/run.parquet
   duckdb -c \"SELECT avg(field_cost) FROM 'out/run.parquet' WHERE event = 'cost'\"
+  talea trace export out/trace.talea --csv out/jobs.csv --events job,-job.preempt
   talea trace export out/trace.talea --csv out/run.csv --schedule out/schedule.csv
   talea trace export out/trace.talea --svg out/run.svg --from 1s --length 400ms"
 )]
@@ -57,6 +61,17 @@ pub struct Options {
     /// Who ran when: start_ns,end_ns,node,cpu,task,subtask,job
     #[arg(long, value_name = "FILE", help_heading = "Formats")]
     schedule: Option<PathBuf>,
+    /// Only these events, in every format but schedules and pictures, which need all of jobs: families or events, such as
+    /// job,dispatch.cost,-job.preempt, or complete, or 'job.re*'
+    #[arg(
+        long,
+        alias = "event",
+        value_name = "SELECTION",
+        allow_hyphen_values = true,
+        help_heading = "Filters",
+        requires = "records"
+    )]
+    events: Vec<Selection>,
     /// A picture of a stretch of the schedule
     #[arg(long, value_name = "FILE", help_heading = "Formats")]
     svg: Option<PathBuf>,
@@ -75,6 +90,8 @@ struct Source<'a> {
     path: PathBuf,
     trace: TraceFile,
     names: NameSpace,
+    /// What records are about, if not all are asked for.
+    events: Option<Events>,
     /// The instants from which and up to which it tells of the run.
     span: (Instant, Instant),
 }
@@ -85,6 +102,8 @@ type Write = fn(&Source<'_>, &Path) -> Result<(), Failure>;
 pub fn main(options: &Options) -> crate::cli::Outcome {
     let path = named::file(&options.trace)?;
     let trace = open(&path)?;
+    let names = name_space(&trace, &path)?;
+    let events = Events::of(&options.events, &names)?;
     let formats: [(&Option<PathBuf>, Write); 6] = [
         (&options.perfetto, perfetto),
         (&options.ctf, ctf),
@@ -103,7 +122,7 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
     draft::remove_on_interrupt()?;
     let (span, damage) = artefacts::span(&trace, &path)?;
     warn_of_damage(&path, &damage);
-    let source = Source { options, names: name_space(&trace, &path)?, path, trace, span };
+    let source = Source { options, names, events, path, trace, span };
     wanted.iter().try_for_each(|(path, write)| write(&source, path))?;
     let written: Vec<String> = wanted.iter().map(|(path, _)| path.display().to_string()).collect();
     let told = format!("written: {}", written.join(", "));
@@ -119,6 +138,11 @@ impl Source<'_> {
     /// Gives all records to a format.
     fn replay(&self, sink: &mut impl Sink) -> Result<(), Failure> {
         self.trace.replay(sink).map(|_| ()).map_err(|error| self.cut(&error))
+    }
+
+    /// Whether the record is among those that were asked for.
+    fn lets_through(&self, record: &Record) -> bool {
+        self.events.as_ref().is_none_or(|events| events.contain(record.event))
     }
 
     /// The trace could not be read to its end.
@@ -143,6 +167,20 @@ impl Source<'_> {
     }
 }
 
+/// What was asked for, for a format that takes records as they come.
+struct Chosen<'a, S> {
+    source: &'a Source<'a>,
+    sink: &'a mut S,
+}
+
+impl<S: Sink> Sink for Chosen<'_, S> {
+    fn record(&mut self, record: Record) {
+        if self.source.lets_through(&record) {
+            self.sink.record(record);
+        }
+    }
+}
+
 fn with_help(failure: Failure, left: String) -> Failure {
     match failure {
         Failure::Message { message, help } if help.is_empty() => Failure::new(message, left),
@@ -161,7 +199,7 @@ fn unwritten(path: &Path, error: impl Display) -> Failure {
 fn perfetto(source: &Source<'_>, path: &Path) -> Result<(), Failure> {
     source.write_whole(path, |draft| {
         let mut export = PerfettoExport::new(source.trace.metadata(), &source.names, buffered(draft));
-        source.replay(&mut export)?;
+        source.replay(&mut Chosen { source, sink: &mut export })?;
         let written = export.finish(source.span.1).and_then(|mut output| output.flush());
         written.map_err(|error| unwritten(path, error))
     })
@@ -179,7 +217,7 @@ fn ctf(source: &Source<'_>, path: &Path) -> Result<(), Failure> {
     let write = |draft: FolderDraft| {
         let export = CtfExport::create(draft.path(), source.trace.metadata(), &source.names);
         let mut export = export.map_err(refused)?;
-        source.replay(&mut export)?;
+        source.replay(&mut Chosen { source, sink: &mut export })?;
         let summary = export.finish().map_err(refused)?;
         draft.finish().map_err(|error| unwritten(path, error))?;
         Ok(summary)
@@ -199,7 +237,7 @@ fn parquet(source: &Source<'_>, path: &Path) -> Result<(), Failure> {
     source.write_whole(path, |draft| {
         let mut export = ParquetExport::new(source.trace.metadata(), &source.names, buffered(draft))
             .map_err(|error| unwritten(path, error))?;
-        source.replay(&mut export)?;
+        source.replay(&mut Chosen { source, sink: &mut export })?;
         let mut output = export.finish().map_err(|error| unwritten(path, error))?;
         output.flush().map_err(|error| unwritten(path, error))
     })
@@ -210,6 +248,7 @@ fn csv(source: &Source<'_>, path: &Path) -> Result<(), Failure> {
         let mut broken = None;
         let records = source.trace.records().map_err(|error| source.cut(&error))?;
         let records = records.map_while(|record| record.map_err(|error| broken = Some(error)).ok());
+        let records = records.filter(|record| source.lets_through(record));
         export_csv(source.trace.metadata(), &source.names, records, buffered(draft))
             .map_err(|error| unwritten(path, error))?;
         broken.map_or(Ok(()), |error| Err(source.cut(&error)))

@@ -65,7 +65,7 @@ pub(super) struct Filter<'a> {
 }
 
 /// Events that were asked for.
-struct Events {
+pub(super) struct Events {
     declared: BTreeSet<Event>,
     /// Whether events that no family declares are as well.
     others: Later,
@@ -151,7 +151,7 @@ impl<'a> Filter<'a> {
 
 impl Events {
     /// What any of these chooses; none if there are none.
-    fn of(selections: &[Selection], names: &NameSpace) -> Result<Option<Self>, Failure> {
+    pub(super) fn of(selections: &[Selection], names: &NameSpace) -> Result<Option<Self>, Failure> {
         let declared = |selection: &Selection| {
             let events = selection.events(names);
             events.map_err(|error| Failure::new(error, choices(names)))
@@ -167,7 +167,7 @@ impl Events {
         Ok((!selections.is_empty()).then_some(events))
     }
 
-    fn contain(&self, event: Event) -> bool {
+    pub(super) fn contain(&self, event: Event) -> bool {
         self.declared.contains(&event) || self.others == Later::Wanted && !self.known.contains(&event)
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn text(
     classes: &[StreamClass],
     layouts: &[Layout],
 ) -> String {
-    let clock = Clock::of(metadata.origin);
+    let clock = Clock::of(metadata);
     let mut text = String::from("/* CTF 1.8 */\n\n");
     integers(&mut text);
     text.push_str(TRACE);
@@ -44,22 +44,31 @@ pub(super) fn text(
 /// The clock of the time stamps, whose origin is that of the trace's.
 struct Clock {
     description: &'static str,
+    /// Of its origin from that of the time of day, if that is known.
+    offset_ns: Option<i64>,
 }
 
 impl Clock {
-    fn of(origin: Origin) -> Self {
-        let description = match origin {
-            Origin::Simulation { .. } => "virtual time of the simulation",
-            Origin::Threads { .. } => "CLOCK_MONOTONIC",
-        };
-        Clock { description }
+    fn of(metadata: &Metadata) -> Self {
+        match metadata.origin {
+            Origin::Simulation { .. } => {
+                Clock { description: "virtual time of the simulation", offset_ns: None }
+            }
+            Origin::Threads { .. } => {
+                Clock { description: "CLOCK_MONOTONIC", offset_ns: metadata.realtime_offset_ns }
+            }
+        }
     }
 
     fn text(&self) -> String {
         let description = literal(self.description);
+        let is_absolute = self.offset_ns.is_some();
+        let offset_ns = self.offset_ns.unwrap_or(0);
+        // The second part counts cycles from the first one on, which cannot be less than none.
+        let (seconds, cycles) = (offset_ns.div_euclid(1_000_000_000), offset_ns.rem_euclid(1_000_000_000));
         format!(
             "clock {{\n    name = monotonic;\n    description = {description};\n    freq = 1000000000;\n    \
-             precision = 1;\n    offset_s = 0;\n    offset = 0;\n    absolute = false;\n}};\n\n\
+             precision = 1;\n    offset_s = {seconds};\n    offset = {cycles};\n    absolute = {is_absolute};\n}};\n\n\
              typealias integer {{ size = 64; align = 8; signed = false; map = clock.monotonic.value; }} := \
              timestamp_t;\n\n"
         )

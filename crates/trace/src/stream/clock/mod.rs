@@ -50,6 +50,15 @@ pub fn kernel_now() -> Instant {
     Instant::from_nanos(kernel_ns() as i64)
 }
 
+/// What makes the time of day of an instant: nanoseconds to be added, as of now. Whoever sets the time of day changes it.
+pub fn realtime_offset_ns() -> i64 {
+    let before = kernel_ns();
+    let day = clock_gettime(ClockId::Realtime);
+    let after = kernel_ns();
+    let day_ns = day.tv_sec.saturating_mul(1_000_000_000).saturating_add(day.tv_nsec);
+    day_ns.saturating_sub((before + (after - before) / 2) as i64)
+}
+
 fn kernel_ns() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
