@@ -140,7 +140,7 @@ fn what_nobody_was_granted_is_not_withheld() {
 
 #[test]
 fn a_spell_counts_only_if_it_lasts_longer_than_the_way_to_a_switch() {
-    for (length, withheld) in [(99, 0), (100, 0), (101, 101)] {
+    for (length, withheld) in [(249, 0), (250, 0), (251, 251)] {
         let mut told = Told::new();
         told.grant(0, VIDEO);
         told.switch(10, VIDEO_THREAD);

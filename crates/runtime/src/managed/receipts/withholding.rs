@@ -13,8 +13,9 @@ use std::collections::{HashMap, HashSet};
 use talea_policy::hierarchy::{Transition, VpId, VpState};
 use talea_time::{Duration, Instant, Work};
 
-/// What is withheld for no longer is the way from a decision to the switch, or one of the infrastructure's threads.
-pub(super) const MOMENT: Duration = Duration::from_micros(100);
+/// What is withheld for no longer is the way from a decision to the switch, or one of the infrastructure's threads. Waking an idle
+/// processor of a virtual machine takes some 150 µs.
+pub(super) const MOMENT: Duration = Duration::from_micros(250);
 
 /// Threads that are no members, by the kernel's numbers.
 #[derive(Clone, Debug, Default)]
