@@ -69,12 +69,17 @@ impl LaneScheduler {
         self.with_timer(cx, decision)
     }
 
-    /// The decision, after the parent has heard of another earliest deadline. Looks at every job.
+    /// The decision, with word to the parent of another earliest deadline: before a request, and after what is done with a
+    /// processor, which those above may take back when they hear it. Looks at every job.
     fn with_announcement(&self, cx: &Context<'_>, decision: Decision) -> Decision {
         let earliest = || self.queue.iter().map(|progress| progress.job.deadline).min();
-        match self.announcing {
-            Announcing::Nothing => decision,
-            Announcing::Deadlines => announce(cx, self.own(), earliest(), decision),
+        match (self.announcing, cx.state(self.own())) {
+            (Announcing::Nothing, _) => decision,
+            (Announcing::Deadlines, VpState::Running(_)) => {
+                let timer = decision.timer();
+                decision.then(announce(cx, self.own(), earliest(), Decision::NONE)).wake(timer)
+            }
+            (Announcing::Deadlines, _) => announce(cx, self.own(), earliest(), decision),
         }
     }
 

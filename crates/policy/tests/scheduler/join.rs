@@ -1,8 +1,14 @@
 //! A join: its child runs whenever any of its parents runs it.
 
+use super::script::{at, ns, work};
 use super::workload::{Demand, Workload, hard, ms, reservation};
-use talea_policy::hierarchy::{Engine, Parameters, Refusal, SchedulerId, VpId};
-use talea_policy::scheduler::{FixedPriority, Join};
+use talea_model::{LaneDispatch, Late, Laxity};
+use talea_policy::discipline::Discipline;
+use talea_policy::hierarchy::{Engine, Parameters, Refusal, SchedulerId, VpId, VpState};
+use talea_policy::job::Job;
+use talea_policy::lane::LaneQueue;
+use talea_policy::scheduler::{Announcing, FixedPriority, Join, Kind, LaneScheduler};
+use talea_policy::strategy::LaneRules;
 
 /// A thread that joins 2 ms in 10 ms with whatever the lowest priority leaves, beside `hog` in the middle.
 fn soft_reservation(hog: Demand) -> (Workload, VpId, VpId) {
@@ -80,4 +86,42 @@ fn it_has_one_child() {
     let root = engine.add_root(Box::new(Join::new()));
     engine.add_thread(root, Parameters::None).expect("the first one");
     assert!(matches!(engine.add_thread(root, Parameters::None), Err(Refusal::Taken { .. })));
+}
+
+/// A lane below a join chooses another job and tells of its deadline, at which a limit in the middle finds that its period is
+/// over and asks its parent, which takes the processor from the join's other parent and so from the lane.
+#[test]
+fn a_lane_is_taken_the_processor_while_it_tells_of_another_deadline() {
+    let mut engine = Engine::new(1);
+    let root = engine.add_root(Box::new(FixedPriority::new()));
+    let limit =
+        Kind::Limit { budget: work(1), period: ns(9) }.build(Announcing::Deadlines).expect("in range");
+    let limit = engine.add(limit, &[(root, Parameters::Priority(2))]).expect("free");
+    let parents = [(limit, Parameters::None), (root, Parameters::Priority(1))];
+    let join = engine.add(Box::new(Join::new()), &parents).expect("free");
+    let rules = LaneRules { dispatch: LaneDispatch::Preemptive, laxity: Laxity::Declared, late: Late::Last };
+    let lane = LaneScheduler::new(LaneQueue::new(Discipline::Deadline, rules, 2));
+    let lane = lane.announcing(Announcing::Deadlines);
+    let lane = engine.add(Box::new(lane), &[(join, Parameters::None)]).expect("the only one");
+    let [first, second] = [(); 2].map(|()| engine.add_thread(lane, Parameters::None).expect("a slot"));
+    let job = |slot: VpId, deadline| Job {
+        release: at(0),
+        deadline: at(deadline),
+        wcet: work(50),
+        rank: 0,
+        number: 0,
+        tag: slot.index() as u32,
+    };
+    engine.request(first, job(first, 100), at(0));
+    let _ = engine.settle(at(0));
+    engine.fire_timers(at(1));
+    let _ = engine.settle(at(1));
+    assert!(matches!(engine.context().state(first), VpState::Running(_)), "by the join's other parent");
+    // The limit's timer is due at this instant, too, and comes later.
+    engine.request(second, job(second, 60), at(9));
+    let _ = engine.settle(at(9));
+    engine.fire_timers(at(9));
+    let _ = engine.settle(at(9));
+    engine.check_invariants();
+    assert!(matches!(engine.context().state(second), VpState::Running(_)), "it is due first");
 }

@@ -94,7 +94,15 @@ impl<R: Rule> Uniprocessor<R> {
             _ => Decision::NONE,
         };
         if self.announcing == Announcing::Deadlines {
-            decision = announce(cx, own, self.rule.deadline(cx, &self.clients), decision);
+            let earliest = self.rule.deadline(cx, &self.clients);
+            if !decision.is_empty()
+                && matches!(cx.state(own), VpState::Running(_))
+                && is_news(cx, own, earliest)
+            {
+                // Those above who hear of it may take the processor back, and it has to be where it was brought to then.
+                return decision.wake(Wake::AtSchedulingPoint);
+            }
+            decision = announce(cx, own, earliest, decision);
         }
         decision.set_timer(self.next_wake(cx));
         decision
@@ -145,11 +153,16 @@ pub(in crate::scheduler) fn announce(
     earliest: Option<Instant>,
     decision: Decision,
 ) -> Decision {
-    let deadline = earliest.unwrap_or(Instant::MAX);
-    if deadline == cx.deadline(own) {
+    if !is_news(cx, own, earliest) {
         return decision;
     }
+    let deadline = earliest.unwrap_or(Instant::MAX);
     Decision::NONE.and(Action::Announce(own, deadline)).then(decision).wake(decision.timer())
+}
+
+/// Whether the parent of `own` knows another earliest deadline.
+fn is_news(cx: &Context<'_>, own: VpId, earliest: Option<Instant>) -> bool {
+    earliest.unwrap_or(Instant::MAX) != cx.deadline(own)
 }
 
 impl<R: Rule> Scheduler for Uniprocessor<R> {
