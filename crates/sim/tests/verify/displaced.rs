@@ -158,6 +158,29 @@ fn dispatching_is_overhead_and_no_idling() {
     assert_eq!(report.violations[0].duration_ns, 14);
 }
 
+/// The higher job begins late, and in what the threads say of themselves the lower one runs meanwhile. The kernel may have held
+/// the higher lane's thread off, or both: it alone tells.
+#[test]
+fn without_the_kernel_a_lower_job_ran_possibly() {
+    let system = system("[0]");
+    let metadata = real(&system, true);
+    let mut records = unseen(&system);
+    let high = |record: &&mut Record| record.event == Event::START && record.job().operation.index() == 0;
+    records.iter_mut().find(high).expect("it begins").time = Instant::from_nanos(25);
+    records.sort_by_key(|record| record.time);
+    let report = verify(&metadata, &records, &system, TOLERANCE);
+    assert_eq!((report.count(), report.possible()), (0, 1), "{report:#?}");
+    assert_eq!(rule(&report, Rule::Lanes).judged(), Judged::PossiblyViolated);
+    let violation = &report.violations[0];
+    assert_eq!((violation.rule, violation.certainty), (Rule::Lanes, Certainty::Possible));
+    assert_eq!((violation.at_ns, violation.duration_ns), (10, 15));
+    let kernel =
+        [switch(0, 0, LOW, 0), switch(25, LOW, HIGH, 1), switch(40, HIGH, LOW, 0), switch(61, LOW, 0, 0)];
+    let report = verify(&metadata, &with_kernel(&metadata, records, &kernel), &system, TOLERANCE);
+    assert_eq!((report.of(Rule::Lanes), report.possible()), (1, 0), "{report:#?}");
+    assert_eq!(report.violations[0].certainty, Certainty::Certain);
+}
+
 /// Short jobs of lower lanes, each shorter than the tolerance, with their threads' dispatching in between: together they last.
 #[test]
 fn many_short_turns_of_lower_lanes_are_one_violation() {

@@ -66,7 +66,7 @@ impl Rule {
 pub enum Certainty {
     /// The records leave no other explanation.
     Certain,
-    /// Only the kernel could tell that its holding a processor off was not the reason, and it was not recorded.
+    /// Only the kernel could tell who had the processor and whether it was held off, and it was not recorded.
     Possible,
 }
 
@@ -98,7 +98,7 @@ pub struct RuleReport {
     pub cases: u64,
     /// Violations that are certain.
     pub violations: u64,
-    /// What is a violation unless the kernel held a processor off.
+    /// What is a violation unless the kernel held a processor or a thread off.
     pub possible: u64,
     /// The longest of those.
     pub longest_possible_ns: i64,
@@ -122,7 +122,7 @@ pub enum Judged {
     Obeyed,
     /// Not all of them.
     Violated,
-    /// Not all of them, unless the kernel held a processor off.
+    /// Not all of them, unless the kernel held a processor or a thread off.
     PossiblyViolated,
     /// Those cases of it that could be judged are, and others could not be.
     ObeyedInPart,

@@ -170,9 +170,10 @@ impl Judge<'_> {
             _ => {}
         }
         let (job, other) = (running.or(Some(waiting)), running.map(|_| waiting));
-        // Throttled threads leave a processor idle as well, and only the kernel tells of that.
-        let of_kernel = matches!(what, What::Idle | What::LowerThread);
-        let is_doubtful = of_kernel && !self.is_simulated() && !self.occupancy.hears_kernel();
+        // Who has the processor is inferred from what threads say of their own jobs. While the kernel holds the thread of a
+        // higher lane off, as by throttling, the processor idles or a lower lane has it, and only the kernel tells of that.
+        let is_of_processor = matches!(what.rule(), Rule::Idle | Rule::Lanes);
+        let is_doubtful = is_of_processor && !self.is_simulated() && !self.occupancy.hears_kernel();
         let certainty = if is_doubtful { Certainty::Possible } else { Certainty::Certain };
         let finding = Finding { rule, certainty, at: suspicion.since, duration, job, other };
         self.findings.add(self.trace, finding, || what.text(running, company).into());

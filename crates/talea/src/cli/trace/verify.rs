@@ -27,8 +27,9 @@ by early ones only, since every real release is late. The 200us for real threads
 machine: the table says how many wrong states they let pass and how long the longest was. Simulated traces are judged to \
 the nanosecond.
 
-A processor that the kernel holds off, as real-time throttling does, looks idle unless the kernel was recorded: without, what \
-the rule idle finds is possible, and no violation. Where jobs of several lanes have begun on one processor, only the kernel's \
+Only the kernel's switches tell who had a processor. While the kernel holds a lane's thread off, as real-time throttling does, the \
+processor looks idle or a lower lane's: without these records, what the rules idle and lanes find of real threads is possible, \
+and no violation. Where jobs of several lanes have begun on one processor, only the kernel's \
 switches tell which of them ran: without, the rule lanes is not judged then.
 
 Exit status: 0 if there is no certain violation, 1 if there is one, 2 for bad input, for a trace that cannot be judged, and for a \
@@ -141,7 +142,7 @@ fn print(report: &VerifyReport, metadata: &Metadata, limit: usize) -> Result<(),
             violation.text,
             match (violation.certainty, violation.rule) {
                 (Certainty::Certain, _) => "",
-                (Certainty::Possible, Rule::Lanes) => ", as far as the threads themselves tell",
+                (Certainty::Possible, Rule::Lanes) => ", unless the kernel held its thread off",
                 (Certainty::Possible, _) => ", unless the kernel held it off",
             }
         ))?;
@@ -250,8 +251,8 @@ fn summary(report: &VerifyReport, metadata: &Metadata) -> Vec<String> {
     }
     if matches!(metadata.origin, Origin::Threads { .. }) && !report.has_kernel {
         lines.push(
-            "note: the kernel was not recorded, so a processor that it held off cannot be told from an idle one, and what idle \
-             finds is only possible; record with --kernel switches"
+            "note: the kernel was not recorded, so nobody knows which processors and threads it held off, and what idle and lanes \
+             find is only possible; record with --kernel switches"
                 .into(),
         );
     }
