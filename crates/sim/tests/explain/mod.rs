@@ -9,7 +9,7 @@ use talea_policy::demand;
 use talea_sim::DispatchRecords;
 use talea_time::{Duration, Instant, Work};
 use talea_trace::explain::{
-    Cause, Explanation, Explanations, Kind, Order, Outcome, Question, Subject, Which, explain,
+    Cause, Explanation, Explanations, Kind, MOST, Order, Outcome, Question, Subject, Which, explain,
 };
 use talea_trace::{Accounting, Event, JobId, Metadata, Record, Report, Segment, Segments, Sink};
 
@@ -157,10 +157,14 @@ proptest! {
     }
 
     #[test]
-    fn the_worst_of_each_task_is_the_reports_maximum(system in systems(Scope::COSTLY)) {
+    fn the_worst_of_each_task_is_the_reports_maximum(system in systems(Scope::COSTLY), limit in 1_usize..4) {
         let metadata = metadata(&system);
         let records = records(&system, &[], UNTIL);
-        let answer = explained(&metadata, &records, Question { which: Which::Worst, task: None, limit: 1 });
+        let worst = |limit| explained(&metadata, &records, Question { which: Which::Worst, task: None, limit });
+        let answer = worst(MOST);
+        let names = |answer: &Explanations| answer.list.iter().map(|one| one.subject).collect::<Vec<_>>();
+        let first: Vec<Subject> = names(&answer).into_iter().take(limit).collect();
+        prop_assert_eq!(names(&worst(limit)), first, "a limit keeps the slowest");
         let report = report(&metadata, &records);
         for one in &answer.list {
             let Subject::Instance { task, .. } = one.subject else { panic!("an instance") };
@@ -240,4 +244,53 @@ fn blocking_by_a_peer_is_told_from_being_outranked() {
     assert!(sentence.contains("would have been met"), "{sentence}");
     let json = answer.to_json();
     assert_eq!(json["explanations"][0]["intervals"][0]["blamed"], "long #0");
+}
+
+/// A subtask that the one before it left no time is not to blame for what others did to it.
+#[test]
+fn a_subtask_released_late_is_not_held_against_its_deadline() {
+    let text = r#"
+        [system]
+        name = "late"
+        strategy = "criticality"
+        lane_dispatch = "preemptive"
+        [[node]]
+        name = "one"
+        cpus = [0]
+        [[task]]
+        name = "route"
+        period = "200ns"
+        deadline = "40ns"
+        criticality = "low"
+        [[task.subtask]]
+        name = "first"
+        wcet = "50ns"
+        exec = "50ns"
+        [[task.subtask]]
+        name = "second"
+        wcet = "6ns"
+        exec = "6ns"
+        [[task]]
+        name = "nav"
+        period = "200ns"
+        phase = "52ns"
+        criticality = "high"
+        wcet = "30ns"
+        exec = "30ns"
+    "#;
+    let system = talea_model::parse("late.toml", text, std::path::Path::new(".")).expect("a system").system;
+    let metadata = metadata(&system);
+    let records = records(&system, &[], 200);
+    let sentence = |which| {
+        let answer = explained(&metadata, &records, Question { which, task: None, limit: 1 });
+        answer.sentence(&answer.list[0])
+    };
+    let second = records.iter().map(|record| record.job()).find(|job| job.operation.index() == 1);
+    let job = sentence(Which::This(Subject::Job(second.expect("it is released"))));
+    assert!(job.starts_with("83 % of the response, 30ns, was higher lane: nav"), "{job}");
+    let before = "It was released 10ns after its deadline: route #0 as a whole tells of the time up to then.";
+    assert!(job.ends_with(before), "{job}");
+    // Of the whole, its own 56 ns are more than the 40 ns that the deadline allows.
+    let whole = sentence(Which::Failed);
+    assert!(whole.contains("own execution") && whole.ends_with("allow it more than 40ns."), "{whole}");
 }

@@ -19,6 +19,11 @@ fn add_up(answer: &Value) {
         let totals = one["totals"].as_array().expect("a list");
         let sum: i64 = totals.iter().filter_map(|total| total["ns"].as_i64()).sum();
         assert!(skipped || one["response_ns"].as_i64() == Some(sum), "{one}");
+        let stages = ["before_release_ns", "waiting_ns", "preempted_or_executing_ns"];
+        for total in totals {
+            let sum: i64 = stages.iter().filter_map(|stage| total[stage].as_i64()).sum();
+            assert_eq!(total["ns"].as_i64(), Some(sum), "{total}");
+        }
     }
 }
 
@@ -69,6 +74,23 @@ fn a_chain_is_followed_hop_by_hop_over_nodes() {
     let job =
         run(&["trace", "explain", &trace, "--task", "grasp.plan", "--job", "3", "--json"]).exits(0).json();
     assert_eq!(job["explanations"][0]["subject"]["job"], "grasp.plan #3");
+}
+
+#[test]
+fn the_slowest_are_limited_too() {
+    let (_place, trace) = traced(&["sim", &example("two-nodes.toml"), "--for", "1s"]);
+    let list = |options: &[&str]| {
+        let all = ["trace", "explain", &trace, "--worst", "--json"];
+        let json = run(&[&all[..], options].concat()).exits(0).json();
+        json["explanations"].as_array().expect("a list").clone()
+    };
+    let all = list(&[]);
+    assert_eq!(all.len(), 3, "one of every task");
+    assert_eq!(list(&["--limit", "1"]), all[..1]);
+    let text = run(&["trace", "explain", &trace, "--worst", "--limit", "1"]).exits(0).stdout;
+    assert!(text.contains("the slowest 1 of 3 tasks; the others with --limit"), "{text}");
+    let text = run(&["trace", "explain", &trace, "--worst"]).exits(0).stdout;
+    assert!(!text.contains("--limit"), "{text}");
 }
 
 #[test]

@@ -206,6 +206,8 @@ impl<'a> Finder<'a> {
                     Subject::Instance { task, .. } => !std::mem::replace(&mut seen[task], true),
                     Subject::Job(_) => true,
                 });
+                // A task whose worst so far is among no `limit` worst comes back if it does worse.
+                self.found.truncate(self.question.limit);
             }
             Which::This(_) => self.found.truncate(1),
         }

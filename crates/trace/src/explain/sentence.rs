@@ -3,7 +3,7 @@
 use super::cause::length;
 use super::{Blamed, Explanation, Explanations, Kind, Outcome, Subject};
 use crate::show::job_name;
-use crate::{Event, JobId, Origin, Record, SkipReason, Told};
+use crate::{Event, JobId, Metadata, Origin, Record, SkipReason, Told};
 use talea_time::{Duration, Instant};
 
 impl Explanations {
@@ -49,18 +49,49 @@ impl Explanations {
         let whole_ns = explanation.response().as_nanos().max(1);
         let percent = (dominant.sum.as_nanos() as f64 / whole_ns as f64 * 100.0).round();
         format!(
-            "{percent:.0} % of the response, {}, was {}{}; {}.",
+            "{percent:.0} % of the response, {}, was {}{}; {}.{}",
             dominant.sum.rounded(),
-            dominant.what(),
+            dominant.what(&self.metadata),
             enough(explanation, &dominant),
             self.remedy(&dominant, explanation),
+            self.released_late(explanation),
         )
     }
 
-    /// The greatest class of causes. The job's own execution is it only if nothing went wrong or if that alone is longer than
-    /// the deadline allows.
+    /// Where the time of the deadline went before the job was released, if that was after others.
+    fn released_late(&self, explanation: &Explanation) -> String {
+        let (Start::Successor(job), false) = (self.start(explanation), explanation.outcome == Outcome::Met)
+        else {
+            return String::new();
+        };
+        let left = length(explanation.arrival, explanation.deadline);
+        let when = match left {
+            left if left > Duration::ZERO => format!("{} before", left.rounded()),
+            late => format!("{} after", (-late).rounded()),
+        };
+        let task = self.metadata.operations[job.operation.index()].task;
+        let whole = self.name(Subject::Instance { task, number: job.instance });
+        format!(" It was released {when} its deadline: {whole} as a whole tells of the time up to then.")
+    }
+
+    /// With what the response begins.
+    fn start(&self, explanation: &Explanation) -> Start {
+        match explanation.subject {
+            Subject::Job(job) if !self.metadata.operations[job.operation.index()].predecessors.is_empty() => {
+                Start::Successor(job)
+            }
+            Subject::Job(_) | Subject::Instance { .. } => Start::Arrival,
+        }
+    }
+
+    /// The greatest class of causes. From an arrival on, the job's own execution is it only if nothing went wrong or if that
+    /// alone is longer than the deadline allows. The deadline of a job released after others allows whatever they left of it,
+    /// against which nothing is to be held.
     fn dominant(&self, explanation: &Explanation) -> Option<Dominant> {
-        let allowed = length(explanation.arrival, explanation.deadline);
+        let allowed = match self.start(explanation) {
+            Start::Arrival => Some(length(explanation.arrival, explanation.deadline)),
+            Start::Successor(_) => None,
+        };
         let mut classes: Vec<Dominant> = Vec::new();
         for part in self.parts(explanation) {
             match classes.iter_mut().find(|class| class.class == Class::of(part.kind)) {
@@ -75,8 +106,9 @@ impl Explanations {
             }
         }
         let met = explanation.outcome == Outcome::Met;
-        let counts = |cause: &Dominant| met || !cause.kind.is_own() || cause.sum > allowed;
-        let hopeless = |cause: &Dominant| cause.kind == Kind::Execution && cause.sum > allowed;
+        let exceeds = |cause: &Dominant| allowed.is_some_and(|allowed| cause.sum > allowed);
+        let counts = |cause: &Dominant| met || allowed.is_none() || !cause.kind.is_own() || exceeds(cause);
+        let hopeless = |cause: &Dominant| cause.kind == Kind::Execution && exceeds(cause);
         classes.sort_by_key(|cause| (!hopeless(cause), !counts(cause), std::cmp::Reverse(cause.sum)));
         classes.into_iter().next()
     }
@@ -169,7 +201,7 @@ impl Explanations {
             Kind::Interrupt => "move the interrupt to a processor that no node uses".into(),
             Kind::Message | Kind::Handover => "put the two subtasks on the same node, or make the way shorter".into(),
             Kind::Jitter => "the description asks for it: reduce the task's jitter, or allow for it in the deadline".into(),
-            Kind::Execution | Kind::Blocked => own_remedy(explanation),
+            Kind::Execution | Kind::Blocked => self.own_remedy(explanation),
             Kind::Uncertain => "larger rings, or a shorter selection of --events, would lose fewer records".into(),
             Kind::Unheard => {
                 "the recording began when the run was under way: record it from its start, as a command of `talea trace record`"
@@ -198,6 +230,17 @@ impl Explanations {
              = \"none\"",
             length(explanation.arrival, since).rounded()
         )
+    }
+
+    fn own_remedy(&self, explanation: &Explanation) -> String {
+        match (explanation.outcome, self.start(explanation)) {
+            (Outcome::Met, _) => format!("it had {} to spare", (-explanation.lateness()).rounded()),
+            (_, Start::Successor(_)) => "shorten it, or what comes before it".into(),
+            (_, Start::Arrival) => {
+                let allowed = length(explanation.arrival, explanation.deadline);
+                format!("shorten it, or allow it more than {}", allowed.rounded())
+            }
+        }
     }
 
     /// Who would have seen which of the jobs ran.
@@ -245,20 +288,47 @@ impl Dominant {
     /// Causes of a class that are named.
     const NAMED: usize = 3;
 
-    fn what(&self) -> String {
+    fn what(&self, metadata: &Metadata) -> String {
         let Some(words) = self.class.words().filter(|_| self.parts.len() > 1) else {
             return format!("{} {}", self.kind.words(), self.name).trim_end().to_owned();
         };
-        let named = self.parts.iter().take(Self::NAMED).map(|part| {
-            let name = if part.name.is_empty() { part.kind.words() } else { &part.name };
-            format!("{name} {}", part.sum.rounded())
-        });
-        let mut list = named.collect::<Vec<_>>().join(", ");
-        if self.parts.len() > Self::NAMED {
-            list.push_str(&format!(" and {} more", self.parts.len() - Self::NAMED));
+        let named = self.named(metadata);
+        let first = named.iter().take(Self::NAMED).map(|(name, sum)| format!("{name} {}", sum.rounded()));
+        let mut list = first.collect::<Vec<_>>().join(", ");
+        if named.len() > Self::NAMED {
+            list.push_str(&format!(" and {} more", named.len() - Self::NAMED));
         }
         format!("{words} ({list})")
     }
+
+    /// The causes by name, the greatest first; a task that is to blame in several ways is named once.
+    fn named(&self, metadata: &Metadata) -> Vec<(String, Duration)> {
+        let mut named: Vec<(Option<usize>, String, Duration)> = Vec::new();
+        for part in &self.parts {
+            let same = named.iter_mut().find(|(task, ..)| task.is_some() && *task == part.task);
+            match same.zip(part.task) {
+                Some(((_, name, sum), task)) => {
+                    *sum += part.sum;
+                    name.clone_from(&metadata.tasks[task].name);
+                }
+                None => {
+                    let name = if part.name.is_empty() { part.kind.words() } else { &part.name };
+                    named.push((part.task, name.to_owned(), part.sum));
+                }
+            }
+        }
+        named.sort_by_key(|(.., sum)| std::cmp::Reverse(*sum));
+        named.into_iter().map(|(_, name, sum)| (name, sum)).collect()
+    }
+}
+
+/// With what a response begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Start {
+    /// The arrival of the instance.
+    Arrival,
+    /// The release of this job, for which others of its instance had to complete.
+    Successor(JobId),
 }
 
 /// Causes for which the same thing is to blame, or nothing.
@@ -349,12 +419,4 @@ fn enough(explanation: &Explanation, dominant: &Dominant) -> String {
         }
         _ => String::new(),
     }
-}
-
-fn own_remedy(explanation: &Explanation) -> String {
-    let allowed: Duration = length(explanation.arrival, explanation.deadline);
-    if explanation.outcome == Outcome::Met {
-        return format!("it had {} to spare", (-explanation.lateness()).rounded());
-    }
-    format!("shorten it, or allow it more than {}", allowed.rounded())
 }

@@ -17,6 +17,9 @@ use talea_trace::explain::{
 };
 use talea_trace::{Damage, Event, JobId, Metadata, Origin, Sink, Told, TraceError, TraceFile};
 
+/// Explanations of missed deadlines that one reads at once.
+const FEW: usize = 5;
+
 /// Say why jobs took as long as they did: every missed deadline, or the job that is named
 ///
 /// A response time counts from the nominal release and is split without gaps: release, waiting and for whom, preemption
@@ -43,9 +46,9 @@ pub struct Options {
     /// The instance with the longest response of every task, whether it missed or not
     #[arg(long)]
     worst: bool,
-    /// Explain at most this many, up to 1000 at once: each is kept whole until it is printed
-    #[arg(long, value_name = "NUMBER", default_value_t = 5, value_parser = limit)]
-    limit: usize,
+    /// Explain at most this many, up to 1000 at once, for each is kept whole until it is printed; if not given 5, and with --worst one of every task
+    #[arg(long, value_name = "NUMBER", value_parser = limit)]
+    limit: Option<usize>,
     /// Print everything as JSON instead
     #[arg(long)]
     json: bool,
@@ -137,7 +140,7 @@ fn answer(trace: &TraceFile, question: Question) -> Result<(Explanations, Damage
 }
 
 fn question(options: &Options, metadata: &Metadata) -> Result<Question, Failure> {
-    let limit = options.limit;
+    let limit = options.limit.unwrap_or(if options.worst { MOST } else { FEW });
     let Some(name) = &options.task else {
         let which = if options.worst { Which::Worst } else { Which::Failed };
         return Ok(Question { which, task: None, limit });
@@ -325,6 +328,14 @@ fn heading(answer: &Explanations) -> String {
         Which::Failed if counts.failed() > shown => {
             let how = if question.limit < MOST { "--limit" } else { "--task or --job" };
             format!("\nthe {shown} worst; {} more with {how}", counts.failed() - shown)
+        }
+        Which::Worst if question.task.is_none() && shown == question.limit as u64 => {
+            match answer.metadata.tasks.len() as u64 {
+                tasks if tasks > shown => {
+                    format!("\nthe slowest {shown} of {tasks} tasks; the others with --limit")
+                }
+                _ => String::new(),
+            }
         }
         _ => String::new(),
     };
