@@ -2,7 +2,7 @@
 //!
 //! Whoever judges a trace has to know first what is not in it: what was not recorded did not fail to happen.
 
-use crate::{Event, Metadata, NameSpace, Record, Sink};
+use crate::{Event, Metadata, NameSpace, Record, Sink, ThreadRole};
 use serde::Serialize;
 use talea_time::{Duration, Instant};
 
@@ -158,7 +158,7 @@ impl Contents {
     fn node(&self, record: &Record) -> Option<usize> {
         match record.event {
             Event::RUN_START | Event::RUN_END | Event::TIMER => Some(usize::from(record.source)),
-            Event::THREAD => usize::try_from(record.words[1]).ok(),
+            Event::THREAD if ThreadRole::is_of_system(record.arg) => usize::try_from(record.words[1]).ok(),
             event if event.is_job() || event.family() == Event::WAKE.family() => {
                 self.node_of_lane.get(usize::from(record.source)).copied()
             }

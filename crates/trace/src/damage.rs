@@ -196,6 +196,8 @@ pub(crate) struct Rules {
     nodes: usize,
     lanes: usize,
     edges: usize,
+    /// Of all nodes.
+    pub cpus: Vec<u16>,
     /// Phase and period of each operation's task.
     arrivals: Vec<(Duration, Duration)>,
 }
@@ -219,6 +221,7 @@ impl Rules {
             nodes: metadata.nodes.len(),
             lanes: metadata.lanes.len(),
             edges: metadata.edges.len(),
+            cpus: metadata.nodes.iter().flat_map(|node| node.cpus.iter().copied()).collect(),
             arrivals: metadata.operations.iter().map(arrival).collect(),
         }
     }
@@ -285,7 +288,7 @@ impl Rules {
             Event::LOST => known(is_past(record.words[0]) && is_past(record.words[1])),
             Event::THREAD => {
                 let (lane, role) = (or_none(self.lanes), record.arg);
-                let is_role = (ThreadRole::Lane as u16..=ThreadRole::Program as u16).contains(&role);
+                let is_role = (ThreadRole::Lane as u16..=ThreadRole::Companion as u16).contains(&role);
                 // Programs that are no Talea system have no nodes, and threads all the same.
                 let has_node = !has_system || record.words[1] < self.nodes as u64;
                 lane.or_else(|| known(is_role && has_node))

@@ -30,9 +30,11 @@ pub struct EdgeReport {
     pub child: String,
     /// What is promised.
     pub guarantee: String,
-    /// How often it was found broken.
+    /// How often it was found broken by what was granted.
     pub broken: u64,
-    /// The worst: the one of the greatest amount.
+    /// How often it was kept by what was granted, and broken by what the kernel withheld.
+    pub withheld: u64,
+    /// The worst of both: the one of the greatest amount.
     pub worst: Option<Breach>,
 }
 
@@ -87,6 +89,7 @@ impl Promises {
             child: edge.child.clone(),
             guarantee: edge.guarantee.clone(),
             broken: 0,
+            withheld: 0,
             worst: None,
         };
         Promises {
@@ -104,9 +107,14 @@ impl Promises {
 }
 
 impl PromisesReport {
+    /// How many of [`Self::broken`] were kept by what was granted, and broken by what the kernel withheld.
+    pub fn withheld(&self) -> u64 {
+        self.edges.iter().map(|edge| edge.withheld).sum()
+    }
+
     /// All breaches.
     pub fn broken(&self) -> u64 {
-        self.edges.iter().map(|edge| edge.broken).sum()
+        self.edges.iter().map(|edge| edge.broken + edge.withheld).sum()
     }
 }
 
@@ -129,7 +137,10 @@ impl Sink for Promises {
                 _ => Side::TooMuch,
             },
         };
-        edge.broken += 1;
+        match breach.side {
+            Side::Withheld => edge.withheld += 1,
+            Side::TooLittle | Side::TooMuch => edge.broken += 1,
+        }
         if edge.worst.is_none_or(|worst| worst.amount_ns < breach.amount_ns) {
             edge.worst = Some(breach);
         }
@@ -167,7 +178,8 @@ mod tests {
             promises.record(Record { time, causal: amount, words, event, source: edge, cpu, arg });
         }
         let report = promises.finish();
-        assert_eq!((report.broken(), report.edges[0].broken, report.edges[1].broken), (3, 0, 3));
+        assert_eq!((report.broken(), report.withheld(), report.edges[0].broken), (3, 1, 0));
+        assert_eq!((report.edges[1].broken, report.edges[1].withheld), (2, 1));
         let worst = Breach { edge: 1, from_ns: 200, to_ns: 250, amount_ns: 9, side: Side::TooMuch };
         assert_eq!((report.edges[1].worst, report.breaches.len()), (Some(worst), 3));
         let sides: Vec<Side> = report.breaches.iter().map(|breach| breach.side).collect();

@@ -40,6 +40,8 @@ impl Record {
     pub const NO_LANE: u16 = u16::MAX;
     /// The source of what the kernel tells; no ring has this number.
     pub const KERNEL: u16 = u16::MAX;
+    /// `source` of what was lost from a log because it was damaged.
+    pub const DAMAGED: u16 = u16::MAX - 1;
     /// A thread, and a process, that is not observed or not known.
     pub const UNSEEN_THREAD: u32 = u32::MAX;
 
@@ -122,7 +124,8 @@ impl Event {
     pub const RUN_END: Event = Event(0x0002);
     /// `words[0]` records before this one were overwritten or never written and are lost. `words[1]`: the instant of
     /// the last record of the same ring that was not, or 0 if there is none or it is unknown; `source`: the ring they
-    /// were lost from, by its number in its file, or [`Record::KERNEL`] for events of the kernel on `cpu`.
+    /// were lost from, by its number in its file, [`Record::KERNEL`] for events of the kernel on `cpu`, or [`Record::DAMAGED`] for
+    /// records of a log that were damaged.
     pub const LOST: Event = Event(0x0003);
     /// A thread of the run is at work. `words[0]`: thread number, process number from bit 32 on; `words[1]`: node
     /// index; `source`: its lane, or [`Record::NO_LANE`]; `arg`: a [`ThreadRole`].
@@ -253,6 +256,16 @@ pub enum ThreadRole {
     Receiver = 3,
     /// It is a thread of the program, and does none of these.
     Program = 4,
+    /// It is of a process that serves the recorded program and is no part of its system, such as the one that starts those of
+    /// several nodes.
+    Companion = 5,
+}
+
+impl ThreadRole {
+    /// Whether the `arg` of a THREAD record says that the thread is one of the system that is described.
+    pub fn is_of_system(arg: u16) -> bool {
+        (ThreadRole::Lane as u16..=ThreadRole::Receiver as u16).contains(&arg)
+    }
 }
 
 /// Where a wake-up came from.

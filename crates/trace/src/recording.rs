@@ -37,7 +37,7 @@ use crate::stream::{
     AttachError, Directory, DirectoryError, Liveness, Seat, Selection, SelectionError, Start, UnknownName,
 };
 use crate::stream::{builtin_switch, clock};
-use crate::{CreateError, Event, Record, RingReader, RunEnd, TraceError, TraceFile};
+use crate::{CreateError, Event, Record, RingReader, RunEnd, Sink, ThreadRole, TraceError, TraceFile};
 use output::Output;
 use std::cell::RefCell;
 use std::collections::{BTreeSet, VecDeque};
@@ -148,6 +148,7 @@ pub struct Recording {
     kernel: Option<KernelControl>,
     families: Families,
     output: Output,
+    began: Instant,
 }
 
 /// A stream that is followed.
@@ -344,7 +345,24 @@ impl Recording {
     pub fn new(path: &Path, name: &str) -> Self {
         let output = Output::new(path, name);
         let (streams, families) = (Vec::new(), Families::default());
-        Recording { merge: Merge::new(Vec::new()), streams, kernel: None, families, output }
+        Recording {
+            merge: Merge::new(Vec::new()),
+            streams,
+            kernel: None,
+            families,
+            output,
+            began: clock::now(),
+        }
+    }
+
+    /// The process with this number serves the program that is recorded, whether or not it tells anything itself: what the kernel
+    /// tells of its threads is not of other programs.
+    pub fn count_in(&mut self, process: u32) {
+        let (event, arg, words) =
+            (Event::THREAD, ThreadRole::Companion as u16, [u64::from(process) | u64::from(process) << 32, 0]);
+        let (source, cpu) = (Record::NO_LANE, Record::NO_CPU);
+        // Before everything else that there is to be of it.
+        self.output.record(Record { time: self.began, causal: 0, words, event, source, cpu, arg });
     }
 
     /// Removes what a killed recorder into `path` may have left beside it. Only for who knows that no other one is at work.

@@ -68,6 +68,7 @@ impl Codes {
                 (ThreadRole::Release as u16, "release"),
                 (ThreadRole::Receiver as u16, "receiver"),
                 (ThreadRole::Program as u16, "program"),
+                (ThreadRole::Companion as u16, "companion"),
             ],
             Codes::WakeContext => &[
                 (WakeContext::Thread as u16, "thread"),

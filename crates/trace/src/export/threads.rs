@@ -75,6 +75,7 @@ fn role_name(metadata: &Metadata, record: &Record) -> String {
         (Some(lane), _) => format!("lane {}", lane.label),
         (None, role) if role == ThreadRole::Release as u16 => "release".into(),
         (None, role) if role == ThreadRole::Receiver as u16 => "receiver".into(),
+        (None, role) if role == ThreadRole::Companion as u16 => "companion".into(),
         (None, role) => format!("role {role}"),
     }
 }

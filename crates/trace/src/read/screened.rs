@@ -1,17 +1,20 @@
-//! Records as they stand in a file, without those that cannot be.
+//! Records as they stand in a file, without those that cannot be. In a log, these may have been what others follow from, so
+//! [`Event::LOST`] records stand in their place.
 
 use super::TraceError;
-use crate::Record;
 use crate::damage::{Damage, Ending, Place, Rules, Screen};
 use crate::log::{Closing, SEALED, Seal, from_bytes};
 use crate::merge::RecordSource;
 use crate::ring::RingReader;
+use crate::{Event, Record};
 use crc32fast::Hasher;
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
+use talea_time::Instant;
 
 /// A ring of a file.
 #[derive(Debug)]
@@ -65,6 +68,7 @@ pub(super) struct LogReader {
     file: Arc<File>,
     screen: Screen,
     damage: Damage,
+    gap: Gap,
     /// What is to be read into the buffer yet, to the end of the last whole record.
     rest: Range<u64>,
     buffer: Vec<u8>,
@@ -74,6 +78,46 @@ pub(super) struct LogReader {
     sum: Hasher,
     since_seal: u64,
     sealed_up_to: u64,
+}
+
+/// Records that were left out one after the other.
+#[derive(Debug)]
+struct Gap {
+    rules: Arc<Rules>,
+    records: u64,
+    /// The time of the last record before them.
+    since: Option<Instant>,
+    /// Whether the kernel's events are among the records.
+    hears_kernel: bool,
+    /// What is to be delivered.
+    due: VecDeque<Record>,
+}
+
+impl Gap {
+    /// A record that is fit comes next.
+    fn pass(&mut self, record: &Record) {
+        self.hears_kernel |= record.event.family() == Event::SWITCH.family();
+        self.since = Some(record.time);
+        self.due.push_back(*record);
+    }
+
+    /// What was left out before `time` is lost; false if nothing was. How many of the kernel's records are among them, and on which
+    /// processors, nobody knows.
+    fn close(&mut self, time: Instant) -> bool {
+        if self.records == 0 {
+            return false;
+        }
+        let since = self.since.map_or(0, |since| since.as_nanos() as u64);
+        let lost = |records, source, cpu| {
+            let (event, words) = (Event::LOST, [records, since]);
+            Record { time, causal: 0, words, event, source, cpu, arg: 0 }
+        };
+        self.due.push_back(lost(std::mem::take(&mut self.records), Record::DAMAGED, Record::NO_CPU));
+        if self.hears_kernel {
+            self.due.extend(self.rules.cpus.iter().map(|cpu| lost(0, Record::KERNEL, *cpu)));
+        }
+        true
+    }
 }
 
 const BUFFER_BYTES: u64 = 1024 * Record::BYTES as u64;
@@ -92,6 +136,13 @@ impl LogReader {
         Ok(LogReader {
             file: Arc::clone(file),
             screen: Screen::new(rules),
+            gap: Gap {
+                rules: Arc::clone(rules),
+                records: 0,
+                since: None,
+                hears_kernel: false,
+                due: VecDeque::new(),
+            },
             damage: Damage { cut_bytes, ending, ..Damage::default() },
             rest,
             buffer: Vec::new(),
@@ -109,10 +160,16 @@ impl LogReader {
     /// The next record that can be.
     pub fn next(&mut self) -> Option<Result<Record, TraceError>> {
         loop {
+            if let Some(due) = self.gap.due.pop_front() {
+                return Some(Ok(due));
+            }
             let at = self.rest.start - (self.buffer.len() - self.used) as u64;
             let bytes = match self.fill() {
                 Ok(true) => *self.buffer[self.used..].first_chunk().expect("the buffer holds whole records"),
-                Ok(false) => return None,
+                Ok(false) => match self.gap.close(self.gap.since?) {
+                    true => continue,
+                    false => return None,
+                },
                 Err(error) => return Some(Err(error.into())),
             };
             self.used += Record::BYTES;
@@ -127,9 +184,13 @@ impl LogReader {
             match self.screen.check(&record, ahead) {
                 None => {
                     self.damage.pass(&record);
-                    return Some(Ok(record));
+                    self.gap.close(record.time);
+                    self.gap.pass(&record);
                 }
-                Some(fault) => self.damage.note(Place::Byte(at), fault),
+                Some(fault) => {
+                    self.damage.note(Place::Byte(at), fault);
+                    self.gap.records += 1;
+                }
             }
         }
     }

@@ -48,7 +48,7 @@ impl Runs {
     fn hear(&mut self, record: Record) -> Option<Record> {
         match record.event {
             // Other threads of programs are at no node.
-            Event::THREAD if record.arg != ThreadRole::Program as u16 => {
+            Event::THREAD if ThreadRole::is_of_system(record.arg) => {
                 let (node, pid) = (record.words[1] as u16, (record.words[0] >> 32) as u32);
                 self.processes.insert((node, pid));
             }

@@ -68,7 +68,12 @@ fn every_record_that_cannot_be_is_left_out_and_named() {
     for (bad, fault) in cases {
         let mut records = good.clone();
         records.insert(5, bad);
-        let (read, damage) = through_a_log(&records);
+        let (mut read, damage) = through_a_log(&records);
+        let lost = read.remove(5);
+        assert_eq!(
+            (lost.event, lost.source, lost.words),
+            (Event::LOST, Record::DAMAGED, [1, good[4].time.as_nanos() as u64])
+        );
         assert_eq!(read, good, "{fault:?}");
         let (place, found) = damage.first.expect("it is told");
         assert_eq!((damage.impossible, found), (1, fault));

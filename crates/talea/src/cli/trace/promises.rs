@@ -18,17 +18,17 @@ pub fn has_hierarchy(metadata: &Metadata) -> bool {
 /// Every edge with its guarantee, and whether the trace has a breach of it.
 pub fn table(promises: &PromisesReport, told: &Told) -> String {
     let is_told = told.has(Event::VIOLATION);
-    let mut sheet = Sheet::new(4, &["node", "from", "to", "guarantee", "broken", "worst"]);
+    let mut sheet = Sheet::new(4, &["node", "from", "to", "guarantee", "broken", "by the kernel", "worst"]);
+    let times = |count: &u64| match (is_told, count) {
+        (false, _) => "?".to_string(),
+        (true, 0) => "-".to_string(),
+        (true, count) => count.to_string(),
+    };
     for edge in &promises.edges {
-        let EdgeReport { node, parent, child, guarantee, broken, worst } = edge;
-        let broken = match (is_told, broken) {
-            (false, _) => "?".to_string(),
-            (true, 0) => "-".to_string(),
-            (true, count) => count.to_string(),
-        };
+        let EdgeReport { node, parent, child, guarantee, broken, withheld, worst } = edge;
         let names = [node, parent, child, guarantee].map(String::clone);
         let worst = worst.as_ref().map_or("-".into(), amount);
-        sheet.row(names.into_iter().chain([broken, worst]).collect());
+        sheet.row(names.into_iter().chain([times(broken), times(withheld), worst]).collect());
     }
     let mut text = format!("guarantees\n{}", sheet.render());
     if !is_told {
@@ -159,7 +159,12 @@ fn print(
         1 => "a guarantee was found broken once".to_string(),
         count => format!("guarantees were found broken {count} times"),
     };
-    lines.line(&format!("{}: {verdict}, of {} that were watched", report.system, promises.edges.len()))?;
+    let by_kernel = match promises.withheld() {
+        0 => String::new(),
+        count => format!(" ({count} by what the kernel withheld)"),
+    };
+    let watched = promises.edges.len();
+    lines.line(&format!("{}: {verdict}{by_kernel}, of {watched} that were watched", report.system))?;
     lines.line(
         "note: who ran the hierarchy judged its guarantees, and its word is taken for it; of one that was lowered to settings \
          of the kernel nobody judged them. That its schedulers chose as they should is not judged again",

@@ -135,7 +135,10 @@ pub fn main(options: &Options) -> Outcome {
     let mut command = Workload::start(&options.command)?;
     place.keep();
     match &command {
-        Some(command) => session.hear_process(heard, command.id()),
+        Some(command) => {
+            session.recording.iter_mut().for_each(|recording| recording.count_in(command.id()));
+            session.hear_process(heard, command.id());
+        }
         None => session.recording.iter_mut().for_each(Recording::expect_no_more),
     }
     if let [pid] = attached[..] {
