@@ -149,6 +149,8 @@ pub struct Recording {
     families: Families,
     output: Output,
     began: Instant,
+    /// Records that say whose processes there are.
+    counted_in: u64,
 }
 
 /// A stream that is followed.
@@ -352,6 +354,7 @@ impl Recording {
             families,
             output,
             began: clock::now(),
+            counted_in: 0,
         }
     }
 
@@ -361,6 +364,7 @@ impl Recording {
         let (event, arg, words) =
             (Event::THREAD, ThreadRole::Companion as u16, [u64::from(process) | u64::from(process) << 32, 0]);
         let (source, cpu) = (Record::NO_LANE, Record::NO_CPU);
+        self.counted_in += 1;
         // Before everything else that there is to be of it.
         self.output.record(Record { time: self.began, causal: 0, words, event, source, cpu, arg });
     }
@@ -508,7 +512,8 @@ impl Recording {
         self.look_for_start();
         self.look_for_the_gone(clock::now());
         self.merge.drain(&mut self.output);
-        let mut recorded = Recorded { late: self.merge.late(), ..Recorded::default() };
+        let mut recorded =
+            Recorded { late: self.merge.late(), unasked: self.counted_in, ..Recorded::default() };
         recorded.kernel = self.kernel.as_ref().map(KernelControl::totals);
         for source in self.merge.into_sources() {
             recorded.unasked += source.counts.unasked;
