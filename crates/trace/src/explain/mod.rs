@@ -11,7 +11,7 @@
 //!
 //! | Before the release | While waiting, and when preempted | Own |
 //! |---|---|---|
-//! | jitter, timer, withheld, releasing, message, hand-over | peers, higher and lower lanes, shared, dispatching, wake-up, idle, withheld, programs, interrupts | execution, blocked |
+//! | jitter, timer, withheld, programs, interrupts, releasing, message, hand-over | peers, higher and lower lanes, shared, dispatching, wake-up, idle, withheld, programs, interrupts | execution, blocked |
 //!
 //! The trace is read twice: first to find the instances (`find` keeps those in flight), then to see what happened in
 //! their windows (`watch` keeps those that are open). So memory depends on the backlog and on how many explanations
@@ -443,9 +443,9 @@ fn before_first(builder: &mut Builder, target: &Target, hop: &Hop, release: Opti
     let timer = if told.has(Event::TIMER) { Cause::Timer } else { Cause::Unrecorded };
     builder.put(target.due.min(hop.released), 0, Cause::Jitter);
     let woken = target.woken.unwrap_or(hop.released).clamp(target.due.min(hop.released), hop.released);
-    for (from, to) in release.iter().flat_map(|release| &release.withheld) {
+    for (from, to, cause) in release.iter().flat_map(|release| &release.detained) {
         builder.put((*from).min(woken), 0, timer);
-        builder.put((*to).min(woken), 0, Cause::Withheld);
+        builder.put((*to).min(woken), 0, *cause);
     }
     builder.put(woken, 0, timer);
     builder.put(hop.released, 0, Cause::Releasing);

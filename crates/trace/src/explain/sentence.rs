@@ -182,6 +182,11 @@ impl Explanations {
             Kind::Switch | Kind::Queue | Kind::Release | Kind::Delivery | Kind::Dispatch => {
                 "fewer and longer jobs, or fewer lanes, cost less dispatching".into()
             }
+            Kind::Timer | Kind::Releasing if self.is_realtime() => {
+                "the release thread has real-time priority; a longer spin tail helps it, and a processor that does not sleep deeply: \
+                 see `talea doctor`"
+                    .into()
+            }
             Kind::Timer | Kind::Releasing => {
                 "release threads need real-time priority and a longer spin tail: see `talea doctor`".into()
             }
@@ -192,6 +197,12 @@ impl Explanations {
             Kind::Unrecorded => self.unrecorded(),
             Kind::Withheld => {
                 "real-time threads may not have all of a processor: leave it some time, or see \"real-time throttling\" in `talea doctor`"
+                    .into()
+            }
+            // Whoever has real-time priority goes before all threads without, unless the kernel stops it.
+            Kind::Companion | Kind::Program if self.is_realtime() => {
+                "the run's threads have real-time priority, so the kernel held them back (see \"real-time throttling\" in `talea \
+                 doctor`) or this one has more: leave them all of the processor, or keep it off"
                     .into()
             }
             Kind::Companion => {
@@ -212,6 +223,11 @@ impl Explanations {
         }
     }
 
+    /// Whether the run's threads were granted real-time priority.
+    fn is_realtime(&self) -> bool {
+        self.metadata.origin == (Origin::Threads { realtime: true })
+    }
+
     /// Since when the job was late, which is why work in time went before it.
     fn late_goes_last(&self, explanation: &Explanation) -> String {
         let of_kind = |interval: &&super::Interval| interval.cause.kind() == Kind::LateGoesLast;
@@ -225,10 +241,12 @@ impl Explanations {
                 _ => explanation.deadline,
             }
         });
+        let when = match length(explanation.arrival, since) {
+            after if after > Duration::ZERO => format!("from {} after its arrival on", after.rounded()),
+            _ => "from its release on".into(),
+        };
         format!(
-            "it was late from {} after its arrival on, and late work goes behind all work in time: reduce the load, or set late \
-             = \"none\"",
-            length(explanation.arrival, since).rounded()
+            "it was late {when}, and late work goes behind all work in time: reduce the load, or set late = \"none\""
         )
     }
 

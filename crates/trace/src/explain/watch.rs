@@ -81,14 +81,26 @@ pub(super) struct Watcher<'a> {
     cursor: Instant,
 }
 
-/// The way to the first release of a target, on which the kernel can hold the release thread off.
+/// The way to the first release of a target, on which others can keep the release thread from waking.
 #[derive(Debug)]
 pub(super) struct Release {
     node: usize,
     due: Instant,
     released: Instant,
-    /// When a processor of the node was withheld, in order.
-    pub withheld: Vec<(Instant, Instant)>,
+    /// Stretches, in order, in which the kernel tells what kept the thread from a processor.
+    pub detained: Vec<(Instant, Instant, Cause)>,
+}
+
+impl Release {
+    /// The cause kept the thread off between the instants, as far as its release was due and had not come.
+    fn detain(&mut self, from: Instant, to: Instant, cause: Cause) {
+        let (from, to) = (from.max(self.due), to.min(self.released));
+        match self.detained.last_mut() {
+            _ if from >= to => {}
+            Some((_, end, last)) if *last == cause && *end == from => *end = to,
+            _ => self.detained.push((from, to, cause)),
+        }
+    }
 }
 
 impl<'a> Watcher<'a> {
@@ -102,7 +114,7 @@ impl<'a> Watcher<'a> {
                 if position == 0 {
                     let node = metadata.lanes[lane].node;
                     let (due, released) = (described.due, hop.released);
-                    releases.push((target, Release { node, due, released, withheld: Vec::new() }));
+                    releases.push((target, Release { node, due, released, detained: Vec::new() }));
                 }
                 coming.push(Watch {
                     place: (target, position),
@@ -140,21 +152,35 @@ impl<'a> Watcher<'a> {
         }
     }
 
-    /// Nothing changed up to `now`: what is withheld was so until then.
+    /// Nothing changed up to `now`: what kept release threads off did so until then.
     fn hold(&mut self, now: Instant) {
         let from = self.cursor;
         self.cursor = from.max(now);
         for node in 0..self.metadata.nodes.len() {
-            if !self.occupancy.is_withheld(node) {
-                continue;
-            }
+            let Some(cause) = self.detention(node) else { continue };
             for (_, release) in self.releases.iter_mut().filter(|(_, release)| release.node == node) {
-                let stretch = (from.max(release.due), now.min(release.released));
-                if stretch.0 < stretch.1 {
-                    release.withheld.push(stretch);
-                }
+                release.detain(from, now, cause);
             }
         }
+    }
+
+    /// What of others keeps the node's release thread from waking: that a processor is withheld, or else that strangers have
+    /// all of them, of which a program counts before an interrupt, which is short. Where a job, a lane or nobody has one, it is
+    /// the wake-up itself that is late.
+    fn detention(&self, node: usize) -> Option<Cause> {
+        if self.occupancy.is_withheld(node) {
+            return Some(Cause::Withheld);
+        }
+        let strangers = (0..self.occupancy.processors(node).len()).map(|index| {
+            match self.occupancy.occupant(node, index) {
+                Occupant::Companion(thread) => Some((0, Cause::Companion { thread })),
+                Occupant::Program(thread) => Some((0, Cause::Program { thread })),
+                Occupant::Interrupt(interrupt) => Some((1, Cause::Interrupt { interrupt })),
+                _ => None,
+            }
+        });
+        let strangers: Option<Vec<(u8, Cause)>> = strangers.collect();
+        strangers?.into_iter().min_by_key(|(rank, _)| *rank).map(|(_, cause)| cause)
     }
 
     /// Everything up to `now` was as it is.

@@ -103,7 +103,7 @@ fn an_idle_processor_is_withheld_while_a_thread_could_go_on() {
     assert_eq!(
         list(&answer.list[0]),
         [
-            (0, 10, Coming, Kind::Timer),
+            (0, 10, Coming, Kind::Program),
             (10, 40, Coming, Kind::Withheld),
             (40, 80, Coming, Kind::Releasing),
             (80, 100, Waiting, Kind::Release),
@@ -120,6 +120,42 @@ fn an_idle_processor_is_withheld_while_a_thread_could_go_on() {
     let node = &usage.finish().nodes[0];
     assert_eq!((node.withheld_ns, node.programs_ns, node.error_ns), (Some(30 + 200), Some(30), 0));
     assert_eq!(node.idle_ns, Some(10 + 20 + 990));
+}
+
+/// What keeps the release thread from waking is said where the kernel tells: a stranger, and not its own lateness.
+#[test]
+fn a_late_release_thread_has_its_reason() {
+    let mut records = held_off();
+    records.iter_mut().find(|record| record.event == Event::TIMER).expect("it wakes").words[1] += 20;
+    let place = records.iter().position(|record| *record == preempted(40, 0, 8)).expect("it is there");
+    records.splice(place..=place, [switch(45, 0, 0), switch(50, 0, STRANGER), preempted(55, STRANGER, 8)]);
+    let answer = explained(&records, 0);
+    use Kind::{Program, Releasing, Timer, Withheld};
+    let coming: Vec<_> = list(&answer.list[0]).into_iter().filter(|piece| piece.2 == Stage::Coming).collect();
+    assert_eq!(
+        coming.iter().map(|piece| (piece.0, piece.1, piece.3)).collect::<Vec<_>>(),
+        [(0, 10, Program), (10, 50, Withheld), (50, 55, Program), (55, 60, Timer), (60, 80, Releasing)]
+    );
+    let program = answer.list[0].totals.iter().find(|total| total.kind == Program).expect("it ran");
+    assert_eq!(answer.blamed_name(program.blamed), format!("thread {STRANGER}"));
+}
+
+/// Threads with real-time priority are not told to have it.
+#[test]
+fn the_remedy_against_a_program_depends_on_priorities() {
+    let mut records = told();
+    for record in records.iter_mut().filter(|record| record.event.is_job()) {
+        record.words[1] = START as u64 + 700;
+    }
+    let sentence = |realtime: bool| {
+        let metadata = Metadata { origin: Origin::Threads { realtime }, ..one_processor() };
+        let answer = explained_of(&metadata, &records, (0, 0));
+        answer.sentence(&answer.list[0])
+    };
+    let (without, with) = (sentence(false), sentence(true));
+    assert!(without.contains("other program: backup (99)"), "{without}");
+    assert!(without.contains("give the lanes real-time priority"), "{without}");
+    assert!(!with.contains("give the lanes") && with.contains("real-time throttling"), "{with}");
 }
 
 /// Explains the first instance of a task.

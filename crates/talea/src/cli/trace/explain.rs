@@ -1,19 +1,22 @@
 //! `talea trace explain`.
 
+mod intervals;
+
 use super::{named, open, unreadable, warn_of_beginning, warn_of_damage};
 use crate::cli::draft::{self, Draft, Readers};
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::options::distinct;
 use crate::cli::output::{self, Sheet};
 use clap::Args;
+use intervals::{after_arrival, intervals};
 use std::io::Write;
 use std::path::PathBuf;
 use talea_lab::strip;
 use talea_model::OperationId;
 use talea_time::{Duration, Instant};
 use talea_trace::explain::{
-    ExplainError, Explanation, Explanations, Interval, MOST, Outcome, Question, Subject, Total,
-    Unexplainable, Which, explain,
+    ExplainError, Explanation, Explanations, MOST, Outcome, Question, Subject, Total, Unexplainable, Which,
+    explain,
 };
 use talea_trace::{Damage, Event, JobId, Metadata, Origin, Sink, Told, TraceError, TraceFile};
 
@@ -325,6 +328,8 @@ fn heading(answer: &Explanations) -> String {
     };
     let shown = answer.list.len() as u64;
     let rest = match question.which {
+        // How others fared has nothing to do with the one that is named.
+        Which::This(_) => return format!("{} under {}", answer.metadata.system, answer.metadata.strategy),
         Which::Failed if counts.failed() > shown => {
             let how = if question.limit < MOST { "--limit" } else { "--task or --job" };
             format!("\nthe {shown} worst; {} more with {how}", counts.failed() - shown)
@@ -419,41 +424,6 @@ fn totals(answer: &Explanations, one: &Explanation) -> String {
         row(&format!("{} smaller ones", folded.len()), parts);
     }
     sheet.render()
-}
-
-/// The intervals one by one, the first and the last of many. Neighbours that read the same, such as of two hops, are one.
-fn intervals(answer: &Explanations, one: &Explanation) -> Vec<String> {
-    const SHOWN: usize = 30;
-    let line = |alike: &&[Interval]| {
-        let (first, last) = (alike[0], alike[alike.len() - 1]);
-        let cause = first.cause;
-        let who = cause.job().map_or_else(|| answer.blamed_name(cause.blamed()), |job| answer.job_name(job));
-        let what = format!("{} {who}", cause.kind().words());
-        let length = Interval { to: last.to, ..first }.length().rounded().to_string();
-        format!("  {:>10}  {length:>10}  {}", after_arrival(one, first.from), what.trim_end())
-    };
-    let head = format!("  {:>10}  {:>10}  {}", "after", "for", "what");
-    let mut lines = vec![head];
-    let list: Vec<&[Interval]> =
-        one.intervals.chunk_by(|first, second| first.cause == second.cause).collect();
-    if list.len() <= SHOWN {
-        lines.extend(list.iter().map(line));
-        return lines;
-    }
-    lines.extend(list[..SHOWN / 2].iter().map(line));
-    lines.push(format!(
-        "  {:>10}  {:>10}  {} more intervals; --json lists them",
-        "...",
-        "",
-        list[SHOWN / 2..list.len() - SHOWN / 2].iter().map(|alike| alike.len()).sum::<usize>()
-    ));
-    lines.extend(list[list.len() - SHOWN / 2..].iter().map(line));
-    lines
-}
-
-/// How long after the arrival something was.
-fn after_arrival(one: &Explanation, at: Instant) -> String {
-    Duration::from_nanos(at.as_nanos().saturating_sub(one.arrival.as_nanos())).rounded().to_string()
 }
 
 fn since_start(answer: &Explanations, at: Instant) -> String {

@@ -142,7 +142,7 @@ fn print(report: &VerifyReport, metadata: &Metadata, limit: usize) -> Result<(),
             violation.text,
             match (violation.certainty, violation.rule) {
                 (Certainty::Certain, _) => "",
-                (Certainty::Possible, Rule::Lanes) => ", unless the kernel held its thread off",
+                (Certainty::Possible, Rule::Lanes) => ", unless the kernel held the higher lane's thread off",
                 (Certainty::Possible, _) => ", unless the kernel held it off",
             }
         ))?;
