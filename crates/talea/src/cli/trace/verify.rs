@@ -251,8 +251,8 @@ fn summary(report: &VerifyReport, metadata: &Metadata) -> Vec<String> {
     }
     if matches!(metadata.origin, Origin::Threads { .. }) && !report.has_kernel {
         lines.push(
-            "note: the kernel was not recorded, so nobody knows which processors and threads it held off, and what idle and lanes \
-             find is only possible; record with --kernel switches"
+            "note: the kernel was not recorded, so a processor that it held off cannot be told from an idle one, nor a thread \
+             that it held off from one that came too late, and what idle and lanes find is only possible; record with --kernel switches"
                 .into(),
         );
     }
