@@ -70,13 +70,34 @@ pub fn bars(path: &Path, title: &str, names: [&str; 2], bars: &[Bar]) -> Result<
     Ok(())
 }
 
+/// What nobody saw, in a colour that no kind has.
+pub(crate) const UNSEEN: (&str, RGBColor) = ("shared unseen", RGBColor(128, 128, 0));
+
+/// What a span belongs to; decides the colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// The kind of this index.
+    Kind(usize),
+    /// One of several in different rows, of which nobody saw which it was.
+    SharedUnseen,
+}
+
+impl Owner {
+    fn colour(self) -> RGBColor {
+        match self {
+            Owner::Kind(kind) => COLOURS[kind % COLOURS.len()],
+            Owner::SharedUnseen => UNSEEN.1,
+        }
+    }
+}
+
 /// Something that lasted, in one row of a time line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Span {
     /// Index of its row.
     pub row: usize,
-    /// Index of what it belongs to; decides the colour.
-    pub kind: usize,
+    /// What it belongs to.
+    pub owner: Owner,
     /// Start in milliseconds.
     pub start_ms: f64,
     /// End in milliseconds.
@@ -138,7 +159,7 @@ impl TimeLine {
     /// # Errors
     /// What cannot be drawn, which nothing in it is.
     pub fn svg(&self) -> Result<String, Box<dyn Error>> {
-        let legend_rows = self.kinds.len().div_ceil(5) as i32;
+        let legend_rows = self.legend().count().div_ceil(5) as i32;
         let bottom = TOP + ROW * self.rows.len() as i32;
         let size = (1060, (bottom + 46 + 22 * legend_rows) as u32);
         svg(size, |root| self.draw_on(root, bottom))
@@ -154,7 +175,7 @@ impl TimeLine {
                 // At least a pixel, so that the shortest job is seen.
                 let right = self.x(end).max(self.x(start) + 1);
                 let area = [(self.x(start), top), (right, top + ROW - 12)];
-                root.draw(&Rectangle::new(area, COLOURS[span.kind % COLOURS.len()].filled()))?;
+                root.draw(&Rectangle::new(area, span.owner.colour().filled()))?;
             }
         }
         for &(row, at) in self.marks.iter().filter(|(_, at)| (self.from_ms..=self.to_ms).contains(at)) {
@@ -162,12 +183,24 @@ impl TimeLine {
             root.draw(&PathElement::new(vec![(x - 4, y + 2), (x + 4, y + 10)], RED.stroke_width(2)))?;
             root.draw(&PathElement::new(vec![(x + 4, y + 2), (x - 4, y + 10)], RED.stroke_width(2)))?;
         }
-        for (index, kind) in self.kinds.iter().enumerate() {
+        for (index, (name, colour)) in self.legend().enumerate() {
             let (x, y) = (20 + 205 * (index as i32 % 5), bottom + 42 + 22 * (index as i32 / 5));
-            root.draw(&Rectangle::new([(x, y), (x + 14, y + 12)], COLOURS[index % COLOURS.len()].filled()))?;
-            root.draw(&Text::new(kind.clone(), (x + 20, y - 1), SMALL.into_font().color(&BLACK)))?;
+            root.draw(&Rectangle::new([(x, y), (x + 14, y + 12)], colour.filled()))?;
+            root.draw(&Text::new(name.to_owned(), (x + 20, y - 1), SMALL.into_font().color(&BLACK)))?;
         }
         Ok(())
+    }
+
+    /// Whether there is a span of which nobody saw whose it was.
+    pub fn has_unseen(&self) -> bool {
+        self.spans.iter().any(|span| span.owner == Owner::SharedUnseen)
+    }
+
+    /// What the colours mean.
+    fn legend(&self) -> impl Iterator<Item = (&str, RGBColor)> {
+        let kinds = self.kinds.iter().enumerate();
+        let kinds = kinds.map(|(index, kind)| (kind.as_str(), Owner::Kind(index).colour()));
+        kinds.chain(self.has_unseen().then_some(UNSEEN))
     }
 
     fn x(&self, ms: f64) -> i32 {

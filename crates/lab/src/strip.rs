@@ -1,6 +1,6 @@
 //! One explained response time as a picture: the instance's own jobs, and below who ran instead.
 
-use crate::figure::{SMALL, TEXT, shortened, svg};
+use crate::figure::{SMALL, TEXT, UNSEEN, shortened, svg};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use std::error::Error;
@@ -18,7 +18,7 @@ const GROUPS: [(&str, RGBColor); 10] = [
     ("idle, waking up", RGBColor(190, 190, 190)),
     ("others, interrupts", RGBColor(100, 80, 60)),
     ("uncertain", RGBColor(240, 228, 66)),
-    ("shared unseen", RGBColor(128, 128, 0)),
+    UNSEEN,
 ];
 
 fn group(kind: Kind) -> usize {

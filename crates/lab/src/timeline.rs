@@ -1,8 +1,9 @@
-//! A stretch of a run's schedule as a picture: a row per lane, a colour per task, a cross per miss.
+//! A stretch of a run's schedule as a picture: a row per lane, a colour per task, a cross per miss. Where jobs shared a processor
+//! and nobody saw which of them ran, the rows of all their lanes say so, in a colour of its own.
 
-use crate::figure::{Span, TimeLine};
+use crate::figure::{Owner, Span, TimeLine};
 use talea_time::Instant;
-use talea_trace::{Event, Metadata, Record, Segment, Segments, Sink};
+use talea_trace::{Event, JobId, Metadata, Record, Runner, Segment, Segments, Sink};
 
 /// Collects from records what the picture shows.
 pub struct Builder {
@@ -81,7 +82,93 @@ fn add(
     }
     // Only the stretch: a damaged record can put a segment's start anywhere.
     let ms = |instant: Instant| instant.max(from).min(to).saturating_since(start).as_secs_f64() * 1e3;
-    if let Some(&(row, kind)) = places.get(segment.job.operation.index()) {
-        line.spans.push(Span { row, kind, start_ms: ms(segment.start), end_ms: ms(segment.end) });
+    let mut put = |row: usize, owner: Owner| {
+        line.spans.push(Span { row, owner, start_ms: ms(segment.start), end_ms: ms(segment.end) });
+    };
+    let place = |job: &JobId| places.get(job.operation.index()).copied();
+    match &segment.runner {
+        Runner::Job(job) => place(job).into_iter().for_each(|(row, kind)| put(row, Owner::Kind(kind))),
+        Runner::SharedUnseen(jobs) => {
+            jobs.iter().filter_map(place).for_each(|(row, _)| put(row, Owner::SharedUnseen));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use talea_model::Criticality;
+    use talea_time::{Duration, Work};
+    use talea_trace::{Activity, LaneEntry, NodeEntry, OperationEntry, Origin, TaskEntry};
+
+    const NAMES: [&str; 2] = ["nav", "route"];
+
+    /// Two tasks with a lane each on one processor.
+    fn metadata(origin: Origin) -> Metadata {
+        let period = Duration::from_millis(10);
+        let task = |name: &str| TaskEntry {
+            name: name.into(),
+            period,
+            deadline: period,
+            phase: Duration::ZERO,
+            jitter: Duration::ZERO,
+            jitter_stream: 0,
+            criticality: Criticality::HIGH,
+            activity: Activity::Task,
+        };
+        let lane =
+            |level, name: &str| LaneEntry { node: 0, level, label: name.into(), discipline: "fifo".into() };
+        let operation = |index: usize, name: &str| OperationEntry {
+            name: name.into(),
+            task: index,
+            lane: index,
+            wcet: Work::from_millis(2),
+            predecessors: Vec::new(),
+            is_last: true,
+        };
+        Metadata {
+            system: "test".into(),
+            strategy: "rms".into(),
+            origin,
+            start: Instant::from_nanos(0),
+            nodes: vec![NodeEntry { name: "local".into(), cpus: vec![0], switches: Default::default() }],
+            lanes: vec![lane(0, NAMES[0]), lane(1, NAMES[1])],
+            tasks: NAMES.map(task).into(),
+            operations: vec![operation(0, NAMES[0]), operation(1, NAMES[1])],
+            edges: Vec::new(),
+            recorded: None,
+            realtime_offset_ns: None,
+        }
+    }
+
+    /// The job of the lower lane runs from 1 ms to 8 ms, that of the higher one begins within it and ends at 5 ms.
+    fn picture(origin: Origin) -> TimeLine {
+        let ms = |ms: i64| Instant::from_nanos(ms * 1_000_000);
+        let mut builder = Builder::new(&metadata(origin), ms(0), ms(10));
+        let events =
+            [(Event::START, 1, 1), (Event::START, 2, 0), (Event::COMPLETE, 5, 0), (Event::COMPLETE, 8, 1)];
+        for (event, at, operation) in events {
+            let job = JobId { operation: talea_model::OperationId::from_index(operation), instance: 0 };
+            let words = [0, ms(10).as_nanos() as u64];
+            let source = operation as u16;
+            builder.record(Record { time: ms(at), causal: job.pack(), words, event, source, cpu: 0, arg: 0 });
+        }
+        builder.finish(ms(10))
+    }
+
+    #[test]
+    fn what_nobody_saw_is_in_the_rows_of_all_and_has_a_colour_of_its_own() {
+        let line = picture(Origin::Threads { realtime: false });
+        let shared = |row| Span { row, owner: Owner::SharedUnseen, start_ms: 2.0, end_ms: 5.0 };
+        let own = |start_ms, end_ms| Span { row: 1, owner: Owner::Kind(1), start_ms, end_ms };
+        assert_eq!(line.spans, [own(1.0, 2.0), shared(1), shared(0), own(5.0, 8.0)]);
+        assert!(line.has_unseen() && line.svg().expect("it is drawn").contains("shared unseen"));
+    }
+
+    #[test]
+    fn with_priorities_the_picture_has_no_such_colour() {
+        let line = picture(Origin::Threads { realtime: true });
+        assert_eq!(line.spans[1], Span { row: 0, owner: Owner::Kind(0), start_ms: 2.0, end_ms: 5.0 });
+        assert!(!line.has_unseen() && !line.svg().expect("it is drawn").contains("shared unseen"));
     }
 }

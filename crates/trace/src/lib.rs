@@ -73,7 +73,7 @@ pub use promises::Promises;
 pub use read::{Records, Replayed, TraceError, TraceFile, TraceKind};
 pub use record::*;
 pub use ring::{CreateError, RingFile, RingReader, RingShape, RingState, RingWriter};
-pub use schedule::{ScheduleCsv, Segment, Segments};
+pub use schedule::{Runner, ScheduleCsv, Segment, Segments};
 pub use show::{Listing, format_record};
 pub use told::Told;
 pub use usage::Usage;

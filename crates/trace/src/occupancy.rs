@@ -56,6 +56,15 @@ pub(crate) enum Occupant {
     Unknown(Unknown),
 }
 
+/// Who has a processor, as far as anybody saw it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Possession {
+    /// This one.
+    By(Occupant),
+    /// One of several jobs that have begun, or none of them: [`Occupancy::unseen_sharers`].
+    SharedUnseen,
+}
+
 /// Why it is not known who has a processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unknown {
@@ -373,13 +382,39 @@ impl Occupancy {
     /// another one went on elsewhere.
     pub fn is_shared_unseen(&self, node: usize, index: usize) -> bool {
         let processor = &self.nodes[node][index];
-        let is_seen = processor.thread.is_some() && self.identified[node];
+        let is_seen = self.is_seen(node, processor);
         let Some((last, displaced)) = processor.jobs.split_last().filter(|_| !is_seen) else { return false };
         let level = |job: &JobId| self.lane_of(*job).map(|lane| self.lanes[lane].level);
         match self.displacing[node] {
             Displacing::ByLevel => displaced.iter().any(|other| level(other) <= level(last)),
             Displacing::Unseen => !displaced.is_empty(),
         }
+    }
+
+    /// Whether the kernel says which of the run's threads has the processor.
+    fn is_seen(&self, node: usize, processor: &Processor) -> bool {
+        processor.thread.is_some() && self.identified[node]
+    }
+
+    /// Who has the processor at `index` of the node. Where jobs share one unseen, those that it does not execute may be on any
+    /// other of the node that nobody else is known to have.
+    pub fn possession(&self, node: usize, index: usize) -> Possession {
+        match self.occupant(node, index) {
+            Occupant::Job(_) if self.is_shared_unseen(node, index) => Possession::SharedUnseen,
+            Occupant::Idle | Occupant::Lane(_)
+                if !self.is_seen(node, &self.nodes[node][index]) && self.is_any_shared_unseen(node) =>
+            {
+                Possession::SharedUnseen
+            }
+            who => Possession::By(who),
+        }
+    }
+
+    /// The jobs that may have the processors of the node of which nobody saw who has them.
+    pub fn unseen_sharers(&self, node: usize) -> impl Iterator<Item = JobId> + '_ {
+        let processors = self.nodes[node].iter().enumerate();
+        let shared = processors.filter(move |(index, _)| self.is_shared_unseen(node, *index));
+        shared.flat_map(|(_, processor)| processor.jobs.iter().copied())
     }
 
     /// The jobs that have begun on the processor and have not left it, the last one last.
@@ -498,12 +533,15 @@ impl Occupancy {
         let job = record.job();
         let Some(lane) = self.lane_of(job) else { return };
         let node = self.lanes[lane].node;
-        // A lane runs one job at a time: the record of another one's leaving was lost.
+        self.nodes[node].iter_mut().for_each(|processor| processor.jobs.retain(|other| *other != job));
+        // A lane runs one job at a time on one processor: the record of another one's leaving was lost.
         let lanes = &self.lane_of_operation;
-        for processor in &mut self.nodes[node] {
-            processor.jobs.retain(|other| lanes.get(other.operation.index()) != Some(&lane));
-        }
+        let of_lane = |other: &JobId| lanes.get(other.operation.index()) == Some(&lane);
         let processors = &mut self.nodes[node];
+        let has_every = processors.iter().all(|processor| processor.jobs.iter().any(of_lane));
+        for processor in processors.iter_mut().filter(|processor| has_every || processor.cpu == record.cpu) {
+            processor.jobs.retain(|other| !of_lane(other));
+        }
         let index =
             processors.iter().position(|processor| processor.cpu == record.cpu).unwrap_or_else(|| {
                 processors.push(Processor::new(record.cpu));

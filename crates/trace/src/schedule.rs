@@ -1,13 +1,23 @@
 //! Who ran where and when: a run's schedule as segments.
 
+use crate::occupancy::{Occupancy, Occupant, Possession};
 use crate::{Event, JobId, Metadata, Record, Sink};
 use std::io::Write;
-use talea_time::Instant;
+use talea_time::{Duration, Instant};
 use thiserror::Error;
 
-/// A stretch of time in which one job had one processor. Longer than nothing; a job that gets back its
-/// processor in the very instant in which it lost it has one segment, not two.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Who had a processor for a [`Segment`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Runner {
+    /// This job.
+    Job(JobId),
+    /// One of these jobs, or one after the other: they had all begun, and nobody saw which of them ran.
+    SharedUnseen(Vec<JobId>),
+}
+
+/// A stretch of time in which one job had one processor, or several shared it unseen. Longer than nothing; a job that gets back
+/// its processor in the very instant in which it lost it has one segment, not two.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// When it got the processor.
     pub start: Instant,
@@ -17,24 +27,36 @@ pub struct Segment {
     pub node: usize,
     /// The processor by its Linux number, or [`Record::NO_CPU`] if the records do not say.
     pub cpu: u16,
-    /// The job.
-    pub job: JobId,
+    /// Who had it.
+    pub runner: Runner,
 }
 
-/// Derives segments from records as they come, in memory that depends on the processors only.
+impl Segment {
+    /// The job, if it is known which one.
+    pub fn job(&self) -> Option<JobId> {
+        match self.runner {
+            Runner::Job(job) => Some(job),
+            Runner::SharedUnseen(_) => None,
+        }
+    }
+}
+
+/// Derives segments from records as they come, in memory that does not grow with them.
 ///
-/// Segments of one processor come in the order of time, each when the next one begins or the run ends.
-/// A job that starts on a processor which another one still has, takes it: the record of the other
-/// one's leaving was lost, or the preemption happened in the kernel unseen.
+/// Segments of one processor come in the order of time, each when the next one begins or the run ends. Who has a processor
+/// is what all records together tell: the kernel's switches and interrupts, where they were recorded, take it from a job and
+/// give it back; where they were not, and real threads have no real-time priorities, jobs that have begun on one processor share
+/// it [unseen](Runner::SharedUnseen). A segment that is open when records are lost ends with the last thing that is known.
 #[derive(Debug)]
 pub struct Segments {
-    node_of_lane: Vec<usize>,
+    occupancy: Occupancy,
+    node_of_operation: Vec<usize>,
     nodes: Vec<Node>,
 }
 
 #[derive(Debug, Default)]
 struct Node {
-    /// By Linux number.
+    /// In the order of the occupancy's.
     processors: Vec<Processor>,
     state: NodeState,
 }
@@ -46,9 +68,10 @@ enum NodeState {
     Ended,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Debug)]
 struct Processor {
-    running: Option<(JobId, Instant)>,
+    cpu: u16,
+    running: Option<(Runner, Instant)>,
     /// The segment before, which grows if the same job comes back at once.
     finished: Option<Segment>,
 }
@@ -56,85 +79,125 @@ struct Processor {
 impl Segments {
     /// For a run of the system that `metadata` describe.
     pub fn new(metadata: &Metadata) -> Self {
-        let nodes = metadata.nodes.iter().map(|_| Node::default()).collect();
-        Segments { node_of_lane: metadata.lanes.iter().map(|lane| lane.node).collect(), nodes }
+        let node_of = |operation: &crate::OperationEntry| metadata.lanes[operation.lane].node;
+        Segments {
+            occupancy: Occupancy::new(metadata),
+            node_of_operation: metadata.operations.iter().map(node_of).collect(),
+            nodes: metadata.nodes.iter().map(|_| Node::default()).collect(),
+        }
     }
 
     /// Takes a record and hands the segments that it completes to `emit`.
     pub fn feed(&mut self, record: &Record, mut emit: impl FnMut(Segment)) {
-        if record.event == Event::RUN_END {
-            if let Some(node) = self.nodes.get_mut(usize::from(record.source)) {
-                node.state = NodeState::Ended;
-                (0..node.processors.len())
-                    .for_each(|cpu| node.leave(usize::from(record.source), cpu, record.time));
+        self.occupancy.apply(record);
+        match record.event {
+            Event::RUN_END => {
+                let index = usize::from(record.source);
+                if let Some(node) = self.nodes.get_mut(index) {
+                    node.state = NodeState::Ended;
+                    node.leave_all(index, record.time);
+                }
             }
+            Event::START | Event::RESUME | Event::PREEMPT | Event::COMPLETE | Event::ABORT => {
+                if let Some(&node) = self.node_of_operation.get(record.job().operation.index()) {
+                    self.look(node, record.time, &mut emit);
+                }
+            }
+            Event::LOST => {
+                if record.source != Record::KERNEL {
+                    let known = Instant::from_nanos(record.words[1] as i64).min(record.time);
+                    self.nodes.iter_mut().enumerate().for_each(|(index, node)| node.leave_all(index, known));
+                }
+                self.look_everywhere(record.time, &mut emit);
+            }
+            Event::SWITCH | Event::IRQ_ENTER | Event::IRQ_EXIT | Event::THREAD => {
+                self.look_everywhere(record.time, &mut emit);
+            }
+            _ => {}
+        }
+    }
+
+    fn look_everywhere(&mut self, now: Instant, emit: &mut impl FnMut(Segment)) {
+        (0..self.nodes.len()).for_each(|node| self.look(node, now, emit));
+    }
+
+    /// Who has the processors of the node from `now` on.
+    fn look(&mut self, index: usize, now: Instant, emit: &mut impl FnMut(Segment)) {
+        let Segments { occupancy, nodes, .. } = self;
+        let node = &mut nodes[index];
+        if node.state == NodeState::Ended {
             return;
         }
-        let Some(&index) = self.node_of_lane.get(usize::from(record.source)) else { return };
-        let node = &mut self.nodes[index];
-        let job = record.job();
-        match record.event {
-            Event::START | Event::RESUME if node.state == NodeState::Running => {
-                let cpu = usize::from(record.cpu);
-                if node.processors.len() <= cpu {
-                    node.processors.resize_with(cpu + 1, Processor::default);
-                }
-                node.leave(index, cpu, record.time);
-                node.processors[cpu].enter(job, record.time, &mut emit);
+        for (place, told) in occupancy.processors(index).iter().enumerate() {
+            if node.processors.len() == place {
+                node.processors.push(Processor { cpu: told.cpu, running: None, finished: None });
             }
-            Event::PREEMPT | Event::COMPLETE => node.stop(index, job, record),
-            Event::ABORT if record.arg == 1 => node.stop(index, job, record),
-            _ => {}
+            let processor = &mut node.processors[place];
+            let possession = occupancy.possession(index, place);
+            if !processor.is_with(possession, || occupancy.unseen_sharers(index)) {
+                processor.leave(index, now);
+                let runner = match possession {
+                    Possession::By(Occupant::Job(job)) => Runner::Job(job),
+                    Possession::SharedUnseen => {
+                        Runner::SharedUnseen(occupancy.unseen_sharers(index).collect())
+                    }
+                    Possession::By(_) => continue,
+                };
+                processor.enter(runner, now, emit);
+            }
         }
     }
 
     /// Hands out what is left; jobs that still run lose their processors at `end`.
     pub fn finish(mut self, end: Instant, mut emit: impl FnMut(Segment)) {
         for (index, node) in self.nodes.iter_mut().enumerate() {
-            for cpu in 0..node.processors.len() {
-                node.leave(index, cpu, end);
-                node.processors[cpu].finished.take().into_iter().for_each(&mut emit);
-            }
+            node.leave_all(index, end);
+            node.processors.sort_by_key(|processor| processor.cpu);
+            let finished = node.processors.iter_mut().filter_map(|processor| processor.finished.take());
+            finished.for_each(&mut emit);
         }
     }
 }
 
 impl Node {
-    /// The job loses the processor it has, which is not the record's if its thread has migrated since.
-    fn stop(&mut self, node: usize, job: JobId, record: &Record) {
-        let has = |processor: &Processor| processor.running.is_some_and(|(running, _)| running == job);
-        let named = usize::from(record.cpu);
-        let cpu = match self.processors.get(named) {
-            Some(processor) if has(processor) => Some(named),
-            _ => self.processors.iter().position(has),
-        };
-        if let Some(cpu) = cpu {
-            self.leave(node, cpu, record.time);
-        }
-    }
-
-    /// Whoever has the processor loses it.
-    fn leave(&mut self, node: usize, cpu: usize, end: Instant) {
-        let processor = &mut self.processors[cpu];
-        if let Some((job, start)) = processor.running.take()
-            && start < end
-        {
-            debug_assert!(processor.finished.is_none(), "entering hands out the segment before");
-            processor.finished = Some(Segment { start, end, node, cpu: cpu as u16, job });
-        }
+    /// Whoever has processors of the node loses them.
+    fn leave_all(&mut self, index: usize, end: Instant) {
+        self.processors.iter_mut().for_each(|processor| processor.leave(index, end));
     }
 }
 
 impl Processor {
-    fn enter(&mut self, job: JobId, now: Instant, emit: &mut impl FnMut(Segment)) {
+    /// Whether it is still in the same hands.
+    fn is_with<S: Iterator<Item = JobId>>(&self, now: Possession, sharers: impl FnOnce() -> S) -> bool {
+        match (&self.running, now) {
+            (Some((Runner::Job(before), _)), Possession::By(Occupant::Job(job))) => *before == job,
+            (Some((Runner::SharedUnseen(before), _)), Possession::SharedUnseen) => {
+                sharers().eq(before.iter().copied())
+            }
+            (None, Possession::By(who)) => !matches!(who, Occupant::Job(_)),
+            _ => false,
+        }
+    }
+
+    /// Whoever has the processor loses it.
+    fn leave(&mut self, node: usize, end: Instant) {
+        if let Some((runner, start)) = self.running.take()
+            && start < end
+        {
+            debug_assert!(self.finished.is_none(), "entering hands out the segment before");
+            self.finished = Some(Segment { start, end, node, cpu: self.cpu, runner });
+        }
+    }
+
+    fn enter(&mut self, runner: Runner, now: Instant, emit: &mut impl FnMut(Segment)) {
         let start = match self.finished.take() {
-            Some(before) if before.job == job && before.end == now => before.start,
+            Some(before) if before.runner == runner && before.end == now => before.start,
             before => {
                 before.into_iter().for_each(emit);
                 now
             }
         };
-        self.running = Some((job, start));
+        self.running = Some((runner, start));
     }
 }
 
@@ -153,16 +216,21 @@ pub struct ScheduleError(#[from] csv::Error);
 
 /// Writes the schedule as CSV: `start_ns,end_ns,node,cpu,task,subtask,job`, times counted from
 /// [`Metadata::start`], names of nodes, tasks and subtasks, the number of the instance as job. The
-/// processor is empty if the records do not name it. Jobs of operations that the metadata do not know
-/// are left out.
+/// processor is empty if the records do not name it. Where jobs shared a processor unseen, task and subtask are `?` and the
+/// job is empty. Jobs of operations that the metadata do not know are left out.
 pub struct ScheduleCsv<W: Write> {
     segments: Segments,
     rows: Rows<W>,
 }
 
+/// Stands for the task of which nobody saw that it was this one.
+const UNSEEN: &str = "?";
+
 struct Rows<W: Write> {
     metadata: Metadata,
     writer: csv::Writer<W>,
+    /// In how much of the time that was written nobody saw which job ran.
+    unseen: Duration,
     /// The first failure, after which nothing more is written.
     failure: Option<csv::Error>,
 }
@@ -173,42 +241,58 @@ impl<W: Write> ScheduleCsv<W> {
         let mut writer = csv::Writer::from_writer(output);
         let failure =
             writer.write_record(["start_ns", "end_ns", "node", "cpu", "task", "subtask", "job"]).err();
-        let rows = Rows { metadata: metadata.clone(), writer, failure };
+        let rows = Rows { metadata: metadata.clone(), writer, unseen: Duration::ZERO, failure };
         ScheduleCsv { segments: Segments::new(metadata), rows }
     }
 
-    /// Writes what is left; jobs that still run lose their processors at `end`.
+    /// Writes what is left; jobs that still run lose their processors at `end`. Returns in how much of the written time of
+    /// processors nobody saw which job had them.
     ///
     /// # Errors
     /// The first failure to write.
-    pub fn finish(self, end: Instant) -> Result<(), ScheduleError> {
+    pub fn finish(self, end: Instant) -> Result<Duration, ScheduleError> {
         let mut rows = self.rows;
-        self.segments.finish(end, |segment| rows.write(segment));
+        self.segments.finish(end, |segment| rows.write(&segment));
         match rows.failure {
             Some(failure) => Err(failure.into()),
-            None => Ok(rows.writer.flush().map_err(csv::Error::from)?),
+            None => Ok(rows.writer.flush().map(|()| rows.unseen).map_err(csv::Error::from)?),
         }
     }
 }
 
 impl<W: Write> Rows<W> {
-    fn write(&mut self, segment: Segment) {
-        let operation = segment.job.operation.index();
-        let Some(entry) = self.metadata.operations.get(operation) else { return };
+    fn write(&mut self, segment: &Segment) {
+        let Rows { metadata, .. } = self;
+        let (task, subtask, job) = match segment.runner {
+            Runner::SharedUnseen(_) => {
+                let length = segment.end.saturating_since(segment.start);
+                self.unseen = Duration::from_nanos(self.unseen.as_nanos().saturating_add(length.as_nanos()));
+                (UNSEEN, UNSEEN, None)
+            }
+            Runner::Job(job) => {
+                let operation = job.operation.index();
+                let Some(entry) = metadata.operations.get(operation) else { return };
+                (
+                    metadata.tasks[entry.task].name.as_str(),
+                    subtask_name(metadata, operation),
+                    Some(job.instance),
+                )
+            }
+        };
         if self.failure.is_some() {
             return;
         }
-        let since_start = |time: Instant| time.as_nanos().saturating_sub(self.metadata.start.as_nanos());
+        let since_start = |time: Instant| time.as_nanos().saturating_sub(metadata.start.as_nanos());
         self.failure = self
             .writer
             .serialize((
                 since_start(segment.start),
                 since_start(segment.end),
-                &self.metadata.nodes[segment.node].name,
+                &metadata.nodes[segment.node].name,
                 (segment.cpu != Record::NO_CPU).then_some(segment.cpu),
-                &self.metadata.tasks[entry.task].name,
-                subtask_name(&self.metadata, operation),
-                segment.job.instance,
+                task,
+                subtask,
+                job,
             ))
             .err();
     }
@@ -217,6 +301,6 @@ impl<W: Write> Rows<W> {
 impl<W: Write> Sink for ScheduleCsv<W> {
     fn record(&mut self, record: Record) {
         let rows = &mut self.rows;
-        self.segments.feed(&record, |segment| rows.write(segment));
+        self.segments.feed(&record, |segment| rows.write(&segment));
     }
 }

@@ -6,6 +6,7 @@
 //! | Account | What it holds |
 //! |---|---|
 //! | execution | jobs, by operation |
+//! | shared unseen | jobs that had begun on one processor, of which nobody saw which one ran |
 //! | overhead | dispatching, by the kind that COST records tell; what lanes' threads did besides, not broken down |
 //! | companions | other threads of the run's own processes: their collectors, say |
 //! | interrupts, programs | what the kernel's records tell of others on the processor |
@@ -32,10 +33,10 @@ mod switches;
 
 pub use report::{CostUsage, Dispatching, NodeUsage, OperationUsage, ProgramUsage, Spread, UsageReport};
 
-use crate::occupancy::{Interrupt, Occupancy, Occupant};
+use crate::occupancy::{Interrupt, Occupancy, Occupant, Possession};
 use crate::{Contents, CostKind, Event, JobId, Metadata, Record, Sink};
 use jobs::Jobs;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use strip::{Cost, Strip};
 use switches::{Switches, Whose};
 use talea_time::Instant;
@@ -44,6 +45,8 @@ use talea_time::Instant;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
     Job(JobId),
+    /// One of several jobs; nobody saw which.
+    Shared,
     /// Dispatching that a COST record tells of.
     Cost(CostKind),
     /// A thread of the run between jobs.
@@ -59,7 +62,8 @@ pub(crate) enum Use {
 }
 
 impl Use {
-    fn of(occupant: Occupant) -> Self {
+    fn of(possession: Possession) -> Self {
+        let Possession::By(occupant) = possession else { return Use::Shared };
         match occupant {
             Occupant::Job(job) => Use::Job(job),
             Occupant::Lane(_) => Use::Dispatch,
@@ -81,6 +85,10 @@ impl Use {
 struct Accounts {
     /// By operation index.
     execution: Vec<i64>,
+    /// Time in which several jobs shared a processor unseen.
+    shared: i64,
+    /// The operations that these were of, by index.
+    sharing: BTreeSet<usize>,
     costs: [i64; CostKind::ALL.len()],
     counts: [u64; CostKind::ALL.len()],
     dispatch: i64,
@@ -94,14 +102,13 @@ struct Accounts {
     unknown: i64,
     /// Part of the COST records that overlapped with what was not theirs.
     unplaced: i64,
-    /// Time in which several jobs shared a processor unseen.
-    ambiguous: i64,
 }
 
 impl Accounts {
     fn add(&mut self, what: Use, ns: i64) {
         let account = match what {
             Use::Job(job) => &mut self.execution[job.operation.index()],
+            Use::Shared => &mut self.shared,
             Use::Cost(kind) => &mut self.costs[kind.place()],
             Use::Dispatch => &mut self.dispatch,
             Use::Companion(thread) => self.companions.entry(thread).or_default(),
@@ -209,13 +216,17 @@ impl Usage {
             if now <= strip.cursor() {
                 continue;
             }
-            let what = Use::of(self.occupancy.occupant(index, place));
+            let what = Use::of(self.occupancy.possession(index, place));
             let ns = now.as_nanos().saturating_sub(strip.cursor().as_nanos());
-            if self.occupancy.is_shared_unseen(index, place) {
-                node.accounts.ambiguous = node.accounts.ambiguous.saturating_add(ns);
-            }
-            if let Use::Job(job) = what {
-                self.jobs.executes(job, ns);
+            match what {
+                Use::Job(job) => self.jobs.executes(job, ns),
+                Use::Shared => {
+                    for job in self.occupancy.unseen_sharers(index) {
+                        self.jobs.shares(job);
+                        node.accounts.sharing.insert(job.operation.index());
+                    }
+                }
+                _ => {}
             }
             let accounts = &mut node.accounts;
             strip.push(now, what, |what, ns| accounts.add(what, ns));

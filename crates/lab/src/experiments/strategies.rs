@@ -59,7 +59,11 @@ fn table(trials: &[Trial]) -> String {
     for trial in trials {
         let (hard, soft) = (trial.score(Kind::Hard), trial.score(Kind::Soft));
         let samples = &trial.report.samples;
-        let preemptions: u64 = trial.report.nodes.iter().map(|node| node.preemptions).sum();
+        let nodes = &trial.report.nodes;
+        let preemptions = match nodes.iter().any(|node| trial.report.shares_unseen(&node.name)) {
+            true => "?".into(),
+            false => nodes.iter().map(|node| node.preemptions).sum::<u64>().to_string(),
+        };
         lines.push(format!(
             "{:<12} {:>11} {:>9} {:>14} {:>14.1} {:>9.1} % {:>12}",
             trial.strategy.keyword(),

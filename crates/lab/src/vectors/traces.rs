@@ -232,7 +232,7 @@ impl<'a> Observer<'a> {
     /// Ends the observation at `horizon`.
     fn conclude(self, horizon: Instant) -> Seen {
         let Observer { system, schedule, mut segments, mut released, finished, preemptions } = self;
-        schedule.finish(horizon, |segment| segments.push(segment_row(system, &segment)));
+        schedule.finish(horizon, |segment| segments.extend(segment_row(system, &segment)));
         released.sort_by_key(|(job, ..)| *job);
         let row = |(job, release, deadline): &(JobId, Instant, Instant)| {
             let finish = finished.get(job).copied();
@@ -247,9 +247,10 @@ impl<'a> Observer<'a> {
     }
 }
 
-fn segment_row(system: &System, segment: &Segment) -> SegmentRow {
-    let Segment { start, end, job, .. } = segment;
-    (start.as_nanos(), end.as_nanos(), name(system, *job), job.instance)
+/// In virtual time it is always known whose it is.
+fn segment_row(system: &System, segment: &Segment) -> Option<SegmentRow> {
+    let job = segment.job()?;
+    Some((segment.start.as_nanos(), segment.end.as_nanos(), name(system, job), job.instance))
 }
 
 fn name(system: &System, job: JobId) -> String {
@@ -259,7 +260,7 @@ fn name(system: &System, job: JobId) -> String {
 impl Sink for Observer<'_> {
     fn record(&mut self, record: Record) {
         let Observer { system, schedule, segments, .. } = self;
-        schedule.feed(&record, |segment| segments.push(segment_row(system, &segment)));
+        schedule.feed(&record, |segment| segments.extend(segment_row(system, &segment)));
         match record.event {
             Event::RELEASE => {
                 let deadline = Instant::from_nanos(record.words[1] as i64);

@@ -35,7 +35,7 @@ fn segments(metadata: &Metadata, records: &[Record]) -> Vec<Segment> {
 
 /// How long the job had a processor between the instants.
 fn service(segments: &[Segment], job: JobId, from: Instant, to: Instant) -> Duration {
-    let own = segments.iter().filter(|segment| segment.job == job);
+    let own = segments.iter().filter(|segment| segment.job() == Some(job));
     own.map(|segment| (segment.end.min(to), segment.start.max(from)))
         .filter(|(end, start)| end > start)
         .map(|(end, start)| end - start)

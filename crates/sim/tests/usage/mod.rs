@@ -31,7 +31,7 @@ proptest! {
         for (node, known) in usage.nodes.iter().zip(&report.nodes) {
             prop_assert_eq!(node.available_ns, UNTIL * known.processors as i64);
             prop_assert_eq!(
-                [node.error_ns, node.unplaced_ns, node.ambiguous_ns, node.unknown_ns, node.not_broken_down_ns],
+                [node.error_ns, node.unplaced_ns, node.shared_unseen_ns.unwrap_or(1), node.unknown_ns, node.not_broken_down_ns],
                 [0; 5]
             );
             prop_assert_eq!(node.execution_ns.zip(node.overhead_ns).map(|(own, over)| own + over), Some(known.busy_ns));

@@ -13,8 +13,8 @@ use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use talea_time::Instant;
-use talea_trace::{Damage, Event, LogWriter, Metadata, Record, Report, ScheduleCsv, Sink, TraceFile};
+use talea_time::{Duration, Instant};
+use talea_trace::{Damage, Event, LogWriter, Metadata, Record, Report, ScheduleCsv, Sink, Told, TraceFile};
 
 /// Name of the result in an `--out` folder.
 const RESULT: &str = "result.json";
@@ -84,7 +84,7 @@ impl Reserved {
         report: &Report,
         more: &[String],
     ) -> Result<(), Failure> {
-        let result = serde_json::json!({ "run": run, "report": report });
+        let result = serde_json::json!({ "run": run, "report": report.to_json(&Told::everything()) });
         // Shown first, so that nothing is lost where there is no room for files.
         if options.json {
             output::json(&result)?;
@@ -111,12 +111,28 @@ impl Reserved {
             let mut schedule = ScheduleCsv::new(opened.metadata(), BufWriter::new(artefact.writer()?));
             opened.replay(&mut schedule).map_err(unreadable)?;
             let ((_, end), _) = span(&opened, trace)?;
-            schedule.finish(end).map_err(|error| artefact.unwritten(error))?;
+            let unseen = schedule.finish(end).map_err(|error| artefact.unwritten(error))?;
+            warn_of_unseen(&artefact.path, unseen);
             artefact.finish()?;
         }
         Ok(())
     }
 }
+
+/// Says that a schedule leaves open who ran in some of the time.
+pub fn warn_of_unseen(schedule: &Path, unseen: Duration) {
+    if unseen > Duration::ZERO {
+        eprintln!(
+            "warning: for {} several jobs shared a processor and nobody saw which of them ran: ? in {}; {SEE_SHARING}",
+            unseen.rounded(),
+            schedule.display()
+        );
+    }
+}
+
+/// How to see next time which of several jobs runs.
+pub const SEE_SHARING: &str =
+    "to know, record with --kernel switches, or let lanes have real-time priorities (talea doctor)";
 
 fn write_json(artefact: Artefact, result: &Value) -> Result<(), Failure> {
     let mut writer = BufWriter::new(artefact.writer()?);
@@ -168,7 +184,8 @@ impl Files {
         }
         let end = Instant::from_nanos(report.end_ns);
         for (artefact, schedule) in self.schedules {
-            schedule.finish(end).map_err(|error| artefact.unwritten(error))?;
+            // In virtual time it is always known who runs.
+            let _unseen = schedule.finish(end).map_err(|error| artefact.unwritten(error))?;
             artefact.finish()?;
         }
         tell_folder(options)

@@ -12,6 +12,7 @@ use talea_lab::compare::{Clock, Kind, Observer, Plan, Trial, compare};
 use talea_model::Strategy;
 use talea_runtime::{RtMode, RunOptions, StopHandle};
 use talea_time::Duration;
+use talea_trace::Told;
 
 /// Run one system under several strategies, with the identical demand, and put the results side by side.
 ///
@@ -170,8 +171,11 @@ fn text(trials: &[Trial]) -> String {
     for trial in trials {
         let (hard, soft) = (trial.score(Kind::Hard), trial.score(Kind::Soft));
         let samples = &trial.report.samples;
-        let sum = |count: fn(&talea_trace::accounting::NodeReport) -> u64| {
-            trial.report.nodes.iter().map(count).sum::<u64>()
+        let nodes = &trial.report.nodes;
+        let is_unseen = nodes.iter().any(|node| trial.report.shares_unseen(&node.name));
+        let sum = |count: fn(&talea_trace::accounting::NodeReport) -> u64| match is_unseen {
+            true => "?".into(),
+            false => nodes.iter().map(count).sum::<u64>().to_string(),
         };
         overall.row(vec![
             trial.strategy.to_string(),
@@ -183,8 +187,8 @@ fn text(trials: &[Trial]) -> String {
             format!("{:.1}", samples.mean_effectiveness),
             samples.mean_efficiency.map_or("-".into(), |mean| format!("{:.1} %", mean * 100.0)),
             format!("{}/{}", samples.samples_with_critical_failure, samples.samples),
-            sum(|node| node.preemptions).to_string(),
-            sum(|node| node.job_switches).to_string(),
+            sum(|node| node.preemptions),
+            sum(|node| node.job_switches),
         ]);
     }
     format!("{}\n\ndeadlines met, in percent of those offered\n{}", overall.render(), by_task(trials))
@@ -214,7 +218,8 @@ fn as_json(trials: &[Trial]) -> serde_json::Value {
     let trial = |trial: &Trial| {
         serde_json::json!({
             "strategy": trial.strategy, "realtime": trial.realtime,
-            "hard": trial.score(Kind::Hard), "soft": trial.score(Kind::Soft), "report": trial.report,
+            "hard": trial.score(Kind::Hard), "soft": trial.score(Kind::Soft),
+            "report": trial.report.to_json(&Told::everything()),
         })
     };
     serde_json::Value::Array(trials.iter().map(trial).collect())

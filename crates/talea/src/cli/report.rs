@@ -102,7 +102,11 @@ fn operations(report: &Report, told: &Told) -> String {
             cell(told, Figure::Completed, operation.completed.to_string()),
             cell(told, Figure::Met, operation.met.to_string()),
             cell(told, Figure::Missed, count(operation.missed)),
-            cell(told, Figure::Preemptions, count(operation.preemptions)),
+            cell(
+                told,
+                Figure::Preemptions,
+                preemptions(report, &report.lanes[operation.lane].node, operation.preemptions),
+            ),
         ];
         row.extend(cells(told, Figure::Lateness, middle(operation.release_lateness_ns.as_ref())));
         row.extend(cells(told, Figure::Response, middle(operation.response_ns.as_ref())));
@@ -117,17 +121,18 @@ fn lanes(report: &Report, told: &Told) -> String {
     for (index, lane) in report.lanes.iter().enumerate().filter(|(_, lane)| !is_thread(lane)) {
         let members = report.operations.iter().filter(|operation| operation.lane == index);
         let mut row = lane_cells(report, lane, told);
-        let preemptions = members.map(|operation| operation.preemptions).sum();
-        row.push(cell(told, Figure::Preemptions, count(preemptions)));
+        let sum = members.map(|operation| operation.preemptions).sum();
+        row.push(cell(told, Figure::Preemptions, preemptions(report, &lane.node, sum)));
         sheet.row(row);
     }
     sheet.render()
 }
 
-/// A share of a node's processors in percent; `-` where it was not measured: without real-time priorities, and where the kernel
-/// schedules a hierarchy by itself, it shares processors unseen, and a started job may not be running.
+/// A share of a node's processors in percent; `?` where lanes without real-time priorities share them unseen, and a started job
+/// may not be running; `-` where it was not measured, as where the kernel schedules a hierarchy by itself.
 fn used(report: &Report, node: &str, share: f64) -> String {
     match report.origin {
+        _ if report.shares_unseen(node) => "?".into(),
         Origin::Threads { realtime: false } => "-".into(),
         _ if !is_seen(report, node) => "-".into(),
         _ => format!("{:.1} %", share.abs() * 100.0),
@@ -136,7 +141,20 @@ fn used(report: &Report, node: &str, share: f64) -> String {
 
 /// How often jobs of a node were preempted, if that was seen.
 fn preemptions(report: &Report, node: &str, preemptions: u64) -> String {
-    if is_seen(report, node) { count(preemptions) } else { "not seen".into() }
+    match is_seen(report, node) {
+        _ if report.shares_unseen(node) => "?".into(),
+        true => count(preemptions),
+        false => "not seen".into(),
+    }
+}
+
+/// A count of how often a node's processors went from one job to another, if that was seen.
+fn seen(report: &Report, node: &str, count: u64) -> String {
+    match is_seen(report, node) {
+        _ if report.shares_unseen(node) => "?".into(),
+        true => count.to_string(),
+        false => "-".into(),
+    }
 }
 
 /// Whether the records say who had the node's processors.
@@ -178,16 +196,8 @@ fn summary(report: &Report, told: &Told) -> String {
             node.name,
             cell(told, Figure::Used, used(report, &node.name, node.utilisation)),
             node.processors,
-            if is_seen(report, &node.name) {
-                cell(told, Figure::Switches, node.job_switches.to_string())
-            } else {
-                "-".into()
-            },
-            if is_seen(report, &node.name) {
-                cell(told, Figure::Preemptions, node.preemptions.to_string())
-            } else {
-                "-".into()
-            },
+            cell(told, Figure::Switches, seen(report, &node.name, node.job_switches)),
+            cell(told, Figure::Preemptions, seen(report, &node.name, node.preemptions)),
         ));
     }
     if [Figure::Met, Figure::Missed, Figure::Skipped].iter().any(|figure| !told.knows(*figure)) {
@@ -225,6 +235,13 @@ fn warnings(report: &Report, told: &Told) -> Vec<String> {
             missing.join(", "),
             Told::options_for(&missing)
         ));
+    }
+    if report.nodes.iter().any(|node| report.shares_unseen(&node.name)) {
+        warnings.push(
+            "? is how often and for how long jobs had processors: without real-time priorities the kernel shares them out, and no job \
+             sees another take its place"
+                .into(),
+        );
     }
     if never > 0 && told.knows(Figure::Missed) {
         let (instances, that) = if never == 1 { ("instance", "it") } else { ("instances", "them") };

@@ -1,5 +1,6 @@
 //! What the processors' time went into, as tables.
 
+use super::artefacts::SEE_SHARING;
 use super::output::{Sheet, length};
 use talea_time::Duration;
 use talea_trace::usage::{CostUsage, Dispatching, NodeUsage, OperationUsage, Spread, UsageReport};
@@ -16,15 +17,21 @@ pub fn text(usage: &UsageReport) -> String {
 
 /// What stands for a figure that nobody knows.
 const UNTOLD: &str = "not recorded";
+/// And for one that depends on which of several jobs ran when nobody saw it.
+const UNSEEN: &str = "?";
+
+fn is_shared(node: &NodeUsage) -> bool {
+    node.shared_unseen_ns > Some(0)
+}
 
 fn node(usage: &UsageReport, node: &NodeUsage) -> String {
     let mut sheet = Sheet::new(1, &["", "time", "share", "events"]);
     let whole_ns = node.available_ns.max(1) as f64;
-    let mut row = |what: String, ns: Option<i64>, events: Option<u64>| {
+    let mut add = |what: String, ns: Option<i64>, without: &str, events: Option<u64>| {
         let share = |ns: i64| format!("{:.2} %", ns as f64 / whole_ns * 100.0);
         sheet.row(vec![
             what,
-            ns.map_or(UNTOLD.into(), length),
+            ns.map_or(without.into(), length),
             ns.map_or("-".into(), share),
             events.map_or(String::new(), |events| events.to_string()),
         ]);
@@ -34,11 +41,16 @@ fn node(usage: &UsageReport, node: &NodeUsage) -> String {
         Dispatching::InPart => format!("{what}, {which}"),
         _ => what.to_string(),
     };
-    row("execution".into(), node.execution_ns, None);
+    let execution = if is_shared(node) { "execution, at least" } else { "execution" };
+    add(execution.into(), node.execution_ns, UNTOLD, None);
     for (index, ns) in &node.execution {
         let operation = usage.operations.get(*index);
         let name = operation.map_or_else(|| format!("operation {index}"), |operation| operation.name.clone());
-        row(format!("  {name}"), Some(*ns), operation.and_then(|operation| operation.jobs));
+        add(format!("  {name}"), *ns, UNSEEN, operation.and_then(|operation| operation.jobs));
+    }
+    let mut row = |what: String, ns: Option<i64>, events: Option<u64>| add(what, ns, UNTOLD, events);
+    if is_shared(node) {
+        row("shared unseen".into(), node.shared_unseen_ns, None);
     }
     row(bound("overhead", "at least"), node.overhead_ns, None);
     let is_told = |cost: &&CostUsage| cost.count.is_none_or(|count| count > 0) || cost.ns > Some(0);
@@ -112,9 +124,10 @@ fn remarks(usage: &UsageReport, node: &NodeUsage) -> Vec<String> {
             length(node.unplaced_ns)
         ));
     }
-    if node.ambiguous_ns > 0 && node.execution_ns.is_some() {
-        let time = length(node.ambiguous_ns);
-        remarks.push(format!("in {time} of execution several jobs shared a processor unseen"));
+    if is_shared(node) {
+        remarks.push(format!(
+            "shared unseen: several jobs had begun on one processor, and nobody saw which of them ran; ? is what depends on it\n  {SEE_SHARING}"
+        ));
     }
     if usage.has_kernel && !node.has_threads {
         remarks.push(
@@ -175,7 +188,7 @@ pub fn jobs(usage: &UsageReport) -> String {
     sheet.render()
 }
 
-/// `?` is what was not recorded, `-` what there is none of.
+/// `?` is what was not recorded or not seen, `-` what there is none of.
 fn cells(jobs: Option<u64>, spread: Option<&Spread>) -> [String; 3] {
     let Some(spread) = spread else { return ["?"; 3].map(String::from) };
     let values = [spread.min_ns, spread.mean_ns, spread.max_ns];

@@ -24,6 +24,7 @@ mod real;
 mod recording;
 mod room;
 mod ruled;
+mod shared;
 mod simulated;
 mod support;
 mod trace;

@@ -1,7 +1,7 @@
 //! What each figure of a report takes: without these events it is not known, however many records there are.
 
 use super::Report;
-use crate::{Event, Told};
+use crate::{Event, Origin, Told};
 use serde_json::{Map, Value};
 
 /// A figure of a report.
@@ -34,6 +34,11 @@ pub enum Figure {
 }
 
 impl Figure {
+    /// Whether it takes that somebody sees jobs get and lose processors.
+    fn takes_switches(self) -> bool {
+        matches!(self, Figure::Preemptions | Figure::Used | Figure::Switches)
+    }
+
     fn needs(self) -> &'static [Event] {
         match self {
             Figure::Released | Figure::Lateness => &[Event::RELEASE],
@@ -81,22 +86,43 @@ const KEYS: [(&str, &[Figure]); 20] = [
 ];
 
 impl Report {
-    /// The report as JSON, in which figures that the trace does not tell are null.
+    /// Whether the lanes of the node share its processors in the kernel, where no job sees another one take its place: real
+    /// threads without real-time priorities. How often their jobs got and lost processors, and for how long they had them, is not
+    /// known then.
+    pub fn shares_unseen(&self, node: &str) -> bool {
+        let has_lanes = || self.lanes.iter().any(|lane| lane.node == node && lane.discipline != "thread");
+        self.origin == (Origin::Threads { realtime: false }) && has_lanes()
+    }
+
+    /// The report as JSON, in which figures that nobody knows are null: those that the trace does not tell, and those of
+    /// [processors that are shared unseen](Self::shares_unseen).
     pub fn to_json(&self, told: &Told) -> Value {
         let mut report = serde_json::to_value(self).expect("names are texts, and numbers are finite");
+        let is_told = |figure: Figure| told.knows(figure);
         for section in ["tasks", "operations", "lanes", "nodes"] {
             let entries = report[section].as_array_mut().into_iter().flatten();
-            entries.filter_map(Value::as_object_mut).for_each(|entry| conceal(entry, told));
+            entries.filter_map(Value::as_object_mut).for_each(|entry| conceal(entry, is_told));
         }
-        report["samples"].as_object_mut().into_iter().for_each(|samples| conceal(samples, told));
+        report["samples"].as_object_mut().into_iter().for_each(|samples| conceal(samples, is_told));
+        let is_seen = |figure: Figure| !figure.takes_switches();
+        let nodes_of = [
+            ("operations", self.operations.iter().map(|one| self.lanes[one.lane].node.as_str()).collect()),
+            ("lanes", self.lanes.iter().map(|lane| lane.node.as_str()).collect()),
+            ("nodes", self.nodes.iter().map(|node| node.name.as_str()).collect::<Vec<_>>()),
+        ];
+        for (section, nodes) in nodes_of {
+            let entries = report[section].as_array_mut().into_iter().flatten().zip(nodes);
+            let unseen = entries.filter(|(_, node)| self.shares_unseen(node));
+            unseen.filter_map(|(entry, _)| entry.as_object_mut()).for_each(|entry| conceal(entry, is_seen));
+        }
         report
     }
 }
 
-fn conceal(entry: &mut Map<String, Value>, told: &Told) {
+fn conceal(entry: &mut Map<String, Value>, is_known: impl Fn(Figure) -> bool) {
     for (key, figures) in KEYS {
         if let Some(value) = entry.get_mut(key)
-            && !figures.iter().all(|figure| told.knows(*figure))
+            && !figures.iter().all(|figure| is_known(*figure))
         {
             *value = Value::Null;
         }

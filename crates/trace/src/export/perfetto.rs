@@ -1,7 +1,8 @@
 //! Export for the Perfetto UI (<https://ui.perfetto.dev>), as a TrackEvent trace.
 //!
 //! Each node is a process with
-//! * a track per processor, whose slices are the segments in which jobs had it by the records of jobs,
+//! * a track per processor, whose slices are the segments in which jobs had it; where several shared it and nobody saw which of
+//!   them ran, a slice says that and names them,
 //! * a track per lane, whose slices are jobs from start to completion, preempted time included, and whose
 //!   instants are releases, skips, abortions, messages to and from other nodes, and deadlines that passed unmet. Jobs
 //!   of a lane that are under way at the same time stand on tracks of their own, for slices of one track must nest.

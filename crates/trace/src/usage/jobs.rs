@@ -16,6 +16,16 @@ struct Account {
     execution: i64,
     overhead: i64,
     response: i64,
+    sight: Sight,
+}
+
+/// Whether it was seen when a job had a processor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Sight {
+    #[default]
+    Seen,
+    /// It shared one with others, and nobody saw which of them ran.
+    Shared,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,6 +40,8 @@ struct Lane {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sums {
     pub jobs: u64,
+    /// Those among them that shared a processor unseen: what they executed is not known.
+    pub unseen: u64,
     pub execution: Spread,
     pub overhead: Spread,
     pub response: Spread,
@@ -60,6 +72,13 @@ impl Jobs {
     pub fn executes(&mut self, job: JobId, ns: i64) {
         if let Some(account) = self.accounts.get_mut(&job.pack()) {
             account.execution = account.execution.saturating_add(ns);
+        }
+    }
+
+    /// The job may have had a processor, or another one.
+    pub fn shares(&mut self, job: JobId) {
+        if let Some(account) = self.accounts.get_mut(&job.pack()) {
+            account.sight = Sight::Shared;
         }
     }
 
@@ -121,6 +140,7 @@ impl Jobs {
         let Some(account) = self.accounts.remove(&causal) else { return };
         let Some(sums) = self.sums.get_mut(JobId::unpack(causal).operation.index()) else { return };
         sums.jobs += 1;
+        sums.unseen += u64::from(account.sight == Sight::Shared);
         sums.execution.add(account.execution, sums.jobs);
         sums.overhead.add(account.overhead, sums.jobs);
         sums.response.add(account.response, sums.jobs);

@@ -34,10 +34,15 @@ pub struct NodeUsage {
     pub duration_ns: i64,
     /// Processors times duration.
     pub available_ns: i64,
-    /// Jobs.
+    /// Jobs, as far as it was seen which one ran.
     pub execution_ns: Option<i64>,
-    /// The same by operation, as index and time, those without any left out.
-    pub execution: Vec<(usize, i64)>,
+    /// The same by operation, as index and time, those without any left out. `None` is that of an operation whose jobs shared a
+    /// processor unseen.
+    pub execution: Vec<(usize, Option<i64>)>,
+    /// Several jobs that had begun on one processor, of which nobody saw which one ran: neither real-time priorities nor the
+    /// kernel's records say it.
+    #[serde(default)]
+    pub shared_unseen_ns: Option<i64>,
     /// Dispatching, all of it that is recorded.
     pub overhead_ns: Option<i64>,
     /// Of that by kind.
@@ -70,8 +75,6 @@ pub struct NodeUsage {
     pub error_ns: i64,
     /// Part of what COST records tell that overlapped with jobs of other lanes and so is not in `overhead_ns`.
     pub unplaced_ns: i64,
-    /// Part of the execution that may be another job's, because preemption was not recorded.
-    pub ambiguous_ns: i64,
     /// Whether dispatching was recorded.
     pub dispatching: Dispatching,
     /// Whether the trace says which threads are those of the node's lanes. Without, the kernel's switches do not override
@@ -146,7 +149,7 @@ pub struct OperationUsage {
     pub node: usize,
     /// Completed jobs; `None`, and no times, where events of jobs that this takes were not recorded.
     pub jobs: Option<u64>,
-    /// Processor time of their own.
+    /// Processor time of their own. `None`, as of the overhead, also where any of them shared a processor unseen.
     pub execution: Option<Spread>,
     /// Dispatching for them: their own switches, queueing, interrupts and messages, and what their lane did right before
     /// them. `None` where it was not recorded.
@@ -220,12 +223,13 @@ pub(super) fn build(usage: Usage) -> UsageReport {
         .map(|(sums, entry)| {
             let node = metadata.lanes[entry.lane].node;
             let Known { jobs, costs, .. } = known[node];
+            let is_seen = jobs && sums.unseen == 0;
             OperationUsage {
                 name: entry.name.clone(),
                 node,
                 jobs: jobs.then_some(sums.jobs),
-                execution: jobs.then_some(sums.execution),
-                overhead: (jobs && costs).then_some(sums.overhead),
+                execution: is_seen.then_some(sums.execution),
+                overhead: (is_seen && costs).then_some(sums.overhead),
                 response: jobs.then_some(sums.response),
             }
         })
@@ -260,8 +264,14 @@ fn of_node(
     // A node that never started has no time to account for.
     let duration_ns = node.start.map_or(0, |_| nanos(node.end).saturating_sub(nanos(node.start)));
     let available_ns = duration_ns.saturating_mul(processors as i64);
-    let execution: Vec<(usize, i64)> =
-        accounts.execution.iter().copied().enumerate().filter(|(_, ns)| *ns != 0).collect();
+    let is_shared = |operation: &usize| accounts.sharing.contains(operation);
+    let execution: Vec<(usize, Option<i64>)> = accounts
+        .execution
+        .iter()
+        .enumerate()
+        .filter(|(operation, ns)| **ns != 0 || is_shared(operation))
+        .map(|(operation, ns)| (operation, (!is_shared(&operation)).then_some(*ns)))
+        .collect();
     let by_thread = |accounts: &HashMap<u32, i64>| {
         let usage = accounts.iter().map(|(thread, ns)| {
             let name = name_of(*thread);
@@ -280,17 +290,18 @@ fn of_node(
     };
     // Damaged records may tell of centuries.
     let sum = |parts: &mut dyn Iterator<Item = i64>| parts.fold(0, i64::saturating_add);
-    let execution_ns = sum(&mut execution.iter().map(|(_, ns)| *ns));
+    let execution_ns = sum(&mut accounts.execution.iter().copied());
     let overhead_ns = sum(&mut accounts.costs.iter().copied().chain([accounts.dispatch]));
     let programs_ns = sum(&mut programs.iter().map(|program| program.ns));
     let companions_ns = sum(&mut companions.iter().map(|companion| companion.ns));
-    let nobodys = [accounts.withheld, accounts.idle, accounts.unknown];
+    let nobodys = [accounts.shared, accounts.withheld, accounts.idle, accounts.unknown];
     let rest = [accounts.interrupts, companions_ns, programs_ns, accounts.unobserved];
     let others = [overhead_ns].into_iter().chain(rest).chain(nobodys);
     let sum_ns = sum(&mut others.chain([execution_ns]));
     let untold = |is_known: bool, ns: i64| if is_known { 0 } else { ns };
     let unrecorded = [
         untold(known.jobs, execution_ns),
+        untold(known.jobs, accounts.shared),
         untold(known.overhead, overhead_ns),
         untold(known.idle, accounts.idle),
         untold(known.switches, companions_ns),
@@ -305,6 +316,7 @@ fn of_node(
         available_ns,
         execution_ns: known.jobs.then_some(execution_ns),
         execution: if known.jobs { execution } else { Vec::new() },
+        shared_unseen_ns: known.jobs.then_some(accounts.shared),
         overhead_ns: known.overhead.then_some(overhead_ns),
         costs: CostKind::ALL.iter().map(cost).collect(),
         not_broken_down_ns: if known.overhead { accounts.dispatch } else { 0 },
@@ -320,7 +332,6 @@ fn of_node(
         unrecorded_ns: sum(&mut unrecorded.into_iter()),
         error_ns: available_ns.saturating_sub(sum_ns),
         unplaced_ns: accounts.unplaced,
-        ambiguous_ns: accounts.ambiguous,
         dispatching: known.dispatching,
         has_threads: known.has_threads,
     }

@@ -89,6 +89,8 @@ impl Strip {
             let job = match what {
                 Use::Job(job) if cost.lane.is_none() || lane_of(job) == cost.lane => Some(job),
                 Use::Idle | Use::Dispatch => None,
+                // The thread that tells of the cost had the processor then, whoever of the others had it else.
+                Use::Shared => None,
                 // The kernel knew already who was on the processor.
                 Use::Cost(kind) if kind == cost.kind => None,
                 _ => return None,

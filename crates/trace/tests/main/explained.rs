@@ -650,7 +650,7 @@ fn a_processor_that_jobs_share_unseen_is_given_to_none_of_them() {
     // The accounts know the same time.
     let mut usage = Usage::new(&plain);
     overlapping().into_iter().for_each(|record| usage.record(record));
-    assert_eq!(usage.finish().nodes[0].ambiguous_ns, 580);
+    assert_eq!(usage.finish().nodes[0].shared_unseen_ns, Some(580));
 }
 
 /// With real-time priorities the one processor is the higher lane's.

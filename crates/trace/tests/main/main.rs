@@ -15,6 +15,7 @@ mod killed;
 mod passive;
 mod perfetto;
 mod recorded;
+mod shared;
 mod streams;
 mod support;
 mod tables;

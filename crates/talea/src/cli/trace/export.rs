@@ -2,6 +2,7 @@
 
 use super::show::Events;
 use super::{name_space, named, open, warn_of_damage};
+use crate::cli::artefacts::SEE_SHARING;
 use crate::cli::draft::{self, Draft, FolderDraft, Readers};
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::options::{apart, positive};
@@ -58,7 +59,8 @@ pub struct Options {
     /// Every record as a row, with its fields as name=value;...
     #[arg(long, value_name = "FILE", help_heading = "Formats")]
     csv: Option<PathBuf>,
-    /// Who ran when: start_ns,end_ns,node,cpu,task,subtask,job
+    /// Who ran when: start_ns,end_ns,node,cpu,task,subtask,job, with ? for the task where jobs shared a processor and nobody saw
+    /// which of them ran
     #[arg(long, value_name = "FILE", help_heading = "Formats")]
     schedule: Option<PathBuf>,
     /// Only these events, in every format but schedules and pictures, which need all of jobs: families or events, such as
@@ -259,7 +261,9 @@ fn schedule(source: &Source<'_>, path: &Path) -> Result<(), Failure> {
     source.write_whole(path, |draft| {
         let mut schedule = ScheduleCsv::new(source.trace.metadata(), buffered(draft));
         source.replay(&mut schedule)?;
-        schedule.finish(source.span.1).map_err(|error| unwritten(path, error))
+        let unseen = schedule.finish(source.span.1).map_err(|error| unwritten(path, error))?;
+        artefacts::warn_of_unseen(path, unseen);
+        Ok(())
     })
 }
 
@@ -268,7 +272,14 @@ fn svg(source: &Source<'_>, path: &Path) -> Result<(), Failure> {
     source.write_whole(path, |draft| {
         let mut builder = timeline::Builder::new(source.trace.metadata(), from, to);
         source.replay(&mut builder)?;
-        let picture = builder.finish(source.span.1).svg().map_err(|error| unwritten(path, error))?;
+        let picture = builder.finish(source.span.1);
+        if picture.has_unseen() {
+            eprintln!(
+                "warning: {} shows where several jobs shared a processor and nobody saw which of them ran; {SEE_SHARING}",
+                path.display()
+            );
+        }
+        let picture = picture.svg().map_err(|error| unwritten(path, error))?;
         draft.file().write_all(picture.as_bytes()).map_err(|error| unwritten(path, error))
     })
 }

@@ -2,7 +2,7 @@
 
 use super::messages::DebugAnnotation;
 use super::packets::{Flow, Mark, Packets, Track, annotation};
-use crate::schedule::{Segment, Segments};
+use crate::schedule::{Runner, Segment, Segments};
 use crate::show::{job_name, since};
 use crate::{Event, JobId, Metadata, Record};
 use std::collections::BTreeMap;
@@ -59,11 +59,9 @@ impl Jobs {
 
     /// Shows a record, if it is about a job.
     pub fn record(&mut self, record: &Record, out: &mut Packets) {
-        let mut done = None;
-        self.segments.feed(record, |segment| done = Some(segment));
-        if let Some(segment) = done {
-            self.segment(segment, out);
-        }
+        let mut done = Vec::new();
+        self.segments.feed(record, |segment| done.push(segment));
+        done.into_iter().for_each(|segment| self.segment(segment, out));
         let lane = usize::from(record.source);
         if lane >= self.lanes.len() {
             return;
@@ -126,12 +124,14 @@ impl Jobs {
     fn segment(&self, segment: Segment, out: &mut Packets) {
         describe_processor(out, segment.node, segment.cpu);
         let track = Track::Processor { node: segment.node, cpu: segment.cpu };
-        let mark = Mark {
-            name: self.operation_name(segment.job),
-            category: "processor",
-            annotations: vec![annotation("job", segment.job.instance as i64)],
-            flows: Vec::new(),
+        let (name, annotations) = match segment.runner {
+            Runner::Job(job) => (self.operation_name(job), vec![annotation("job", job.instance as i64)]),
+            Runner::SharedUnseen(jobs) => {
+                let among: Vec<String> = jobs.iter().map(|job| job_name(&self.metadata, *job)).collect();
+                (format!("shared unseen: {}", among.join(", ")), Vec::new())
+            }
         };
+        let mark = Mark { name, category: "processor", annotations, flows: Vec::new() };
         out.begin(segment.start, track, mark);
         out.end(segment.end, track, Vec::new());
     }
