@@ -450,10 +450,10 @@ impl Occupancy {
         (0..self.nodes[node].len()).any(|index| self.is_shared_unseen(node, index))
     }
 
-    /// Whether a job of the lane has a processor, even if someone else is on it just now.
-    pub fn runs(&self, node: usize, lane: usize) -> bool {
+    /// The job of the lane that has a processor, even if someone else is on it just now.
+    pub fn job_of_lane(&self, node: usize, lane: usize) -> Option<JobId> {
         let mut jobs = self.nodes[node].iter().flat_map(|processor| &processor.jobs);
-        jobs.any(|job| self.lane_of(*job) == Some(lane))
+        jobs.find(|job| self.lane_of(**job) == Some(lane)).copied()
     }
 
     /// Takes a record into account.

@@ -125,6 +125,10 @@ fn detail(metadata: &Metadata, record: &Record) -> Option<String> {
         Event::RUN_START if first != 0 => {
             format!("planned for {}", length(since(Instant::from_nanos(first as i64), record.time)))
         }
+        Event::LOST if record.source == Record::KERNEL && first == 0 => {
+            "what the kernel told may be among them".into()
+        }
+        Event::LOST if record.source == Record::KERNEL => format!("{first} records of the kernel"),
         Event::LOST if record.source == Record::DAMAGED => format!("{first} damaged records"),
         Event::LOST => format!("{first} records of ring {}", record.source),
         Event::RELEASE if after_release > 0 => {

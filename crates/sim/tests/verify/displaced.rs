@@ -7,7 +7,7 @@ use talea_model::System;
 use talea_sim::DispatchRecords;
 use talea_time::{Duration, Instant};
 use talea_trace::verify::{Certainty, Judged, Rule, RuleReport, VerifyReport};
-use talea_trace::{Event, Metadata, Origin, Record, ThreadRole};
+use talea_trace::{Event, JobId, Metadata, Origin, Record, ThreadRole};
 
 const HIGH: u64 = 1;
 const LOW: u64 = 2;
@@ -86,6 +86,40 @@ fn a_job_that_has_begun_is_displaced_without_a_record_of_it() {
     assert_eq!((violation.job.as_deref(), violation.other.as_deref()), (Some("low #0"), Some("high #0")));
     assert_eq!((violation.at_ns, violation.duration_ns, violation.certainty), (20, 12, Certainty::Certain));
     assert!(violation.text.contains("had begun and could go on"), "{violation:?}");
+}
+
+/// After a loss the job that a lane goes on with may be one of which nothing else is known; it is not the next one that is.
+#[test]
+fn after_a_loss_the_job_that_runs_is_the_one_that_its_record_names() {
+    let system = system("[0]");
+    let metadata = real(&system, true);
+    let mut records = unseen(&system);
+    let of = |event: Event, operation: usize| {
+        move |record: &&mut Record| record.event == event && record.job().operation.index() == operation
+    };
+    for (operation, begins) in [(1, 11), (0, 12)] {
+        let start = records.iter_mut().find(of(Event::START, operation)).expect("it begins");
+        start.time = Instant::from_nanos(begins);
+    }
+    let release = *records.iter_mut().find(of(Event::RELEASE, 0)).expect("it is released");
+    let next = JobId { instance: 1, ..release.job() }.pack();
+    records.push(Record { time: Instant::from_nanos(14), causal: next, ..release });
+    let lost = of_kernel(10, Event::LOST, [3, 9], 0);
+    records.push(Record { source: Record::DAMAGED, cpu: Record::NO_CPU, ..lost });
+    let kernel = [
+        switch(0, 0, LOW, 0),
+        switch(12, LOW, HIGH, 1),
+        switch(20, HIGH, LOW, 1),
+        switch(32, LOW, HIGH, 1),
+        switch(40, HIGH, LOW, 0),
+        switch(61, LOW, 0, 0),
+    ];
+    let report = verify(&metadata, &with_kernel(&metadata, records, &kernel), &system, TOLERANCE);
+    let of_lanes = report.violations.iter().filter(|violation| violation.rule == Rule::Lanes);
+    for violation in of_lanes.clone().filter(|violation| violation.text.contains("had begun")) {
+        assert_eq!(violation.other.as_deref(), Some("high #0"), "{violation:?}");
+    }
+    assert!(of_lanes.count() > 0, "{report:#?}");
 }
 
 /// A job that waits for something else leaves its processor to whoever can use it, until it is woken.

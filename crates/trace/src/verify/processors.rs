@@ -81,14 +81,14 @@ impl Judge<'_> {
         let running = lane.ready.iter().find(|(_, ready)| ready.running.is_some());
         let running = running.map(|(job, _)| JobId::unpack(*job));
         // The job it runs may be one of which only that is known.
-        let runs = running.is_some() || self.occupancy.runs(node, index);
+        let running = running.or_else(|| self.occupancy.job_of_lane(node, index));
         // A processor that has not been heard of may run a job of this very lane.
-        if !runs && holders.contains(&Holder::Unknown) {
+        if running.is_none() && holders.contains(&Holder::Unknown) {
             return None;
         }
-        let found = match runs {
-            true => self.displacement(index, running.unwrap_or(waiting), holders),
-            false => self.waiting(index, waiting, holders),
+        let found = match running {
+            Some(job) => self.displacement(index, job, holders),
+            None => self.waiting(index, waiting, holders),
         };
         let unseen = found.as_ref().and_then(|(state, _)| match state.what {
             What::Unseen(rule) => Some(rule),
