@@ -132,7 +132,7 @@ fn siblings(kind: &Kind) -> Stage {
     let mut engine = Engine::new(1);
     let root = engine.add_root(Box::new(FixedPriority::new()));
     let parent = add(&mut engine, kind, (root, Parameters::Priority(1)));
-    let count = if matches!(kind, Kind::Join | Kind::Limit { .. }) { 1 } else { 4 };
+    let count = if matches!(kind, Kind::Join { .. } | Kind::Limit { .. }) { 1 } else { 4 };
     let mut threads: Vec<VpId> = (0..count)
         .map(|place| engine.add_thread(parent, parameters(kind, place)).expect("there is room"))
         .collect();
@@ -171,7 +171,7 @@ fn kinds() -> Vec<(&'static str, Kind)> {
     let ms = Duration::from_millis;
     let kinds = vec![
         Kind::FixedPriority,
-        Kind::Join,
+        Kind::Join { takes: 0 },
         Kind::Limit { budget: Work::from_millis(50), period: ms(80) },
         Kind::Lane { discipline: Discipline::Deadline, rules, capacity: 8 },
         Kind::RoundRobin { quantum },

@@ -61,6 +61,8 @@ pub struct DerivedScheduler {
     pub algorithm: &'static str,
     /// The edges into it; none for the root, which is given the processors.
     pub edges: Vec<usize>,
+    /// Of a join, whose guarantee its child is given, as a position among `edges`; 0 of all others.
+    pub takes: usize,
     /// What it uses of the guarantees on these edges, or of the processors, and as what.
     pub accepted: Vec<Accepted>,
 }

@@ -108,7 +108,7 @@ impl<'g, 'h> Walk<'g, 'h> {
             Ok(converted) => converted,
             Err(refused) => return self.fail(node, Problem::Scheduler(refused)),
         };
-        self.accept(node, algorithm, converted.accepted);
+        self.accept(node, algorithm, taken, converted.accepted);
         for (edge, output) in below.iter().zip(converted.outputs) {
             let child = self.graph.child(*edge);
             self.labels[*edge] = Some(output.label.clone());
@@ -127,11 +127,11 @@ impl<'g, 'h> Walk<'g, 'h> {
         }
     }
 
-    fn accept(&mut self, node: NodeId, algorithm: &Algorithm, accepted: Vec<Accepted>) {
+    fn accept(&mut self, node: NodeId, algorithm: &Algorithm, takes: usize, accepted: Vec<Accepted>) {
         let name = self.graph.name(node).into();
         let edges = self.graph.above(node).to_vec();
         let algorithm = algorithm.name();
-        self.derivation.schedulers.push(DerivedScheduler { name, algorithm, edges, accepted });
+        self.derivation.schedulers.push(DerivedScheduler { name, algorithm, edges, takes, accepted });
     }
 
     fn fail(&mut self, node: NodeId, problem: Problem) {

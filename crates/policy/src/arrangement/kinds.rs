@@ -112,7 +112,7 @@ impl Facts<'_> {
         let speed = fraction(&self.pace()).unwrap_or(Fraction::ONE);
         Ok(match kind {
             SchedulerKind::FixedPriority => Kind::FixedPriority,
-            SchedulerKind::Join => Kind::Join,
+            SchedulerKind::Join => Kind::Join { takes: self.taken() },
             SchedulerKind::Limit => self.limit()?,
             SchedulerKind::ProportionalShare => {
                 Kind::ProportionalShare { quantum, wake_up: WakeUp::Preempts }
@@ -152,6 +152,13 @@ impl Facts<'_> {
             SchedulerKind::LeastLaxity => self.lane(Discipline::Laxity),
             SchedulerKind::Lanes => panic!("lanes are arranged by their plan"),
         })
+    }
+
+    /// The parent whose guarantee a join's child is given; the first if nothing could be derived.
+    fn taken(&self) -> usize {
+        let name = &self.scheduler().name;
+        let derived = self.derivation.schedulers.iter().find(|derived| derived.name == *name);
+        derived.map_or(0, |derived| derived.takes)
     }
 
     fn lane(&self, discipline: Discipline) -> Kind {

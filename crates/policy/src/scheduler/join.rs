@@ -1,8 +1,12 @@
 //! Join: one child below several parents, run whenever any of them runs it (Regehr and Stankovic 2001, section 5.1).
 //!
-//! The child may pick the guarantee of any one parent, but a hard one becomes soft: it can always receive more than that
+//! The child may take the guarantee of any one parent, but a hard one becomes soft: it can always receive more than that
 //! parent gives. Joining a reservation with the lowest priority turns the hard reservation into a soft one.
-//! Costs a look at every parent per notification.
+//!
+//! On several processors a second parent may grant one while the child runs on another's. The child then moves if that parent is
+//! the one whose guarantee it takes, and the grant is returned if not. So the parent that promised is asked for as long as the
+//! child wants a processor, as on one processor alone: a reservation, say, would take a request that is withdrawn and comes
+//! again for a wake-up, and begin another period. Costs a look at every parent per notification.
 //!
 //! Do not join two parents of which either would do: each keeps room for the child that it uses only once.
 
@@ -12,16 +16,18 @@ use crate::hierarchy::{
 use talea_time::Instant;
 
 /// The join: one child, registered with [`Parameters::None`], and one own VP per parent.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Join {
     own: Vec<VpId>,
+    /// Position of the parent whose guarantee the child takes.
+    takes: usize,
     child: Option<VpId>,
 }
 
 impl Join {
-    /// A join without parents and child.
-    pub fn new() -> Self {
-        Self::default()
+    /// A join without parents and child, which will take the guarantee of the parent at this position.
+    pub fn new(takes: usize) -> Self {
+        Join { own: Vec::new(), takes, child: None }
     }
 
     /// Does `change` to every own VP in the state `wanted`: to as many as fit beside what else is to be done now, and to
@@ -111,8 +117,13 @@ impl Scheduler for Join {
         let child = self.child.expect("only a child's request led here");
         match cx.state(child) {
             VpState::Ready => Decision::grant(child, processor),
+            VpState::Running(elsewhere) if self.own.get(self.takes) == Some(&own) => {
+                let through = |other: &&VpId| cx.processor(**other) == Some(elsewhere);
+                let other = self.own.iter().find(through).expect("it runs through one of them");
+                Decision::revoke(child).and(Action::Grant(child, processor)).and(Action::Release(*other))
+            }
             // It runs through another parent already, or wants nothing any more.
-            _ => Decision::release(own),
+            VpState::Running(_) | VpState::Waiting => Decision::release(own),
         }
     }
 

@@ -18,7 +18,10 @@ pub enum Kind {
     /// [`FixedPriority`]; children: `Priority`.
     FixedPriority,
     /// [`Join`]; one child: `None`.
-    Join,
+    Join {
+        /// The parent whose guarantee the child is given, by position.
+        takes: usize,
+    },
     /// [`Limit`]; one child: `None`.
     Limit {
         /// The most the child may have,
@@ -171,7 +174,7 @@ impl Kind {
         self.check()?;
         Ok(match self {
             Kind::FixedPriority => Box::new(FixedPriority::new()),
-            Kind::Join => Box::new(Join::new()),
+            Kind::Join { takes } => Box::new(Join::new(*takes)),
             Kind::Lane { discipline, rules, capacity } => {
                 let queue = LaneQueue::new(*discipline, *rules, *capacity);
                 Box::new(LaneScheduler::new(queue).announcing(announcing))
@@ -217,7 +220,7 @@ impl Kind {
     pub fn name(&self) -> &'static str {
         match self {
             Kind::FixedPriority => "fixed-priority",
-            Kind::Join => "join",
+            Kind::Join { .. } => "join",
             Kind::Limit { .. } => "limit",
             Kind::Lane { .. } => "lane",
             Kind::RoundRobin { .. } => "round-robin",
@@ -251,7 +254,7 @@ impl Kind {
             false => Err(KindError::MoreThanWhole { kind }),
         };
         match self {
-            Kind::FixedPriority | Kind::Join | Kind::Lane { .. } | Kind::ExplicitPlan { .. } => Ok(()),
+            Kind::FixedPriority | Kind::Join { .. } | Kind::Lane { .. } | Kind::ExplicitPlan { .. } => Ok(()),
             Kind::Limit { budget, period } => {
                 positive("budget", budget.at_full_speed())?;
                 match budget.at_full_speed() <= *period {

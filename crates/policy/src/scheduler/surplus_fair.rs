@@ -4,6 +4,10 @@
 //! share (`phi`) whenever the set of those that want a processor changes. Start tags advance by `used / phi`; `v` is the least of
 //! them. On each processor the child with the least *surplus* `phi (S - v)` runs for a quantum.
 //!
+//! A child that is owed a whole processor goes before all that are not, which is ours. By surplus alone one that wakes up or whose
+//! turn ends at the same time may be put in its place, and a quantum that it loses can never be made up: with every
+//! wake-up of others it would fall behind by another one, and so receive less than its share however long one waits.
+//!
 //! PS on every processor becomes PS for each child, RESU becomes PS. Own VPs are as many as processors or parents. Costs
 //! a sort of the children that want a processor when that set changes, and a look at every child per election.
 //!
@@ -20,12 +24,20 @@ use talea_time::Work;
 /// Parts of a weight: readjusted weights are exact for up to eight processors.
 const PARTS: i128 = 840;
 
+/// What a weight is worth among those of all that want a processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Owed {
+    Processor,
+    Less,
+}
+
 /// A child's weight and start tag.
 #[derive(Clone, Copy, Debug)]
 struct Surplus {
     weight: u32,
     /// The readjusted weight in parts.
     phi: i128,
+    owed: Owed,
     start: Virtual,
 }
 
@@ -43,16 +55,18 @@ pub struct SurplusFair {
     scratch: Vec<(i128, usize)>,
 }
 
-/// Replaces infeasible weights on `processors` by the largest feasible ones. `weights` are in descending order.
-fn readjust(weights: &mut [(i128, usize)], processors: usize) {
+/// Replaces infeasible weights on `processors` by the largest feasible ones. `weights` are in descending order. Gives the number
+/// of those that are worth a whole processor, which are the first.
+fn readjust(weights: &mut [(i128, usize)], processors: usize) -> usize {
     if weights.len() <= processors {
         // Everybody has a processor.
         weights.iter_mut().for_each(|(weight, _)| *weight = PARTS);
-        return;
+        return weights.len();
     }
     let mut rest: i128 = weights.iter().map(|(weight, _)| weight).sum();
     let mut infeasible = 0;
-    while weights[infeasible].0 * (processors - infeasible) as i128 > rest {
+    // One that is worth exactly a processor is its own readjusted weight.
+    while weights[infeasible].0 * (processors - infeasible) as i128 >= rest {
         rest -= weights[infeasible].0;
         infeasible += 1;
     }
@@ -60,6 +74,7 @@ fn readjust(weights: &mut [(i128, usize)], processors: usize) {
         weights[place].0 = rest / (processors - place - 1) as i128;
         rest += weights[place].0;
     }
+    infeasible
 }
 
 /// The feasible weights for `weights` on `processors`, as numerators and a common denominator.
@@ -112,9 +127,11 @@ impl SurplusFair {
         let wanting = self.clients.wanting(cx);
         self.scratch.extend(wanting.map(|(place, account)| (i128::from(account.weight) * PARTS, place)));
         self.scratch.sort_unstable_by_key(|(weight, place)| (std::cmp::Reverse(*weight), *place));
-        readjust(&mut self.scratch, self.own.len());
-        for (phi, place) in &self.scratch {
-            self.clients.account_mut(*place).phi = *phi;
+        let whole = readjust(&mut self.scratch, self.own.len());
+        for (rank, (phi, place)) in self.scratch.iter().enumerate() {
+            let account = self.clients.account_mut(*place);
+            account.phi = *phi;
+            account.owed = if rank < whole { Owed::Processor } else { Owed::Less };
         }
     }
 
@@ -123,14 +140,16 @@ impl SurplusFair {
         others.map(|(_, account)| account.start).min().unwrap_or(self.finished)
     }
 
-    /// The best of the Ready children and the one that is on `own` already.
+    /// The best of the Ready children and the one that is on `own` already: those that are owed a processor, then by surplus.
     fn elect(&self, cx: &Context<'_>, incumbent: Option<usize>) -> Option<usize> {
         let now = self.virtual_time(cx, None);
         let is_free =
             |place: usize| Some(place) == incumbent || cx.state(self.clients.vp(place)) == VpState::Ready;
         let free = self.clients.wanting(cx).filter(|(place, _)| is_free(*place));
-        free.min_by_key(|(place, account)| (account.phi * (account.start - now).coarse(), *place))
-            .map(|(place, _)| place)
+        free.min_by_key(|(place, account)| {
+            (account.owed, account.phi * (account.start - now).coarse(), *place)
+        })
+        .map(|(place, _)| place)
     }
 
     /// Elects for the own VP at `own`, which holds `processor`.
@@ -179,7 +198,8 @@ impl Scheduler for SurplusFair {
 
     fn register(&mut self, cx: &Context<'_>, child: VpId, given: Parameters) -> Result<(), Refusal> {
         let weight = self.weight(given)?;
-        let account = Surplus { weight, phi: i128::from(weight) * PARTS, start: Virtual::ZERO };
+        let account =
+            Surplus { weight, phi: i128::from(weight) * PARTS, owed: Owed::Less, start: Virtual::ZERO };
         self.clients.add(cx, child, account);
         self.scratch.reserve(self.clients.len());
         Ok(())

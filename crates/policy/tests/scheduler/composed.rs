@@ -15,7 +15,7 @@ const LENGTH_MS: i64 = 3_300;
 /// A thread with a reservation that joins it with its place in a round robin over what is left.
 fn soft_beside(engine: &mut Engine, reservations: SchedulerId, rest: SchedulerId, given: Parameters) -> VpId {
     let parents = [(reservations, given), (rest, Parameters::None)];
-    let join = engine.add(Box::new(Join::new()), &parents).expect("there is room");
+    let join = engine.add(Box::new(Join::new(0)), &parents).expect("there is room");
     engine.add_thread(join, Parameters::None).expect("the only one")
 }
 

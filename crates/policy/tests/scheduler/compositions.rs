@@ -42,7 +42,7 @@ pub fn kinds() -> impl Strategy<Value = Kind> {
         .prop_map(|(entries, gaps, repeat)| Kind::ExplicitPlan { entries, repeat, gaps, origin: at(0) });
     prop_oneof![
         Just(Kind::FixedPriority),
-        Just(Kind::Join),
+        (0..2usize).prop_map(|takes| Kind::Join { takes }),
         (1..6i64, 6..20i64)
             .prop_map(|(budget, period)| Kind::Limit { budget: work(budget), period: ns(period) }),
         quantum.clone().prop_map(|quantum| Kind::RoundRobin { quantum }),
@@ -99,7 +99,7 @@ pub fn branches(levels: u32) -> impl Strategy<Value = Branch> {
 }
 
 fn is_single(kind: &Kind) -> bool {
-    matches!(kind, Kind::Join | Kind::Limit { .. })
+    matches!(kind, Kind::Join { .. } | Kind::Limit { .. })
 }
 
 /// Whether a scheduler of this kind uses a processor whenever one of its children wants it.
@@ -180,7 +180,7 @@ impl Hierarchy {
             return;
         };
         let mut parents = vec![(parent, given)];
-        if *kind == Kind::Join {
+        if matches!(kind, Kind::Join { .. }) {
             self.low -= 1;
             parents.push((self.root, Parameters::Priority(self.low)));
         }

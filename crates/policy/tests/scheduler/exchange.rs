@@ -329,7 +329,7 @@ fn deciding_does_not_allocate_after_changes() {
     let parents = [(root, Parameters::Priority(9)), (root, Parameters::Priority(1))];
     let turns = engine.add(kind(Kind::RoundRobin { quantum: work(2) }), &parents[..1]).expect("free");
     let join = engine
-        .add(Box::new(Join::new()), &[(turns, Parameters::None), (root, Parameters::Priority(2))])
+        .add(Box::new(Join::new(0)), &[(turns, Parameters::None), (root, Parameters::Priority(2))])
         .expect("free");
     let mut threads = vec![engine.add_thread(join, Parameters::None).expect("the first")];
     let mut now = 0;

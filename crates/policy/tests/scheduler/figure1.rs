@@ -33,7 +33,7 @@ fn figure(between: Demand) -> Figure {
     let res = engine.add(Box::new(hard()), &[(root, Parameters::Priority(3))]).expect("free");
     let video = engine.add_thread(res, reservation(5, 33)).expect("15 %");
     let parents = [(res, reservation(10, 20)), (root, Parameters::Priority(1))];
-    let join = engine.add(Box::new(Join::new()), &parents).expect("50 % more");
+    let join = engine.add(Box::new(Join::new(0)), &parents).expect("50 % more");
     let share = engine.add(Box::new(fair(10)), &[(join, Parameters::None)]).expect("alone");
     let word = engine.add_thread(share, Parameters::Weight(1)).expect("a weight");
     let voice = engine.add_thread(share, Parameters::Weight(4)).expect("a weight");

@@ -9,6 +9,7 @@ use talea_policy::job::Job;
 use talea_policy::lane::LaneQueue;
 use talea_policy::scheduler::{Announcing, FixedPriority, Join, Kind, LaneScheduler};
 use talea_policy::strategy::LaneRules;
+use talea_time::Duration;
 
 /// A thread that joins 2 ms in 10 ms with whatever the lowest priority leaves, beside `hog` in the middle.
 fn soft_reservation(hog: Demand) -> (Workload, VpId, VpId) {
@@ -17,7 +18,7 @@ fn soft_reservation(hog: Demand) -> (Workload, VpId, VpId) {
     let priority = Parameters::Priority;
     let res = engine.add(Box::new(hard()), &[(root, priority(3))]).expect("free");
     let parents: [(SchedulerId, Parameters); 2] = [(res, reservation(2, 10)), (root, priority(1))];
-    let join = engine.add(Box::new(Join::new()), &parents).expect("there is room");
+    let join = engine.add(Box::new(Join::new(0)), &parents).expect("there is room");
     let thread = engine.add_thread(join, Parameters::None).expect("the only one");
     let other = engine.add_thread(root, priority(2)).expect("free");
     let load = Workload::new(engine, &[(thread, Demand::Endless), (other, hog)]).run(ms(1000));
@@ -48,7 +49,7 @@ fn it_occupies_one_processor_only() {
     let root = engine.add_root(Box::new(FixedPriority::new()));
     let priority = Parameters::Priority;
     let parents = [(root, priority(6)), (root, priority(4))];
-    let join = engine.add(Box::new(Join::new()), &parents).expect("free");
+    let join = engine.add(Box::new(Join::new(0)), &parents).expect("free");
     let joined = engine.add_thread(join, Parameters::None).expect("the only one");
     let [above, between, below] =
         [7, 5, 3].map(|level| engine.add_thread(root, priority(level)).expect("free"));
@@ -64,6 +65,31 @@ fn it_occupies_one_processor_only() {
     assert_eq!(received(below), ms(770) - received(above) - received(between));
 }
 
+/// Two processors, of which the child often has the one that the reservation does not. Its reservation counts on all the same, so
+/// that every one of its periods holds the budget.
+#[test]
+fn it_keeps_a_reservation_while_it_runs_elsewhere() {
+    for takes in [0, 1] {
+        let mut engine = Engine::new(2);
+        let root = engine.add_root(Box::new(FixedPriority::new()));
+        let priority = Parameters::Priority;
+        let res = engine.add(Box::new(hard()), &[(root, priority(2))]).expect("free");
+        let mut parents = [(res, reservation(2, 10)), (root, priority(1))];
+        parents.rotate_left(takes);
+        let join = engine.add(Box::new(Join::new(takes)), &parents).expect("there is room");
+        let joined = engine.add_thread(join, Parameters::None).expect("the only one");
+        let rest = Parameters::Reservation { budget: Duration::from_micros(5_600).as_work(), period: ms(7) };
+        let beside = engine.add_thread(res, rest).expect("100 %");
+        let above = engine.add_thread(root, priority(3)).expect("free");
+        let bursts = Demand::Periodic { burst: ms(19), period: Duration::from_micros(22_189) };
+        let threads = [(joined, Demand::Endless), (beside, Demand::Endless), (above, bursts)];
+        let load = Workload::new(engine, &threads).run(ms(20_000));
+        let (least, most) = load.per_period(joined, ms(10), ms(20_000));
+        assert!(least >= ms(2), "{least}");
+        assert!(most > ms(4), "it runs elsewhere, too: {most}");
+    }
+}
+
 /// More parents than a decision has room for are asked, released and told one after the other.
 #[test]
 fn it_has_any_number_of_parents() {
@@ -71,7 +97,7 @@ fn it_has_any_number_of_parents() {
     let root = engine.add_root(Box::new(FixedPriority::new()));
     let priority = Parameters::Priority;
     let parents: Vec<(SchedulerId, Parameters)> = (0..9).map(|place| (root, priority(2 * place))).collect();
-    let join = engine.add(Box::new(Join::new()), &parents).expect("free");
+    let join = engine.add(Box::new(Join::new(0)), &parents).expect("free");
     let joined = engine.add_thread(join, Parameters::None).expect("the only one");
     let between = engine.add_thread(root, priority(7)).expect("free");
     let burst = |burst, period| Demand::Periodic { burst: ms(burst), period: ms(period) };
@@ -83,7 +109,7 @@ fn it_has_any_number_of_parents() {
 #[test]
 fn it_has_one_child() {
     let mut engine = Engine::new(1);
-    let root = engine.add_root(Box::new(Join::new()));
+    let root = engine.add_root(Box::new(Join::new(0)));
     engine.add_thread(root, Parameters::None).expect("the first one");
     assert!(matches!(engine.add_thread(root, Parameters::None), Err(Refusal::Taken { .. })));
 }
@@ -98,7 +124,7 @@ fn a_lane_is_taken_the_processor_while_it_tells_of_another_deadline() {
         Kind::Limit { budget: work(1), period: ns(9) }.build(Announcing::Deadlines).expect("in range");
     let limit = engine.add(limit, &[(root, Parameters::Priority(2))]).expect("free");
     let parents = [(limit, Parameters::None), (root, Parameters::Priority(1))];
-    let join = engine.add(Box::new(Join::new()), &parents).expect("free");
+    let join = engine.add(Box::new(Join::new(0)), &parents).expect("free");
     let rules = LaneRules { dispatch: LaneDispatch::Preemptive, laxity: Laxity::Declared, late: Late::Last };
     let lane = LaneScheduler::new(LaneQueue::new(Discipline::Deadline, rules, 2));
     let lane = lane.announcing(Announcing::Deadlines);

@@ -187,7 +187,7 @@ impl Play {
             }
             Act::AddScheduler { kind, parents } if count < 8 => {
                 let scheduler = kind.build(Announcing::Deadlines).expect("in range");
-                let width = if *kind == Kind::FixedPriority || *kind == Kind::Join { 3 } else { 1 };
+                let width = if matches!(kind, Kind::FixedPriority | Kind::Join { .. }) { 3 } else { 1 };
                 let parents = self.parents(&parents[..parents.len().min(width)]);
                 self.machine.engine.add(scheduler, &parents).is_err()
             }

@@ -1,9 +1,11 @@
 //! How far proportional shares may be off, by the papers.
 
 use super::script::{Piece, Script, endless, ns, work};
+use super::workload::{Demand, Workload, ms};
 use proptest::prelude::*;
 use talea_policy::hierarchy::{Engine, Parameters, VpId};
 use talea_policy::scheduler::{Announcing, FixedPriority, Kind, WakeUp};
+use talea_time::Work;
 
 const UNTIL: i64 = 1_000;
 
@@ -168,6 +170,24 @@ fn surplus_fair_scheduling_readjusts_infeasible_weights() {
             (received[0] - whole / 2).abs() <= 30 && (received[2] - whole / 2).abs() <= 30,
             "{received:?}"
         );
+    }
+}
+
+/// Others wake up all the time, some at the instants at which turns end; whoever is owed a whole processor never loses it.
+#[test]
+fn surplus_fair_scheduling_gives_a_whole_processor_to_whom_it_is_owed() {
+    let mut engine = Engine::new(3);
+    let kind = Kind::SurplusFair { quantum: Work::from_millis(3) };
+    let root = engine.add_root(kind.build(Announcing::Nothing).expect("fine"));
+    let threads =
+        [100, 50, 3, 1].map(|weight| engine.add_thread(root, Parameters::Weight(weight)).expect("a weight"));
+    let bursts = |burst, period| Demand::Periodic { burst: ms(burst), period: ms(period) };
+    let demands = [Demand::Endless, Demand::Endless, bursts(9, 33), bursts(14, 36)];
+    let pairs: Vec<_> = threads.into_iter().zip(demands).collect();
+    let load = Workload::new(engine, &pairs).run(ms(10_000));
+    // They may wait for the end of a turn once, when it is found out that there are four.
+    for thread in &threads[..2] {
+        assert!(load.received(*thread, ms(0), ms(10_000)) >= ms(10_000 - 3));
     }
 }
 
