@@ -31,8 +31,8 @@ impl Observer for Unobserved {
 fn amounts(effort: Effort) -> (usize, u32, usize) {
     match effort {
         Effort::Smoke => (1, 10, 1),
-        Effort::Quick => (4, 500, 50),
-        Effort::Full => (10, 2_000, 1_000),
+        Effort::Quick => (10, 200, 50),
+        Effort::Full => (100, 200, 1_000),
     }
 }
 
@@ -59,28 +59,48 @@ fn hand_overs(turns: usize, times: u32, report: &mut Report) {
     let cpu = affinity::allowed().expect("the CPUs of this process can be read").last().copied().unwrap_or(0);
     let ways: Vec<hand_over::Way> = hand_over::Way::all().collect();
     let mut all: Vec<Samples> = ways.iter().map(|_| Samples::new()).collect();
+    let mut medians: Vec<Vec<Option<f64>>> = ways.iter().map(|_| vec![None; turns]).collect();
     for turn in 0..turns {
         for step in 0..ways.len() {
             let place = (turn + step) % ways.len();
-            match ways[place].measure(cpu, times) {
-                Ok(taken) => taken.into_iter().flatten().for_each(|one| all[place].add(one)),
+            let taken = match ways[place].measure(cpu, times) {
+                Ok(taken) => taken.unwrap_or_default(),
                 Err(error) => return eprintln!("not measuring hand-overs: {error}"),
-            }
+            };
+            medians[place][turn] = median(taken.iter().map(|one| one.as_nanos() as f64).collect());
+            taken.into_iter().for_each(|one| all[place].add(one));
         }
     }
     let floor = all[0].ns(0.5);
-    for (way, samples) in ways.into_iter().zip(all) {
-        let (role, median) =
-            (if way == hand_over::Way::Kernel { Role::Floor } else { Role::Subject }, samples.ns(0.5));
-        let note = if role == Role::Floor { String::new() } else { format!("{:+.0} ns", median - floor) };
+    let sentinel = ways.iter().position(|way| *way == hand_over::Way::Sentinel).expect("it is one of them");
+    let over_sentinel = |place: usize| {
+        let pairs = medians[place].iter().zip(&medians[sentinel]);
+        median(pairs.filter_map(|(one, sentinel)| Some((*one)? / (*sentinel)?)).collect())
+    };
+    for (place, (way, samples)) in ways.iter().zip(all).enumerate() {
+        let more = samples.ns(0.5) - floor;
+        let (role, note) = match way {
+            hand_over::Way::Kernel => (Role::Floor, String::new()),
+            hand_over::Way::Sentinel => (Role::Subject, format!("{more:+.0} ns")),
+            // What disturbs for a while disturbs a turn of each, so turns are compared.
+            hand_over::Way::Levels(_) => {
+                let ratio = over_sentinel(place).map_or("-".into(), |ratio| format!("{ratio:.2}"));
+                (Role::Subject, format!("{more:+.0} ns; {ratio} of the bare sentinel"))
+            }
+        };
         report.add_with_note(
             "block to the next thread's first instruction, same CPU",
-            name(way),
+            name(*way),
             role,
             samples,
             note,
         );
     }
+}
+
+fn median(mut all: Vec<f64>) -> Option<f64> {
+    all.sort_by(f64::total_cmp);
+    all.get(all.len() / 2).copied()
 }
 
 fn name(way: hand_over::Way) -> &'static str {

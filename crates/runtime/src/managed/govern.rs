@@ -33,7 +33,7 @@ impl ManagedSet {
 
     /// Who is a member now, by name.
     pub fn members(&self) -> Vec<(String, MemberId)> {
-        let state = self.shared.state.lock();
+        let state = self.shared.state.lock_patiently();
         let member = |(slot, member): (usize, &Option<Member>)| {
             let member = member.as_ref()?;
             Some((member.name.clone(), MemberId { slot: slot as u32, vp: member.vp }))
@@ -43,12 +43,12 @@ impl ManagedSet {
 
     /// Whether the member is one still.
     pub fn is_member(&self, member: MemberId) -> bool {
-        self.shared.state.lock().holds(member)
+        self.shared.state.lock_patiently().holds(member)
     }
 
     /// Whether a member may use processors that nobody else wants; none if it has left.
     pub fn parking(&self, member: MemberId) -> Option<Parking> {
-        let state = self.shared.state.lock();
+        let state = self.shared.state.lock_patiently();
         let own = state.members.get(member.slot as usize)?.as_ref().filter(|own| own.vp == member.vp)?;
         Some(if own.hold.is_some() { Parking::Held } else { Parking::WorkConserving })
     }
@@ -75,7 +75,7 @@ impl ManagedSet {
     }
 
     fn means_of_holding(&self, member: MemberId) -> Result<Option<Hold>, AdmitError> {
-        let state = self.shared.state.lock();
+        let state = self.shared.state.lock_patiently();
         let own = state.members.get(member.slot as usize).and_then(Option::as_ref);
         let Some(own) = own.filter(|own| own.vp == member.vp) else { return Ok(None) };
         let name = own.name.clone();
@@ -141,7 +141,7 @@ impl ManagedSet {
         }
         if let Some(wakeups) = &self.wakeups {
             let mut watch = wakeups.lock();
-            let traced = self.shared.state.lock().traced();
+            let traced = self.shared.state.lock_patiently().traced();
             // More than is needed is no harm: wake-ups of strangers are ignored.
             let _more_than_needed = watch.choose(&traced);
         }

@@ -12,6 +12,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 const FREE: u32 = 0;
 
+/// How often [`PiLock::lock_patiently`] looks before it waits: some microseconds, a few times what a decision takes.
+const LOOKS: usize = 200;
+
 thread_local! {
     /// The caller's thread id, asked for once.
     static OWN: Cell<u32> = const { Cell::new(0) };
@@ -65,6 +68,21 @@ impl<T> PiLock<T> {
         }
     }
 
+    /// The same for who is in no hurry and decides nothing about a processor. The kernel hands the lock to who waits for it at
+    /// once, also to one that has to be woken on another CPU first; for tens of microseconds nobody has any use of it then, and
+    /// no sentinel decides. So the lock is looked at for a while before.
+    pub fn lock_patiently(&self) -> Guard<'_, T> {
+        for _ in 0..LOOKS {
+            if self.word.load(Ordering::Relaxed) == FREE
+                && let Some(guard) = self.take_free()
+            {
+                return guard;
+            }
+            std::hint::spin_loop();
+        }
+        self.lock()
+    }
+
     /// The lock if nobody has it: then the caller has run at its own priority up to this moment.
     pub fn take_free(&self) -> Option<Guard<'_, T>> {
         let shield = Shield::raise();
@@ -105,8 +123,15 @@ mod tests {
     #[test]
     fn additions_of_several_threads_are_all_there() {
         let lock = Arc::new(PiLock::new(0_u64));
-        let add = |lock: Arc<PiLock<u64>>| move || (0..20_000).for_each(|_| *lock.lock() += 1);
-        let threads: Vec<_> = (0..3).map(|_| std::thread::spawn(add(Arc::clone(&lock)))).collect();
+        let add = |lock: Arc<PiLock<u64>>, hurried: bool| {
+            move || {
+                for _ in 0..20_000 {
+                    *if hurried { lock.lock() } else { lock.lock_patiently() } += 1;
+                }
+            }
+        };
+        let threads: Vec<_> =
+            [true, false, true].map(|hurried| std::thread::spawn(add(Arc::clone(&lock), hurried))).into();
         threads.into_iter().for_each(|thread| thread.join().unwrap());
         assert_eq!(*lock.lock(), 60_000);
     }

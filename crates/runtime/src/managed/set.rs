@@ -242,7 +242,7 @@ impl ManagedSet {
 
     /// Numbers of the threads of a member; none once it has left.
     pub fn threads_of(&self, member: MemberId) -> Vec<u32> {
-        let state = self.shared.state.lock();
+        let state = self.shared.state.lock_patiently();
         let member = state.members.get(member.slot as usize).and_then(Option::as_ref);
         let threads = member.into_iter().flat_map(|member| &member.threads);
         threads.map(|thread| thread.tid.as_raw_nonzero().get() as u32).collect()
@@ -250,7 +250,7 @@ impl ManagedSet {
 
     /// How far holding the member has come.
     pub fn held(&self, member: MemberId) -> Held {
-        self.shared.state.lock().held(member.slot)
+        self.shared.state.lock_patiently().held(member.slot)
     }
 
     /// The instant, and what each member has received up to it. A monitor of guarantees compares two such readings. Reads a
@@ -272,7 +272,7 @@ impl ManagedSet {
 
     /// What happened so far, in numbers.
     pub fn totals(&self) -> Totals {
-        self.shared.state.lock().totals
+        self.shared.state.lock_patiently().totals
     }
 
     // A run.

@@ -61,7 +61,7 @@ impl Warden<'_> {
     /// Those that the hierarchy thinks are blocked, and may not be.
     fn look_at_sleepers(&mut self, at_all: bool) {
         self.looks.clear();
-        let state = self.shared.state.lock();
+        let state = self.shared.state.lock_patiently();
         for (slot, member) in state.members.iter().enumerate() {
             let Some(member) = member else { continue };
             let is_waiting = state.engine.context().state(member.vp) == VpState::Waiting;
@@ -91,7 +91,7 @@ impl Warden<'_> {
     /// Takes out those whose threads have gone.
     fn collect(&mut self) {
         self.looks.clear();
-        let state = self.shared.state.lock();
+        let state = self.shared.state.lock_patiently();
         for (slot, member) in state.members.iter().enumerate() {
             if let Some(whom) = member.as_ref().and_then(life_of) {
                 self.looks.push((slot as u32, whom));
@@ -101,7 +101,7 @@ impl Warden<'_> {
         self.looks.retain(|(_, tid)| is_gone(*tid));
         let mut gone = std::mem::take(&mut self.looks);
         // What a command has started may go on without it.
-        let state = self.shared.state.lock();
+        let state = self.shared.state.lock_patiently();
         let threads = |slot: u32| state.members[slot as usize].iter().flat_map(|member| &member.threads);
         let left: Vec<Vec<Tid>> =
             gone.iter().map(|(slot, _)| threads(*slot).map(|thread| thread.tid).collect()).collect();
@@ -136,7 +136,7 @@ impl Warden<'_> {
     /// Takes in threads that managed processes have created.
     fn adopt(&mut self) {
         self.guardian.sweep();
-        let mut state = self.shared.state.lock();
+        let mut state = self.shared.state.lock_patiently();
         let mut known = 0;
         let mut processes = Vec::new();
         for (slot, member) in state.members.iter_mut().enumerate() {
@@ -175,7 +175,7 @@ impl Warden<'_> {
             }
             beyond += all.saturating_sub(own) as u64;
         }
-        self.shared.state.lock().totals.unmanaged_threads = beyond;
+        self.shared.state.lock_patiently().totals.unmanaged_threads = beyond;
         if changed {
             self.choose();
         }
@@ -219,7 +219,7 @@ impl Warden<'_> {
     fn choose(&self) {
         if let Some(wakeups) = self.wakeups {
             let mut watch = wakeups.lock();
-            let traced = self.shared.state.lock().traced();
+            let traced = self.shared.state.lock_patiently().traced();
             if let Err(error) = watch.choose(&traced) {
                 drop(watch);
                 self.shared.begin_stop(Some(format!("wake-ups cannot be watched any more: {error}")));
@@ -228,7 +228,7 @@ impl Warden<'_> {
     }
 
     fn look_at_trouble(&self) {
-        let failure = self.shared.state.lock().failure;
+        let failure = self.shared.state.lock_patiently().failure;
         if let Some(errno) = failure {
             let cause = format!("the kernel refuses a change of priority that it permitted before: {errno}");
             self.shared.begin_stop(Some(cause));
@@ -240,7 +240,7 @@ impl Warden<'_> {
     }
 
     fn give_back(&self) {
-        let mut state = self.shared.state.lock();
+        let mut state = self.shared.state.lock_patiently();
         // Sentinels and the controller may have a last round before them.
         state.ended = true;
         for member in state.members.iter_mut().flatten() {

@@ -50,8 +50,9 @@ impl Way {
         [Way::Kernel, Way::Sentinel].into_iter().chain(LEVELS.map(Way::Levels))
     }
 
-    /// Hands `cpu` over `times` times. None if not every hand-over was one: the sentinel did not see each block, because
-    /// something kept it from deciding while the thread that is to be next, parked, went on by itself.
+    /// Hands `cpu` over `times` times, and gives how long each took. Of a hierarchy those are left out that were none: while
+    /// somebody on another CPU has its lock, its sentinel cannot decide, and the thread that is to be taken off goes on. None if
+    /// sentinels missed more blocks than that.
     ///
     /// # Errors
     /// Real-time priorities are not permitted, or the hierarchy ended by itself.
@@ -206,10 +207,11 @@ fn managed(cpu: u16, levels: usize, times: u32) -> Result<Option<Vec<Duration>>,
         parameters: Parameters::Priority(priority),
         parking: Parking::WorkConserving,
     };
-    let stamp = Arc::new(Stamp::default());
-    let own_stamp = Arc::clone(&stamp);
+    let (stamp, turns) = (Arc::new(Stamp::default()), Arc::new(AtomicU32::new(0)));
+    let (own_stamp, own_turns) = (Arc::clone(&stamp), Arc::clone(&turns));
     let high = set.spawn_waiting(member("high", last, 2), Blocks::ByHandle, move |handle| {
         loop {
+            own_turns.fetch_add(1, Ordering::Relaxed);
             own_stamp.set();
             if handle.block() == Blocked::Ended {
                 return;
@@ -218,11 +220,17 @@ fn managed(cpu: u16, levels: usize, times: u32) -> Result<Option<Vec<Duration>>,
     });
     let (_, waker) = high.map_err(not_enforceable)?;
     let (tell, hear) = sync_channel(1);
-    let low = set.spawn(member("low", root, 1), Blocks::ByHandle, move |_| {
+    let low = set.spawn(member("low", root, 1), Blocks::ByHandle, move |handle| {
         let mut taken = Vec::with_capacity(times as usize);
-        for _ in 0..times {
+        for turn in 1..=times {
             waker.wake();
-            taken.push(stamp.elapsed());
+            let elapsed = stamp.elapsed();
+            if turns.load(Ordering::Relaxed) == turn {
+                taken.push(elapsed);
+            }
+            while turns.load(Ordering::Relaxed) < turn && !handle.is_ended() {
+                std::hint::spin_loop();
+            }
         }
         tell.send(taken).expect("somebody waits");
     });
@@ -231,7 +239,7 @@ fn managed(cpu: u16, levels: usize, times: u32) -> Result<Option<Vec<Duration>>,
     let summary = set.stop().map_err(|_| failed("a thread of the hierarchy panicked"))?;
     match summary.cause {
         Some(cause) => Err(failed(cause)),
-        None => Ok((summary.totals.blocks >= u64::from(times)).then_some(taken)),
+        None => Ok((summary.totals.blocks >= taken.len() as u64).then_some(taken)),
     }
 }
 

@@ -123,7 +123,7 @@ impl Desk {
 
     /// Takes the notes. Whatever is decided afterwards is later than any instant read before.
     fn collect(&mut self, shared: &Shared) {
-        let mut state = shared.state.lock();
+        let mut state = shared.state.lock_patiently();
         if let Some(notes) = state.course.as_mut().and_then(|course| course.notes.as_mut()) {
             self.dropped = notes.exchange(&mut self.room);
         }
