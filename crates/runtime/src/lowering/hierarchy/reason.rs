@@ -175,7 +175,7 @@ pub enum Reason {
 fn lacking(kind: SchedulerKind) -> &'static str {
     use SchedulerKind as Kind;
     match kind {
-        Kind::Join { .. } => "in the kernel nobody runs in what any of several schedulers gives it",
+        Kind::Join => "in the kernel nobody runs in what any of several schedulers gives it",
         Kind::Limit => "the kernel limits groups with periods of its own, not from a request on",
         Kind::ProportionalShare | Kind::StartTimeFair | Kind::Eevdf | Kind::Stride | Kind::Lottery => {
             "the kernel's shares (nice, cpu.weight) do not bound how far a thread may fall behind"
