@@ -59,23 +59,24 @@ fn hand_overs(turns: usize, times: u32, report: &mut Report) {
     let cpu = affinity::allowed().expect("the CPUs of this process can be read").last().copied().unwrap_or(0);
     let ways: Vec<hand_over::Way> = hand_over::Way::all().collect();
     let mut all: Vec<Samples> = ways.iter().map(|_| Samples::new()).collect();
-    let mut medians: Vec<Vec<Option<f64>>> = ways.iter().map(|_| vec![None; turns]).collect();
+    let mut medians: Vec<Vec<Option<f64>>> = Vec::with_capacity(turns);
     for turn in 0..turns {
+        let mut of_turn = vec![None; ways.len()];
         for step in 0..ways.len() {
             let place = (turn + step) % ways.len();
             let taken = match ways[place].measure(cpu, times) {
                 Ok(taken) => taken.unwrap_or_default(),
                 Err(error) => return eprintln!("not measuring hand-overs: {error}"),
             };
-            medians[place][turn] = median(taken.iter().map(|one| one.as_nanos() as f64).collect());
+            of_turn[place] = median(taken.iter().map(|one| one.as_nanos() as f64).collect());
             taken.into_iter().for_each(|one| all[place].add(one));
         }
+        medians.push(of_turn);
     }
     let floor = all[0].ns(0.5);
     let sentinel = ways.iter().position(|way| *way == hand_over::Way::Sentinel).expect("it is one of them");
     let over_sentinel = |place: usize| {
-        let pairs = medians[place].iter().zip(&medians[sentinel]);
-        median(pairs.filter_map(|(one, sentinel)| Some((*one)? / (*sentinel)?)).collect())
+        median(medians.iter().filter_map(|of_turn| Some(of_turn[place]? / of_turn[sentinel]?)).collect())
     };
     for (place, (way, samples)) in ways.iter().zip(all).enumerate() {
         let more = samples.ns(0.5) - floor;
