@@ -1,14 +1,16 @@
 //! Commands that a run starts, each with all that it starts in turn.
 //!
 //! A command leads a process group of its own. What it starts belongs to that group unless it leaves it, so all of it can be
-//! stopped and ended together, and a Ctrl-C at the terminal reaches the run alone, which then ends its commands. The command is
+//! stopped and ended together, and a Ctrl-C at the terminal reaches the run alone, which then ends its commands; if the run is killed, its guardian does. The command is
 //! not reaped before its end is asked for: until then its number, which is also its group's, is nobody else's.
 
+use crate::managed::guardian::{CommandNote, Guardian};
 use crate::sys::{Tid, stdio};
 use rustix::process::{Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 
 /// The command of these words, at least one. It reads nothing, and what it prints goes to standard error.
 pub(crate) fn of_words(words: &[String]) -> Command {
@@ -26,6 +28,8 @@ pub(crate) struct Started {
     pub process: Tid,
     /// Until it is reaped.
     child: Option<Child>,
+    /// Who ends it if the run cannot.
+    guarded: Option<CommandNote>,
 }
 
 impl Started {
@@ -35,7 +39,14 @@ impl Started {
     /// It cannot be started.
     pub fn start(name: &str, command: &mut Command) -> io::Result<Self> {
         let child = command.process_group(0).spawn()?;
-        Ok(Started { name: name.into(), process: Tid::from_child(&child), child: Some(child) })
+        Ok(Started { name: name.into(), process: Tid::from_child(&child), child: Some(child), guarded: None })
+    }
+
+    /// Has the guardian end it with its group if the run is killed. False if the guardian cannot remember more.
+    #[must_use]
+    pub fn guard(&mut self, guardian: &Arc<Guardian>) -> bool {
+        self.guarded = guardian.note_command(self.process);
+        self.guarded.is_some()
     }
 
     /// Ends it with its group. Says how it had ended before that, if it had.

@@ -353,7 +353,11 @@ fn held_if_possible(
     mut take_in: impl FnMut(Admission<'_>) -> Result<MemberId, AdmitError>,
 ) -> Result<(MemberId, ParkingOutcome), AdmitError> {
     match take_in(admission) {
-        Err(AdmitError::CannotHold { .. } | AdmitError::TooMany { what: MORE_TO_HOLD, .. }) => {
+        Err(
+            AdmitError::CannotHold { .. }
+            | AdmitError::OutOfReach { .. }
+            | AdmitError::TooMany { what: MORE_TO_HOLD, .. },
+        ) => {
             let parked = take_in(Admission { parking: Parking::WorkConserving, ..admission })?;
             Ok((parked, ParkingOutcome::NotHeld))
         }
@@ -446,7 +450,10 @@ impl Hierarchy {
         let finale = set.close_run().expect("a run ends once");
         let audit = set.close_audit(&finale);
         let untraced = set.untraced().filter(|_| self.blocks_unseen).map(str::to_owned);
-        let roles: Vec<Role> = self.roles.into_iter().chain(control::newcomers(&self.governor)).collect();
+        let mut roles: Vec<Role> = self.roles.into_iter().chain(control::newcomers(&self.governor)).collect();
+        for role in &mut roles {
+            role.parking = self.governor.parking(&role.name).map_or(role.parking, Into::into);
+        }
         let summary = set.stop().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         HierarchyOutcome {
             node: self.node,
@@ -461,6 +468,7 @@ impl Hierarchy {
             unmanaged_threads: summary.totals.unmanaged_threads,
             cause: summary.cause,
             shortcomings: self.shortcomings,
+            unrestored: summary.unrestored,
         }
     }
 }

@@ -38,7 +38,7 @@ pub struct MemberOutcome {
     pub granted_ns: Option<i64>,
     /// Processor time by the kernel's account, on idle processors as well.
     pub received_ns: i64,
-    /// How it was kept from running while it had none.
+    /// How it was kept from running while it had none, at last if that has changed.
     pub parking: ParkingOutcome,
     /// The policy with which the kernel schedules it, read back, where nobody else does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -88,6 +88,9 @@ pub struct HierarchyOutcome {
     pub cause: Option<String>,
     /// Why the hierarchy does not compose, if it does not.
     pub shortcomings: Option<String>,
+    /// Threads of others that keep a real-time priority, because the kernel refused to take it away, in a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unrestored: Option<String>,
 }
 
 /// What is known of the members before the run.

@@ -1,5 +1,7 @@
 //! Whether the programs and processes that a description names are on this machine.
 
+use crate::managed::proc::is_kernel_thread;
+use crate::sys::Tid;
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -35,6 +37,10 @@ fn absent(thread: &str, work: &ThreadWork, search: &OsStr) -> Option<String> {
                 )
             })
         }
+        ThreadWork::Process(pid) if tid(*pid).is_some_and(is_kernel_thread) => Some(format!(
+            "thread \"{thread}\": {pid} is a thread of the kernel on this machine, which nobody else may schedule; name a \
+             program's process (`pgrep NAME` finds it)"
+        )),
         ThreadWork::Process(pid) => (!Path::new(&format!("/proc/{pid}")).exists()).then(|| {
             format!(
                 "thread \"{thread}\": there is no process {pid} on this machine, so it cannot be run here now; a process has its \
@@ -42,6 +48,10 @@ fn absent(thread: &str, work: &ThreadWork, search: &OsStr) -> Option<String> {
             )
         }),
     }
+}
+
+fn tid(number: u32) -> Option<Tid> {
+    Tid::from_raw(i32::try_from(number).ok()?)
 }
 
 fn is_program(path: &Path) -> bool {

@@ -5,8 +5,8 @@ use crate::managed::AdmitError;
 use crate::managed::Part;
 use crate::managed::account::{Account, Source};
 use crate::managed::bands::Ordinary;
-use crate::managed::guardian::{Guardian, HELD_MAX, THREADS_MAX};
-use crate::managed::hold::Whom;
+use crate::managed::guardian::{Guardian, PROGRAMS_MAX, THREADS_MAX};
+use crate::managed::origin::{Binding, Origin};
 use crate::managed::proc;
 use crate::managed::warden::{is_gone, is_thread_gone};
 use crate::outcome::ThreadAttributes;
@@ -31,6 +31,7 @@ pub(super) enum Waits {
 
 pub(super) struct Program {
     pub post: Post,
+    origin: Origin,
     threads: Vec<Tid>,
     /// Its threads with the policy, as the kernel had them when that was first given.
     pub attributes: Vec<ThreadAttributes>,
@@ -68,8 +69,10 @@ impl Program {
     /// It is not there, has a real-time policy already, or may not have this one. It has what it had.
     pub fn engage(post: Post, guardian: &Guardian) -> Result<Self, HierarchyError> {
         let (process, waits) = (post.process, post.waits);
+        let origin = Origin::of(process, &post.cpus, Binding::ToAll);
         let mut program = Program {
             post,
+            origin,
             threads: Vec::new(),
             attributes: Vec::new(),
             account: Account::default(),
@@ -77,10 +80,10 @@ impl Program {
             state: State::Waiting,
         };
         program.introduce();
+        if !guardian.note_program(process, &program.origin) {
+            return Err(program.too_many("programs", PROGRAMS_MAX));
+        }
         if waits == Waits::Stopped {
-            if !guardian.note_held(Whom::Group(process), None) {
-                return Err(program.too_many("processes that can be held", HELD_MAX));
-            }
             let _gone = kill_process_group(process, Signal::STOP);
         }
         let taken = program.take_threads(guardian);
@@ -115,18 +118,19 @@ impl Program {
                 }
                 Err(_) => return Err(missing("thread", tid)),
             };
-            if !guardian.note(tid, before) {
+            let mask = self.origin.mask_of(tid.as_raw_nonzero().get());
+            if !guardian.note(tid, before, mask) {
                 return Err(self.too_many("threads", THREADS_MAX));
             }
             self.threads.push(tid);
-            noted.push((tid, before));
+            noted.push((tid, before, mask));
         }
         self.lend_all()?;
         self.attributes = self.threads.iter().map(|tid| self.attributes_of(*tid)).collect();
         if self.post.waits == Waits::AsItIs {
-            for (tid, before) in noted {
+            for (tid, before, mask) in noted {
                 guardian.restore(tid);
-                guardian.note(tid, before);
+                guardian.note(tid, before, mask);
             }
         }
         Ok(())
@@ -201,7 +205,7 @@ impl Program {
             self.state = State::Gone;
             self.record(Event::COMPLETE, start);
             self.threads.drain(..).for_each(|tid| guardian.forget(tid));
-            guardian.forget(self.post.process);
+            guardian.release_program(self.post.process);
             return Ok(());
         }
         guardian.sweep();
@@ -220,7 +224,7 @@ impl Program {
             return;
         }
         if let Ok(Some(before)) = Ordinary::of(tid)
-            && guardian.note(tid, before)
+            && guardian.note(tid, before, self.origin.mask_of(tid.as_raw_nonzero().get()))
         {
             self.account.enter_child(process);
             self.threads.push(tid);
@@ -252,7 +256,9 @@ impl Program {
             self.note_received();
         }
         self.threads.iter().for_each(|tid| guardian.restore(*tid));
-        guardian.forget(self.post.process);
+        let processes = self.processes();
+        processes.into_iter().for_each(|process| self.origin.unbind_all(process.as_raw_nonzero().get()));
+        guardian.release_program(self.post.process);
         if self.post.waits == Waits::Stopped && self.state == State::Waiting {
             let _gone = kill_process_group(self.post.process, Signal::CONT);
         }

@@ -12,7 +12,8 @@ use crate::hierarchy::{
 };
 use crate::lowering::hierarchy::{PartAccount, Settings, Switches, ThreadSetting};
 use crate::managed::bands::Bands;
-use crate::managed::guardian::Guardian;
+use crate::managed::guardian::{Guardian, PROGRAMS_MAX};
+use crate::managed::proc;
 use crate::managed::{AdmitError, SetError};
 use crate::outcome::ThreadAttributes;
 use crate::recorder::Recording;
@@ -122,7 +123,7 @@ impl LoweredNode {
                 }
                 ThreadWork::Command(_) | ThreadWork::Process(_) => {
                     let guardian = self.guardian(settings)?;
-                    let (process, waits) = self.start(&thread.name, &thread.work)?;
+                    let (process, waits) = self.start(&thread.name, &thread.work, &guardian)?;
                     let (name, node) = (thread.name.clone(), stage.node);
                     let ThreadSetting { policy, .. } = *setting;
                     let post = Post { name, process, waits, policy, cpus: cpus.clone(), part, node, ring };
@@ -156,7 +157,12 @@ impl LoweredNode {
     }
 
     /// The process of a program, which is started if it is a command.
-    fn start(&mut self, name: &str, work: &ThreadWork) -> Result<(Tid, Waits), HierarchyError> {
+    fn start(
+        &mut self,
+        name: &str,
+        work: &ThreadWork,
+        guardian: &Arc<Guardian>,
+    ) -> Result<(Tid, Waits), HierarchyError> {
         let missing = |number| AdmitError::Missing { name: name.to_owned(), what: "process", number };
         let tid = |number: u32| i32::try_from(number).ok().and_then(Tid::from_raw).ok_or(missing(number));
         let words = match work {
@@ -164,12 +170,22 @@ impl LoweredNode {
             ThreadWork::Process(number) if *number == std::process::id() => {
                 return Err(AdmitError::Own { name: name.to_owned(), number: *number }.into());
             }
-            ThreadWork::Process(number) => return Ok((tid(*number)?, Waits::AsItIs)),
+            ThreadWork::Process(number) => {
+                let process = tid(*number)?;
+                return match proc::is_kernel_thread(process) {
+                    true => Err(AdmitError::Kernel { name: name.to_owned(), number: *number }.into()),
+                    false => Ok((process, Waits::AsItIs)),
+                };
+            }
             ThreadWork::CpuBound | ThreadWork::Bursts { .. } => panic!("{name} is no program"),
         };
-        let started = Started::start(name, &mut command::of_words(words)).map_err(|source| {
+        let mut started = Started::start(name, &mut command::of_words(words)).map_err(|source| {
             AdmitError::Command { name: name.to_owned(), command: words[0].clone(), source }
         })?;
+        if !started.guard(guardian) {
+            let (name, what, most) = (name.to_owned(), "commands", PROGRAMS_MAX);
+            return Err(AdmitError::TooMany { name, what, most }.into());
+        }
         let process = started.process;
         self.commands.push(started);
         Ok((process, Waits::Stopped))
@@ -270,6 +286,7 @@ impl LoweredNode {
             unmanaged_threads: account.unmanaged_threads,
             cause: self.shared.cause(),
             shortcomings: None,
+            unrestored: self.guardian.as_ref().and_then(|guardian| guardian.complaint()),
         }
     }
 

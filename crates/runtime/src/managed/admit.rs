@@ -4,9 +4,10 @@ use super::bands::{self, Level, Ordinary, Turns};
 use super::engagement::Engagement;
 use super::guardian::{self, Guardian};
 use super::handle::{Handle, Waker};
-use super::hold::{Hold, Parking, Whom};
+use super::hold::{Hold, NoHold, Parking, Whom};
 use super::member::{Blocks, Body, Managed, Member, Scope, bind};
 use super::options::{Admission, AdmitError, Target};
+use super::origin::{Binding, Mask, Origin};
 use super::part::Part;
 use super::proc;
 use super::seat::{Sat, Seat};
@@ -134,28 +135,48 @@ impl ManagedSet {
         let thread = match created {
             Ok(thread) => thread,
             Err(error) => {
-                self.shared.tell(|state, now| state.remove(id.slot, now));
+                self.shared.tell(|state, now| state.expel(id, now));
                 return Err(error.into());
             }
         };
-        let tid = thread.report().tid;
-        self.own.push(thread);
-        if !self.guardian.note(tid, Ordinary::OTHER) {
+        let seated = self.seat(&admission, (id, place), thread.report().tid, blocks);
+        if let Err(error) = seated {
+            self.shared.tell(|state, now| state.expel(id, now));
+            self.guardian.restore(thread.report().tid);
+            // It sleeps on its seat.
             seat.end();
-            return Err(too_many(&admission, "threads", guardian::THREADS_MAX));
+            let _nothing_ran = thread.join();
+            return Err(error);
         }
-        self.shared.tell(|state, _| {
-            if let Some(Some(member)) = state.members.get_mut(id.slot as usize) {
+        self.own.push(thread);
+        Ok((id, Waker::new(Arc::clone(&self.shared), seat)))
+    }
+
+    /// Makes an own thread that was created its member's.
+    fn seat(
+        &self,
+        admission: &Admission<'_>,
+        (id, place): (MemberId, usize),
+        tid: Tid,
+        blocks: Blocks,
+    ) -> Result<(), AdmitError> {
+        let mask = Mask::of(tid.as_raw_nonzero().get()).unwrap_or(Mask::ALL);
+        if !self.guardian.note(tid, Ordinary::OTHER, mask) {
+            return Err(too_many(admission, "threads", guardian::THREADS_MAX));
+        }
+        let ended = self.shared.tell(|state, _| {
+            if let Some(member) = state.member_of(id) {
                 member.threads.push(Managed { tid, level: Level::Urgent });
                 member.place = place;
                 member.open_account();
                 state.index_threads();
             }
+            state.ended
         });
-        if blocks == Blocks::Anywhere {
-            self.choose_wakeups(&admission)?;
+        if ended {
+            return Err(AdmitError::Ended { name: admission.name.into() });
         }
-        Ok((id, Waker::new(Arc::clone(&self.shared), seat)))
+        if blocks == Blocks::Anywhere { self.choose_wakeups(admission) } else { Ok(()) }
     }
 
     /// Starts a command and takes all its threads in, as one member. It runs unmanaged until it has been taken in, which is a
@@ -191,11 +212,14 @@ impl ManagedSet {
         part: Option<Part>,
     ) -> Result<MemberId, AdmitError> {
         let waits = if part.is_some() { Waits::Stopped } else { Waits::Not };
-        let started = Started::start(admission.name, command).map_err(|source| AdmitError::Command {
+        let mut started = Started::start(admission.name, command).map_err(|source| AdmitError::Command {
             name: admission.name.into(),
             command: command.get_program().to_string_lossy().into_owned(),
             source,
         })?;
+        if !started.guard(&self.guardian) {
+            return Err(too_many(&admission, "commands", guardian::PROGRAMS_MAX));
+        }
         let threads = self.threads_of_process(&admission, started.process)?;
         let member = self.take_in(admission, (started.process, Scope::Family), threads, part, waits)?;
         self.commands.push(started);
@@ -237,17 +261,12 @@ impl ManagedSet {
         if self.threads_managed() + tids.len() > self.options.threads_max {
             return Err(too_many(&admission, "threads", self.options.threads_max));
         }
-        let body = Body::Opaque { process, scope };
+        let first = tids.first().copied().filter(|_| scope == Scope::Thread).unwrap_or(process);
+        let origin = Origin::of(first, &self.options.cpus, Binding::ToOne);
+        let body = Body::Opaque { process, scope, origin: Box::new(origin) };
         let hold = match admission.parking {
             Parking::WorkConserving => None,
-            Parking::Held => {
-                let whom = body.whom().ok_or(AdmitError::CannotHold { name: admission.name.into() })?;
-                let hold = Hold::of(whom);
-                if !self.guardian.note_held(whom, hold.freezer()) {
-                    return Err(too_many(&admission, MORE_TO_HOLD, guardian::HELD_MAX));
-                }
-                Some(hold)
-            }
+            Parking::Held => Some(self.hold_of(admission.name, body.whom(), vec![process])?),
         };
         let registered = self.register(&admission, |_, vp| {
             let mut member = Member::new(admission.name.into(), vp, body, Vec::new(), hold);
@@ -255,31 +274,17 @@ impl ManagedSet {
             member.is_stopped = waits == Waits::Stopped;
             (member, ())
         });
-        let (id, ()) = registered.inspect_err(|_| self.guardian.forget(process))?;
+        let (id, ()) = registered?;
         let place = id.slot as usize % self.options.cpus.len();
-        let cpu = self.options.cpus[place];
-        if let Err(error) = self.park(&admission, &tids, &before, cpu) {
-            tids.iter().for_each(|tid| self.guardian.restore(*tid));
-            self.guardian.forget(process);
-            self.shared.tell(|state, now| state.remove(id.slot, now));
-            return Err(error);
+        let taken = match scope != Scope::Thread && !self.guardian.note_program(process, &origin) {
+            true => Err(too_many(&admission, "programs", guardian::PROGRAMS_MAX)),
+            false => self.take_threads(&admission, (id, place), &tids, &before),
+        };
+        if let Err(error) = taken {
+            return Err(self.undo(id, (process, &tids), error));
         }
-        self.shared.tell(|state, _| {
-            if let Some(Some(member)) = state.members.get_mut(id.slot as usize) {
-                member.threads.extend(tids.iter().map(|&tid| Managed { tid, level: Level::Parked }));
-                member.place = place;
-                member.open_account();
-                state.index_threads();
-            }
-        });
-        if let Err(error) = self.choose_wakeups(&admission) {
-            tids.iter().for_each(|tid| self.guardian.restore(*tid));
-            self.guardian.forget(process);
-            self.shared.tell(|state, now| state.remove(id.slot, now));
-            return Err(error);
-        }
-        // The guardian lets it go on if nobody else can any more; without that it only waits parked.
-        if waits == Waits::Stopped && self.guardian.note_held(Whom::Group(process), None) {
+        // The guardian kills it if nobody else can let it go on any more; without that it only waits parked.
+        if waits == Waits::Stopped {
             let _gone = kill_process_group(process, Signal::STOP);
         }
         // Whether it can run is not known; if it cannot, its sentinel will say so.
@@ -290,10 +295,58 @@ impl ManagedSet {
             state.ended
         });
         if ended {
-            tids.iter().for_each(|tid| self.guardian.restore(*tid));
-            return Err(AdmitError::Ended { name: admission.name.into() });
+            return Err(self.undo(id, (process, &tids), AdmitError::Ended { name: admission.name.into() }));
         }
         Ok(id)
+    }
+
+    /// Parks the threads of another process, and makes them their member's.
+    fn take_threads(
+        &self,
+        admission: &Admission<'_>,
+        (id, place): (MemberId, usize),
+        tids: &[Tid],
+        before: &[Ordinary],
+    ) -> Result<(), AdmitError> {
+        self.park(admission, tids, before, self.options.cpus[place])?;
+        self.shared.tell(|state, _| {
+            if let Some(member) = state.member_of(id) {
+                member.threads.extend(tids.iter().map(|&tid| Managed { tid, level: Level::Parked }));
+                member.place = place;
+                member.open_account();
+                state.index_threads();
+            }
+        });
+        self.choose_wakeups(admission)
+    }
+
+    /// Takes out a member of which `error` has come. Its threads have what they had.
+    fn undo(&self, id: MemberId, (process, tids): (Tid, &[Tid]), error: AdmitError) -> AdmitError {
+        let member = self.shared.tell(|state, now| state.expel(id, now));
+        let adopted = member.iter().flat_map(|member| &member.threads).map(|thread| thread.tid);
+        adopted.chain(tids.iter().copied()).for_each(|tid| self.guardian.restore(tid));
+        self.guardian.release_program(process);
+        error
+    }
+
+    /// The means of holding `whom`, of whom these processes are known.
+    pub(super) fn hold_of(
+        &self,
+        name: &str,
+        whom: Option<Whom>,
+        known: Vec<Tid>,
+    ) -> Result<Hold, AdmitError> {
+        let Some(whom) = whom else { return Err(AdmitError::CannotHold { name: name.into() }) };
+        let processes = || match whom {
+            Whom::Process(process) => vec![process],
+            Whom::Group(_) => proc::families(known.clone(), self.options.threads_max),
+        };
+        Hold::of(whom, &processes, &self.guardian).map_err(|reason| match reason {
+            NoHold::OutOfReach => AdmitError::OutOfReach { name: name.into() },
+            NoHold::NoRoom => {
+                AdmitError::TooMany { name: name.into(), what: MORE_TO_HOLD, most: guardian::HELD_MAX }
+            }
+        })
     }
 
     /// Gives the member a slot and a virtual processor.
@@ -314,8 +367,8 @@ impl ManagedSet {
         let vp = vp.map_err(|source| AdmitError::Refused { name: admission.name.into(), source })?;
         let slot = state.free_slot();
         let (member, result) = make(slot, vp);
-        state.add(slot, member);
-        Ok((MemberId { slot, vp }, result))
+        let serial = state.add(slot, member);
+        Ok((MemberId { slot, vp, serial }, result))
     }
 
     fn resolve(
@@ -330,6 +383,9 @@ impl ManagedSet {
         let missing = || AdmitError::Missing { name: admission.name.into(), what, number };
         let tid = i32::try_from(number).ok().and_then(Tid::from_raw).ok_or_else(missing)?;
         let process = proc::process_of(tid).ok_or_else(missing)?;
+        if proc::is_kernel_thread(tid) {
+            return Err(AdmitError::Kernel { name: admission.name.into(), number });
+        }
         if process == rustix::process::getpid() || process == self.guardian_tid() {
             return Err(AdmitError::Own { name: admission.name.into(), number });
         }
@@ -394,7 +450,8 @@ impl ManagedSet {
     ) -> Result<(), AdmitError> {
         let turns = if tids.len() > 1 { Turns::RoundRobin } else { Turns::Fifo };
         for (&tid, &before) in tids.iter().zip(before) {
-            if !self.guardian.note(tid, before) {
+            let mask = Mask::of(tid.as_raw_nonzero().get()).unwrap_or(Mask::ALL);
+            if !self.guardian.note(tid, before, mask) {
                 return Err(too_many(admission, "threads", guardian::THREADS_MAX));
             }
             match bands::set(tid, self.options.bands, Level::Parked, turns) {

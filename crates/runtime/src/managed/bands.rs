@@ -116,9 +116,18 @@ impl Ordinary {
         self.0
     }
 
-    /// Gives the policy back; a thread that has gone needs it no more. Async-signal-safe.
-    pub fn restore(self, tid: i32) {
-        let _gone = raw_set(tid, self.0, 0);
+    /// Gives the policy back; a thread that has gone needs it no more. Where the caller lacks CAP_SYS_NICE, the thread keeps
+    /// SCHED_RESET_ON_FORK, which only the privileged take away (sched(7)): to an ordinary thread it means that what it
+    /// creates does not inherit a negative nice value. Async-signal-safe.
+    ///
+    /// # Errors
+    /// The thread keeps the priority that it has.
+    pub fn restore(self, tid: i32) -> Result<(), Errno> {
+        let restored = match raw_set(tid, self.0, 0) {
+            Err(Errno::PERM) => raw_set(tid, self.0 | libc::SCHED_RESET_ON_FORK, 0),
+            other => other,
+        };
+        if restored == Err(Errno::SRCH) { Ok(()) } else { restored }
     }
 
     pub const fn from_number(number: i32) -> Self {
@@ -146,6 +155,37 @@ mod tests {
         assert_eq!(levels.map(|level| bands.priority(level)), [95, 96, 97, 98]);
         assert_eq!((Bands::above(96), Bands::above(0)), (None, None));
         assert_eq!(Bands::default().to_string(), "SCHED_FIFO 10 to 13");
+    }
+
+    /// Who may use real-time priorities by RLIMIT_RTPRIO alone could not take the flag back.
+    #[test]
+    fn a_thread_becomes_an_ordinary_one_without_the_privilege_to_clear_its_flag() {
+        use rustix::thread::{CapabilitySet, capabilities, gettid, set_capabilities};
+        use std::io::Write;
+        let in_thread = || {
+            let tid = gettid();
+            if set(tid, Bands::default(), Level::Parked, Turns::Fifo).is_err() {
+                return None;
+            }
+            let mut sets = capabilities(None).expect("a thread can read its own");
+            sets.effective.remove(CapabilitySet::SYS_NICE);
+            sets.permitted.remove(CapabilitySet::SYS_NICE);
+            set_capabilities(None, sets).expect("a thread can give up its own");
+            let number = tid.as_raw_nonzero().get();
+            let plain = raw_set(number, libc::SCHED_OTHER, 0);
+            Some((plain, Ordinary::OTHER.restore(number), Ordinary::of(tid)))
+        };
+        let Some((plain, restored, is)) = std::thread::spawn(in_thread).join().unwrap() else {
+            writeln!(std::io::stderr(), "skipped: this needs real-time priorities (CAP_SYS_NICE)").unwrap();
+            return;
+        };
+        assert_eq!((plain, restored), (Err(Errno::PERM), Ok(())));
+        assert_eq!(is, Ok(Some(Ordinary(libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK))));
+    }
+
+    #[test]
+    fn who_has_gone_needs_nothing_back() {
+        assert_eq!(Ordinary::OTHER.restore(4_194_304), Ok(()));
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! Changing what a set is while it runs: the hierarchy above its members, and who is one.
 
-use super::guardian;
 use super::hold::{Hold, Parking};
 use super::member::{Body, Member};
 use super::options::AdmitError;
@@ -20,6 +19,13 @@ pub enum NotDismissed<E> {
     Refused(E),
 }
 
+/// The means of holding a member, or of letting it go for good, made and not in force.
+#[must_use]
+pub(crate) struct Restraint {
+    member: MemberId,
+    hold: Option<Hold>,
+}
+
 impl ManagedSet {
     /// Lets `act` look at the hierarchy, and at the watch over its promises if there is one, or change them, in one instant,
     /// under the dispatcher's lock. What it decides about processors is brought about afterwards.
@@ -36,7 +42,7 @@ impl ManagedSet {
         let state = self.shared.state.lock_patiently();
         let member = |(slot, member): (usize, &Option<Member>)| {
             let member = member.as_ref()?;
-            Some((member.name.clone(), MemberId { slot: slot as u32, vp: member.vp }))
+            Some((member.name.clone(), MemberId { slot: slot as u32, vp: member.vp, serial: member.serial }))
         };
         state.members.iter().enumerate().filter_map(member).collect()
     }
@@ -48,50 +54,57 @@ impl ManagedSet {
 
     /// Whether a member may use processors that nobody else wants; none if it has left.
     pub fn parking(&self, member: MemberId) -> Option<Parking> {
-        let state = self.shared.state.lock_patiently();
-        let own = state.members.get(member.slot as usize)?.as_ref().filter(|own| own.vp == member.vp)?;
+        let mut state = self.shared.state.lock_patiently();
+        let own = state.member_of(member)?;
         Some(if own.hold.is_some() { Parking::Held } else { Parking::WorkConserving })
     }
 
-    /// Lets a member use processors that nobody else wants from now on, or not.
+    /// Lets a member use processors that nobody else wants from now on, or not, with all processes that belong to it.
     ///
     /// # Errors
-    /// [`AdmitError::CannotHold`] and [`AdmitError::TooMany`]: it may use them still.
+    /// [`AdmitError::CannotHold`], [`AdmitError::OutOfReach`] and [`AdmitError::TooMany`]: nothing has changed.
     pub fn set_parking(&self, member: MemberId, parking: Parking) -> Result<(), AdmitError> {
-        if self.parking(member).is_none_or(|before| before == parking) {
-            return Ok(());
+        if let Some(restraint) = self.restraint(member, parking)? {
+            self.impose(restraint);
         }
-        let hold = match parking {
-            Parking::WorkConserving => None,
-            Parking::Held => self.means_of_holding(member)?,
-        };
-        let before = self.shared.tell(|state, _| match state.holds(member) {
+        Ok(())
+    }
+
+    /// What it takes to let a member use such processors or not; nothing if that is so already. Nobody is held before it is
+    /// [imposed](Self::impose), and dropping it undoes it.
+    ///
+    /// # Errors
+    /// As for [`Self::set_parking`].
+    pub(crate) fn restraint(
+        &self,
+        member: MemberId,
+        parking: Parking,
+    ) -> Result<Option<Restraint>, AdmitError> {
+        let mut state = self.shared.state.lock_patiently();
+        let ended = state.ended;
+        let Some(own) = state.member_of(member).filter(|_| !ended) else { return Ok(None) };
+        match (parking, own.hold.is_some()) {
+            (Parking::WorkConserving, false) | (Parking::Held, true) => return Ok(None),
+            (Parking::WorkConserving, true) => return Ok(Some(Restraint { member, hold: None })),
+            (Parking::Held, false) => {}
+        }
+        if let Body::Own { .. } = own.body {
+            return Ok(Some(Restraint { member, hold: Some(Hold::by_signal()) }));
+        }
+        let (name, whom, known) = (own.name.clone(), own.body.whom(), own.processes());
+        drop(state);
+        let hold = self.hold_of(&name, whom, known)?;
+        Ok(Some(Restraint { member, hold: Some(hold) }))
+    }
+
+    /// Puts a restraint in force.
+    pub(crate) fn impose(&self, Restraint { member, hold }: Restraint) {
+        let before = self.shared.tell(|state, _| match state.holds(member) && !state.ended {
             true => state.hold_by(member.slot, hold),
             false => hold,
         });
         // Whoever is held is let go.
         drop(before);
-        Ok(())
-    }
-
-    fn means_of_holding(&self, member: MemberId) -> Result<Option<Hold>, AdmitError> {
-        let state = self.shared.state.lock_patiently();
-        let own = state.members.get(member.slot as usize).and_then(Option::as_ref);
-        let Some(own) = own.filter(|own| own.vp == member.vp) else { return Ok(None) };
-        let name = own.name.clone();
-        let whom = match &own.body {
-            Body::Own { .. } => return Ok(Some(Hold::by_signal())),
-            opaque => opaque.whom().ok_or(AdmitError::CannotHold { name: name.clone() })?,
-        };
-        drop(state);
-        let hold = Hold::of(whom);
-        match self.guardian.note_held(whom, hold.freezer()) {
-            true => Ok(Some(hold)),
-            false => {
-                let (what, most) = ("processes that can be held", guardian::HELD_MAX);
-                Err(AdmitError::TooMany { name, what, most })
-            }
-        }
     }
 
     /// Takes a member out, and makes `change` of the hierarchy in the same instant: both or, if the change is refused, neither.
@@ -132,10 +145,7 @@ impl ManagedSet {
         drop(departed);
         // Whoever is held is let go first.
         drop(member.hold.take());
-        member.threads.iter().for_each(|thread| self.guardian.restore(thread.tid));
-        if let Body::Opaque { process, .. } = member.body {
-            self.guardian.forget(process);
-        }
+        member.give_back(&self.guardian);
         if let Some(seat) = member.seat() {
             seat.end();
         }
@@ -152,10 +162,5 @@ impl State {
     /// The hierarchy, and the watch over it.
     fn engine_and_watch(&mut self) -> (&mut Engine, Option<&mut Watch>) {
         (&mut self.engine, self.course.as_mut().map(|course| &mut course.watch))
-    }
-
-    fn holds(&self, member: MemberId) -> bool {
-        let own = self.members.get(member.slot as usize).and_then(Option::as_ref);
-        own.is_some_and(|own| own.vp == member.vp)
     }
 }

@@ -14,18 +14,17 @@
 //! has, as one that is parked under load does; but not the set's own, without which nobody could let it go: it is held after
 //! it has given them back ([`Shield`]). The members that the set lets run on idle processors are not touched.
 
+use super::freezer::{Group, Place};
+use super::guardian::{Guardian, HeldNote};
 use crate::sys::Tid;
 use crate::sys::sched::last_errno;
 use rustix::io::Errno;
-use rustix::process::{Signal, kill_process, kill_process_group};
+use rustix::process::{Signal, getpgid, kill_process, kill_process_group};
 use rustix::thread::futex::{self, Flags};
 use std::cell::Cell;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 
 /// Whether a parked member may use a processor that nobody else wants.
@@ -98,6 +97,17 @@ const HELD: u32 = 2;
 pub(super) struct Hold {
     means: Means,
     engaged: bool,
+    /// Given up when nothing is left to undo.
+    _note: Option<HeldNote>,
+}
+
+/// Why there are no means of holding somebody. Nothing has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoHold {
+    /// There is no cgroup for them, and not all are reached by a signal.
+    OutOfReach,
+    /// The guardian cannot remember more.
+    NoRoom,
 }
 
 enum Means {
@@ -118,16 +128,27 @@ impl Hold {
     pub fn by_signal() -> Self {
         install_handler();
         let word = Box::leak(Box::new(AtomicU32::new(FREE)));
-        Hold { means: Means::Signal { word }, engaged: false }
+        Hold { means: Means::Signal { word }, engaged: false, _note: None }
     }
 
-    /// Holds other programs by the freezer where there is one, by SIGSTOP where there is none.
-    pub fn of(whom: Whom) -> Self {
-        let means = match Group::around(whom.process()) {
-            Ok(group) => Means::Freezer { group },
-            Err(_no_freezer) => Means::Stop { whom },
-        };
-        Hold { means, engaged: false }
+    /// Holds other programs by the freezer where there is one, by SIGSTOP where there is none. `processes` says who they are
+    /// now; those whom one of them starts from then on are held with them.
+    pub fn of(
+        whom: Whom,
+        processes: &dyn Fn() -> Vec<Tid>,
+        guardian: &Arc<Guardian>,
+    ) -> Result<Self, NoHold> {
+        if let Ok(place) = Place::around(whom.process())
+            && let Some(note) = guardian.note_held(whom, Some((&place.folder, &place.home)))
+            && let Ok(group) = Group::around(place, processes)
+        {
+            return Ok(Hold { means: Means::Freezer { group }, engaged: false, _note: Some(note) });
+        }
+        if processes().into_iter().any(|process| !whom.reaches(process)) {
+            return Err(NoHold::OutOfReach);
+        }
+        let note = guardian.note_held(whom, None).ok_or(NoHold::NoRoom)?;
+        Ok(Hold { means: Means::Stop { whom }, engaged: false, _note: Some(note) })
     }
 
     /// A process that belongs to the member now is held with it.
@@ -136,14 +157,6 @@ impl Hold {
             Means::Freezer { group } => group.take(process),
             // Those in the group are stopped with it, and there is nothing to do for a thread.
             Means::Stop { .. } | Means::Signal { .. } => {}
-        }
-    }
-
-    /// Where the guardian thaws it, if it is held by the freezer.
-    pub fn freezer(&self) -> Option<&Path> {
-        match &self.means {
-            Means::Freezer { group } => Some(&group.freeze_path),
-            _ => None,
         }
     }
 
@@ -218,6 +231,14 @@ impl Whom {
         }
     }
 
+    /// Whether a signal to it is one to this process.
+    fn reaches(self, process: Tid) -> bool {
+        match self {
+            Whom::Process(own) => own == process,
+            Whom::Group(leader) => getpgid(Some(process)).map_or(true, |group| group == leader),
+        }
+    }
+
     fn send(self, signal: Signal) {
         let _gone = match self {
             Whom::Process(process) => kill_process(process, signal),
@@ -232,82 +253,6 @@ impl Whom {
             Whom::Group(leader) => -leader.as_raw_nonzero().get(),
         }
     }
-}
-
-/// Lists the processes of a cgroup, and takes in those that are written to it.
-const PROCESSES: &str = "cgroup.procs";
-
-/// A cgroup of its own around a process.
-struct Group {
-    process: Tid,
-    directory: PathBuf,
-    freeze_path: PathBuf,
-    freeze: File,
-    /// The `cgroup.procs` of where the process was before.
-    home: PathBuf,
-}
-
-impl Group {
-    fn around(process: Tid) -> io::Result<Self> {
-        let root = unified_root().ok_or(io::ErrorKind::NotFound)?;
-        let before = std::fs::read_to_string(format!("/proc/{process}/cgroup"))?;
-        let before =
-            before.lines().find_map(|line| line.strip_prefix("0::/")).ok_or(io::ErrorKind::NotFound)?;
-        let home = root.join(before).join(PROCESSES);
-        let directory = root.join(before).join(format!("talea-{process}"));
-        std::fs::create_dir(&directory)?;
-        let freeze_path = directory.join("cgroup.freeze");
-        let opened = OpenOptions::new().write(true).open(&freeze_path).and_then(|freeze| {
-            std::fs::write(directory.join(PROCESSES), process.to_string())?;
-            Ok(freeze)
-        });
-        match opened {
-            Ok(freeze) => Ok(Group { process, directory, freeze_path, freeze, home }),
-            Err(error) => {
-                let _empty = std::fs::remove_dir(&directory);
-                Err(error)
-            }
-        }
-    }
-
-    /// Takes in a process as well, which most often is in it by birth.
-    fn take(&self, process: Tid) {
-        let _gone = std::fs::write(self.directory.join(PROCESSES), process.to_string());
-    }
-
-    fn write(&self, word: &[u8]) {
-        // Gone with the process, or it works.
-        let _gone = self.freeze.write_all_at(word, 0);
-    }
-
-    fn is_frozen(&self) -> bool {
-        let events = std::fs::read_to_string(self.directory.join("cgroup.events")).unwrap_or_default();
-        events.lines().any(|line| line == "frozen 1")
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        self.write(b"0");
-        let members = std::fs::read_to_string(self.directory.join(PROCESSES)).unwrap_or_default();
-        for member in members.lines() {
-            let moved = OpenOptions::new().write(true).open(&self.home);
-            let _gone = moved.and_then(|mut home| home.write_all(member.as_bytes()));
-        }
-        let _in_use = std::fs::remove_dir(&self.directory);
-        let _ = self.process;
-    }
-}
-
-/// Where cgroup v2 is mounted.
-fn unified_root() -> Option<PathBuf> {
-    let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
-    let unified = |line: &str| {
-        let mut fields = line.split(' ');
-        let (_, place, kind) = (fields.next()?, fields.next()?, fields.next()?);
-        (kind == "cgroup2").then(|| PathBuf::from(place))
-    };
-    mounts.lines().find_map(unified)
 }
 
 /// A real-time signal that the C library leaves to programs and nobody is likely to use.
@@ -385,7 +330,6 @@ extern "C" fn on_hold(_signal: libc::c_int, info: *mut libc::siginfo_t, _context
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, AtomicU64};
 
     #[test]

@@ -3,7 +3,9 @@
 use super::account::{Account, Source};
 use super::bands::{self, Bands, Level, Turns};
 use super::engagement::Engagement;
+use super::guardian::Guardian;
 use super::hold::{Hold, Whom};
+use super::origin::Origin;
 use super::proc::{self, Activity};
 use super::seat::Seat;
 use crate::sys::Tid;
@@ -36,7 +38,7 @@ pub(super) enum Body {
     /// A thread of this process, which sleeps on its seat; it has no number until it is created.
     Own { seat: Arc<Seat>, blocks: Blocks },
     /// A process, with what it starts or without, or one thread of one.
-    Opaque { process: Tid, scope: Scope },
+    Opaque { process: Tid, scope: Scope, origin: Box<Origin> },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,8 +53,8 @@ impl Body {
     /// Who is to be held with it; nobody if it is a thread alone.
     pub fn whom(&self) -> Option<Whom> {
         match *self {
-            Body::Opaque { process, scope: Scope::Family } => Some(Whom::Group(process)),
-            Body::Opaque { process, scope: Scope::Process } => Some(Whom::Process(process)),
+            Body::Opaque { process, scope: Scope::Family, .. } => Some(Whom::Group(process)),
+            Body::Opaque { process, scope: Scope::Process, .. } => Some(Whom::Process(process)),
             Body::Opaque { scope: Scope::Thread, .. } | Body::Own { .. } => None,
         }
     }
@@ -72,6 +74,8 @@ pub(super) enum Off {
 pub(super) struct Member {
     pub name: String,
     pub vp: VpId,
+    /// Tells it from others that have had its slot and its virtual processor; see [`super::MemberId`].
+    pub serial: u64,
     pub body: Body,
     /// Its threads; empty once they are gone.
     pub threads: Vec<Managed>,
@@ -94,6 +98,7 @@ impl Member {
         Member {
             name,
             vp,
+            serial: 0,
             body,
             threads,
             place: usize::MAX,
@@ -110,7 +115,7 @@ impl Member {
     pub fn open_account(&mut self) {
         let Some(first) = self.threads.first().map(|thread| thread.tid) else { return };
         self.account.open(match &self.body {
-            Body::Opaque { process, scope: Scope::Family | Scope::Process } => Source::Process(*process),
+            Body::Opaque { process, scope: Scope::Family | Scope::Process, .. } => Source::Process(*process),
             Body::Opaque { scope: Scope::Thread, .. } => Source::Thread(first),
             Body::Own { .. } => Source::OwnThread(first),
         });
@@ -215,6 +220,18 @@ impl Member {
             Job { release: now, deadline: Instant::MAX, wcet: Work::ZERO, rank: 0, number: 0, tag };
         let arrived = start.and_then(|start| self.engagement.as_ref()?.job(start, now, tag));
         arrived.or_else(|| self.job.take()).unwrap_or(anything)
+    }
+
+    /// Gives its threads back what they had, also those of its processes that nobody has taken in yet.
+    pub fn give_back(&mut self, guardian: &Guardian) {
+        self.threads.iter().for_each(|thread| guardian.restore(thread.tid));
+        let processes = self.processes();
+        if let Body::Opaque { process, origin, scope } = &self.body {
+            if *scope != Scope::Thread {
+                processes.iter().for_each(|process| origin.unbind_all(process.as_raw_nonzero().get()));
+            }
+            guardian.release_program(*process);
+        }
     }
 
     /// Lets a program that was stopped until its run begins go on.

@@ -28,7 +28,8 @@
 //! | `controller` | timers, wake-ups that the kernel tells |
 //! | `warden` | what nobody tells: members that have gone, new threads |
 //! | `guardian` | a process that gives everything back if this one is killed |
-//! | `hold` | hard caps: parked threads that may not run at all |
+//! | `hold`, `freezer` | hard caps: parked threads that may not run at all |
+//! | `origin` | where threads could run before they were bound, also those created since |
 //! | `seat`, `handle` | where own threads sleep, and how they are woken |
 //! | `course`, `part`, `engagement`, `perform` | a run with arrivals, records and monitors |
 //! | [`receipts`](JudgedBy) | what of all grants the kernel withheld |
@@ -49,8 +50,8 @@
 //! [`Parking::Held`] is held instead, see `hold`.
 //!
 //! **If something dies.** A member that ends or is killed is taken out. If the infrastructure panics, or the guardian is killed,
-//! the set ends and the warden gives every thread back what it had. If this process is killed, the guardian does. It does not
-//! if both are killed at once. Where the process is only stopped, its members stay as they are.
+//! the set ends and the warden gives every thread back what it had. If this process is killed, the guardian does, and ends the
+//! commands of ours. It does not if both are killed at once. Where the process is only stopped, its members stay as they are.
 //!
 //! **What it costs** is measured by `cargo bench -p talea-runtime --bench mechanisms`: from a block to the next thread's first
 //! instruction, beside a hand-over by priorities alone.
@@ -62,6 +63,7 @@ pub mod control;
 mod controller;
 mod course;
 mod engagement;
+mod freezer;
 mod govern;
 pub(crate) mod guardian;
 mod handle;
@@ -69,10 +71,12 @@ pub(crate) mod hold;
 mod lock;
 mod member;
 mod options;
+pub(crate) mod origin;
 mod part;
 mod perform;
 pub(crate) mod proc;
 pub(crate) mod receipts;
+mod safe;
 mod seat;
 mod sentinel;
 mod set;

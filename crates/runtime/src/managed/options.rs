@@ -208,6 +208,25 @@ pub enum AdmitError {
         /// The member.
         name: String,
     },
+    /// Not all of its processes can be held.
+    #[error(
+        "{name}: some of its processes have left its process group, and without a cgroup (version 2, writable) they cannot be \
+         held with it; let it use idle processors"
+    )]
+    OutOfReach {
+        /// The member.
+        name: String,
+    },
+    /// It is a thread of the kernel.
+    #[error(
+        "{name}: {number} is a thread of the kernel, which nobody else may schedule; name a program's process"
+    )]
+    Kernel {
+        /// The member.
+        name: String,
+        /// Its number.
+        number: u32,
+    },
     /// Its wake-ups cannot be told.
     #[error("{name}: its wake-ups cannot be watched: {source}")]
     Wakeups {

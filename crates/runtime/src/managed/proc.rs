@@ -1,5 +1,6 @@
 //! What proc tells of threads: which a process has, and whether one of them can run.
 
+use super::safe::stat_field;
 use crate::sys::Tid;
 use std::fs;
 use std::io::{self, Read, Write};
@@ -38,6 +39,13 @@ pub(crate) fn process_of(tid: Tid) -> Option<Tid> {
     let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
     Tid::from_raw(line.trim().parse().ok()?)
+}
+
+/// Whether it is the kernel's own, which nobody else schedules.
+pub(crate) fn is_kernel_thread(tid: Tid) -> bool {
+    /// Of the kernel's `sched.h`, which proc(5) refers to for the ninth field.
+    const PF_KTHREAD: u64 = 0x0020_0000;
+    stat_field(tid.as_raw_nonzero().get(), 9).is_some_and(|flags| flags & PF_KTHREAD != 0)
 }
 
 /// How many threads a process has.
@@ -99,5 +107,14 @@ mod tests {
         assert_eq!(process, rustix::process::getpid());
         assert!(threads(process, 4_096).unwrap().contains(&gettid()));
         assert!(run_time_ns(gettid()).is_some());
+        assert!(!is_kernel_thread(gettid()));
+    }
+
+    #[test]
+    fn the_kernels_own_threads_are_known() {
+        // Where process numbers are the machine's own, the second is the parent of all others of its kind.
+        let kthreadd = Tid::from_raw(2).unwrap();
+        let is_it = fs::read_to_string("/proc/2/comm").is_ok_and(|name| name.trim() == "kthreadd");
+        assert_eq!(is_kernel_thread(kthreadd), is_it);
     }
 }

@@ -4,7 +4,7 @@ use super::bands::Level;
 use super::controller::{Controller, TIMER, WAKEUPS};
 use super::course::{Course, Finale};
 use super::guardian::{self, Guardian};
-use super::hold::Held;
+use super::hold::{Held, Hold};
 use super::lock::PiLock;
 use super::member::Member;
 use super::options::{CONTROLLER_BUDGET, CONTROLLER_PERIOD, ControllerPolicy, Options, SetError};
@@ -44,6 +44,8 @@ const NO_RUN: &str = "there is no run";
 pub struct MemberId {
     pub(super) slot: u32,
     pub(super) vp: VpId,
+    /// Slots and virtual processors are used again; this never is.
+    pub(super) serial: u64,
 }
 
 impl MemberId {
@@ -86,6 +88,8 @@ pub struct Summary {
     pub cause: Option<String>,
     /// The programs that had ended before the set did, and how.
     pub exits: Vec<(String, ExitStatus)>,
+    /// Threads of others that keep a real-time priority, because the kernel refused to take it away, in a sentence.
+    pub unrestored: Option<String>,
 }
 
 /// Threads under a hierarchy of schedulers. Dropping it ends it.
@@ -242,15 +246,15 @@ impl ManagedSet {
 
     /// Numbers of the threads of a member; none once it has left.
     pub fn threads_of(&self, member: MemberId) -> Vec<u32> {
-        let state = self.shared.state.lock_patiently();
-        let member = state.members.get(member.slot as usize).and_then(Option::as_ref);
-        let threads = member.into_iter().flat_map(|member| &member.threads);
+        let mut state = self.shared.state.lock_patiently();
+        let threads = state.member_of(member).into_iter().flat_map(|member| &member.threads);
         threads.map(|thread| thread.tid.as_raw_nonzero().get() as u32).collect()
     }
 
     /// How far holding the member has come.
     pub fn held(&self, member: MemberId) -> Held {
-        self.shared.state.lock_patiently().held(member.slot)
+        let mut state = self.shared.state.lock_patiently();
+        state.member_of(member).and_then(|member| member.hold.as_ref()).map_or(Held::No, Hold::state)
     }
 
     /// The instant, and what each member has received up to it. A monitor of guarantees compares two such readings. Reads a
@@ -328,11 +332,11 @@ impl ManagedSet {
     /// Holds the scheduler above a member to its promise to it.
     pub(crate) fn watch_member(&self, names: (&str, &str), promise: Option<Promise>, member: MemberId) {
         let mut state = self.shared.state.lock();
-        let State { engine, course, members, .. } = &mut *state;
+        let is_there = state.holds(member);
+        let State { engine, course, .. } = &mut *state;
         if let Some(course) = course {
             course.watch.hold(names, promise, member.vp, &engine.context());
-            let is_there = members.get(member.slot as usize).and_then(Option::as_ref);
-            if is_there.is_none_or(|there| there.vp != member.vp) {
+            if !is_there {
                 // A program may have ended already; its edge keeps its number.
                 course.watch.let_go(member.vp, engine.context().now());
             }
@@ -378,7 +382,10 @@ impl ManagedSet {
         let cause = self.shared.cause.lock().unwrap_or_else(PoisonError::into_inner).clone();
         match panic {
             Some(payload) => Err(payload),
-            None => Ok(Summary { received: all, totals, cause, exits }),
+            None => {
+                let unrestored = self.guardian.complaint();
+                Ok(Summary { received: all, totals, cause, exits, unrestored })
+            }
         }
     }
 

@@ -9,10 +9,11 @@
 
 use super::bands::{self, Bands, Level};
 use super::course::Course;
-use super::hold::{Held, Hold};
+use super::hold::Hold;
 use super::member::{Member, Off};
 use super::receipts::What;
 use super::seat::Seat;
+use super::set::MemberId;
 use rustix::io::Errno;
 use std::sync::Arc;
 use talea_policy::hierarchy::{Engine, Occupant, ProcessorId, VpId, VpState};
@@ -114,6 +115,8 @@ pub(super) struct State {
     /// Members by thread, in the order of the threads.
     by_tid: Vec<(u32, u32)>,
     hard: usize,
+    /// Members that there have been.
+    admitted: u64,
 }
 
 impl State {
@@ -132,6 +135,7 @@ impl State {
             by_vp: Vec::new(),
             by_tid: Vec::new(),
             hard: 0,
+            admitted: 0,
         }
     }
 
@@ -152,8 +156,10 @@ impl State {
         }
     }
 
-    /// Adds a member, which is Waiting, at a free slot.
-    pub fn add(&mut self, slot: u32, member: Member) {
+    /// Adds a member, which is Waiting, at a free slot. Returns its serial number.
+    pub fn add(&mut self, slot: u32, mut member: Member) -> u64 {
+        self.admitted += 1;
+        member.serial = self.admitted;
         let vp = member.vp.index();
         if self.by_vp.len() <= vp {
             self.by_vp.resize(vp + 1, None);
@@ -162,6 +168,23 @@ impl State {
         self.hard += usize::from(member.hold.is_some());
         self.members[slot as usize] = Some(member);
         self.index_threads();
+        self.admitted
+    }
+
+    /// The member of this name, if it is one still.
+    pub fn member_of(&mut self, id: MemberId) -> Option<&mut Member> {
+        let member = self.members.get_mut(id.slot as usize)?.as_mut();
+        member.filter(|member| member.serial == id.serial)
+    }
+
+    pub fn holds(&self, id: MemberId) -> bool {
+        let member = self.members.get(id.slot as usize).and_then(Option::as_ref);
+        member.is_some_and(|member| member.serial == id.serial)
+    }
+
+    /// [Removes](Self::remove) a member if it is one still.
+    pub fn expel(&mut self, id: MemberId, now: Instant) -> Option<Member> {
+        if self.holds(id) { self.remove(id.slot, now) } else { None }
     }
 
     /// Takes a member out of the hierarchy.
@@ -483,10 +506,10 @@ impl State {
         before
     }
 
-    /// How far holding the member has come.
-    pub fn held(&self, slot: u32) -> Held {
-        let member = self.members.get(slot as usize).and_then(Option::as_ref);
-        member.and_then(|member| member.hold.as_ref()).map_or(Held::No, Hold::state)
+    /// Takes the means of holding everybody away. Dropping them lets go whoever is held.
+    pub fn free_all(&mut self) -> Vec<Hold> {
+        self.hard = 0;
+        self.members.iter_mut().flatten().filter_map(|member| member.hold.take()).collect()
     }
 }
 

@@ -8,6 +8,7 @@ use super::bands::{self, Ordinary, Turns};
 use super::guardian::Guardian;
 use super::lock::PiLock;
 use super::member::{Body, Member, Off, Scope, bind};
+use super::origin::Origin;
 use super::proc::{self, Activity};
 use super::set::{Departed, Received};
 use super::shared::Shared;
@@ -38,6 +39,7 @@ struct Growing {
     /// See [`life_of`].
     life: Tid,
     scope: Scope,
+    origin: Origin,
 }
 
 impl Warden<'_> {
@@ -121,7 +123,7 @@ impl Warden<'_> {
             if let Some((mut member, granted)) = removed {
                 member.threads.iter().for_each(|thread| self.guardian.forget(thread.tid));
                 if let Body::Opaque { process, .. } = member.body {
-                    self.guardian.forget(process);
+                    self.guardian.release_program(process);
                 }
                 let mut departed = self.departed.lock().unwrap_or_else(PoisonError::into_inner);
                 departed.push(Received::of(&mut member, granted));
@@ -138,40 +140,46 @@ impl Warden<'_> {
         self.guardian.sweep();
         let mut state = self.shared.state.lock_patiently();
         let mut known = 0;
-        let mut processes = Vec::new();
+        let mut growing_members = Vec::new();
         for (slot, member) in state.members.iter_mut().enumerate() {
             let Some(member) = member else { continue };
             known += member.threads.len();
-            if let Body::Opaque { process, scope } = member.body
-                && scope != Scope::Thread
-            {
-                let threads: Vec<Tid> = member.threads.iter().map(|thread| thread.tid).collect();
-                processes.push((
-                    Growing { slot: slot as u32, life: process, scope },
-                    member.processes(),
-                    threads,
-                ));
+            let threads: Vec<Tid> = member.threads.iter().map(|thread| thread.tid).collect();
+            if let Body::Opaque { process, scope, origin } = &member.body {
+                let growing = Growing { slot: slot as u32, life: *process, scope: *scope, origin: **origin };
+                let processes = match scope {
+                    Scope::Thread => vec![*process],
+                    Scope::Family | Scope::Process => member.processes(),
+                };
+                growing_members.push((growing, processes, threads));
             }
         }
         drop(state);
         let mut changed = false;
         let mut beyond = 0;
-        for (member, mut processes, threads) in processes {
-            if member.scope == Scope::Family {
-                processes = proc::families(processes, self.threads_max);
-            }
+        for (member, processes, threads) in growing_members {
+            let family = proc::families(processes.clone(), self.threads_max);
             let mut own = threads.len();
             let mut all = 0;
-            for process in processes {
+            for process in family {
+                let is_managed = match member.scope {
+                    Scope::Family => true,
+                    Scope::Process => processes.contains(&process),
+                    Scope::Thread => false,
+                };
                 // However many there are, no more are looked at than can be taken in.
                 let listed = proc::threads(process, self.threads_max).unwrap_or_default();
                 for tid in listed.into_iter().filter(|tid| !threads.contains(tid)) {
-                    if known < self.threads_max && self.adopt_thread(&member, process, tid) {
+                    if is_managed && known < self.threads_max && self.adopt_thread(&member, process, tid) {
                         (known, own) = (known + 1, own + 1);
                         changed = true;
+                    } else {
+                        member.origin.unbind_young(tid.as_raw_nonzero().get());
                     }
                 }
-                all += proc::thread_count(process).unwrap_or(0);
+                if is_managed {
+                    all += proc::thread_count(process).unwrap_or(0);
+                }
             }
             beyond += all.saturating_sub(own) as u64;
         }
@@ -182,9 +190,11 @@ impl Warden<'_> {
     }
 
     /// Takes in a thread of one of the member's processes.
-    fn adopt_thread(&self, &Growing { slot, life, .. }: &Growing, process: Tid, tid: Tid) -> bool {
+    fn adopt_thread(&self, member: &Growing, process: Tid, tid: Tid) -> bool {
+        let Growing { slot, life, origin, .. } = *member;
         let Ok(Some(before)) = Ordinary::of(tid) else { return false };
-        if is_thread_gone(tid) || !self.guardian.note(tid, before) {
+        let mask = origin.mask_of(tid.as_raw_nonzero().get());
+        if is_thread_gone(tid) || !self.guardian.note(tid, before, mask) {
             return false;
         }
         let adopted = self.shared.tell(|state, now| {
@@ -243,13 +253,13 @@ impl Warden<'_> {
         let mut state = self.shared.state.lock_patiently();
         // Sentinels and the controller may have a last round before them.
         state.ended = true;
+        let holds = state.free_all();
+        drop(state);
+        // Whoever is held is let go first.
+        drop(holds);
+        let mut state = self.shared.state.lock();
         for member in state.members.iter_mut().flatten() {
-            if let Some(hold) = &mut member.hold {
-                hold.disengage();
-            }
-            for thread in &member.threads {
-                self.guardian.restore(thread.tid);
-            }
+            member.give_back(self.guardian);
             if let Some(seat) = member.seat() {
                 seat.end();
             }
@@ -261,8 +271,8 @@ impl Warden<'_> {
 fn life_of(member: &Member) -> Option<Tid> {
     match member.body {
         Body::Own { .. } => None,
-        Body::Opaque { process, scope: Scope::Family | Scope::Process } => Some(process),
-        Body::Opaque { process, scope: Scope::Thread } => {
+        Body::Opaque { process, scope: Scope::Family | Scope::Process, .. } => Some(process),
+        Body::Opaque { process, scope: Scope::Thread, .. } => {
             Some(member.threads.first().map_or(process, |thread| thread.tid))
         }
     }

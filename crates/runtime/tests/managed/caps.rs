@@ -1,9 +1,13 @@
 //! A guarantee that is a maximum is one on an idle processor, too.
 
-use super::{endless, eventually, flat, hog, reservation, stage};
+use super::families::parent;
+use super::{Program, endless, eventually, flat, hog, reservation, stage};
+use std::process::Command;
 use talea_policy::hierarchy::Fraction;
 use talea_policy::scheduler::Kind;
-use talea_runtime::managed::{Admission, Blocks, Held, ManagedSet, MemberId, Parking, Received};
+use talea_runtime::managed::{
+    Admission, AdmitError, Blocks, Held, ManagedSet, MemberId, Parking, Received, Target,
+};
 use talea_time::Duration;
 
 /// What the only member has received, over how much time, from now on for some periods.
@@ -46,4 +50,47 @@ fn an_own_thread_is_held() {
 #[test]
 fn a_program_is_held() {
     capped(|set, admission| set.command(admission, &mut endless()).unwrap());
+}
+
+/// More often than there is room for programs that are held, and each time with what the command has started.
+#[test]
+fn a_cap_that_comes_and_goes_holds_all_processes_of_a_command() {
+    let Some((_alone, options)) = stage(1) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (engine, root) = flat(&Kind::Reservation { capacity: Fraction::ONE });
+    let mut set = ManagedSet::prepare(engine, &options).unwrap();
+    let [program, arguments @ ..] = parent(&folder.path().join("child"));
+    let mut command = Command::new(program);
+    command.args(arguments);
+    let (name, parameters) = ("capped", reservation(5, 20));
+    let admission = Admission { name, parent: root, parameters, parking: Parking::WorkConserving };
+    let member = set.command(admission, &mut command).unwrap();
+    eventually("the child is taken in", || set.threads_of(member).len() == 2);
+    let (received, over) = measure(&set);
+    let free = received.work.as_nanos() as f64 / over.as_nanos() as f64;
+    for _ in 0..150 {
+        set.set_parking(member, Parking::Held).unwrap();
+        set.set_parking(member, Parking::WorkConserving).unwrap();
+    }
+    set.set_parking(member, Parking::Held).unwrap();
+    assert_eq!(set.parking(member), Some(Parking::Held));
+    let (received, over) = measure(&set);
+    let share = received.work.as_nanos() as f64 / over.as_nanos() as f64;
+    assert!(share < 0.35, "{share} of a quarter, and {free} before: {received:?}");
+    set.stop().unwrap();
+}
+
+#[test]
+fn who_cannot_be_held_is_as_before() {
+    let Some((_alone, options)) = stage(1) else { return };
+    let (engine, root) = flat(&Kind::Reservation { capacity: Fraction::ONE });
+    let mut set = ManagedSet::prepare(engine, &options).unwrap();
+    let program = Program::start();
+    let (name, parameters) = ("thread", reservation(5, 20));
+    let admission = Admission { name, parent: root, parameters, parking: Parking::WorkConserving };
+    let member = set.attach(admission, Target::Thread(program.id())).unwrap();
+    let refused = set.set_parking(member, Parking::Held);
+    assert!(matches!(refused, Err(AdmitError::CannotHold { .. })), "{refused:?}");
+    assert_eq!(set.parking(member), Some(Parking::WorkConserving));
+    set.stop().unwrap();
 }

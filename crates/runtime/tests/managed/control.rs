@@ -149,6 +149,7 @@ fn a_reservation_begins_changes_and_ends() {
     let under = |text| ("RES".to_owned(), reservation(text));
     let done = governor.reserve("video", under("RESBH 5ms 20ms"), Insistence::Careful).unwrap();
     assert_eq!(done.promises[0].after.as_deref(), Some("RESBH 5ms 20ms"));
+    assert_eq!(governor.parking("video"), Some(Parking::Held), "its promise is a maximum now");
     let ask = |text| Change::Ask { name: "video".into(), of: None, request: reservation(text) };
     governor.change(&ask("RESBH 8ms 20ms"), Insistence::Careful).unwrap();
     let before = shape(&governor);
@@ -158,6 +159,7 @@ fn a_reservation_begins_changes_and_ends() {
     assert_eq!(shape(&governor), before);
     all_receive(&governor, &["idle", "video"]);
     governor.release("video", Insistence::Careful).unwrap();
+    assert_eq!(governor.parking("video"), Some(Parking::WorkConserving));
     assert_eq!(row(&governor.list().unwrap(), "video").parent.as_deref(), Some("BG"));
     assert!(matches!(governor.release("video", Insistence::Careful), Err(Reason::NothingReserved(_))));
     all_receive(&governor, &["idle", "video"]);

@@ -66,6 +66,13 @@ fn threads_that_are_not_to_be_managed_are_refused() {
     assert!(matches!(own, AdmitError::Own { .. }), "{own}");
     let missing = attach(Target::Process(4_194_304), soft);
     assert!(matches!(missing, AdmitError::Missing { what: "process", .. }), "{missing}");
+    // Where process numbers are the machine's own, the second is the parent of the kernel's threads.
+    if std::fs::read_to_string("/proc/2/comm").is_ok_and(|name| name.trim() == "kthreadd") {
+        for target in [Target::Process(2), Target::Thread(2)] {
+            let kernel = attach(target, soft);
+            assert!(matches!(kernel, AdmitError::Kernel { number: 2, .. }), "{kernel}");
+        }
+    }
     let program = Program::start();
     let tid = Tid::from_raw(program.id() as i32).unwrap();
     let single = attach(Target::Thread(program.id()), Parking::Held);

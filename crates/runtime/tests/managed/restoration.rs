@@ -1,11 +1,12 @@
 //! Whoever dies, nobody stays at a real-time priority, parked or held.
 
+use super::families::{child_of, lives, parent};
 use super::{Program, admission, after, eventually, flat, hog, proportional, reservation, stage};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use talea_policy::hierarchy::{Fraction, Parameters};
 use talea_policy::scheduler::Kind;
-use talea_runtime::managed::{Admission, Blocks, ManagedSet, Parking, Target};
+use talea_runtime::managed::{Admission, Blocks, ManagedSet, NotDismissed, Options, Parking, Target};
 use talea_runtime::sys::Tid;
 use talea_runtime::sys::affinity;
 use talea_runtime::sys::sched::{self, Policy};
@@ -89,6 +90,9 @@ fn a_killed_set_leaves_ordinary_threads() {
     let Some((_alone, _)) = stage(1) else { return };
     let programs: Vec<Program> = (0..3).map(|_| Program::start()).collect();
     let numbers: Vec<String> = programs.iter().map(|program| program.id().to_string()).collect();
+    let cgroup =
+        |program: &Program| std::fs::read_to_string(format!("/proc/{}/cgroup", program.id())).unwrap();
+    let before = (cgroup(&programs[0]), cpus_of(programs[0].id()));
     let mut set = in_own_process("managed::restoration::as_set", &numbers.join(" "));
     assert_eq!(told(&mut set, "managed ").len(), 3);
     assert!(
@@ -103,6 +107,196 @@ fn a_killed_set_leaves_ordinary_threads() {
         let before = received(program.id());
         eventually("the program runs", || received(program.id()) != before);
     }
+    for program in &programs {
+        eventually("it is where it was", || (cgroup(program), cpus_of(program.id())) == before);
+    }
+    let prefix = format!("talea-{}.", set.id());
+    eventually("no cgroup is left", || cgroups_below_root().iter().all(|name| !name.starts_with(&prefix)));
+}
+
+fn cpus_of(tid: u32) -> Vec<u16> {
+    affinity::get(Tid::from_raw(tid as i32)).unwrap()
+}
+
+/// The names of what is right below where the programs of this test are, in the places where cgroups mostly are.
+fn cgroups_below_root() -> Vec<String> {
+    let own = std::fs::read_to_string("/proc/self/cgroup").unwrap();
+    let own = own.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
+    let folders =
+        ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].map(|root| std::path::Path::new(root).join(own));
+    let entries = folders.into_iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// How a program's time as a member ends.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Stopped,
+    Dismissed,
+    Killed,
+}
+
+/// A program creates a thread, and starts another program, while it is bound to one CPU as a member.
+fn late_ones_are_unbound(end: End) {
+    // Where there is one CPU alone, nobody can tell.
+    let Some((_alone, options)) = stage(2) else { return };
+    let mut late = Program(in_own_process("managed::restoration::as_late", "managed"));
+    let before = cpus_of(late.id());
+    let mut managed = Managed::attach(late.id(), &options, end);
+    let numbers = told(&mut late.0, "created ");
+    let (thread, child) = (numbers[0], numbers[1]);
+    eventually("the thread is taken in", || matches!(policy(thread), Some(Policy::RoundRobin(_))));
+    assert_eq!(cpus_of(thread).len(), 1, "it is bound as the others are");
+    eventually("who is not managed runs anywhere", || cpus_of(child) == before);
+    managed.end();
+    for tid in [late.id(), thread] {
+        eventually("it is an ordinary one", || policy(tid) == Some(Policy::Other));
+        eventually("it runs where it could", || cpus_of(tid) == before);
+    }
+    kill(child);
+}
+
+/// A program as the only member, in a set of this process or in one that can be killed.
+enum Managed {
+    Here { set: Option<Box<ManagedSet>>, end: End, member: talea_runtime::managed::MemberId },
+    There(Program),
+}
+
+impl Managed {
+    fn attach(program: u32, options: &Options, end: End) -> Self {
+        if let End::Killed = end {
+            let mut set =
+                Program(in_own_process("managed::restoration::as_set_of_one", &program.to_string()));
+            told(&mut set.0, "managed ");
+            return Managed::There(set);
+        }
+        let (engine, root) = flat(&proportional());
+        let mut set = ManagedSet::prepare(engine, &Options::on(&options.cpus[1..])).unwrap();
+        let admission = admission("late", root, Parameters::Weight(1));
+        let member = set.attach(admission, Target::Process(program)).unwrap();
+        Managed::Here { set: Some(Box::new(set)), end, member }
+    }
+
+    fn end(&mut self) {
+        match self {
+            Managed::There(set) => {
+                kill(set.id());
+                set.0.wait().unwrap();
+            }
+            Managed::Here { set, end: End::Dismissed, member } => {
+                let set = set.as_ref().expect("it has not ended");
+                set.dismiss(*member, |_, _| Ok::<(), ()>(())).unwrap();
+            }
+            Managed::Here { set, .. } => {
+                let summary = set.take().expect("it has not ended").stop().unwrap();
+                assert_eq!((summary.cause, summary.unrestored), (None, None));
+            }
+        }
+    }
+}
+
+#[test]
+fn who_was_created_by_a_member_runs_where_that_could_after_the_end() {
+    late_ones_are_unbound(End::Stopped);
+}
+
+#[test]
+fn who_was_created_by_a_member_runs_where_that_could_after_its_dismissal() {
+    late_ones_are_unbound(End::Dismissed);
+}
+
+#[test]
+fn who_was_created_by_a_member_runs_where_that_could_after_the_set_was_killed() {
+    late_ones_are_unbound(End::Killed);
+}
+
+#[test]
+#[ignore = "run by late_ones_are_unbound"]
+fn as_late() {
+    let Ok(_managed) = std::env::var(ARGUMENT) else { return };
+    while sched::get(None).unwrap() == Policy::Other {
+        std::thread::yield_now();
+    }
+    let (tell, hear) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        tell.send(rustix::thread::gettid()).unwrap();
+        loop {
+            std::thread::park();
+        }
+    });
+    let mut child = Command::new("sleep").arg("60").stdout(Stdio::null()).spawn().unwrap();
+    println!("created {} {}", hear.recv().unwrap(), child.id());
+    child.wait().unwrap();
+    loop {
+        std::thread::park();
+    }
+}
+
+#[test]
+#[ignore = "run by late_ones_are_unbound"]
+fn as_set_of_one() {
+    let Ok(number) = std::env::var(ARGUMENT) else { return };
+    let last = *affinity::allowed().unwrap().last().unwrap();
+    let (engine, root) = flat(&proportional());
+    let mut set = ManagedSet::prepare(engine, &Options::on(&[last])).unwrap();
+    let target = Target::Process(number.parse().unwrap());
+    set.attach(admission("late", root, Parameters::Weight(1)), target).unwrap();
+    println!("managed {number}");
+    loop {
+        std::thread::park();
+    }
+}
+
+/// Nobody else would end what the set has started.
+#[test]
+fn commands_end_with_a_set_that_is_killed() {
+    let Some((_alone, _)) = stage(1) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let note = folder.path().join("child");
+    let mut set = in_own_process("managed::restoration::as_set_of_a_command", note.to_str().unwrap());
+    let leader = Tid::from_raw(told(&mut set, "started ")[0] as i32).unwrap();
+    eventually("the child is there", || child_of(&note).is_some());
+    let child = child_of(&note).unwrap();
+    assert!(lives(leader) && lives(child));
+    set.kill().unwrap();
+    set.wait().unwrap();
+    eventually("the command has ended", || !lives(leader));
+    eventually("what it has started has ended", || !lives(child));
+}
+
+#[test]
+#[ignore = "run by commands_end_with_a_set_that_is_killed"]
+fn as_set_of_a_command() {
+    let Ok(note) = std::env::var(ARGUMENT) else { return };
+    let last = *affinity::allowed().unwrap().last().unwrap();
+    let (engine, root) = flat(&proportional());
+    let mut set = ManagedSet::prepare(engine, &Options::on(&[last])).unwrap();
+    let [program, arguments @ ..] = parent(std::path::Path::new(&note));
+    let mut command = Command::new(program);
+    command.args(arguments);
+    let member = set.command(admission("command", root, Parameters::Weight(1)), &mut command).unwrap();
+    println!("started {}", set.threads_of(member)[0]);
+    loop {
+        std::thread::park();
+    }
+}
+
+/// Slots and virtual processors are used again.
+#[test]
+fn a_member_that_has_left_is_not_the_one_that_has_its_place() {
+    let Some((_alone, options)) = stage(1) else { return };
+    let (engine, root) = flat(&proportional());
+    let mut set = ManagedSet::prepare(engine, &options).unwrap();
+    let weight = Parameters::Weight(1);
+    let (old, _) = set.spawn(admission("old", root, weight), Blocks::ByHandle, |_| ()).unwrap();
+    eventually("it has left", || set.departed().len() == 1);
+    let (new, _) = set.spawn(admission("new", root, weight), Blocks::ByHandle, hog).unwrap();
+    assert_eq!(old.vp(), new.vp(), "its number is used again");
+    assert!(!set.is_member(old) && set.is_member(new));
+    assert_eq!((set.threads_of(old), set.parking(old)), (Vec::new(), None));
+    assert_eq!(set.dismiss(old, |_, _| Ok::<(), ()>(())), Err(NotDismissed::Gone));
+    assert!(set.is_member(new));
+    set.stop().unwrap();
 }
 
 #[test]

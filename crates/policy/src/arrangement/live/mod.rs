@@ -52,6 +52,13 @@ pub struct Planned {
     pub broken: Option<Broken>,
 }
 
+impl Planned {
+    /// What there will be, as posts and promises.
+    pub fn blueprint(&self) -> &Blueprint {
+        &self.blueprint
+    }
+}
+
 /// An edge whose promise changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moved {

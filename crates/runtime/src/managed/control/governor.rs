@@ -5,7 +5,7 @@ use super::protocol::{Command, Done, Force, Listing, Outcome, Program, Promised,
 use super::protocol::{Insistence as Spoken, Tie};
 use super::server::Obeys;
 use crate::command;
-use crate::managed::govern::NotDismissed;
+use crate::managed::govern::{NotDismissed, Restraint};
 use crate::managed::{Admission, AdmitError, Blocks, Handle, ManagedSet, MemberId, Parking, Target, Waker};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -28,6 +28,8 @@ struct Inner {
     members: BTreeMap<String, MemberId>,
     /// Who has come since the beginning, and how it is kept from running.
     newcomers: Vec<(String, Parking)>,
+    /// How those are kept from running for whom that has changed.
+    parked: BTreeMap<String, Parking>,
     /// Where those who reserve were before.
     origins: BTreeMap<String, Vec<(String, Request)>>,
 }
@@ -69,6 +71,7 @@ impl Governor {
             live,
             members: BTreeMap::new(),
             newcomers: Vec::new(),
+            parked: BTreeMap::new(),
             origins: BTreeMap::new(),
         };
         for (name, member) in members {
@@ -96,6 +99,11 @@ impl Governor {
     /// The threads that have come since the beginning, in that order, also those that have left again.
     pub fn newcomers(&self) -> Vec<(String, Parking)> {
         self.lock().newcomers.clone()
+    }
+
+    /// How somebody is or was kept from running at last; none if that is as it was when it came.
+    pub fn parking(&self, name: &str) -> Option<Parking> {
+        self.lock().parked.get(name).copied()
     }
 
     /// The description of what runs.
@@ -273,11 +281,12 @@ impl Inner {
             Change::RemoveThread { name } => self.dismiss(change, name, insistence),
             _ => {
                 let planned = self.plan(change, insistence)?;
-                let mut done = done(&planned);
+                let done = done(&planned);
+                let restraints = self.restraints(&planned)?;
                 let set = self.set.as_ref().ok_or(Reason::Ended)?;
                 let renewed = carry_out(set, &self.live, &planned)?;
                 self.live.adopt(planned, renewed);
-                done.warnings.extend(self.park());
+                self.impose(restraints);
                 Ok(done)
             }
         }
@@ -336,7 +345,8 @@ impl Inner {
         take_in: impl FnOnce(&mut ManagedSet, Admission<'_>) -> Result<MemberId, AdmitError>,
     ) -> Result<Done, Reason> {
         let planned = self.plan(change, insistence)?;
-        let (mut done, promises) = (done(&planned), planned.promises.clone());
+        let (done, promises) = (done(&planned), planned.promises.clone());
+        let restraints = self.restraints(&planned)?;
         let set = self.set.as_mut().ok_or(Reason::Ended)?;
         let renewed = set.govern(|engine, _, now| self.live.carry_out(&planned, engine, now));
         let renewed = renewed.map_err(Refused::Step)?;
@@ -352,8 +362,9 @@ impl Inner {
                 self.live.joined(name, member.vp());
                 self.members.insert(name.into(), member);
                 self.newcomers.push((name.into(), parking));
+                self.parked.remove(name);
                 self.hold(&promises, &renewed);
-                done.warnings.extend(self.park());
+                self.impose(restraints);
                 Ok(done)
             }
             Err(error) => {
@@ -378,7 +389,8 @@ impl Inner {
 
     fn dismiss(&mut self, change: &Change, name: &str, insistence: Insistence) -> Result<Done, Reason> {
         let planned = self.plan(change, insistence)?;
-        let (mut done, promises) = (done(&planned), planned.promises.clone());
+        let (done, promises) = (done(&planned), planned.promises.clone());
+        let restraints = self.restraints(&planned)?;
         let member = *self.members.get(name).ok_or_else(|| Reason::Left(name.into()))?;
         let set = self.set.as_ref().ok_or(Reason::Ended)?;
         let dismissed = set.dismiss(member, |engine, now| self.live.carry_out(&planned, engine, now));
@@ -389,21 +401,38 @@ impl Inner {
         self.forget(name);
         self.live.adopt(planned, renewed.clone());
         self.hold(&promises, &renewed);
-        done.warnings.extend(self.park());
+        self.impose(restraints);
         Ok(done)
     }
 
-    /// Has members held that are promised maxima now, and lets others go. Says who cannot be held.
-    fn park(&self) -> Vec<String> {
-        let Some(set) = &self.set else { return Vec::new() };
-        let park = |(name, member): (&String, &MemberId)| {
-            let parking = match self.live.blueprint().is_capped(name) {
-                true => Parking::Held,
-                false => Parking::WorkConserving,
-            };
-            set.set_parking(*member, parking).err().map(|error| error.to_string())
+    /// What it takes to hold members that will be promised maxima, and to let others go. Whoever could not be held when it came
+    /// is not tried again as long as its promise stays a maximum.
+    fn restraints(&self, planned: &Planned) -> Result<Vec<(String, Parking, Restraint)>, Reason> {
+        let set = self.set.as_ref().ok_or(Reason::Ended)?;
+        let (before, after) = (self.live.blueprint(), planned.blueprint());
+        let changes = |name: &str| match (before.is_capped(name), after.is_capped(name)) {
+            (false, true) => Some(Parking::Held),
+            (true, false) => Some(Parking::WorkConserving),
+            (false, false) | (true, true) => None,
         };
-        self.members.iter().filter_map(park).collect()
+        let mut restraints = Vec::new();
+        for (name, member) in &self.members {
+            if after.post(name).is_some()
+                && let Some(parking) = changes(name)
+                && let Some(restraint) = set.restraint(*member, parking)?
+            {
+                restraints.push((name.clone(), parking, restraint));
+            }
+        }
+        Ok(restraints)
+    }
+
+    fn impose(&mut self, restraints: Vec<(String, Parking, Restraint)>) {
+        let Some(set) = &self.set else { return };
+        for (name, parking, restraint) in restraints {
+            set.impose(restraint);
+            self.parked.insert(name, parking);
+        }
     }
 
     fn hold(&self, promises: &[Moved], renewed: &Renewed) {

@@ -14,6 +14,7 @@ pub fn json(hierarchy: &HierarchyOutcome) -> Value {
         "members": hierarchy.members, "grants": hierarchy.grants,
         "untraced": hierarchy.untraced, "uncontrolled": hierarchy.uncontrolled, "unmanaged_threads": hierarchy.unmanaged_threads,
         "judged_by": hierarchy.judged_by, "cause": hierarchy.cause, "shortcomings": hierarchy.shortcomings,
+        "unrestored": hierarchy.unrestored,
     })
 }
 
@@ -159,6 +160,9 @@ pub fn remarks(hierarchy: &HierarchyOutcome) -> Vec<String> {
             "warning: node {node}: {} threads of programs are beyond what can be managed and stay ordinary ones",
             hierarchy.unmanaged_threads
         ));
+    }
+    if let Some(threads) = &hierarchy.unrestored {
+        remarks.push(format!("warning: node {node}: {threads}"));
     }
     if let Some(reason) = &hierarchy.untraced {
         remarks.push(format!(
