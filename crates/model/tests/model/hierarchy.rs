@@ -76,7 +76,7 @@ fn the_builder_makes_what_the_file_says() {
                 .under("FP", Request::Priority(1)),
         )
         .scheduler(SchedulerBuilder::new("PS", SchedulerKind::ProportionalShare).under("J", Request::Nothing))
-        .thread(ThreadBuilder::new("video", bursts(4_500, 33)).under("RES", reserved("RESBH 5 33")))
+        .thread(ThreadBuilder::new("video", bursts(9_000, 66)).under("RES", reserved("RESBH 5 33")))
         .thread(ThreadBuilder::new("words", bursts(10_000, 100)).with_share("PS", 1))
         .thread(
             ThreadBuilder::new("voice", bursts(60_000, 100))

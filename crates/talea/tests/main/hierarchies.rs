@@ -245,7 +245,7 @@ fn endless_threads_have_no_deadline() {
         found.unwrap_or_else(|| panic!("no {name} in {text}"))
     };
     assert!(of(&shown, "words #0").ends_with("no deadline"), "{shown}");
-    assert!(of(&shown, "video #0").ends_with("due in 33.0ms"), "{shown}");
+    assert!(of(&shown, "video #0").ends_with("due in 66.0ms"), "{shown}");
     let json = run(&["trace", "show", &trace, "--event", "job.release", "--json"]).exits(0).stdout;
     let words: Value = serde_json::from_str(&of(&json, "\"words\"")).expect("JSON");
     assert!(words["deadline_ns"].is_null() && words["fields"]["deadline"].is_null(), "{words}");
@@ -262,7 +262,7 @@ fn endless_threads_have_no_deadline() {
             let released =
                 read.lines().filter(|line| line.contains("job:release")).collect::<Vec<_>>().join("\n");
             assert!(of(&released, "\"words\"").contains(&format!("deadline = {} ", i64::MAX)), "{released}");
-            assert!(of(&released, "\"video\"").contains("deadline = 33000000 "), "{released}");
+            assert!(of(&released, "\"video\"").contains("deadline = 66000000 "), "{released}");
         }
         Err(error) => eprintln!("skipped: babeltrace2 does not start: {error}"),
     }
