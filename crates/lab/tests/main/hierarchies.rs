@@ -111,10 +111,10 @@ fn an_interrupted_experiment_has_the_results_so_far() {
     let place = tempfile::tempdir().expect("a folder");
     let options = options(place.path(), &["table-5", "figures"]);
     let findings = experiment().run(&options, &mut Patience::of(2)).expect("two runs were made");
-    assert_eq!(findings.extent, Extent::Cancelled { done: 2, all: 10 });
+    assert_eq!(findings.extent, Extent::Cancelled { done: 2, all: 12 });
     assert!(findings.claims.iter().any(|claim| claim.verdict == Verdict::Undecided));
     let nothing = experiment().run(&options, &mut Patience::of(0));
-    assert!(matches!(nothing, Err(ExperimentError::Cancelled { done: 0, all: 10 })), "{nothing:?}");
+    assert!(matches!(nothing, Err(ExperimentError::Cancelled { done: 0, all: 12 })), "{nothing:?}");
 }
 
 #[test]
@@ -159,8 +159,13 @@ fn as_published() -> Vec<RendererTrial> {
         let shares = [published.renderer / 100.0, published.background / 100.0];
         trial(configuration, shares, [published.misses, 0])
     });
-    let limited = [Configuration::HardLimited, Configuration::SoftLimited];
-    trials.chain(limited.map(|one| trial(one, [0.31, 0.6], [0, 0]))).collect()
+    let ours = [
+        Configuration::HardLimited,
+        Configuration::SoftLimited,
+        Configuration::HardSufficient,
+        Configuration::SoftSufficient,
+    ];
+    trials.chain(ours.map(|one| trial(one, [0.31, 0.6], [0, 0]))).collect()
 }
 
 fn verdict(results: &Results, part: Part, of: &str) -> Verdict {
@@ -197,6 +202,8 @@ fn a_claim_falls_with_the_figure_that_it_is_about() {
     assert_eq!(of(&withheld, "only the soft one"), Verdict::Holds);
     let limited = with(trial(Configuration::SoftLimited, [0.6, 0.3], [1, 1]));
     assert_eq!(of(&limited, "leave the kernel"), Verdict::DoesNotHold);
+    let insufficient = with(trial(Configuration::HardSufficient, [0.47, 0.45], [1, 0]));
+    assert_eq!(of(&insufficient, "Theorem 1"), Verdict::DoesNotHold);
     let unmissed = with(trial(Configuration::Low, [0.03, 0.96], [0, 0]));
     assert_eq!(of(&unmissed, "misses at every priority"), Verdict::DoesNotHold);
     let slow = with(trial(Configuration::Hard, [0.28, 0.7], [0, 0]));

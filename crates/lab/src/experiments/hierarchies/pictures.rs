@@ -25,8 +25,9 @@ fn series(name: &str, colour: usize, mark: Mark, points: Vec<(f64, f64)>) -> Ser
 /// The configurations side by side.
 fn configurations() -> Axis {
     let tick = |(place, configuration): (usize, Configuration)| {
-        let title = configuration.title().replace("RESBH 10 33", "hard").replace("RESBS 10 33", "soft");
-        (place as f64, title.replace("NULL ", "").replace(['(', ')'], ""))
+        let keyword = configuration.keyword();
+        let title = keyword.replace('-', ", ");
+        (place as f64, if configuration.reserves() { title } else { format!("{title} pri.") })
     };
     Axis {
         label: "how the renderer is scheduled".into(),
@@ -117,6 +118,8 @@ fn gaps(results: &Results, clock: Clock) -> Option<Picture> {
         (Configuration::Soft, 1, Mark::Ring),
         (Configuration::HardLimited, 4, Mark::Cross),
         (Configuration::SoftLimited, 3, Mark::Triangle),
+        (Configuration::HardSufficient, 2, Mark::Square),
+        (Configuration::SoftSufficient, 5, Mark::Disc),
     ];
     let of = |(configuration, colour, mark): (Configuration, usize, Mark)| {
         let trial = results.renderer(configuration, clock)?;

@@ -9,8 +9,9 @@
 //! ```
 //!
 //! What is the paper's: the reservation, the cost of a frame, the gap that is a miss, the priorities relative to each other. What is ours:
-//! the numbers of the levels; the quantum, which the paper does not state; and two systems more that leave the kernel the part
-//! of each second that it withholds from real-time threads (`experiments/s3-hls/README.md`).
+//! the numbers of the levels; the quantum, which the paper does not state; two systems more that leave the kernel the part
+//! of each second that it withholds from real-time threads; and two whose reservation is what the renderer needs
+//! (`experiments/s3-hls/README.md`).
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -46,6 +47,11 @@ pub enum Configuration {
     HardLimited,
     /// [`Self::Soft`] where all together may use 31 of 33 ms.
     SoftLimited,
+    /// [`Self::HardLimited`] with a reservation that yields a frame in *every* interval of 33 ms (Theorem 1), wherever in
+    /// its periods it comes.
+    HardSufficient,
+    /// The same, soft.
+    SoftSufficient,
 }
 
 /// A row of the paper's Table 5, of a run of 30 s.
@@ -61,7 +67,7 @@ pub struct Published {
 
 impl Configuration {
     /// The rows of the table in its order, then ours.
-    pub const ALL: [Configuration; 7] = [
+    pub const ALL: [Configuration; 9] = [
         Configuration::Hard,
         Configuration::Soft,
         Configuration::High,
@@ -69,6 +75,8 @@ impl Configuration {
         Configuration::Low,
         Configuration::HardLimited,
         Configuration::SoftLimited,
+        Configuration::HardSufficient,
+        Configuration::SoftSufficient,
     ];
 
     /// What files and systems are called.
@@ -81,6 +89,8 @@ impl Configuration {
             Configuration::Low => "low",
             Configuration::HardLimited => "hard-limited",
             Configuration::SoftLimited => "soft-limited",
+            Configuration::HardSufficient => "hard-sufficient",
+            Configuration::SoftSufficient => "soft-sufficient",
         }
     }
 
@@ -94,6 +104,8 @@ impl Configuration {
             Configuration::Low => "NULL (low pri.)",
             Configuration::HardLimited => "RESBH 10 33, limited",
             Configuration::SoftLimited => "RESBS 10 33, limited",
+            Configuration::HardSufficient => "RESBH 10.2 21.5, limited",
+            Configuration::SoftSufficient => "RESBS 10.2 21.5, limited",
         }
     }
 
@@ -105,7 +117,10 @@ impl Configuration {
             Configuration::High => (96.7, 6, 3.26),
             Configuration::Default => (49.9, 290, 50.0),
             Configuration::Low => (3.11, 985, 96.9),
-            Configuration::HardLimited | Configuration::SoftLimited => return None,
+            Configuration::HardLimited
+            | Configuration::SoftLimited
+            | Configuration::HardSufficient
+            | Configuration::SoftSufficient => return None,
         };
         Some(Published { renderer, misses, background })
     }
@@ -115,9 +130,28 @@ impl Configuration {
         !matches!(self, Configuration::High | Configuration::Default | Configuration::Low)
     }
 
-    /// Whether there is a maximum of what all threads together may use.
-    pub const fn is_limited(self) -> bool {
-        matches!(self, Configuration::HardLimited | Configuration::SoftLimited)
+    /// What the renderer needs, where its reservation is to yield that.
+    const fn requires(self) -> &'static str {
+        match self {
+            Configuration::HardSufficient | Configuration::SoftSufficient => {
+                "requires = \"RESCS 10ms 33ms\"\n"
+            }
+            _ => "",
+        }
+    }
+
+    /// Whose child the time-sharing scheduler is: of the fixed priorities, or of the reservations, with a maximum of what all
+    /// threads together may use.
+    const fn rest(self) -> &'static str {
+        match self {
+            Configuration::HardLimited | Configuration::SoftLimited => {
+                "under = [{ scheduler = \"RES\", guarantee = \"RESBH 21ms 33ms\" }]\n"
+            }
+            Configuration::HardSufficient | Configuration::SoftSufficient => {
+                "under = [{ scheduler = \"RES\", guarantee = \"RESBH 15ms 33ms\" }]\n"
+            }
+            _ => "under = [{ scheduler = \"FP\", priority = 1 }]\n",
+        }
     }
 
     /// The file that describes it.
@@ -137,22 +171,27 @@ impl Configuration {
         if self.reserves() {
             scheduler("RES", "reservation", "under = [{ scheduler = \"FP\", priority = 2 }]\n");
         }
-        let rest = if self.is_limited() { LIMITED } else { UNLIMITED };
-        scheduler("TS", "time-sharing", &format!("quantum = \"50ms\"\n{rest}"));
+        scheduler("TS", "time-sharing", &format!("quantum = \"50ms\"\n{}", self.rest()));
+        let mut joined = |reserved: &str| {
+            let both = format!("{reserved}, {{ scheduler = \"TS\", priority = 8 }}");
+            scheduler("J", "join", &format!("under = [{both}]\n"));
+            "{ scheduler = \"J\" }".to_string()
+        };
         let parent = match self {
             Configuration::Hard | Configuration::HardLimited => RESERVED.into(),
-            Configuration::Soft | Configuration::SoftLimited => {
-                let joined = format!("{RESERVED}, {{ scheduler = \"TS\", priority = 8 }}");
-                scheduler("J", "join", &format!("under = [{joined}]\n"));
-                "{ scheduler = \"J\" }".to_string()
-            }
+            Configuration::Soft | Configuration::SoftLimited => joined(RESERVED),
+            Configuration::HardSufficient => SUFFICIENT.into(),
+            Configuration::SoftSufficient => joined(SUFFICIENT),
             Configuration::High => at_level(9),
             Configuration::Default => at_level(8),
             Configuration::Low => at_level(7),
         };
-        for (name, parent) in [(RENDERER, parent), (BACKGROUND, at_level(8))] {
-            write!(text, "\n[[thread]]\nname = \"{name}\"\nwork = \"cpu-bound\"\nunder = [{parent}]\n")
-                .expect("text grows");
+        for (name, requires, parent) in [(RENDERER, self.requires(), parent), (BACKGROUND, "", at_level(8))] {
+            write!(
+                text,
+                "\n[[thread]]\nname = \"{name}\"\nwork = \"cpu-bound\"\n{requires}under = [{parent}]\n"
+            )
+            .expect("text grows");
         }
         text
     }
@@ -164,8 +203,8 @@ impl Configuration {
 }
 
 const RESERVED: &str = "{ scheduler = \"RES\", guarantee = \"RESBH 10ms 33ms\" }";
-const UNLIMITED: &str = "under = [{ scheduler = \"FP\", priority = 1 }]\n";
-const LIMITED: &str = "under = [{ scheduler = \"RES\", guarantee = \"RESBH 21ms 33ms\" }]\n";
+/// RESCS 10.2 32.8: a frame, and 0.2 ms for switching to it and back.
+const SUFFICIENT: &str = "{ scheduler = \"RES\", guarantee = \"RESBH 10.2ms 21.5ms\" }";
 
 fn at_level(level: u8) -> String {
     format!("{{ scheduler = \"TS\", priority = {level} }}")
@@ -362,6 +401,8 @@ mod tests {
             let expected = match configuration {
                 Configuration::Hard | Configuration::HardLimited => "RESBH 10ms 33ms",
                 Configuration::Soft | Configuration::SoftLimited => "RESBS 10ms 33ms",
+                Configuration::HardSufficient => "RESBH 10.2ms 21.5ms",
+                Configuration::SoftSufficient => "RESBS 10.2ms 21.5ms",
                 _ => "NULL",
             };
             let derived = derived(&system);
