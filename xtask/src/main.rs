@@ -3,11 +3,14 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod skipped;
 mod step;
 
 use clap::{Args, Parser, Subcommand};
+use skipped::Skipped;
 use std::process::ExitCode;
 use step::{Step, run_all};
+use talea_measure::SKIPPED_FILE;
 
 /// Developer commands of Talea.
 #[derive(Parser)]
@@ -23,7 +26,7 @@ enum Command {
     ///
     /// Installs the toolchain components it needs and, as root where there is apt-get, the package babeltrace2, which
     /// checks CTF exports. Needs neither network (once dependencies are fetched), nor root, nor a quiet machine; what a
-    /// missing privilege or program keeps from being tested is printed as skipped.
+    /// missing privilege or program keeps from being tested is listed at the end as skipped, with the reasons.
     Test(TestOptions),
     /// Run the benchmarks and write docs/performance.md with machine, toolchain and commit.
     ///
@@ -55,14 +58,29 @@ fn seed(text: &str) -> Result<Seed, String> {
 
 fn main() -> ExitCode {
     match Arguments::parse().command {
-        Command::Test(options) => run_all(&test_steps(&options)),
+        Command::Test(options) => test(&options),
         Command::Bench(options) => bench::run(&options),
         Command::Deny => run_all(&[Step::cargo("deny", &["deny", "check", "licenses", "bans", "sources"])]),
     }
 }
 
-fn test_steps(options: &TestOptions) -> Vec<Step> {
+fn test(options: &TestOptions) -> ExitCode {
+    match Skipped::collect() {
+        Ok(skipped) => {
+            let ended = run_all(&test_steps(options, &skipped));
+            print!("{skipped}");
+            ended
+        }
+        Err(error) => {
+            eprintln!("xtask: there is no file to list skipped tests in: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn test_steps(options: &TestOptions, skipped: &Skipped) -> Vec<Step> {
     let mut tests = Step::cargo("tests", &["test", "--workspace", "--quiet", "--no-fail-fast"]);
+    tests = tests.env(SKIPPED_FILE, &skipped.file());
     if let Seed::Fixed(seed) = options.seed {
         // The same tests every time: what a new seed finds is not the fault of the change under test.
         tests = tests.env("PROPTEST_RNG_SEED", &seed.to_string());

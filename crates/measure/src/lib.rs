@@ -1,4 +1,5 @@
-//! What benchmarks share: how much to measure, and subjects beside the floors that the machine sets.
+//! What benchmarks and tests share: how much to measure, subjects beside the floors that the machine sets, and tests that are
+//! skipped so that it is seen.
 //!
 //! Figures of different runs on a shared machine differ more than what is measured does. Within one run, subject
 //! and floor alternate, so that their ratio holds; that is why every group of a [`Report`] has a floor.
@@ -6,8 +7,10 @@
 #![forbid(unsafe_code)]
 
 mod report;
+mod skipped;
 
 pub use report::{Format, Report, Role, Samples};
+pub use skipped::{FILE as SKIPPED_FILE, output_of, skip};
 
 /// How much a benchmark measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -274,7 +274,7 @@ fn permitted<T>(result: Result<T, ExperimentError>) -> Option<T> {
     match result {
         Ok(value) => Some(value),
         Err(error) if error.to_string().contains("talea doctor") => {
-            eprintln!("skipped: hierarchies need real-time priorities, which are not permitted here");
+            talea_measure::skip("hierarchies need real-time priorities, which are not permitted here");
             None
         }
         Err(error) => panic!("{error}"),

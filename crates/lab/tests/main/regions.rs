@@ -304,7 +304,7 @@ fn real_threads_make_the_samples_that_virtual_time_does() {
     let sample = trial.samples[0];
     match trial.told.expect("it was on threads") {
         Told::Nothing(reason) => {
-            eprintln!("skipped: what switches cost: {reason}");
+            talea_measure::skip(format!("what switches cost: {reason}"));
             assert_eq!((sample.hard_switch_ns, sample.threads), (None, None), "nothing stands for it");
         }
         Told::Everybody | Told::OwnThreads => {

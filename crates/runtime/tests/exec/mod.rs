@@ -197,7 +197,7 @@ impl Ran {
 /// Says why a test about real-time scheduling is not run, if so.
 pub(crate) fn without_realtime(ran: &Ran) -> bool {
     if !ran.outcome.realtime {
-        println!("skipped: no real-time priorities here: {}", ran.outcome.missing.join("; "));
+        talea_measure::skip(format!("no real-time priorities here: {}", ran.outcome.missing.join("; ")));
     }
     !ran.outcome.realtime
 }

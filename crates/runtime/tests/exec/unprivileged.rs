@@ -12,11 +12,11 @@ const NOBODY: u32 = 65_534;
 #[test]
 fn strict_refuses_and_warn_runs_without() {
     let _alone = alone();
-    let output = Command::new(std::env::current_exe().expect("this program has a path"))
+    let mut command = Command::new(std::env::current_exe().expect("this program has a path"));
+    command
         .args(["exec::unprivileged::as_nobody", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
-        .env(OWN_PROCESS, "yes")
-        .output()
-        .expect("it starts");
+        .env(OWN_PROCESS, "yes");
+    let output = talea_measure::output_of(&mut command).expect("it starts");
     let said = String::from_utf8_lossy(&output.stdout);
     let complained = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && said.contains("1 passed"), "{said}{complained}");
@@ -36,7 +36,7 @@ fn as_nobody() {
         }
         Err(error) => panic!("{error}"),
         Ok(_) => {
-            println!("skipped: even nobody has real-time priorities here");
+            talea_measure::skip("even nobody has real-time priorities here");
             return;
         }
     }

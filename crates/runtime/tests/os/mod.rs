@@ -9,13 +9,13 @@ mod timer;
 use std::path::Path;
 use talea_runtime::sys::sched::{self, Policy, SchedError};
 
-/// Whether this process may use SCHED_FIFO up to `priority`; says so on standard output if not.
+/// Whether this process may use SCHED_FIFO up to `priority`; says so if not.
 fn may_use_fifo(priority: u8) -> bool {
     let asked = std::thread::spawn(move || sched::set_self(Policy::Fifo(priority))).join().unwrap();
     match asked {
         Ok(()) => true,
         Err(error @ SchedError::PriorityNotPermitted { .. }) => {
-            println!("skipped: {error}");
+            talea_measure::skip(error);
             false
         }
         Err(error) => panic!("{error}"),
@@ -26,7 +26,7 @@ fn may_use_fifo(priority: u8) -> bool {
 fn is_root() -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {
-        println!("skipped: dropping privileges can only be tested by root");
+        talea_measure::skip("dropping privileges can only be tested by root");
     }
     root
 }

@@ -18,16 +18,11 @@ const OWN_PROCESS: &str = "TALEA_TEST_IN_OWN_PROCESS";
 
 /// Runs one of the ignored tests below in a process of its own and expects it to pass.
 fn run_in_own_process(test: &str) {
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--ignored", "--nocapture", "--test-threads=1"])
-        .env(OWN_PROCESS, "yes")
-        .output()
-        .unwrap();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", test, "--ignored", "--nocapture", "--test-threads=1"]).env(OWN_PROCESS, "yes");
+    let output = talea_measure::output_of(&mut command).unwrap();
     let (said, failed) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success() && said.contains("1 passed"), "{test}:\n{said}{failed}");
-    // Behind the name of the test, in the same line.
-    let skipped = said.lines().filter_map(|line| line.find("skipped: ").map(|at| &line[at..]));
-    skipped.for_each(|reason| println!("{reason}"));
 }
 
 /// Sets the limits and becomes "nobody" with no way back; says so if root may not do that here.
@@ -35,9 +30,9 @@ fn is_nobody(limits: [(Resource, u64); 2]) -> bool {
     assert!(std::env::var_os(OWN_PROCESS).is_some(), "this test ends its process's privileges");
     let became = become_nobody(limits);
     if let Err(errno) = became {
-        println!(
-            "skipped: root lacks CAP_SETUID and CAP_SETGID, or CAP_SYS_RESOURCE to raise limits, here: {errno}"
-        );
+        talea_measure::skip(format!(
+            "root lacks CAP_SETUID and CAP_SETGID, or CAP_SYS_RESOURCE to raise limits, here: {errno}"
+        ));
     }
     became.is_ok()
 }

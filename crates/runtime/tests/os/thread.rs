@@ -73,7 +73,7 @@ fn a_deadline_thread_has_its_reservation() {
         Err(SpawnError::Policy {
             source: source @ (SchedError::DeadlineNotPermitted { .. } | SchedError::NoBandwidth { .. }),
             ..
-        }) => println!("skipped: {source}"),
+        }) => talea_measure::skip(source),
         Err(other) => panic!("{other}"),
     }
 }

@@ -120,7 +120,7 @@ fn processors_that_are_not_there() {
 #[test]
 fn a_full_device_is_an_error() {
     let Ok(full) = OpenOptions::new().write(true).open("/dev/full") else {
-        println!("skipped: there is no /dev/full");
+        talea_measure::skip("there is no /dev/full");
         return;
     };
     let arguments = ["sim", &example("hello.toml"), "--for", "1s"];

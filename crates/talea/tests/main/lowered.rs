@@ -11,7 +11,7 @@ fn without_priorities() -> bool {
     match std::thread::spawn(|| sched::set_self(Policy::Fifo(13))).join().expect("it asks the kernel only") {
         Ok(()) => false,
         Err(error @ SchedError::PriorityNotPermitted { .. }) => {
-            eprintln!("skipped: {error}");
+            talea_measure::skip(error);
             true
         }
         Err(error) => panic!("{error}"),

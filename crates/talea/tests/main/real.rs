@@ -32,7 +32,7 @@ fn a_run_says_what_it_was_granted() {
             assert!(threads.iter().any(fifo), "{json}");
         }
         Some("no-rt") => {
-            println!("skipped: the attributes of real-time threads; none are granted here");
+            talea_measure::skip("the attributes of real-time threads; none are granted here");
             assert!(!missing.is_empty() && done.stderr.contains("talea doctor"), "{json}{}", done.stderr);
         }
         other => panic!("{other:?}"),

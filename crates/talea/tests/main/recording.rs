@@ -345,7 +345,7 @@ fn kernel_and_program_are_on_one_clock() {
     let options = ["--for", "300ms", "--fail-on", "never"];
     let done = run(&[&record[..], &command, &options].concat());
     if done.status == 2 && done.stderr.contains("the kernel withholds events") {
-        eprintln!("skipped: {}", done.stderr);
+        talea_measure::skip(&done.stderr);
         return;
     }
     done.exits(0);
@@ -405,7 +405,7 @@ fn a_recording_that_came_later_knows_the_threads_from_others() {
     let file = within(&place, "probe.talea");
     let done = run(&["trace", "record", "--kernel", "switches", "--out", &file, "--", "true"]);
     if done.status == 2 && done.stderr.contains("the kernel withholds events") {
-        eprintln!("skipped: {}", done.stderr);
+        talea_measure::skip(&done.stderr);
         return;
     }
     let program = Program::start(&place, "later");

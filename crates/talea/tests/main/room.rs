@@ -18,11 +18,11 @@ fn in_small_room(bytes: u32, place: &tempfile::TempDir, script: &str) -> Option<
     match inside("true") {
         Ok(probe) if probe.status.success() => {}
         Ok(probe) => {
-            eprintln!("skipped: cannot mount: {}", String::from_utf8_lossy(&probe.stderr));
+            talea_measure::skip(format!("cannot mount: {}", String::from_utf8_lossy(&probe.stderr)));
             return None;
         }
         Err(error) => {
-            eprintln!("skipped: there is no unshare: {error}");
+            talea_measure::skip(format!("there is no unshare: {error}"));
             return None;
         }
     }

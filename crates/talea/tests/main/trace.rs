@@ -2,7 +2,6 @@
 
 use crate::support::{TRACE, example, folder, run, within};
 use std::fs;
-use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
@@ -154,9 +153,9 @@ fn babeltrace(folder: &str) -> Option<String> {
             Some(String::from_utf8(output.stdout).expect("UTF-8"))
         }
         Err(error) => {
-            // Not `eprintln!`, which the test harness keeps to itself.
-            let reason = "skipped: babeltrace2 does not run; install the package babeltrace2";
-            writeln!(std::io::stderr(), "{reason} ({error})").expect("standard error");
+            talea_measure::skip(format!(
+                "babeltrace2 does not run; install the package babeltrace2 ({error})"
+            ));
             None
         }
     }

@@ -2,7 +2,6 @@
 
 use crate::support::*;
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 use talea_trace::namespace::*;
@@ -28,9 +27,9 @@ fn babeltrace_text(folder: &Path, arguments: &[&str]) -> Option<(String, String)
     let output = match Command::new("babeltrace2").args(arguments).arg(folder).output() {
         Ok(output) => output,
         Err(error) => {
-            // Not `eprintln!`, which the test harness keeps to itself.
-            let reason = "skipped: babeltrace2 does not run; install the package babeltrace2";
-            writeln!(std::io::stderr(), "{reason} ({error})").expect("standard error");
+            talea_measure::skip(format!(
+                "babeltrace2 does not run; install the package babeltrace2 ({error})"
+            ));
             return None;
         }
     };

@@ -213,7 +213,7 @@ pub fn open(options: &KernelOptions) -> Option<KernelStream> {
 }
 
 pub fn skip(reason: &str) {
-    eprintln!("skipped: {reason}");
+    talea_measure::skip(reason);
 }
 
 pub fn finish(stream: KernelStream) -> (Vec<Record>, KernelTotals) {

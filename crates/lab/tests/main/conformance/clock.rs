@@ -89,10 +89,10 @@ impl Clock for Threads {
         records.sort_by_key(|record| record.time);
         let levels = if outcome.realtime { Levels::Enforced } else { Levels::Ignored };
         if self.0 != RtMode::Off && levels == Levels::Ignored {
-            println!(
-                "skipped: the order between lanes; no real-time priorities: {}",
+            talea_measure::skip(format!(
+                "the order between lanes; no real-time priorities: {}",
                 outcome.missing.join("; ")
-            );
+            ));
         }
         Observation { metadata: trace.metadata().clone(), records, levels }
     }
