@@ -17,6 +17,8 @@ pub enum Stopped {
     Completed,
     /// It was stopped before, or had no planned end.
     Interrupted,
+    /// All its hierarchies ended before for causes of their own, which they tell.
+    Failed,
 }
 
 /// One thread: what was asked for and what the kernel says it has.

@@ -100,7 +100,7 @@ impl Cast {
                 Slept::Stopped => return Stopped::Interrupted,
                 Slept::Due if look == end => return Stopped::Completed,
                 // They also end at the end, which may have come before this thread looks, however late it wakes up.
-                Slept::Due if are_over() && MonotonicClock.now() < end => return Stopped::Interrupted,
+                Slept::Due if are_over() && MonotonicClock.now() < end => return Stopped::Failed,
                 Slept::Due => {}
             }
         }
@@ -208,6 +208,7 @@ pub(crate) fn outcome(ended: Ended, collected: Collected, realtime: bool, missin
     let edges = |hierarchy: &HierarchyOutcome| HierarchyReport {
         node: hierarchy.node.clone(),
         edges: hierarchy.edges.clone(),
+        ended_early: hierarchy.ended_early.clone(),
     };
     let hierarchies = ended.hierarchies.iter().map(edges).collect();
     Outcome {

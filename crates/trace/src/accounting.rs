@@ -26,7 +26,7 @@ mod window;
 
 pub use distribution::Distribution;
 pub use figures::Figure;
-pub use report::{HierarchyReport, LaneReport, NodeReport, OperationReport, Report, TaskReport};
+pub use report::{EndedEarly, HierarchyReport, LaneReport, NodeReport, OperationReport, Report, TaskReport};
 pub use samples::{Sample, SampleReport, Samples};
 
 use crate::{Event, LaneEntry, Metadata, NodeEntry, Record, Sink, TaskEntry};

@@ -364,7 +364,7 @@ impl Members {
                 self.note(node, message, &mut ended);
             }
         }
-        if told {
+        if told && ended.stopped == Stopped::Completed {
             ended.stopped = Stopped::Interrupted;
         }
         ended
@@ -375,9 +375,11 @@ impl Members {
             Some(FromMember::Finished { stopped, spin, mishaps, hierarchies }) => {
                 ended.hierarchies.extend(hierarchies);
                 self.all[node].over = true;
-                if stopped == Stopped::Interrupted {
-                    ended.stopped = Stopped::Interrupted;
-                }
+                ended.stopped = match (ended.stopped, stopped) {
+                    (Stopped::Failed, _) | (_, Stopped::Failed) => Stopped::Failed,
+                    (Stopped::Interrupted, _) | (_, Stopped::Interrupted) => Stopped::Interrupted,
+                    (Stopped::Completed, Stopped::Completed) => Stopped::Completed,
+                };
                 ended.spin.extend(spin);
                 ended.mishaps.overflows += mishaps.overflows;
                 ended.mishaps.unsent += mishaps.unsent;

@@ -2,7 +2,7 @@
 
 use super::control::{self, Control};
 use super::lanes::{self, Berth};
-use super::outcome::{HierarchyOutcome, ParkingOutcome, Role, ScheduledBy, members};
+use super::outcome::{HierarchyOutcome, ParkingOutcome, Role, ScheduledBy, early_end, members};
 use crate::burn::Burner;
 use crate::command;
 use crate::layout::TaskSite;
@@ -455,6 +455,7 @@ impl Hierarchy {
             role.parking = self.governor.parking(&role.name).map_or(role.parking, Into::into);
         }
         let summary = set.stop().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let ended_early = early_end(summary.cause.clone(), (finale.start, finale.end, finale.planned_end));
         HierarchyOutcome {
             node: self.node,
             scheduled_by: ScheduledBy::Infrastructure,
@@ -466,7 +467,7 @@ impl Hierarchy {
             untraced,
             uncontrolled,
             unmanaged_threads: summary.totals.unmanaged_threads,
-            cause: summary.cause,
+            ended_early,
             shortcomings: self.shortcomings,
             unrestored: summary.unrestored,
         }

@@ -32,5 +32,6 @@ pub use cast::HierarchyError;
 pub(crate) use cast::{Hierarchy, Labour, PREFAULTED, Stage, edges, rings_of};
 pub(crate) use control::Control;
 pub(crate) use lanes::{Berth, below_others, release_is_above};
+pub(crate) use outcome::early_end;
 pub use outcome::{HierarchyOutcome, MemberOutcome, ParkingOutcome, ScheduledBy};
 pub use present::absentees;

@@ -4,7 +4,8 @@ use crate::lowering::hierarchy::PartAccount;
 use crate::managed::{Finale, JudgedBy, Parking, Received, Summary};
 use serde::{Deserialize, Serialize};
 use talea_policy::arrangement::Kept;
-use talea_time::Work;
+use talea_time::{Instant, Work};
+use talea_trace::accounting::EndedEarly;
 
 /// How a member that may not run is kept from running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,8 +85,9 @@ pub struct HierarchyOutcome {
     pub uncontrolled: Option<String>,
     /// Threads that programs created beyond what can be managed.
     pub unmanaged_threads: u64,
-    /// Why it ended before the run did, if it did.
-    pub cause: Option<String>,
+    /// That it ended before the run was to, for a cause of its own. The run has failed then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_early: Option<EndedEarly>,
     /// Why the hierarchy does not compose, if it does not.
     pub shortcomings: Option<String>,
     /// Threads of others that keep a real-time priority, because the kernel refused to take it away, in a sentence.
@@ -117,4 +119,12 @@ pub(super) fn members(roles: &[Role], finale: &Finale, summary: &Summary) -> Vec
         }
     };
     roles.iter().map(outcome).collect()
+}
+
+/// That a run from `start` to `end`, which was to last until `planned`, ended early, if that is what the cause is of.
+pub(crate) fn early_end(
+    cause: Option<String>,
+    (start, end, planned): (Instant, Instant, Instant),
+) -> Option<EndedEarly> {
+    cause.filter(|_| end < planned).map(|cause| EndedEarly { at_ns: (end - start).as_nanos(), cause })
 }

@@ -3,10 +3,11 @@
 use crate::bell::Bell;
 use crate::flow::Gate;
 use crate::seat::Processor;
+use crate::sys::clock::MonotonicClock;
 use crate::sys::stop::StopFlag;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use talea_time::Instant;
+use talea_time::{Clock, Instant};
 
 /// Who waits at the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,8 +25,8 @@ pub(super) struct Shared {
     pub processor: Processor,
     start: AtomicI64,
     end: AtomicI64,
-    /// Why the run of the node ended by itself.
-    cause: Mutex<Option<String>>,
+    /// Why, and when, the run of the node ended by itself.
+    cause: Mutex<Option<(String, Instant)>>,
 }
 
 /// A thread of the run.
@@ -75,14 +76,17 @@ impl Shared {
     /// Ends it, for a reason if it ends by itself.
     pub fn stop(&self, cause: Option<String>) {
         if let Some(cause) = cause {
-            self.cause.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(cause);
+            self.cause
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .get_or_insert((cause, MonotonicClock.now()));
         }
         self.stop.stop();
         let bells = self.posts.iter().map(|post| &post.bell).chain(&self.gate.bells);
         bells.for_each(|bell| _ = bell.ring());
     }
 
-    pub fn cause(&self) -> Option<String> {
+    pub fn cause(&self) -> Option<(String, Instant)> {
         self.cause.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

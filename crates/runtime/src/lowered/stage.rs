@@ -7,6 +7,7 @@ use super::shared::Shared;
 use super::warden::{Account, Warden};
 use super::worker::Worker;
 use crate::command::{self, Started};
+use crate::hierarchy::early_end;
 use crate::hierarchy::{
     Control, HierarchyError, HierarchyOutcome, MemberOutcome, ParkingOutcome, ScheduledBy, Stage,
 };
@@ -273,6 +274,9 @@ impl LoweredNode {
             policy: policies.get(place).cloned().or_else(|| of_program(name)),
             exit: exits.iter().find(|(program, _)| program == name).map(|(_, status)| status.clone()),
         });
+        let (start, planned_end) = (self.shared.start(), self.shared.end());
+        let (cause, end) = self.shared.cause().map_or((None, planned_end), |(cause, at)| (Some(cause), at));
+        let ended_early = early_end(cause, (start, end.max(start), planned_end));
         HierarchyOutcome {
             judged_by: None,
             members: members.collect(),
@@ -284,7 +288,7 @@ impl LoweredNode {
             untraced: None,
             uncontrolled,
             unmanaged_threads: account.unmanaged_threads,
-            cause: self.shared.cause(),
+            ended_early,
             shortcomings: None,
             unrestored: self.guardian.as_ref().and_then(|guardian| guardian.complaint()),
         }

@@ -47,6 +47,7 @@ impl Warden {
             }
         }
         self.programs.iter_mut().for_each(|program| program.give_back(&self.guardian));
+        self.guardian.restore_all_owed();
         Account { programs: self.programs, unmanaged_threads: beyond }
     }
 

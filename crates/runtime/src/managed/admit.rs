@@ -166,7 +166,7 @@ impl ManagedSet {
         }
         let ended = self.shared.tell(|state, _| {
             if let Some(member) = state.member_of(id) {
-                member.threads.push(Managed { tid, level: Level::Urgent });
+                member.threads.push(Managed::new(tid, Level::Urgent));
                 member.place = place;
                 member.open_account();
                 state.index_threads();
@@ -311,7 +311,7 @@ impl ManagedSet {
         self.park(admission, tids, before, self.options.cpus[place])?;
         self.shared.tell(|state, _| {
             if let Some(member) = state.member_of(id) {
-                member.threads.extend(tids.iter().map(|&tid| Managed { tid, level: Level::Parked }));
+                member.threads.extend(tids.iter().map(|&tid| Managed::new(tid, Level::Parked)));
                 member.place = place;
                 member.open_account();
                 state.index_threads();
@@ -457,6 +457,9 @@ impl ManagedSet {
             match bands::set(tid, self.options.bands, Level::Parked, turns) {
                 // One that has ended meanwhile is missed when it is raised.
                 Ok(()) | Err(Errno::SRCH) => bind(tid, cpu),
+                Err(bands::LENT) => {
+                    return Err(AdmitError::Lent { name: admission.name.into(), tid: number(tid) });
+                }
                 Err(errno) => {
                     let name = admission.name.into();
                     return Err(AdmitError::NotPermitted { name, tid: number(tid), errno });

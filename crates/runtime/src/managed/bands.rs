@@ -70,8 +70,15 @@ pub(super) enum Turns {
     RoundRobin,
 }
 
+/// The answer for a thread to which the kernel lends the priority of a deadline thread that waits for a lock of it: its own cannot
+/// be changed until it has given the lock back. Only what it is already may be asked for.
+pub(super) const LENT: Errno = Errno::BUSY;
+
 /// Sets a thread's level. What it creates from then on begins with the ordinary policy, so that neither a flood of
 /// threads nor a forgotten child is ever real-time by inheritance.
+///
+/// # Errors
+/// SRCH: there is no such thread (any more). [`LENT`]. PERM, which is not expected of a thread that was set before.
 pub(super) fn set(tid: Tid, bands: Bands, level: Level, turns: Turns) -> Result<(), Errno> {
     let policy = match turns {
         Turns::Fifo => libc::SCHED_FIFO,
@@ -121,7 +128,7 @@ impl Ordinary {
     /// creates does not inherit a negative nice value. Async-signal-safe.
     ///
     /// # Errors
-    /// The thread keeps the priority that it has.
+    /// The thread keeps the priority that it has; if it is [`LENT`], not for ever.
     pub fn restore(self, tid: i32) -> Result<(), Errno> {
         let restored = match raw_set(tid, self.0, 0) {
             Err(Errno::PERM) => raw_set(tid, self.0 | libc::SCHED_RESET_ON_FORK, 0),

@@ -51,8 +51,10 @@ pub(crate) struct Finale {
     pub received: Vec<Received>,
     /// What threads of this process that were there had received by their clocks.
     pub clocks: Vec<(VpId, Work)>,
-    /// When the run began.
+    /// When the run began, when it ended, and when it was to end.
     pub start: Instant,
+    pub end: Instant,
+    pub planned_end: Instant,
 }
 
 /// Where a hierarchy's records go, and what they say of it.
@@ -93,6 +95,7 @@ pub(crate) struct Course {
     stage: Stage,
     pub start: Instant,
     end: Instant,
+    planned_end: Instant,
     /// The next arrival of each member, by slot.
     agenda: BinaryHeap<Reverse<(Instant, u32)>>,
     pub finale: Option<Finale>,
@@ -115,6 +118,7 @@ impl Course {
             stage: Stage::Prepared,
             start: Instant::MAX,
             end: Instant::MAX,
+            planned_end: Instant::MAX,
             agenda: BinaryHeap::with_capacity(members_max),
             finale: None,
         }
@@ -123,6 +127,12 @@ impl Course {
     /// It will last from `start` to `end`.
     pub fn await_start(&mut self, start: Instant, end: Instant) {
         (self.stage, self.start, self.end) = (Stage::Awaited, start, end);
+        self.planned_end = end;
+    }
+
+    /// When it ends or has ended, and when it was to end.
+    pub fn ends(&self) -> (Instant, Instant) {
+        (self.end, self.planned_end)
     }
 
     pub fn is_over(&self) -> bool {

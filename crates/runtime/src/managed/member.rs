@@ -31,7 +31,34 @@ pub enum Blocks {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Managed {
     pub tid: Tid,
-    pub level: Level,
+    level: Level,
+    /// The level that it should have been set to since, which the kernel refused: see [`bands::LENT`].
+    owed: Option<Level>,
+}
+
+impl Managed {
+    pub fn new(tid: Tid, level: Level) -> Self {
+        Managed { tid, level, owed: None }
+    }
+
+    /// Where it should be.
+    fn due(&self) -> Level {
+        self.owed.unwrap_or(self.level)
+    }
+
+    /// Sets it to `level`, now or as soon as the kernel lets it.
+    ///
+    /// # Errors
+    /// See [`bands::set`].
+    fn set(&mut self, bands: Bands, level: Level, turns: Turns) -> Result<(), Errno> {
+        let result = bands::set(self.tid, bands, level, turns);
+        match result {
+            Ok(()) => *self = Managed::new(self.tid, level),
+            Err(bands::LENT) => self.owed = Some(level),
+            Err(_) => {}
+        }
+        result
+    }
 }
 
 pub(super) enum Body {
@@ -124,7 +151,7 @@ impl Member {
     /// A thread of one of its processes is taken in, at `level`.
     pub fn adopt(&mut self, process: Tid, tid: Tid, level: Level) {
         self.account.enter_child(process);
-        self.threads.push(Managed { tid, level });
+        self.threads.push(Managed::new(tid, level));
         if let Some(hold) = &self.hold {
             hold.extend_to(process);
         }
@@ -157,20 +184,41 @@ impl Member {
         if self.threads.len() > 1 { Turns::RoundRobin } else { Turns::Fifo }
     }
 
-    /// Brings all threads to `level`. Those that have gone are forgotten.
+    /// Brings all threads to `level`. Those that have gone are forgotten. Returns how many could not be moved, because a deadline
+    /// thread that waits for them lends them its priority: these are moved by [`Self::move_owed`].
     ///
     /// # Errors
     /// The kernel refuses what it granted before.
-    pub fn move_to(&mut self, bands: Bands, level: Level) -> Result<(), Errno> {
-        let turns = self.turns();
-        let mut result = Ok(());
-        self.threads.retain_mut(|thread| {
+    pub fn move_to(&mut self, bands: Bands, level: Level) -> Result<u64, Errno> {
+        self.set_those(bands, |thread| {
             if thread.level == level {
-                return true;
+                thread.owed = None;
+                return None;
             }
-            match bands::set(thread.tid, bands, level, turns) {
-                Ok(()) => thread.level = level,
+            Some(level)
+        })
+    }
+
+    /// Brings threads where they should have been brought when the kernel refused it. Returns and fails like
+    /// [`Self::move_to`].
+    pub fn move_owed(&mut self, bands: Bands) -> Result<u64, Errno> {
+        self.set_those(bands, |thread| thread.owed)
+    }
+
+    /// Has all threads take turns by time slice, which they do from the second on.
+    pub fn take_turns(&mut self, bands: Bands) -> Result<u64, Errno> {
+        self.set_those(bands, |thread| Some(thread.due()))
+    }
+
+    fn set_those(&mut self, bands: Bands, to: impl Fn(&mut Managed) -> Option<Level>) -> Result<u64, Errno> {
+        let turns = self.turns();
+        let mut result = Ok(0);
+        self.threads.retain_mut(|thread| {
+            let Some(level) = to(thread) else { return true };
+            match thread.set(bands, level, turns) {
+                Ok(()) => {}
                 Err(Errno::SRCH) => return false,
+                Err(bands::LENT) => result = result.map(|lent| lent + 1),
                 Err(errno) => result = Err(errno),
             }
             true
@@ -186,9 +234,9 @@ impl Member {
         }
     }
 
-    /// The lowest level of its threads.
+    /// The lowest level of its threads, as they should be.
     pub fn level(&self) -> Level {
-        self.threads.iter().map(|thread| thread.level).min().unwrap_or(Level::Parked)
+        self.threads.iter().map(Managed::due).min().unwrap_or(Level::Parked)
     }
 
     /// Why the member, which was granted its processor, is off it.

@@ -49,6 +49,11 @@
 //! **Guarantees that are maxima.** Parking is work-conserving: an idle CPU runs parked threads, last parked first. A member with
 //! [`Parking::Held`] is held instead, see `hold`.
 //!
+//! **Priority that the kernel lends.** A thread that holds a lock with priority inheritance for which a deadline thread waits runs
+//! with the deadline thread's priority, and its own cannot be changed until it gives the lock back (`bands::LENT`). Of the set's own threads it
+//! concerns sentinels, which are above everybody for that time anyway. A thread of another program stays where the kernel has
+//! it, whatever the hierarchy decides; the warden moves it within [`LOOK_EVERY`] of the end of that, [`Totals::lent`] counts it, and nothing ends by it.
+//!
 //! **If something dies.** A member that ends or is killed is taken out. If the infrastructure panics, or the guardian is killed,
 //! the set ends and the warden gives every thread back what it had. If this process is killed, the guardian does, and ends the
 //! commands of ours. It does not if both are killed at once. Where the process is only stopped, its members stay as they are.

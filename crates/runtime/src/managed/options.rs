@@ -182,6 +182,17 @@ pub enum AdmitError {
         /// The kernel's answer.
         errno: Errno,
     },
+    /// The kernel lends it the priority of a deadline thread that waits for a lock of it.
+    #[error(
+        "{name}: thread {tid} holds a lock for which a thread of policy SCHED_DEADLINE waits, and until it gives it back Linux \
+         does not let its priority be changed; try again"
+    )]
+    Lent {
+        /// The member.
+        name: String,
+        /// The thread.
+        tid: u32,
+    },
     /// Already a member.
     #[error("{name}: thread {tid} is managed already")]
     Managed {

@@ -13,6 +13,9 @@ use talea_trace::{Event, JobId};
 impl State {
     /// What the run has due at `now`.
     pub(super) fn come_due(&mut self, now: Instant) {
+        if self.is_broken() {
+            return;
+        }
         while let Some(due) = self.course.as_mut().and_then(|course| course.due(now)) {
             match due {
                 Due::Start => self.begin(),
@@ -58,13 +61,17 @@ impl State {
 
     /// Ends the run at `now`, or at its planned end if that has passed.
     pub(super) fn close(&mut self, now: Instant) {
+        let broken = self.is_broken();
         let Some(course) = &mut self.course else { return };
         if course.is_over() {
             return;
         }
-        self.engine.settle(now);
-        course.note_changes();
-        self.engine.transitions().for_each(|transition| course.judge(transition, now));
+        // What was decided when somebody panicked is judged by nobody.
+        if !broken {
+            self.engine.settle(now);
+            course.note_changes();
+            self.engine.transitions().for_each(|transition| course.judge(transition, now));
+        }
         course.close(now, &self.engine.context());
         let context = self.engine.context();
         let of = |member: &mut Member| Received::of(member, context.service(member.vp));
@@ -72,11 +79,15 @@ impl State {
         let own = self.members.iter_mut().flatten().filter(|member| member.seat().is_some());
         let clocks = own.map(|member| (member.vp, member.received())).collect();
         let (kept, start) = (course.watch.kept(&context), course.start);
-        course.finale = Some(Finale { kept, received, clocks, start });
+        let (end, planned_end) = course.ends();
+        course.finale = Some(Finale { kept, received, clocks, start, end, planned_end });
     }
 
     /// Has the hierarchy decide, and notes what it did.
     pub(super) fn decide(&mut self, now: Instant) {
+        if self.is_broken() {
+            return;
+        }
         self.engine.settle(now);
         if self.course.is_some() {
             self.note_switches(now);

@@ -167,6 +167,7 @@ impl ManagedSet {
             };
             guardian.note_warden(rustix::thread::gettid());
             if catch_unwind(AssertUnwindSafe(|| warden.run())).is_err() {
+                shared.state.lock().give_up();
                 shared.begin_stop(Some(PANICKED.into()));
                 guardian.alarm();
             }
@@ -415,6 +416,7 @@ fn received(state: &mut State) -> Vec<Received> {
 /// Ends the set if a thread of its infrastructure panics: the warden then gives everything back.
 fn guarded(shared: &Shared, run: impl FnOnce()) {
     if catch_unwind(AssertUnwindSafe(run)).is_err() {
+        shared.state.lock().give_up();
         shared.begin_stop(Some(PANICKED.into()));
     }
 }

@@ -83,12 +83,21 @@ impl Post {
 
     /// Lowers the sentinel, which is the caller, unless it was raised again since it knew of `raises` begun. Those that it
     /// knows of have been brought about. Returns whether it did.
+    ///
+    /// # Errors
+    /// The kernel refuses what it granted before.
     pub fn step_down(&self, bands: Bands, raises: u64) -> Result<bool, Errno> {
         let _level = self.level.lock();
         if self.raises_begun() != raises {
             return Ok(false);
         }
-        bands::set_self(bands, Level::Beside).map(|()| true)
+        match bands::set_self(bands, Level::Beside) {
+            Ok(()) => Ok(true),
+            // A deadline thread waits for `level`, itself or behind others of whom the first does. All who wait for it are about
+            // to raise this sentinel, and have said so in `begun`.
+            Err(bands::LENT) => Ok(false),
+            Err(errno) => Err(errno),
+        }
     }
 
     /// Raises that were begun so far, if all of them are over.
@@ -145,7 +154,10 @@ impl Shared {
         let Some(tid) = Tid::from_raw(post.tid.load(Ordering::Acquire)) else { return };
         let bands = self.bands;
         post.begun.fetch_add(1, Ordering::AcqRel);
-        // The sentinel lives as long as the set.
+        // The sentinel lives as long as the set. The kernel refuses to raise one that runs with a deadline thread's priority
+        // because that waits for a lock of the sentinel's: see [`bands::LENT`]. With `level` held that lock is neither `level` nor, if
+        // the caller has the state, the state; so only at the end of the set a raise can come to nothing, and the warden, which
+        // gives everybody their ordinary priorities then, lets the sentinel run.
         let raise = || _ = bands::set(tid, bands, Level::Urgent, Turns::Fifo);
         {
             let mut level = post.level.take_free();
@@ -183,6 +195,10 @@ impl Shared {
         if let Some(cause) = cause {
             let mut first = self.cause.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             first.get_or_insert(cause);
+        }
+        if self.is_stopping() {
+            // Sentinels may have ended by now, and their numbers be others'.
+            return;
         }
         self.stop.stop();
         (0..self.posts.len()).for_each(|place| self.call(place));

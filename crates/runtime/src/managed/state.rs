@@ -84,6 +84,10 @@ pub struct Totals {
     pub lost: u64,
     /// Members that were found runnable by looking, without a wake-up having been told.
     pub found: u64,
+    /// Times that a thread's priority could not be changed at once, because Linux lent it that of a deadline thread that waits
+    /// for a lock of it. It is changed within [`super::LOOK_EVERY`] of the end of that; what it runs until then is the kernel's
+    /// decision.
+    pub lent: u64,
     /// Threads of managed processes beyond the limit, which stay ordinary ones.
     pub unmanaged_threads: u64,
 }
@@ -107,6 +111,8 @@ pub(super) struct State {
     pub failure: Option<Errno>,
     /// Everything has been given back: nobody is raised any more.
     pub ended: bool,
+    /// Somebody panicked, maybe in the middle of a decision: the hierarchy is asked for nothing any more.
+    broken: bool,
     /// The run that the members have parts in, if there is one.
     pub course: Option<Box<Course>>,
     places: Vec<Place>,
@@ -130,6 +136,7 @@ impl State {
             armed: None,
             failure: None,
             ended: false,
+            broken: false,
             course: None,
             places: cpus.iter().map(place).collect(),
             by_vp: Vec::new(),
@@ -137,6 +144,16 @@ impl State {
             hard: 0,
             admitted: 0,
         }
+    }
+
+    /// A thread of the infrastructure panicked. Nobody waits on a seat any more, should it have been the warden.
+    pub fn give_up(&mut self) {
+        (self.ended, self.broken) = (true, true);
+        self.members.iter().flatten().filter_map(Member::seat).for_each(|seat| seat.end());
+    }
+
+    pub fn is_broken(&self) -> bool {
+        self.broken
     }
 
     pub fn places(&self) -> usize {
@@ -190,11 +207,13 @@ impl State {
     /// Takes a member out of the hierarchy.
     pub fn remove(&mut self, slot: u32, now: Instant) -> Option<Member> {
         let mut member = self.members.get_mut(slot as usize)?.take()?;
-        self.leave(&mut member, now);
-        if self.engine.context().state(member.vp) != VpState::Waiting {
-            self.engine.release(member.vp, now);
+        if !self.broken {
+            self.leave(&mut member, now);
+            if self.engine.context().state(member.vp) != VpState::Waiting {
+                self.engine.release(member.vp, now);
+            }
+            self.engine.remove_thread(member.vp);
         }
-        self.engine.remove_thread(member.vp);
         self.by_vp[member.vp.index()] = None;
         self.hard -= usize::from(member.hold.is_some());
         self.places
@@ -258,7 +277,7 @@ impl State {
     /// The member can use a processor; nothing if the hierarchy thinks so already.
     pub fn request(&mut self, slot: u32, now: Instant) {
         let Some(member) = self.members.get_mut(slot as usize).and_then(Option::as_mut) else { return };
-        if self.engine.context().state(member.vp) == VpState::Waiting {
+        if !self.broken && self.engine.context().state(member.vp) == VpState::Waiting {
             let job = member.take_job(self.course.as_ref().map(|course| course.start), now);
             self.engine.request(member.vp, job, now);
         }
@@ -304,7 +323,7 @@ impl State {
         else {
             return;
         };
-        if self.engine.context().state(vp) != VpState::Waiting {
+        if !self.broken && self.engine.context().state(vp) != VpState::Waiting {
             self.engine.release(vp, now);
         }
         self.request(slot, now);
@@ -324,9 +343,8 @@ impl State {
             Off::OnSeat => false,
             Off::Woken => true,
             Off::Elsewhere => {
-                if let Err(errno) = member.move_to(bands, Level::Parked) {
-                    self.failure.get_or_insert(errno);
-                }
+                let moved = member.move_to(bands, Level::Parked);
+                self.note_moved(moved);
                 std::mem::take(&mut self.member(slot).rewoken)
             }
         };
@@ -350,6 +368,9 @@ impl State {
     /// Ends the scheduling point: timers that are due, and those who wanted to reconsider. Says when the controller is wanted, if
     /// that is earlier than its timer is due.
     pub fn settle(&mut self, now: Instant) -> Option<Instant> {
+        if self.broken {
+            return None;
+        }
         self.come_due(now);
         let next = loop {
             match self.engine.next_timer() {
@@ -465,11 +486,11 @@ impl State {
             }
             // Several that take turns in our queue would let us run between them.
             (Caller::Sentinel, None) => {
-                let risen = bands::set_self(bands, Level::Urgent);
-                (risen.and_then(|()| member.move_to(bands, Level::Granted)), After::StepDown)
+                (rise(bands).and_then(|()| member.move_to(bands, Level::Granted)), After::StepDown)
             }
         };
-        self.checked(result, after)
+        self.note_moved(result);
+        after
     }
 
     fn lower(&mut self, slot: u32) {
@@ -477,15 +498,30 @@ impl State {
         if let Some(member) = self.members[slot as usize].as_mut() {
             self.totals.revocations += 1;
             let result = member.move_to(bands, Level::Parked);
-            self.checked(result, After::Nothing);
+            self.note_moved(result);
         }
     }
 
-    fn checked(&mut self, result: Result<(), Errno>, after: After) -> After {
-        if let Err(errno) = result {
-            self.failure.get_or_insert(errno);
+    /// Brings threads where the kernel did not let them be brought before. For the warden.
+    pub fn move_owed(&mut self) {
+        if self.ended {
+            return;
         }
-        after
+        let bands = self.bands;
+        let mut moved = Ok(0);
+        for member in self.members.iter_mut().flatten() {
+            // Those that still cannot be moved have been counted.
+            moved = moved.and(member.move_owed(bands).map(|_| 0));
+        }
+        self.note_moved(moved);
+    }
+
+    /// Notes what came of moving threads: how many could not be moved yet.
+    pub fn note_moved(&mut self, moved: Result<u64, Errno>) {
+        match moved {
+            Ok(lent) => self.totals.lent += lent,
+            Err(errno) => _ = self.failure.get_or_insert(errno),
+        }
     }
 
     /// Holds those that may not use an idle processor.
@@ -510,6 +546,20 @@ impl State {
     pub fn free_all(&mut self) -> Vec<Hold> {
         self.hard = 0;
         self.members.iter_mut().flatten().filter_map(|member| member.hold.take()).collect()
+    }
+}
+
+/// Raises the calling sentinel, which holds the dispatcher's lock, so that the members whom it grants do not preempt it.
+///
+/// If the controller, a deadline thread, waits for that lock, the kernel refuses: [`bands::LENT`]. But then the sentinel runs with
+/// the controller's priority, above all that is managed, for as long as it holds the lock, for the controller waits without a
+/// timeout. (A signal takes the controller away for a moment. Whoever preempts the sentinel then does so until the controller
+/// has come back to wait, or anybody else that outranks them does.) So it may act as if it had risen. When it has given the lock
+/// back it finds itself in its own place, and stepping down from there changes nothing.
+fn rise(bands: Bands) -> Result<(), Errno> {
+    match bands::set_self(bands, Level::Urgent) {
+        Ok(()) | Err(bands::LENT) => Ok(()),
+        Err(errno) => Err(errno),
     }
 }
 

@@ -50,6 +50,9 @@ impl Warden<'_> {
             let now = self.shared.now();
             self.shared.stop.sleep_until(now + LOOK_EVERY);
             round = (round + 1) % ROUNDS;
+            // Above everybody, so whom it raises does not preempt it.
+            self.shared.state.lock_patiently().move_owed();
+            self.guardian.restore_owed().for_each(drop);
             self.look_at_sleepers(round == 0);
             if round == 0 {
                 self.collect();
@@ -210,9 +213,8 @@ impl Warden<'_> {
             }
             bind(tid, cpu);
             member.adopt(process, tid, level);
-            member.threads.iter().for_each(|thread| {
-                let _gone = bands::set(thread.tid, bands, thread.level, Turns::RoundRobin);
-            });
+            let turned = member.take_turns(bands);
+            state.note_moved(turned);
             state.index_threads();
             if is_waiting {
                 // It has just been created, so it can run.
@@ -251,6 +253,7 @@ impl Warden<'_> {
 
     fn give_back(&self) {
         let mut state = self.shared.state.lock_patiently();
+        let now = self.shared.now();
         // Sentinels and the controller may have a last round before them.
         state.ended = true;
         let holds = state.free_all();
@@ -264,6 +267,10 @@ impl Warden<'_> {
                 seat.end();
             }
         }
+        // From here on nobody schedules, so nothing is judged.
+        state.close(now);
+        drop(state);
+        self.guardian.restore_all_owed();
     }
 }
 

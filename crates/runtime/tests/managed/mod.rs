@@ -2,6 +2,7 @@
 //! runs after whom; what else the machine does lengthens tests and does not change them.
 
 mod blocking;
+mod boosted;
 mod caps;
 mod control;
 pub(crate) mod families;
@@ -11,6 +12,7 @@ mod shares;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration as StdDuration, Instant as StdInstant};
+use talea_measure::skip;
 use talea_policy::hierarchy::{Engine, Parameters, SchedulerId};
 use talea_policy::scheduler::{Announcing, Kind, WakeUp};
 use talea_runtime::managed::{Admission, Handle, ManagedSet, Options, Parking, Received};
@@ -28,14 +30,14 @@ pub(crate) fn stage(cpus: usize) -> Option<(MutexGuard<'static, ()>, Options)> {
     match asked {
         Ok(()) => {}
         Err(error @ SchedError::PriorityNotPermitted { .. }) => {
-            eprintln!("skipped: {error}");
+            skip(error);
             return None;
         }
         Err(error) => panic!("{error}"),
     }
     let allowed = affinity::allowed().unwrap();
     if allowed.len() < cpus {
-        eprintln!("skipped: this needs {cpus} CPUs, and there are {}", allowed.len());
+        skip(format!("this needs {cpus} CPUs, and there are {}", allowed.len()));
         return None;
     }
     let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -109,7 +111,7 @@ fn endless() -> std::process::Command {
 }
 
 /// A program that does not outlive its test.
-pub(crate) struct Program(std::process::Child);
+pub(crate) struct Program(pub(crate) std::process::Child);
 
 impl Program {
     pub(crate) fn start() -> Self {

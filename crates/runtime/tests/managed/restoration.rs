@@ -2,32 +2,37 @@
 
 use super::families::{child_of, lives, parent};
 use super::{Program, admission, after, eventually, flat, hog, proportional, reservation, stage};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
-use talea_policy::hierarchy::{Fraction, Parameters};
-use talea_policy::scheduler::Kind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+use talea_policy::hierarchy::{
+    Context, Decision, Engine, Fraction, Parameters, ProcessorId, Refusal, Scheduler, VpId, Width,
+};
+use talea_policy::scheduler::{Announcing, Kind};
 use talea_runtime::managed::{Admission, Blocks, ManagedSet, NotDismissed, Options, Parking, Target};
 use talea_runtime::sys::Tid;
 use talea_runtime::sys::affinity;
 use talea_runtime::sys::sched::{self, Policy};
 use talea_time::Work;
 
-fn policy(tid: u32) -> Option<Policy> {
+pub(crate) fn policy(tid: u32) -> Option<Policy> {
     sched::get(Tid::from_raw(tid as i32)).ok()
 }
 
 /// One of the ignored tests below, in a process of its own.
-fn in_own_process(test: &str, argument: &str) -> Child {
+pub(crate) fn in_own_process(test: &str, argument: &str) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", test, "--ignored", "--nocapture", "--test-threads=1"]);
     command.env(ARGUMENT, argument).stdout(Stdio::piped()).spawn().unwrap()
 }
 
 /// What the process in which a test runs is told.
-const ARGUMENT: &str = "TALEA_TEST_ARGUMENT";
+pub(crate) const ARGUMENT: &str = "TALEA_TEST_ARGUMENT";
 
 /// The numbers behind `word` in the first line that has it.
-fn told(child: &mut Child, word: &str) -> Vec<u32> {
+pub(crate) fn told(child: &mut Child, word: &str) -> Vec<u32> {
     let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
     let line = lines.filter_map(|line| Some(line.split_once(word)?.1.to_string())).next();
     line.expect("the process says so").split_whitespace().map(|number| number.parse().unwrap()).collect()
@@ -98,10 +103,17 @@ fn a_killed_set_leaves_ordinary_threads() {
     assert!(
         programs.iter().all(|program| policy(program.id()).is_some_and(|policy| policy != Policy::Other))
     );
+    let killed = Instant::now();
     set.kill().unwrap();
+    let are_ordinary = || programs.iter().all(|program| policy(program.id()) == Some(Policy::Other));
+    eventually("the programs are ordinary ones", are_ordinary);
+    // Past the test harness, which would keep it to itself.
+    let took = killed.elapsed().as_millis();
+    writeln!(std::io::stderr(), "{took} ms after its death all programs of a set were ordinary ones")
+        .unwrap();
     set.wait().unwrap();
     for program in &programs {
-        eventually("the program is an ordinary one", || policy(program.id()) == Some(Policy::Other));
+        assert_eq!(policy(program.id()), Some(Policy::Other), "it stays one");
         // And it runs.
         let received = |pid| std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap();
         let before = received(program.id());
@@ -363,5 +375,112 @@ fn as_flood() {
     println!("threads {}", tids.join(" "));
     loop {
         std::thread::park();
+    }
+}
+
+/// Decides as another scheduler does, and once panics where a thread of the infrastructure asks it whose name begins so.
+struct Panicking {
+    decider: Box<dyn Scheduler>,
+    /// In whose hands, once it is armed.
+    whose: &'static str,
+    armed: Arc<AtomicBool>,
+}
+
+impl Panicking {
+    fn asked(&mut self) -> &mut dyn Scheduler {
+        let name = rustix::thread::name().unwrap();
+        if name.to_string_lossy().starts_with(self.whose) && self.armed.swap(false, Ordering::AcqRel) {
+            panic!("as arranged, in {}", self.whose);
+        }
+        self.decider.as_mut()
+    }
+}
+
+impl Scheduler for Panicking {
+    fn kind(&self) -> &'static str {
+        self.decider.kind()
+    }
+
+    fn width(&self) -> Width {
+        self.decider.width()
+    }
+
+    fn duplicate(&self) -> Box<dyn Scheduler> {
+        self.decider.duplicate()
+    }
+
+    fn register(&mut self, cx: &Context<'_>, child: VpId, parameters: Parameters) -> Result<(), Refusal> {
+        self.decider.register(cx, child, parameters)
+    }
+
+    fn unregister(&mut self, cx: &Context<'_>, child: VpId) {
+        self.decider.unregister(cx, child);
+    }
+
+    fn request(&mut self, cx: &Context<'_>, child: VpId) -> Decision {
+        self.asked().request(cx, child)
+    }
+
+    fn release(&mut self, cx: &Context<'_>, child: VpId, held: Option<ProcessorId>) -> Decision {
+        self.asked().release(cx, child, held)
+    }
+
+    fn grant(&mut self, cx: &Context<'_>, own: VpId, processor: ProcessorId) -> Decision {
+        self.asked().grant(cx, own, processor)
+    }
+
+    fn revoke(&mut self, cx: &Context<'_>, own: VpId, processor: ProcessorId) -> Decision {
+        self.asked().revoke(cx, own, processor)
+    }
+
+    fn init(&mut self, own: VpId) {
+        self.decider.init(own);
+    }
+
+    fn timer(&mut self, cx: &Context<'_>) -> Decision {
+        self.asked().timer(cx)
+    }
+
+    fn check_invariants(&self, cx: &Context<'_>) {
+        self.decider.check_invariants(cx);
+    }
+}
+
+/// The controller panics when a quantum ends, a sentinel when a thread blocks, both in the middle of a decision.
+#[test]
+fn a_panic_of_the_infrastructure_gives_everything_back() {
+    let Some((_alone, options)) = stage(1) else { return };
+    for whose in ["controller", "sentinel/"] {
+        let armed = Arc::new(AtomicBool::new(false));
+        let decider = proportional().build(Announcing::Nothing).unwrap();
+        let mut engine = Engine::new(1);
+        let root = engine.add_root(Box::new(Panicking { decider, whose, armed: Arc::clone(&armed) }));
+        let mut set = ManagedSet::prepare(engine, &options).unwrap();
+        set.spawn(admission("hog", root, Parameters::Weight(1)), Blocks::ByHandle, hog).unwrap();
+        let blocker = admission("blocker", root, Parameters::Weight(1));
+        let (blocks, _) = set
+            .spawn(blocker, Blocks::Anywhere, |handle| {
+                while !handle.is_ended() {
+                    std::thread::sleep(std::time::Duration::from_micros(300));
+                }
+            })
+            .unwrap();
+        let program = Program::start();
+        let tid = Tid::from_raw(program.id() as i32);
+        let cpus = affinity::get(tid).unwrap();
+        let held = Admission { parking: Parking::Held, ..admission("program", root, Parameters::Weight(1)) };
+        set.attach(held, Target::Process(program.id())).unwrap();
+        after(&set, Work::from_millis(30));
+        let threads = [set.threads_of(blocks), vec![program.id()]].concat();
+        assert!(threads.iter().all(|tid| policy(*tid) != Some(Policy::Other)));
+        armed.store(true, Ordering::Release);
+        eventually("the set has ended", || set.is_ended());
+        eventually("the program is an ordinary one", || policy(program.id()) == Some(Policy::Other));
+        let cause = set.stop().unwrap().cause.unwrap();
+        assert!(cause.contains("panicked") && !armed.load(Ordering::Acquire), "{whose}: {cause}");
+        assert_eq!(affinity::get(tid).unwrap(), cpus, "{whose}");
+        let received = |pid| std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap();
+        let before = received(program.id());
+        eventually("the program runs", || received(program.id()) != before);
     }
 }

@@ -43,7 +43,8 @@ Examples:
   talea compare examples/ofp.toml --strategy rms --strategy muf --strategy rms+mlf --sim
   talea check examples/ofp.toml                      lanes and utilisation
 
-Exit status: 0 fine; 1 the answer is no (hard deadline missed, vector failed); 2 usage or input error.";
+Exit status: 0 fine; 1 the answer is no (hard deadline missed, vector failed) or
+a run's hierarchy of schedulers ended early by itself; 2 usage or input error.";
 
 #[derive(Subcommand)]
 enum Command {

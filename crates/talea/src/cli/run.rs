@@ -108,7 +108,12 @@ pub fn main(options: Options) -> super::Outcome {
         reserved.schedules_from(&kept.path)?;
     }
     artefacts::tell_folder(&options.results)?;
-    Ok(super::verdict(&outcome.report, options.results.fail_on))
+    // Whatever deadlines are to be forgiven: it did not do what it was to do.
+    let is_whole = outcome.hierarchies.iter().all(|hierarchy| hierarchy.ended_early.is_none());
+    match is_whole {
+        true => Ok(super::verdict(&outcome.report, options.results.fail_on)),
+        false => Ok(super::Verdict::Negative),
+    }
 }
 
 fn run_options(options: &Options) -> RunOptions {
@@ -200,12 +205,18 @@ fn show(
     reserved: &mut Reserved,
 ) -> Result<(), Failure> {
     let realtime = if outcome.realtime { "real-time threads" } else { "ordinary threads (no-rt)" };
+    let failures: Vec<String> = outcome.hierarchies.iter().filter_map(hierarchy::failure).collect();
+    let first: String = failures.iter().map(|failure| format!("FAILED: {failure}\n\n")).collect();
     let heading = format!(
-        "{}: {} on {realtime} under {}{}",
+        "{first}{}: {} on {realtime} under {}{}",
         system.name,
         Duration::from_nanos(outcome.report.duration_ns).rounded(),
         who_decides(system),
-        if outcome.stopped == Stopped::Interrupted { " (interrupted)" } else { "" },
+        match outcome.stopped {
+            Stopped::Completed => "",
+            Stopped::Interrupted => " (interrupted)",
+            Stopped::Failed => " (ended early)",
+        },
     );
     let run = serde_json::json!({
         "mode": "run", "rt": if outcome.realtime { "rt" } else { "no-rt" }, "stopped": outcome.stopped,
@@ -215,6 +226,7 @@ fn show(
     });
     let accounts: Vec<String> = outcome.hierarchies.iter().map(hierarchy::accounts).collect();
     let shown = reserved.show(&options.results, &heading, &run, &outcome.report, &accounts);
+    failures.iter().for_each(|failure| eprintln!("error: {failure}"));
     remarks(outcome).iter().for_each(|remark| eprintln!("{remark}"));
     shown
 }

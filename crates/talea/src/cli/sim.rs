@@ -70,7 +70,8 @@ pub fn main(options: &Options) -> super::Outcome {
 fn promises(simulation: &mut Simulation, system: &System) -> Vec<HierarchyReport> {
     let nodes = system.nodes.iter().enumerate();
     let report = |(index, node): (usize, &Node)| {
-        Some(HierarchyReport { node: node.name.clone(), edges: simulation.kept(index)? })
+        let edges = simulation.kept(index)?;
+        Some(HierarchyReport { node: node.name.clone(), edges, ended_early: None })
     };
     nodes.filter_map(report).collect()
 }

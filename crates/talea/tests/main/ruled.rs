@@ -10,7 +10,7 @@ use talea_trace::Record;
 fn permitted(done: Done) -> Option<Done> {
     if done.status == 2 && done.stderr.contains("real-time priorities") {
         assert!(done.stderr.contains("talea doctor"), "{}", done.stderr);
-        eprintln!("skipped: {}", done.stderr);
+        talea_measure::skip(&done.stderr);
         return None;
     }
     Some(done)
@@ -229,4 +229,56 @@ fn a_killed_run_leaves_an_ordinary_program() {
         let is_stopped = stat(process).is_none_or(|fields| fields[0] == "T");
         policy(process) == Some(0) && !is_stopped
     });
+}
+
+/// The process of this name that another one has started.
+fn child_of(parent: u32, name: &str) -> Option<rustix::process::Pid> {
+    let is_it = |process: &i32| {
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        stat.split_once(' ').is_some_and(|(_, rest)| {
+            let (comm, rest) = rest.rsplit_once(") ").unwrap_or_default();
+            comm.trim_start_matches('(') == name && rest.split(' ').nth(1) == Some(&parent.to_string())
+        })
+    };
+    let processes = fs::read_dir("/proc").expect("a machine with processes").flatten();
+    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    rustix::process::Pid::from_raw(numbers.into_iter().find(is_it)?)
+}
+
+/// What ends a hierarchy before its time is a failure of the run, and what it promised is not said to have been kept.
+#[test]
+fn a_hierarchy_that_ends_by_itself_fails_the_run() {
+    let place = folder();
+    let text = fs::read_to_string(example("shares.toml")).expect("an example");
+    let file = write(&place, "shares.toml", &text);
+    if permitted(run(&["run", &file, "--for", "100ms", "--fail-on", "never"])).is_none() {
+        return;
+    }
+    for form in [&["--json", "--fail-on", "never"][..], &[]] {
+        let out = within(&place, "out");
+        let mut running = Running::start(&[&["run", &file, "--for", "120s", "--out", &out], form].concat());
+        // The log grows once jobs have been done and windows judged.
+        running.await_file(&place.path().join("out").join(TRACE));
+        running.await_growth(&place.path().join("out").join(TRACE), 40 * Record::BYTES as u64);
+        let guardian = child_of(running.id(), "talea-guardian").expect("its guardian");
+        rustix::process::kill_process(guardian, Signal::KILL).expect("ours");
+        let done = running.finish().exits(1);
+        assert!(done.stderr.contains("ended early") && done.stderr.contains("guardian"), "{}", done.stderr);
+        if form.is_empty() {
+            assert!(done.stdout.starts_with("FAILED: "), "{}", done.stdout);
+            assert!(
+                done.stdout.contains("judged until") && !done.stdout.contains("  yes  "),
+                "{}",
+                done.stdout
+            );
+            continue;
+        }
+        let json = done.json();
+        let hierarchy = &json["run"]["hierarchies"][0];
+        assert!(hierarchy["cause"].as_str().is_some_and(|cause| cause.contains("guardian")), "{hierarchy}");
+        let ended = hierarchy["ended_early"]["at_ns"].as_i64().expect("an instant");
+        assert!(0 < ended && ended < 120_000_000_000, "{ended}");
+        assert_eq!(json["report"]["hierarchies"][0]["ended_early"], hierarchy["ended_early"]);
+        assert_eq!(json["run"]["stopped"], "failed");
+    }
 }

@@ -49,6 +49,18 @@ pub struct HierarchyReport {
     pub node: String,
     /// What came of the promise on every edge.
     pub edges: Vec<Kept>,
+    /// That it ended before the run was to, if it did: its promises were judged until then alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_early: Option<EndedEarly>,
+}
+
+/// A hierarchy came to an end of its own before it was to, which is a failure of the run, and nobody's wish.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndedEarly {
+    /// When, since the run's start.
+    pub at_ns: i64,
+    /// Why.
+    pub cause: String,
 }
 
 /// A task's instances.
@@ -174,8 +186,10 @@ impl Report {
         self.tasks.iter().all(|task| task.missed + task.skipped == 0)
     }
 
-    /// Whether no promise of the hierarchies was found broken, by what was granted or by what was received.
+    /// Whether no promise of the hierarchies was found broken, by what was granted or by what was received, and none was judged for
+    /// less than the run because its hierarchy ended early.
     pub fn promises_kept(&self) -> bool {
-        self.hierarchies.iter().flat_map(|hierarchy| &hierarchy.edges).all(|edge| !edge.is_broken())
+        self.hierarchies.iter().all(|hierarchy| hierarchy.ended_early.is_none())
+            && self.hierarchies.iter().flat_map(|hierarchy| &hierarchy.edges).all(|edge| !edge.is_broken())
     }
 }

@@ -84,7 +84,12 @@ pub fn execute(
         of.map(|member| member.received_ns)
     };
     let service = service.verified(clock);
-    Ok(Run { service, kept: hierarchy.edges, told: Some(told), cause: hierarchy.cause })
+    Ok(Run {
+        service,
+        kept: hierarchy.edges,
+        told: Some(told),
+        cause: hierarchy.ended_early.map(|ended| ended.cause),
+    })
 }
 
 fn infrastructure(outcome: &Outcome) -> Infrastructure {

@@ -12,7 +12,7 @@
 mod table;
 mod watch;
 
-use super::bands::{Bands, Ordinary};
+use super::bands::{Bands, LENT, Ordinary};
 use super::hold::Whom;
 use super::origin::{Mask, Origin};
 use crate::sys::Tid;
@@ -27,9 +27,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 pub(crate) use table::{HELD_MAX, PROGRAMS_MAX, THREADS_MAX};
 use table::{Table, clear, fill, fits, used};
 use watch::{QUIT, RESTORE, guard};
+
+/// How often, and how far apart, what is owed at the end of a set is tried to be given back.
+const OWED_ROUNDS: u32 = 100;
+const OWED_PAUSE: Duration = Duration::from_millis(10);
 
 pub(crate) struct Guardian {
     process: Tid,
@@ -117,14 +122,39 @@ impl Guardian {
         is_noted.then(|| HeldNote { guardian: Arc::clone(self), whom })
     }
 
-    /// Gives back to a thread what was noted of it, and forgets it.
+    /// Gives back to a thread what was noted of it, and forgets it. One that runs with the priority of a deadline thread that waits
+    /// for it cannot have it yet, and is left to [`Self::restore_owed`].
     pub fn restore(&self, tid: Tid) {
         for (_, entry) in used(&self.table().threads).filter(|(noted, _)| *noted == raw(tid)) {
-            if let Err(errno) = entry.restore(raw(tid)) {
-                self.unrestored.lock().unwrap_or_else(PoisonError::into_inner).push((tid, errno));
+            match entry.restore(raw(tid)) {
+                Ok(()) => {}
+                Err(LENT) => return entry.owe(),
+                Err(errno) => self.give_up(tid, errno),
             }
         }
         clear(&self.table().threads, raw(tid));
+    }
+
+    /// Gives back what should have been given back before. Returns who cannot have it yet.
+    pub fn restore_owed(&self) -> impl Iterator<Item = Tid> + '_ {
+        let owed = || used(&self.table().threads).filter(|(_, entry)| entry.is_owed());
+        owed().filter_map(|(tid, _)| Tid::from_raw(tid)).for_each(|tid| self.restore(tid));
+        owed().filter_map(|(tid, _)| Tid::from_raw(tid))
+    }
+
+    /// The same at the end, with patience for [`OWED_ROUNDS`] times [`OWED_PAUSE`].
+    pub fn restore_all_owed(&self) {
+        for _ in 0..OWED_ROUNDS {
+            if self.restore_owed().next().is_none() {
+                return;
+            }
+            std::thread::sleep(OWED_PAUSE);
+        }
+        self.restore_owed().for_each(|tid| self.give_up(tid, LENT));
+    }
+
+    fn give_up(&self, tid: Tid, errno: Errno) {
+        self.unrestored.lock().unwrap_or_else(PoisonError::into_inner).push((tid, errno));
     }
 
     /// Gives back where they could run to threads of a program that were created while it was bound and that nobody has taken

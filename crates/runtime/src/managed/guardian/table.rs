@@ -57,6 +57,8 @@ pub(super) fn used<E: Entry>(entries: &[E]) -> impl Iterator<Item = (i32, &E)> {
 /// A thread, and what it had.
 pub(super) struct ThreadEntry {
     tid: AtomicI32,
+    /// 1: it should have what it had, and will as soon as the kernel lets it.
+    owed: AtomicU8,
     policy: AtomicI32,
     mask: [AtomicU64; MASK_WORDS],
 }
@@ -122,7 +124,16 @@ impl Entry for HeldEntry {
 }
 
 impl ThreadEntry {
+    pub fn owe(&self) {
+        self.owed.store(1, Ordering::Relaxed);
+    }
+
+    pub fn is_owed(&self) -> bool {
+        self.owed.load(Ordering::Relaxed) == 1
+    }
+
     pub fn note(&self, before: Ordinary, mask: Mask) {
+        self.owed.store(0, Ordering::Relaxed);
         self.policy.store(before.number(), Ordering::Relaxed);
         store(&self.mask, mask);
     }

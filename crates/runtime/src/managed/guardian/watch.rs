@@ -2,7 +2,7 @@
 //! lock, no panic. Standard error stays open, for what cannot be given back.
 
 use super::table::{Table, used};
-use crate::managed::bands::{Bands, Level};
+use crate::managed::bands::{Bands, LENT, Level};
 use crate::managed::safe::Text;
 use crate::sys::Tid;
 use rustix::io::Errno;
@@ -10,7 +10,8 @@ use std::sync::atomic::Ordering;
 
 /// How often it goes over the table, with a pause between: a thread may just be on its way into a table or a state.
 const ROUNDS: u32 = 3;
-/// Rounds after which it gives up on cgroups that cannot be removed yet, because who was killed in them is still there.
+/// Rounds after which it gives up on cgroups that cannot be removed yet, because who was killed in them is still there, and on threads
+/// to which the kernel lends a priority.
 const ROUNDS_MAX: u32 = 50;
 const PAUSE_NS: i64 = 20_000_000;
 
@@ -80,8 +81,11 @@ fn restore_all(table: &Table) {
             is_clear &= held.let_go(whom);
         }
         for (tid, thread) in used(&table.threads) {
-            if let (Err(errno), ROUNDS) = (thread.restore(tid), round) {
-                complain(tid, errno);
+            match (thread.restore(tid), round) {
+                // Not yet.
+                (Err(LENT), 1..ROUNDS_MAX) => is_clear = false,
+                (Err(errno), ROUNDS | ROUNDS_MAX) => complain(tid, errno),
+                _ => {}
             }
         }
         used(&table.programs).for_each(|(process, program)| program.origin().unbind_all(process));

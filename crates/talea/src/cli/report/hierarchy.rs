@@ -5,7 +5,7 @@ use crate::cli::output::{Sheet, length};
 use talea_policy::arrangement::{Breach, Kept, Side, Verdict};
 use talea_time::Duration;
 use talea_trace::Told;
-use talea_trace::accounting::{Figure, HierarchyReport, Report};
+use talea_trace::accounting::{EndedEarly, Figure, HierarchyReport, Report};
 
 /// Every thread with what it received and what became of its bursts.
 pub fn threads(report: &Report, told: &Told) -> String {
@@ -52,7 +52,7 @@ pub fn promises(hierarchy: &HierarchyReport) -> String {
             edge.parent.clone(),
             edge.child.clone(),
             edge.guarantee.clone(),
-            verdict(edge).into(),
+            verdict(edge, hierarchy.ended_early.as_ref()),
             edge.wanted_ns.map_or("-".into(), length),
             length(edge.received_ns),
             edge.receipts.map_or("-".into(), |receipts| withheld(receipts.withheld_ns)),
@@ -61,18 +61,30 @@ pub fn promises(hierarchy: &HierarchyReport) -> String {
             at_worst.map_or("-".into(), worst),
         ]);
     }
-    format!("node {}: guarantees\n{}", hierarchy.node, sheet.render())
+    let until = match &hierarchy.ended_early {
+        None => String::new(),
+        Some(ended) => format!(", judged until the hierarchy ended early at {}", time(ended.at_ns)),
+    };
+    format!("node {}: guarantees{until}\n{}", hierarchy.node, sheet.render())
 }
 
-fn verdict(edge: &Kept) -> &'static str {
-    match edge.verdict() {
+fn time(ns: i64) -> String {
+    Duration::from_nanos(ns).rounded().to_string()
+}
+
+fn verdict(edge: &Kept, ended: Option<&EndedEarly>) -> String {
+    let verdict = match edge.verdict() {
+        Verdict::Kept => {
+            // Nobody knows what would have become of it.
+            return ended.map_or("yes".into(), |ended| format!("until {}", time(ended.at_ns)));
+        }
         Verdict::NotJudged => "not judged",
         Verdict::NotJudgeable => "-",
         Verdict::Untested => "untested",
-        Verdict::Kept => "yes",
         Verdict::NotGranted => "NO",
         Verdict::Withheld => "NO (kernel)",
-    }
+    };
+    verdict.into()
 }
 
 fn withheld(ns: i64) -> String {
@@ -81,7 +93,6 @@ fn withheld(ns: i64) -> String {
 
 /// `1.2ms short of 5ms in 33ms at 2.04s`.
 fn worst(breach: &Breach) -> String {
-    let time = |ns: i64| Duration::from_nanos(ns).rounded();
     let (promised, window) = (time(breach.promised_ns), time(breach.to_ns - breach.from_ns));
     let (amount, how) = match breach.bound {
         Side::Least => (breach.promised_ns - breach.received_ns, "short of"),

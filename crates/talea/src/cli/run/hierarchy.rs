@@ -13,7 +13,8 @@ pub fn json(hierarchy: &HierarchyOutcome) -> Value {
         "node": hierarchy.node, "scheduled_by": hierarchy.scheduled_by, "lowering": hierarchy.lowering,
         "members": hierarchy.members, "grants": hierarchy.grants,
         "untraced": hierarchy.untraced, "uncontrolled": hierarchy.uncontrolled, "unmanaged_threads": hierarchy.unmanaged_threads,
-        "judged_by": hierarchy.judged_by, "cause": hierarchy.cause, "shortcomings": hierarchy.shortcomings,
+        "judged_by": hierarchy.judged_by, "cause": hierarchy.ended_early.as_ref().map(|ended| &ended.cause),
+        "ended_early": hierarchy.ended_early, "shortcomings": hierarchy.shortcomings,
         "unrestored": hierarchy.unrestored,
     })
 }
@@ -124,13 +125,21 @@ fn by_grants(hierarchy: &HierarchyOutcome, reason: &str) -> Vec<String> {
     remarks
 }
 
+/// What to say before everything else, if the hierarchy ended before the run was to.
+pub fn failure(hierarchy: &HierarchyOutcome) -> Option<String> {
+    let ended = hierarchy.ended_early.as_ref()?;
+    Some(format!(
+        "the hierarchy of node {} ended early, after {}: {}; its threads were ordinary ones from then on",
+        hierarchy.node,
+        Duration::from_nanos(ended.at_ns).rounded(),
+        ended.cause
+    ))
+}
+
 /// What went differently than a good run goes.
 pub fn remarks(hierarchy: &HierarchyOutcome) -> Vec<String> {
     let node = &hierarchy.node;
     let mut remarks = Vec::new();
-    if let Some(cause) = &hierarchy.cause {
-        remarks.push(format!("warning: node {node}: the hierarchy ended before the run did: {cause}"));
-    }
     if hierarchy.scheduled_by == ScheduledBy::Kernel {
         remarks.push(format!(
             "note: node {node}: the kernel schedules it, so nobody judges what is promised; `--no-lower` leaves it to the \
