@@ -54,6 +54,7 @@ mod json;
 pub mod label;
 pub mod monitor;
 pub mod notation;
+pub mod proviso;
 pub mod remedy;
 pub mod rewrite;
 pub mod theorem;

@@ -52,10 +52,11 @@ const ENDLESS: Duration = Duration::from_secs(7_000_000_000);
 
 /// What a thread does, as a task.
 fn task_of_thread(thread: &Thread) -> Task {
-    let (exec, period) = match &thread.work {
-        ThreadWork::Bursts { burst, period } => (burst.clone(), *period),
+    let (exec, period, deadline) = match &thread.work {
+        ThreadWork::Bursts { burst, period } => (burst.clone(), *period, *period),
+        // Never, and not the end of the period: a scheduler that serves by deadlines would take that for one.
         ThreadWork::CpuBound | ThreadWork::Command(_) | ThreadWork::Process(_) => {
-            (Execution::Constant(ENDLESS.as_work()), ENDLESS)
+            (Execution::Constant(ENDLESS.as_work()), ENDLESS, Duration::MAX)
         }
     };
     let work =
@@ -63,7 +64,7 @@ fn task_of_thread(thread: &Thread) -> Task {
     Task {
         name: thread.name.clone(),
         period,
-        deadline: period,
+        deadline,
         phase: Duration::ZERO,
         jitter: Duration::ZERO,
         criticality: Criticality::MEDIUM,
@@ -159,7 +160,8 @@ impl System {
     /// The system as it is executed: each thread of a hierarchy is a task too, behind the others, whose only operation is
     /// what the thread does. Whatever executes, counts and records jobs then does so with threads' bursts.
     ///
-    /// What always wants the processor, commands and processes among it, arrives once and never ends.
+    /// What always wants the processor, commands and processes among it, arrives once and never ends. It has no deadline:
+    /// [`Duration::MAX`], which after any arrival is [`Instant::MAX`](talea_time::Instant::MAX).
     #[must_use]
     pub fn with_threads_as_tasks(&self) -> System {
         if self.threads.is_empty() || self.first_thread_task < self.tasks.len() {

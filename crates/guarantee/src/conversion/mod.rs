@@ -123,8 +123,11 @@ pub fn convert(
         Algorithm::Rialto | Algorithm::RialtoNt => {
             reservations::reserve(given, admission::Test::PowersOfTwo, requests)
         }
+        // Who is admitted is told job by job, so what is admitted here promises nobody anything: a job longer than its allowance never
+        // is, and one that is not runs in the background, where the allowance is no maximum either.
         Algorithm::StatisticalRateMonotonic => {
-            reservations::reserve(given, admission::Test::Harmonic, requests)
+            let admitted = reservations::reserve(given, admission::Test::Harmonic, requests)?;
+            Ok(Converted { outputs: vec![structural::nothing(); requests.len()], ..admitted })
         }
         Algorithm::BssI | Algorithm::PShed => {
             reservations::reserve(given, admission::Test::Utilisation, requests)

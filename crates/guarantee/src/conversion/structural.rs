@@ -10,7 +10,7 @@ fn as_it_is(input: usize) -> Accepted {
     Accepted { input, steps: Vec::new() }
 }
 
-fn nothing() -> Output {
+pub(super) fn nothing() -> Output {
     Output { label: Label::real(Guarantee::Null), grounds: Grounds::Nothing }
 }
 

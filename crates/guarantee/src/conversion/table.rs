@@ -91,7 +91,7 @@ const KERNEL: [Conversion; 2] = both(&[Kind::Resbs, Kind::Resbh], Standing::Adap
 const RIALTO: [Conversion; 2] = both(&[Kind::Rescs], Standing::Adaptable);
 const SLOWER: [Conversion; 2] = both(&[Kind::Resu], Standing::Shown);
 const STATISTICAL: [Conversion; 2] =
-    [many(Kind::All, &[Kind::Resbh], Standing::Ours), many(Kind::Resu, &[Kind::Resbh], Standing::Ours)];
+    [many(Kind::All, &[Kind::Null], Standing::Ours), many(Kind::Resu, &[Kind::Null], Standing::Ours)];
 
 /// The conversions of a deadline-based scheduler: shown for the whole processor.
 const fn both(provides: &'static [Kind], of_slower: Standing) -> [Conversion; 2] {

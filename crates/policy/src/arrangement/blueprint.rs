@@ -133,10 +133,7 @@ impl Drawing<'_> {
             0 => self.system.nodes[self.node].cpus.len(),
             parents => parents,
         };
-        let announcing = match scheduler.under.iter().any(|under| self.is_slower(under)) {
-            true => Announcing::Deadlines,
-            false => Announcing::Nothing,
-        };
+        let announcing = self.announcing(index);
         let role = match scheduler.kind {
             SchedulerKind::Lanes => Role::Lanes,
             _ => Role::Scheduler(self.facts(index).kind(processors)?, announcing),
@@ -174,7 +171,30 @@ impl Drawing<'_> {
         }
     }
 
-    fn is_slower(&self, under: &Under) -> bool {
-        matches!(self.system.schedulers[under.scheduler].kind, SchedulerKind::BssI | SchedulerKind::PShed)
+    /// What a scheduler tells of deadlines: with those of a share every quantum is done by its end at the rate that it has.
+    fn announcing(&self, index: usize) -> Announcing {
+        use SchedulerKind as K;
+        let scheduler = &self.system.schedulers[index];
+        if !self.is_below_slower(index) {
+            return Announcing::Nothing;
+        }
+        match (scheduler.kind, scheduler.quantum) {
+            (K::ProportionalShare | K::StartTimeFair | K::Eevdf, Some(quantum)) => {
+                Announcing::Slices(self.facts(index).in_real_time(quantum))
+            }
+            _ => Announcing::Deadlines,
+        }
+    }
+
+    /// Whether deadlines come to a uniformly slower processor from there.
+    fn is_below_slower(&self, index: usize) -> bool {
+        use SchedulerKind as K;
+        self.system.schedulers[index].under.iter().any(|under| {
+            match self.system.schedulers[under.scheduler].kind {
+                K::BssI | K::PShed => true,
+                K::FixedPriority | K::Join => self.is_below_slower(under.scheduler),
+                _ => false,
+            }
+        })
     }
 }

@@ -80,6 +80,13 @@ impl Facts<'_> {
         pace_of(self.derivation, &self.scheduler().name)
     }
 
+    /// How long the scheduler's own processor takes for what a whole one does in `time`, in nanoseconds rounded down.
+    pub fn in_real_time(&self, time: Duration) -> Duration {
+        let nanos = BigRational::from_integer(time.as_nanos().into());
+        let slowed = nanos / self.pace().ratio();
+        i64::try_from(slowed.to_integer()).map_or(time, Duration::from_nanos)
+    }
+
     /// What `child` registers with for `request`.
     pub fn parameters_of(&self, child: &str, request: &Request) -> Result<Parameters, ArrangeError> {
         let scheduler = self.scheduler();

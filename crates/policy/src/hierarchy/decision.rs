@@ -3,6 +3,12 @@
 use super::vp::{ProcessorId, VpId};
 use talea_time::Instant;
 
+/// What is announced instead of a deadline on behalf of those who are to have only what a uniformly slower processor spares: nothing
+/// that they receive counts against what later deadlines entitle to.
+///
+/// [`Instant::MAX`] is different: work that wants its rate all the time, by no deadline of its own.
+pub const SPARE: Instant = Instant::from_nanos(i64::MAX - 1);
+
 /// One change a scheduler makes to a VP: to a child's as its parent, or to an own one as its child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
@@ -14,7 +20,8 @@ pub enum Action {
     Request(VpId),
     /// Tell the parent of an own VP that is not Waiting that it is not needed (any more).
     Release(VpId),
-    /// The earliest deadline of the work behind an own VP is this instant from now on.
+    /// The earliest deadline of the work behind an own VP is this instant from now on; [`SPARE`] if there is none for which
+    /// anything is to be kept.
     Announce(VpId, Instant),
 }
 

@@ -53,7 +53,7 @@ mod replace;
 mod vp;
 
 pub use admission::{Fraction, Load, Shortage};
-pub use decision::{Action, Decision, Wake};
+pub use decision::{Action, Decision, SPARE, Wake};
 pub use engine::{Engine, Occupant, Switch, Transition};
 pub use inspect::{Above, Below, Edge};
 pub use reconfigure::ReconfigureError;

@@ -1,13 +1,17 @@
 //! Preemptive fixed priority with one VP per priority (Regehr and Stankovic, *HLS*, 2001, section 5.1).
 //!
-//! Accepts any guarantee; passes it to its highest child and nothing to the others. On `m` processors the
+//! Accepts any guarantee; passes it to its highest child and nothing to the others, and the highest child's deadlines to a
+//! uniformly slower processor above: the others have what that spares, since a lower child that ran by the rate would leave nothing of it
+//! to the highest when that wakes up. On `m` processors the
 //! `m` highest Ready children run. A notification costs a bitmap scan, that is one word per 64 children, and
 //! on several processors a look at each.
 //!
 //! Do not use it to share a processor between children that never block: all but the highest starve.
 
+use super::uniprocessor::{Announcing, announce};
 use crate::hierarchy::{
-    Action, Context, Decision, Message, Parameters, ProcessorId, Refusal, Scheduler, VpId, VpState, Width,
+    Action, Context, Decision, Message, Parameters, ProcessorId, Refusal, SPARE, Scheduler, VpId, VpState,
+    Width,
 };
 
 /// The fixed-priority scheduler. Children register with [`Parameters::Priority`]; larger is higher.
@@ -22,12 +26,41 @@ pub struct FixedPriority {
     ready: Vec<u64>,
     /// The child that runs on the processor of an own VP, in the order of `own`.
     on_own: Vec<Option<VpId>>,
+    announcing: Announcing,
 }
 
 impl FixedPriority {
     /// A scheduler without children.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The same, which tells a single parent as much as `announcing` says.
+    pub fn announcing(mut self, announcing: Announcing) -> Self {
+        self.announcing = announcing;
+        self
+    }
+
+    /// The decision, with word to the parent of the highest child's deadline: before a request, and after what is done with a
+    /// processor, which those above may take back when they hear it.
+    fn with_announcement(&self, cx: &Context<'_>, decision: Decision) -> Decision {
+        let (Announcing::Deadlines | Announcing::Slices(_), [own]) = (self.announcing, &self.own[..]) else {
+            return decision;
+        };
+        let wants = |(_, child): &&(i32, VpId)| cx.state(*child) != VpState::Waiting;
+        let highest = self.children.first().filter(wants).map(|(_, child)| cx.deadline(*child));
+        let deadline = match self.children.iter().any(|child| wants(&child)) {
+            true => highest.or(Some(SPARE)),
+            // It is about to take its request back.
+            false => return decision,
+        };
+        match cx.state(*own) {
+            VpState::Running(_) => {
+                let timer = decision.timer();
+                decision.then(announce(cx, *own, deadline, Decision::NONE)).wake(timer)
+            }
+            VpState::Waiting | VpState::Ready => announce(cx, *own, deadline, decision),
+        }
     }
 
     fn rank(&self, child: VpId) -> usize {
@@ -149,15 +182,20 @@ impl Scheduler for FixedPriority {
     fn request(&mut self, cx: &Context<'_>, child: VpId) -> Decision {
         self.set_ready(self.rank(child));
         let idle = self.own.iter().find(|own| cx.state(**own) == VpState::Waiting);
-        match idle {
+        let decision = match idle {
             // The parent may keep us waiting while a lower child runs on another processor.
             Some(own) => Decision::request(*own).reconsider_if(self.own.len() > 1),
             None => self.preempt(cx),
-        }
+        };
+        self.with_announcement(cx, decision)
+    }
+
+    fn announced(&mut self, cx: &Context<'_>, _child: VpId) -> Decision {
+        self.with_announcement(cx, Decision::NONE)
     }
 
     fn release(&mut self, cx: &Context<'_>, child: VpId, held: Option<ProcessorId>) -> Decision {
-        match held {
+        let decision = match held {
             Some(processor) => {
                 let holds = |own: &VpId| cx.state(*own) == VpState::Running(processor);
                 let place = self.own.iter().position(holds).expect("a child runs on what the parent holds");
@@ -173,7 +211,8 @@ impl Scheduler for FixedPriority {
                     _ => Decision::NONE,
                 }
             }
-        }
+        };
+        self.with_announcement(cx, decision)
     }
 
     fn message(
@@ -192,7 +231,8 @@ impl Scheduler for FixedPriority {
         let rank = self.rank(child);
         self.children[rank].0 = priority;
         self.rebuild(cx);
-        Ok(self.preempt(cx))
+        let decision = self.preempt(cx);
+        Ok(self.with_announcement(cx, decision))
     }
 
     fn grant(&mut self, _cx: &Context<'_>, own: VpId, processor: ProcessorId) -> Decision {

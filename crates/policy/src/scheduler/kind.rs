@@ -173,7 +173,7 @@ impl Kind {
     pub fn build(&self, announcing: Announcing) -> Result<Box<dyn Scheduler>, KindError> {
         self.check()?;
         Ok(match self {
-            Kind::FixedPriority => Box::new(FixedPriority::new()),
+            Kind::FixedPriority => Box::new(FixedPriority::new().announcing(announcing)),
             Kind::Join { takes } => Box::new(Join::new(*takes)),
             Kind::Lane { discipline, rules, capacity } => {
                 let queue = LaneQueue::new(*discipline, *rules, *capacity);

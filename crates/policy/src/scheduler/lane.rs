@@ -75,11 +75,11 @@ impl LaneScheduler {
         let earliest = || self.queue.iter().map(|progress| progress.job.deadline).min();
         match (self.announcing, cx.state(self.own())) {
             (Announcing::Nothing, _) => decision,
-            (Announcing::Deadlines, VpState::Running(_)) => {
+            (_, VpState::Running(_)) => {
                 let timer = decision.timer();
                 decision.then(announce(cx, self.own(), earliest(), Decision::NONE)).wake(timer)
             }
-            (Announcing::Deadlines, _) => announce(cx, self.own(), earliest(), decision),
+            (_, _) => announce(cx, self.own(), earliest(), decision),
         }
     }
 

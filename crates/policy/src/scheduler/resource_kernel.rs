@@ -14,7 +14,7 @@
 
 use super::round_robin::Turns;
 use super::uniprocessor::{Clients, Rule, Stint, Uniprocessor};
-use crate::hierarchy::{Context, Enforcement, Parameters, Refusal, Shortage};
+use crate::hierarchy::{Context, Enforcement, Parameters, Refusal, SPARE, Shortage};
 use talea_time::{Duration, Instant, Work};
 
 /// The rule. Children register with [`Parameters::Reserve`], or [`Parameters::None`] for no reserve.
@@ -235,8 +235,8 @@ impl Rule for ResourceKernel {
     }
 
     fn deadline(&self, cx: &Context<'_>, clients: &Clients<Reserved>) -> Option<Instant> {
-        let with_budget = clients.wanting(cx).filter(|(_, account)| account.left > Work::ZERO);
-        with_budget.map(|(_, account)| account.end).min()
+        let known = |account: &Reserved| if account.left > Work::ZERO { account.end } else { SPARE };
+        clients.wanting(cx).map(|(_, account)| known(account)).min()
     }
 }
 

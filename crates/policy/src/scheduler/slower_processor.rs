@@ -6,25 +6,32 @@
 //! deadlines up to `D`:
 //!
 //! ```text
-//!   entitled(D) = rate (D - now)                 if nothing was pending that is due by D, and no earlier D' is in the list
-//!               = entitled(D') + rate (D - D')   after the latest D' before D that is
+//!   entitled(D) = entitled(D') + rate (D - D')   after the latest D' before D, be it past
+//!   entitled(D) <= rate (D - now)                whenever nothing was pending that is due by D
 //!   service with deadline d counts against every D >= d; with deadline d, min over D >= d may be received
 //! ```
 //!
-//! A child that has used up its entitlement with work undone goes on with a deadline one *slice* later than the last one used up, so one that
-//! misreports its deadlines or overruns harms itself only. Children without deadlines are served like that all the time.
+//! So in no interval a child receives more by its deadlines than its rate times the interval's length, of work that came and is due in it,
+//! and as rates do not add up to more than the processor's, earliest deadline first keeps all deadlines for whoever asks for no more than
+//! a processor of its rate could do. That is so for an earliest-deadline-first scheduler of admitted work below, and so for one of this
+//! kind: the promise nests.
+//!
+//! A child without deadlines is served in *slices*: it is entitled to its rate times a slice by the end of each, which is a
+//! reservation. Who has used up its entitlement with work undone is not entitled to anything until the last deadline that it
+//! was used up for. Until then, like those that announce [`SPARE`], it has what entitled children leave, in proportion
+//! to rates; that is not charged, so nobody pays later for what nobody else wanted.
 //! The list is the bookkeeping of PShED as far as its promise determines it; the promise of BSS-I, for which
 //! children schedule by deadline inside, is the same.
 //!
 //! ALL or RESU becomes RESU for each child, with rates that count in the processor received: `speed` is the rate
-//! of the parent, 1 for ALL. Admission is exact: `sum rate <= 1`. Children have to be
-//! [`Announcing::Deadlines`](super::Announcing) or threads. Costs a look at every child and at the list of the one
+//! of the parent, 1 for ALL. Admission is exact: `sum rate <= 1`. Children that are schedulers have to be
+//! [`Announcing`](super::Announcing), or are served in slices. Costs a look at every child and at the list of the one
 //! that runs per notification.
 //!
-//! Do not use it for children that know no deadlines: a reservation says how often they are served.
+//! Do not use it above schedulers that order by something else than deadlines: what they owe first is not what they serve first.
 
 use super::uniprocessor::{Clients, Rule, Stint, Uniprocessor};
-use crate::hierarchy::{Context, Fraction, Load, Parameters, Refusal};
+use crate::hierarchy::{Context, Fraction, Load, Parameters, Refusal, SPARE};
 use talea_time::{Duration, Instant, Work};
 
 /// Deadlines a child may have in its list; beyond that two are kept as one, to its disadvantage.
@@ -52,19 +59,39 @@ pub struct Rated {
     absolute: (i128, i128),
     /// By deadline, all in the future.
     list: Vec<Entitlement>,
-    /// What was received beyond the entitlement whose deadline passed last, because the processor was taken too late;
-    /// below zero, what was less than a nanosecond of it.
-    debt: i128,
+    /// The entitlement whose deadline passed last: what was left of it belongs to work that was pending beside, and what was received
+    /// beyond it, because the processor was taken too late, is paid back.
+    passed: Entitlement,
     /// What the child announced.
     announced: Instant,
-    /// What it is served with, while it wants the processor.
+    /// What it is served with, while it wants the processor: see [`Claim`].
     deadline: Instant,
+    claim: Claim,
+    /// The slice that it is served in, or was last if it has not announced a deadline since.
+    slice: Option<Entitlement>,
+    /// What it has received beyond its entitlement, in nanoseconds by its rate.
+    spared: i128,
+}
+
+/// On what grounds a child that wants the processor has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Claim {
+    /// It is entitled to something by its deadline.
+    Entitled,
+    /// It has received all that it is entitled to until its deadline.
+    UsedUp,
+    /// It asks for what is spared, and has no deadline.
+    Spare,
 }
 
 impl Rated {
     /// The deadline it is served with.
     pub fn deadline(&self) -> Instant {
         self.deadline
+    }
+
+    fn is_entitled(&self) -> bool {
+        self.claim == Claim::Entitled
     }
 
     fn over(&self, length: Duration) -> i128 {
@@ -74,6 +101,7 @@ impl Rated {
     /// What it may receive with `deadline`, and the last deadline that allows no more.
     fn allowed(&self, deadline: Instant) -> Entitlement {
         let covering = self.list.iter().filter(|entry| entry.deadline >= deadline);
+        let covering = covering.chain(self.slice.iter().filter(|slice| slice.deadline == deadline));
         let least = covering.copied().min_by_key(|entry| (entry.scaled, -entry.deadline.as_nanos()));
         least.expect("deadlines are introduced before they are used")
     }
@@ -86,7 +114,7 @@ impl Rated {
     /// Adds `deadline`, which is in the future, to the list.
     fn introduce(&mut self, now: Instant, deadline: Instant) {
         if let Some(passed) = self.list.iter().take_while(|entry| entry.deadline <= now).last() {
-            self.debt = (-passed.scaled).max(1 - self.absolute.1);
+            self.passed = *passed;
         }
         self.list.retain(|entry| entry.deadline > now);
         if self.list.binary_search_by_key(&deadline, |entry| entry.deadline).is_ok() {
@@ -94,19 +122,19 @@ impl Rated {
         }
         self.make_room();
         let position = self.list.partition_point(|entry| entry.deadline < deadline);
-        let scaled = match position.checked_sub(1).map(|before| self.list[before]) {
-            Some(before) => before.scaled + self.over(deadline - before.deadline),
-            None => self.over(deadline - now) - std::mem::take(&mut self.debt),
-        };
+        let before = position.checked_sub(1).map_or(self.passed, |before| self.list[before]);
+        let scaled = before.scaled + self.over(deadline - before.deadline);
         self.list.insert(position, Entitlement { deadline, scaled });
     }
 
-    /// Nothing due by `deadline` was pending until now: nothing has been saved up for it.
-    fn forget_savings(&mut self, now: Instant, deadline: Instant) {
-        let fresh = self.over(deadline - now);
-        let entry = self.list.iter_mut().find(|entry| entry.deadline == deadline);
-        let entry = entry.expect("it has just been introduced");
-        entry.scaled = entry.scaled.min(fresh);
+    /// Nothing was pending until now that is due from `deadline` on and before `pending`: nothing has been saved up for it.
+    fn forget_savings(&mut self, now: Instant, deadline: Instant, pending: Instant) {
+        let (rate, _) = self.absolute;
+        let unsaved = |entry: &&mut Entitlement| entry.deadline >= deadline && entry.deadline < pending;
+        for entry in self.list.iter_mut().filter(unsaved) {
+            let fresh = i128::from((entry.deadline - now).as_nanos()) * rate;
+            entry.scaled = entry.scaled.min(fresh);
+        }
     }
 
     /// Has another rate from now on. For deadlines that are in the list already, nobody is entitled to more than with either
@@ -115,8 +143,8 @@ impl Rated {
         let before = std::mem::replace(&mut self.absolute, absolute).1;
         self.rate = rate;
         let in_new_units = |scaled: i128| (scaled * absolute.1).div_euclid(before);
-        self.debt = in_new_units(self.debt);
-        for entry in &mut self.list {
+        self.passed = Entitlement { deadline: now, scaled: in_new_units(self.passed.scaled).min(0) };
+        for entry in self.list.iter_mut().chain(&mut self.slice) {
             let fresh = i128::from((entry.deadline - now).as_nanos()) * absolute.0;
             entry.scaled = in_new_units(entry.scaled).min(fresh);
         }
@@ -133,27 +161,43 @@ impl Rated {
         last.scaled = last.scaled.min(dropped.scaled);
     }
 
-    /// Finds the earliest deadline not before `from` with which something may be received. `pending` is the deadline up to which work
-    /// has been pending until now.
-    fn place(&mut self, now: Instant, from: Instant, pending: Instant, slice: Duration) {
-        let mut deadline = if from > now && from < Instant::MAX { from } else { now + slice };
-        self.introduce(now, deadline);
-        if pending > deadline {
-            self.forget_savings(now, deadline);
-        }
-        loop {
-            if self.allowed_work(deadline) > Work::ZERO {
-                self.deadline = deadline;
+    /// Finds what it is entitled to by what it announced. `pending` is the deadline up to which work has been pending until now.
+    fn place(&mut self, now: Instant, pending: Instant, slice: Duration) {
+        let deadline = match self.announced {
+            SPARE => {
+                (self.claim, self.deadline) = (Claim::Spare, Instant::MAX);
                 return;
             }
-            // Before what is missing is found: it may lower what the last deadline allows.
-            self.make_room();
-            let allowed = self.allowed(deadline);
-            // At least as long as a nanosecond takes at this rate.
-            let missing = (self.absolute.1 - allowed.scaled + self.absolute.0 - 1) / self.absolute.0;
-            deadline = allowed.deadline + slice.max(Duration::from_nanos(missing as i64));
-            self.introduce(now, deadline);
-        }
+            announced if announced > now && announced < SPARE => {
+                self.slice = None;
+                announced
+            }
+            // It has none, or overran it.
+            _ => self.slice_at(now, slice),
+        };
+        self.introduce(now, deadline);
+        self.forget_savings(now, deadline, pending);
+        (self.claim, self.deadline) = match self.allowed_work(deadline) > Work::ZERO {
+            true => (Claim::Entitled, deadline),
+            false => (Claim::UsedUp, self.allowed(deadline).deadline),
+        };
+    }
+
+    /// When the slice ends that is going on at `now`: a new one if the last has ended. At least a nanosecond is in it, and what is less
+    /// than one more is not carried over to the next, since that would be more than its rate there.
+    fn slice_at(&mut self, now: Instant, slice: Duration) -> Instant {
+        let (rate, unit) = self.absolute;
+        let left = |deadline: Instant| i128::from((deadline - now).as_nanos()) * rate;
+        let current = self
+            .slice
+            .filter(|slice| slice.deadline > now)
+            .map(|slice| Entitlement { scaled: slice.scaled.min(left(slice.deadline)), ..slice });
+        let begun = || {
+            let shortest = Duration::from_nanos(((unit + rate - 1) / rate) as i64);
+            let deadline = now + slice.max(shortest);
+            Entitlement { deadline, scaled: left(deadline) }
+        };
+        self.slice.insert(current.unwrap_or_else(begun)).deadline
     }
 }
 
@@ -194,9 +238,12 @@ impl Rule for SlowerProcessor {
             rate,
             absolute: rate.times(self.speed),
             list: Vec::with_capacity(LIST),
-            debt: 0,
+            passed: Entitlement { deadline: cx.now(), scaled: 0 },
             announced: Instant::MAX,
             deadline: cx.now(),
+            claim: Claim::Spare,
+            slice: None,
+            spared: 0,
         })
     }
 
@@ -214,21 +261,27 @@ impl Rule for SlowerProcessor {
     }
 
     fn woke(&mut self, cx: &Context<'_>, clients: &mut Clients<Rated>, place: usize) {
+        let others = clients.wanting(cx).filter(|(other, _)| *other != place);
+        let spared = others.map(|(_, account)| account.spared).min();
         let announced = cx.deadline(clients.vp(place));
         let account = clients.account_mut(place);
+        // Who was away has no claim to what was spared then.
+        account.spared = account.spared.max(spared.unwrap_or(account.spared));
         account.announced = announced;
-        account.place(cx.now(), announced, Instant::MAX, self.slice);
+        account.place(cx.now(), Instant::MAX, self.slice);
     }
 
     fn ran(&mut self, _cx: &Context<'_>, clients: &mut Clients<Rated>, place: usize, used: Work) {
         let account = clients.account_mut(place);
-        let scaled = i128::from(used.as_nanos()) * account.absolute.1;
+        let (rate, unit) = account.absolute;
+        let scaled = i128::from(used.as_nanos()) * unit;
+        if !account.is_entitled() {
+            account.spared += scaled / rate;
+            return;
+        }
         let deadline = account.deadline;
-        account
-            .list
-            .iter_mut()
-            .filter(|entry| entry.deadline >= deadline)
-            .for_each(|entry| entry.scaled -= scaled);
+        let covering = account.list.iter_mut().filter(|entry| entry.deadline >= deadline);
+        covering.chain(&mut account.slice).for_each(|entry| entry.scaled -= scaled);
     }
 
     fn refresh(&mut self, cx: &Context<'_>, clients: &mut Clients<Rated>) {
@@ -239,14 +292,10 @@ impl Rule for SlowerProcessor {
             }
             let announced = cx.deadline(clients.vp(place));
             let account = clients.account_mut(place);
-            let news = announced != account.announced;
-            if news {
+            let is_used_up = account.is_entitled() && account.allowed_work(account.deadline) <= Work::ZERO;
+            if announced != account.announced || account.deadline <= now || is_used_up {
                 account.announced = announced;
-                account.place(now, announced, account.deadline, self.slice);
-            } else if account.deadline <= now {
-                account.place(now, now, account.deadline, self.slice);
-            } else if account.allowed_work(account.deadline) <= Work::ZERO {
-                account.place(now, account.deadline, account.deadline, self.slice);
+                account.place(now, account.deadline, self.slice);
             }
         }
     }
@@ -257,28 +306,35 @@ impl Rule for SlowerProcessor {
         clients: &mut Clients<Rated>,
         _incumbent: Option<usize>,
     ) -> Option<usize> {
-        clients.wanting(cx).min_by_key(|(_, account)| account.deadline).map(|(place, _)| place)
+        let entitled = clients.wanting(cx).filter(|(_, account)| account.is_entitled());
+        let due_first = entitled.min_by_key(|(_, account)| account.deadline);
+        let chosen = due_first.or_else(|| clients.wanting(cx).min_by_key(|(_, account)| account.spared));
+        chosen.map(|(place, _)| place)
     }
 
     fn next(&self, cx: &Context<'_>, clients: &Clients<Rated>, stint: Option<Stint>) -> Option<Instant> {
-        let used_up = stint.map(|stint| {
-            cx.now() + {
-                let account = clients.account(stint.place);
-                account.allowed_work(account.deadline).at_full_speed()
+        let ends = stint.map(|stint| {
+            let account = clients.account(stint.place);
+            match account.claim {
+                Claim::Entitled => cx.now() + account.allowed_work(account.deadline).at_full_speed(),
+                Claim::UsedUp | Claim::Spare => cx.now() + self.slice,
             }
         });
-        clients.wanting(cx).map(|(_, account)| account.deadline).chain(used_up).min()
+        let deadlines = clients.wanting(cx).filter(|(_, account)| account.claim != Claim::Spare);
+        deadlines.map(|(_, account)| account.deadline).chain(ends).min()
     }
 
     fn deadline(&self, cx: &Context<'_>, clients: &Clients<Rated>) -> Option<Instant> {
-        clients.wanting(cx).map(|(_, account)| account.deadline).min()
+        let known =
+            |(_, account): (usize, &Rated)| if account.is_entitled() { account.deadline } else { SPARE };
+        clients.wanting(cx).map(known).min()
     }
 
     fn check_invariants(&self, cx: &Context<'_>, clients: &Clients<Rated>) {
         for (_, account) in clients.wanting(cx) {
             assert!(
-                account.allowed_work(account.deadline) > Work::ZERO,
-                "whoever is served is entitled to it"
+                !account.is_entitled() || account.allowed_work(account.deadline) > Work::ZERO,
+                "who is served by a deadline is entitled to it"
             );
             assert!(account.list.is_sorted_by_key(|entry| entry.deadline));
         }
@@ -289,24 +345,63 @@ impl Rule for SlowerProcessor {
 mod tests {
     use super::*;
 
-    /// The last two entries of a full list become one with the lower entitlement: what is missing then is more.
-    #[test]
-    fn a_full_list_of_used_up_deadlines_is_left_behind() {
-        let deadline = |number: i64| Instant::from_nanos(number + 1);
-        let list: Vec<Entitlement> = (0..LIST as i64)
-            .map(|n| Entitlement { deadline: deadline(n), scaled: i128::from(n) - 36 })
-            .collect();
-        let mut account = Rated {
+    fn account(list: Vec<Entitlement>, absolute: (i128, i128)) -> Rated {
+        Rated {
             rate: Fraction::ONE,
-            absolute: (1, 7),
+            absolute,
             list,
-            debt: 0,
-            announced: Instant::MAX,
-            deadline: deadline(0),
-        };
-        account.place(Instant::ZERO, deadline(0), deadline(0), Duration::from_nanos(1));
-        assert!(account.allowed_work(account.deadline) > Work::ZERO);
-        assert!(account.deadline > deadline(LIST as i64 - 1), "everything before is used up");
+            passed: Entitlement { deadline: Instant::ZERO, scaled: 0 },
+            announced: Instant::from_nanos(1),
+            deadline: Instant::from_nanos(1),
+            claim: Claim::Entitled,
+            slice: None,
+            spared: 0,
+        }
+    }
+
+    fn at(nanos: i64) -> Instant {
+        Instant::from_nanos(nanos)
+    }
+
+    /// The last two entries of a full list become one with the lower entitlement, and what is used up is waited for.
+    #[test]
+    fn a_full_list_of_used_up_deadlines_is_waited_for() {
+        let list: Vec<Entitlement> = (0..LIST as i64)
+            .map(|n| Entitlement { deadline: at(n + 1), scaled: i128::from(n) - 36 })
+            .collect();
+        let mut account = account(list, (1, 7));
+        account.place(Instant::ZERO, at(1), Duration::from_nanos(1));
+        assert_eq!((account.claim, account.deadline), (Claim::UsedUp, at(1)));
+        account.announced = at(LIST as i64 + 9);
+        account.place(at(1), at(1), Duration::from_nanos(1));
         assert!(account.list.len() <= LIST && account.list.is_sorted_by_key(|entry| entry.deadline));
+    }
+
+    /// Half of a processor, of which nothing was wanted from 0 to 90 by 100: after a nanosecond by 92 it may have 4 of the 8 that are
+    /// left, not the 50 that it could have had.
+    #[test]
+    fn nothing_is_saved_up_for_later_deadlines_while_nothing_is_pending() {
+        let mut account = account(Vec::new(), (1, 2));
+        let slice = Duration::from_nanos(10);
+        account.announced = at(100);
+        account.place(Instant::ZERO, Instant::MAX, slice);
+        assert_eq!(account.allowed_work(at(100)), Work::from_nanos(50));
+        account.announced = at(92);
+        account.place(at(90), Instant::MAX, slice);
+        assert_eq!(account.allowed_work(at(92)), Work::from_nanos(1));
+        assert_eq!(account.allowed_work(at(100)), Work::from_nanos(5));
+    }
+
+    /// The same with work pending that is due by 100: that keeps what it is entitled to.
+    #[test]
+    fn pending_work_keeps_its_entitlement() {
+        let mut account = account(Vec::new(), (1, 2));
+        let slice = Duration::from_nanos(10);
+        account.announced = at(100);
+        account.place(Instant::ZERO, Instant::MAX, slice);
+        account.announced = at(92);
+        account.place(at(90), at(100), slice);
+        assert_eq!(account.allowed_work(at(92)), Work::from_nanos(1));
+        assert_eq!(account.allowed_work(at(100)), Work::from_nanos(50));
     }
 }

@@ -16,7 +16,7 @@
 //! Do not use it where declared times are far too long: deadlines, and so responses, are proportional to them up to the budget.
 
 use super::uniprocessor::{Clients, Rule, Stint, Uniprocessor};
-use crate::hierarchy::{Context, Fraction, Load, Parameters, Refusal};
+use crate::hierarchy::{Context, Fraction, Load, Parameters, Refusal, SPARE};
 use talea_time::{Instant, Work};
 
 /// The rule. Children register with [`Parameters::Reservation`], of which only the ratio matters for requests that declare their
@@ -238,6 +238,8 @@ impl Rule for TotalBandwidth {
     }
 
     fn deadline(&self, cx: &Context<'_>, clients: &Clients<Bandwidth>) -> Option<Instant> {
-        clients.wanting(cx).map(|(_, account)| account.due()).min()
+        // Pieces before their time are for a processor that nobody else has a use for.
+        let known = |account: &Bandwidth| if account.opens <= cx.now() { account.due() } else { SPARE };
+        clients.wanting(cx).map(|(_, account)| known(account)).min()
     }
 }

@@ -52,9 +52,13 @@ pub struct Ask {
 }
 
 fn demands() -> impl Strategy<Value = Demand> {
+    // Every so often far more than a period holds, and then hardly anything: what queues makes arrivals irregular.
+    let uneven = prop_oneof![3 => 1..500u16, 1 => 5_000..60_000u16];
     prop_oneof![
         2 => Just(Demand::Endless),
-        3 => (prop::collection::vec(1..20_000u16, 1..5), 1..50u8)
+        2 => (prop::collection::vec(1..20_000u16, 1..5), 1..50u8)
+            .prop_map(|(bursts, period)| Demand::Bursts(bursts, period)),
+        1 => (prop::collection::vec(uneven, 3..12), 1..9u8)
             .prop_map(|(bursts, period)| Demand::Bursts(bursts, period)),
     ]
 }
@@ -83,16 +87,29 @@ fn kinds() -> impl Strategy<Value = SchedulerKind> {
         K::TotalBandwidth,
         K::ResourceKernel,
         K::Rialto,
+        K::RialtoNt,
         K::BssI,
+        K::PShed,
+        K::SurplusFair,
         K::RoundRobin,
         K::EarliestDeadline,
+        K::LeastLaxity,
+        K::Fifo,
         K::TimeSharing,
+        K::Linux,
+        K::Windows2000,
     ])
 }
 
 fn scheduler(kind: SchedulerKind, quantum: u8, mut children: Vec<(Ask, Tree)>) -> Tree {
     if kind.has_one_child() {
         children.truncate(1);
+    }
+    // They order jobs, which only threads have.
+    if matches!(kind, SchedulerKind::EarliestDeadline | SchedulerKind::LeastLaxity | SchedulerKind::Fifo) {
+        for (_, child) in children.iter_mut().filter(|(_, child)| matches!(child, Tree::Scheduler { .. })) {
+            *child = Tree::Thread(Demand::Endless);
+        }
     }
     Tree::Scheduler { kind, quantum, children }
 }
@@ -125,23 +142,13 @@ pub fn trees_of(kind: SchedulerKind) -> impl Strategy<Value = Tree> {
 }
 
 impl Tree {
-    /// The system of it.
-    pub fn system(&self) -> System {
-        let mut grown = Grown { builder: System::builder("random").seed(7), nodes: 0 };
+    /// The system of it on these processors.
+    pub fn system_on(&self, cpus: &[u16]) -> System {
+        let builder = System::builder("random").seed(7).node("n", cpus.iter().copied());
+        let mut grown = Grown { builder, nodes: 0 };
         let mut joined = Vec::new();
         grown.grow(self, Vec::new(), &mut joined);
         grown.builder.build().expect("a sound hierarchy")
-    }
-
-    /// Whether a uniformly slower processor is in it.
-    pub fn has_slower_processors(&self) -> bool {
-        match self {
-            Tree::Thread(_) => false,
-            Tree::Scheduler { kind: SchedulerKind::BssI, .. } => true,
-            Tree::Scheduler { children, .. } => {
-                children.iter().any(|(_, child)| child.has_slower_processors())
-            }
-        }
     }
 
     /// What it looks like, for failures.
@@ -194,8 +201,11 @@ impl Grown {
                 if kind.has_quantum() {
                     scheduler = scheduler.quantum(Duration::from_millis(i64::from(*quantum)));
                 }
-                if under.is_empty() && *kind == SchedulerKind::FixedPriority {
-                    root.push(name.clone());
+                if under.is_empty() {
+                    scheduler = scheduler.on("n");
+                    if *kind == SchedulerKind::FixedPriority {
+                        root.push(name.clone());
+                    }
                 }
                 self.add(
                     under
@@ -233,13 +243,19 @@ impl Grown {
     }
 }
 
+/// What an only child asks of a scheduler of `kind`: something that does not keep it from having all that the scheduler has.
+pub fn least(kind: SchedulerKind) -> Request {
+    request(kind, &[Ask { weight: 1, period: 0, is_joined: false }], 0)
+}
+
 /// What the child at `place` asks of a scheduler of `kind` beside its siblings.
 fn request(kind: SchedulerKind, asks: &[Ask], place: usize) -> Request {
     let Ask { weight, period, .. } = asks[place];
-    // Something is left free; shortened periods and rate-monotonic orders need half.
+    // Something is left free; shortened periods need half, and reserves whose budgets may be used late, two thirds.
     let total: u64 = asks.iter().map(|ask| u64::from(ask.weight)).sum::<u64>() + 1;
     let total = match kind {
-        SchedulerKind::ResourceKernel | SchedulerKind::Rialto => 2 * total,
+        SchedulerKind::Rialto | SchedulerKind::RialtoNt => 2 * total,
+        SchedulerKind::ResourceKernel => 3 * total,
         _ => total,
     };
     match kind.asks() {

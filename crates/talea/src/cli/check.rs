@@ -127,7 +127,7 @@ fn answer(options: &Options, system: &System, plans: &[Plan]) -> Result<Answer, 
     let mut report = check::check(system, plans).map_err(|error| {
         Failure::new(error, "shorten the execution times or overheads of the longest task")
     })?;
-    let hierarchies = check::hierarchy::hierarchies(system);
+    let hierarchies = check::hierarchy::hierarchies(system, plans);
     report.count_on(system, &hierarchies);
     let sensitivity = options.sensitivity.then(|| {
         let bar = super::progress::bar("margins", 2 + 2 * system.tasks.len() as u64);
@@ -161,7 +161,7 @@ fn show(options: &Options, system: &System, plans: &[Plan], answer: &Answer) -> 
     let mut lines = Lines::new();
     lines.line(&heading(system))?;
     for check in &answer.hierarchies {
-        lines.line(&hierarchy::show(system, check))?;
+        lines.line(&hierarchy::show(system, check, &options.system.system))?;
         if let Some(lowering) = hierarchy::lowering(system, check) {
             lines.line(&format!("\n{}", lowering::parts(&check.node, &lowering.account())))?;
         }

@@ -58,6 +58,8 @@ fn heading(system: &str, check: &HierarchyCheck, left_out: usize) -> String {
                 check.findings.iter().map(|finding| finding.node.as_str()).take(4).collect();
             format!("not enough for {}", failing.join(", "))
         }
+        Composition::OnPaper => "not everything is known to be kept".into(),
+        Composition::Refused => "a scheduler refuses it".into(),
     };
     let left_out = match left_out {
         0 => String::new(),

@@ -13,8 +13,11 @@ use talea_guarantee::derivation::{Derivation, Failure, Finding, NotDerived, deri
 use talea_guarantee::guarantee::Guarantee;
 use talea_guarantee::hierarchy::Hierarchy;
 use talea_guarantee::label::Label;
+use talea_guarantee::proviso::{Proviso, provisos};
 use talea_guarantee::remedy::{Advice, advise};
-use talea_model::System;
+use talea_model::{SchedulerKind, System};
+use talea_policy::arrangement::{ArrangeError, arrange};
+use talea_policy::strategy::Plan;
 
 pub use figure::draw;
 pub use tree::{Child, Row, Sibling, State, rows};
@@ -24,12 +27,19 @@ pub use tree::{Child, Row, Sibling, State, rows};
 pub struct HierarchyCheck {
     /// The node's name.
     pub node: String,
-    /// Whether every scheduler and every thread receives what it needs.
+    /// Whether every scheduler and every thread is sure to receive what it needs.
     pub verdict: Composition,
     /// The hierarchy.
     pub hierarchy: Hierarchy,
     /// The guarantee on every edge that could be labelled, with its grounds.
     pub derivation: Derivation,
+    /// Which of these guarantees are not known to be kept.
+    pub provisos: Vec<Proviso>,
+    /// What the schedulers themselves say against it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<Refusal>,
+    /// Schedulers of kinds that can be checked, but neither simulated nor run.
+    pub only_checked: Vec<String>,
     /// Who does not receive what it needs.
     pub findings: Vec<Finding>,
     /// How many ways there were to decide which parents joins take from, where nothing is enough; 0 otherwise.
@@ -48,32 +58,94 @@ pub struct HierarchyCheck {
 pub enum Composition {
     /// Everybody receives what it needs, whatever the threads do.
     Composes,
+    /// Everybody would by the published conversions, but not all of them are known to be kept.
+    OnPaper,
+    /// It is derived, but a scheduler refuses a child of it.
+    Refused,
     /// Somebody does not.
     Fails,
 }
 
-/// Derives the hierarchy of every node that has one, and looks for remedies where that fails.
-pub fn hierarchies(system: &System) -> Vec<HierarchyCheck> {
-    let node = |node: usize| {
-        let hierarchy = system.hierarchy(node)?;
-        let lanes = system.lanes_of(node).map(|lanes| system.schedulers[lanes].name.clone());
-        Some(check(system.nodes[node].name.clone(), hierarchy, lanes))
-    };
+/// Why a hierarchy that can be derived cannot be set up.
+#[derive(Clone, Debug, Serialize)]
+pub struct Refusal {
+    /// Whose request is refused, if it is one's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub child: Option<String>,
+    /// The sentence, with the scheduler's own reason.
+    pub reason: String,
+    /// What to do about it.
+    pub remedy: &'static str,
+}
+
+/// Derives the hierarchy of every node that has one, looks for remedies where that fails, and where it does not, asks the schedulers.
+/// `plans` are the lanes of each node.
+pub fn hierarchies(system: &System, plans: &[Plan]) -> Vec<HierarchyCheck> {
+    let node = |node: usize| system.hierarchy(node).map(|hierarchy| check(system, node, plans, hierarchy));
     (0..system.nodes.len()).filter_map(node).collect()
 }
 
-fn check(node: String, hierarchy: Hierarchy, lanes: Option<String>) -> HierarchyCheck {
-    let (verdict, failure) = match derive(&hierarchy) {
+fn check(system: &System, node: usize, plans: &[Plan], hierarchy: Hierarchy) -> HierarchyCheck {
+    let (derived, failure) = match derive(&hierarchy) {
         Ok(derived) => {
             let none = Failure { findings: Vec::new(), derived, alternatives: 0 };
-            (Composition::Composes, Box::new(none))
+            (true, Box::new(none))
         }
-        Err(NotDerived::Failed(failure)) => (Composition::Fails, failure),
+        Err(NotDerived::Failed(failure)) => (false, failure),
         Err(malformed) => panic!("a validated system has sound hierarchies: {malformed}"),
     };
-    let advice = (verdict == Composition::Fails).then(|| advise(&hierarchy, &failure));
+    let advice = (!derived).then(|| advise(&hierarchy, &failure));
+    let refusal = if derived { refusal(system, node, &plans[node]) } else { None };
     let Failure { findings, derived: derivation, alternatives } = *failure;
-    HierarchyCheck { node, verdict, hierarchy, derivation, findings, alternatives, advice, lanes }
+    let provisos = provisos(&hierarchy, &derivation);
+    let verdict = match (derived, &refusal) {
+        (false, _) => Composition::Fails,
+        (true, Some(_)) => Composition::Refused,
+        (true, None) if !provisos.is_empty() => Composition::OnPaper,
+        (true, None) => Composition::Composes,
+    };
+    let only_checked = system
+        .schedulers
+        .iter()
+        .filter(|scheduler| scheduler.node == node && scheduler.kind == SchedulerKind::Spring)
+        .map(|scheduler| scheduler.name.clone())
+        .collect();
+    let lanes = system.lanes_of(node).map(|lanes| system.schedulers[lanes].name.clone());
+    let node = system.nodes[node].name.clone();
+    HierarchyCheck {
+        node,
+        verdict,
+        hierarchy,
+        derivation,
+        provisos,
+        refusal,
+        only_checked,
+        findings,
+        alternatives,
+        advice,
+        lanes,
+    }
+}
+
+/// Sets the hierarchy up as a simulation and a run do, and throws it away: what its schedulers do not admit, they say.
+fn refusal(system: &System, node: usize, plan: &Plan) -> Option<Refusal> {
+    let seated = arrange(system, node, plan, 1).and_then(|arrangement| {
+        let mut arrangement = arrangement.expect("the node has a hierarchy");
+        let leaves = std::mem::take(&mut arrangement.leaves);
+        leaves.iter().try_for_each(|leaf| arrangement.add_thread(system, leaf).map(drop))
+    });
+    let error = seated.err()?;
+    let (child, remedy) = match &error {
+        // Is said by itself: nothing about it is refused.
+        ArrangeError::OnlyChecked { .. } => return None,
+        ArrangeError::Refused { child, .. } => (Some(child), "ask for less, or for a longer period"),
+        ArrangeError::NoPeriod { child, .. } => (Some(child), "give it bursts, or another scheduler"),
+        ArrangeError::Superperiod { child, .. } => (Some(child), "ask for that superperiod"),
+        ArrangeError::TooFine { child, .. } => (Some(child), "give numbers of fewer digits"),
+        ArrangeError::OneProcessor { .. } => (None, "give it one processor"),
+        ArrangeError::NoSuchScheduler { .. } => (None, "give the scheduler other parameters"),
+    };
+    Some(Refusal { child: child.cloned(), reason: error.to_string(), remedy })
 }
 
 impl HierarchyCheck {

@@ -23,6 +23,8 @@ pub struct Row {
     pub receives: Option<Label>,
     /// By what rule.
     pub because: String,
+    /// Why it is not known to be kept; empty if it is.
+    pub proviso: String,
     /// What it makes of that: `PSBE 0.5 10ms (Theorem 4)`; empty if it takes it as it is.
     pub taken: String,
     /// Whether it receives what it needs.
@@ -169,6 +171,7 @@ impl<'c> Tree<'c> {
             asks: String::new(),
             receives: given.first().cloned(),
             because,
+            proviso: String::new(),
             taken: self.taken_as(name, None),
             state: self.state(name),
         }
@@ -196,9 +199,15 @@ impl<'c> Tree<'c> {
             asks: if request == "nothing" { String::new() } else { request },
             receives,
             because,
+            proviso: self.proviso(edge),
             taken: self.taken_as(child, Some(edge)),
             state: self.state(child),
         }
+    }
+
+    fn proviso(&self, edge: usize) -> String {
+        let proviso = self.check.provisos.iter().find(|proviso| proviso.edge == edge);
+        proviso.map(|proviso| proviso.reason.to_string()).unwrap_or_default()
     }
 
     fn taken_as(&self, name: &str, edge: Option<usize>) -> String {

@@ -26,15 +26,18 @@ use crate::hierarchy::{
     Action, Context, Decision, Message, Parameters, ProcessorId, Refusal, Scheduler, VpId, VpState, Wake,
     Width,
 };
-use talea_time::{Instant, Work};
+use talea_time::{Duration, Instant, Work};
 
 /// Whether a scheduler tells its parent the deadlines of its children.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Announcing {
     /// The parent has no use for them.
+    #[default]
     Nothing,
-    /// The parent is a uniformly slower processor.
+    /// There is a uniformly slower processor above.
     Deadlines,
+    /// The same, of a scheduler whose children have no deadlines: it announces the end of a slice, and when that has come the next.
+    Slices(Duration),
 }
 
 /// A scheduler of one processor at a time, as its [`Rule`] says.
@@ -45,13 +48,16 @@ pub struct Uniprocessor<R: Rule> {
     clients: Clients<R::Account>,
     stint: Option<Stint>,
     announcing: Announcing,
+    /// When the slice ends that was announced last.
+    slice_end: Instant,
 }
 
 impl<R: Rule> Uniprocessor<R> {
     /// A scheduler without children.
     pub fn new(rule: R) -> Self {
         let announcing = Announcing::Nothing;
-        Uniprocessor { rule, own: None, clients: Clients::default(), stint: None, announcing }
+        let slice_end = Instant::ZERO;
+        Uniprocessor { rule, own: None, clients: Clients::default(), stint: None, announcing, slice_end }
     }
 
     /// The same, which tells its parent as much as `announcing` says.
@@ -93,8 +99,8 @@ impl<R: Rule> Uniprocessor<R> {
             VpState::Ready if !self.rule.wants(cx, &self.clients) => Decision::release(own),
             _ => Decision::NONE,
         };
-        if self.announcing == Announcing::Deadlines {
-            let earliest = self.rule.deadline(cx, &self.clients);
+        if self.announcing != Announcing::Nothing {
+            let earliest = self.earliest(cx);
             if !decision.is_empty()
                 && matches!(cx.state(own), VpState::Running(_))
                 && is_news(cx, own, earliest)
@@ -141,8 +147,25 @@ impl<R: Rule> Uniprocessor<R> {
         self.rule.change(cx, &mut self.clients, place, given)
     }
 
+    /// The deadline to be announced.
+    fn earliest(&mut self, cx: &Context<'_>) -> Option<Instant> {
+        let Announcing::Slices(length) = self.announcing else {
+            return self.rule.deadline(cx, &self.clients);
+        };
+        if !self.rule.wants(cx, &self.clients) {
+            return None;
+        }
+        if self.slice_end <= cx.now() {
+            self.slice_end = cx.now() + length;
+        }
+        Some(self.slice_end)
+    }
+
     fn next_wake(&self, cx: &Context<'_>) -> Wake {
-        self.rule.next(cx, &self.clients, self.stint).map_or(Wake::Never, Wake::At)
+        let slice = matches!(self.announcing, Announcing::Slices(_)) && self.rule.wants(cx, &self.clients);
+        let slice_end = slice.then_some(self.slice_end).filter(|end| *end > cx.now());
+        let next = self.rule.next(cx, &self.clients, self.stint).into_iter().chain(slice_end).min();
+        next.map_or(Wake::Never, Wake::At)
     }
 }
 
@@ -259,6 +282,11 @@ impl<R: Rule> Scheduler for Uniprocessor<R> {
         self.rule.refresh(cx, &mut self.clients);
         let revoked = Decision::revoke(self.clients.vp(running));
         if self.rule.wants(cx, &self.clients) {
+            let earliest = self.earliest(cx);
+            // A deadline that comes at this very instant: its timer, which is replaced here, was to announce it.
+            if self.announcing != Announcing::Nothing && is_news(cx, self.own(), earliest) {
+                return revoked.wake(Wake::AtSchedulingPoint);
+            }
             return revoked.wake(self.next_wake(cx));
         }
         // Nobody has a use for it any more, but the parent is in the middle of its decision.

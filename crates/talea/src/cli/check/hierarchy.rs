@@ -1,8 +1,9 @@
 //! What `talea check` says about hierarchies of schedulers.
 
 use crate::cli::output::Sheet;
+use std::path::Path;
 use talea_guarantee::remedy::Search;
-use talea_lab::check::hierarchy::{Child, Composition, HierarchyCheck, Row, Sibling, State, rows};
+use talea_lab::check::hierarchy::{Child, Composition, HierarchyCheck, Refusal, Row, Sibling, State, rows};
 use talea_model::System;
 use talea_runtime::lowering::hierarchy::{Lowering, lower_hierarchy};
 use talea_runtime::lowering::machine::Machine;
@@ -17,7 +18,7 @@ const DEEPEST: usize = 24;
 const EXPLAINED: usize = 100;
 
 /// The hierarchy of a node with the guarantee on every edge, and what to change if it does not compose.
-pub fn show(system: &System, check: &HierarchyCheck) -> String {
+pub fn show(system: &System, check: &HierarchyCheck, file: &Path) -> String {
     let cpus = system.nodes.iter().find(|node| node.name == check.node).map(|node| &node.cpus);
     let cpus: Vec<String> = cpus.into_iter().flatten().map(ToString::to_string).collect();
     let mut parts = vec![format!("\nnode {} (cpu {}): who is promised what", check.node, cpus.join(", "))];
@@ -29,8 +30,17 @@ pub fn show(system: &System, check: &HierarchyCheck) -> String {
     }
     parts.push(sheet.render());
     parts.extend(rules.0.iter().enumerate().map(|(index, rule)| format!("  [{}] {rule}", index + 1)));
-    if check.verdict == Composition::Fails {
-        parts.push(failure(check));
+    match check.verdict {
+        Composition::Composes => {}
+        Composition::OnPaper => parts.push(doubts(check)),
+        Composition::Refused => parts.extend(check.refusal.as_ref().map(|refusal| refused(refusal, file))),
+        Composition::Fails => parts.push(failure(check)),
+    }
+    for scheduler in &check.only_checked {
+        parts.push(format!(
+            "\nnote: {scheduler} can only be checked: it plans pieces of work that a program announces one by one, which a file \
+             cannot, so nothing of this hierarchy can be simulated or run"
+        ));
     }
     legible(&parts.join("\n"))
 }
@@ -105,7 +115,7 @@ fn cells(row: &Row, rules: &mut Rules) -> Vec<String> {
         row.asks.clone(),
         legible(&receives.unwrap_or_else(|| "not derived".into())),
         legible(&uses),
-        rules.mark(&row.because),
+        [rules.mark(&row.because), rules.mark(&row.proviso)].join(" ").trim_end().to_string(),
     ]
 }
 
@@ -124,6 +134,37 @@ fn branch(row: &Row) -> String {
         Sibling::Last => "└─ ",
     };
     passing.chain([corner]).collect()
+}
+
+/// Who is promised something that is not known to be kept, and what to do about it.
+fn doubts(check: &HierarchyCheck) -> String {
+    let mut lines = vec!["\nwhat is not known to be kept".to_string()];
+    for proviso in &check.provisos {
+        lines.push(format!("  {} from {}: {}", proviso.child, proviso.parent, proviso.reason));
+    }
+    let mut remedies: Vec<&str> =
+        check.provisos.iter().filter_map(|proviso| proviso.reason.remedy()).collect();
+    remedies.dedup();
+    lines.push("\nwhat would help".into());
+    lines.extend(remedies.iter().map(|remedy| format!("  {remedy}")));
+    lines.join("\n")
+}
+
+/// What a scheduler says, with the line of the file on which whom it refuses has its name.
+fn refused(refusal: &Refusal, file: &Path) -> String {
+    let named = |line: &str, name: &str| {
+        let (key, value) = line.split_once('=')?;
+        (key.trim() == "name" && value.trim().trim_matches(['"', '\'']) == name).then_some(())
+    };
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let line = refusal.child.as_deref().and_then(|child| {
+        text.lines().position(|line| named(line.split('#').next().unwrap_or_default(), child).is_some())
+    });
+    let place = match line {
+        Some(line) => format!("{}:{}: ", file.display(), line + 1),
+        None => String::new(),
+    };
+    format!("\nwhy not\n  {place}{}\n\nwhat would help\n  {}", refusal.reason, refusal.remedy)
 }
 
 fn failure(check: &HierarchyCheck) -> String {
@@ -166,28 +207,40 @@ pub fn explanation(check: &HierarchyCheck) -> String {
 
 /// One line for all of them.
 pub fn conclusion(checks: &[HierarchyCheck]) -> String {
-    let failing: Vec<&HierarchyCheck> =
-        checks.iter().filter(|check| check.verdict == Composition::Fails).collect();
     // Lanes require nothing, and what becomes of their tasks is said with these.
     let is_thread = |check: &HierarchyCheck, name: &str| check.lanes.as_deref() != Some(name);
-    let of = |check: &HierarchyCheck| {
-        let threads = check.hierarchy.threads.iter().filter(|thread| is_thread(check, &thread.name));
-        let derived = check.derivation.threads.iter().filter(|thread| is_thread(check, &thread.name));
-        (threads.count(), derived.count())
+    let threads_of = |check: &HierarchyCheck| {
+        check.hierarchy.threads.iter().filter(|thread| is_thread(check, &thread.name)).count()
     };
-    let threads: usize = checks.iter().map(|check| of(check).0).sum();
-    let derived: usize = checks.iter().map(|check| of(check).1).sum();
-    match failing[..] {
-        [] => format!(
-            "every scheduler and all {threads} threads receive what they need, whatever the threads do"
-        ),
-        [only] => format!(
-            "the hierarchy of node {} does not compose: {derived} of {threads} threads are sure to receive what they need",
-            only.node
-        ),
-        _ => format!(
-            "{} hierarchies do not compose: {derived} of {threads} threads are sure to receive what they need",
-            failing.len()
-        ),
-    }
+    let threads: usize = checks.iter().map(threads_of).sum();
+    let sure: usize =
+        checks.iter().map(|check| sure(check).filter(|name| is_thread(check, name)).count()).sum();
+    let not: Vec<&HierarchyCheck> =
+        checks.iter().filter(|check| check.verdict != Composition::Composes).collect();
+    let [only] = not[..] else {
+        return match not.len() {
+            0 => format!(
+                "every scheduler and all {threads} threads receive what they need, whatever the threads do"
+            ),
+            some => format!(
+                "{some} hierarchies do not compose: {sure} of {threads} threads are sure to receive what they need"
+            ),
+        };
+    };
+    let why = match only.verdict {
+        Composition::Composes | Composition::Fails => "does not compose",
+        Composition::OnPaper => "composes by the published table only",
+        Composition::Refused => "is refused by its schedulers",
+    };
+    format!(
+        "the hierarchy of node {} {why}: {sure} of {threads} threads are sure to receive what they need",
+        only.node
+    )
+}
+
+/// The threads that are sure to receive what they need: nobody where a scheduler refuses.
+fn sure(check: &HierarchyCheck) -> impl Iterator<Item = &str> {
+    let is_doubted = |edge: usize| check.provisos.iter().any(|proviso| proviso.edge == edge);
+    let threads = check.derivation.threads.iter().filter(|_| check.refusal.is_none());
+    threads.filter(move |thread| !is_doubted(thread.edge)).map(|thread| thread.name.as_str())
 }

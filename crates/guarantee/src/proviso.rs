@@ -1,0 +1,193 @@
+//! Promises that are derived, and not known to be kept by the schedulers that there are.
+//!
+//! The published conversions say what a scheduler *can* make of a guarantee. Of a uniformly slower processor they hold for whoever
+//! keeps the deadlines that it announces if they can be kept at all: earliest deadline first with admission (`reservation`, `cbs`,
+//! `tbs`, and slower processors below), and shares, which are served in slices of their quantum. A scheduler that orders by something
+//! else owes one thing first and serves another; the paper calls such ones adaptable and does not show how. What rests on them
+//! is marked here, after the derivation and without changing it.
+
+use crate::algorithm::Algorithm;
+use crate::conversion::Grounds;
+use crate::derivation::{Derivation, DerivedEdge, DerivedScheduler};
+use crate::guarantee::Guarantee;
+use crate::hierarchy::Hierarchy;
+use serde::{Serialize, Serializer};
+use std::collections::HashSet;
+use std::fmt;
+
+/// A derived guarantee that is not known to be kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Proviso {
+    /// The position of its edge among those of the hierarchy.
+    pub edge: usize,
+    /// The scheduler that gives the guarantee.
+    pub parent: String,
+    /// The scheduler or thread that receives it.
+    pub child: String,
+    /// Why not.
+    pub reason: Doubt,
+}
+
+/// Why a guarantee is not known to be kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    /// The scheduler orders by something else than the deadlines that a slower processor above it goes by.
+    Order {
+        /// Its kind.
+        kind: &'static str,
+    },
+    /// A fixed-priority scheduler of several parents cannot tell which of them a deadline is for.
+    SeveralParents,
+    /// What the scheduler makes it of is not known to be kept.
+    Rests {
+        /// The edge that is: its upper
+        parent: String,
+        /// and lower end.
+        child: String,
+    },
+}
+
+impl Doubt {
+    /// What to do about it. None if something above has to be done first.
+    pub fn remedy(&self) -> Option<&'static str> {
+        match self {
+            Doubt::Order { .. } => {
+                Some("put a reservation, cbs or tbs scheduler below the slower processor instead")
+            }
+            Doubt::SeveralParents => Some("put the child below the slower processor itself"),
+            Doubt::Rests { .. } => None,
+        }
+    }
+}
+
+impl fmt::Display for Doubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Doubt::Order { kind } => write!(
+                f,
+                "derived by the published table, but {kind} does not order by the deadlines that the slower processor above it \
+                 goes by, and is not known to keep this"
+            ),
+            Doubt::SeveralParents => f.write_str(
+                "derived by the published table, but fixed-priority tells a slower processor no deadlines where it has \
+                 several parents, and is not known to keep this",
+            ),
+            Doubt::Rests { parent, child } => {
+                write!(f, "it rests on what {child} receives from {parent}, which is not known to be kept")
+            }
+        }
+    }
+}
+
+/// The sentence.
+impl Serialize for Doubt {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// The guarantees of a derivation of `hierarchy` that are not known to be kept, in the order of the derivation. One of nothing is.
+pub fn provisos(hierarchy: &Hierarchy, derivation: &Derivation) -> Vec<Proviso> {
+    let mut doubted: HashSet<usize> = HashSet::new();
+    let mut found = Vec::new();
+    for edge in derivation.edges.iter().filter(|edge| *edge.label.guarantee() != Guarantee::Null) {
+        if let Some(reason) = doubt(hierarchy, derivation, edge, &doubted) {
+            doubted.insert(edge.edge);
+            let DerivedEdge { edge, parent, child, .. } = edge.clone();
+            found.push(Proviso { edge, parent, child, reason });
+        }
+    }
+    found
+}
+
+fn doubt(
+    hierarchy: &Hierarchy,
+    derivation: &Derivation,
+    edge: &DerivedEdge,
+    doubted: &HashSet<usize>,
+) -> Option<Doubt> {
+    let above = derivation.schedulers.iter().find(|scheduler| scheduler.name == edge.parent)?;
+    let used: Vec<&DerivedEdge> = inputs(above, &edge.because)
+        .filter_map(|input| derivation.edges.iter().find(|edge| edge.edge == input))
+        .collect();
+    if let Some(shaky) = used.iter().find(|input| doubted.contains(&input.edge)) {
+        return Some(Doubt::Rests { parent: shaky.parent.clone(), child: shaky.child.clone() });
+    }
+    let is_slower = |input: &&DerivedEdge| matches!(input.label.absolute(), Guarantee::Resu(_));
+    if !used.iter().any(is_slower) {
+        return None;
+    }
+    let scheduler = hierarchy.schedulers.iter().find(|scheduler| scheduler.name == edge.parent)?;
+    match &scheduler.algorithm {
+        kind @ (Algorithm::ResourceKernel | Algorithm::Rialto | Algorithm::RialtoNt | Algorithm::Spring) => {
+            Some(Doubt::Order { kind: kind.name() })
+        }
+        Algorithm::FixedPriority if above.edges.len() > 1 => Some(Doubt::SeveralParents),
+        _ => None,
+    }
+}
+
+/// The edges on which a guarantee of `scheduler` rests.
+fn inputs<'d>(scheduler: &'d DerivedScheduler, because: &Grounds) -> impl Iterator<Item = usize> + 'd {
+    let used = match because {
+        Grounds::LowerPriority { .. } | Grounds::Nothing => 0..0,
+        Grounds::HighestPriority { rank, .. } => *rank..*rank + 1,
+        _ => 0..scheduler.accepted.len(),
+    };
+    let used = &scheduler.accepted[used];
+    used.iter().filter_map(|accepted| scheduler.edges.get(accepted.input)).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::derivation::derive;
+
+    /// The edges with a proviso of a slower processor with `below` under it: `(name, kind)` from the top down, and what each asks for.
+    fn doubted(below: &[(&str, &str, &str)]) -> Vec<String> {
+        let mut schedulers = vec![serde_json::json!({"name": "B", "kind": "bss-i"})];
+        let mut edges = Vec::new();
+        let mut parent = "B";
+        for (name, kind, asks) in below {
+            if *kind != "thread" {
+                schedulers.push(serde_json::json!({"name": name, "kind": kind}));
+            }
+            let request = match asks.parse::<i32>() {
+                Ok(priority) => serde_json::json!({ "priority": priority }),
+                Err(_) => serde_json::json!({ "guarantee": asks }),
+            };
+            edges.push(serde_json::json!({"parent": parent, "child": name, "request": request}));
+            parent = name;
+        }
+        let hierarchy = serde_json::json!({
+            "schedulers": schedulers, "threads": [{"name": "t"}], "edges": edges,
+        });
+        let hierarchy: Hierarchy = serde_json::from_value(hierarchy).expect("a hierarchy");
+        let derivation = derive(&hierarchy).expect("it composes");
+        let name = |proviso: Proviso| format!("{} -> {}", proviso.parent, proviso.child);
+        provisos(&hierarchy, &derivation).into_iter().map(name).collect()
+    }
+
+    #[test]
+    fn what_is_served_by_deadlines_below_a_slower_processor_is_known_to_be_kept() {
+        for kind in ["reservation", "cbs"] {
+            let chain =
+                [("F", "fixed-priority", "RESU 0.5"), ("R", kind, "1"), ("t", "thread", "RESBH 1 10")];
+            assert!(doubted(&chain).is_empty(), "{kind}");
+        }
+        let nested = [("P", "pshed", "RESU 0.5"), ("R", "tbs", "RESU 0.5"), ("t", "thread", "RESBS 1 10")];
+        assert!(doubted(&nested).is_empty());
+    }
+
+    #[test]
+    fn other_orders_are_not_and_neither_is_what_rests_on_them() {
+        let kernel = [
+            ("K", "resource-kernel", "RESU 0.5"),
+            ("J", "limit", "RESBS 1 10"),
+            ("t", "thread", "RESBH 1 10"),
+        ];
+        assert_eq!(doubted(&kernel), ["K -> J", "J -> t"]);
+        let rialto = [("K", "rialto", "RESU 0.5"), ("t", "thread", "RESCS 1 10")];
+        assert_eq!(doubted(&rialto), ["K -> t"]);
+    }
+}
