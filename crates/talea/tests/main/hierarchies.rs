@@ -178,7 +178,7 @@ fn problems_are_shown_where_they_are() {
     let place = folder();
     let file = changed(&place, "figure-1.toml", "RESBH 5ms 33ms", "RESBH 5ms 33mss");
     let done = run(&["check", &file]).exits(2);
-    for words in ["unknown unit \"mss\"", ":36:54", "help: write one of ns, us, ms"] {
+    for words in ["unknown unit \"mss\"", ":38:54", "help: write one of ns, us, ms"] {
         assert!(done.stderr.contains(words), "{words}: {}", done.stderr);
     }
 }
