@@ -4,7 +4,7 @@
 //! share (`phi`) whenever the set of those that want a processor changes. Start tags advance by `used / phi`; `v` is the least of
 //! them. On each processor the child with the least *surplus* `phi (S - v)` runs for a quantum.
 //!
-//! A child that is owed a whole processor goes before all that are not, which is ours. By surplus alone one that wakes up or whose
+//! A child that is owed a whole processor, even if all children want one, goes before all that are not, which is ours. By surplus alone one that wakes up or whose
 //! turn ends at the same time may be put in its place, and a quantum that it loses can never be made up: with every
 //! wake-up of others it would fall behind by another one, and so receive less than its share however long one waits.
 //!
@@ -24,7 +24,8 @@ use talea_time::Work;
 /// Parts of a weight: readjusted weights are exact for up to eight processors.
 const PARTS: i128 = 840;
 
-/// What a weight is worth among those of all that want a processor.
+/// What a weight is worth if all children want a processor, and so at least. It does not change with who does: else the choice of an
+/// instant could change with what others make of it, back and forth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Owed {
     Processor,
@@ -53,6 +54,15 @@ pub struct SurplusFair {
     finished: Virtual,
     /// Weights in parts with places, to be sorted.
     scratch: Vec<(i128, usize)>,
+    assessed: Assessed,
+}
+
+/// Whether it is known what everybody is owed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Assessed {
+    Yes,
+    /// Children or weights have changed since.
+    No,
 }
 
 /// Replaces infeasible weights on `processors` by the largest feasible ones. `weights` are in descending order. Gives the number
@@ -97,6 +107,7 @@ impl SurplusFair {
             clients: Clients::default(),
             finished: Virtual::ZERO,
             scratch: Vec::new(),
+            assessed: Assessed::No,
         }
     }
 
@@ -121,17 +132,31 @@ impl SurplusFair {
         self.finished = self.finished.max(account.start);
     }
 
+    /// Finds what everybody is owed, if that may have changed.
+    fn assess(&mut self) {
+        if std::mem::replace(&mut self.assessed, Assessed::Yes) == Assessed::Yes {
+            return;
+        }
+        self.scratch.clear();
+        let all = self.clients.accounts().enumerate();
+        self.scratch.extend(all.map(|(place, account)| (i128::from(account.weight) * PARTS, place)));
+        self.scratch.sort_unstable_by_key(|(weight, place)| (std::cmp::Reverse(*weight), *place));
+        let whole = readjust(&mut self.scratch, self.own.len());
+        for (rank, (_, place)) in self.scratch.iter().enumerate() {
+            self.clients.account_mut(*place).owed = if rank < whole { Owed::Processor } else { Owed::Less };
+        }
+    }
+
     /// Who wants a processor has changed.
     fn readjust(&mut self, cx: &Context<'_>) {
+        self.assess();
         self.scratch.clear();
         let wanting = self.clients.wanting(cx);
         self.scratch.extend(wanting.map(|(place, account)| (i128::from(account.weight) * PARTS, place)));
         self.scratch.sort_unstable_by_key(|(weight, place)| (std::cmp::Reverse(*weight), *place));
-        let whole = readjust(&mut self.scratch, self.own.len());
-        for (rank, (phi, place)) in self.scratch.iter().enumerate() {
-            let account = self.clients.account_mut(*place);
-            account.phi = *phi;
-            account.owed = if rank < whole { Owed::Processor } else { Owed::Less };
+        let _whole = readjust(&mut self.scratch, self.own.len());
+        for (phi, place) in &self.scratch {
+            self.clients.account_mut(*place).phi = *phi;
         }
     }
 
@@ -202,6 +227,7 @@ impl Scheduler for SurplusFair {
             Surplus { weight, phi: i128::from(weight) * PARTS, owed: Owed::Less, start: Virtual::ZERO };
         self.clients.add(cx, child, account);
         self.scratch.reserve(self.clients.len());
+        self.assessed = Assessed::No;
         Ok(())
     }
 
@@ -209,6 +235,7 @@ impl Scheduler for SurplusFair {
         self.charge(cx);
         let gone = self.clients.place(child);
         self.clients.remove(child);
+        self.assessed = Assessed::No;
         for stint in self.stints.iter_mut().flatten() {
             stint.place -= usize::from(stint.place > gone);
         }
@@ -259,6 +286,7 @@ impl Scheduler for SurplusFair {
         self.charge(cx);
         let place = self.clients.place(child);
         self.clients.account_mut(place).weight = weight;
+        self.assessed = Assessed::No;
         self.readjust(cx);
         Ok(Decision::NONE.wake(Wake::AtSchedulingPoint))
     }
