@@ -253,7 +253,6 @@ impl Warden<'_> {
 
     fn give_back(&self) {
         let mut state = self.shared.state.lock_patiently();
-        let now = self.shared.now();
         // Sentinels and the controller may have a last round before them.
         state.ended = true;
         let holds = state.free_all();
@@ -267,8 +266,8 @@ impl Warden<'_> {
                 seat.end();
             }
         }
-        // From here on nobody schedules, so nothing is judged.
-        state.close(now);
+        // From here on nobody schedules, so nothing is judged. Whoever decided last did so under the lock, before now.
+        state.close(self.shared.now());
         drop(state);
         self.guardian.restore_all_owed();
     }
