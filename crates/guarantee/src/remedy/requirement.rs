@@ -30,8 +30,9 @@ pub(super) fn weaken(trial: &mut Trial<'_, '_>, required: &Label, received: &Lab
         }
         _ => offers.extend(long_run(received)),
     }
-    // What it receives is always there to be required.
-    offers.push(received.guarantee().clone());
+    // What it receives is always there to be required, and more than what follows from it and is as far away.
+    let weaker = offers.iter().position(|offer| offer.kind() != required.guarantee().kind());
+    offers.insert(weaker.unwrap_or(offers.len()), received.guarantee().clone());
     for to in offers {
         let distance = distance(required.guarantee(), &to);
         let from = required.guarantee().clone();

@@ -191,18 +191,30 @@ fn failure(check: &HierarchyCheck) -> String {
     lines.join("\n")
 }
 
-/// Where the guarantee of every thread comes from.
+/// Where the guarantee of every thread comes from, of those as well that require more.
 pub fn explanation(check: &HierarchyCheck) -> String {
     let mut lines = vec![format!("\nwhere the guarantees on node {} come from", check.node)];
-    for thread in check.derivation.threads.iter().take(EXPLAINED) {
-        let explained = check.derivation.explain_thread(&thread.name).expect("a thread that is derived");
-        lines.push(format!("{explained}"));
+    let threads = &check.hierarchy.threads;
+    for thread in threads.iter().take(EXPLAINED) {
+        let explained = check.derivation.explain_thread(&thread.name);
+        lines.push(
+            explained.map_or_else(|| shortfall(check, &thread.name), |explained| explained.to_string()),
+        );
     }
-    let more = check.derivation.threads.len().saturating_sub(EXPLAINED);
+    let more = threads.len().saturating_sub(EXPLAINED);
     if more > 0 {
         lines.push(format!("… {more} more threads"));
     }
     legible(lines.join("\n").trim_end())
+}
+
+/// Where that comes from which a thread receives, and which is less than it requires.
+fn shortfall(check: &HierarchyCheck, thread: &str) -> String {
+    let edge = check.derivation.edges.iter().find(|edge| edge.child == thread);
+    match edge.and_then(|edge| check.derivation.explain(edge.edge)) {
+        Some(explained) => format!("{thread} does not receive what it requires\n{explained}"),
+        None => format!("{thread} receives nothing that could be derived\n"),
+    }
 }
 
 /// One line for all of them.
