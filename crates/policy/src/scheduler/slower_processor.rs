@@ -7,7 +7,7 @@
 //!
 //! ```text
 //!   entitled(D) = entitled(D') + rate (D - D')   after the latest D' before D, be it past
-//!   entitled(D) <= rate (D - now)                whenever nothing was pending that is due by D
+//!   entitled(D) <= rate (D - now)                whenever nothing was pending that is due by D and may be received
 //!   service with deadline d counts against every D >= d; with deadline d, min over D >= d may be received
 //! ```
 //!
@@ -18,7 +18,8 @@
 //!
 //! A child without deadlines is served in *slices*: it is entitled to its rate times a slice by the end of each, which is a
 //! reservation. Who has used up its entitlement with work undone is not entitled to anything until the last deadline that it
-//! was used up for. Until then, like those that announce [`SPARE`], it has what entitled children leave, in proportion
+//! was used up for, and what is less than a nanosecond of it is lost: a parent of this kind, which hears of no deadline meanwhile,
+//! saves nothing up either. Until then, like those that announce [`SPARE`], it has what entitled children leave, in proportion
 //! to rates; that is not charged, so nobody pays later for what nobody else wanted.
 //! The list is the bookkeeping of PShED as far as its promise determines it; the promise of BSS-I, for which
 //! children schedule by deadline inside, is the same.
@@ -92,6 +93,11 @@ impl Rated {
 
     fn is_entitled(&self) -> bool {
         self.claim == Claim::Entitled
+    }
+
+    /// The deadline up to which it has work pending, of which it may receive something.
+    fn pending(&self) -> Instant {
+        if self.is_entitled() { self.deadline } else { Instant::MAX }
     }
 
     fn over(&self, length: Duration) -> i128 {
@@ -295,7 +301,7 @@ impl Rule for SlowerProcessor {
             let is_used_up = account.is_entitled() && account.allowed_work(account.deadline) <= Work::ZERO;
             if announced != account.announced || account.deadline <= now || is_used_up {
                 account.announced = announced;
-                account.place(now, account.deadline, self.slice);
+                account.place(now, account.pending(), self.slice);
             }
         }
     }
