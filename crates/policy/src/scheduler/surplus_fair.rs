@@ -325,7 +325,11 @@ impl Scheduler for SurplusFair {
                 }
             }
         }
-        Decision::NONE.wake(self.next_wake(cx))
+        // Whom it has replaced may have asked for more than it can use.
+        match self.superfluous(cx, 0) {
+            Some(own) => Decision::release(own).wake(Wake::AtSchedulingPoint),
+            None => Decision::NONE.wake(self.next_wake(cx)),
+        }
     }
 
     fn check_invariants(&self, cx: &Context<'_>) {
