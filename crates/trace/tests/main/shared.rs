@@ -25,7 +25,7 @@ fn ordinary() -> Metadata {
 }
 
 /// `route.plan` has begun when `nav` of the higher lane begins, and goes on or ends after it.
-fn overlapping() -> Vec<Record> {
+pub fn overlapping() -> Vec<Record> {
     let plan = |event, after: i64| job(event, START + after, 1, 0, [START, START + 20_000_000], 1);
     let nav = |event, after: i64| job(event, START + after, 0, 0, [START + 100, START + 10_000_000], 1);
     vec![
