@@ -13,7 +13,7 @@
 use crate::hierarchy::{
     Action, Context, Decision, Parameters, ProcessorId, Refusal, Scheduler, VpId, VpState, Wake, Width,
 };
-use talea_time::Instant;
+use talea_time::{Duration, Instant};
 
 /// The join: one child, registered with [`Parameters::None`], and one own VP per parent.
 #[derive(Clone, Debug)]
@@ -22,12 +22,15 @@ pub struct Join {
     /// Position of the parent whose guarantee the child takes.
     takes: usize,
     child: Option<VpId>,
+    /// When the child last moved to that parent. Only once in an instant: one above that several edges lead to may choose anew
+    /// for each move, as a lottery does while nobody has run, and so for ever.
+    moved: Option<Instant>,
 }
 
 impl Join {
     /// A join without parents and child, which will take the guarantee of the parent at this position.
     pub fn new(takes: usize) -> Self {
-        Join { own: Vec::new(), takes, child: None }
+        Join { own: Vec::new(), takes, child: None, moved: None }
     }
 
     /// Does `change` to every own VP in the state `wanted`: to as many as fit beside what else is to be done now, and to
@@ -120,7 +123,11 @@ impl Scheduler for Join {
         let is_taken = self.own.get(self.takes) == Some(&own);
         match cx.state(child) {
             VpState::Ready => Decision::grant(child, processor),
+            VpState::Running(_) if is_taken && self.moved == Some(cx.now()) => {
+                Decision::release(own).wake(Wake::At(cx.now() + Duration::from_nanos(1)))
+            }
             VpState::Running(elsewhere) if is_taken => {
+                self.moved = Some(cx.now());
                 let through = |other: &&VpId| cx.processor(**other) == Some(elsewhere);
                 let other = self.own.iter().find(through).expect("it runs through one of them");
                 Decision::revoke(child).and(Action::Grant(child, processor)).and(Action::Release(*other))
@@ -155,6 +162,7 @@ impl Scheduler for Join {
             VpState::Waiting => {
                 self.change_own(cx, Decision::CAPACITY, |state| state == VpState::Ready, Action::Release)
             }
+            VpState::Running(_) if self.moved == Some(cx.now()) => Decision::NONE,
             VpState::Running(_) => {
                 let taken = self.own.get(self.takes).filter(|own| cx.state(**own) == VpState::Waiting);
                 taken.map_or(Decision::NONE, |own| Decision::request(*own))
