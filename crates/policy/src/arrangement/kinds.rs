@@ -17,6 +17,9 @@ use talea_time::{Duration, Work};
 /// Threads that a lane of the hierarchy holds without allocating.
 const LANE_CAPACITY: usize = 64;
 
+/// Choices of a planning scheduler for each of its children: some for each piece of the longest plan.
+const PLANNING_EFFORT: u32 = 24_000;
+
 /// A scheduler of a description, with what has been derived about its hierarchy.
 pub(super) struct Facts<'a> {
     pub system: &'a System,
@@ -143,9 +146,7 @@ impl Facts<'_> {
             }
             SchedulerKind::ResourceKernel => Kind::ResourceKernel { quantum },
             SchedulerKind::Rialto | SchedulerKind::RialtoNt => self.rialto(quantum)?,
-            SchedulerKind::Spring => {
-                return Err(ArrangeError::OnlyChecked { scheduler: name.clone(), kind });
-            }
+            SchedulerKind::Spring => Kind::Spring { effort: PLANNING_EFFORT, quantum },
             SchedulerKind::StatisticalRateMonotonic => {
                 Kind::StatisticalRateMonotonic { last: self.last_superperiod()?, quantum }
             }

@@ -108,17 +108,6 @@ pub enum ArrangeError {
         /// Virtual processors that it is given.
         given: usize,
     },
-    /// There is an analysis of the kind, but no plan of the children's pieces of work in a file.
-    #[error(
-        "scheduler \"{scheduler}\" of kind {kind} plans pieces of work that a program announces one by one, which a file \
-         cannot; it can only be checked"
-    )]
-    OnlyChecked {
-        /// Its name.
-        scheduler: String,
-        /// Its kind.
-        kind: SchedulerKind,
-    },
     /// A child of a statistical scheduler has to have a period of its own.
     #[error(
         "\"{child}\" under the srms scheduler \"{scheduler}\" has no period; only threads with bursts have one"

@@ -134,6 +134,38 @@ pub enum Shortage {
         /// How many choices were tried.
         tried: u32,
     },
+    /// A piece of work that is not interrupted is longer than what others leave at a time.
+    #[error(
+        "a piece of {piece} without interruption does not fit between pieces of {budget} in every {period}, which leave {gap} \
+         at most"
+    )]
+    Piece {
+        /// The piece.
+        piece: Work,
+        /// The others' budget
+        budget: Work,
+        /// and period.
+        period: Duration,
+        /// The longest time between two of them.
+        gap: Duration,
+    },
+    /// Periods do not begin together again soon enough to be planned.
+    #[error(
+        "its periods and those of the others begin together again only after more than {most} pieces of work"
+    )]
+    Cycle {
+        /// How many pieces a plan holds.
+        most: usize,
+    },
+    /// There is a plan, but no way to it from the present one.
+    #[error(
+        "the others' slots leave no room, and no moment was found at which a new plan could begin without harm to a period of \
+         theirs"
+    )]
+    Transition,
+    /// A child that reserves is promised that much and no more.
+    #[error("who reserves a budget has its slots for all its work")]
+    Reserved,
     /// The period does not fit those of the other children.
     #[error("a period of {given} beside one of {other}: {rule}")]
     Period {

@@ -109,9 +109,9 @@ pub enum Kind {
         /// How long each runs in what is left.
         quantum: Work,
     },
-    /// [`Spring`]; children: `None`.
+    /// [`Spring`]; children: `Reservation` or `None`.
     Spring {
-        /// Choices tried per admission.
+        /// Choices tried per reservation and piece of work.
         effort: u32,
         /// How long each without a guarantee runs.
         quantum: Work,

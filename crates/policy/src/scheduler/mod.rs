@@ -18,6 +18,7 @@ mod reservation;
 mod resource_kernel;
 mod rialto;
 mod round_robin;
+mod slots;
 mod slower_processor;
 mod spring;
 mod srms;

@@ -309,11 +309,8 @@ const SCHEDULERS: [&str; 8] = ["FP", "RES", "J", "PS", "BG", "n0", "n1", "n2"];
 const THREADS: [&str; 7] = ["video", "words", "voice", "idle", "t0", "t1", "t2"];
 
 fn kind(roll: u32) -> SchedulerKind {
-    let kinds: Vec<SchedulerKind> = SchedulerKind::ALL
-        .iter()
-        .copied()
-        .filter(|kind| !matches!(kind, SchedulerKind::Lanes | SchedulerKind::Spring))
-        .collect();
+    let kinds: Vec<SchedulerKind> =
+        SchedulerKind::ALL.iter().copied().filter(|kind| *kind != SchedulerKind::Lanes).collect();
     kinds[roll as usize % kinds.len()]
 }
 

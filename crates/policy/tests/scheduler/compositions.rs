@@ -105,7 +105,9 @@ fn is_single(kind: &Kind) -> bool {
 /// Whether a scheduler of this kind uses a processor whenever one of its children wants it.
 pub fn is_work_conserving(kind: &Kind) -> bool {
     match kind {
-        Kind::Limit { .. } | Kind::Reservation { .. } | Kind::ResourceKernel { .. } => false,
+        Kind::Limit { .. } | Kind::Reservation { .. } | Kind::ResourceKernel { .. } | Kind::Spring { .. } => {
+            false
+        }
         Kind::ConstantBandwidth { exhaustion, .. } => *exhaustion == Exhaustion::Postpone,
         Kind::ExplicitPlan { gaps, .. } => *gaps == Gaps::EventDriven,
         _ => true,
@@ -141,6 +143,9 @@ pub fn parameters(kind: &Kind, place: usize, count: usize) -> Parameters {
         }
         Kind::Rialto { .. } if place.is_multiple_of(2) => {
             Parameters::Reservation { budget: work(16 / n), period: ns((16 << (place % 4)) + 3) }
+        }
+        Kind::Spring { .. } if place.is_multiple_of(2) => {
+            Parameters::Reservation { budget: work(2 + index), period: ns((20 * n) << (place % 4)) }
         }
         Kind::StatisticalRateMonotonic { .. } => {
             Parameters::Reservation { budget: work(8 / n), period: ns(8 << place) }

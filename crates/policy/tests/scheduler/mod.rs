@@ -13,4 +13,5 @@ mod reservation;
 mod script;
 mod share;
 mod shares;
+mod spring;
 mod workload;

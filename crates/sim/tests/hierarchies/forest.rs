@@ -88,6 +88,7 @@ fn kinds() -> impl Strategy<Value = SchedulerKind> {
         K::ResourceKernel,
         K::Rialto,
         K::RialtoNt,
+        K::Spring,
         K::BssI,
         K::PShed,
         K::SurplusFair,
@@ -271,8 +272,11 @@ fn request(kind: SchedulerKind, asks: &[Ask], place: usize) -> Request {
         }
         Asks::Guarantee(kinds) => {
             let period = PERIODS[period] * 1_000_000;
+            // What is not interrupted has to fit beside the others into the shortest period.
+            let shortest = asks.iter().map(|ask| PERIODS[ask.period]).min().unwrap_or_default() * 1_000_000;
+            let base = if kind == SchedulerKind::Spring { shortest } else { period };
             // Whole microseconds.
-            let amount = (period * u64::from(weight) / total / 1_000).max(1) * 1_000;
+            let amount = (base * u64::from(weight) / total / 1_000).max(1) * 1_000;
             let (continuity, hardness) = kinds[usize::from(weight) % kinds.len()]
                 .reservation()
                 .unwrap_or((Continuity::Basic, Hardness::Soft));

@@ -93,6 +93,7 @@ fn who_announces_no_deadline_does_not_starve_its_siblings() {
         K::ResourceKernel,
         K::Rialto,
         K::RialtoNt,
+        K::Spring,
         K::BssI,
         K::PShed,
         K::TimeSharing,
@@ -119,7 +120,8 @@ fn who_announces_no_deadline_does_not_starve_its_siblings() {
         let received =
             |child: &str| edges.iter().find(|edge| edge.child == child).expect("an edge").received_ns;
         // Of what is reserved for it, those that reserve ask for the half's time by deadlines, and for more only if that is spared.
-        let reserves = matches!(order, Some(K::TotalBandwidth | K::ResourceKernel | K::BssI | K::PShed));
+        let reserves =
+            matches!(order, Some(K::TotalBandwidth | K::ResourceKernel | K::Spring | K::BssI | K::PShed));
         let (a, b) = (received("a"), received("b"));
         // Ahead or behind by a slice of 10 ms.
         assert!(b >= 990_000_000 && a + b == 2_000_000_000, "{order:?}: {a} and {b}");
@@ -151,6 +153,7 @@ each_scheduler! {
     total_bandwidth_servers_keep_what_they_promise: TotalBandwidth,
     resource_kernels_keep_what_they_promise: ResourceKernel,
     rialto_keeps_what_it_promises: Rialto,
+    planning_keeps_what_it_promises: Spring,
     slower_processors_keep_what_they_promise: BssI,
     slower_processors_by_another_name_do_too: PShed,
 }

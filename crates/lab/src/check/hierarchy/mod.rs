@@ -15,8 +15,9 @@ use talea_guarantee::hierarchy::Hierarchy;
 use talea_guarantee::label::Label;
 use talea_guarantee::proviso::{Proviso, provisos};
 use talea_guarantee::remedy::{Advice, advise};
-use talea_model::{SchedulerKind, System};
+use talea_model::System;
 use talea_policy::arrangement::{ArrangeError, arrange};
+use talea_policy::hierarchy::{self as policy, Shortage};
 use talea_policy::strategy::Plan;
 
 pub use figure::draw;
@@ -38,8 +39,6 @@ pub struct HierarchyCheck {
     /// What the schedulers themselves say against it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refusal: Option<Refusal>,
-    /// Schedulers of kinds that can be checked, but neither simulated nor run.
-    pub only_checked: Vec<String>,
     /// Who does not receive what it needs.
     pub findings: Vec<Finding>,
     /// How many ways there were to decide which parents joins take from, where nothing is enough; 0 otherwise.
@@ -104,12 +103,6 @@ fn check(system: &System, node: usize, plans: &[Plan], hierarchy: Hierarchy) -> 
         (true, None) if !provisos.is_empty() => Composition::OnPaper,
         (true, None) => Composition::Composes,
     };
-    let only_checked = system
-        .schedulers
-        .iter()
-        .filter(|scheduler| scheduler.node == node && scheduler.kind == SchedulerKind::Spring)
-        .map(|scheduler| scheduler.name.clone())
-        .collect();
     let lanes = system.lanes_of(node).map(|lanes| system.schedulers[lanes].name.clone());
     let node = system.nodes[node].name.clone();
     HierarchyCheck {
@@ -119,7 +112,6 @@ fn check(system: &System, node: usize, plans: &[Plan], hierarchy: Hierarchy) -> 
         derivation,
         provisos,
         refusal,
-        only_checked,
         findings,
         alternatives,
         advice,
@@ -136,9 +128,7 @@ fn refusal(system: &System, node: usize, plan: &Plan) -> Option<Refusal> {
     });
     let error = seated.err()?;
     let (child, remedy) = match &error {
-        // Is said by itself: nothing about it is refused.
-        ArrangeError::OnlyChecked { .. } => return None,
-        ArrangeError::Refused { child, .. } => (Some(child), "ask for less, or for a longer period"),
+        ArrangeError::Refused { child, refusal, .. } => (Some(child), remedy_of(refusal)),
         ArrangeError::NoPeriod { child, .. } => (Some(child), "give it bursts, or another scheduler"),
         ArrangeError::Superperiod { child, .. } => (Some(child), "ask for that superperiod"),
         ArrangeError::TooFine { child, .. } => (Some(child), "give numbers of fewer digits"),
@@ -146,6 +136,22 @@ fn refusal(system: &System, node: usize, plan: &Plan) -> Option<Refusal> {
         ArrangeError::NoSuchScheduler { .. } => (None, "give the scheduler other parameters"),
     };
     Some(Refusal { child: child.cloned(), reason: error.to_string(), remedy })
+}
+
+/// What whoever is refused can do.
+fn remedy_of(refusal: &policy::Refusal) -> &'static str {
+    match refusal {
+        policy::Refusal::Admission(Shortage::Piece { .. }) => {
+            "ask for a smaller amount in a period as much shorter, or put a reservation scheduler in its place, which interrupts"
+        }
+        policy::Refusal::Admission(Shortage::Cycle { .. }) => {
+            "ask for a period that is a multiple or a part of the others', or put a reservation scheduler in its place"
+        }
+        policy::Refusal::Admission(Shortage::Order { .. }) => {
+            "ask for less, or put a reservation scheduler in its place, which interrupts"
+        }
+        _ => "ask for less, or for a longer period",
+    }
 }
 
 impl HierarchyCheck {

@@ -16,12 +16,13 @@
 //! Do not use it for periods that lose much by rounding, nor for children that wake up at offsets of their own: their slot
 //! passes without them.
 
-mod slots;
+mod plan;
 
 use super::round_robin::Turns;
+use super::slots::Slots;
 use super::uniprocessor::{Clients, Rule, Stint, Uniprocessor};
 use crate::hierarchy::{Constraint, Context, Fraction, Load, Parameters, Refusal, Shortage};
-use slots::{Reserve, Slots};
+use plan::{Reserve, suffice};
 use talea_time::{Duration, Instant, Work};
 
 /// The rule. Children register with [`Parameters::Reservation`], or [`Parameters::None`] for what is left.
@@ -100,7 +101,7 @@ impl Rialto {
         let reserve = |(place, account): (usize, &Rialtoed)| {
             account.reserve.map(|(budget, period)| Reserve { place, budget, period })
         };
-        Slots::plan(self.cycle, accounts.enumerate().filter_map(reserve).collect())
+        plan::plan(self.cycle, accounts.enumerate().filter_map(reserve).collect())
     }
 }
 
@@ -125,7 +126,7 @@ impl Rule for Rialto {
         let new = Rialtoed { reserve, constraint: None, turn: 0, slice: self.quantum };
         if reserve.is_some() {
             let slots = self.plan(clients.accounts().chain([&new]));
-            slots.suffice(cx.now(), &constraints(clients))?;
+            suffice(&slots, cx.now(), &constraints(clients))?;
         }
         Ok(new)
     }
@@ -141,7 +142,7 @@ impl Rule for Rialto {
         let reserve = self.reserve(others.map(|(_, account)| account), given)?;
         let old = std::mem::replace(&mut clients.account_mut(place).reserve, reserve);
         let slots = self.plan(clients.accounts());
-        match slots.suffice(cx.now(), &constraints(clients)) {
+        match suffice(&slots, cx.now(), &constraints(clients)) {
             Ok(()) => self.slots = slots,
             Err(shortage) => {
                 clients.account_mut(place).reserve = old;
@@ -168,7 +169,7 @@ impl Rule for Rialto {
             let missing = constraint.work - until_then;
             return Err(Shortage::Demand { deadline: constraint.deadline, missing }.into());
         }
-        self.slots.suffice(cx.now(), &all)?;
+        suffice(&self.slots, cx.now(), &all)?;
         clients.account_mut(place).constraint = Some(constraint);
         Ok(())
     }

@@ -36,12 +36,6 @@ pub fn show(system: &System, check: &HierarchyCheck, file: &Path) -> String {
         Composition::Refused => parts.extend(check.refusal.as_ref().map(|refusal| refused(refusal, file))),
         Composition::Fails => parts.push(failure(check)),
     }
-    for scheduler in &check.only_checked {
-        parts.push(format!(
-            "\nnote: {scheduler} can only be checked: it plans pieces of work that a program announces one by one, which a file \
-             cannot, so nothing of this hierarchy can be simulated or run"
-        ));
-    }
     legible(&parts.join("\n"))
 }
 

@@ -1,0 +1,358 @@
+//! Planning on arrival (Ramamritham and Stankovic 1989; Stankovic et al. 1999, the Spring kernel).
+//!
+//! ```text
+//!   |AA BBBB.. |..AA CC.. |AA BBBB.. |AA ...... |    reserved: A 2 in 10, B 4 in 20, C 2 in 40, each without interruption
+//!           pp            ..       pppp              a piece of 2 that is asked for, and one of 4, in gaps that are long enough
+//! ```
+//!
+//! A child that *reserves* a budget in every period gets one slot of it, without interruption, in each. When it comes or changes, all
+//! slots until the periods begin together again are planned, and if not everything meets its deadline, the end of its period, it is refused. A
+//! child without a reservation asks with a message for a guarantee for one *piece* of work: start, deadline, worst-case execution
+//! time. The scheduler looks for an order of all that is accepted and the new piece in which everything meets its deadline, each in one
+//! gap between slots; if it finds one, that is the plan from now on, else the piece is refused and the plan stays. The search
+//! goes back a limited number of times: an order may exist that is not found.
+//!
+//! A slot belongs to its child while it wants the processor, and to nobody else; a child that comes late has the rest. A piece whose turn it
+//! is starts as soon as it may, at the latest when planned, and keeps the processor but for slots. It loses its guarantee, and only
+//! that, when its planned time is over. Those without a reservation run in turn when nothing else does.
+//!
+//! *While it runs*, slots stay where they are if what is new fits between them. If not, all are planned again with the same
+//! periods, and that plan is followed from an instant at which nobody has a slot of one period by both plans, or by none; if there
+//! is none soon enough for the newcomer, it is refused.
+//!
+//! ALL becomes RESBH for each child that reserves, hard because it runs in its slots only, and for each accepted piece, that it is done by its
+//! deadline. Below a slower processor slots are the same, whatever it gives in them: of RESU nothing is known to be kept. A reservation costs at most `effort` choices among the children for some 4096 slots, a message as many among
+//! the accepted pieces; a decision, a binary search among the slots and a look at every child.
+//!
+//! Do not use it for endless work without a reservation, for long budgets beside short periods, since nothing is interrupted, nor where
+//! refusals come too late to do something else instead.
+
+mod cycle;
+mod search;
+mod timetable;
+
+use super::round_robin::Turns;
+use super::uniprocessor::{Clients, Rule, Stint, Uniprocessor};
+use crate::hierarchy::{Constraint, Context, Parameters, Refusal, Shortage};
+use cycle::Reserve;
+use search::search;
+use talea_time::{Instant, Work};
+use timetable::{Demand, Timetable};
+
+/// The rule. Children register with [`Parameters::Reservation`], or with [`Parameters::None`] and send
+/// [`Message::Constrain`](crate::hierarchy::Message).
+#[derive(Clone, Debug)]
+pub struct Spring {
+    quantum: Work,
+    effort: u32,
+    turns: Turns,
+    timetable: Timetable,
+    /// How many reservations there have been.
+    tickets: usize,
+}
+
+/// A child's reservation, or its accepted piece of work and turn.
+#[derive(Clone, Copy, Debug)]
+pub struct Guaranteed {
+    reserve: Option<Reserve>,
+    piece: Option<Accepted>,
+    turn: u64,
+    slice: Work,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Accepted {
+    constraint: Constraint,
+    left: Work,
+    planned: Window,
+}
+
+/// Start and end in the plan.
+type Window = (Instant, Instant);
+
+/// Windows by the place of the child whose piece it is.
+type Windows = Vec<(usize, Window)>;
+
+impl Guaranteed {
+    /// When the accepted piece is to run at the latest.
+    pub fn planned(&self) -> Option<(Instant, Instant)> {
+        self.piece.map(|piece| piece.planned)
+    }
+}
+
+impl Spring {
+    /// A scheduler that tries at most `effort` choices per reservation and message; those without a guarantee share with this quantum.
+    pub fn scheduler(effort: u32, quantum: Work) -> Uniprocessor<Self> {
+        let (turns, timetable) = (Turns::default(), Timetable::default());
+        Uniprocessor::new(Spring { quantum, effort, turns, timetable, tickets: 0 })
+    }
+
+    /// What is asked for in `given`, under a new number.
+    fn reserve(&mut self, now: Instant, given: Parameters) -> Result<Option<Reserve>, Refusal> {
+        let refusal = || {
+            Refusal::unacceptable(
+                self.kind(),
+                "a budget above 0 and at most its period, or no parameters",
+                given,
+            )
+        };
+        match given {
+            Parameters::None => Ok(None),
+            Parameters::Reservation { budget, period }
+                if budget > Work::ZERO && budget.at_full_speed() <= period =>
+            {
+                self.tickets += 1;
+                Ok(Some(Reserve { ticket: self.tickets, budget, period, since: now }))
+            }
+            _ => Err(refusal()),
+        }
+    }
+
+    /// Plans slots for `new` beside those of all children but the one at `except`, and windows for all pieces but its.
+    fn plan(
+        &self,
+        cx: &Context<'_>,
+        clients: &Clients<Guaranteed>,
+        except: Option<usize>,
+        new: Reserve,
+    ) -> Result<(Timetable, Windows), Shortage> {
+        let others = || clients.accounts().enumerate().filter(|(place, _)| Some(*place) != except);
+        let reserves: Vec<Reserve> = others().filter_map(|(_, account)| account.reserve).collect();
+        let wants = others().any(|(place, account)| account.reserve.is_some() && clients.wants(cx, place));
+        let demand = if wants { Demand::UnderWay } else { Demand::Paused };
+        let staying = |ticket| reserves.iter().any(|reserve| reserve.ticket == ticket);
+        let pieces: Vec<(usize, Accepted)> =
+            others().filter_map(|(place, account)| account.piece.map(|piece| (place, piece))).collect();
+        let suits = |timetable: &Timetable| self.order(cx.now(), timetable, &pieces);
+        let timetable = self.timetable.keep(cx.now(), staying);
+        timetable.with(cx.now(), (&reserves, new), demand, self.effort, suits)
+    }
+
+    /// Finds windows for the accepted `pieces` in what the timetable leaves, from `now` on.
+    fn order(
+        &self,
+        now: Instant,
+        timetable: &Timetable,
+        pieces: &[(usize, Accepted)],
+    ) -> Result<Windows, Shortage> {
+        let mut windows = Vec::with_capacity(pieces.len());
+        let mut free_from = now;
+        let none = |tried| Shortage::Order { pieces: pieces.len(), tried };
+        let (started, waiting): (Vec<_>, Vec<_>) =
+            pieces.iter().copied().partition(|(_, piece)| has_started(piece));
+        for (place, piece) in started {
+            let rest = Constraint { work: piece.rest(now), ..piece.constraint };
+            let start = timetable.fit(&rest, free_from).ok_or_else(|| none(0))?;
+            free_from = start + rest.work.at_full_speed();
+            windows.push((place, (start, free_from)));
+        }
+        let chains: Vec<Vec<Constraint>> = waiting.iter().map(|(_, piece)| vec![piece.constraint]).collect();
+        let fit = |piece: &Constraint, from| timetable.fit(piece, from);
+        let found = search(&chains, free_from, self.effort, fit).map_err(none)?;
+        windows.extend(found.iter().map(|placed| (waiting[placed.chain].0, (placed.start, placed.end))));
+        Ok(windows)
+    }
+
+    /// The accepted piece whose turn it is.
+    fn first(clients: &Clients<Guaranteed>) -> Option<(usize, Accepted)> {
+        let accepted = clients.accounts().enumerate();
+        let accepted = accepted.filter_map(|(place, account)| account.piece.map(|piece| (place, piece)));
+        accepted.min_by_key(|(_, piece)| piece.planned.0)
+    }
+
+    /// The child whose slot it is, if it wants it.
+    fn owner(&self, cx: &Context<'_>, clients: &Clients<Guaranteed>) -> Option<usize> {
+        let ticket = self.timetable.at(cx.now()).0?;
+        let is_its = |account: &Guaranteed| account.reserve.is_some_and(|reserve| reserve.ticket == ticket);
+        clients.accounts().position(is_its).filter(|place| clients.wants(cx, *place))
+    }
+}
+
+fn plan_windows(clients: &mut Clients<Guaranteed>, windows: Windows) {
+    for (place, planned) in windows {
+        if let Some(piece) = &mut clients.account_mut(place).piece {
+            piece.planned = planned;
+        }
+    }
+}
+
+fn unreserved<'a>(
+    cx: &'a Context<'_>,
+    clients: &'a Clients<Guaranteed>,
+) -> impl Iterator<Item = (usize, &'a Guaranteed)> {
+    clients.wanting(cx).filter(|(_, account)| account.reserve.is_none())
+}
+
+fn has_started(piece: &Accepted) -> bool {
+    piece.left < piece.constraint.work
+}
+
+impl Accepted {
+    /// What is left of a piece that has started, as far as its time is not over before.
+    fn rest(&self, now: Instant) -> Work {
+        match self.planned.0 <= now {
+            true => self.left.min((self.planned.1 - now).as_work()),
+            false => self.left,
+        }
+    }
+}
+
+impl Rule for Spring {
+    type Account = Guaranteed;
+
+    fn kind(&self) -> &'static str {
+        "spring"
+    }
+
+    fn admit(
+        &mut self,
+        cx: &Context<'_>,
+        clients: &Clients<Guaranteed>,
+        given: Parameters,
+    ) -> Result<Guaranteed, Refusal> {
+        let reserve = self.reserve(cx.now(), given)?;
+        if let Some(new) = reserve {
+            (self.timetable, _) = self.plan(cx, clients, None, new)?;
+        }
+        Ok(Guaranteed { reserve, piece: None, turn: 0, slice: self.quantum })
+    }
+
+    fn change(
+        &mut self,
+        cx: &Context<'_>,
+        clients: &mut Clients<Guaranteed>,
+        place: usize,
+        given: Parameters,
+    ) -> Result<(), Refusal> {
+        let reserve = self.reserve(cx.now(), given)?;
+        if let Some(new) = reserve {
+            let (timetable, windows) = self.plan(cx, clients, Some(place), new)?;
+            self.timetable = timetable;
+            plan_windows(clients, windows);
+            clients.account_mut(place).piece = None;
+        }
+        clients.account_mut(place).reserve = reserve;
+        self.forget(cx, clients);
+        Ok(())
+    }
+
+    fn regroup(&mut self, cx: &Context<'_>, clients: &mut Clients<Guaranteed>) {
+        self.forget(cx, clients);
+        let pieces: Vec<(usize, Accepted)> = clients
+            .accounts()
+            .enumerate()
+            .filter_map(|(place, account)| account.piece.map(|piece| (place, piece)))
+            .collect();
+        // Where slots have gone, the windows that there are stay good.
+        if let Ok(windows) = self.order(cx.now(), &self.timetable, &pieces) {
+            plan_windows(clients, windows);
+        }
+    }
+    fn constrain(
+        &mut self,
+        cx: &Context<'_>,
+        clients: &mut Clients<Guaranteed>,
+        place: usize,
+        constraint: Constraint,
+    ) -> Result<(), Refusal> {
+        if clients.account(place).reserve.is_some() {
+            return Err(Shortage::Reserved.into());
+        }
+        if clients.account(place).piece.is_some() {
+            return Err(Shortage::Table { most: 1, what: "accepted piece of work of a child" }.into());
+        }
+        let new =
+            Accepted { constraint, left: constraint.work, planned: (constraint.start, constraint.deadline) };
+        let accepted = clients.accounts().enumerate();
+        let accepted = accepted.filter_map(|(place, account)| account.piece.map(|piece| (place, piece)));
+        let pieces: Vec<(usize, Accepted)> = accepted.chain([(place, new)]).collect();
+        let windows = self.order(cx.now(), &self.timetable, &pieces)?;
+        clients.account_mut(place).piece = Some(new);
+        plan_windows(clients, windows);
+        Ok(())
+    }
+
+    fn woke(&mut self, _cx: &Context<'_>, clients: &mut Clients<Guaranteed>, place: usize) {
+        let account = clients.account_mut(place);
+        (account.turn, account.slice) = (self.turns.next(), self.quantum);
+    }
+
+    fn slept(&mut self, _cx: &Context<'_>, clients: &mut Clients<Guaranteed>, place: usize) {
+        let account = clients.account_mut(place);
+        account.piece = account.piece.filter(|piece| !has_started(piece));
+    }
+
+    fn ran(&mut self, cx: &Context<'_>, clients: &mut Clients<Guaranteed>, place: usize, used: Work) {
+        let first = Self::first(clients).map(|(first, _)| first);
+        let account = clients.account_mut(place);
+        if account.reserve.is_some() {
+            return;
+        }
+        match &mut account.piece {
+            Some(piece) if first == Some(place) && piece.constraint.start < cx.now() => piece.left -= used,
+            _ => {
+                account.slice -= used;
+                if account.slice <= Work::ZERO {
+                    (account.turn, account.slice) = (self.turns.next(), self.quantum);
+                }
+            }
+        }
+    }
+
+    fn refresh(&mut self, cx: &Context<'_>, clients: &mut Clients<Guaranteed>) {
+        for account in clients.accounts_mut() {
+            let over = |piece: &Accepted| piece.left <= Work::ZERO || piece.planned.1 <= cx.now();
+            account.piece = account.piece.filter(|piece| !over(piece));
+        }
+    }
+
+    fn elect(
+        &mut self,
+        cx: &Context<'_>,
+        clients: &mut Clients<Guaranteed>,
+        _incumbent: Option<usize>,
+    ) -> Option<usize> {
+        let first = Self::first(clients).filter(|(_, piece)| piece.constraint.start <= cx.now());
+        let first = || first.map(|(place, _)| place).filter(|place| clients.wants(cx, *place));
+        let in_turn =
+            || unreserved(cx, clients).min_by_key(|(_, account)| account.turn).map(|(place, _)| place);
+        self.owner(cx, clients).or_else(first).or_else(in_turn)
+    }
+
+    fn wants(&self, cx: &Context<'_>, clients: &Clients<Guaranteed>) -> bool {
+        unreserved(cx, clients).next().is_some() || self.owner(cx, clients).is_some()
+    }
+
+    fn next(&self, cx: &Context<'_>, clients: &Clients<Guaranteed>, stint: Option<Stint>) -> Option<Instant> {
+        let (_, slot_ends) = self.timetable.at(cx.now());
+        let slot_ends = Some(slot_ends).filter(|end| *end < Instant::MAX);
+        let alone = |stint: &Stint| clients.account(stint.place).reserve.is_none();
+        let unplanned = stint.filter(alone).and_then(|stint| Self::next_unplanned(cx, clients, stint));
+        slot_ends.into_iter().chain(unplanned).min()
+    }
+}
+
+impl Spring {
+    /// Forgets the slots of those that have gone or reserve something else.
+    fn forget(&mut self, cx: &Context<'_>, clients: &Clients<Guaranteed>) {
+        let staying = |ticket| {
+            let reserves = clients.accounts().filter_map(|account| account.reserve);
+            reserves.into_iter().any(|reserve| reserve.ticket == ticket)
+        };
+        self.timetable = self.timetable.keep(cx.now(), staying);
+    }
+
+    /// When to decide again with a child that has no slots at work, but for slots.
+    fn next_unplanned(cx: &Context<'_>, clients: &Clients<Guaranteed>, stint: Stint) -> Option<Instant> {
+        let first = Self::first(clients);
+        let of_piece = first.map(|(place, piece)| match piece.constraint.start > cx.now() {
+            true => piece.constraint.start,
+            false if place == stint.place => piece.planned.1.min(cx.now() + piece.left.at_full_speed()),
+            false => piece.planned.1,
+        });
+        let runs_piece =
+            first.is_some_and(|(place, piece)| place == stint.place && piece.constraint.start <= cx.now());
+        let slice = (!runs_piece).then(|| cx.now() + clients.account(stint.place).slice.at_full_speed());
+        of_piece.into_iter().chain(slice).min()
+    }
+}
