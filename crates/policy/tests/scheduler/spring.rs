@@ -12,7 +12,8 @@ type Asked = (i64, i64);
 
 #[derive(Clone, Debug)]
 enum Act {
-    Add(Asked),
+    /// Wants the processor at once, or later.
+    Add(Asked, Begins),
     /// The child with this number, modulo how many there are.
     Change(usize, Asked),
     Remove(usize),
@@ -20,6 +21,12 @@ enum Act {
     Turn(usize),
     /// One of two that never sleep and reserve nothing wants a piece of work: start from now, length, work.
     Piece(usize, i64, i64, i64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Begins {
+    AtOnce,
+    Later,
 }
 
 /// A time in which a child wanted the processor and had the same reservation.
@@ -98,13 +105,15 @@ impl Play {
         let now = self.machine.now;
         let number = |roll: &usize| roll % self.children.len().max(1);
         match act {
-            Act::Add(asked) => {
+            Act::Add(asked, begins) => {
                 self.machine.engine.advance(now);
                 let added = self.machine.engine.add_thread(self.root, reservation(*asked));
                 self.tally(added.is_ok());
                 if let Ok(thread) = added {
                     self.children.push((thread, *asked, self.now()));
-                    self.wake(thread);
+                    if *begins == Begins::AtOnce {
+                        self.wake(thread);
+                    }
                 }
             }
             Act::Piece(whose, start, length, amount) => {
@@ -213,7 +222,8 @@ fn acts() -> impl Strategy<Value = Vec<(Act, i64)>> {
         (1..9i64, period).prop_map(|(budget, period): (i64, i64)| (budget.min(period), period))
     };
     let act = prop_oneof![
-        4 => asked().prop_map(Act::Add),
+        3 => asked().prop_map(|asked| Act::Add(asked, Begins::AtOnce)),
+        1 => asked().prop_map(|asked| Act::Add(asked, Begins::Later)),
         2 => (0..8usize, asked()).prop_map(|(child, asked)| Act::Change(child, asked)),
         1 => (0..8usize).prop_map(Act::Remove),
         2 => (0..8usize).prop_map(Act::Turn),

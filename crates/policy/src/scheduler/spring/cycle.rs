@@ -150,8 +150,13 @@ pub fn without(old: &Slots, stays: impl Fn(usize) -> bool) -> Slots {
     Slots::of(old.origin(), old.length(), &taken)
 }
 
-/// When `next` can take over from `current` from `now` on, both of one origin, so that all `reserves` of `next` keep what they count on.
-pub fn transition(current: &Slots, next: &Slots, reserves: &[Reserve], now: Instant) -> Option<Instant> {
+/// When `next` can take over from `current` from `earliest` on, both of one origin, so that all `reserves` of `next` keep what they count on.
+pub fn transition(
+    (current, next): (&Slots, &Slots),
+    reserves: &[Reserve],
+    now: Instant,
+    earliest: Instant,
+) -> Option<Instant> {
     let (before, after) = (Pieces::of(current), Pieces::of(next));
     // Who has no slots yet waits for the first of its whole periods, and not longer.
     let first =
@@ -173,7 +178,7 @@ pub fn transition(current: &Slots, next: &Slots, reserves: &[Reserve], now: Inst
     candidates.dedup();
     let incumbents = || reserves.iter().filter(|reserve| before.contains(reserve));
     let suits = |at: &Instant| incumbents().all(|reserve| is_served_once(&before, &after, reserve, *at));
-    candidates.into_iter().filter(|at| *at <= limit).find(suits)
+    candidates.into_iter().filter(|at| (earliest..=limit).contains(at)).find(suits)
 }
 
 /// Ends of slots after `from`, up to `to`.

@@ -97,18 +97,23 @@ impl Timetable {
             cycle::plan(origin, length, &all, effort).map_err(|tried| Shortage::Order { pieces, tried })
         };
         let suited = |timetable: Timetable| suits(&timetable).map(|said| (timetable, said));
-        let followed = |slots: Slots| {
-            let from =
-                self.current.as_ref().and_then(|current| cycle::transition(current, &slots, &all, now));
+        // Nobody asks again because of a registration, so slots that are elsewhere are followed when something was to be done anyway.
+        let next_boundary = self.at(now).1;
+        let followed = |slots: Slots, earliest: Instant| {
+            let current = self.current.as_ref();
+            let from = current.and_then(|current| cycle::transition((current, &slots), &all, now, earliest));
             let next = Some((from.ok_or(Shortage::Transition)?, slots));
             suited(Timetable { current: self.current.clone(), next })
         };
         let beside = || {
             let old = self.last()?;
-            cycle::beside(old, &new).and_then(|slots| followed(slots).ok())
+            let earliest = if self.next.is_none() { now } else { next_boundary };
+            cycle::beside(old, &new).and_then(|slots| followed(slots, earliest).ok())
         };
         match (demand, self.last().map(Slots::origin)) {
-            (Demand::UnderWay, Some(origin)) => beside().map_or_else(|| followed(planned(origin)?), Ok),
+            (Demand::UnderWay, Some(origin)) => {
+                beside().map_or_else(|| followed(planned(origin)?, next_boundary), Ok)
+            }
             _ => {
                 let anew =
                     planned(now).and_then(|slots| suited(Timetable { current: Some(slots), next: None }));
