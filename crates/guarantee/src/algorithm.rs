@@ -138,6 +138,15 @@ pub enum AlgorithmError {
     TakesNothing(&'static str),
 }
 
+/// The article before a kind of scheduler, as it is spoken: "an eevdf", "an sfq", "a stride".
+pub fn article(kind: &str) -> &'static str {
+    match kind {
+        "sfq" | "sfs" | "srms" => "an",
+        _ if kind.starts_with(['a', 'e', 'i', 'o', 'u']) => "an",
+        _ => "a",
+    }
+}
+
 fn names() -> Vec<&'static str> {
     Algorithm::every(&Span::zero()).iter().map(Algorithm::name).collect()
 }

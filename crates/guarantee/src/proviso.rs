@@ -28,6 +28,12 @@ pub struct Proviso {
     pub reason: Doubt,
 }
 
+impl fmt::Display for Proviso {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} from {}: {}", self.child, self.parent, self.reason)
+    }
+}
+
 /// Why a guarantee is not known to be kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Doubt {

@@ -1,6 +1,6 @@
 //! One change of a hierarchy, as a value.
 
-use crate::algorithm::Algorithm;
+use crate::algorithm::{Algorithm, article};
 use crate::exact::Span;
 use crate::guarantee::Guarantee;
 use crate::hierarchy::{Edge, Hierarchy, Request, Scheduler};
@@ -143,8 +143,7 @@ impl fmt::Display for Change {
                 write!(f, "give {scheduler} a quantum of {to} instead of {from}")
             }
             Change::Algorithm { scheduler, from, to } => {
-                let article = if to.name().starts_with("eevdf") { "an" } else { "a" };
-                write!(f, "make {scheduler} {article} {to} scheduler instead of {from}")?;
+                write!(f, "make {scheduler} {} {to} scheduler instead of {from}", article(to.name()))?;
                 to.quantum().map_or(Ok(()), |quantum| write!(f, " (quantum {quantum})"))
             }
             Change::Takes { join, parent } => write!(f, "let {join} take the guarantee of {parent}"),

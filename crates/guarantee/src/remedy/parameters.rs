@@ -43,6 +43,22 @@ fn with_period(reservation: &Reservation, period: u64) -> Option<Guarantee> {
     Reservation::new(continuity, hardness, reservation.amount().clone(), period).ok().map(Guarantee::from)
 }
 
+/// The nearest smaller weight of the heaviest child that does not fail, under every scheduler above those in question.
+pub(super) fn lighten_siblings(trial: &mut Trial<'_, '_>) {
+    for node in trial.lineage() {
+        let graph = trial.graph();
+        let weighed = graph.below(node).iter().filter_map(|edge| match graph.request(*edge) {
+            Request::Weight(weight) if !trial.is_failing(graph.child(*edge)) => Some((*weight, *edge)),
+            _ => None,
+        });
+        // Of several as heavy, the first.
+        let heaviest = weighed.max_by_key(|(weight, edge)| (*weight, std::cmp::Reverse(*edge)));
+        if let Some((weight, edge)) = heaviest {
+            change_weight(trial, edge, weight);
+        }
+    }
+}
+
 /// What a guarantee with one other number asks for.
 type Make<'m> = &'m dyn Fn(u64) -> Option<Guarantee>;
 
@@ -56,8 +72,8 @@ fn relative(from: u64, to: u64) -> Ratio {
 }
 
 /// The child asks for exactly what it requires.
-pub(super) fn ask_for_it(trial: &mut Trial<'_, '_>, required: &Label) {
-    let edge = trial.graph().above(trial.node())[0];
+pub(super) fn ask_for_it(trial: &mut Trial<'_, '_>, thread: NodeId, required: &Label) {
+    let edge = trial.graph().above(thread)[0];
     let Request::Guarantee(asked) = trial.graph().request(edge) else { return };
     if asked.kind() == required.guarantee().kind() {
         let distance = (required.guarantee().share().ratio() - asked.share().ratio()).abs();
@@ -66,7 +82,7 @@ pub(super) fn ask_for_it(trial: &mut Trial<'_, '_>, required: &Label) {
     }
 }
 
-/// The nearest other request of every edge above the node, and the nearest other quantum of every scheduler there.
+/// The nearest other request of every edge above those in question, and the nearest other quantum of every scheduler there.
 pub(super) fn change_ancestors(trial: &mut Trial<'_, '_>) {
     for node in trial.lineage() {
         change_quantum(trial, node);
@@ -155,11 +171,11 @@ fn search(trial: &mut Trial<'_, '_>, edge: usize, (near, far): (u64, u64), make:
 /// The largest reservation of each child that fits, the shortest period, and all amounts shrunk alike.
 ///
 /// A thread that requires just what it asks for has to require less then.
-pub(super) fn shrink_children(trial: &mut Trial<'_, '_>) {
+pub(super) fn shrink_children(trial: &mut Trial<'_, '_>, node: NodeId) {
     let graph = trial.graph();
-    let load = load(graph, trial.node());
+    let load = load(graph, node);
     let mut all = Vec::new();
-    for edge in graph.below(trial.node()) {
+    for edge in graph.below(node) {
         let Request::Guarantee(asked) = graph.request(*edge) else { continue };
         match asked {
             Guarantee::Reservation(asked) => {

@@ -4,13 +4,14 @@ use super::Change;
 use super::trial::Trial;
 use crate::exact::{Ratio, Span};
 use crate::guarantee::{Guarantee, Hardness, Kind, Reservation};
+use crate::hierarchy::NodeId;
 use crate::label::Label;
 use crate::rewrite::Choice;
 use num_traits::{One, Signed, ToPrimitive};
 
 /// The nearest requirements that are met as things are.
-pub(super) fn weaken(trial: &mut Trial<'_, '_>, required: &Label, received: &Label) {
-    let thread = trial.graph().name(trial.node()).to_string();
+pub(super) fn weaken(trial: &mut Trial<'_, '_>, thread: NodeId, required: &Label, received: &Label) {
+    let thread = trial.graph().name(thread).to_string();
     let mut offers = Vec::new();
     match required.guarantee() {
         Guarantee::Reservation(wanted) => reservations(wanted, received, &mut offers),

@@ -35,13 +35,13 @@ pub(super) fn rearrange(trial: &mut Trial<'_, '_>) {
 }
 
 /// A limit above a thread that requires a hard basic reservation.
-pub(super) fn put_a_limit(trial: &mut Trial<'_, '_>, required: &Label) {
+pub(super) fn put_a_limit(trial: &mut Trial<'_, '_>, thread: NodeId, required: &Label) {
     let graph = trial.graph();
     if required.guarantee().kind() != Kind::Resbh {
         return;
     }
-    let edge = graph.above(trial.node())[0];
-    let (parent, child) = (graph.name(graph.parent(edge)), graph.name(trial.node()));
+    let edge = graph.above(thread)[0];
+    let (parent, child) = (graph.name(graph.parent(edge)), graph.name(thread));
     let free = |name: &String| graph.named(name).is_none();
     let names = std::iter::once(format!("{child}-limit"))
         .chain((2_usize..).map(|number| format!("{child}-limit-{number}")));
@@ -55,7 +55,7 @@ pub(super) fn put_a_limit(trial: &mut Trial<'_, '_>, required: &Label) {
     trial.suggest(Ratio::one(), vec![change]);
 }
 
-/// Another algorithm in the place of the node or of any scheduler above it.
+/// Another algorithm in the place of those in question and of any scheduler above them.
 pub(super) fn other_algorithms(trial: &mut Trial<'_, '_>) {
     for (steps, node) in trial.lineage().into_iter().enumerate() {
         let Node::Scheduler(from) = trial.graph().node(node) else { continue };
@@ -96,8 +96,8 @@ fn stands_for_another(algorithm: &Algorithm) -> bool {
 }
 
 /// The node under another scheduler, asking it for as little as helps.
-pub(super) fn move_elsewhere(trial: &mut Trial<'_, '_>) {
-    let (graph, node) = (trial.graph(), trial.node());
+pub(super) fn move_elsewhere(trial: &mut Trial<'_, '_>, node: NodeId) {
+    let graph = trial.graph();
     let [edge] = *graph.above(node) else { return };
     let from = graph.parent(edge);
     for parent in graph.schedulers() {

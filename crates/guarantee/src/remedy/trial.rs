@@ -1,14 +1,11 @@
 //! Changing a hierarchy and deriving it anew.
 
 use super::{Change, Class, Effect, Remedy, Search};
-use crate::derivation::{Derivation, DerivedEdge, Failure, NotDerived, derive};
+use crate::derivation::{Derivation, DerivedEdge, Failure, Finding, NotDerived, derive};
 use crate::exact::Ratio;
 use crate::hierarchy::{Graph, Hierarchy, NodeId};
 use crate::label::Label;
 use std::collections::HashSet;
-
-/// So many edges are derived anew in all: some seconds.
-const EDGES_MAX: usize = 200_000;
 
 /// So many digits of a label's numbers cost as much as an edge.
 const BITS_PER_EDGE: u64 = 128;
@@ -16,9 +13,9 @@ const BITS_PER_EDGE: u64 = 128;
 /// How a changed hierarchy does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// The node in question still fails, or what it gives is too little for somebody below.
+    /// Whoever is in question still fails, or what it gives is too little for somebody below.
     Fails,
-    /// It receives what it needs, and nobody new fails.
+    /// It receives what it needs, and nobody fails who did not.
     Helps(Effect),
     /// Somebody else fails, or it is not reached any more.
     Harms,
@@ -34,24 +31,60 @@ fn cost(derived: &Derivation) -> usize {
     usize::try_from(derived.edges.iter().map(of_edge).sum::<u64>()).unwrap_or(usize::MAX).saturating_add(1)
 }
 
-/// A failure whose first finding is to be remedied.
+/// Everybody who receives what it needs.
+fn names(derived: &Derivation) -> impl Iterator<Item = &str> {
+    let schedulers = derived.schedulers.iter().map(|scheduler| scheduler.name.as_str());
+    schedulers.chain(derived.threads.iter().map(|thread| thread.name.as_str()))
+}
+
+/// The names of a node and of everybody below it.
+fn below(graph: &Graph<'_>, node: NodeId) -> HashSet<String> {
+    let mut names = HashSet::new();
+    let mut open = vec![node];
+    while let Some(node) = open.pop() {
+        if names.insert(graph.name(node).to_string()) {
+            open.extend(graph.below(node).iter().map(|edge| graph.child(*edge)));
+        }
+    }
+    names
+}
+
+/// Who is to be helped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Goal {
+    /// One node that fails.
+    Node(NodeId),
+    /// All that fail, at once.
+    Everybody,
+}
+
+/// A failure that is to be remedied, wholly or in part.
 pub(super) struct Trial<'g, 'h> {
     graph: &'g Graph<'h>,
-    /// The node of the finding.
-    node: NodeId,
-    name: String,
-    /// Everybody who fails without a change.
-    failing: HashSet<String>,
+    goal: Goal,
+    /// Everybody who fails without a change, in the order of the derivation.
+    failing: Vec<NodeId>,
+    /// Everybody who receives what it needs without a change. Whoever is neither here nor there has not been looked at, for
+    /// something above it fails.
+    served: HashSet<String>,
+    /// The node in question and everybody below it.
+    subtree: HashSet<String>,
     remedies: Vec<Remedy>,
     edges_left: usize,
 }
 
 impl<'g, 'h> Trial<'g, 'h> {
-    pub(super) fn new(graph: &'g Graph<'h>, failure: &Failure) -> Self {
-        let name = failure.findings[0].node.clone();
-        let node = graph.named(&name).expect("the failure is one of this hierarchy");
-        let failing = failure.findings.iter().map(|finding| finding.node.clone()).collect();
-        Trial { graph, node, name, failing, remedies: Vec::new(), edges_left: EDGES_MAX }
+    /// No more than `edges` are derived anew.
+    pub(super) fn new(graph: &'g Graph<'h>, failure: &Failure, goal: Goal, edges: usize) -> Self {
+        let node =
+            |finding: &Finding| graph.named(&finding.node).expect("the failure is one of this hierarchy");
+        let failing = failure.findings.iter().map(node).collect();
+        let served = names(&failure.derived).map(str::to_string).collect();
+        let subtree = match goal {
+            Goal::Node(node) => below(graph, node),
+            Goal::Everybody => HashSet::new(),
+        };
+        Trial { graph, goal, failing, served, subtree, remedies: Vec::new(), edges_left: edges }
     }
 
     /// The hierarchy as it is.
@@ -59,14 +92,21 @@ impl<'g, 'h> Trial<'g, 'h> {
         self.graph
     }
 
-    /// The node that fails.
-    pub(super) fn node(&self) -> NodeId {
-        self.node
+    /// Whose change matters to all in question, nearest first: a node that fails and every scheduler above it, or the
+    /// schedulers that are above all that fail.
+    pub(super) fn lineage(&self) -> Vec<NodeId> {
+        match self.goal {
+            Goal::Node(node) => self.upwards(node),
+            Goal::Everybody => {
+                let above: Vec<Vec<NodeId>> = self.failing.iter().map(|node| self.upwards(*node)).collect();
+                let is_common = |node: &NodeId| above.iter().all(|above| above.contains(node));
+                above[0].iter().copied().filter(is_common).collect()
+            }
+        }
     }
 
-    /// The node that fails and every scheduler above it, nearest first.
-    pub(super) fn lineage(&self) -> Vec<NodeId> {
-        let mut lineage = vec![self.node];
+    fn upwards(&self, node: NodeId) -> Vec<NodeId> {
+        let mut lineage = vec![node];
         let mut next = 0;
         while next < lineage.len() {
             for edge in self.graph.above(lineage[next]) {
@@ -78,6 +118,11 @@ impl<'g, 'h> Trial<'g, 'h> {
             next += 1;
         }
         lineage
+    }
+
+    /// Whether a node fails without a change.
+    pub(super) fn is_failing(&self, node: NodeId) -> bool {
+        self.failing.contains(&node)
     }
 
     /// How the hierarchy does with `changes`.
@@ -100,23 +145,18 @@ impl<'g, 'h> Trial<'g, 'h> {
     }
 
     fn judge(&self, failure: &Failure) -> Verdict {
-        let derived = &failure.derived;
-        let reached = derived.threads.iter().any(|thread| thread.name == self.name)
-            || derived.schedulers.iter().any(|scheduler| scheduler.name == self.name);
-        let fails = failure.findings.iter().any(|finding| finding.node == self.name);
-        let mut others = failure.findings.iter().filter(|finding| !self.failing.contains(&finding.node));
-        // What the node gives is not enough for somebody who could not be looked at before.
-        let below = |name: &str| {
-            let named = self.graph.named(name);
-            named.is_some_and(|other| self.graph.is_below(other, self.node))
+        let fails =
+            |some: &HashSet<String>| failure.findings.iter().any(|finding| some.contains(&finding.node));
+        let Goal::Node(node) = self.goal else {
+            return if fails(&self.served) { Verdict::Harms } else { Verdict::Fails };
         };
-        match others.next() {
-            _ if fails => Verdict::Fails,
-            None if reached => Verdict::Helps(Effect::OthersRemain(failure.findings.len())),
-            Some(first) if reached && below(&first.node) && others.all(|other| below(&other.node)) => {
-                Verdict::Fails
-            }
-            _ => Verdict::Harms,
+        let is_reached = || names(&failure.derived).any(|reached| reached == self.graph.name(node));
+        match () {
+            () if fails(&self.served) => Verdict::Harms,
+            // Also what it gives can be too little for somebody who could not be looked at before.
+            () if fails(&self.subtree) => Verdict::Fails,
+            () if is_reached() => Verdict::Helps(Effect::OthersRemain(failure.findings.len())),
+            () => Verdict::Harms,
         }
     }
 
@@ -166,10 +206,17 @@ impl<'g, 'h> Trial<'g, 'h> {
         }
     }
 
+    /// How far the search came.
     pub(super) fn search(&self) -> Search {
         if self.edges_left == 0 { Search::CutShort } else { Search::Finished }
     }
 
+    /// How many more edges could have been derived.
+    pub(super) fn edges_left(&self) -> usize {
+        self.edges_left
+    }
+
+    /// What helps, in the order in which it was found.
     pub(super) fn into_remedies(self) -> Vec<Remedy> {
         self.remedies
     }

@@ -4,26 +4,62 @@ use crate::sketch::{Sketch, figure_1};
 use proptest::prelude::*;
 use talea_guarantee::derivation::{NotDerived, derive};
 use talea_guarantee::hierarchy::Hierarchy;
-use talea_guarantee::remedy::{Advice, Effect, advise};
+use talea_guarantee::remedy::{Advice, Change, Counsel, Effect, Remedy, Search, advise, counsel};
 
 fn advice(hierarchy: &Hierarchy) -> Advice {
     let Err(NotDerived::Failed(failure)) = derive(hierarchy) else { panic!("it was to fail") };
     let advice = advise(hierarchy, &failure);
-    for remedy in &advice.remedies {
-        let mut changed = hierarchy.clone();
-        for change in &remedy.changes {
-            change.apply(&mut changed);
-        }
-        match (remedy.effect, derive(&changed)) {
-            (Effect::Holds, Ok(_)) => {}
-            (Effect::OthersRemain(others), Err(NotDerived::Failed(failure))) => {
-                assert_eq!(failure.findings.len(), others);
-                assert!(failure.findings.iter().all(|finding| finding.node != advice.node), "{remedy}");
-            }
-            (effect, derived) => panic!("{remedy}: {effect:?}, but {derived:?}"),
-        }
-    }
+    advice.remedies.iter().for_each(|remedy| assert_helps(hierarchy, remedy, &advice.node));
     advice
+}
+
+fn with(hierarchy: &Hierarchy, changes: &[Change]) -> Hierarchy {
+    let mut changed = hierarchy.clone();
+    changes.iter().for_each(|change| change.apply(&mut changed));
+    changed
+}
+
+/// The remedy does what it says, and takes nothing from those who have what they need.
+fn assert_helps(hierarchy: &Hierarchy, remedy: &Remedy, node: &str) {
+    let Err(NotDerived::Failed(before)) = derive(hierarchy) else { panic!("it was to fail") };
+    match (remedy.effect, derive(&with(hierarchy, &remedy.changes))) {
+        (Effect::Holds, Ok(_)) => {}
+        (Effect::OthersRemain(others), Err(NotDerived::Failed(failure))) => {
+            assert_eq!(failure.findings.len(), others);
+            for finding in &failure.findings {
+                assert_ne!(finding.node, node, "{remedy}");
+                let served = before.derived.threads.iter().map(|thread| &thread.name);
+                let served = served.chain(before.derived.schedulers.iter().map(|scheduler| &scheduler.name));
+                assert!(!served.into_iter().any(|served| *served == finding.node), "{remedy}: {finding}");
+            }
+        }
+        (effect, derived) => panic!("{remedy}: {effect:?}, but {derived:?}"),
+    }
+}
+
+/// Advice about all problems, tried.
+fn counselled(hierarchy: &Hierarchy) -> Counsel {
+    let Err(NotDerived::Failed(failure)) = derive(hierarchy) else { panic!("it was to fail") };
+    let counsel = counsel(hierarchy, &failure, &mut |_, _| {});
+    assert_eq!(counsel.everybody.is_some(), failure.findings.len() > 1);
+    for remedy in counsel.everybody.iter().flat_map(|for_all| &for_all.remedies) {
+        assert!(
+            remedy.effect == Effect::Holds && derive(&with(hierarchy, &remedy.changes)).is_ok(),
+            "{remedy}"
+        );
+    }
+    assert_eq!(counsel.each.len(), failure.findings.len());
+    for (advice, finding) in counsel.each.iter().zip(&failure.findings) {
+        assert_eq!(advice.node, finding.node);
+        advice.remedies.iter().for_each(|remedy| assert_helps(hierarchy, remedy, &advice.node));
+    }
+    counsel
+}
+
+fn for_all(counsel: &Counsel) -> Vec<String> {
+    let for_all = counsel.everybody.as_ref().expect("several problems");
+    assert_eq!(for_all.search, Search::Finished);
+    for_all.remedies.iter().map(Remedy::words).collect()
 }
 
 fn texts(hierarchy: &Hierarchy) -> Vec<String> {
@@ -190,6 +226,70 @@ fn other_problems_are_counted() {
     );
 }
 
+#[test]
+fn what_mends_all_at_once_goes_as_far_as_the_most_demanding_needs() {
+    let mut two = figure_1();
+    two.threads[1].requires = Some("PSBE 0.1 18".parse().expect("a share"));
+    two.threads[2].requires = Some("PSBE 0.4 50".parse().expect("a share"));
+    let counsel = counselled(&two);
+    let quantum = "give PS a quantum of 7.777777ms instead of 10ms";
+    assert!(for_all(&counsel).iter().any(|text| text == quantum), "{counsel:#?}");
+    // That is what the one needs; the other is content with less, which mends only itself.
+    let voice = &counsel.each[1];
+    let own = "give PS a quantum of 8.095238ms instead of 10ms (one other problem remains)";
+    assert_eq!(voice.node, "voice");
+    assert!(voice.remedies.iter().any(|remedy| remedy.to_string() == own), "{voice:#?}");
+    assert_eq!(counsel, counselled(&two), "the same advice each time");
+}
+
+#[test]
+fn who_has_too_much_gives_some_to_all_others() {
+    let mut sketch = Sketch::new().scheduler("ps", "stride").thread("greedy", "").edge("ps", "greedy", "w60");
+    for thread in ["a", "b", "c"] {
+        sketch = sketch.thread(thread, "PS 0.1").edge("ps", thread, "w2");
+    }
+    let counsel = counselled(&sketch.0);
+    assert_eq!(for_all(&counsel)[0], "let greedy ask ps for share 14 instead of share 60");
+}
+
+#[test]
+fn what_comes_to_light_below_another_problem_is_no_harm() {
+    let below = Sketch::new()
+        .scheduler("l", "lottery")
+        .scheduler("r", "reservation")
+        .scheduler("s", "reservation")
+        .thread("a", "")
+        .thread("b", "RESBS 5 10")
+        .edge("l", "r", "w1")
+        .edge("l", "s", "w1")
+        .edge("r", "a", "RESBH 4 10")
+        .edge("s", "b", "RESBH 4 10")
+        .0;
+    let counsel = counselled(&below);
+    let rates = counsel.each[0].remedies.iter().find(|remedy| remedy.words().contains("make l a bss-i"));
+    assert_eq!(rates.map(|remedy| remedy.effect), Some(Effect::OthersRemain(1)), "{counsel:#?}");
+    // The other scheduler would have what it needs, but what it can give is too little for its thread.
+    assert!(counsel.each[1].remedies.iter().all(|remedy| !remedy.words().contains("make l a bss-i")));
+}
+
+#[test]
+fn problems_without_anything_in_common_are_advised_about_one_by_one() {
+    let two = Sketch::new()
+        .scheduler("res", "reservation")
+        .thread("a", "RESBH 2 10")
+        .thread("b", "RESCH 3 10")
+        .edge("res", "a", "RESBH 1 10")
+        .edge("res", "b", "RESBH 1 10")
+        .0;
+    let counsel = counselled(&two);
+    assert_eq!(for_all(&counsel), Vec::<String>::new());
+    assert_eq!(
+        counsel.each[0].remedies[0].words(),
+        "let a ask res for RESBH 2ms 10ms instead of RESBH 1ms 10ms"
+    );
+    assert!(counsel.each[1].remedies.iter().all(|remedy| remedy.words().starts_with("let b require")));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
@@ -199,6 +299,7 @@ proptest! {
         let hierarchy = crate::monotone::hierarchy(&numbers, crate::monotone::Joins::Open);
         if let Err(NotDerived::Failed(_)) = derive(&hierarchy) {
             advice(&hierarchy);
+            counselled(&hierarchy);
         }
     }
 }

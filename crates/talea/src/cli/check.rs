@@ -127,7 +127,12 @@ fn answer(options: &Options, system: &System, plans: &[Plan]) -> Result<Answer, 
     let mut report = check::check(system, plans).map_err(|error| {
         Failure::new(error, "shorten the execution times or overheads of the longest task")
     })?;
-    let hierarchies = check::hierarchy::hierarchies(system, plans);
+    let bar = super::progress::bar("advice", 0);
+    let hierarchies = check::hierarchy::hierarchies(system, plans, &mut |done, searches| {
+        bar.set_length(searches as u64);
+        bar.set_position(done as u64);
+    });
+    bar.finish_and_clear();
     report.count_on(system, &hierarchies);
     let sensitivity = options.sensitivity.then(|| {
         let bar = super::progress::bar("margins", 2 + 2 * system.tasks.len() as u64);

@@ -73,7 +73,7 @@ fn a_hierarchy_that_does_not_compose_says_where_why_and_what_would_help() {
     assert!(done.last_line().contains("2 of 3 threads"), "{}", done.stdout);
     run(&["check", &file, "--fail-on", "never"]).exits(0);
     let json = run(&["check", &file, "--json"]).exits(1).json();
-    let remedies = json["hierarchies"][0]["advice"]["remedies"].as_array().expect("remedies");
+    let remedies = json["hierarchies"][0]["advice"]["each"][0]["remedies"].as_array().expect("remedies");
     // The advice is right: with the quantum that it names the check passes.
     let quantum = remedies.iter().flat_map(|remedy| remedy["changes"].as_array().expect("changes"));
     let quantum = quantum.filter(|change| change["change"] == "quantum").map(|change| &change["to"]).next();
@@ -81,6 +81,55 @@ fn a_hierarchy_that_does_not_compose_says_where_why_and_what_would_help() {
     let text = fs::read_to_string(&file).expect("there");
     let mended = text.replace("quantum = \"10ms\"", &format!("quantum = \"{quantum}ns\""));
     run(&["check", &write(&place, "mended.toml", &mended)]).exits(0);
+}
+
+#[test]
+fn several_problems_are_advised_about_at_once_and_one_by_one() {
+    let place = folder();
+    let file = changed(&place, "figure-1.toml", "PSBE 0.4 60ms", "PSBE 0.4 50ms");
+    let text = fs::read_to_string(&file).expect("there");
+    let words = "work = { burst = \"10ms\", period = \"100ms\" }\n";
+    assert_eq!(text.matches(words).count(), 1, "{text}");
+    let both = text.replace(words, &format!("{words}requires = \"PSBE 0.1 18ms\"\n"));
+    let file = write(&place, "both.toml", &both);
+    let done = run(&["check", &file]).exits(1);
+    let sections = ["help everybody at once", "help words alone", "help voice alone"];
+    let places: Vec<_> = sections.iter().map(|section| done.stdout.find(section)).collect();
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{}", done.stdout);
+    assert_eq!(done.stderr, "", "progress is for terminals");
+    let json = run(&["check", &file, "--json"]).exits(1).json();
+    let advice = &json["hierarchies"][0]["advice"];
+    let nodes: Vec<&Value> =
+        advice["each"].as_array().expect("a list").iter().map(|each| &each["node"]).collect();
+    assert_eq!(nodes, ["words", "voice"]);
+    let changes = advice["everybody"]["remedies"].as_array().expect("remedies").iter();
+    let mut changes = changes.flat_map(|remedy| remedy["changes"].as_array().expect("changes"));
+    let quantum =
+        changes.find(|change| change["change"] == "quantum").and_then(|change| change["to"].as_str());
+    let quantum = format!("quantum = \"{}ns\"", quantum.unwrap_or_else(|| panic!("a quantum in {advice}")));
+    run(&["check", &write(&place, "mended.toml", &both.replace("quantum = \"10ms\"", &quantum))]).exits(0);
+}
+
+#[test]
+fn whom_a_scheduler_refuses_is_a_problem_among_others() {
+    let place = folder();
+    let thread = |name: &str, asked: &str, required: &str| {
+        format!(
+            "[[thread]]\nname = \"{name}\"\nwork = \"cpu-bound\"\n{required}under = [{{ scheduler = \"K\", guarantee = \"{asked}\" }}]\n"
+        )
+    };
+    let kernel = "[system]\nname = \"k\"\n[[scheduler]]\nname = \"K\"\nkind = \"resource-kernel\"\n";
+    let (one, two) = (thread("a", "RESBH 3ms 10ms", ""), thread("b", "RESBH 3ms 12ms", ""));
+    let three = thread("c", "RESBH 1ms 40ms", "requires = \"RESBS 3ms 5ms\"\n");
+    let four = thread("d", "RESBH 3ms 13ms", "");
+    let all = write(&place, "kernel.toml", &[kernel, &one, &two, &three, &four].concat());
+    let done = run(&["check", &all]).exits(1);
+    for words in ["c: it requires", "refuses \"d\"", "what would help c", "what would help d\n"] {
+        assert!(done.stdout.contains(words), "{words}: {}", done.stdout);
+    }
+    let json = run(&["check", &all, "--json"]).exits(1).json();
+    let refusals = json["hierarchies"][0]["refusals"].as_array().expect("a list");
+    assert!(refusals.iter().any(|refusal| refusal["child"] == "d"), "{refusals:?}");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use talea_guarantee::guarantee::Guarantee;
 use talea_guarantee::hierarchy::Hierarchy;
 use talea_guarantee::label::Label;
 use talea_guarantee::proviso::{Proviso, provisos};
-use talea_guarantee::remedy::{Advice, advise};
+use talea_guarantee::remedy::{Counsel, counsel};
 use talea_model::System;
 use talea_policy::arrangement::{ArrangeError, arrange};
 use talea_policy::hierarchy::{self as policy, Shortage};
@@ -36,16 +36,15 @@ pub struct HierarchyCheck {
     pub derivation: Derivation,
     /// Which of these guarantees are not known to be kept.
     pub provisos: Vec<Proviso>,
-    /// What the schedulers themselves say against it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub refusal: Option<Refusal>,
+    /// What the schedulers themselves say against it, beside the findings.
+    pub refusals: Vec<Refusal>,
     /// Who does not receive what it needs.
     pub findings: Vec<Finding>,
     /// How many ways there were to decide which parents joins take from, where nothing is enough; 0 otherwise.
     pub alternatives: usize,
-    /// What would help the first of them.
+    /// What would help them.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub advice: Option<Advice>,
+    pub advice: Option<Counsel>,
     /// The name of the scheduler that is the lanes of the node's tasks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lanes: Option<String>,
@@ -77,14 +76,25 @@ pub struct Refusal {
     pub remedy: &'static str,
 }
 
-/// Derives the hierarchy of every node that has one, looks for remedies where that fails, and where it does not, asks the schedulers.
-/// `plans` are the lanes of each node.
-pub fn hierarchies(system: &System, plans: &[Plan]) -> Vec<HierarchyCheck> {
-    let node = |node: usize| system.hierarchy(node).map(|hierarchy| check(system, node, plans, hierarchy));
-    (0..system.nodes.len()).filter_map(node).collect()
+/// Derives the hierarchy of every node that has one, looks for remedies where that fails, and asks the schedulers themselves.
+/// `plans` are the lanes of each node; `progress` is told how many searches for remedies of one node are done, and of how many.
+pub fn hierarchies(
+    system: &System,
+    plans: &[Plan],
+    progress: &mut dyn FnMut(usize, usize),
+) -> Vec<HierarchyCheck> {
+    let mut node =
+        |node: usize| system.hierarchy(node).map(|hierarchy| check(system, node, plans, hierarchy, progress));
+    (0..system.nodes.len()).filter_map(&mut node).collect()
 }
 
-fn check(system: &System, node: usize, plans: &[Plan], hierarchy: Hierarchy) -> HierarchyCheck {
+fn check(
+    system: &System,
+    node: usize,
+    plans: &[Plan],
+    hierarchy: Hierarchy,
+    progress: &mut dyn FnMut(usize, usize),
+) -> HierarchyCheck {
     let (derived, failure) = match derive(&hierarchy) {
         Ok(derived) => {
             let none = Failure { findings: Vec::new(), derived, alternatives: 0 };
@@ -93,15 +103,15 @@ fn check(system: &System, node: usize, plans: &[Plan], hierarchy: Hierarchy) -> 
         Err(NotDerived::Failed(failure)) => (false, failure),
         Err(malformed) => panic!("a validated system has sound hierarchies: {malformed}"),
     };
-    let advice = (!derived).then(|| advise(&hierarchy, &failure));
-    let refusal = if derived { refusal(system, node, &plans[node]) } else { None };
+    let advice = (!derived).then(|| counsel(&hierarchy, &failure, progress));
+    let refusals = refusals(system, node, &plans[node], &failure.findings);
     let Failure { findings, derived: derivation, alternatives } = *failure;
     let provisos = provisos(&hierarchy, &derivation);
-    let verdict = match (derived, &refusal) {
+    let verdict = match (derived, &refusals[..]) {
         (false, _) => Composition::Fails,
-        (true, Some(_)) => Composition::Refused,
-        (true, None) if !provisos.is_empty() => Composition::OnPaper,
-        (true, None) => Composition::Composes,
+        (true, [_, ..]) => Composition::Refused,
+        (true, []) if !provisos.is_empty() => Composition::OnPaper,
+        (true, []) => Composition::Composes,
     };
     let lanes = system.lanes_of(node).map(|lanes| system.schedulers[lanes].name.clone());
     let node = system.nodes[node].name.clone();
@@ -111,7 +121,7 @@ fn check(system: &System, node: usize, plans: &[Plan], hierarchy: Hierarchy) -> 
         hierarchy,
         derivation,
         provisos,
-        refusal,
+        refusals,
         findings,
         alternatives,
         advice,
@@ -119,23 +129,31 @@ fn check(system: &System, node: usize, plans: &[Plan], hierarchy: Hierarchy) -> 
     }
 }
 
-/// Sets the hierarchy up as a simulation and a run do, and throws it away: what its schedulers do not admit, they say.
-fn refusal(system: &System, node: usize, plan: &Plan) -> Option<Refusal> {
-    let seated = arrange(system, node, plan, 1).and_then(|arrangement| {
-        let mut arrangement = arrangement.expect("the node has a hierarchy");
-        let leaves = std::mem::take(&mut arrangement.leaves);
-        leaves.iter().try_for_each(|leaf| arrangement.add_thread(system, leaf).map(drop))
-    });
-    let error = seated.err()?;
-    let (child, remedy) = match &error {
-        ArrangeError::Refused { child, refusal, .. } => (Some(child), remedy_of(refusal)),
-        ArrangeError::NoPeriod { child, .. } => (Some(child), "give it bursts, or another scheduler"),
-        ArrangeError::Superperiod { child, .. } => (Some(child), "ask for that superperiod"),
-        ArrangeError::TooFine { child, .. } => (Some(child), "give numbers of fewer digits"),
-        ArrangeError::OneProcessor { .. } => (None, "give it one processor"),
-        ArrangeError::NoSuchScheduler { .. } => (None, "give the scheduler other parameters"),
+/// Sets the hierarchy up as a simulation and a run do, and throws it away: what its schedulers do not admit, they say. Not what
+/// the findings say of the same scheduler. A scheduler that is refused is the last that is heard of, for nothing below it can be asked.
+fn refusals(system: &System, node: usize, plan: &Plan, findings: &[Finding]) -> Vec<Refusal> {
+    let errors = match arrange(system, node, plan, 1) {
+        Err(error) => vec![error],
+        Ok(arrangement) => {
+            let mut arrangement = arrangement.expect("the node has a hierarchy");
+            let leaves = std::mem::take(&mut arrangement.leaves);
+            leaves.iter().filter_map(|leaf| arrangement.add_thread(system, leaf).err()).collect()
+        }
     };
-    Some(Refusal { child: child.cloned(), reason: error.to_string(), remedy })
+    let known = |scheduler: &String| findings.iter().any(|finding| finding.node == *scheduler);
+    let refusal = |error: ArrangeError| {
+        let (child, remedy) = match &error {
+            ArrangeError::Refused { scheduler, .. } if known(scheduler) => return None,
+            ArrangeError::Refused { child, refusal, .. } => (Some(child), remedy_of(refusal)),
+            ArrangeError::NoPeriod { child, .. } => (Some(child), "give it bursts, or another scheduler"),
+            ArrangeError::Superperiod { child, .. } => (Some(child), "ask for that superperiod"),
+            ArrangeError::TooFine { child, .. } => (Some(child), "give numbers of fewer digits"),
+            ArrangeError::OneProcessor { .. } => (None, "give it one processor"),
+            ArrangeError::NoSuchScheduler { .. } => (None, "give the scheduler other parameters"),
+        };
+        Some(Refusal { child: child.cloned(), reason: error.to_string(), remedy })
+    };
+    errors.into_iter().filter_map(refusal).collect()
 }
 
 /// What whoever is refused can do.

@@ -1,15 +1,13 @@
 //! What `talea check` says about hierarchies of schedulers.
 
+mod problems;
+
 use crate::cli::output::Sheet;
 use std::path::Path;
-use talea_guarantee::remedy::Search;
-use talea_lab::check::hierarchy::{Child, Composition, HierarchyCheck, Refusal, Row, Sibling, State, rows};
+use talea_lab::check::hierarchy::{Child, Composition, HierarchyCheck, Row, Sibling, State, rows};
 use talea_model::System;
 use talea_runtime::lowering::hierarchy::{Lowering, lower_hierarchy};
 use talea_runtime::lowering::machine::Machine;
-
-/// How many remedies are shown; the nearest come first.
-const REMEDIES: usize = 5;
 
 /// Deeper rows are not indented further.
 const DEEPEST: usize = 24;
@@ -33,8 +31,7 @@ pub fn show(system: &System, check: &HierarchyCheck, file: &Path) -> String {
     match check.verdict {
         Composition::Composes => {}
         Composition::OnPaper => parts.push(doubts(check)),
-        Composition::Refused => parts.extend(check.refusal.as_ref().map(|refusal| refused(refusal, file))),
-        Composition::Fails => parts.push(failure(check)),
+        Composition::Refused | Composition::Fails => parts.push(problems::told(check, file)),
     }
     legible(&parts.join("\n"))
 }
@@ -134,54 +131,13 @@ fn branch(row: &Row) -> String {
 fn doubts(check: &HierarchyCheck) -> String {
     let mut lines = vec!["\nwhat is not known to be kept".to_string()];
     for proviso in &check.provisos {
-        lines.push(format!("  {} from {}: {}", proviso.child, proviso.parent, proviso.reason));
+        lines.push(format!("  {proviso}"));
     }
     let mut remedies: Vec<&str> =
         check.provisos.iter().filter_map(|proviso| proviso.reason.remedy()).collect();
     remedies.dedup();
     lines.push("\nwhat would help".into());
     lines.extend(remedies.iter().map(|remedy| format!("  {remedy}")));
-    lines.join("\n")
-}
-
-/// What a scheduler says, with the line of the file on which whom it refuses has its name.
-fn refused(refusal: &Refusal, file: &Path) -> String {
-    let named = |line: &str, name: &str| {
-        let (key, value) = line.split_once('=')?;
-        (key.trim() == "name" && value.trim().trim_matches(['"', '\'']) == name).then_some(())
-    };
-    let text = std::fs::read_to_string(file).unwrap_or_default();
-    let line = refusal.child.as_deref().and_then(|child| {
-        text.lines().position(|line| named(line.split('#').next().unwrap_or_default(), child).is_some())
-    });
-    let place = match line {
-        Some(line) => format!("{}:{}: ", file.display(), line + 1),
-        None => String::new(),
-    };
-    format!("\nwhy not\n  {place}{}\n\nwhat would help\n  {}", refusal.reason, refusal.remedy)
-}
-
-fn failure(check: &HierarchyCheck) -> String {
-    let mut lines = vec!["\nwhy not".to_string()];
-    lines.extend(check.findings.iter().map(|finding| format!("  {finding}")));
-    if check.alternatives > 1 {
-        lines.push(format!(
-            "  ({} ways to decide which parents joins take from were tried)",
-            check.alternatives
-        ));
-    }
-    let Some(advice) = &check.advice else { return lines.join("\n") };
-    lines.push(format!("\nwhat would help {}, the nearest change first", advice.node));
-    if advice.remedies.is_empty() {
-        lines.push("  no single change that was tried".into());
-    }
-    lines.extend(advice.remedies.iter().take(REMEDIES).map(|remedy| format!("  {remedy}")));
-    if advice.remedies.len() > REMEDIES {
-        lines.push(format!("  … {} more with --json", advice.remedies.len() - REMEDIES));
-    }
-    if advice.search == Search::CutShort {
-        lines.push("  (the hierarchy is so large that not everything was tried)".into());
-    }
     lines.join("\n")
 }
 
@@ -247,6 +203,6 @@ pub fn conclusion(checks: &[HierarchyCheck]) -> String {
 /// The threads that are sure to receive what they need: nobody where a scheduler refuses.
 fn sure(check: &HierarchyCheck) -> impl Iterator<Item = &str> {
     let is_doubted = |edge: usize| check.provisos.iter().any(|proviso| proviso.edge == edge);
-    let threads = check.derivation.threads.iter().filter(|_| check.refusal.is_none());
+    let threads = check.derivation.threads.iter().filter(|_| check.refusals.is_empty());
     threads.filter(move |thread| !is_doubted(thread.edge)).map(|thread| thread.name.as_str())
 }
