@@ -4,7 +4,7 @@
 use super::times::{Least, TIME_LIMIT, execution_misfit, violation_of};
 use super::{Place, Violation, check_name, shape};
 use crate::description::Description;
-use crate::hierarchy::{Request, Scheduler, SchedulerKind, Thread, ThreadWork, Under};
+use crate::hierarchy::{LEAST_RUN_QUANTUM, Request, Scheduler, SchedulerKind, Thread, ThreadWork, Under};
 use std::collections::{HashMap, HashSet};
 use talea_guarantee::exact::Span;
 use talea_guarantee::guarantee::{Guarantee, Reservation};
@@ -189,6 +189,16 @@ fn check_parameters(
     if let Some(quantum) = quantum {
         let owner = || format!("scheduler \"{name}\"");
         found.extend(violation_of(*quantum, Least::AboveZero, place("quantum"), "quantum", owner));
+        if *quantum > Duration::ZERO && *quantum < LEAST_RUN_QUANTUM {
+            found.push(Violation::warning(
+                place("quantum"),
+                format!(
+                    "the quantum of scheduler \"{name}\", {quantum}, is too short to be run: real threads would spend much of it \
+                     on switching, which takes some 5us each time"
+                ),
+                format!("make it at least {LEAST_RUN_QUANTUM}, unless it is only to be checked or simulated"),
+            ));
+        }
     }
 }
 

@@ -197,7 +197,14 @@ impl Family<'_> {
         for (edge, under) in under.iter().enumerate() {
             if under.scheduler < self.children.len() && !seen.insert(under.scheduler) {
                 let parent = &self.description.schedulers[under.scheduler].name;
-                refuse(Some(edge), format!("{label} is under \"{parent}\" twice"), "name each parent once");
+                let remedy = match kind {
+                    Some(kind) if kind.takes_several() && kind != SchedulerKind::Join => {
+                        "name each parent once; for another of its processors put a fixed-priority scheduler between, of \
+                         which this is the only child"
+                    }
+                    _ => "name each parent once",
+                };
+                refuse(Some(edge), format!("{label} is under \"{parent}\" twice"), remedy);
             }
         }
     }

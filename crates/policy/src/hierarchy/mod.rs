@@ -60,6 +60,7 @@ pub use reconfigure::ReconfigureError;
 pub use replace::Replacement;
 pub use vp::{Context, ProcessorId, VpId, VpState};
 
+use talea_guarantee::algorithm::article;
 use talea_time::{Duration, Instant, Work};
 
 /// A scheduler of an [`Engine`]: its seat, and how many sat there before.
@@ -162,7 +163,7 @@ pub struct Constraint {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The scheduler cannot do anything with parameters of this kind.
-    #[error("a {scheduler} scheduler takes {wanted}, not {given:?}")]
+    #[error("{} {scheduler} scheduler takes {wanted}, not {given:?}", article(scheduler))]
     Unacceptable {
         /// Kind of the scheduler.
         scheduler: &'static str,
@@ -172,7 +173,7 @@ pub enum Refusal {
         given: Parameters,
     },
     /// Another child already has these parameters and only one may.
-    #[error("a {scheduler} scheduler has a child with {given:?} already")]
+    #[error("{} {scheduler} scheduler has a child with {given:?} already", article(scheduler))]
     Taken {
         /// Kind of the scheduler.
         scheduler: &'static str,
@@ -180,7 +181,7 @@ pub enum Refusal {
         given: Parameters,
     },
     /// The scheduler takes no messages of this kind.
-    #[error("a {scheduler} scheduler does not understand {message:?}")]
+    #[error("{} {scheduler} scheduler does not understand {message:?}", article(scheduler))]
     NotUnderstood {
         /// Kind of the scheduler.
         scheduler: &'static str,
@@ -191,7 +192,10 @@ pub enum Refusal {
     #[error("not admitted: {0}")]
     Admission(#[from] Shortage),
     /// The scheduler uses one processor at a time and would be given several.
-    #[error("a {scheduler} scheduler uses one processor at a time and has one parent, not {given}")]
+    #[error(
+        "{} {scheduler} scheduler uses one processor at a time and has one parent, not {given}",
+        article(scheduler)
+    )]
     OneProcessor {
         /// Kind of the scheduler.
         scheduler: &'static str,
@@ -199,13 +203,13 @@ pub enum Refusal {
         given: usize,
     },
     /// A lane orders jobs, and a scheduler has none.
-    #[error("a {scheduler} scheduler orders jobs, which only threads have")]
+    #[error("{} {scheduler} scheduler orders jobs, which only threads have", article(scheduler))]
     NotAThread {
         /// Kind of the scheduler.
         scheduler: &'static str,
     },
     /// The scheduler would hang on nothing.
-    #[error("a {scheduler} scheduler needs a parent")]
+    #[error("{} {scheduler} scheduler needs a parent", article(scheduler))]
     NoParent {
         /// Kind of the scheduler.
         scheduler: &'static str,
@@ -214,7 +218,7 @@ pub enum Refusal {
     #[error("there is no such scheduler any more")]
     Gone,
     /// Whoever the message is about is no child of the scheduler.
-    #[error("a {scheduler} scheduler was told about a child that is not its own")]
+    #[error("{} {scheduler} scheduler was told about a child that is not its own", article(scheduler))]
     NotAChild {
         /// Kind of the scheduler.
         scheduler: &'static str,

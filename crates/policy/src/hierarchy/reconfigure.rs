@@ -11,6 +11,7 @@
 use super::membership::check_width;
 use super::vp::{Bottom, Context, Top, Vp, VpId, VpState};
 use super::{Engine, Message, Parameters, Refusal, SchedulerId};
+use talea_guarantee::algorithm::article;
 use talea_time::Instant;
 
 /// Why the hierarchy was not changed. It is as before: every later decision is what it would have been.
@@ -26,7 +27,10 @@ pub enum ReconfigureError {
     #[error("the root can be replaced, but neither removed nor moved")]
     Root(SchedulerId),
     /// Somebody would be left without a parent.
-    #[error("a {kind} scheduler with {children} children cannot be removed: remove or move them before")]
+    #[error(
+        "{} {kind} scheduler with {children} children cannot be removed: remove or move them before",
+        article(kind)
+    )]
     HasChildren {
         /// Kind of the scheduler.
         kind: &'static str,
@@ -34,13 +38,13 @@ pub enum ReconfigureError {
         children: usize,
     },
     /// The scheduler would hang on itself.
-    #[error("a {kind} scheduler cannot be moved below itself")]
+    #[error("{} {kind} scheduler cannot be moved below itself", article(kind))]
     BelowItself {
         /// Kind of the scheduler.
         kind: &'static str,
     },
     /// A scheduler moves with all its VPs, so each needs a parent.
-    #[error("a {kind} scheduler with {has} parents cannot be moved under {given}")]
+    #[error("{} {kind} scheduler with {has} parents cannot be moved under {given}", article(kind))]
     Parents {
         /// Kind of the scheduler.
         kind: &'static str,

@@ -10,6 +10,7 @@ use crate::discipline::Discipline;
 use crate::hierarchy::{Fraction, Scheduler};
 use crate::lane::LaneQueue;
 use crate::strategy::LaneRules;
+use talea_guarantee::algorithm::article;
 use talea_time::{Duration, Instant, Work};
 
 /// A scheduler to be, with all that it is made from. What its children register with stands beside each.
@@ -145,7 +146,7 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KindError {
     /// A time has to be above zero.
-    #[error("the {what} of a {kind} scheduler is {given}, but has to be above zero")]
+    #[error("the {what} of {} {kind} scheduler is {given}, but has to be above zero", article(kind))]
     NotPositive {
         /// The scheduler.
         kind: &'static str,
@@ -155,7 +156,7 @@ pub enum KindError {
         given: Duration,
     },
     /// A limit of more than the whole processor, or a capacity.
-    #[error("a {kind} scheduler cannot give away more than the whole processor")]
+    #[error("{} {kind} scheduler cannot give away more than the whole processor", article(kind))]
     MoreThanWhole {
         /// The scheduler.
         kind: &'static str,

@@ -4,6 +4,8 @@
 //! [`Job`](crate::job::Job). The order is the [`LaneQueue`]'s, the same object that a lane's thread asks on
 //! Linux. Accepts and gives what the queue's discipline can make of its input: nothing is promised to a job
 //! but its place in the order. Costs a heap operation per notification.
+//!
+//! Do not use it to keep jobs from each other: one that takes longer than declared delays all that its order puts behind it.
 
 use super::uniprocessor::{Announcing, announce};
 use crate::hierarchy::{
