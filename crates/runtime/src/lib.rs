@@ -69,7 +69,7 @@ pub mod timer;
 
 pub use collector::{Ending, FinishedJob, OnFinished};
 pub use hierarchy::{
-    HierarchyError, HierarchyOutcome, MemberOutcome, ParkingOutcome, ScheduledBy, absentees,
+    HierarchyError, HierarchyOutcome, MemberOutcome, ParkingOutcome, ScheduledBy, ShortQuantum, absentees,
 };
 pub use managed::{JudgedBy, LongestSpell};
 pub use operation::{JobContext, Operation, Operations, UnknownOperation};

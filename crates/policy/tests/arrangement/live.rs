@@ -444,3 +444,42 @@ fn a_hard_reservation_caps_all_below_it_unless_a_join_has_another_parent() {
     let capped = ["RES", "PS", "J", "own", "below", "joined"].map(|name| live.blueprint().is_capped(name));
     assert_eq!(capped, [false, true, false, true, true, false]);
 }
+
+/// A reservation below half a processor, which serves by deadlines, as what this says of them needs it.
+fn below_a_slower_processor() -> System {
+    System::builder("slower")
+        .node("local", [0])
+        .scheduler(SchedulerBuilder::new("B", SchedulerKind::BssI))
+        .scheduler(
+            SchedulerBuilder::new("R", SchedulerKind::ConstantBandwidth).under("B", reservation("RESU 0.5")),
+        )
+        .thread(
+            ThreadBuilder::new("sure", ThreadWork::CpuBound)
+                .requires(guarantee("RESBS 1ms 10ms"))
+                .under("R", reservation("RESBH 1ms 10ms")),
+        )
+        .thread(ThreadBuilder::new("free", ThreadWork::CpuBound).under("R", reservation("RESBH 1ms 20ms")))
+        .build()
+        .unwrap()
+}
+
+#[test]
+fn what_is_not_known_to_be_kept_is_not_promised_to_those_who_require_it() {
+    let mut running = Running::new(&below_a_slower_processor());
+    assert_eq!(running.live.provisos(), []);
+    let kernel = replace("R", SchedulerKind::ResourceKernel, &[]);
+    let Err(Refused::Broken(broken)) = running.careful(&kernel) else { panic!("it was to be refused") };
+    assert_eq!(broken.stake, Stake::Promises);
+    let [finding] = &broken.findings[..] else { panic!("{broken:?}") };
+    assert!(finding.starts_with("sure from R: ") && finding.contains("not known to keep"), "{finding}");
+    assert!(broken.remedy.is_some_and(|remedy| remedy.contains("cbs")));
+    let planned = running.live.plan(&kernel, Insistence::Forced).unwrap();
+    let doubted: Vec<&str> = planned.newly_doubted.iter().map(|proviso| &*proviso.child).collect();
+    assert_eq!(doubted, ["sure", "free"]);
+    running.change(&kernel, Insistence::Forced).unwrap();
+    assert_eq!(running.live.provisos().len(), 2);
+    // What is doubted already is nothing new, and nobody loses by it.
+    let less = Change::Ask { name: "free".into(), of: None, request: reservation("RESBH 1ms 40ms") };
+    let planned = running.live.plan(&less, Insistence::Careful).unwrap();
+    assert_eq!((planned.newly_doubted.len(), planned.provisos.len()), (0, 2));
+}

@@ -3,6 +3,7 @@
 use super::control::{self, Control};
 use super::lanes::{self, Berth};
 use super::outcome::{HierarchyOutcome, ParkingOutcome, Role, ScheduledBy, early_end, members};
+use super::quantum::ShortQuantum;
 use crate::burn::Burner;
 use crate::command;
 use crate::layout::TaskSite;
@@ -45,6 +46,9 @@ pub enum HierarchyError {
     /// A thread was refused.
     #[error(transparent)]
     Admit(#[from] AdmitError),
+    /// Threads would take turns faster than real ones can.
+    #[error(transparent)]
+    ShortQuantum(#[from] ShortQuantum),
     /// A lane whose jobs preempt each other has several threads, among which the schedulers above would have to choose.
     #[error(
         "scheduler \"{scheduler}\": on real threads lanes below other schedulers run every job they begin to its end; write \
@@ -190,6 +194,7 @@ impl Stage<'_> {
         lanes: Vec<Berth>,
         rings: Vec<RingWriter>,
     ) -> Result<Hierarchy, HierarchyError> {
+        ShortQuantum::refuse_on(self.system, self.node)?;
         let arranged = arrange(self.system, self.node, plan, 1)?;
         let mut arrangement = arranged.expect("the node has a hierarchy");
         let mut rings = rings.into_iter();

@@ -27,6 +27,7 @@ mod control;
 mod lanes;
 mod outcome;
 mod present;
+mod quantum;
 
 pub use cast::HierarchyError;
 pub(crate) use cast::{Hierarchy, Labour, PREFAULTED, Stage, edges, rings_of};
@@ -35,3 +36,4 @@ pub(crate) use lanes::{Berth, below_others, release_is_above};
 pub(crate) use outcome::early_end;
 pub use outcome::{HierarchyOutcome, MemberOutcome, ParkingOutcome, ScheduledBy};
 pub use present::absentees;
+pub use quantum::ShortQuantum;

@@ -235,6 +235,11 @@ fn somebody_asked_for_the_impossible_says_so() {
     let refused = governor.change(&moved, Insistence::Forced).unwrap_err();
     assert!(matches!(refused, Reason::Refused(Refused::Rules(_))), "{refused}");
     assert!(refused.to_string().contains("asks the reservation scheduler \"RES\" for share 3"), "{refused}");
+    let quantum = Some("1ns".parse().unwrap());
+    let short =
+        Change::Replace { name: "BG".into(), kind: SchedulerKind::RoundRobin, quantum, children: vec![] };
+    let refused = governor.change(&short, Insistence::Forced).unwrap_err();
+    assert!(matches!(refused, Reason::ShortQuantum(_)), "{refused}");
     assert_eq!(shape(&governor), before);
     end(&governor);
 }

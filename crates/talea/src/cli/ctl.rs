@@ -59,7 +59,7 @@ enum Action {
         /// Its name
         name: String,
         /// What it is: fixed-priority, proportional-share, eevdf, reservation, …
-        #[arg(long)]
+        #[arg(long, value_parser = kind)]
         kind: SchedulerKind,
         /// How long it lets a child run, if the kind has a quantum
         #[arg(long)]
@@ -130,12 +130,13 @@ Examples:
         /// Which
         scheduler: String,
         /// What it becomes
-        #[arg(long)]
+        #[arg(long, value_parser = kind)]
         kind: SchedulerKind,
         /// Its quantum; that of the old one if not given
         #[arg(long)]
         quantum: Option<Duration>,
-        /// What a child asks for then, such as "words=share 2" or "words=RESBH 1ms 40ms"
+        /// What a child asks for then, once for each that has to ask for something else: "words=share 2", "words=priority 3",
+        /// "words=RESBH 1ms 40ms", "words=nothing"; the others ask for what they do
         #[arg(long = "child", value_name = "NAME=REQUEST", value_parser = child)]
         children: Vec<Child>,
     },
@@ -215,6 +216,15 @@ impl Action {
             },
         })
     }
+}
+
+/// A kind of scheduler that a running hierarchy can be given: the lanes of tasks are made with the run.
+fn kind(text: &str) -> Result<SchedulerKind, String> {
+    let given = SchedulerKind::ALL.iter().copied().filter(|kind| *kind != SchedulerKind::Lanes);
+    given.clone().find(|kind| kind.keyword() == text).ok_or_else(|| {
+        let known: Vec<&str> = given.map(SchedulerKind::keyword).collect();
+        format!("it is none of {}", known.join(", "))
+    })
 }
 
 pub fn main(options: &Options) -> CommandOutcome {

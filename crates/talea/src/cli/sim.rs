@@ -5,7 +5,7 @@ use super::options::{ResultOptions, SystemOptions, lanes_of, positive, who_decid
 use super::{artefacts, progress};
 use clap::Args;
 use std::sync::atomic::{AtomicBool, Ordering};
-use talea_model::{Node, System, Thread, ThreadWork};
+use talea_model::{Node, Scheduler, System, Thread, ThreadWork};
 use talea_sim::{DispatchRecords, Simulation};
 use talea_time::{Duration, Instant};
 use talea_trace::accounting::HierarchyReport;
@@ -31,6 +31,7 @@ pub fn main(options: &Options) -> super::Outcome {
     let system = options.system.read()?;
     let plans = lanes_of(&system)?;
     note_programs(&system);
+    effort(&system, options.duration).iter().for_each(|note| eprintln!("{note}"));
     // A trace that is kept is to explain itself; statistics need only the jobs.
     let dispatch =
         if options.results.out.is_some() { DispatchRecords::Kept } else { DispatchRecords::Dropped };
@@ -99,6 +100,27 @@ fn note_programs(system: &System) {
     }
 }
 
+/// Says of quanta that make so many turns that one might take the simulation to hang.
+fn effort(system: &System, duration: Duration) -> Vec<String> {
+    /// Some ten seconds' worth.
+    const TURNS: i64 = 20_000_000;
+    let of = |scheduler: &Scheduler| {
+        let quantum = scheduler.quantum?;
+        let turns = duration.as_nanos() / quantum.as_nanos();
+        let enough = Duration::from_nanos(duration.as_nanos() / TURNS + 1);
+        let shorter = Duration::from_nanos(quantum.as_nanos().saturating_mul(TURNS));
+        (turns > TURNS).then(|| {
+            format!(
+                "note: {duration} are up to {} million quanta of {quantum} of scheduler \"{}\", each of which is simulated; with \
+                 a quantum of {enough} or `--for {shorter}` it takes some seconds",
+                turns / 1_000_000,
+                scheduler.name
+            )
+        })
+    };
+    system.schedulers.iter().filter_map(of).collect()
+}
+
 /// Advances with progress until the end or an interrupt.
 fn advance(simulation: &mut Simulation, end: Instant, interrupted: &AtomicBool, sink: &mut impl Sink) {
     const STEPS: i64 = 1_000;
@@ -109,4 +131,28 @@ fn advance(simulation: &mut Simulation, end: Instant, interrupted: &AtomicBool, 
         !interrupted.load(Ordering::Relaxed)
     });
     bar.finish_and_clear();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use talea_model::{SchedulerBuilder, SchedulerKind, ThreadBuilder};
+
+    #[test]
+    fn what_takes_long_is_announced_with_what_takes_less() {
+        let system = |quantum: Duration| {
+            System::builder("short")
+                .scheduler(SchedulerBuilder::new("PS", SchedulerKind::ProportionalShare).quantum(quantum))
+                .thread(ThreadBuilder::new("t", ThreadWork::CpuBound).with_share("PS", 1))
+                .build()
+                .expect("sound")
+        };
+        let ten = Duration::from_secs(10);
+        let notes = effort(&system(Duration::from_nanos(1)), ten);
+        let [note] = &notes[..] else { panic!("{notes:?}") };
+        assert!(note.contains("10s are up to 10000 million quanta of 1ns of scheduler \"PS\""), "{note}");
+        assert!(note.contains("a quantum of 501ns or `--for 20ms`"), "{note}");
+        assert_eq!(effort(&system(Duration::from_nanos(501)), ten), Vec::<String>::new());
+        assert_eq!(effort(&system(Duration::from_nanos(1)), Duration::from_millis(20)), Vec::<String>::new());
+    }
 }

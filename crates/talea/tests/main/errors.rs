@@ -50,6 +50,33 @@ fn options() {
 }
 
 #[test]
+fn what_a_running_hierarchy_cannot_be_given() {
+    let whole = "a share is a whole number from 1 to";
+    let share = refused(&["ctl", "x", "change", "y", "--share", "-3"], &["-3", "--share", whole]);
+    assert!(!share.stderr.contains("tip:"), "{}", share.stderr);
+    refused(&["ctl", "x", "change", "y", "--share", "0"], &[whole]);
+    let kinds = refused(
+        &["ctl", "x", "replace", "y", "--kind", "lanes"],
+        &["it is none of", "fixed-priority", "edf"],
+    );
+    assert_eq!(kinds.stderr.matches("lanes").count(), 1, "{}", kinds.stderr);
+}
+
+#[test]
+fn quanta_too_short_to_be_run() {
+    let place = folder();
+    let text = std::fs::read_to_string(example("figure-1.toml")).expect("there");
+    let short = write(&place, "short.toml", &text.replace("quantum = \"10ms\"", "quantum = \"1ns\""));
+    let warned = run(&["check", &short, "--fail-on", "never"]).exits(0);
+    let warning = [
+        "short.toml:",
+        "warning: the quantum of scheduler \"PS\", 1ns, is too short to be run",
+        "at least 50us",
+    ];
+    assert!(warning.iter().all(|words| warned.stderr.contains(words)), "{}", warned.stderr);
+}
+
+#[test]
 fn places_for_results() {
     let place = folder();
     let hello = example("hello.toml");

@@ -1,5 +1,6 @@
 //! Changes of a description: each is an edit of plain values, which the model's rules and the derivation then judge.
 
+use talea_guarantee::algorithm::article;
 use talea_guarantee::guarantee::Guarantee;
 use talea_model::{
     Asks, DEFAULT_QUANTUM, Description, Request, Scheduler, SchedulerKind, Thread, ThreadWork, Under,
@@ -127,7 +128,8 @@ pub enum EditError {
     },
     /// What a child asks for means nothing to the new kind.
     #[error(
-        "{}: a {kind} scheduler takes something else; say what each asks for: {wanted}", .children.join(", ")
+        "{}: {} {kind} scheduler takes something else; say what each asks for: {wanted}",
+        .children.join(", "), article(kind.keyword())
     )]
     Requests {
         /// Who asks for what.

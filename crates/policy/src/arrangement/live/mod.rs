@@ -22,6 +22,7 @@ use crate::hierarchy::{Context, Engine, Parameters, SchedulerId, VpId};
 use difference::{Step, Walk, moved_promises, steps, vp_between};
 use std::collections::{BTreeMap, HashSet};
 use talea_guarantee::derivation::Derivation;
+use talea_guarantee::proviso::Proviso;
 use talea_model::{System, Violation};
 use talea_time::Instant;
 use verdict::{Derived, broken};
@@ -50,6 +51,10 @@ pub struct Planned {
     pub promises: Vec<Moved>,
     /// What breaks all the same, if that was insisted on.
     pub broken: Option<Broken>,
+    /// What will be promised, and is not known to be kept.
+    pub provisos: Vec<Proviso>,
+    /// Those of them that were not before.
+    pub newly_doubted: Vec<Proviso>,
 }
 
 impl Planned {
@@ -171,8 +176,13 @@ impl Live {
 
     /// What has been derived, and why not more, for those who want to look.
     pub fn derivation(&self) -> (Derivation, Option<String>) {
-        let Derived { derivation, failure } = derived(&self.system, self.node);
+        let Derived { derivation, failure, .. } = derived(&self.system, self.node);
         (derivation, failure.map(|failure| failure.to_string()))
+    }
+
+    /// What is promised, and not known to be kept.
+    pub fn provisos(&self) -> Vec<Proviso> {
+        derived(&self.system, self.node).provisos
     }
 
     /// A thread of the description is in the engine.
@@ -232,7 +242,9 @@ impl Live {
         };
         let steps = steps(&self.blueprint, &blueprint, joining);
         let promises = moved_promises(&self.blueprint, &blueprint);
-        Ok(Planned { system, blueprint, steps, promises, broken })
+        let newly_doubted = after.newly_doubted(&before);
+        let provisos = after.provisos;
+        Ok(Planned { system, blueprint, steps, promises, broken, provisos, newly_doubted })
     }
 
     /// Makes the steps of a plan on `engine`: all of them or, if one is refused, none. A thread that the plan removes is gone

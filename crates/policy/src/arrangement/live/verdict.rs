@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use talea_guarantee::conversion::Refused as Conversion;
 use talea_guarantee::derivation::{Derivation, Failure, Finding, NotDerived, Problem, derive};
 use talea_guarantee::hierarchy::Hierarchy;
+use talea_guarantee::proviso::{Proviso, provisos};
 use talea_guarantee::remedy::advise;
 
 /// What is known of a hierarchy.
@@ -12,6 +13,8 @@ pub(super) struct Derived {
     pub derivation: Derivation,
     /// Who does not receive what it needs; nobody if the hierarchy composes.
     pub failure: Option<Box<Failure>>,
+    /// What is derived, and not known to be kept.
+    pub provisos: Vec<Proviso>,
 }
 
 /// Somebody would not receive what it has to.
@@ -45,15 +48,29 @@ pub enum Insistence {
 
 impl Derived {
     pub fn of(hierarchy: &Hierarchy) -> Self {
-        match derive(hierarchy) {
-            Ok(derivation) => Derived { derivation, failure: None },
-            Err(NotDerived::Failed(failure)) => {
-                Derived { derivation: failure.derived.clone(), failure: Some(failure) }
-            }
+        let (derivation, failure) = match derive(hierarchy) {
+            Ok(derivation) => (derivation, None),
+            Err(NotDerived::Failed(failure)) => (failure.derived.clone(), Some(failure)),
             Err(NotDerived::Malformed(faults)) => {
                 panic!("a validated system has sound hierarchies: {faults:?}")
             }
-        }
+        };
+        let provisos = provisos(hierarchy, &derivation);
+        Derived { derivation, failure, provisos }
+    }
+
+    /// What is not known to be kept and was before, or is on an edge that was not there.
+    pub fn newly_doubted(&self, before: &Derived) -> Vec<Proviso> {
+        let is_new = |proviso: &&Proviso| {
+            !before.provisos.iter().any(|old| old.parent == proviso.parent && old.child == proviso.child)
+        };
+        self.provisos.iter().filter(is_new).cloned().collect()
+    }
+
+    /// The thread of this name is sure to receive what it requires.
+    fn is_sure(&self, thread: &str) -> bool {
+        let receives = self.derivation.threads.iter().find(|derived| derived.name == thread);
+        receives.is_some_and(|thread| !self.provisos.iter().any(|proviso| proviso.edge == thread.edge))
     }
 
     /// Whoever was known not to receive what it needs.
@@ -66,14 +83,14 @@ impl Derived {
     }
 }
 
-/// What `after` breaks that `before` did not: findings about those who had what they need, or are new.
+/// What `after` breaks that `before` did not: findings about those who had what they need, or are new, and threads of which
+/// nobody knows any more that they receive what they require.
 pub(super) fn broken(
     before: &Derived,
     known: &HashSet<&str>,
     after: &Derived,
     hierarchy: &Hierarchy,
 ) -> Option<Broken> {
-    let failure = after.failure.as_ref()?;
     let served: HashSet<&str> = {
         let schedulers = before.derivation.schedulers.iter().map(|scheduler| scheduler.name.as_str());
         schedulers.chain(before.derivation.threads.iter().map(|thread| thread.name.as_str())).collect()
@@ -83,18 +100,37 @@ pub(super) fn broken(
         let node = finding.node.as_str();
         served.contains(node) || !known.contains(node) && !failing.contains(node)
     };
-    let broken: Vec<&Finding> = failure.findings.iter().filter(is_broken).collect();
-    if broken.is_empty() {
-        return None;
-    }
+    let broken: Vec<&Finding> = after.findings().iter().filter(is_broken).collect();
+    let doubted = doubted(before, known, after);
+    let remedy = match (&after.failure, broken.first()) {
+        (Some(failure), Some(first)) => nearest(hierarchy, failure, first),
+        _ if doubted.is_empty() => return None,
+        // The first of them rests on nothing else that is doubted.
+        _ => after.provisos.iter().find_map(|proviso| proviso.reason.remedy()).map(Into::into),
+    };
     let is_overload =
         |finding: &&Finding| matches!(finding.problem, Problem::Scheduler(Conversion::Overload(_)));
     let stake = if broken.iter().any(is_overload) { Stake::Admission } else { Stake::Promises };
-    // Advice is about one finding; the first that is new is the one that matters here.
-    let first = failure.findings.iter().position(|finding| is_broken(&finding)).unwrap_or(0);
-    let mut about = (**failure).clone();
+    let findings = broken.iter().map(ToString::to_string).chain(doubted.iter().map(ToString::to_string));
+    Some(Broken { findings: findings.collect(), remedy, stake })
+}
+
+/// The nearest change against one finding.
+fn nearest(hierarchy: &Hierarchy, failure: &Failure, finding: &Finding) -> Option<String> {
+    // Advice is about the first one.
+    let first = failure.findings.iter().position(|other| other == finding).unwrap_or(0);
+    let mut about = failure.clone();
     about.findings.swap(0, first);
-    let advice = advise(hierarchy, &about);
-    let findings = broken.iter().map(ToString::to_string).collect();
-    Some(Broken { findings, remedy: advice.remedies.first().map(ToString::to_string), stake })
+    advise(hierarchy, &about).remedies.first().map(ToString::to_string)
+}
+
+/// Promises to threads that require something and were sure to receive it, or are new, and are not any more.
+fn doubted<'d>(before: &Derived, known: &HashSet<&str>, after: &'d Derived) -> Vec<&'d Proviso> {
+    let requiring = after.derivation.threads.iter().filter(|thread| thread.requires.is_some());
+    let doubts = requiring.filter_map(|thread| {
+        let proviso = after.provisos.iter().find(|proviso| proviso.edge == thread.edge)?;
+        let concerns = before.is_sure(&thread.name) || !known.contains(thread.name.as_str());
+        concerns.then_some(proviso)
+    });
+    doubts.collect()
 }

@@ -16,7 +16,8 @@
 //! received. Below it, it would have to wait for threads that are only parked, which may use idle processors. So one part that cannot be
 //! lowered keeps the others, which then [say so](Reason::Company).
 //!
-//! A hierarchy that does not compose stays, too: the infrastructure judges what threads require all the same.
+//! A hierarchy that does not compose stays, too: the infrastructure judges what threads require all the same. So does one of whose
+//! promises not all are [known to be kept](talea_guarantee::proviso).
 
 mod levels;
 mod reason;
@@ -31,6 +32,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use survey::Surveyor;
 use talea_guarantee::derivation::{NotDerived, derive};
+use talea_guarantee::proviso::{Proviso, provisos};
 use talea_model::System;
 use talea_policy::arrangement::Blueprint;
 use talea_time::{Duration, Work};
@@ -203,8 +205,13 @@ pub fn lower_hierarchy(system: &System, node: usize, machine: &Machine) -> Optio
     let blueprint = Blueprint::new(system, node, &derivation).ok()?;
     let root = blueprint.schedulers.first()?.name.clone();
     let mut lowering = Surveyor::new(system, node, machine, &blueprint).survey();
-    if !composes {
-        lowering.keep(&root, Reason::NotComposed);
+    let doubted = provisos(&hierarchy, &derivation).into_iter().next();
+    match doubted {
+        _ if !composes => lowering.keep(&root, Reason::NotComposed),
+        Some(Proviso { parent, child, .. }) => {
+            lowering.keep(&root, Reason::NotKnownToBeKept { parent, child });
+        }
+        None => {}
     }
     Some(lowering)
 }

@@ -38,6 +38,16 @@ pub enum Reason {
     /// Promises that cannot be derived are judged by the infrastructure alone.
     #[error("the hierarchy does not compose, and what is not derived only the infrastructure can judge")]
     NotComposed,
+    /// Promises that are not known to be kept are judged by the infrastructure alone.
+    #[error(
+        "{parent} is not known to keep what it promises {child}, and whether it does only the infrastructure can judge"
+    )]
+    NotKnownToBeKept {
+        /// The scheduler that gives the first of them.
+        parent: String,
+        /// Who receives it.
+        child: String,
+    },
     /// Others of the hierarchy are to come first.
     #[error("deadline threads come before all priorities of the kernel, but here {above} comes first")]
     BelowOthers {

@@ -433,3 +433,18 @@ proptest! {
         prop_assert!(leaves.iter().all(|leaf| matches!(leaf.parameters, Parameters::Priority(_) | Parameters::None)));
     }
 }
+
+#[test]
+fn promises_that_are_not_known_to_be_kept_stay_with_who_can_judge_them() {
+    let below = |kind: &str| {
+        let tables = [
+            scheduler("B", "bss-i", ""),
+            scheduler("K", kind, "\"B\", guarantee = \"RESU 0.5\""),
+            thread("t", "", "\"K\", guarantee = \"RESBH 1ms 10ms\""),
+        ];
+        fates(&tables, &generous())
+    };
+    let doubted = "B: - K is not known to keep what it promises t, and whether it does only the infrastructure can judge";
+    assert!(below("resource-kernel").iter().any(|fate| fate == doubted), "{:?}", below("resource-kernel"));
+    assert!(!below("cbs").iter().any(|fate| fate.contains("not known")), "{:?}", below("cbs"));
+}

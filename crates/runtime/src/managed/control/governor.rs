@@ -5,6 +5,7 @@ use super::protocol::{Command, Done, Force, Listing, Outcome, Program, Promised,
 use super::protocol::{Insistence as Spoken, Tie};
 use super::server::Obeys;
 use crate::command;
+use crate::hierarchy::ShortQuantum;
 use crate::managed::govern::{NotDismissed, Restraint};
 use crate::managed::{Admission, AdmitError, Blocks, Handle, ManagedSet, MemberId, Parking, Target, Waker};
 use std::collections::BTreeMap;
@@ -51,6 +52,9 @@ pub enum Reason {
         "the work of \"{0}\" is this program's own; add a command or a process, or spawn it in the program"
     )]
     OwnWork(String),
+    /// Real threads cannot take turns that short.
+    #[error(transparent)]
+    ShortQuantum(#[from] ShortQuantum),
     /// It has left meanwhile.
     #[error("\"{0}\" has left")]
     Left(String),
@@ -297,6 +301,11 @@ impl Inner {
         if self.set.as_ref().is_none_or(ManagedSet::is_ended) {
             return Err(Reason::Ended);
         }
+        if let Change::AddScheduler { name, quantum: Some(quantum), .. }
+        | Change::Replace { name, quantum: Some(quantum), .. } = change
+        {
+            ShortQuantum::refuse(name, *quantum)?;
+        }
         Ok(self.live.plan(change, insistence)?)
     }
 
@@ -478,11 +487,19 @@ fn done(planned: &Planned) -> Done {
         child: moved.child.clone(),
         before: text(&moved.before),
         after: text(&moved.after),
+        proviso: planned
+            .provisos
+            .iter()
+            .find(|proviso| proviso.parent == moved.parent && proviso.child == moved.child)
+            .map(|proviso| proviso.reason.to_string()),
     };
-    Done {
-        promises: planned.promises.iter().map(promised).collect(),
-        warnings: planned.broken.iter().flat_map(|broken| broken.findings.clone()).collect(),
-    }
+    let mut warnings: Vec<String> =
+        planned.broken.iter().flat_map(|broken| broken.findings.clone()).collect();
+    let doubts = planned.newly_doubted.iter().map(ToString::to_string);
+    // Those that somebody requires are among the findings.
+    let others: Vec<String> = doubts.filter(|doubt| !warnings.contains(doubt)).collect();
+    warnings.extend(others);
+    Done { promises: planned.promises.iter().map(promised).collect(), warnings }
 }
 
 fn outcome(reason: &Reason) -> Outcome {

@@ -3,6 +3,7 @@
 use super::protocol::{Listing, Row};
 use crate::managed::{ManagedSet, MemberId};
 use std::collections::{BTreeMap, HashSet};
+use talea_guarantee::proviso::Proviso;
 use talea_model::{Request, Scheduler, Under};
 use talea_policy::arrangement::live::Live;
 use talea_policy::arrangement::{Kept, Promise};
@@ -27,7 +28,8 @@ pub(super) fn listing(set: &ManagedSet, live: &Live, members: &BTreeMap<String, 
     let (_, received) = set.received();
     let used: BTreeMap<&str, Work> =
         received.iter().map(|received| (received.name.as_str(), received.work)).collect();
-    let list = List { live, members, readings: &readings, used: &used };
+    let provisos = live.provisos();
+    let list = List { live, members, readings: &readings, used: &used, provisos: &provisos };
     Listing {
         system: system.name.clone(),
         node: node.name.clone(),
@@ -93,6 +95,7 @@ struct List<'a> {
     members: &'a BTreeMap<String, MemberId>,
     readings: &'a Readings,
     used: &'a BTreeMap<&'a str, Work>,
+    provisos: &'a [Proviso],
 }
 
 impl List<'_> {
@@ -143,7 +146,10 @@ impl List<'_> {
         let promise =
             post.zip(parent.as_deref()).and_then(|(post, parent)| post.tie(parent)?.promise.as_ref());
         let thread = system.threads.iter().find(|thread| thread.name == name);
+        let is_own = |proviso: &&Proviso| Some(&proviso.parent) == parent.as_ref() && proviso.child == name;
+        let proviso = self.provisos.iter().find(is_own).map(|proviso| proviso.reason.to_string());
         Row {
+            proviso,
             depth,
             name: name.into(),
             kind: scheduler.map_or("thread".into(), |scheduler| scheduler.kind.to_string()),

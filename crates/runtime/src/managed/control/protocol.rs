@@ -216,7 +216,8 @@ pub enum Outcome {
 pub struct Done {
     /// Edges that are promised something else now.
     pub promises: Vec<Promised>,
-    /// What goes with it: promises that were broken by force, threads that cannot be held to a maximum.
+    /// What goes with it: promises that were broken by force, or are not known to be kept any more, threads that cannot be held to
+    /// a maximum.
     pub warnings: Vec<String>,
 }
 
@@ -231,6 +232,9 @@ pub struct Promised {
     pub before: Option<String>,
     /// The guarantee now.
     pub after: Option<String>,
+    /// Why it is not known to be kept; none if it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proviso: Option<String>,
 }
 
 /// Why something was not done.
@@ -286,6 +290,9 @@ pub struct Row {
     pub asks: Option<String>,
     /// What is promised, in time of the real processor; none if nothing could be derived.
     pub guarantee: Option<String>,
+    /// Why that is not known to be kept; none if it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proviso: Option<String>,
     /// What a thread has to receive.
     pub requires: Option<String>,
     /// `waiting`, `ready` or `running`; none for a thread that is not there.

@@ -10,7 +10,7 @@ use talea_time::Duration;
 #[derive(Args)]
 pub struct Asked {
     /// Ask for a share
-    #[arg(long, value_name = "N", group = "asked")]
+    #[arg(long, value_name = "N", group = "asked", allow_negative_numbers = true, value_parser = share)]
     share: Option<NonZeroU32>,
     /// Ask for an earlier turn by this much of virtual time
     #[arg(long, value_name = "TIME", requires = "share")]
@@ -41,6 +41,10 @@ impl Asked {
     }
 }
 
+fn share(text: &str) -> Result<NonZeroU32, String> {
+    text.parse().map_err(|_| format!("a share is a whole number from 1 to {}", u32::MAX))
+}
+
 /// Something that is asked for, from one text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wish(pub Asks);
@@ -51,7 +55,7 @@ pub fn wish(text: &str) -> Result<Wish, String> {
     let asks = match words[..] {
         ["nothing"] => Asks::Nothing,
         ["share", number] => {
-            Asks::Share(number.parse().map_err(|_| format!("\"{number}\" is no share; it is 1 or more"))?)
+            Asks::Share(share(number).map_err(|rule| format!("\"{number}\" is no share: {rule}"))?)
         }
         ["priority", number] => {
             Asks::Priority(number.parse().map_err(|_| format!("\"{number}\" is no priority"))?)
@@ -93,7 +97,7 @@ mod tests {
         let tied = ("RES".to_owned(), Some(Wish(Asks::Guarantee(guarantee))));
         assert_eq!(tie("RES=RESBH 5ms 33ms"), Ok(tied));
         assert_eq!(tie("BG"), Ok(("BG".into(), None)));
-        for text in ["share 0", "share", "priority high", "RESBH 5ms", ""] {
+        for text in ["share 0", "share -3", "share", "priority high", "RESBH 5ms", ""] {
             assert!(wish(text).is_err(), "{text}");
         }
         assert!(child("words").is_err());

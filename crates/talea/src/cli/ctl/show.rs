@@ -35,6 +35,13 @@ pub fn listing(run: &Controllable, listing: &Listing) -> Result<(), Failure> {
         sheet.row(cells(&listing.rows, index));
     }
     lines.line(&sheet.render())?;
+    if listing.rows.iter().any(|row| row.proviso.is_some()) {
+        lines.line("\n* not known to be kept")?;
+    }
+    for (row, proviso) in listing.rows.iter().filter_map(|row| Some((row, row.proviso.as_ref()?))) {
+        let parent = row.parent.as_deref().unwrap_or_default();
+        lines.line(&format!("  {} from {parent}: {proviso}", row.name))?;
+    }
     if !listing.findings.is_empty() {
         lines.line("\nnot enough for")?;
     }
@@ -55,7 +62,11 @@ fn cells(rows: &[Row], index: usize) -> Vec<String> {
         format!("{}{}", branch(rows, index), row.name),
         kind,
         optional(&row.asks),
-        row.guarantee.clone().unwrap_or_else(|| "not derived".into()),
+        match (&row.guarantee, &row.proviso) {
+            (None, _) => "not derived".into(),
+            (Some(guarantee), None) => guarantee.clone(),
+            (Some(guarantee), Some(_)) => format!("{guarantee} *"),
+        },
         optional(&row.requires),
         row.state.clone().unwrap_or_else(|| "not there".into()),
         length(row.granted_ns),
@@ -94,13 +105,13 @@ fn branch(rows: &[Row], index: usize) -> String {
 pub fn done(done: &Done) -> Result<(), Failure> {
     let mut lines = Lines::new();
     lines.line("done")?;
-    for Promised { parent, child, before, after } in &done.promises {
+    for Promised { parent, child, before, after, proviso } in &done.promises {
         let text = |promise: &Option<String>| promise.clone().unwrap_or_else(|| "nothing".into());
         let line = match before {
             None => format!("  {parent} promises {child} {}", text(after)),
             Some(_) => format!("  {parent} promises {child} {}, not {} any more", text(after), text(before)),
         };
-        lines.line(&line)?;
+        lines.line(&format!("{line}{}", if proviso.is_some() { " (not known to be kept)" } else { "" }))?;
     }
     lines.finish()?;
     for warning in &done.warnings {
