@@ -25,5 +25,6 @@ mod flow;
 mod ledger;
 mod node;
 mod simulation;
+mod toll;
 
 pub use simulation::{DispatchRecords, Simulation, SimulationError};

@@ -1,24 +1,30 @@
 //! One node: its hierarchy, its job slots and what its processors are doing.
 
 mod costs;
+mod promises;
 
 use crate::ledger::Ledger;
+use crate::toll::Toll;
+use promises::{Watching, toll_of};
 use std::collections::VecDeque;
-use talea_guarantee::guarantee::Guarantee;
 use talea_model::{Overhead, System};
-use talea_policy::arrangement::{ArrangeError, Kept, Promise, Watch, arrange};
+use talea_policy::arrangement::{ArrangeError, Watch, arrange};
 use talea_policy::composition::{Composition, compose};
 use talea_policy::hierarchy::{Engine, Parameters, SchedulerId, VpId};
 use talea_policy::job::Job;
 use talea_policy::strategy::Plan;
 use talea_time::{Duration, Instant, Work};
-use talea_trace::{CostKind, EdgeEntry, Event, JobId, Record, Sink};
+use talea_trace::{CostKind, Event, JobId, Record, Sink};
 
 /// Jobs a lane's queue holds before it allocates more.
 const QUEUE_CAPACITY: usize = 64;
 
 /// What guarantees may be short by: amounts are whole nanoseconds at every level of a hierarchy and of every hand-over.
 const ROUNDING: Duration = Duration::from_nanos(100);
+
+/// What they may be short by of what is received, where mechanisms cost something: a run's tolerance unless it is told another. Schedulers
+/// promise processors, and no processor is switched for nothing.
+const COSTS: Duration = Duration::from_millis(1);
 
 /// A job in its slot, from release to completion.
 #[derive(Clone, Copy, Debug)]
@@ -121,15 +127,6 @@ pub(crate) struct Node {
     pub unsettled: bool,
 }
 
-/// The watch over a node's hierarchy.
-struct Watching {
-    watch: Watch,
-    /// The first edge's number over all nodes, for records.
-    first_edge: usize,
-    /// Why the hierarchy does not compose, if it does not.
-    shortcomings: Option<String>,
-}
-
 impl Node {
     /// Node `index` of `system`, whose lanes are numbered from `first.lane` and whose edges from `first.edge` in records.
     ///
@@ -158,7 +155,11 @@ impl Node {
             }
             Some(mut arrangement) => {
                 node.open_lanes(system, plan, &arrangement.lanes, first.lane);
-                let mut watch = arrangement.watch(system, ROUNDING);
+                let mut watch = Watch::new(ROUNDING);
+                // Where nothing costs anything, what is granted is received.
+                let companion =
+                    (system.overhead != Overhead::default()).then(|| watch.companion_within(COSTS));
+                arrangement.watch_by(&mut watch, system);
                 for leaf in std::mem::take(&mut arrangement.leaves) {
                     let vp = arrangement.add_thread(system, &leaf)?;
                     let names =
@@ -167,7 +168,8 @@ impl Node {
                     node.open_thread(system, leaf.thread, vp, first.lane);
                 }
                 let shortcomings = arrangement.shortcomings.as_ref().map(ToString::to_string);
-                node.watch = Some(Box::new(Watching { watch, first_edge: first.edge, shortcomings }));
+                let toll = companion.map(|companion| Toll::new(companion, watch.told(), cpus.len()));
+                node.watch = Some(Box::new(Watching::new(watch, toll, first.edge, shortcomings)));
                 node.engine = arrangement.engine;
             }
         }
@@ -199,29 +201,6 @@ impl Node {
     /// Its lanes and places of threads.
     pub fn width(&self) -> usize {
         self.lanes.len()
-    }
-
-    /// The edges of its hierarchy that are watched, by number.
-    pub fn edges(&self) -> impl Iterator<Item = EdgeEntry> {
-        let edges = self.watch.iter().flat_map(|watching| watching.watch.edges());
-        edges.map(|(parent, child, promise)| EdgeEntry {
-            node: usize::from(self.index),
-            parent: parent.into(),
-            child: child.into(),
-            guarantee: promise.map_or(&Guarantee::Null, Promise::guarantee).to_string(),
-        })
-    }
-
-    /// Why its hierarchy does not compose; none if it does, or has none.
-    pub fn shortcomings(&self) -> Option<&str> {
-        self.watch.as_ref().and_then(|watching| watching.shortcomings.as_deref())
-    }
-
-    /// What came of the promises of its hierarchy up to `now`; none if it has none.
-    pub fn kept(&mut self, now: Instant) -> Option<Vec<Kept>> {
-        self.engine.advance(now);
-        let context = self.engine.context();
-        self.watch.as_mut().map(|watching| watching.watch.kept(&context))
     }
 
     /// From now on, writes records of dispatching too.
@@ -292,6 +271,9 @@ impl Node {
     /// The job takes its seat and wants a processor.
     fn seat(&mut self, vp: VpId, Arrived { slot, job, delivery }: Arrived, now: Instant) {
         self.slots[vp.index()] = Some(slot);
+        if let Some(toll) = toll_of(&mut self.watch) {
+            toll.open(vp, self.overhead.queue + self.overhead.queue + delivery);
+        }
         if let Some(ledger) = &mut self.ledger {
             ledger.open(vp);
             ledger.owe(vp, CostKind::Queue, self.overhead.queue + self.overhead.queue, 1);
@@ -389,17 +371,6 @@ impl Node {
         }
     }
 
-    /// Notes what every edge of the hierarchy receives from now on, and records broken promises.
-    #[cold]
-    fn judge(&mut self, now: Instant, sink: &mut dyn Sink) {
-        let Some(watching) = &mut self.watch else { return };
-        for transition in self.engine.transitions() {
-            if let Some((edge, violation)) = watching.watch.note(transition, now) {
-                sink.record(Record::violation(now, watching.first_edge + edge, &violation));
-            }
-        }
-    }
-
     /// Lets whoever runs on the first processor pay for the timers that expired at this instant.
     pub fn charge_interrupts(&mut self, now: Instant, sink: &mut impl Sink) {
         let expiries = std::mem::take(&mut self.interrupts);
@@ -414,6 +385,11 @@ impl Node {
             if let Some(ledger) = &mut self.ledger {
                 ledger.owe(vp, CostKind::Release, stolen, expiries);
                 ledger.begin(0, vp, now);
+            }
+            if let Some(toll) = toll_of(&mut self.watch) {
+                toll.owe(vp, stolen);
+                toll.begin(0, vp, now);
+                toll.note(&[], now);
             }
         }
     }
@@ -438,9 +414,15 @@ impl Node {
             if let Some(ledger) = &mut self.ledger {
                 ledger.owe(vp, CostKind::Switch, self.overhead.switch, 1);
             }
+            if let Some(toll) = toll_of(&mut self.watch) {
+                toll.owe(vp, self.overhead.switch);
+            }
         }
         if let Some(ledger) = &mut self.ledger {
             ledger.begin(processor, vp, now);
+        }
+        if let Some(toll) = toll_of(&mut self.watch) {
+            toll.begin(processor, vp, now);
         }
         slot.since = now;
         place.running = Some(vp);

@@ -89,12 +89,13 @@ pub struct Kept {
     pub violations: u64,
     /// The violation of the greatest amount.
     pub worst: Option<Breach>,
-    /// The same judged by what was received. None where nobody saw that, and in virtual time, where what is granted is received.
+    /// The same judged by what was received. None where nobody saw that, and in virtual time where nothing costs anything: there
+    /// what is granted is received.
     #[serde(default)]
     pub receipts: Option<Receipts>,
 }
 
-/// What became of a promise on a machine that did not always do what the hierarchy decided.
+/// What became of a promise on a machine that did not always do what the hierarchy decided, or not for nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipts {
     /// Of what was granted, what the machine withheld.
@@ -118,7 +119,7 @@ pub enum Verdict {
     Kept,
     /// The hierarchy did not grant what was promised.
     NotGranted,
-    /// It was granted, and the machine's kernel withheld some of it.
+    /// It was granted, and some of it was withheld: by the machine's kernel or, in virtual time, by what mechanisms cost.
     Withheld,
 }
 
@@ -183,8 +184,13 @@ impl Watch {
     /// A watch over nobody yet, which is to be told by [`Self::apply`] what this one [tells](Self::told) from now on: over the same
     /// edges by the same numbers, if this one has none yet.
     pub fn companion(&mut self) -> Watch {
+        self.companion_within(self.tolerance)
+    }
+
+    /// The same with a tolerance of its own.
+    pub fn companion_within(&mut self, tolerance: Duration) -> Watch {
         self.untold = Some(Vec::new());
-        Watch::new(self.tolerance)
+        Watch::new(tolerance)
     }
 
     /// The changes since the last call, in the order in which they were made; nothing without a companion.

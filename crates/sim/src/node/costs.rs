@@ -3,6 +3,7 @@
 //! It stands apart, is cold and knows no sink by its type, so that the code of a simulation without such records stays as
 //! it is without them.
 
+use super::promises::toll_of;
 use super::{Node, Slot};
 use crate::ledger::Paid;
 use talea_model::OperationId;
@@ -46,6 +47,9 @@ impl Node {
     pub(super) fn stop_paying(&mut self, index: usize, vp: VpId, now: Instant, sink: &mut impl Sink) {
         if self.ledger.is_some() {
             self.record_stop(index, vp, now, sink);
+        }
+        if let Some(toll) = toll_of(&mut self.watch) {
+            toll.stop(index, now);
         }
     }
 

@@ -29,13 +29,13 @@ fn share(weight: u32) -> Request {
     Request::share(NonZeroU32::new(weight).expect("above zero"))
 }
 
-fn bursts(burst_ms: i64, period_ms: i64) -> ThreadWork {
+pub(super) fn bursts(burst_ms: i64, period_ms: i64) -> ThreadWork {
     let burst = Execution::Constant(Work::from_millis(burst_ms));
     ThreadWork::Bursts { burst, period: Duration::from_millis(period_ms) }
 }
 
 /// The figure's schedulers, and its threads with `video`'s work; the others never stop.
-fn figure(video: ThreadWork) -> SystemBuilder {
+pub(super) fn figure(video: ThreadWork) -> SystemBuilder {
     use SchedulerKind as K;
     let reserved = |text| Request::Guarantee(promise(text));
     System::builder("figure")

@@ -2,6 +2,7 @@
 
 mod figure;
 mod forest;
+mod toll;
 
 use forest::Tree;
 use proptest::prelude::*;

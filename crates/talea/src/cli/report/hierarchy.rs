@@ -82,7 +82,7 @@ fn verdict(edge: &Kept, ended: Option<&EndedEarly>) -> String {
         Verdict::NotJudgeable => "-",
         Verdict::Untested => "untested",
         Verdict::NotGranted => "NO",
-        Verdict::Withheld => "NO (kernel)",
+        Verdict::Withheld => "NO (withheld)",
     };
     verdict.into()
 }
