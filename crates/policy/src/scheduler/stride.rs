@@ -13,15 +13,20 @@ use super::uniprocessor::{Clients, Rule, Stint, Uniprocessor};
 use crate::hierarchy::{Context, Parameters, Refusal};
 use talea_time::{Instant, Work};
 
-/// The customary large constant that strides are fractions of.
-pub const STRIDE1: u32 = 1 << 20;
+/// The large constant that strides are fractions of. Strides are whole, so shares of few tickets are exact (2^20 times the least common
+/// multiple of 1 to 20) and others off by less than a part in 2^27. Of the customary 2^20 alone, 600 000 tickets and 1 000 000
+/// would have the same stride.
+pub const STRIDE1: u64 = (1 << 20) * 232_792_560;
 
-/// The rule. Children register with [`Parameters::Weight`], their tickets, at most `stride1`.
+/// The most tickets a child may have.
+const TICKETS_MAX: u32 = 1 << 20;
+
+/// The rule. Children register with [`Parameters::Weight`], their tickets, at most 2^20 and `stride1`.
 ///
 /// Passes are kept in parts of one nanosecond's worth, so that fractions of quanta are exact.
 #[derive(Clone, Debug)]
 pub struct Stride {
-    stride1: u32,
+    stride1: u64,
     quantum: Work,
     /// Tickets of those that want the processor.
     tickets: u64,
@@ -47,7 +52,7 @@ impl StrideAccount {
 
 impl Stride {
     /// The rule with strides of `stride1 / tickets`.
-    pub fn new(stride1: u32, quantum: Work) -> Self {
+    pub fn new(stride1: u64, quantum: Work) -> Self {
         Stride { stride1, quantum, tickets: 0, pass: 0 }
     }
 
@@ -58,8 +63,8 @@ impl Stride {
 
     fn account(&self, given: Parameters) -> Result<StrideAccount, Refusal> {
         match given {
-            Parameters::Weight(tickets @ 1..) if tickets <= self.stride1 => {
-                let stride = i128::from(self.stride1 / tickets);
+            Parameters::Weight(tickets @ 1..=TICKETS_MAX) if u64::from(tickets) <= self.stride1 => {
+                let stride = i128::from(self.stride1 / u64::from(tickets));
                 Ok(StrideAccount { tickets, stride, pass: stride * i128::from(self.quantum.as_nanos()) })
             }
             _ => Err(Refusal::unacceptable(self.kind(), "a weight above 0 and at most 2^20", given)),
@@ -95,11 +100,11 @@ impl Rule for Stride {
         let account = clients.account_mut(place);
         // Its distance from the global pass is that part of a stride which it has still to wait (section 4.2).
         let origin = if wants { self.pass } else { 0 };
-        let pass = origin + (account.pass - origin) * new.stride / account.stride;
+        let left = (account.pass - origin) * i128::from(account.tickets) / i128::from(new.tickets);
         if wants {
             self.tickets = self.tickets - u64::from(account.tickets) + u64::from(new.tickets);
         }
-        *account = StrideAccount { pass, ..new };
+        *account = StrideAccount { pass: origin + left, ..new };
         Ok(())
     }
 

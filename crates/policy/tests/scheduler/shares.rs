@@ -94,13 +94,15 @@ proptest! {
 
     /// Waldspurger and Weihl 1995: two clients are never more than one quantum off relative to each other.
     #[test]
-    fn stride_is_off_by_a_quantum_between_any_two(weights in weights(), quantum in 1..12i64) {
+    fn stride_is_off_by_a_quantum_between_any_two(
+        weights in prop_oneof![weights(), proptest::collection::vec(1..=1u32 << 20, 2..6)], quantum in 1..12i64,
+    ) {
         let script = backlogged(&Kind::Stride { quantum: work(quantum) }, &weights, Vec::new()).run(UNTIL);
         for now in (0..UNTIL).step_by(7) {
             for (f, one) in weights.iter().enumerate() {
                 for (g, other) in weights.iter().enumerate() {
                     let received = |place: usize| script.traces[place].received(0, now) as f64;
-                    // Against the share of both together; strides are rounded to a millionth.
+                    // Against the share of both together; strides are rounded.
                     let both = received(f) + received(g);
                     let share = both * f64::from(*one) / f64::from(one + other);
                     prop_assert!((received(f) - share).abs() <= quantum as f64 + 0.1);

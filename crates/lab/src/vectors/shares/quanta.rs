@@ -230,7 +230,8 @@ fn take_turns<R: Rule<Account: Copy> + 'static>(
 
 pub(super) fn stride(case: &StrideCase) -> Result<(), Complaint> {
     let used = std::iter::repeat_n(QUANTUM, case.quanta);
-    let (sequence, last) = take_turns(Stride::new(case.stride1, QUANTUM), &case.tickets, QUANTUM, used)?;
+    let (sequence, last) =
+        take_turns(Stride::new(case.stride1.into(), QUANTUM), &case.tickets, QUANTUM, used)?;
     same("sequence", &case.expect.sequence, &sequence)?;
     let passes: Vec<i128> = last.into_iter().flatten().map(|account| account.pass(QUANTUM)).collect();
     same("final_pass", &case.expect.final_pass, &passes)
