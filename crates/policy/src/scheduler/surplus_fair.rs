@@ -8,6 +8,12 @@
 //! turn ends at the same time may be put in its place, and a quantum that it loses can never be made up: with every
 //! wake-up of others it would fall behind by another one, and so receive less than its share however long one waits.
 //!
+//! Whoever is further behind than two quanta goes before all who are not, the furthest first, which is ours, too. While others sleep, a child may
+//! be worth a whole processor that is worth a little less beside all of them, and by surplus alone it would lose a quantum with
+//! every wake-up: more than that little. What a child is behind grows by its part of all that is received, with weights readjusted
+//! for all children, while it wants a processor, and falls by what it receives itself, down to nothing. Whoever wakes up is
+//! not behind: it waits for the end of somebody's quantum.
+//!
 //! PS on every processor becomes PS for each child, RESU becomes PS. Own VPs are as many as processors or parents. Costs
 //! a sort of the children that want a processor when that set changes, and a look at every child per election.
 //!
@@ -19,6 +25,7 @@ use crate::hierarchy::{
     Action, Context, Decision, Message, Parameters, ProcessorId, Refusal, Scheduler, VpId, VpState, Wake,
     Width,
 };
+use std::cmp::Reverse;
 use talea_time::Work;
 
 /// Parts of a weight: readjusted weights are exact for up to eight processors.
@@ -40,6 +47,18 @@ struct Surplus {
     phi: i128,
     owed: Owed,
     start: Virtual,
+    /// The readjusted weight in parts if all children want a processor.
+    rate: i128,
+    /// How far it is behind, in nanoseconds times the sum of all rates: never below zero.
+    behind: i128,
+    demand: Demand,
+}
+
+/// What a child wanted when everybody was charged last, which is what it is charged by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Demand {
+    Wanting,
+    Waiting,
 }
 
 /// The scheduler. Children register with [`Parameters::Weight`].
@@ -55,6 +74,8 @@ pub struct SurplusFair {
     /// Weights in parts with places, to be sorted.
     scratch: Vec<(i128, usize)>,
     assessed: Assessed,
+    /// The sum of all rates.
+    rates: i128,
 }
 
 /// Whether it is known what everybody is owed.
@@ -91,7 +112,7 @@ fn readjust(weights: &mut [(i128, usize)], processors: usize) -> usize {
 pub fn readjusted(weights: &[u32], processors: usize) -> (Vec<i128>, i128) {
     let mut sorted: Vec<(i128, usize)> =
         weights.iter().enumerate().map(|(place, weight)| (i128::from(*weight) * PARTS, place)).collect();
-    sorted.sort_by_key(|(weight, _)| std::cmp::Reverse(*weight));
+    sorted.sort_by_key(|(weight, _)| Reverse(*weight));
     readjust(&mut sorted, processors);
     sorted.sort_by_key(|(_, place)| *place);
     (sorted.into_iter().map(|(phi, _)| phi).collect(), PARTS)
@@ -108,6 +129,7 @@ impl SurplusFair {
             finished: Virtual::ZERO,
             scratch: Vec::new(),
             assessed: Assessed::No,
+            rates: 0,
         }
     }
 
@@ -119,9 +141,28 @@ impl SurplusFair {
     }
 
     fn charge(&mut self, cx: &Context<'_>) {
+        let mut received = 0;
         for stint in self.stints.iter_mut().flatten() {
-            stint.used += self.clients.charge(cx, stint.place);
+            let used = self.clients.charge(cx, stint.place);
+            stint.used += used;
+            received += i128::from(used.as_nanos());
+            self.clients.account_mut(stint.place).behind -= self.rates * i128::from(used.as_nanos());
         }
+        if received == 0 {
+            return;
+        }
+        for account in self.clients.accounts_mut() {
+            if account.demand == Demand::Wanting {
+                account.behind += account.rate * received;
+            }
+            account.behind = account.behind.max(0);
+        }
+    }
+
+    /// How far a child is behind, if that is too far.
+    fn arrears(&self, account: &Surplus) -> i128 {
+        let tolerated = self.rates * 2 * i128::from(self.quantum.as_nanos());
+        if account.behind > tolerated { account.behind } else { 0 }
     }
 
     fn end_stint(&mut self, own: usize) {
@@ -140,10 +181,13 @@ impl SurplusFair {
         self.scratch.clear();
         let all = self.clients.accounts().enumerate();
         self.scratch.extend(all.map(|(place, account)| (i128::from(account.weight) * PARTS, place)));
-        self.scratch.sort_unstable_by_key(|(weight, place)| (std::cmp::Reverse(*weight), *place));
+        self.scratch.sort_unstable_by_key(|(weight, place)| (Reverse(*weight), *place));
         let whole = readjust(&mut self.scratch, self.own.len());
-        for (rank, (_, place)) in self.scratch.iter().enumerate() {
-            self.clients.account_mut(*place).owed = if rank < whole { Owed::Processor } else { Owed::Less };
+        self.rates = self.scratch.iter().map(|(rate, _)| rate).sum();
+        for (rank, (rate, place)) in self.scratch.iter().enumerate() {
+            let account = self.clients.account_mut(*place);
+            account.owed = if rank < whole { Owed::Processor } else { Owed::Less };
+            (account.rate, account.behind) = (*rate, 0);
         }
     }
 
@@ -153,7 +197,7 @@ impl SurplusFair {
         self.scratch.clear();
         let wanting = self.clients.wanting(cx);
         self.scratch.extend(wanting.map(|(place, account)| (i128::from(account.weight) * PARTS, place)));
-        self.scratch.sort_unstable_by_key(|(weight, place)| (std::cmp::Reverse(*weight), *place));
+        self.scratch.sort_unstable_by_key(|(weight, place)| (Reverse(*weight), *place));
         let _whole = readjust(&mut self.scratch, self.own.len());
         for (phi, place) in &self.scratch {
             self.clients.account_mut(*place).phi = *phi;
@@ -165,14 +209,23 @@ impl SurplusFair {
         others.map(|(_, account)| account.start).min().unwrap_or(self.finished)
     }
 
-    /// The best of the Ready children and the one that is on `own` already: those that are owed a processor, then by surplus.
+    /// The best of the Ready children and the one that is on `own` already: those that are owed a processor, then those that are too
+    /// far behind, then by surplus.
     fn elect(&self, cx: &Context<'_>, incumbent: Option<usize>) -> Option<usize> {
+        // There is a processor for everybody who is owed one, so nobody who is has to make room for another.
+        let is_owed = |place: &usize| self.clients.account(*place).owed == Owed::Processor;
+        if let Some(place) = incumbent.filter(is_owed)
+            && self.clients.wants(cx, place)
+        {
+            return Some(place);
+        }
         let now = self.virtual_time(cx, None);
         let is_free =
             |place: usize| Some(place) == incumbent || cx.state(self.clients.vp(place)) == VpState::Ready;
         let free = self.clients.wanting(cx).filter(|(place, _)| is_free(*place));
         free.min_by_key(|(place, account)| {
-            (account.owed, account.phi * (account.start - now).coarse(), *place)
+            let surplus = account.phi * (account.start - now).coarse();
+            (account.owed, Reverse(self.arrears(account)), surplus, *place)
         })
         .map(|(place, _)| place)
     }
@@ -223,8 +276,10 @@ impl Scheduler for SurplusFair {
 
     fn register(&mut self, cx: &Context<'_>, child: VpId, given: Parameters) -> Result<(), Refusal> {
         let weight = self.weight(given)?;
+        let phi = i128::from(weight) * PARTS;
+        let demand = Demand::Waiting;
         let account =
-            Surplus { weight, phi: i128::from(weight) * PARTS, owed: Owed::Less, start: Virtual::ZERO };
+            Surplus { weight, phi, owed: Owed::Less, start: Virtual::ZERO, rate: phi, behind: 0, demand };
         self.clients.add(cx, child, account);
         self.scratch.reserve(self.clients.len());
         self.assessed = Assessed::No;
@@ -247,6 +302,8 @@ impl Scheduler for SurplusFair {
         let now = self.virtual_time(cx, Some(place));
         let account = self.clients.account_mut(place);
         account.start = account.start.max(now);
+        // Whoever wakes up waits for the end of somebody's quantum, which one that wakes up often could never make up.
+        (account.demand, account.behind) = (Demand::Wanting, 0);
         self.readjust(cx);
         let idle = self.own.iter().find(|own| cx.state(**own) == VpState::Waiting);
         let decision = idle.map_or(Decision::NONE, |own| Decision::request(*own));
@@ -256,12 +313,13 @@ impl Scheduler for SurplusFair {
 
     fn release(&mut self, cx: &Context<'_>, child: VpId, held: Option<ProcessorId>) -> Decision {
         self.charge(cx);
+        let left = self.clients.place(child);
+        self.clients.account_mut(left).demand = Demand::Waiting;
         let Some(processor) = held else {
             self.readjust(cx);
             return self.superfluous(cx, 0).map_or(Decision::NONE, Decision::release);
         };
-        let place = self.clients.place(child);
-        let runs = |stint: &Option<Stint>| stint.is_some_and(|stint| stint.place == place);
+        let runs = |stint: &Option<Stint>| stint.is_some_and(|stint| stint.place == left);
         let own = self.stints.iter().position(runs).expect("a child runs on what its scheduler holds");
         self.end_stint(own);
         self.readjust(cx);
