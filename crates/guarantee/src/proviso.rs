@@ -3,14 +3,21 @@
 //! The published conversions say what a scheduler *can* make of a guarantee. Of a uniformly slower processor they hold for whoever
 //! keeps the deadlines that it announces if they can be kept at all: earliest deadline first with admission (`reservation`, `cbs`,
 //! `tbs`, and slower processors below), and shares, which are served in slices of their quantum. A scheduler that orders by something
-//! else owes one thing first and serves another; the paper calls such ones adaptable and does not show how. What rests on them
-//! is marked here, after the derivation and without changing it.
+//! else owes one thing first and serves another; the paper calls such ones adaptable and does not show how.
+//!
+//! A limit makes a basic reservation hard, whose periods only the scheduler knows that laid them down. A limit whose own ones begin at
+//! other instants has to withhold what comes when its period's amount is used up, though it may be the next period's. So it
+//! keeps its promise if what it is given holds in *every* interval of its period's length, or if it lays its periods down as that
+//! scheduler does: with the same numbers, by the same rule, and told the same.
+//!
+//! What rests on anything else is marked here, after the derivation and without changing it.
 
 use crate::algorithm::Algorithm;
 use crate::conversion::Grounds;
 use crate::derivation::{Derivation, DerivedEdge, DerivedScheduler};
-use crate::guarantee::Guarantee;
+use crate::guarantee::{Continuity, Guarantee, Hardness};
 use crate::hierarchy::Hierarchy;
+use crate::label::Label;
 use serde::{Serialize, Serializer};
 use std::collections::HashSet;
 use std::fmt;
@@ -44,6 +51,8 @@ pub enum Doubt {
     },
     /// A fixed-priority scheduler of several parents cannot tell which of them a deadline is for.
     SeveralParents,
+    /// A limit's periods may begin at other instants than those of the basic reservation that it is given.
+    Periods,
     /// What the scheduler makes it of is not known to be kept.
     Rests {
         /// The edge that is: its upper
@@ -61,6 +70,10 @@ impl Doubt {
                 Some("put a reservation, cbs or tbs scheduler below the slower processor instead")
             }
             Doubt::SeveralParents => Some("put the child below the slower processor itself"),
+            Doubt::Periods => Some(
+                "let the limit ask for an amount that every interval of its period holds (of x in y: x in 2y - x), or put it below a \
+                 reservation, cbs or resource-kernel scheduler itself, with the same amount and period",
+            ),
             Doubt::Rests { .. } => None,
         }
     }
@@ -77,6 +90,10 @@ impl fmt::Display for Doubt {
             Doubt::SeveralParents => f.write_str(
                 "derived by the published table, but fixed-priority tells a slower processor no deadlines where it has \
                  several parents, and is not known to keep this",
+            ),
+            Doubt::Periods => f.write_str(
+                "derived by the published table, but the limit is not told when the periods of what it is given begin, and \
+                 where its own begin at other instants it is not known to keep this",
             ),
             Doubt::Rests { parent, child } => {
                 write!(f, "it rests on what {child} receives from {parent}, which is not known to be kept")
@@ -119,17 +136,63 @@ fn doubt(
     if let Some(shaky) = used.iter().find(|input| doubted.contains(&input.edge)) {
         return Some(Doubt::Rests { parent: shaky.parent.clone(), child: shaky.child.clone() });
     }
+    let scheduler = hierarchy.schedulers.iter().find(|scheduler| scheduler.name == edge.parent)?;
+    if scheduler.algorithm == Algorithm::Limit {
+        let given = used.first()?;
+        return (!lasts_everywhere(given, edge) && !is_in_step(hierarchy, given, edge))
+            .then_some(Doubt::Periods);
+    }
     let is_slower = |input: &&DerivedEdge| matches!(input.label.absolute(), Guarantee::Resu(_));
     if !used.iter().any(is_slower) {
         return None;
     }
-    let scheduler = hierarchy.schedulers.iter().find(|scheduler| scheduler.name == edge.parent)?;
     match &scheduler.algorithm {
         kind @ (Algorithm::ResourceKernel | Algorithm::Rialto | Algorithm::RialtoNt | Algorithm::Spring) => {
             Some(Doubt::Order { kind: kind.name() })
         }
         Algorithm::FixedPriority if above.edges.len() > 1 => Some(Doubt::SeveralParents),
         _ => None,
+    }
+}
+
+/// Whether what a limit is given holds the amount that it gives in every interval of its period's length, whenever that begins.
+fn lasts_everywhere(given: &DerivedEdge, gives: &DerivedEdge) -> bool {
+    let everywhere = gives.label.guarantee().as_reservation().map(|limited| {
+        Label::paced(limited.as_kind(Continuity::Continuous, Hardness::Soft), gives.label.pace())
+    });
+    everywhere.is_some_and(|everywhere| given.label.reach(&everywhere).is_some())
+}
+
+/// Whether a limit lays its periods down as who gives it a basic reservation: it has the same amount and period, by the same rule, and
+/// nobody in between or beside it makes that one hear of other requests and other service.
+fn is_in_step(hierarchy: &Hierarchy, given: &DerivedEdge, gives: &DerivedEdge) -> bool {
+    let numbers = |edge: &DerivedEdge| match edge.label.absolute() {
+        Guarantee::Reservation(reservation) => {
+            Some((reservation.amount().clone(), reservation.period().clone()))
+        }
+        _ => None,
+    };
+    numbers(given) == numbers(gives) && passes_on_periods(hierarchy, &given.parent)
+}
+
+fn passes_on_periods(hierarchy: &Hierarchy, scheduler: &str) -> bool {
+    let found = hierarchy.schedulers.iter().find(|candidate| candidate.name == scheduler);
+    let edges = || hierarchy.edges.iter();
+    match found.map(|scheduler| &scheduler.algorithm) {
+        Some(
+            Algorithm::Reservation
+            | Algorithm::ConstantBandwidth
+            | Algorithm::ResourceKernel
+            | Algorithm::Limit,
+        ) => true,
+        Some(Algorithm::FixedPriority | Algorithm::Join { .. }) => {
+            let mut above = edges().filter(|edge| edge.child == scheduler);
+            match (above.next(), above.next(), edges().filter(|edge| edge.parent == scheduler).count()) {
+                (Some(only), None, 1) => passes_on_periods(hierarchy, &only.parent),
+                _ => false,
+            }
+        }
+        _ => false,
     }
 }
 
@@ -151,7 +214,12 @@ mod tests {
 
     /// The edges with a proviso of a slower processor with `below` under it: `(name, kind)` from the top down, and what each asks for.
     fn doubted(below: &[(&str, &str, &str)]) -> Vec<String> {
-        let mut schedulers = vec![serde_json::json!({"name": "B", "kind": "bss-i"})];
+        doubted_under("bss-i", below)
+    }
+
+    /// The same below a root `B` of another kind.
+    fn doubted_under(root: &str, below: &[(&str, &str, &str)]) -> Vec<String> {
+        let mut schedulers = vec![serde_json::json!({"name": "B", "kind": root})];
         let mut edges = Vec::new();
         let mut parent = "B";
         for (name, kind, asks) in below {
@@ -159,6 +227,7 @@ mod tests {
                 schedulers.push(serde_json::json!({"name": name, "kind": kind}));
             }
             let request = match asks.parse::<i32>() {
+                _ if asks.is_empty() => serde_json::json!("nothing"),
                 Ok(priority) => serde_json::json!({ "priority": priority }),
                 Err(_) => serde_json::json!({ "guarantee": asks }),
             };
@@ -195,5 +264,37 @@ mod tests {
         assert_eq!(doubted(&kernel), ["K -> J", "J -> t"]);
         let rialto = [("K", "rialto", "RESU 0.5"), ("t", "thread", "RESCS 1 10")];
         assert_eq!(doubted(&rialto), ["K -> t"]);
+    }
+
+    /// Of a limit between `above`, which gives it RESBx 10 20, and a thread that asks it for `asks`.
+    fn limited(root: &str, given: &str, between: &[(&str, &str, &str)], asks: &str) -> Vec<String> {
+        let mut chain: Vec<(&str, &str, &str)> = between.to_vec();
+        match chain.first_mut() {
+            Some(first) => {
+                first.2 = given;
+                chain.push(("L", "limit", "1"));
+            }
+            None => chain.push(("L", "limit", given)),
+        }
+        chain.push(("t", "thread", asks));
+        doubted_under(root, &chain)
+    }
+
+    #[test]
+    fn a_limit_knows_the_periods_of_whoever_begins_them_as_it_does() {
+        for kind in ["reservation", "cbs", "resource-kernel"] {
+            let given = "RESBH 10 20";
+            assert!(limited(kind, given, &[], "").is_empty(), "{kind}");
+            assert!(limited(kind, given, &[], "RESBH 10 20").is_empty(), "{kind}");
+            assert!(limited(kind, given, &[("F", "fixed-priority", "")], "").is_empty(), "{kind}");
+            // Other numbers have other periods, but for what every interval holds.
+            assert_eq!(limited(kind, given, &[], "RESBH 5 20"), ["L -> t"]);
+            assert_eq!(limited(kind, given, &[], "RESBH 20 40"), ["L -> t"]);
+            assert!(limited(kind, given, &[], "RESBH 10 30").is_empty(), "Theorem 1");
+            assert!(limited(kind, given, &[], "RESBH 10 40").is_empty(), "Theorem 1");
+        }
+        assert_eq!(limited("tbs", "RESBS 10 20", &[], ""), ["L -> t"]);
+        assert!(limited("tbs", "RESBS 10 20", &[], "RESBH 10 30").is_empty());
+        assert!(limited("rialto", "RESCS 10 20", &[], "").is_empty(), "every interval");
     }
 }

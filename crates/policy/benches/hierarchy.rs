@@ -15,7 +15,7 @@ use talea_policy::discipline::Discipline;
 use talea_policy::hierarchy::{Enforcement, Engine, Fraction, Parameters, SchedulerId, VpId};
 use talea_policy::job::Job;
 use talea_policy::scheduler::{
-    Announcing, Exhaustion, FixedPriority, Gaps, Habits, Kind, PlanEntry, Repeat, Requests, WakeUp,
+    Announcing, Exhaustion, FixedPriority, Gaps, Habits, Kind, PlanEntry, Renewal, Repeat, Requests, WakeUp,
 };
 use talea_policy::strategy::LaneRules;
 use talea_time::{Duration, Instant, Work};
@@ -172,7 +172,7 @@ fn kinds() -> Vec<(&'static str, Kind)> {
     let kinds = vec![
         Kind::FixedPriority,
         Kind::Join { takes: 0 },
-        Kind::Limit { budget: Work::from_millis(50), period: ms(80) },
+        Kind::Limit { budget: Work::from_millis(50), period: ms(80), renewal: Renewal::Over },
         Kind::Lane { discipline: Discipline::Deadline, rules, capacity: 8 },
         Kind::RoundRobin { quantum },
         fair(),

@@ -3,7 +3,7 @@
 use super::{ArrangeError, pace_of};
 use crate::discipline::Discipline;
 use crate::hierarchy::{Enforcement, Fraction, Parameters};
-use crate::scheduler::{Exhaustion, Habits, Kind, Requests, WakeUp};
+use crate::scheduler::{Exhaustion, Habits, Kind, Renewal, Requests, WakeUp};
 use crate::strategy::LaneRules;
 use num_bigint::BigInt;
 use num_rational::BigRational;
@@ -11,7 +11,7 @@ use talea_guarantee::conversion::admission::common_base;
 use talea_guarantee::derivation::Derivation;
 use talea_guarantee::exact::{Share, Span};
 use talea_guarantee::guarantee::{Guarantee, Hardness, Reservation};
-use talea_model::{Request, SchedulerKind, System, ThreadWork};
+use talea_model::{Request, SchedulerKind, System, ThreadWork, Under};
 use talea_time::{Duration, Work};
 
 /// Threads that a lane of the hierarchy holds without allocating.
@@ -203,14 +203,28 @@ impl Facts<'_> {
             // It limits nobody, or receives nothing that could be said in numbers: then to the whole.
             (None, None) => {
                 let period = Duration::from_millis(1_000);
-                return Ok(Kind::Limit { budget: period.as_work(), period });
+                return Ok(Kind::Limit { budget: period.as_work(), period, renewal: Renewal::Over });
             }
         };
         let amounts =
             guarantee.as_reservation().and_then(|reservation| amounts(reservation, &Share::whole()));
         let (budget, period) =
             amounts.ok_or_else(|| self.too_fine(child, &Request::Guarantee(guarantee.clone())))?;
-        Ok(Kind::Limit { budget, period })
+        Ok(Kind::Limit { budget, period, renewal: self.renewal() })
+    }
+
+    /// By whose rule a limit's periods begin: that of whoever lays down those of what it is given.
+    fn renewal(&self) -> Renewal {
+        let mut below = self.scheduler();
+        while let [Under { scheduler, .. }] = below.under.as_slice() {
+            below = &self.system.schedulers[*scheduler];
+            match below.kind {
+                SchedulerKind::Reservation | SchedulerKind::ConstantBandwidth => return Renewal::Unsafe,
+                SchedulerKind::Limit | SchedulerKind::FixedPriority | SchedulerKind::Join => {}
+                _ => break,
+            }
+        }
+        Renewal::Over
     }
 
     /// A plan whose base is the common one for which the children were admitted.

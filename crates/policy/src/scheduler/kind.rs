@@ -2,8 +2,8 @@
 
 use super::{
     Announcing, Eevdf, Exhaustion, ExplicitPlan, FairQueue, FixedPriority, Gaps, Habits, Join, LaneScheduler,
-    Limit, Lottery, PlanEntry, PlanError, Repeat, Requests, Reservation, ResourceKernel, Rialto, RoundRobin,
-    Rule, SlowerProcessor, Spring, StatisticalRateMonotonic, Stride, SurplusFair, TimeSharing,
+    Limit, Lottery, PlanEntry, PlanError, Renewal, Repeat, Requests, Reservation, ResourceKernel, Rialto,
+    RoundRobin, Rule, SlowerProcessor, Spring, StatisticalRateMonotonic, Stride, SurplusFair, TimeSharing,
     TotalBandwidth, Uniprocessor, WakeUp,
 };
 use crate::discipline::Discipline;
@@ -29,6 +29,8 @@ pub enum Kind {
         budget: Work,
         /// per this much time.
         period: Duration,
+        /// When such a period begins.
+        renewal: Renewal,
     },
     /// [`LaneScheduler`] over threads with jobs: FIFO, earliest deadline or least laxity first; children: `None`.
     Lane {
@@ -181,7 +183,9 @@ impl Kind {
                 Box::new(LaneScheduler::new(queue).announcing(announcing))
             }
             Kind::SurplusFair { quantum } => Box::new(SurplusFair::new(*quantum)),
-            Kind::Limit { budget, period } => boxed(Limit::scheduler(*budget, *period), announcing),
+            Kind::Limit { budget, period, renewal } => {
+                boxed(Limit::scheduler(*budget, *period, *renewal), announcing)
+            }
             Kind::RoundRobin { quantum } => boxed(RoundRobin::scheduler(*quantum), announcing),
             Kind::ProportionalShare { quantum, wake_up } => {
                 boxed(FairQueue::scheduler(*quantum, *wake_up), announcing)
@@ -256,7 +260,7 @@ impl Kind {
         };
         match self {
             Kind::FixedPriority | Kind::Join { .. } | Kind::Lane { .. } | Kind::ExplicitPlan { .. } => Ok(()),
-            Kind::Limit { budget, period } => {
+            Kind::Limit { budget, period, .. } => {
                 positive("budget", budget.at_full_speed())?;
                 match budget.at_full_speed() <= *period {
                     true => Ok(()),

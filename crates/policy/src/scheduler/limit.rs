@@ -4,18 +4,34 @@
 //! again until the next period. RESBS becomes RESBH with the same numbers. Costs a few instructions per
 //! notification.
 //!
-//! Periods start with the first request after a period has ended, as the parent's do. If they do not coincide with the parent's, because
-//! the parent starts its periods by itself, the child may receive less than the parent would have given.
+//! A parent that promises for *its* periods only may serve at the end of one and at the beginning of the next, and nobody tells when they
+//! begin. Of what comes in between, a limit that took them to begin at the one instant has to withhold what one that took
+//! them to begin at the other has to let through; so no limit keeps its promise without knowing. It knows where it lays its periods
+//! down by its parent's own rule ([`Renewal`]), with the parent's amount and period, and hears of the same requests and the same
+//! service: then both keep the same books. Of a parent that promises for every interval, any periods will do. Elsewhere the
+//! child may receive less than the parent would have given.
 
+use super::reservation::is_safe_to_keep;
 use super::uniprocessor::{Clients, Rule, Stint, Uniprocessor};
 use crate::hierarchy::{Context, Parameters, Refusal};
 use talea_time::{Duration, Instant, Work};
+
+/// When a child that wakes up has a new period from then on. While it stays awake, they follow each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Renewal {
+    /// If its last one has ended: the rule of the resource kernel.
+    #[default]
+    Over,
+    /// Also if what is left of its budget could not have been received at its rate any more: the rule of reservations.
+    Unsafe,
+}
 
 /// The rule. The one child registers with [`Parameters::None`].
 #[derive(Clone, Debug)]
 pub struct Limit {
     budget: Work,
     period: Duration,
+    renewal: Renewal,
 }
 
 /// The one child's allowance.
@@ -28,8 +44,17 @@ pub struct Allowance {
 
 impl Limit {
     /// A scheduler that lets its child have `budget` in every `period`.
-    pub fn scheduler(budget: Work, period: Duration) -> Uniprocessor<Self> {
-        Uniprocessor::new(Limit { budget, period })
+    pub fn scheduler(budget: Work, period: Duration, renewal: Renewal) -> Uniprocessor<Self> {
+        Uniprocessor::new(Limit { budget, period, renewal })
+    }
+
+    fn begins_anew(&self, allowance: &Allowance, now: Instant) -> bool {
+        match self.renewal {
+            Renewal::Over => allowance.end <= now,
+            Renewal::Unsafe => {
+                !is_safe_to_keep(allowance.left, allowance.end - now, (self.budget, self.period))
+            }
+        }
     }
 }
 
@@ -55,7 +80,7 @@ impl Rule for Limit {
 
     fn woke(&mut self, cx: &Context<'_>, clients: &mut Clients<Allowance>, place: usize) {
         let account = clients.account_mut(place);
-        if account.end <= cx.now() {
+        if self.begins_anew(account, cx.now()) {
             *account =
                 Allowance { left: self.budget + account.left.min(Work::ZERO), end: cx.now() + self.period };
         }

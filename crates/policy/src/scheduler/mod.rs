@@ -36,7 +36,7 @@ pub use fixed_priority::FixedPriority;
 pub use join::Join;
 pub use kind::{Kind, KindError};
 pub use lane::LaneScheduler;
-pub use limit::{Allowance, Limit};
+pub use limit::{Allowance, Limit, Renewal};
 pub use lottery::{Draws, Lottery, SeededDraws, TICKET_PARTS, Tickets};
 pub use reservation::{Budget, Exhaustion, Reservation};
 pub use resource_kernel::{Reserved, ResourceKernel};

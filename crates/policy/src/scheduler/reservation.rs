@@ -71,12 +71,19 @@ impl Budget {
         self.deadline = deadline;
     }
 
-    /// Whether what is left is less than the reserved rate delivers until the deadline.
     fn is_safe_to_keep(&self, now: Instant) -> bool {
-        let until_deadline = i128::from((self.deadline - now).as_nanos());
-        let left = i128::from(self.left.as_nanos()) * i128::from(self.period.as_nanos());
-        left < until_deadline * i128::from(self.budget.as_nanos())
+        is_safe_to_keep(self.left, self.deadline - now, (self.budget, self.period))
     }
+}
+
+/// Whether what is `left` is less than the reserved rate, a budget in a period, delivers until the deadline.
+pub(super) fn is_safe_to_keep(
+    left: Work,
+    until_deadline: Duration,
+    (budget, period): (Work, Duration),
+) -> bool {
+    let left = i128::from(left.as_nanos()) * i128::from(period.as_nanos());
+    left < i128::from(until_deadline.as_nanos()) * i128::from(budget.as_nanos())
 }
 
 impl Reservation {

@@ -6,7 +6,7 @@ use talea_policy::composition::{KurtMode, kurt};
 use talea_policy::hierarchy::{Enforcement, Engine, Fraction, Parameters, SchedulerId, VpId};
 use talea_policy::scheduler::{
     Announcing, ExplicitPlan, FixedPriority, Gaps, Habits, Join, Kind, KindError, PlanEntry, PlanError,
-    Repeat, RoundRobin, TimeSharing, WakeUp,
+    Renewal, Repeat, RoundRobin, TimeSharing, WakeUp,
 };
 use talea_time::{Duration, Work};
 
@@ -92,7 +92,7 @@ fn a_limit_makes_a_soft_reserve_hard() {
         deadline: ms(19),
         enforcement: Enforcement::Soft,
     };
-    let limit = Kind::Limit { budget: Work::from_millis(3), period: ms(19) };
+    let limit = Kind::Limit { budget: Work::from_millis(3), period: ms(19), renewal: Renewal::Over };
     let limit = limit.build(Announcing::Nothing).expect("in range");
     let limit = engine.add(limit, &[(root, soft)]).expect("it fits");
     let limited = engine.add_thread(limit, Parameters::None).expect("the only one");

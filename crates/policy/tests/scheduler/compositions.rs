@@ -6,7 +6,7 @@ use talea_model::{LaneDispatch, Late, Laxity};
 use talea_policy::discipline::Discipline;
 use talea_policy::hierarchy::{Enforcement, Engine, Fraction, Parameters, SchedulerId, VpId};
 use talea_policy::scheduler::{
-    Announcing, Exhaustion, FixedPriority, Gaps, Habits, Kind, PlanEntry, Repeat, Requests, WakeUp,
+    Announcing, Exhaustion, FixedPriority, Gaps, Habits, Kind, PlanEntry, Renewal, Repeat, Requests, WakeUp,
 };
 use talea_policy::strategy::LaneRules;
 
@@ -43,8 +43,9 @@ pub fn kinds() -> impl Strategy<Value = Kind> {
     prop_oneof![
         Just(Kind::FixedPriority),
         (0..2usize).prop_map(|takes| Kind::Join { takes }),
-        (1..6i64, 6..20i64)
-            .prop_map(|(budget, period)| Kind::Limit { budget: work(budget), period: ns(period) }),
+        (1..6i64, 6..20i64, prop::sample::select(vec![Renewal::Over, Renewal::Unsafe])).prop_map(
+            |(budget, period, renewal)| Kind::Limit { budget: work(budget), period: ns(period), renewal }
+        ),
         quantum.clone().prop_map(|quantum| Kind::RoundRobin { quantum }),
         (quantum.clone(), wake_up)
             .prop_map(|(quantum, wake_up)| Kind::ProportionalShare { quantum, wake_up }),
