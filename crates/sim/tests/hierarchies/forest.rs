@@ -1,6 +1,7 @@
 //! Random hierarchies with random loads.
 
 use proptest::prelude::*;
+use std::collections::HashMap;
 use std::num::NonZeroU32;
 use talea_guarantee::exact::{Share, Span, ratio};
 use talea_guarantee::guarantee::{Continuity, Guarantee, Hardness, Kind, Reservation};
@@ -17,8 +18,11 @@ const PERIODS: [u64; 6] = [8, 10, 20, 33, 40, 100];
 #[derive(Clone, Debug)]
 pub enum Tree {
     Thread(Demand),
-    Scheduler { kind: SchedulerKind, quantum: u8, children: Vec<(Ask, Tree)> },
+    Scheduler { kind: SchedulerKind, quantum: Quantum, children: Vec<(Ask, Tree)> },
 }
+
+/// In microseconds.
+pub type Quantum = u32;
 
 #[derive(Clone, Debug)]
 pub enum Demand {
@@ -49,6 +53,10 @@ pub struct Ask {
     period: usize,
     /// Whether a child with a reservation also gets, by a join, what the root has left.
     is_joined: bool,
+    /// In microseconds, under schedulers that have warps; mostly none.
+    warp: u16,
+    /// Whether a limit is asked for an amount of its own, or for all that it is given.
+    is_limited: bool,
 }
 
 fn demands() -> impl Strategy<Value = Demand> {
@@ -64,19 +72,17 @@ fn demands() -> impl Strategy<Value = Demand> {
 }
 
 fn asks() -> impl Strategy<Value = Ask> {
-    (1..8u8, 0..PERIODS.len(), prop::bool::weighted(0.2)).prop_map(|(weight, period, is_joined)| Ask {
-        weight,
-        period,
-        is_joined,
-    })
+    let warp = prop_oneof![3 => Just(0), 1 => 1..2_000u16];
+    (1..8u8, 0..PERIODS.len(), prop::bool::weighted(0.2), warp, any::<bool>()).prop_map(
+        |(weight, period, is_joined, warp, is_limited)| Ask { weight, period, is_joined, warp, is_limited },
+    )
 }
 
-/// All but limits: their periods begin with a request, as those of a reservation do; a parent that lays its periods down otherwise
-/// may give them less.
 fn kinds() -> impl Strategy<Value = SchedulerKind> {
     use SchedulerKind as K;
     prop::sample::select(vec![
         K::FixedPriority,
+        K::Limit,
         K::ProportionalShare,
         K::StartTimeFair,
         K::Eevdf,
@@ -84,6 +90,7 @@ fn kinds() -> impl Strategy<Value = SchedulerKind> {
         K::Lottery,
         K::Reservation,
         K::ConstantBandwidth,
+        K::StatisticalRateMonotonic,
         K::TotalBandwidth,
         K::ResourceKernel,
         K::Rialto,
@@ -102,7 +109,11 @@ fn kinds() -> impl Strategy<Value = SchedulerKind> {
     ])
 }
 
-fn scheduler(kind: SchedulerKind, quantum: u8, mut children: Vec<(Ask, Tree)>) -> Tree {
+fn quanta() -> impl Strategy<Value = Quantum> {
+    (1..12u32).prop_map(|quantum| quantum * 1_000)
+}
+
+fn scheduler(kind: SchedulerKind, quantum: Quantum, mut children: Vec<(Ask, Tree)>) -> Tree {
     if kind.has_one_child() {
         children.truncate(1);
     }
@@ -112,12 +123,26 @@ fn scheduler(kind: SchedulerKind, quantum: u8, mut children: Vec<(Ask, Tree)>) -
             *child = Tree::Thread(Demand::Endless);
         }
     }
+    if kind == SchedulerKind::StatisticalRateMonotonic {
+        for (place, (_, child)) in children.iter_mut().enumerate() {
+            let bursts = match child {
+                Tree::Thread(Demand::Bursts(bursts, _)) => std::mem::take(bursts),
+                _ => vec![4_000],
+            };
+            *child = Tree::Thread(Demand::Bursts(bursts, statistical_period(place)));
+        }
+    }
     Tree::Scheduler { kind, quantum, children }
+}
+
+/// In milliseconds: each twice as long as the one before, which so has it as its superperiod.
+fn statistical_period(place: usize) -> u8 {
+    5 << place
 }
 
 fn below() -> impl Strategy<Value = Tree> {
     demands().prop_map(Tree::Thread).prop_recursive(3, 14, 4, |inner| {
-        (kinds(), 1..12u8, prop::collection::vec((asks(), inner), 1..4))
+        (kinds(), quanta(), prop::collection::vec((asks(), inner), 1..4))
             .prop_map(|(kind, quantum, children)| scheduler(kind, quantum, children))
     })
 }
@@ -127,26 +152,114 @@ pub fn trees() -> impl Strategy<Value = Tree> {
     kinds().prop_flat_map(trees_of)
 }
 
-/// A hierarchy whose root, or an only child of whose root, is of this kind.
+/// A hierarchy whose root is of this kind.
 pub fn trees_of(kind: SchedulerKind) -> impl Strategy<Value = Tree> {
     let children = prop::collection::vec((asks(), below()), 1..5);
-    (1..12u8, children).prop_map(move |(quantum, children)| match kind {
-        // Each limits a reservation, whose periods begin when its own do: with a demand that never pauses.
-        SchedulerKind::Limit => {
-            let endless = |ask| vec![(ask, Tree::Thread(Demand::Endless))];
-            let limited = |(ask, _)| (ask, scheduler(kind, quantum, endless(ask)));
-            let children = children.into_iter().map(limited).collect();
-            scheduler(SchedulerKind::Reservation, quantum, children)
+    (quanta(), children).prop_map(move |(quantum, children)| scheduler(kind, quantum, children))
+}
+
+/// Limits below whatever gives something that they accept, which is sometimes another limit or the highest place below that.
+pub fn limited() -> impl Strategy<Value = Tree> {
+    use SchedulerKind as K;
+    let givers = prop::sample::select(vec![
+        K::Reservation,
+        K::ConstantBandwidth,
+        K::TotalBandwidth,
+        K::ResourceKernel,
+        K::Rialto,
+        K::ProportionalShare,
+        K::StartTimeFair,
+        K::Eevdf,
+    ]);
+    let between = prop::sample::select(vec![None, None, Some(K::Limit), Some(K::FixedPriority)]);
+    let children = prop::collection::vec((asks(), asks(), asks(), between, below()), 1..4);
+    (givers, quanta(), children, any::<bool>()).prop_map(|(giver, quantum, children, has_root)| {
+        let limited = |(outer, middle, inner, between, child)| {
+            let limit = scheduler(K::Limit, quantum, vec![(inner, child)]);
+            match between {
+                None => (outer, limit),
+                Some(kind) => (outer, scheduler(kind, quantum, vec![(middle, limit)])),
+            }
+        };
+        let giver = scheduler(giver, quantum, children.into_iter().map(limited).collect());
+        match has_root {
+            // Where joins have a second parent.
+            true => Tree::Scheduler { kind: K::FixedPriority, quantum, children: vec![(PLAIN, giver)] },
+            false => giver,
         }
-        kind => scheduler(kind, quantum, children),
     })
+}
+
+/// What a child asks that has no wishes.
+const PLAIN: Ask = Ask { weight: 1, period: 0, is_joined: false, warp: 0, is_limited: false };
+
+/// Shares of shares in short quanta, below whatever gives them something to divide, beside others who take what they can.
+pub fn shares() -> impl Strategy<Value = Tree> {
+    use SchedulerKind as K;
+    let above = prop::sample::select(vec![
+        None,
+        Some(K::FixedPriority),
+        Some(K::Reservation),
+        Some(K::ConstantBandwidth),
+        Some(K::TotalBandwidth),
+        Some(K::Rialto),
+        Some(K::Eevdf),
+        Some(K::BssI),
+    ]);
+    let beside = prop::collection::vec((asks(), demands().prop_map(Tree::Thread)), 0..3);
+    (above, asks(), sharers(), beside, quanta()).prop_map(|(above, ask, sharer, mut beside, quantum)| {
+        let Some(kind) = above else { return sharer };
+        // The highest of a fixed-priority scheduler is its last child.
+        beside.push((ask, sharer));
+        scheduler(kind, quantum / 4, beside)
+    })
+}
+
+/// Shares of several processors, in short quanta.
+pub fn surplus() -> impl Strategy<Value = Tree> {
+    let child = prop_oneof![3 => nervous().prop_map(Tree::Thread), 1 => sharers()];
+    (short_quanta(), prop::collection::vec((asks(), child), 3..8))
+        .prop_map(|(quantum, children)| scheduler(SchedulerKind::SurplusFair, quantum, children))
+}
+
+fn short_quanta() -> impl Strategy<Value = Quantum> {
+    (1..6u32).prop_map(|quantum| quantum * 50)
+}
+
+/// Who never stops, and who blocks and wakes all the time beside it.
+fn nervous() -> impl Strategy<Value = Demand> {
+    prop_oneof![
+        3 => Just(Demand::Endless),
+        2 => (prop::collection::vec(1..800u16, 1..5), 1..4u8)
+            .prop_map(|(bursts, period)| Demand::Bursts(bursts, period)),
+        1 => demands(),
+    ]
+}
+
+fn sharers() -> impl Strategy<Value = Tree> {
+    let threads = prop::collection::vec((asks(), nervous().prop_map(Tree::Thread)), 1..5);
+    let lower = (short_quanta(), sharing(), threads)
+        .prop_map(|(quantum, kind, children)| scheduler(kind, quantum, children));
+    let child = prop_oneof![2 => nervous().prop_map(Tree::Thread), 1 => lower];
+    (short_quanta(), sharing(), prop::collection::vec((asks(), child), 1..5))
+        .prop_map(|(quantum, kind, children)| scheduler(kind, quantum, children))
+}
+
+fn sharing() -> impl Strategy<Value = SchedulerKind> {
+    use SchedulerKind as K;
+    prop::sample::select(vec![K::Stride, K::Lottery, K::ProportionalShare, K::StartTimeFair, K::SurplusFair])
 }
 
 impl Tree {
     /// The system of it on these processors.
     pub fn system_on(&self, cpus: &[u16]) -> System {
+        self.system_requiring(cpus, &HashMap::new())
+    }
+
+    /// The same whose threads of these names require something.
+    pub fn system_requiring(&self, cpus: &[u16], required: &HashMap<String, Guarantee>) -> System {
         let builder = System::builder("random").seed(7).node("n", cpus.iter().copied());
-        let mut grown = Grown { builder, nodes: 0 };
+        let mut grown = Grown { builder, nodes: 0, required };
         let mut joined = Vec::new();
         grown.grow(self, Vec::new(), &mut joined);
         grown.builder.build().expect("a sound hierarchy")
@@ -175,12 +288,13 @@ impl Tree {
     }
 }
 
-struct Grown {
+struct Grown<'r> {
     builder: SystemBuilder,
     nodes: usize,
+    required: &'r HashMap<String, Guarantee>,
 }
 
-impl Grown {
+impl Grown<'_> {
     fn name(&mut self, prefix: &str) -> String {
         self.nodes += 1;
         format!("{prefix}{}", self.nodes)
@@ -190,7 +304,11 @@ impl Grown {
     fn grow(&mut self, tree: &Tree, under: Vec<(String, Request)>, root: &mut Vec<String>) {
         match tree {
             Tree::Thread(demand) => {
-                let thread = ThreadBuilder::new(self.name("t"), demand.work());
+                let name = self.name("t");
+                let mut thread = ThreadBuilder::new(&name, demand.work());
+                if let Some(required) = self.required.get(&name) {
+                    thread = thread.requires(required.clone());
+                }
                 let thread =
                     under.into_iter().fold(thread, |thread, (parent, ask)| thread.under(parent, ask));
                 let builder = std::mem::replace(&mut self.builder, System::builder(""));
@@ -200,7 +318,7 @@ impl Grown {
                 let name = self.name("s");
                 let mut scheduler = SchedulerBuilder::new(&name, *kind);
                 if kind.has_quantum() {
-                    scheduler = scheduler.quantum(Duration::from_millis(i64::from(*quantum)));
+                    scheduler = scheduler.quantum(Duration::from_micros(i64::from(*quantum)));
                 }
                 if under.is_empty() {
                     scheduler = scheduler.on("n");
@@ -217,7 +335,9 @@ impl Grown {
                 for (place, (ask, child)) in children.iter().enumerate() {
                     let request = request(*kind, &asks, place);
                     let edge = match (&request, root.first().cloned()) {
-                        (Request::Guarantee(Guarantee::Reservation(_)), Some(top)) if ask.is_joined => {
+                        (Request::Guarantee(Guarantee::Reservation(_)), Some(top))
+                            if ask.is_joined && *kind != SchedulerKind::StatisticalRateMonotonic =>
+                        {
                             (self.join(&name, request, top), Request::Nothing)
                         }
                         _ => (name.clone(), request),
@@ -246,12 +366,12 @@ impl Grown {
 
 /// What an only child asks of a scheduler of `kind`: something that does not keep it from having all that the scheduler has.
 pub fn least(kind: SchedulerKind) -> Request {
-    request(kind, &[Ask { weight: 1, period: 0, is_joined: false }], 0)
+    request(kind, &[PLAIN], 0)
 }
 
 /// What the child at `place` asks of a scheduler of `kind` beside its siblings.
 fn request(kind: SchedulerKind, asks: &[Ask], place: usize) -> Request {
-    let Ask { weight, period, .. } = asks[place];
+    let Ask { weight, period, warp, is_limited, .. } = asks[place];
     // Something is left free; shortened periods need half, and reserves whose budgets may be used late, two thirds.
     let total: u64 = asks.iter().map(|ask| u64::from(ask.weight)).sum::<u64>() + 1;
     let total = match kind {
@@ -259,12 +379,23 @@ fn request(kind: SchedulerKind, asks: &[Ask], place: usize) -> Request {
         SchedulerKind::ResourceKernel => 3 * total,
         _ => total,
     };
+    if kind == SchedulerKind::StatisticalRateMonotonic {
+        let superperiod = 2_000_000 * u64::from(statistical_period(place));
+        let allowance = superperiod * u64::from(weight) / total;
+        return reserved((Continuity::Basic, Hardness::Hard), allowance, superperiod);
+    }
     match kind.asks() {
-        Asks::Nothing | Asks::NoChildren | Asks::AtMost(_) => Request::Nothing,
+        Asks::Nothing | Asks::NoChildren => Request::Nothing,
+        Asks::AtMost(_) if is_limited => {
+            let period = PERIODS[period] * 1_000_000;
+            reserved((Continuity::Basic, Hardness::Hard), period * u64::from(weight) / 40, period)
+        }
+        Asks::AtMost(_) => Request::Nothing,
         Asks::Priority => Request::Priority(place as i32),
         Asks::Level => Request::Priority(i32::from(weight)),
-        Asks::Share | Asks::WarpedShare => {
-            Request::share(NonZeroU32::new(u32::from(weight)).expect("weights begin at 1"))
+        Asks::Share => Request::share(weight_of(weight)),
+        Asks::WarpedShare => {
+            Request::Share { weight: weight_of(weight), warp: Duration::from_micros(i64::from(warp)) }
         }
         Asks::Guarantee([Kind::Resu]) => {
             let rate = Share::new(ratio(u64::from(weight), total)).expect("at most the whole");
@@ -275,14 +406,21 @@ fn request(kind: SchedulerKind, asks: &[Ask], place: usize) -> Request {
             // What is not interrupted has to fit beside the others into the shortest period.
             let shortest = asks.iter().map(|ask| PERIODS[ask.period]).min().unwrap_or_default() * 1_000_000;
             let base = if kind == SchedulerKind::Spring { shortest } else { period };
-            // Whole microseconds.
-            let amount = (base * u64::from(weight) / total / 1_000).max(1) * 1_000;
-            let (continuity, hardness) = kinds[usize::from(weight) % kinds.len()]
-                .reservation()
-                .unwrap_or((Continuity::Basic, Hardness::Soft));
-            let (amount, period) = (Span::from_nanos(amount), Span::from_nanos(period));
-            let reservation = Reservation::new(continuity, hardness, amount, period);
-            Request::Guarantee(reservation.expect("the amount fits").into())
+            let kind = kinds[usize::from(weight) % kinds.len()].reservation();
+            let kind = kind.unwrap_or((Continuity::Basic, Hardness::Soft));
+            reserved(kind, base * u64::from(weight) / total, period)
         }
     }
+}
+
+fn weight_of(weight: u8) -> NonZeroU32 {
+    NonZeroU32::new(u32::from(weight)).expect("weights begin at 1")
+}
+
+/// About the amount in the period, both in nanoseconds: in whole microseconds, and something.
+fn reserved((continuity, hardness): (Continuity, Hardness), amount: u64, period: u64) -> Request {
+    let amount = (amount / 1_000).max(1) * 1_000;
+    let (amount, period) = (Span::from_nanos(amount), Span::from_nanos(period));
+    let reservation = Reservation::new(continuity, hardness, amount, period);
+    Request::Guarantee(reservation.expect("the amount fits").into())
 }

@@ -2,11 +2,16 @@
 
 mod figure;
 mod forest;
+mod limits;
+mod required;
+mod shares;
 mod toll;
 
 use forest::Tree;
 use proptest::prelude::*;
-use talea_guarantee::derivation::{NotDerived, derive};
+use proptest::test_runner::TestRunner;
+use shares::Count;
+use talea_guarantee::derivation::{Derivation, NotDerived, derive};
 use talea_guarantee::proviso::provisos;
 use talea_model::{Request, SchedulerBuilder, SchedulerKind, System, ThreadBuilder, ThreadWork};
 use talea_policy::arrangement::{Basis, Kept};
@@ -29,15 +34,20 @@ fn simulated(system: &System) -> Result<Vec<Kept>, TestCaseError> {
     Ok(simulation.kept(0).expect("the node has a hierarchy"))
 }
 
-/// The edges of which a promise is derived that nobody claims to be kept.
-fn doubted(system: &System) -> Vec<(String, String)> {
-    let hierarchy = system.hierarchy(0).expect("the node has a hierarchy");
-    let derivation = match derive(&hierarchy) {
+/// What can be derived of the hierarchy.
+fn derived(system: &System) -> Derivation {
+    match derive(&system.hierarchy(0).expect("the node has a hierarchy")) {
         Ok(derivation) => derivation,
         Err(NotDerived::Failed(failure)) => failure.derived,
         Err(malformed) => panic!("{malformed}"),
-    };
-    provisos(&hierarchy, &derivation).into_iter().map(|proviso| (proviso.parent, proviso.child)).collect()
+    }
+}
+
+/// The edges of which a promise is derived that nobody claims to be kept.
+fn doubted(system: &System) -> Vec<(String, String)> {
+    let hierarchy = system.hierarchy(0).expect("the node has a hierarchy");
+    let provisos = provisos(&hierarchy, &derived(system));
+    provisos.into_iter().map(|proviso| (proviso.parent, proviso.child)).collect()
 }
 
 fn assert_kept(tree: &Tree) -> Result<(), TestCaseError> {
@@ -55,8 +65,53 @@ fn assert_kept_on(tree: &Tree, cpus: &[u16]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// As many cases as `PROPTEST_CASES` says, or else this number.
 fn cases(number: u32) -> ProptestConfig {
-    ProptestConfig::with_cases(number)
+    match std::env::var_os("PROPTEST_CASES") {
+        Some(_) => ProptestConfig::default(),
+        None => ProptestConfig::with_cases(number),
+    }
+}
+
+/// Runs the hierarchies of `strategy` until their shares can be judged; most can be.
+fn assert_shared(trees: impl Strategy<Value = Tree>, cpus: &[u16], number: u32) {
+    let (config, judged) = (cases(number), Count::default());
+    let number = config.cases;
+    let mut runner = TestRunner::new(ProptestConfig { failure_persistence: None, ..config });
+    let outcome = runner.run(&trees, |tree| {
+        let system = tree.system_on(cpus);
+        let told = shares::assert_shared(&system, &doubted(&system), Duration::from_secs(8));
+        judged.add(told.map_err(|error| TestCaseError::fail(format!("{error}\n{}", tree.drawn())))?);
+        Ok(())
+    });
+    outcome.unwrap_or_else(|error| panic!("{error}"));
+    assert!(judged.get() > number, "{} shares in {number} hierarchies", judged.get());
+}
+
+#[test]
+fn shares_are_kept_in_the_long_run() {
+    assert_shared(forest::shares(), &[0], 300);
+}
+
+#[test]
+fn shares_of_several_processors_are_kept_in_the_long_run() {
+    assert_shared(forest::surplus(), &[0, 1], 80);
+    assert_shared(forest::surplus(), &[0, 1, 2], 80);
+}
+
+/// What is said to be required and received is received.
+#[test]
+fn requirements_are_kept_of_which_the_check_says_so() {
+    let (config, said) = (cases(600), Count::default());
+    let number = config.cases;
+    let trees = (prop_oneof![forest::trees(), forest::limited(), forest::shares()], required::wishes());
+    let mut runner = TestRunner::new(ProptestConfig { failure_persistence: None, ..config });
+    let outcome = runner.run(&trees, |(tree, wishes)| {
+        said.add(required::assert_kept(&tree, &wishes)?);
+        Ok(())
+    });
+    outcome.unwrap_or_else(|error| panic!("{error}"));
+    assert!(said.get() > number / 4, "{} requirements in {number} hierarchies", said.get());
 }
 
 proptest! {
@@ -64,6 +119,15 @@ proptest! {
 
     #[test]
     fn every_edge_of_a_random_hierarchy_receives_what_is_derived(tree in forest::trees()) {
+        assert_kept(&tree)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(600))]
+
+    #[test]
+    fn limits_keep_what_they_promise(tree in forest::limited()) {
         assert_kept(&tree)?;
     }
 }
@@ -145,11 +209,11 @@ macro_rules! each_scheduler {
 
 each_scheduler! {
     fixed_priorities_keep_what_they_promise: FixedPriority,
-    limits_keep_what_they_promise: Limit,
     proportional_shares_keep_what_they_promise: ProportionalShare,
     start_time_fair_queues_keep_what_they_promise: StartTimeFair,
     eevdf_keeps_what_it_promises: Eevdf,
     reservations_keep_what_they_promise: Reservation,
+    statistical_rate_monotonic_schedulers_take_nothing_from_others: StatisticalRateMonotonic,
     constant_bandwidth_servers_keep_what_they_promise: ConstantBandwidth,
     total_bandwidth_servers_keep_what_they_promise: TotalBandwidth,
     resource_kernels_keep_what_they_promise: ResourceKernel,
