@@ -1,7 +1,9 @@
 //! What own threads and their wakers call.
 
+use super::lock::Guard;
 use super::seat::{Notified, Sat, Seat};
 use super::shared::Shared;
+use super::state::State;
 use std::fmt;
 use std::sync::Arc;
 use talea_policy::job::Job;
@@ -59,10 +61,21 @@ impl Handle {
 
     /// The job that it began has ended. `record` is called with the instant, between two decisions.
     pub(crate) fn end_in_lane<R>(&self, record: impl FnOnce(Instant) -> R) -> R {
-        let mut state = self.shared.state.lock();
+        let mut state = self.lock_in_turn();
         let recorded = record(self.shared.now());
         state.end_in_lane(self.seat.member);
         recorded
+    }
+
+    /// The lock, to say that a job has ended. A thread that lost its processor to another one while it waited for the lock is
+    /// lent it for as long as it has the lock; its job ends when the processor is its own again.
+    fn lock_in_turn(&self) -> Guard<'_, State> {
+        loop {
+            let state = self.shared.state.lock();
+            if !state.is_displaced(self.seat.member) {
+                return state;
+            }
+        }
     }
 
     /// The job that has arrived and is not done, of a thread that has a part in a run; waits for one. None once the set has
@@ -80,7 +93,10 @@ impl Handle {
 
     /// That job is done.
     pub(crate) fn end_job(&self) {
-        self.shared.tell(|state, now| state.complete(self.seat.member, now));
+        let mut state = self.lock_in_turn();
+        let now = self.shared.now();
+        state.complete(self.seat.member, now);
+        self.shared.settle_and_call(state, now);
     }
 
     /// Whether the set has ended: a thread that never blocks looks now and then.

@@ -401,6 +401,13 @@ impl State {
         occupant.and_then(|Occupant { thread, .. }| self.slot_of(thread))
     }
 
+    /// Whether another member is granted the processor of this one.
+    pub fn is_displaced(&self, slot: u32) -> bool {
+        let member = self.members.get(slot as usize).and_then(Option::as_ref).filter(|_| !self.ended);
+        let place = member.map(|member| member.place).filter(|place| *place < self.places());
+        place.and_then(|place| self.wanted(place)).is_some_and(|other| other != slot)
+    }
+
     /// Whether somebody has to bring a decision about on `place`.
     pub fn differs(&self, place: usize) -> bool {
         let wanted = self.wanted(place);
