@@ -224,31 +224,36 @@ fn show_tasks(
 
 fn heading(system: &System) -> String {
     let of_hierarchies = format!(
-        "{}: {} schedulers, {} threads, {} nodes",
+        "{}: {}, {}, {}",
         system.name,
-        system.schedulers.len(),
-        system.threads.len(),
-        system.nodes.len()
+        counted(system.schedulers.len(), "scheduler"),
+        counted(system.threads.len(), "thread"),
+        counted(system.nodes.len(), "node")
     );
     match (system.schedulers.is_empty(), system.tasks.is_empty()) {
         (true, _) => of_lanes(system),
         (false, true) => of_hierarchies,
         (false, false) => format!(
-            "{}; {} schedulers, {} threads",
+            "{}; {}, {}",
             of_lanes(system),
-            system.schedulers.len(),
-            system.threads.len()
+            counted(system.schedulers.len(), "scheduler"),
+            counted(system.threads.len(), "thread")
         ),
     }
 }
 
+fn counted(number: usize, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{plural}")
+}
+
 fn of_lanes(system: &System) -> String {
     format!(
-        "{}: {} tasks, {} operations, {} nodes; {} with {} lanes, laxity {}, late work {}",
+        "{}: {}, {}, {}; {} with {} lanes, laxity {}, late work {}",
         system.name,
-        system.tasks.len(),
-        system.operations().len(),
-        system.nodes.len(),
+        counted(system.tasks.len(), "task"),
+        counted(system.operations().len(), "operation"),
+        counted(system.nodes.len(), "node"),
         system.strategy,
         system.lane_dispatch,
         system.laxity,
