@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::num::NonZeroU32;
 use talea_guarantee::guarantee::{Guarantee, Kind};
+use talea_guarantee::remedy::LEAST_QUANTUM_NS;
 use talea_time::Duration;
 
 /// The quantum of the kinds that have one, where none is given: that of the published hierarchies.
@@ -17,7 +18,7 @@ pub const DEFAULT_QUANTUM: Duration = Duration::from_millis(10);
 
 /// Shorter quanta are described, checked and simulated, but not run: to hand a processor from one real thread to another takes some
 /// 5 µs, a tenth of this.
-pub const LEAST_RUN_QUANTUM: Duration = Duration::from_micros(50);
+pub const LEAST_RUN_QUANTUM: Duration = Duration::from_nanos(LEAST_QUANTUM_NS as i64);
 
 /// A scheduler of a node's hierarchy.
 #[derive(Clone, Debug, PartialEq, Eq)]

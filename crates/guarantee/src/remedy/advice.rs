@@ -4,14 +4,14 @@
 //! near for one of them alone; what is farther, such as a quantum small enough for the most demanding, is looked for where all of
 //! them meet: in the schedulers above everybody who fails.
 
-use super::trial::{Goal, Trial};
-use super::{Effect, Remedy, parameters, requirement, structure};
+use super::trial::{Case, Goal, Objections, Trial};
+use super::{Effect, Judge, Remedy, Ruling, parameters, requirement, structure};
 use crate::conversion::Refused;
 use crate::derivation::{Failure, Problem};
 use crate::hierarchy::{Graph, Hierarchy, NodeId};
 use serde::Serialize;
 
-/// So many edges are derived anew for one problem at most: some seconds.
+/// So many edges are derived anew, or set up for the schedulers' own judgement, for one problem at most: some seconds.
 const EDGES_MAX: usize = 200_000;
 
 /// So many in all where there are several problems.
@@ -65,38 +65,47 @@ pub enum Search {
     NotBegun,
 }
 
-/// Looks for remedies against the first finding of a failure of `hierarchy`.
+/// Looks for remedies against the first finding of a failure of `hierarchy`. No scheduler itself is asked.
 ///
 /// # Panics
 /// If the failure is not one of this hierarchy.
 pub fn advise(hierarchy: &Hierarchy, failure: &Failure) -> Advice {
     let graph = Graph::new(hierarchy).expect("a hierarchy that was derived makes sense");
-    about(&graph, failure, 0, EDGES_MAX).0
+    let judge = &mut |_: &Hierarchy| Ruling::default();
+    let before = Objections::of(hierarchy, failure, judge);
+    about(&Case { graph: &graph, failure, before: &before }, judge, 0, EDGES_MAX).0
 }
 
 /// Looks for remedies against every finding of a failure of `hierarchy`, and against all at once where there are several.
-/// `progress` is told how many searches are done, and of how many.
+/// `judge` is asked about every change that is otherwise sure to help; `progress` is told how many searches are done, and of how many.
 ///
 /// # Panics
 /// If the failure is not one of this hierarchy.
-pub fn counsel(hierarchy: &Hierarchy, failure: &Failure, progress: &mut dyn FnMut(usize, usize)) -> Counsel {
+pub fn counsel(
+    hierarchy: &Hierarchy,
+    failure: &Failure,
+    judge: &mut Judge<'_>,
+    progress: &mut dyn FnMut(usize, usize),
+) -> Counsel {
     let graph = Graph::new(hierarchy).expect("a hierarchy that was derived makes sense");
-    counsel_within(&graph, failure, EDGES_IN_ALL, progress)
+    let before = Objections::of(hierarchy, failure, judge);
+    counsel_within(&Case { graph: &graph, failure, before: &before }, judge, EDGES_IN_ALL, progress)
 }
 
 fn counsel_within(
-    graph: &Graph<'_>,
-    failure: &Failure,
+    case: &Case<'_, '_>,
+    judge: &mut Judge<'_>,
     edges: usize,
     progress: &mut dyn FnMut(usize, usize),
 ) -> Counsel {
+    let failure = case.failure;
     let problems = failure.findings.len();
     if problems == 1 {
         progress(0, 1);
-        return Counsel { everybody: None, each: vec![about(graph, failure, 0, edges.min(EDGES_MAX)).0] };
+        return Counsel { everybody: None, each: vec![about(case, judge, 0, edges.min(EDGES_MAX)).0] };
     }
     progress(0, problems + 1);
-    let (mut for_all, unused) = at_once(graph, failure, edges / 3);
+    let (mut for_all, unused) = at_once(case, judge, edges / 3);
     let mut left = edges - edges / 3 + unused;
     let mut each = Vec::with_capacity(problems);
     for finding in 0..problems {
@@ -107,7 +116,7 @@ fn counsel_within(
             continue;
         }
         let part = (left / (problems - finding).min(PART)).clamp(EDGES_MIN, EDGES_MAX);
-        let (advice, unused) = about(graph, failure, finding, part);
+        let (advice, unused) = about(case, judge, finding, part);
         left -= part - unused;
         each.push(advice);
     }
@@ -128,10 +137,10 @@ fn nearest_first(remedies: &mut [Remedy]) {
 }
 
 /// What helps the node of one finding, and how many of `edges` were not needed for that.
-fn about(graph: &Graph<'_>, failure: &Failure, finding: usize, edges: usize) -> (Advice, usize) {
-    let finding = &failure.findings[finding];
-    let node = graph.named(&finding.node).expect("the failure is one of this hierarchy");
-    let mut trial = Trial::new(graph, failure, Goal::Node(node), edges);
+fn about(case: &Case<'_, '_>, judge: &mut Judge<'_>, finding: usize, edges: usize) -> (Advice, usize) {
+    let finding = &case.failure.findings[finding];
+    let node = case.graph.named(&finding.node).expect("the failure is one of this hierarchy");
+    let mut trial = Trial::new(case, judge, Goal::Node(node), edges);
     look_for(&mut trial, node, &finding.problem);
     let (search, unused) = (trial.search(), trial.edges_left());
     let mut remedies = trial.into_remedies();
@@ -164,8 +173,8 @@ fn look_for(trial: &mut Trial<'_, '_>, node: NodeId, problem: &Problem) {
 }
 
 /// What helps everybody and is in a place that all of them have above them, and how many of `edges` were not needed for that.
-fn at_once(graph: &Graph<'_>, failure: &Failure, edges: usize) -> (ForAll, usize) {
-    let mut trial = Trial::new(graph, failure, Goal::Everybody, edges);
+fn at_once(case: &Case<'_, '_>, judge: &mut Judge<'_>, edges: usize) -> (ForAll, usize) {
+    let mut trial = Trial::new(case, judge, Goal::Everybody, edges);
     parameters::change_ancestors(&mut trial);
     parameters::lighten_siblings(&mut trial);
     structure::rearrange(&mut trial);
@@ -201,9 +210,11 @@ mod tests {
         let hierarchy = hierarchy();
         let Err(NotDerived::Failed(failure)) = derive(&hierarchy) else { panic!("it was to fail") };
         let graph = Graph::new(&hierarchy).expect("it makes sense");
+        let judge = &mut |_: &Hierarchy| Ruling::default();
+        let before = Objections::of(&hierarchy, &failure, judge);
+        let case = Case { graph: &graph, failure: &failure, before: &before };
         let mut told = Vec::new();
-        let counsel =
-            counsel_within(&graph, &failure, edges, &mut |done, searches| told.push((done, searches)));
+        let counsel = counsel_within(&case, judge, edges, &mut |done, searches| told.push((done, searches)));
         assert_eq!(told, [(0, 4), (1, 4), (2, 4), (3, 4)]);
         counsel.each.iter().map(|advice| advice.search).collect()
     }

@@ -1,7 +1,9 @@
 //! What to change so that a hierarchy composes correctly.
 //!
-//! Every remedy has been tried: the hierarchy was changed and derived anew. Numbers are as near to what they were as
-//! a nanosecond, a weight of one or a ten-thousandth of a processor allows. Nearest come first: changed parameters,
+//! Every remedy has been tried: the hierarchy was changed and derived anew, what is derived for whoever is to be helped is
+//! [known to be kept](crate::proviso), and the schedulers that there are take it, if a [`Judge`] asks them. Numbers are as near to
+//! what they were as a nanosecond, a weight of one or a ten-thousandth of a processor allows, but for schedulers whose plans may take
+//! a number and refuse a nearer and a farther one: there it is one that they take. Nearest come first: changed parameters,
 //! then changed structure, then weaker requirements; among the same, the smallest relative change. A change that takes from
 //! somebody what it needs is none, whoever it helps.
 
@@ -13,11 +15,36 @@ mod structure;
 mod trial;
 
 use crate::exact::Ratio;
+use crate::hierarchy::Hierarchy;
 use serde::Serialize;
 use std::fmt;
 
 pub use advice::{Advice, Counsel, ForAll, Search, advise, counsel};
 pub use change::Change;
+
+/// No shorter quantum is advised, in nanoseconds: real threads are not handed a processor for less.
+pub const LEAST_QUANTUM_NS: u64 = 50_000;
+
+/// Whoever knows what the schedulers themselves say of a hierarchy, which may admit less than the published conversions do.
+pub type Judge<'j> = dyn FnMut(&Hierarchy) -> Ruling + 'j;
+
+/// What the schedulers themselves say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ruling {
+    /// Whom they refuse.
+    pub refused: Vec<Refusal>,
+    /// What it cost to ask, in edges that could have been derived instead.
+    pub effort: usize,
+}
+
+/// A scheduler that does not take a child.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Refusal {
+    /// The scheduler.
+    pub scheduler: String,
+    /// The child; the scheduler itself where it is it that cannot be set up.
+    pub child: String,
+}
 
 /// A change that helps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

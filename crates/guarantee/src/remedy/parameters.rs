@@ -1,12 +1,13 @@
 //! Remedies that change numbers: what children ask for, and quanta.
 
-use super::Change;
-use super::trial::Trial;
+use super::trial::{Trial, Way};
+use super::{Change, LEAST_QUANTUM_NS};
 use crate::exact::{Ratio, Share, Span, ratio};
 use crate::guarantee::{Guarantee, Reservation};
 use crate::hierarchy::{Graph, Node, NodeId, Request};
 use crate::label::Label;
 use num_traits::{One, Signed, ToPrimitive, Zero};
+use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 
 /// The grid on which rates are looked for.
@@ -110,7 +111,10 @@ fn change_quantum(trial: &mut Trial<'_, '_>, node: NodeId) {
         let (scheduler, from, to) = (scheduler.clone(), from.clone(), Span::from_nanos(to));
         vec![Change::Quantum { scheduler, from, to }]
     };
-    if let Some(to) = trial.nearest(near, 1, change) {
+    if near <= LEAST_QUANTUM_NS {
+        return;
+    }
+    if let Some(to) = trial.nearest(near, LEAST_QUANTUM_NS, Way::Demanding, change) {
         trial.suggest(relative(near, to), change(to));
     }
 }
@@ -135,7 +139,7 @@ fn change_weight(trial: &mut Trial<'_, '_>, edge: usize, weight: NonZeroU32) {
         vec![request(graph, edge, Request::Weight(to))]
     };
     for far in [1, WEIGHT_MAX.max(near)] {
-        if let Some(to) = trial.nearest(near, far, change) {
+        if let Some(to) = trial.nearest(near, far, Way::Demanding, change) {
             trial.suggest(relative(near, to), change(to));
         }
     }
@@ -144,7 +148,7 @@ fn change_weight(trial: &mut Trial<'_, '_>, edge: usize, weight: NonZeroU32) {
 fn change_rate(trial: &mut Trial<'_, '_>, edge: usize, from: &Share) {
     let steps = (from.ratio() * Ratio::from_integer(RATES.into())).to_integer().to_u64();
     let near = steps.expect("a share has at most all the steps");
-    for far in [0, RATES] {
+    for far in [1, RATES] {
         search(trial, edge, (near, far), &rate);
     }
 }
@@ -163,7 +167,7 @@ fn search(trial: &mut Trial<'_, '_>, edge: usize, (near, far): (u64, u64), make:
         let made = make(to).map(|to| request(graph, edge, Request::Guarantee(to)));
         made.into_iter().collect::<Vec<_>>()
     };
-    if let Some(to) = trial.nearest(near, far, change) {
+    if let Some(to) = trial.nearest(near, far, Way::Demanding, change) {
         trial.suggest(relative(near, to), change(to));
     }
 }
@@ -182,15 +186,20 @@ pub(super) fn shrink_children(trial: &mut Trial<'_, '_>, node: NodeId) {
                 let Some((amount, period)) = nanos(asked.amount()).zip(nanos(asked.period())) else {
                     continue;
                 };
-                fit(trial, *edge, (amount, 0), &|amount| with_amount(asked, amount));
+                fit(trial, *edge, (amount, 1), &|amount| with_amount(asked, amount));
                 let longest = period.saturating_mul(1000).min(i64::MAX as u64);
                 fit(trial, *edge, (period, longest), &|period| with_period(asked, period));
+                fit_cycle(trial, *edge, period, &|period| with_period(asked, period));
                 let part = (Ratio::from_integer(amount.into()) / &load).to_integer().to_u64();
-                all.extend(part.and_then(|amount| with_amount(asked, amount)).map(|to| (*edge, to)));
+                all.extend(
+                    part.filter(|amount| *amount > 0)
+                        .and_then(|amount| with_amount(asked, amount))
+                        .map(|to| (*edge, to)),
+                );
             }
             Guarantee::Resu(asked) => {
                 let steps = (asked.ratio() * Ratio::from_integer(RATES.into())).ceil().to_integer().to_u64();
-                fit(trial, *edge, (steps.expect("a share has at most all the steps"), 0), &rate);
+                fit(trial, *edge, (steps.expect("a share has at most all the steps"), 1), &rate);
                 let part = Share::new(asked.ratio() / &load).map(Guarantee::Resu);
                 all.extend(part.map(|to| (*edge, to)));
             }
@@ -217,8 +226,26 @@ fn load(graph: &Graph<'_>, node: NodeId) -> Ratio {
 fn fit(trial: &mut Trial<'_, '_>, edge: usize, (near, far): (u64, u64), make: Make<'_>) {
     let graph = trial.graph();
     let change = |to: u64| make(to).map(|to| shrunk(graph, edge, to)).unwrap_or_default();
-    if let Some(to) = trial.nearest(near, far, change) {
+    if let Some(to) = trial.nearest(near, far, Way::Easing, change) {
         trial.suggest(relative(near, to), change(to));
+    }
+}
+
+/// Suggests the shortest longer period of a sibling with which the child can be admitted: a plan may be refused for the length of its
+/// cycle, which that does not change.
+fn fit_cycle(trial: &mut Trial<'_, '_>, edge: usize, period: u64, make: Make<'_>) {
+    let graph = trial.graph();
+    let siblings = graph.below(graph.parent(edge)).iter();
+    let own = siblings.filter_map(|sibling| match graph.request(*sibling) {
+        Request::Guarantee(Guarantee::Reservation(reservation)) => nanos(reservation.period()),
+        _ => None,
+    });
+    let longer: BTreeSet<u64> = own.filter(|other| *other > period).collect();
+    for to in longer {
+        let changes = make(to).map(|to| shrunk(graph, edge, to)).unwrap_or_default();
+        if trial.suggest(relative(period, to), changes) {
+            return;
+        }
     }
 }
 

@@ -34,7 +34,8 @@ pub(super) fn weaken(trial: &mut Trial<'_, '_>, thread: NodeId, required: &Label
     // What it receives is always there to be required, and more than what follows from it and is as far away.
     let weaker = offers.iter().position(|offer| offer.kind() != required.guarantee().kind());
     offers.insert(weaker.unwrap_or(offers.len()), received.guarantee().clone());
-    for to in offers {
+    let says_something = |offer: &Guarantee| *offer == Guarantee::Null || !offer.share().is_none();
+    for to in offers.into_iter().filter(says_something) {
         let distance = distance(required.guarantee(), &to);
         let from = required.guarantee().clone();
         trial.suggest(distance, vec![Change::Requirement { thread: thread.clone(), from, to }]);

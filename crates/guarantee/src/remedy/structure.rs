@@ -1,11 +1,11 @@
 //! Remedies that change who schedules how.
 
 use super::Change;
-use super::trial::Trial;
+use super::trial::{Trial, Way};
 use crate::algorithm::{Algorithm, Demand};
 use crate::exact::{Ratio, Share, Span, ratio};
 use crate::guarantee::{Continuity, Guarantee, Hardness, Kind, Reservation};
-use crate::hierarchy::{Node, NodeId, Request};
+use crate::hierarchy::{Graph, Node, NodeId, Request};
 use crate::label::Label;
 use num_traits::{One, ToPrimitive};
 use std::num::NonZeroU32;
@@ -34,7 +34,8 @@ pub(super) fn rearrange(trial: &mut Trial<'_, '_>) {
     }
 }
 
-/// A limit above a thread that requires a hard basic reservation.
+/// A limit above a thread that requires a hard basic reservation. Where its periods may begin at other instants than those of what it
+/// is given, this has to hold in every interval: what is asked for above it then has a shorter period, too.
 pub(super) fn put_a_limit(trial: &mut Trial<'_, '_>, thread: NodeId, required: &Label) {
     let graph = trial.graph();
     if required.guarantee().kind() != Kind::Resbh {
@@ -45,14 +46,41 @@ pub(super) fn put_a_limit(trial: &mut Trial<'_, '_>, thread: NodeId, required: &
     let free = |name: &String| graph.named(name).is_none();
     let names = std::iter::once(format!("{child}-limit"))
         .chain((2_usize..).map(|number| format!("{child}-limit-{number}")));
-    let change = Change::Limit {
+    let limit = Change::Limit {
         edge,
         parent: parent.into(),
         child: child.into(),
         name: names.into_iter().find(free).expect("there are more names than schedulers"),
         request: required.guarantee().clone(),
     };
-    trial.suggest(Ratio::one(), vec![change]);
+    if trial.suggest(Ratio::one(), vec![limit.clone()]) {
+        return;
+    }
+    for above in trial.lineage().into_iter().flat_map(|node| graph.above(node)) {
+        let Request::Guarantee(Guarantee::Reservation(asked)) = graph.request(*above) else { continue };
+        let nanos = |span: &Span| span.nanos().to_integer().to_u64().filter(|nanos| *nanos > 0);
+        let Some((amount, period)) = nanos(asked.amount()).zip(nanos(asked.period())) else { continue };
+        let changes = |period: u64| {
+            let (continuity, hardness) = (asked.continuity(), asked.hardness());
+            let shorter =
+                Reservation::new(continuity, hardness, asked.amount().clone(), Span::from_nanos(period));
+            let asks = |to: Reservation| under_limit(graph, *above, &limit, to.into());
+            shorter.ok().map(asks).into_iter().flatten().collect::<Vec<_>>()
+        };
+        if let Some(to) = trial.nearest(period, amount, Way::Demanding, changes) {
+            trial.suggest(Ratio::from_integer(2.into()), changes(to));
+        }
+    }
+}
+
+/// The limit, and the child of `above`, which is the limit itself where that stands there, asks for `to`.
+fn under_limit(graph: &Graph<'_>, above: usize, limit: &Change, to: Guarantee) -> [Change; 2] {
+    let child = match limit {
+        Change::Limit { edge, name, .. } if *edge == above => name.clone(),
+        _ => graph.name(graph.child(above)).into(),
+    };
+    let (parent, from) = (graph.name(graph.parent(above)).into(), graph.request(above).clone());
+    [limit.clone(), Change::Request { edge: above, parent, child, from, to: Request::Guarantee(to) }]
 }
 
 /// Another algorithm in the place of those in question and of any scheduler above them.
@@ -122,7 +150,8 @@ pub(super) fn move_elsewhere(trial: &mut Trial<'_, '_>, node: NodeId) {
             Demand::Guarantee(kinds) => {
                 let period = siblings.iter().filter_map(|sibling| period(sibling)).min().unwrap_or(PERIOD_NS);
                 let far = if kinds[0] == Kind::Resu { STEPS } else { period };
-                let least = trial.nearest(0, far, |amount| change(asking(kinds[0], amount, period)));
+                let least =
+                    trial.nearest(0, far, Way::Demanding, |amount| change(asking(kinds[0], amount, period)));
                 least.and_then(|amount| asking(kinds[0], amount, period))
             }
             Demand::AtMost(_) => None,

@@ -1,10 +1,11 @@
-//! Changing a hierarchy and deriving it anew.
+//! Changing a hierarchy, deriving it anew, and asking whether what is derived is kept and the schedulers themselves take it.
 
-use super::{Change, Class, Effect, Remedy, Search};
+use super::{Change, Class, Effect, Judge, Refusal, Remedy, Ruling, Search};
 use crate::derivation::{Derivation, DerivedEdge, Failure, Finding, NotDerived, derive};
 use crate::exact::Ratio;
 use crate::hierarchy::{Graph, Hierarchy, NodeId};
 use crate::label::Label;
+use crate::proviso::{Doubt, Proviso, provisos};
 use std::collections::HashSet;
 
 /// So many digits of a label's numbers cost as much as an edge.
@@ -13,12 +14,39 @@ const BITS_PER_EDGE: u64 = 128;
 /// How a changed hierarchy does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Whoever is in question still fails, or what it gives is too little for somebody below.
+    /// Whoever is in question still fails, what it gives is too little for somebody below, or it is not known to be kept.
     Fails,
+    /// It would be derived, but a scheduler says no.
+    Refused,
     /// It receives what it needs, and nobody fails who did not.
     Helps(Effect),
     /// Somebody else fails, or it is not reached any more.
     Harms,
+}
+
+/// What happens on the way from a number to another one, which says what it means that a scheduler refuses one in between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// Schedulers are asked for ever more: those farther are refused too.
+    Demanding,
+    /// For ever less: those nearer are.
+    Easing,
+}
+
+/// What is said of a hierarchy as it is, beside that somebody fails.
+pub(super) struct Objections {
+    doubted: HashSet<String>,
+    refused: HashSet<Refusal>,
+}
+
+impl Objections {
+    pub(super) fn of(hierarchy: &Hierarchy, failure: &Failure, judge: &mut Judge<'_>) -> Self {
+        let doubts = provisos(hierarchy, &failure.derived);
+        Objections {
+            doubted: doubts.into_iter().map(|proviso| proviso.child).collect(),
+            refused: judge(hierarchy).refused.into_iter().collect(),
+        }
+    }
 }
 
 /// What a derivation cost: its edges, and their numbers, which grow with the depth of the hierarchy.
@@ -58,6 +86,17 @@ pub(super) enum Goal {
     Everybody,
 }
 
+/// A failure of a hierarchy.
+#[derive(Clone, Copy)]
+pub(super) struct Case<'g, 'h> {
+    /// The hierarchy.
+    pub graph: &'g Graph<'h>,
+    /// Who fails.
+    pub failure: &'g Failure,
+    /// What else is said against it.
+    pub before: &'g Objections,
+}
+
 /// A failure that is to be remedied, wholly or in part.
 pub(super) struct Trial<'g, 'h> {
     graph: &'g Graph<'h>,
@@ -67,6 +106,10 @@ pub(super) struct Trial<'g, 'h> {
     /// Everybody who receives what it needs without a change. Whoever is neither here nor there has not been looked at, for
     /// something above it fails.
     served: HashSet<String>,
+    /// What is said against the hierarchy as it is.
+    before: &'g Objections,
+    /// The schedulers themselves.
+    judge: &'g mut Judge<'g>,
     /// The node in question and everybody below it.
     subtree: HashSet<String>,
     remedies: Vec<Remedy>,
@@ -74,8 +117,9 @@ pub(super) struct Trial<'g, 'h> {
 }
 
 impl<'g, 'h> Trial<'g, 'h> {
-    /// No more than `edges` are derived anew.
-    pub(super) fn new(graph: &'g Graph<'h>, failure: &Failure, goal: Goal, edges: usize) -> Self {
+    /// No more than `edges` are derived anew or seated.
+    pub(super) fn new(case: &Case<'g, 'h>, judge: &'g mut Judge<'g>, goal: Goal, edges: usize) -> Self {
+        let Case { graph, failure, before } = *case;
         let node =
             |finding: &Finding| graph.named(&finding.node).expect("the failure is one of this hierarchy");
         let failing = failure.findings.iter().map(node).collect();
@@ -84,7 +128,17 @@ impl<'g, 'h> Trial<'g, 'h> {
             Goal::Node(node) => below(graph, node),
             Goal::Everybody => HashSet::new(),
         };
-        Trial { graph, goal, failing, served, subtree, remedies: Vec::new(), edges_left: edges }
+        Trial {
+            graph,
+            goal,
+            failing,
+            served,
+            before,
+            judge,
+            subtree,
+            remedies: Vec::new(),
+            edges_left: edges,
+        }
     }
 
     /// The hierarchy as it is.
@@ -131,22 +185,55 @@ impl<'g, 'h> Trial<'g, 'h> {
         for change in changes {
             change.apply(&mut changed);
         }
-        let (failure, cost) = match derive(&changed) {
-            Ok(derived) => (None, cost(&derived)),
-            Err(NotDerived::Malformed(_)) => return Verdict::Harms,
-            Err(NotDerived::Failed(failure)) => {
-                let ways = failure.alternatives.max(1);
-                let cost = cost(&failure.derived).saturating_mul(ways);
-                (Some(failure), cost)
+        let (verdict, failure) = match derive(&changed) {
+            Ok(derived) => {
+                (Verdict::Helps(Effect::Holds), Failure { findings: Vec::new(), derived, alternatives: 1 })
             }
+            Err(NotDerived::Malformed(_)) => return Verdict::Harms,
+            Err(NotDerived::Failed(failure)) => (self.compare(&failure), *failure),
         };
+        let cost = cost(&failure.derived).saturating_mul(failure.alternatives.max(1));
         self.edges_left = self.edges_left.saturating_sub(cost.max(changed.edges.len() + 1));
-        failure.map_or(Verdict::Helps(Effect::Holds), |failure| self.judge(&failure))
+        match verdict {
+            Verdict::Helps(_) => self.confirm(&changed, &failure),
+            other => other,
+        }
     }
 
-    fn judge(&self, failure: &Failure) -> Verdict {
+    /// Whether what is derived is known to be kept, and the schedulers take it.
+    fn confirm(&mut self, changed: &Hierarchy, failure: &Failure) -> Verdict {
+        let doubts = provisos(changed, &failure.derived);
+        let was_sure = |name: &String| self.served.contains(name) && !self.before.doubted.contains(name);
+        if doubts.iter().any(|doubt| was_sure(&doubt.child) || self.concerns(&doubt.child)) {
+            return Verdict::Fails;
+        }
+        let Ruling { refused, effort } = (self.judge)(changed);
+        self.edges_left = self.edges_left.saturating_sub(effort);
+        let is_overloaded =
+            |refusal: &Refusal| failure.findings.iter().any(|finding| finding.node == refusal.scheduler);
+        let refused: Vec<Refusal> = refused.into_iter().filter(|refusal| !is_overloaded(refusal)).collect();
+        let is_old = |refusal: &Refusal| {
+            let concerned = self.concerns(&refusal.scheduler) || self.concerns(&refusal.child);
+            !concerned && self.before.refused.contains(refusal)
+        };
+        if !refused.iter().all(is_old) {
+            return Verdict::Refused;
+        }
+        let is_root = |doubt: &&Proviso| !matches!(doubt.reason, Doubt::Rests { .. });
+        let others = failure.findings.len() + doubts.iter().filter(is_root).count() + refused.len();
+        Verdict::Helps(if others == 0 { Effect::Holds } else { Effect::OthersRemain(others) })
+    }
+
+    /// Whether somebody is to be helped, or below one who is, or put there by the change.
+    fn concerns(&self, name: &str) -> bool {
+        self.goal == Goal::Everybody || self.subtree.contains(name) || self.graph.named(name).is_none()
+    }
+
+    /// How who fails with the change compares to who does without it.
+    fn compare(&self, failure: &Failure) -> Verdict {
         let fails =
             |some: &HashSet<String>| failure.findings.iter().any(|finding| some.contains(&finding.node));
+        let concerned = || failure.findings.iter().any(|finding| self.concerns(&finding.node));
         let Goal::Node(node) = self.goal else {
             return if fails(&self.served) { Verdict::Harms } else { Verdict::Fails };
         };
@@ -154,21 +241,26 @@ impl<'g, 'h> Trial<'g, 'h> {
         match () {
             () if fails(&self.served) => Verdict::Harms,
             // Also what it gives can be too little for somebody who could not be looked at before.
-            () if fails(&self.subtree) => Verdict::Fails,
+            () if concerned() => Verdict::Fails,
             () if is_reached() => Verdict::Helps(Effect::OthersRemain(failure.findings.len())),
             () => Verdict::Harms,
         }
     }
 
     /// Notes `changes` as a remedy if they help.
-    pub(super) fn suggest(&mut self, distance: Ratio, changes: Vec<Change>) {
-        if self.edges_left == 0 || self.remedies.iter().any(|known| known.changes == changes) {
-            return;
+    ///
+    /// Returns whether they do.
+    pub(super) fn suggest(&mut self, distance: Ratio, changes: Vec<Change>) -> bool {
+        if self.remedies.iter().any(|known| known.changes == changes) {
+            return true;
         }
-        if let Verdict::Helps(effect) = self.with(&changes) {
-            let class = Class::of(&changes);
-            self.remedies.push(Remedy { changes, effect, class, distance });
+        if self.edges_left == 0 {
+            return false;
         }
+        let Verdict::Helps(effect) = self.with(&changes) else { return false };
+        let class = Class::of(&changes);
+        self.remedies.push(Remedy { changes, effect, class, distance });
+        true
     }
 
     /// The value nearest to `near` that helps, between it and `far`, if fewer steps do not help and more may harm.
@@ -179,6 +271,7 @@ impl<'g, 'h> Trial<'g, 'h> {
         &mut self,
         near: u64,
         far: u64,
+        way: Way,
         change: impl Fn(u64) -> Vec<Change>,
     ) -> Option<u64> {
         let value = |distance: u64| if far > near { near + distance } else { near - distance };
@@ -194,10 +287,10 @@ impl<'g, 'h> Trial<'g, 'h> {
                 None if too_far > whole => distance.min(whole).max(too_near + 1),
                 _ => too_near + (too_far - too_near) / 2,
             };
-            match self.with(&change(value(tried))) {
-                Verdict::Fails => too_near = tried,
-                Verdict::Harms => too_far = tried,
-                Verdict::Helps(_) => {
+            match (self.with(&change(value(tried))), way) {
+                (Verdict::Fails, _) | (Verdict::Refused, Way::Easing) => too_near = tried,
+                (Verdict::Harms, _) | (Verdict::Refused, Way::Demanding) => too_far = tried,
+                (Verdict::Helps(_), _) => {
                     found = Some(value(tried));
                     too_far = tried;
                 }

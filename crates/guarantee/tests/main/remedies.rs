@@ -2,9 +2,13 @@
 
 use crate::sketch::{Sketch, figure_1};
 use proptest::prelude::*;
-use talea_guarantee::derivation::{NotDerived, derive};
+use std::collections::HashSet;
+use talea_guarantee::derivation::{Derivation, Failure, NotDerived, derive};
 use talea_guarantee::hierarchy::Hierarchy;
-use talea_guarantee::remedy::{Advice, Change, Counsel, Effect, Remedy, Search, advise, counsel};
+use talea_guarantee::proviso::{Doubt, Proviso, provisos};
+use talea_guarantee::remedy::{
+    Advice, Change, Counsel, Effect, Refusal, Remedy, Ruling, Search, advise, counsel,
+};
 
 fn advice(hierarchy: &Hierarchy) -> Advice {
     let Err(NotDerived::Failed(failure)) = derive(hierarchy) else { panic!("it was to fail") };
@@ -19,13 +23,50 @@ fn with(hierarchy: &Hierarchy, changes: &[Change]) -> Hierarchy {
     changed
 }
 
+fn below(hierarchy: &Hierarchy, node: &str) -> HashSet<String> {
+    let mut names = HashSet::new();
+    let mut open = vec![node.to_string()];
+    while let Some(node) = open.pop() {
+        open.extend(hierarchy.edges.iter().filter(|edge| edge.parent == node).map(|edge| edge.child.clone()));
+        names.insert(node);
+    }
+    names
+}
+
+/// Neither the node, nor who is below it, nor who was sure to receive what it needs before rests on what is not known to be kept.
+/// Returns how many others do, but for those who rest on such.
+fn doubted(
+    hierarchy: &Hierarchy,
+    remedy: &Remedy,
+    node: &str,
+    before: &Failure,
+    after: &Derivation,
+) -> usize {
+    let old: HashSet<String> =
+        provisos(hierarchy, &before.derived).into_iter().map(|proviso| proviso.child).collect();
+    let threads = before.derived.threads.iter().map(|thread| &thread.name);
+    let served: HashSet<&String> =
+        threads.chain(before.derived.schedulers.iter().map(|scheduler| &scheduler.name)).collect();
+    let (changed, concerned) = (with(hierarchy, &remedy.changes), below(hierarchy, node));
+    let doubts = provisos(&changed, after);
+    for Proviso { child, .. } in &doubts {
+        assert!(!concerned.contains(child), "{remedy}: {child} is not sure");
+        assert!(!served.contains(child) || old.contains(child), "{remedy}: {child} was sure");
+    }
+    doubts.iter().filter(|doubt| !matches!(doubt.reason, Doubt::Rests { .. })).count()
+}
+
 /// The remedy does what it says, and takes nothing from those who have what they need.
 fn assert_helps(hierarchy: &Hierarchy, remedy: &Remedy, node: &str) {
     let Err(NotDerived::Failed(before)) = derive(hierarchy) else { panic!("it was to fail") };
     match (remedy.effect, derive(&with(hierarchy, &remedy.changes))) {
-        (Effect::Holds, Ok(_)) => {}
+        (Effect::Holds, Ok(after)) => assert_eq!(doubted(hierarchy, remedy, node, &before, &after), 0),
+        (Effect::OthersRemain(others), Ok(after)) => {
+            assert_eq!(doubted(hierarchy, remedy, node, &before, &after), others);
+        }
         (Effect::OthersRemain(others), Err(NotDerived::Failed(failure))) => {
-            assert_eq!(failure.findings.len(), others);
+            let doubted = doubted(hierarchy, remedy, node, &before, &failure.derived);
+            assert_eq!(failure.findings.len() + doubted, others);
             for finding in &failure.findings {
                 assert_ne!(finding.node, node, "{remedy}");
                 let served = before.derived.threads.iter().map(|thread| &thread.name);
@@ -40,13 +81,12 @@ fn assert_helps(hierarchy: &Hierarchy, remedy: &Remedy, node: &str) {
 /// Advice about all problems, tried.
 fn counselled(hierarchy: &Hierarchy) -> Counsel {
     let Err(NotDerived::Failed(failure)) = derive(hierarchy) else { panic!("it was to fail") };
-    let counsel = counsel(hierarchy, &failure, &mut |_, _| {});
+    let counsel = counsel(hierarchy, &failure, &mut |_| Ruling::default(), &mut |_, _| {});
     assert_eq!(counsel.everybody.is_some(), failure.findings.len() > 1);
     for remedy in counsel.everybody.iter().flat_map(|for_all| &for_all.remedies) {
-        assert!(
-            remedy.effect == Effect::Holds && derive(&with(hierarchy, &remedy.changes)).is_ok(),
-            "{remedy}"
-        );
+        let changed = with(hierarchy, &remedy.changes);
+        let after = derive(&changed).unwrap_or_else(|failure| panic!("{remedy}: {failure}"));
+        assert_eq!((remedy.effect, provisos(&changed, &after)), (Effect::Holds, Vec::new()), "{remedy}");
     }
     assert_eq!(counsel.each.len(), failure.findings.len());
     for (advice, finding) in counsel.each.iter().zip(&failure.findings) {
@@ -171,6 +211,7 @@ fn another_scheduler_or_another_place() {
     assert!(advice.iter().any(|text| text == "make l an eevdf scheduler instead of lottery (quantum 10ms)"));
 }
 
+/// Of so much in every interval of the period, whenever the limit's own begins.
 #[test]
 fn a_limit_makes_hard_what_a_join_made_soft() {
     let soft = Sketch::new()
@@ -185,7 +226,8 @@ fn a_limit_makes_hard_what_a_join_made_soft() {
         .0;
     assert_advice(
         &soft,
-        "put a limit \"t-limit\" between j and t, which asks it for RESBH 11ms 42ms",
+        "put a limit \"t-limit\" between j and t, which asks it for RESBH 11ms 42ms, and let j ask res for RESBH 11ms 26.5ms \
+             instead of RESBH 11ms 42ms",
         &["let t require RESBS 11ms 42ms instead of RESBH 11ms 42ms"],
     );
 }
@@ -288,6 +330,62 @@ fn problems_without_anything_in_common_are_advised_about_one_by_one() {
         "let a ask res for RESBH 2ms 10ms instead of RESBH 1ms 10ms"
     );
     assert!(counsel.each[1].remedies.iter().all(|remedy| remedy.words().starts_with("let b require")));
+}
+
+/// A cbs scheduler below half a processor: a continuous reservation does not follow from its basic one.
+fn slower() -> Hierarchy {
+    Sketch::new()
+        .scheduler("B", "bss-i")
+        .scheduler("K", "cbs")
+        .thread("t", "RESCS 1 10")
+        .edge("B", "K", "RESU 0.5")
+        .edge("K", "t", "RESBH 1 10")
+        .0
+}
+
+#[test]
+fn what_is_only_known_from_the_published_table_is_not_advised() {
+    let advice = advice(&slower());
+    assert!(!advice.remedies.is_empty());
+    let rialto = advice.remedies.iter().find(|remedy| remedy.words().contains("rialto"));
+    assert_eq!(rialto, None, "rialto does not order by the deadlines that B goes by");
+    let nothing = advice.remedies.iter().find(|remedy| remedy.words().contains("for RESU 0 "));
+    assert_eq!(nothing, None);
+}
+
+/// The judge refuses amounts above a millisecond: the search goes on to what it takes, and offers nothing else.
+#[test]
+fn what_the_schedulers_refuse_is_not_advised() {
+    let kernel = Sketch::new()
+        .scheduler("K", "reservation")
+        .thread("a", "")
+        .thread("b", "")
+        .edge("K", "a", "RESBH 6 10")
+        .edge("K", "b", "RESBH 6 10")
+        .0;
+    let Err(NotDerived::Failed(failure)) = derive(&kernel) else { panic!("it was to fail") };
+    let mut refused = |hierarchy: &Hierarchy| -> Ruling {
+        let is_small = |text: &str| text.starts_with("RESBH 1ms");
+        let small = hierarchy.edges.iter().any(|edge| is_small(&edge.request.to_string()));
+        let refusal = Refusal { scheduler: "K".into(), child: "b".into() };
+        Ruling { refused: if small { Vec::new() } else { vec![refusal] }, effort: 1 }
+    };
+    let counsel = counsel(&kernel, &failure, &mut refused, &mut |_, _| {});
+    let words: Vec<String> = counsel.each[0].remedies.iter().map(Remedy::words).collect();
+    assert!(words.iter().all(|words| words.contains("for RESBH 1ms")), "{words:#?}");
+}
+
+#[test]
+fn no_quantum_is_advised_that_no_run_takes() {
+    // The delay is 4ms and 1.8 quanta.
+    for (error, expected) in [("4.105", Some("58.333us")), ("4.05", None)] {
+        let mut shorter = figure_1();
+        shorter.threads[1].requires = Some(format!("PSBE 0.1 {error}").parse().expect("a share"));
+        let texts = texts(&shorter);
+        let quantum = texts.iter().find_map(|text| text.strip_prefix("give PS a quantum of "));
+        let quantum = quantum.and_then(|text| text.split(' ').next());
+        assert_eq!(quantum, expected, "{texts:#?}");
+    }
 }
 
 proptest! {

@@ -4,8 +4,10 @@
 //! and all that these can delay, are open ([`CheckReport::count_on`]).
 
 mod figure;
+mod judge;
 mod tree;
 
+use self::judge::Seating;
 use super::report::{CheckReport, TaskCheck, Verdict};
 use serde::Serialize;
 use std::collections::HashSet;
@@ -16,7 +18,7 @@ use talea_guarantee::label::Label;
 use talea_guarantee::proviso::{Proviso, provisos};
 use talea_guarantee::remedy::{Counsel, counsel};
 use talea_model::System;
-use talea_policy::arrangement::{ArrangeError, arrange};
+use talea_policy::arrangement::ArrangeError;
 use talea_policy::hierarchy::{self as policy, Shortage};
 use talea_policy::strategy::Plan;
 
@@ -103,7 +105,10 @@ fn check(
         Err(NotDerived::Failed(failure)) => (false, failure),
         Err(malformed) => panic!("a validated system has sound hierarchies: {malformed}"),
     };
-    let advice = (!derived).then(|| counsel(&hierarchy, &failure, progress));
+    let advice = (!derived).then(|| {
+        let seating = Seating::new(system, node, &plans[node], &hierarchy);
+        counsel(&hierarchy, &failure, &mut |changed| seating.judge(changed), progress)
+    });
     let refusals = refusals(system, node, &plans[node], &failure.findings);
     let Failure { findings, derived: derivation, alternatives } = *failure;
     let provisos = provisos(&hierarchy, &derivation);
@@ -129,17 +134,9 @@ fn check(
     }
 }
 
-/// Sets the hierarchy up as a simulation and a run do, and throws it away: what its schedulers do not admit, they say. Not what
-/// the findings say of the same scheduler. A scheduler that is refused is the last that is heard of, for nothing below it can be asked.
+/// What the schedulers themselves do not admit, but not what the findings say of the same scheduler.
 fn refusals(system: &System, node: usize, plan: &Plan, findings: &[Finding]) -> Vec<Refusal> {
-    let errors = match arrange(system, node, plan, 1) {
-        Err(error) => vec![error],
-        Ok(arrangement) => {
-            let mut arrangement = arrangement.expect("the node has a hierarchy");
-            let leaves = std::mem::take(&mut arrangement.leaves);
-            leaves.iter().filter_map(|leaf| arrangement.add_thread(system, leaf).err()).collect()
-        }
-    };
+    let errors = judge::seat(system, node, plan);
     let known = |scheduler: &String| findings.iter().any(|finding| finding.node == *scheduler);
     let refusal = |error: ArrangeError| {
         let (child, remedy) = match &error {
