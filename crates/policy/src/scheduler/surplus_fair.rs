@@ -6,7 +6,8 @@
 //!
 //! A child that is owed a whole processor, even if all children want one, goes before all that are not, which is ours. By surplus alone one that wakes up or whose
 //! turn ends at the same time may be put in its place, and a quantum that it loses can never be made up: with every
-//! wake-up of others it would fall behind by another one, and so receive less than its share however long one waits.
+//! wake-up of others it would fall behind by another one, and so receive less than its share however long one waits. That holds while
+//! all processors that are asked for are there; of fewer everybody is owed a part.
 //!
 //! Whoever is further behind than two quanta goes before all who are not, the furthest first, which is ours, too. While others sleep, a child may
 //! be worth a whole processor that is worth a little less beside all of them, and by surplus alone it would lose a quantum with
@@ -212,8 +213,10 @@ impl SurplusFair {
     /// The best of the Ready children and the one that is on `own` already: those that are owed a processor, then those that are too
     /// far behind, then by surplus.
     fn elect(&self, cx: &Context<'_>, incumbent: Option<usize>) -> Option<usize> {
-        // There is a processor for everybody who is owed one, so nobody who is has to make room for another.
-        let is_owed = |place: &usize| self.clients.account(*place).owed == Owed::Processor;
+        // As long as there is a processor for everybody who is owed one, nobody who is has to make room for another.
+        let is_complete = self.own.iter().all(|own| cx.state(*own) != VpState::Ready);
+        let owed = |account: &Surplus| if is_complete { account.owed } else { Owed::Less };
+        let is_owed = |place: &usize| owed(self.clients.account(*place)) == Owed::Processor;
         if let Some(place) = incumbent.filter(is_owed)
             && self.clients.wants(cx, place)
         {
@@ -225,7 +228,7 @@ impl SurplusFair {
         let free = self.clients.wanting(cx).filter(|(place, _)| is_free(*place));
         free.min_by_key(|(place, account)| {
             let surplus = account.phi * (account.start - now).coarse();
-            (account.owed, Reverse(self.arrears(account)), surplus, *place)
+            (owed(account), Reverse(self.arrears(account)), surplus, *place)
         })
         .map(|(place, _)| place)
     }

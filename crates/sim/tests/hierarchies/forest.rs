@@ -222,6 +222,12 @@ pub fn surplus() -> impl Strategy<Value = Tree> {
         .prop_map(|(quantum, children)| scheduler(SchedulerKind::SurplusFair, quantum, children))
 }
 
+/// The same of two processors, one of which is there for so many eighths of the time: its slower part is given by this kind.
+pub fn parted() -> impl Strategy<Value = (Tree, SchedulerKind, u8)> {
+    use SchedulerKind as K;
+    (surplus(), prop::sample::select(vec![K::PShed, K::Reservation, K::Stride]), 1..8u8)
+}
+
 fn short_quanta() -> impl Strategy<Value = Quantum> {
     (1..6u32).prop_map(|quantum| quantum * 50)
 }
@@ -262,6 +268,36 @@ impl Tree {
         let mut grown = Grown { builder, nodes: 0, required };
         let mut joined = Vec::new();
         grown.grow(self, Vec::new(), &mut joined);
+        grown.builder.build().expect("a sound hierarchy")
+    }
+
+    /// The system of it on two processors, of one of which `kind` gives somebody who never stops all but so many eighths.
+    pub fn system_beside(&self, kind: SchedulerKind, eighths: u8) -> System {
+        let part = |eighths: u8| match kind.asks() {
+            Asks::Share => Request::share(weight_of(eighths)),
+            Asks::Guarantee([Kind::Resu]) => {
+                let rate = Share::new(ratio(u64::from(eighths), 8_u64)).expect("at most the whole");
+                Request::Guarantee(Guarantee::Resu(rate))
+            }
+            _ => {
+                let amount = u64::from(eighths) * 1_000_000;
+                reserved((Continuity::Basic, Hardness::Hard), amount, 8_000_000)
+            }
+        };
+        let mut halved = SchedulerBuilder::new("H", kind).under("B", Request::Priority(2));
+        if kind.has_quantum() {
+            halved = halved.quantum(Duration::from_millis(1));
+        }
+        let builder = System::builder("parted")
+            .seed(7)
+            .node("n", [0, 1])
+            .scheduler(SchedulerBuilder::new("B", SchedulerKind::FixedPriority).on("n"))
+            .scheduler(halved)
+            .thread(ThreadBuilder::new("other", ThreadWork::CpuBound).under("H", part(8 - eighths)));
+        let required = HashMap::new();
+        let mut grown = Grown { builder, nodes: 0, required: &required };
+        let under = vec![("H".to_owned(), part(eighths)), ("B".to_owned(), Request::Priority(1))];
+        grown.grow(self, under, &mut Vec::new());
         grown.builder.build().expect("a sound hierarchy")
     }
 

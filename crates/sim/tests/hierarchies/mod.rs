@@ -73,30 +73,43 @@ fn cases(number: u32) -> ProptestConfig {
     }
 }
 
-/// Runs the hierarchies of `strategy` until their shares can be judged; most can be.
-fn assert_shared(trees: impl Strategy<Value = Tree>, cpus: &[u16], number: u32) {
+/// Runs the systems that `strategy` gives with their drawings until their shares can be judged; most can be.
+fn assert_shared(systems: impl Strategy<Value = (System, String)>, number: u32) {
     let (config, judged) = (cases(number), Count::default());
     let number = config.cases;
     let mut runner = TestRunner::new(ProptestConfig { failure_persistence: None, ..config });
-    let outcome = runner.run(&trees, |tree| {
-        let system = tree.system_on(cpus);
+    let outcome = runner.run(&systems, |(system, drawn)| {
         let told = shares::assert_shared(&system, &doubted(&system), Duration::from_secs(8));
-        judged.add(told.map_err(|error| TestCaseError::fail(format!("{error}\n{}", tree.drawn())))?);
+        judged.add(told.map_err(|error| TestCaseError::fail(format!("{error}\n{drawn}")))?);
         Ok(())
     });
     outcome.unwrap_or_else(|error| panic!("{error}"));
     assert!(judged.get() > number, "{} shares in {number} hierarchies", judged.get());
 }
 
+fn on(cpus: &'static [u16]) -> impl Fn(Tree) -> (System, String) {
+    move |tree| (tree.system_on(cpus), tree.drawn())
+}
+
 #[test]
 fn shares_are_kept_in_the_long_run() {
-    assert_shared(forest::shares(), &[0], 300);
+    assert_shared(forest::shares().prop_map(on(&[0])), 300);
 }
 
 #[test]
 fn shares_of_several_processors_are_kept_in_the_long_run() {
-    assert_shared(forest::surplus(), &[0, 1], 80);
-    assert_shared(forest::surplus(), &[0, 1, 2], 80);
+    assert_shared(forest::surplus().prop_map(on(&[0, 1])), 80);
+    assert_shared(forest::surplus().prop_map(on(&[0, 1, 2])), 80);
+}
+
+/// One of the processors is there for a part of the time only.
+#[test]
+fn shares_of_a_processor_and_a_part_are_kept_in_the_long_run() {
+    let system = |(tree, kind, eighths): (Tree, SchedulerKind, u8)| {
+        let drawn = format!("{eighths}/8 by {kind}\n{}", tree.drawn());
+        (tree.system_beside(kind, eighths), drawn)
+    };
+    assert_shared(forest::parted().prop_map(system), 80);
 }
 
 /// What is said to be required and received is received.
