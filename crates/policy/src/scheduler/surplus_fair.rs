@@ -233,6 +233,15 @@ impl SurplusFair {
         .map(|(place, _)| place)
     }
 
+    /// Whether a child that runs makes room in the middle of its quantum: for one that is too far behind, of those who are not.
+    /// Otherwise one that loses its processor with a parent's, again and again for less than a quantum, would never make that up.
+    fn makes_room(&self, cx: &Context<'_>, place: usize) -> bool {
+        let is_ready = |other: usize| cx.state(self.clients.vp(other)) == VpState::Ready;
+        let is_behind = |account: &Surplus| self.arrears(account) > 0;
+        !is_behind(self.clients.account(place))
+            && self.clients.wanting(cx).any(|(other, account)| is_ready(other) && is_behind(account))
+    }
+
     /// Elects for the own VP at `own`, which holds `processor`.
     fn pass_on(&mut self, cx: &Context<'_>, own: usize, processor: ProcessorId) -> Decision {
         let before = self.stints[own].map(|stint| stint.place);
@@ -364,7 +373,9 @@ impl Scheduler for SurplusFair {
         let own = self.own.iter().position(|known| *known == own).expect("it is one of ours");
         let running = self.stints[own].expect("a processor held runs a child").place;
         self.end_stint(own);
-        Decision::revoke(self.clients.vp(running)).wake(self.next_wake(cx))
+        let is_behind = self.arrears(self.clients.account(running)) > 0;
+        let wake = if is_behind { Wake::AtSchedulingPoint } else { self.next_wake(cx) };
+        Decision::revoke(self.clients.vp(running)).wake(wake)
     }
 
     fn init(&mut self, own: VpId) {
@@ -378,7 +389,8 @@ impl Scheduler for SurplusFair {
             let (Some(stint), Some(processor)) = (self.stints[own], cx.processor(self.own[own])) else {
                 continue;
             };
-            if stint.used == Work::ZERO || stint.used >= self.quantum {
+            let is_over = stint.used == Work::ZERO || stint.used >= self.quantum;
+            if is_over || self.makes_room(cx, stint.place) {
                 let decision = self.pass_on(cx, own, processor);
                 if !decision.is_empty() {
                     // One processor at a time: the others when this one has changed hands.
