@@ -483,3 +483,32 @@ fn what_is_not_known_to_be_kept_is_not_promised_to_those_who_require_it() {
     let planned = running.live.plan(&less, Insistence::Careful).unwrap();
     assert_eq!((planned.newly_doubted.len(), planned.provisos.len()), (0, 2));
 }
+
+/// Somebody else's doubt was there before.
+#[test]
+fn the_remedy_of_a_doubt_is_about_its_own_cause() {
+    let system = System::builder("doubts")
+        .node("local", [0])
+        .scheduler(SchedulerBuilder::new("B", SchedulerKind::BssI))
+        .scheduler(
+            SchedulerBuilder::new("K", SchedulerKind::ResourceKernel).under("B", reservation("RESU 0.25")),
+        )
+        .thread(ThreadBuilder::new("free", ThreadWork::CpuBound).under("K", reservation("RESBH 1ms 20ms")))
+        .scheduler(
+            SchedulerBuilder::new("C", SchedulerKind::ConstantBandwidth).under("B", reservation("RESU 0.5")),
+        )
+        .scheduler(SchedulerBuilder::new("L", SchedulerKind::Limit).under("C", reservation("RESBH 1ms 10ms")))
+        .thread(
+            ThreadBuilder::new("sure", ThreadWork::CpuBound)
+                .requires(guarantee("RESBH 1ms 10ms"))
+                .under("L", Request::Nothing),
+        )
+        .build()
+        .unwrap();
+    let mut running = Running::new(&system);
+    assert_eq!(running.live.provisos().len(), 1);
+    let server = replace("C", SchedulerKind::TotalBandwidth, &[("L", reservation("RESBS 1ms 10ms"))]);
+    let Err(Refused::Broken(broken)) = running.careful(&server) else { panic!("it was to be refused") };
+    assert!(broken.findings[0].starts_with("sure from L: "), "{broken:?}");
+    assert!(broken.remedy.is_some_and(|remedy| remedy.starts_with("let the limit ask")));
+}

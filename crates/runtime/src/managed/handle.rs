@@ -54,7 +54,7 @@ impl Handle {
 
     /// The thread, which serves a lane, begins `job`. `record` is called with the instant, between two decisions.
     pub(crate) fn begin_in_lane(&self, job: JobId, record: impl FnOnce(Instant)) {
-        let mut state = self.shared.state.lock();
+        let mut state = self.lock_in_turn();
         record(self.shared.now());
         state.begin_in_lane(self.seat.member, job, self.shared.now());
     }
@@ -67,8 +67,8 @@ impl Handle {
         recorded
     }
 
-    /// The lock, to say that a job has ended. A thread that lost its processor to another one while it waited for the lock is
-    /// lent it for as long as it has the lock; its job ends when the processor is its own again.
+    /// The lock, to say that a job begins or has ended. A thread that lost its processor to another one while it waited for the lock
+    /// is lent it for as long as it has the lock; its job begins or ends when the processor is its own again.
     fn lock_in_turn(&self) -> Guard<'_, State> {
         loop {
             let state = self.shared.state.lock();

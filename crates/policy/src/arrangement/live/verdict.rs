@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use talea_guarantee::conversion::Refused as Conversion;
 use talea_guarantee::derivation::{Derivation, Failure, Finding, NotDerived, Problem, derive};
 use talea_guarantee::hierarchy::Hierarchy;
-use talea_guarantee::proviso::{Proviso, provisos};
+use talea_guarantee::proviso::{Doubt, Proviso, provisos};
 use talea_guarantee::remedy::advise;
 
 /// What is known of a hierarchy.
@@ -73,6 +73,17 @@ impl Derived {
         receives.is_some_and(|thread| !self.provisos.iter().any(|proviso| proviso.edge == thread.edge))
     }
 
+    /// What is itself not known to be kept where `proviso` rests on something else that is not.
+    fn cause_of<'d>(&'d self, proviso: &'d Proviso) -> &'d Proviso {
+        let below = match &proviso.reason {
+            Doubt::Rests { parent, child } => {
+                self.provisos.iter().find(|other| (&other.parent, &other.child) == (parent, child))
+            }
+            Doubt::Order { .. } | Doubt::SeveralParents | Doubt::Periods => None,
+        };
+        below.map_or(proviso, |below| self.cause_of(below))
+    }
+
     /// Whoever was known not to receive what it needs.
     fn failing(&self) -> HashSet<&str> {
         self.findings().iter().map(|finding| finding.node.as_str()).collect()
@@ -105,8 +116,7 @@ pub(super) fn broken(
     let remedy = match (&after.failure, broken.first()) {
         (Some(failure), Some(first)) => nearest(hierarchy, failure, first),
         _ if doubted.is_empty() => return None,
-        // The first of them rests on nothing else that is doubted.
-        _ => after.provisos.iter().find_map(|proviso| proviso.reason.remedy()).map(Into::into),
+        _ => after.cause_of(doubted[0]).reason.remedy().map(Into::into),
     };
     let is_overload =
         |finding: &&Finding| matches!(finding.problem, Problem::Scheduler(Conversion::Overload(_)));
