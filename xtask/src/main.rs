@@ -24,8 +24,8 @@ struct Arguments {
 enum Command {
     /// Run everything that has to hold: format, lints, documentation, all tests, loom models, vectors.
     ///
-    /// Installs the toolchain components it needs and, as root where there is apt-get, the package babeltrace2, which
-    /// checks CTF exports. Needs neither network (once dependencies are fetched), nor root, nor a quiet machine; what a
+    /// Installs the toolchain components it needs and, as root where there is apt-get, the packages babeltrace2, which
+    /// checks CTF exports, and python3-jsonschema, which checks the schema of system files. Needs neither network (once dependencies are fetched), nor root, nor a quiet machine; what a
     /// missing privilege or program keeps from being tested is listed at the end as skipped, with the reasons.
     Test(TestOptions),
     /// Run the benchmarks and write docs/performance.md with machine, toolchain and commit.
@@ -88,7 +88,11 @@ fn test_steps(options: &TestOptions, skipped: &Skipped) -> Vec<Step> {
     vec![
         Step::install_component("rustfmt", &["fmt", "--version"]),
         Step::install_component("clippy", &["clippy", "--version"]),
-        Step::install_package("babeltrace2"),
+        Step::install_package("babeltrace2", &["babeltrace2", "--version"]),
+        Step::install_package(
+            "python3-jsonschema",
+            &["python3", "-c", "from jsonschema import Draft202012Validator"],
+        ),
         Step::cargo("format", &["fmt", "--all", "--check"]),
         Step::cargo("lints", &["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]),
         Step::cargo("documentation", &["doc", "--workspace", "--no-deps", "--quiet"])

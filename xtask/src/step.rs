@@ -46,9 +46,9 @@ impl Step {
         }
     }
 
-    /// Installs a package of Debian, unless its program of the same name works. It needs root and apt-get; where
-    /// they are missing, or it fails, the tests that want the program are skipped and say so.
-    pub fn install_package(package: &str) -> Self {
+    /// Installs a package of Debian, unless the program `probe` works. It needs root and apt-get; where they are missing,
+    /// or it fails, the tests that want the package are skipped and say so.
+    pub fn install_package(package: &str, probe: &[&str]) -> Self {
         let install = format!("apt-get install -y -q {package}");
         let script = format!(
             "[ \"$(id -u)\" = 0 ] || {{ echo 'only root may install it'; exit 1; }}; \
@@ -59,7 +59,7 @@ impl Step {
             name: format!("package {package}"),
             program: ["sh".into(), "-c".into(), script].to_vec(),
             environment: vec![("DEBIAN_FRONTEND".into(), "noninteractive".into())],
-            unless: Some(vec![package.to_owned(), "--version".into()]),
+            unless: Some(probe.iter().copied().map(String::from).collect()),
             need: Need::Optional,
         }
     }

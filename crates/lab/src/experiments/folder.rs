@@ -2,7 +2,6 @@
 
 use super::ExperimentError;
 use crate::figure::chart::Chart;
-use crate::figure::raster;
 use std::path::PathBuf;
 
 /// A chart and the name of its files.
@@ -56,7 +55,9 @@ impl Folder {
             .chart
             .svg()
             .map_err(|cause| ExperimentError::unwritable(&self.path.join(name("svg")), cause))?;
-        let png = raster::png(&svg)
+        let png = picture
+            .chart
+            .png()
             .map_err(|cause| ExperimentError::unwritable(&self.path.join(name("png")), cause))?;
         self.write(&name("svg"), svg)?;
         self.write(&name("png"), png)

@@ -1,5 +1,6 @@
-//! Charts of points over two axes, as SVG and, of the same drawing, as PNG.
+//! Charts of points over two axes, drawn in the same way as SVG and as PNG.
 
+use super::raster::{self, RasterError};
 use super::{COLOURS, SMALL};
 use crate::statistics::spread;
 use plotters::coord::Shift;
@@ -104,7 +105,7 @@ const TITLE: (&str, i32) = ("sans-serif", 18);
 /// Rows that a distribution is counted in.
 const ROWS: usize = 46;
 
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Area<Backend> = DrawingArea<Backend, Shift>;
 
 impl Axis {
     /// A linear axis over all `values` and a little more, with round numbers.
@@ -150,20 +151,32 @@ impl Chart {
     /// The drawing library's.
     pub fn svg(&self) -> Result<String, Box<dyn Error>> {
         let mut svg = String::new();
-        {
-            let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
-            root.fill(&WHITE)?;
-            self.draw_heading(&root)?;
-            self.draw_axes(&root)?;
-            for series in &self.series {
-                self.draw_series(&root, series)?;
-            }
-            if self.margin == Margin::Distributions {
-                self.draw_distributions(&root)?;
-            }
-            root.present()?;
-        }
+        self.draw(&SVGBackend::with_string(&mut svg, SIZE).into_drawing_area())?;
         Ok(svg)
+    }
+
+    /// The chart as PNG.
+    ///
+    /// # Errors
+    /// See [`RasterError`].
+    pub fn png(&self) -> Result<Vec<u8>, RasterError> {
+        raster::png(SIZE, |root| self.draw(root))
+    }
+
+    fn draw<Backend: DrawingBackend>(&self, root: &Area<Backend>) -> Result<(), Box<dyn Error>>
+    where
+        Backend::ErrorType: 'static,
+    {
+        root.fill(&WHITE)?;
+        self.draw_heading(root)?;
+        self.draw_axes(root)?;
+        for series in &self.series {
+            self.draw_series(root, series)?;
+        }
+        if self.margin == Margin::Distributions {
+            self.draw_distributions(root)?;
+        }
+        Ok(root.present()?)
     }
 
     fn right(&self) -> i32 {
@@ -179,7 +192,10 @@ impl Chart {
         (LEFT + across.round() as i32, BOTTOM - up.round() as i32)
     }
 
-    fn draw_heading(&self, root: &Area<'_>) -> Result<(), Box<dyn Error>> {
+    fn draw_heading<Backend: DrawingBackend>(&self, root: &Area<Backend>) -> Result<(), Box<dyn Error>>
+    where
+        Backend::ErrorType: 'static,
+    {
         let bold = TITLE.into_font().style(FontStyle::Bold).color(&BLACK);
         root.draw(&Text::new(self.title.clone(), (24, 14), bold))?;
         let grey = SMALL.into_font().color(&BLACK.mix(0.65));
@@ -197,7 +213,10 @@ impl Chart {
         Ok(())
     }
 
-    fn draw_axes(&self, root: &Area<'_>) -> Result<(), Box<dyn Error>> {
+    fn draw_axes<Backend: DrawingBackend>(&self, root: &Area<Backend>) -> Result<(), Box<dyn Error>>
+    where
+        Backend::ErrorType: 'static,
+    {
         let text = SMALL.into_font().color(&BLACK);
         let pale = BLACK.mix(0.12);
         for (value, label) in self.x.ticks() {
@@ -222,7 +241,14 @@ impl Chart {
         Ok(())
     }
 
-    fn draw_series(&self, root: &Area<'_>, series: &Series) -> Result<(), Box<dyn Error>> {
+    fn draw_series<Backend: DrawingBackend>(
+        &self,
+        root: &Area<Backend>,
+        series: &Series,
+    ) -> Result<(), Box<dyn Error>>
+    where
+        Backend::ErrorType: 'static,
+    {
         let points: Vec<(i32, i32)> = series.points.iter().map(|point| self.at(*point)).collect();
         if series.joined == Joined::Line {
             root.draw(&PathElement::new(points.clone(), COLOURS[series.colour].stroke_width(2)))?;
@@ -232,7 +258,10 @@ impl Chart {
         points.into_iter().try_for_each(|point| draw_mark(root, point, series, size))
     }
 
-    fn draw_distributions(&self, root: &Area<'_>) -> Result<(), Box<dyn Error>> {
+    fn draw_distributions<Backend: DrawingBackend>(&self, root: &Area<Backend>) -> Result<(), Box<dyn Error>>
+    where
+        Backend::ErrorType: 'static,
+    {
         let width = (SIZE.0 as i32 - 24 - self.right() - 20) / self.series.len().max(1) as i32;
         for (index, series) in self.series.iter().enumerate() {
             let left = self.right() + 20 + width * index as i32;
@@ -273,7 +302,15 @@ impl Chart {
     }
 }
 
-fn draw_mark(root: &Area<'_>, (x, y): (i32, i32), series: &Series, size: i32) -> Result<(), Box<dyn Error>> {
+fn draw_mark<Backend: DrawingBackend>(
+    root: &Area<Backend>,
+    (x, y): (i32, i32),
+    series: &Series,
+    size: i32,
+) -> Result<(), Box<dyn Error>>
+where
+    Backend::ErrorType: 'static,
+{
     let colour = COLOURS[series.colour];
     match series.mark {
         Mark::Disc => root.draw(&Circle::new((x, y), size, colour.filled()))?,

@@ -1,11 +1,12 @@
 //! Why a command did not do what it was asked to, shown so that the reader knows what to change.
 
-use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
+use annotate_snippets::renderer::DecorStyle;
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use std::fmt;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::path::Path;
 use talea_interchange::Rejected;
-use talea_model::{Location, Parsed, Problem, Problems, Severity};
+use talea_model::{Parsed, Problem, Problems, Severity};
 
 /// How a command ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,12 +64,10 @@ impl Failure {
     pub fn show(&self) {
         match self {
             Failure::Problems(problems) => {
-                let source = NamedSource::new(problems.source_name(), problems.text().to_owned());
-                show_problems(&source.with_language("toml"), problems.list());
+                show_problems(problems.source_name(), problems.text(), problems.list());
             }
             Failure::Rejected(rejected) => {
-                let source = NamedSource::new(rejected.source_name(), rejected.text().to_owned());
-                show_problems(&source, rejected.list());
+                show_problems(rejected.source_name(), rejected.text(), rejected.list());
             }
             Failure::Message { message, help } => {
                 eprintln!("error: {message}");
@@ -104,17 +103,9 @@ pub fn read_system(path: &Path) -> Result<Parsed, Failure> {
 /// How many problems are drawn with their lines; the rest is listed in short form by the model's own limit.
 const DRAWN: usize = 20;
 
-fn show_problems(source: &NamedSource<String>, list: &[Problem]) {
-    let (file, text) = (source.name(), source.inner());
+fn show_problems(file: &str, text: &str, list: &[Problem]) {
     for problem in list.iter().take(DRAWN) {
-        let source = problem.location.as_ref().filter(|place| is_drawable(text, place)).map(|_| source);
-        let drawn = Drawn { problem, file, source };
-        let mut text = String::new();
-        let handler = miette::GraphicalReportHandler::new_themed(theme()).with_width(110);
-        match handler.render_report(&mut text, &drawn) {
-            Ok(()) => eprintln!("{text}"),
-            Err(fmt::Error) => eprintln!("{}", problem.in_file(file)),
-        }
+        eprintln!("{}\n", renderer().render(&[drawn(file, text, problem)]));
     }
     let errors = list.iter().filter(|problem| problem.severity == Severity::Error).count();
     let warnings = list.len() - errors;
@@ -128,62 +119,28 @@ fn show_problems(source: &NamedSource<String>, list: &[Problem]) {
     eprintln!("{}: {}{warnings}{shown}", file, count(errors, "error"));
 }
 
-/// Whether the line is short enough to be worth drawing.
-fn is_drawable(text: &str, location: &Location) -> bool {
-    const LONGEST: usize = 400;
-    let before = text[..location.span.start].bytes().rev().take(LONGEST).position(|byte| byte == b'\n');
-    let after = text[location.span.start..].bytes().take(LONGEST).position(|byte| byte == b'\n');
-    let begins = before.is_some() || location.span.start < LONGEST;
-    let ends = after.is_some() || text.len() - location.span.start < LONGEST;
-    begins && ends
+/// Columns that a drawn line fills at most; of longer ones the part around the problem is shown.
+const WIDTH: usize = 100;
+
+fn renderer() -> Renderer {
+    let is_coloured = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let renderer = if is_coloured { Renderer::styled() } else { Renderer::plain() };
+    renderer.decor_style(DecorStyle::Unicode).term_width(WIDTH)
 }
 
-fn theme() -> miette::GraphicalTheme {
-    use std::io::IsTerminal;
-    if std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none() {
-        miette::GraphicalTheme::unicode()
-    } else {
-        miette::GraphicalTheme::unicode_nocolor()
-    }
-}
-
-/// A problem as a diagnostic with its line drawn.
-#[derive(Debug)]
-struct Drawn<'a> {
-    problem: &'a Problem,
-    file: &'a str,
-    source: Option<&'a NamedSource<String>>,
-}
-
-impl fmt::Display for Drawn<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.source {
-            Some(_) => f.write_str(&self.problem.message),
-            None => write!(f, "{}: {}", self.file, self.problem.message),
+/// The problem with its line, if it has a place, and what to do about it.
+fn drawn<'a>(file: &'a str, text: &'a str, problem: &'a Problem) -> Group<'a> {
+    let level = match problem.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+    };
+    let help = Level::HELP.message(&problem.remedy);
+    match &problem.location {
+        Some(location) => {
+            let place = AnnotationKind::Primary.span(location.span.clone());
+            let snippet = Snippet::source(text).path(file).annotation(place);
+            level.primary_title(&problem.message).element(snippet).element(help)
         }
-    }
-}
-
-impl std::error::Error for Drawn<'_> {}
-
-impl Diagnostic for Drawn<'_> {
-    fn severity(&self) -> Option<miette::Severity> {
-        Some(match self.problem.severity {
-            Severity::Error => miette::Severity::Error,
-            Severity::Warning => miette::Severity::Warning,
-        })
-    }
-
-    fn help<'b>(&'b self) -> Option<Box<dyn fmt::Display + 'b>> {
-        Some(Box::new(&self.problem.remedy))
-    }
-
-    fn source_code(&self) -> Option<&dyn SourceCode> {
-        self.source.map(|source| source as &dyn SourceCode)
-    }
-
-    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let location = self.problem.location.as_ref()?;
-        Some(Box::new(std::iter::once(LabeledSpan::new_with_span(None, location.span.clone()))))
+        None => level.primary_title(format!("{file}: {}", problem.message)).element(help),
     }
 }
