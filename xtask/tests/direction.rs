@@ -1,9 +1,11 @@
-//! Dependencies between the crates point one way: down this list.
+//! Dependencies between the crates point one way, down this list, and the library has few.
 
 use cargo_metadata::{DependencyKind, MetadataCommand};
+use std::collections::BTreeSet;
+use std::process::Command;
 
 /// Every crate of the workspace; each may depend only on crates before it.
-const ORDER: [&str; 13] = [
+const ORDER: [&str; 14] = [
     "talea-time",
     "talea-measure",
     "talea-guarantee",
@@ -16,6 +18,7 @@ const ORDER: [&str; 13] = [
     "talea-runtime",
     "talea-lab",
     "talea",
+    "talea-cli",
     "xtask",
 ];
 
@@ -47,4 +50,28 @@ fn dependencies_point_down() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert_eq!(metadata.packages.len(), ORDER.len(), "a crate in the order is missing from the workspace");
+}
+
+/// As many crates may an embedding program have to compile for the library, the library itself and its rooms included.
+const MOST_CRATES: usize = 90;
+
+/// What only the command needs.
+const COMMAND_ONLY: [&str; 6] = ["annotate-snippets", "clap", "comfy-table", "indicatif", "plotters", "png"];
+
+#[test]
+fn the_library_has_few_dependencies() {
+    // The tree of the package by itself: metadata have the features that the whole workspace switches on.
+    let tree = Command::new(env!("CARGO"))
+        .args(["tree", "--offline", "--package", "talea", "--edges", "normal,build", "--prefix", "none"])
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+        .output()
+        .expect("cargo runs");
+    assert!(tree.status.success(), "{}", String::from_utf8_lossy(&tree.stderr));
+    let text = String::from_utf8(tree.stdout).expect("names of crates");
+    let crates: BTreeSet<&str> = text.lines().map(|line| line.trim_end_matches(" (*)")).collect();
+    let name = |line: &&str| line.split(' ').next().unwrap_or_default().to_owned();
+    let unwanted: Vec<String> =
+        crates.iter().map(name).filter(|name| COMMAND_ONLY.contains(&name.as_str())).collect();
+    assert!(unwanted.is_empty(), "the library depends on {}", unwanted.join(", "));
+    assert!(crates.len() <= MOST_CRATES, "the library needs {} crates:\n{text}", crates.len());
 }

@@ -1,32 +1,49 @@
 //! Talea for programs: describe a system once, bring the operations as closures, and check, simulate or run it.
 //!
-//! ```no_run
-//! use talea::{Duration, Run, System, TaskBuilder, Work};
+//! ```
+//! use talea::{Duration, RtMode, Run, System, TaskBuilder, Work};
 //!
 //! let system = System::builder("blinker")
-//!     .task(TaskBuilder::new("blink", Duration::from_millis(100)).wcet(Work::from_millis(1)))
+//!     .task(TaskBuilder::new("blink", Duration::from_millis(10)).wcet(Work::from_millis(1)))
 //!     .build()?;
 //! let outcome = Run::new(&system)
 //!     .operation("blink", |job| println!("job {} has {} left", job.instance(), job.laxity()))
-//!     .duration(Duration::from_secs(1))
+//!     .realtime(RtMode::Off)
+//!     .duration(Duration::from_millis(50))
 //!     .run()?;
 //! println!("{} of {} in time", outcome.report.tasks[0].met, outcome.report.tasks[0].released);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! This crate only gathers: the parts are `talea-model` (descriptions), `talea-policy` (decisions), `talea-sim`
-//! (virtual time), `talea-runtime` (real threads) and `talea-trace` (records and what is computed from them).
+//! | Module | What it is for |
+//! |---|---|
+//! | [`system`] | describing: tasks and subtasks, nodes, costs, hierarchies of schedulers and threads; in code or from files |
+//! | [`guarantee`] | what schedulers promise each other, and how the promises of a hierarchy are derived |
+//! | [`simulation`] | the system in virtual time |
+//! | [`run`](mod@run) | the system on real threads, with operations of your own |
+//! | [`trace`] | events of your own, reading traces, and explaining what is in them |
+//!
+//! What nearly every program names stands at the root, too.
+//!
+//! The crate gathers and adds nothing of its own but [`Run`] and [`simulate`]: the parts are `talea-model`
+//! (descriptions), `talea-guarantee` (promises), `talea-policy` (decisions), `talea-sim` (virtual time),
+//! `talea-runtime` (real threads) and `talea-trace` (records and what is computed from them).
 
 #![forbid(unsafe_code)]
 
-mod embed;
+pub mod guarantee;
+pub mod run;
+pub mod simulation;
+pub mod system;
+pub mod trace;
 
-pub use embed::{Run, simulate};
-pub use talea_model::{
-    Criticality, Execution, LaneDispatch, Late, Laxity, Overrun, Parsed, Problems, Strategy, SubtaskBuilder,
-    System, SystemBuilder, TaskBuilder, Violations, parse, read,
+pub use run::{JobContext, Outcome, PrepareError, RtMode, Run};
+pub use simulation::simulate;
+pub use system::{
+    Criticality, Execution, LaneDispatch, Late, Laxity, Overhead, Overrun, Request, SchedulerBuilder,
+    SchedulerKind, Strategy, SubtaskBuilder, System, SystemBuilder, TaskBuilder, ThreadBuilder, ThreadWork,
+    parse, read,
 };
-pub use talea_runtime::{Ending, FinishedJob, JobContext, Outcome, PrepareError, RtMode, StopHandle};
-pub use talea_sim::SimulationError;
 pub use talea_time::{Duration, Instant, Work};
-pub use talea_trace::{Report, family, stream};
+pub use talea_trace::family;
+pub use trace::Report;

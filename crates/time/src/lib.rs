@@ -145,9 +145,19 @@ impl Work {
         Work(ns)
     }
 
+    /// `us` microseconds of a processor.
+    pub const fn from_micros(us: i64) -> Self {
+        Work(us * 1_000)
+    }
+
     /// `ms` milliseconds of a processor.
     pub const fn from_millis(ms: i64) -> Self {
         Work(ms * 1_000_000)
+    }
+
+    /// `s` seconds of a processor.
+    pub const fn from_secs(s: i64) -> Self {
+        Work(s * 1_000_000_000)
     }
 
     /// Nanoseconds of a processor.

@@ -1,13 +1,33 @@
-//! Running users' closures as the operations of a system.
+//! A system on real threads of this process, with closures as its operations.
+//!
+//! ```
+//! use talea::{Duration, RtMode, Run, System, TaskBuilder, Work};
+//!
+//! let system = System::builder("counter")
+//!     .task(TaskBuilder::new("count", Duration::from_millis(10)).wcet(Work::from_millis(1)))
+//!     .build()?;
+//! let outcome = Run::new(&system)
+//!     .operation("count", |job| println!("job {}", job.instance()))
+//!     .on_finished(|job| println!("{} {}: {} in {}", job.operation, job.instance, job.met(), job.response))
+//!     .realtime(RtMode::Off)
+//!     .duration(Duration::from_millis(50))
+//!     .run()?;
+//! assert!(outcome.report.tasks[0].released > 0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Real-time priorities and locked memory are asked for unless [`RtMode::Off`] is given; what is not permitted stands in
+//! [`Outcome::missing`] with its remedy.
 
 use talea_model::System;
-use talea_runtime::timer::Tail;
-use talea_runtime::{
-    Executive, FinishedJob, JobContext, Operations, Outcome, PrepareError, Prepared, RtMode, RunOptions,
+use talea_runtime::{Executive, OnFinished, Operations};
+use talea_time::Duration;
+
+pub use talea_runtime::timer::Tail;
+pub use talea_runtime::{
+    Ending, FinishedJob, HierarchyOutcome, JobContext, Lower, Mishaps, Outcome, PrepareError, Prepared,
+    RtMode, RunOptions, StopHandle, Stopped,
 };
-use talea_sim::{Simulation, SimulationError};
-use talea_time::{Duration, Instant};
-use talea_trace::{Accounting, Report};
 
 /// A run of a system on real threads of this process, to be set up and then run.
 ///
@@ -18,7 +38,7 @@ pub struct Run<'a> {
     system: &'a System,
     operations: Operations,
     options: RunOptions,
-    on_finished: Option<talea_runtime::OnFinished>,
+    on_finished: Option<OnFinished>,
 }
 
 impl<'a> Run<'a> {
@@ -40,6 +60,12 @@ impl<'a> Run<'a> {
     /// Hands out every job that has ended, with its response time and lateness, on an ordinary thread.
     pub fn on_finished(mut self, callback: impl FnMut(&FinishedJob<'_>) + Send + 'static) -> Self {
         self.on_finished = Some(Box::new(callback));
+        self
+    }
+
+    /// Replaces every option, what the methods here have set as well.
+    pub fn options(mut self, options: RunOptions) -> Self {
+        self.options = options;
         self
     }
 
@@ -68,7 +94,7 @@ impl<'a> Run<'a> {
     }
 
     /// Makes everything ready and leaves the threads waiting at the start: for a program that wants a
-    /// [`StopHandle`](crate::StopHandle) or to look at the threads before it starts them.
+    /// [`StopHandle`] or to look at the threads before it starts them.
     ///
     /// # Errors
     /// See [`PrepareError`]; no thread is left over.
@@ -87,17 +113,4 @@ impl<'a> Run<'a> {
     pub fn run(self) -> Result<Outcome, PrepareError> {
         self.prepare()?.run()
     }
-}
-
-/// Simulates `system` for `duration` of virtual time with synthetic work.
-///
-/// # Errors
-/// See [`SimulationError`]; nothing has been simulated.
-pub fn simulate(system: &System, duration: Duration) -> Result<Report, SimulationError> {
-    let mut simulation = Simulation::new(system)?;
-    let mut accounting = Accounting::new(simulation.metadata(), Duration::from_secs(1));
-    simulation.advance(Instant::ZERO + duration, &mut accounting);
-    let end = simulation.now();
-    simulation.finish(&mut accounting);
-    Ok(accounting.finish(end))
 }

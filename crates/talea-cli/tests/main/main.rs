@@ -1,0 +1,30 @@
+//! The `talea` command as its users meet it: the real program, its output and its exit status.
+//!
+//! Nothing here depends on how fast the machine is. Runs on real threads use `--rt off` or accept what they are
+//! granted, and where a run has to have begun, its trace file is waited for.
+
+mod bare;
+mod checked;
+mod cluster;
+mod controlled;
+mod damaged;
+mod errors;
+mod explained;
+mod exported;
+mod hierarchies;
+mod interchange;
+mod interrupt;
+mod lab;
+mod late;
+mod lowered;
+mod named;
+mod partial;
+mod real;
+mod recording;
+mod room;
+mod ruled;
+mod shared;
+mod simulated;
+mod support;
+mod trace;
+mod verified;

@@ -1,0 +1,51 @@
+//! Describing a system: in code, from a file, or as plain values; the rules are the same.
+//!
+//! Tasks are released periodically and run in lanes, into which the [`Strategy`] sorts them:
+//!
+//! ```
+//! use talea::{Criticality, Duration, Overhead, SubtaskBuilder, System, TaskBuilder, Work};
+//!
+//! let system = System::builder("arm")
+//!     .overhead(Overhead { switch: Work::from_micros(5), ..Overhead::default() })
+//!     .message_delay(Duration::from_micros(200))
+//!     .node("control", [0])
+//!     .node("vision", [1])
+//!     .task(
+//!         TaskBuilder::new("balance", Duration::from_millis(5))
+//!             .criticality(Criticality::HIGH)
+//!             .wcet(Work::from_millis(1))
+//!             .on("control"),
+//!     )
+//!     .task(
+//!         TaskBuilder::new("grasp", Duration::from_millis(40))
+//!             .subtask(SubtaskBuilder::new("camera", Work::from_millis(9)).on("vision"))
+//!             .subtask(SubtaskBuilder::new("plan", Work::from_millis(6)).on("control")),
+//!     )
+//!     .build()?;
+//! assert_eq!(system.operations().len(), 3);
+//! # Ok::<(), talea::system::Violations>(())
+//! ```
+//!
+//! A node can be scheduled by a hierarchy of schedulers instead, with threads under them:
+//!
+//! ```
+//! use talea::{Duration, Execution, Request, SchedulerBuilder, SchedulerKind, System, ThreadBuilder, ThreadWork, Work};
+//!
+//! let system = System::builder("player")
+//!     .scheduler(SchedulerBuilder::new("reserved", SchedulerKind::Reservation))
+//!     .thread(
+//!         ThreadBuilder::new(
+//!             "video",
+//!             ThreadWork::Bursts {
+//!                 burst: Execution::Constant(Work::from_millis(5)),
+//!                 period: Duration::from_millis(33),
+//!             },
+//!         )
+//!         .under("reserved", Request::Guarantee("RESBH 5ms 33ms".parse()?)),
+//!     )
+//!     .build()?;
+//! assert_eq!(system.threads.len(), 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub use talea_model::*;
