@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 /// Every crate of the workspace; each may depend only on crates before it.
-const ORDER: [&str; 14] = [
+const ORDER: [&str; 16] = [
     "talea-time",
     "talea-measure",
     "talea-guarantee",
@@ -16,6 +16,8 @@ const ORDER: [&str; 14] = [
     "talea-trace",
     "talea-sim",
     "talea-runtime",
+    "talea-check",
+    "talea-figure",
     "talea-lab",
     "talea",
     "talea-cli",

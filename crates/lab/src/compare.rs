@@ -1,5 +1,6 @@
 //! One system under several strategies, on one clock, with the identical demand.
 
+use talea_check::score::{Kind, Score};
 use talea_model::{Strategy, System};
 use talea_runtime::{Executive, Operations, PrepareError, RunOptions, StopHandle};
 use talea_sim::{Simulation, SimulationError};
@@ -119,43 +120,6 @@ fn simulate(system: &System, plan: &Plan, observer: &dyn Observer) -> Result<Rep
     let end = simulation.now();
     simulation.finish(&mut accounting);
     Ok(accounting.finish(end))
-}
-
-/// What a missed deadline means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A failure: the task is critical.
-    Hard,
-    /// A loss of quality.
-    Soft,
-}
-
-/// How a kind of deadlines fared in a trial.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Score {
-    /// Deadlines met.
-    pub met: u64,
-    /// Deadlines missed.
-    pub missed: u64,
-    /// Instances skipped.
-    pub skipped: u64,
-}
-
-impl Score {
-    /// The score of the tasks of one kind in a run.
-    pub fn of(report: &Report, kind: Kind) -> Score {
-        let of_kind = report.tasks.iter().filter(|task| task.critical == (kind == Kind::Hard));
-        of_kind.fold(Score::default(), |score, task| Score {
-            met: score.met + task.met,
-            missed: score.missed + task.missed,
-            skipped: score.skipped + task.skipped,
-        })
-    }
-
-    /// Met, missed and skipped together.
-    pub fn offered(&self) -> u64 {
-        self.met + self.missed + self.skipped
-    }
 }
 
 impl Trial {

@@ -18,25 +18,30 @@
 //! | Module | What it is for |
 //! |---|---|
 //! | [`system`] | describing: tasks and subtasks, nodes, costs, hierarchies of schedulers and threads; in code or from files |
+//! | [`check`](mod@check) | whether it will hold: verdicts with bounds, advice, what hierarchies promise |
 //! | [`guarantee`] | what schedulers promise each other, and how the promises of a hierarchy are derived |
 //! | [`simulation`] | the system in virtual time |
 //! | [`run`](mod@run) | the system on real threads, with operations of your own |
 //! | [`trace`] | events of your own, reading traces, and explaining what is in them |
+//! | `figure` | pictures of all that as SVG, with the feature of that name |
+//! | `interchange` | task sets of rt-app, SimSo and tables, with the feature of that name |
 //!
 //! What nearly every program names stands at the root, too.
 //!
 //! The crate gathers and adds nothing of its own but [`Run`] and [`simulate`]: the parts are `talea-model`
-//! (descriptions), `talea-guarantee` (promises), `talea-policy` (decisions), `talea-sim` (virtual time),
-//! `talea-runtime` (real threads) and `talea-trace` (records and what is computed from them).
+//! (descriptions), `talea-guarantee` (promises), `talea-policy` (decisions), `talea-check` (verdicts),
+//! `talea-sim` (virtual time), `talea-runtime` (real threads) and `talea-trace` (records and what is computed from them).
 
 #![forbid(unsafe_code)]
 
+pub mod check;
 pub mod guarantee;
 pub mod run;
 pub mod simulation;
 pub mod system;
 pub mod trace;
 
+pub use check::check;
 pub use run::{JobContext, Outcome, PrepareError, RtMode, Run};
 pub use simulation::simulate;
 pub use system::{
@@ -44,6 +49,10 @@ pub use system::{
     SchedulerKind, Strategy, SubtaskBuilder, System, SystemBuilder, TaskBuilder, ThreadBuilder, ThreadWork,
     parse, read,
 };
+#[cfg(feature = "figure")]
+pub use talea_figure as figure;
+#[cfg(feature = "interchange")]
+pub use talea_interchange as interchange;
 pub use talea_time::{Duration, Instant, Work};
 pub use talea_trace::family;
 pub use trace::Report;

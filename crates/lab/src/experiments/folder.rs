@@ -1,8 +1,8 @@
 //! Where results go. Every file is complete or not there: it is written under another name first.
 
 use super::ExperimentError;
-use crate::figure::chart::Chart;
 use std::path::PathBuf;
+use talea_figure::chart::Chart;
 
 /// A chart and the name of its files.
 pub struct Picture {

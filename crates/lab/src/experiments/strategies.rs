@@ -4,9 +4,10 @@
 //! See `experiments/strategies/README.md`.
 
 use super::{Claim, Effort, Experiment, ExperimentError, Extent, Findings, Options, Verdict};
-use crate::compare::{Clock, Kind, Observer, Plan, Trial, compare};
-use crate::figure;
+use crate::compare::{Clock, Observer, Plan, Trial, compare};
 use std::path::Path;
+use talea_check::score::Kind;
+use talea_figure::drawing::{self, Bar};
 use talea_model::{Strategy, System};
 use talea_runtime::RunOptions;
 use talea_time::Duration;
@@ -131,18 +132,18 @@ fn claims(trials: &[Trial]) -> Vec<Claim> {
 
 fn write(mut findings: Findings, trials: &[Trial], out: &Path) -> Result<Findings, ExperimentError> {
     let figure = out.join("strategies.svg");
-    let bars: Vec<figure::Bar> = trials
+    let bars: Vec<Bar> = trials
         .iter()
         .map(|trial| {
             let (hard, soft) = (trial.score(Kind::Hard), trial.score(Kind::Soft));
-            figure::Bar {
+            Bar {
                 label: trial.strategy.keyword().into(),
                 upper: percent(soft.met, soft.offered()),
                 lower: percent(hard.met, hard.offered()),
             }
         })
         .collect();
-    figure::bars(&figure, "deadlines met, in percent", ["soft", "hard"], &bars)
+    drawing::bars(&figure, "deadlines met, in percent", ["soft", "hard"], &bars)
         .map_err(|cause| ExperimentError::unwritable(&figure, cause))?;
     let rows: Vec<serde_json::Value> = trials
         .iter()

@@ -9,10 +9,9 @@ use super::output::{self, Lines, Sheet};
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use talea_lab::check::advice::{Advice, advise};
-use talea_lab::check::hierarchy::{Composition, HierarchyCheck};
-use talea_lab::check::sensitivity::{Sensitivity, sensitivity};
-use talea_lab::check::{self, CheckReport, NodeCheck, TaskCheck};
+use talea_check::advice::{Advice, advise};
+use talea_check::sensitivity::{Sensitivity, sensitivity};
+use talea_check::{self as check, Check, CheckReport, NodeCheck, TaskCheck};
 use talea_model::{Criticality, Strategy, System};
 use talea_policy::strategy::Plan;
 use talea_time::Duration;
@@ -64,8 +63,7 @@ pub struct Options {
 
 /// Everything that was asked for.
 struct Answer {
-    report: CheckReport,
-    hierarchies: Vec<HierarchyCheck>,
+    check: Check,
     sensitivity: Option<Sensitivity>,
     advice: Option<Advice>,
 }
@@ -81,9 +79,12 @@ pub fn main(options: &Options) -> super::Outcome {
     let answer = answer(options, &system, &plans)?;
     if let Some(plot) = &options.plot {
         let failed = |error| Failure::new(format!("cannot draw {}: {error}", plot.display()), "");
-        match answer.hierarchies.is_empty() {
-            true => answer.report.draw(plot).map_err(failed)?,
-            false => check::hierarchy::draw(&system.name, &answer.hierarchies, plot).map_err(failed)?,
+        match answer.check.hierarchies.is_empty() {
+            true => talea_figure::bounds::draw(&answer.check.report, plot).map_err(failed)?,
+            false => {
+                talea_figure::hierarchy::draw(&system.name, &answer.check.hierarchies, plot)
+                    .map_err(failed)?;
+            }
         }
     }
     if options.json {
@@ -92,12 +93,12 @@ pub fn main(options: &Options) -> super::Outcome {
         show(options, &system, &plans, &answer)?;
     }
     let asked = match options.fail_on {
-        FailOn::Hard => answer.report.critical,
-        FailOn::Any => answer.report.all,
+        FailOn::Hard => answer.check.report.critical,
+        FailOn::Any => answer.check.report.all,
         FailOn::Never => check::Verdict::Holds,
     };
-    let compose = answer.hierarchies.iter().all(|check| check.verdict == Composition::Composes);
-    let fine = asked == check::Verdict::Holds && (compose || options.fail_on == FailOn::Never);
+    let fine =
+        asked == check::Verdict::Holds && (answer.check.composes() || options.fail_on == FailOn::Never);
     Ok(if fine { Verdict::Fine } else { Verdict::Negative })
 }
 
@@ -124,16 +125,15 @@ fn can_be_written(plot: &Path) -> Result<(), Failure> {
 }
 
 fn answer(options: &Options, system: &System, plans: &[Plan]) -> Result<Answer, Failure> {
-    let mut report = check::check(system, plans).map_err(|error| {
-        Failure::new(error, "shorten the execution times or overheads of the longest task")
-    })?;
     let bar = super::progress::bar("advice", 0);
-    let hierarchies = check::hierarchy::hierarchies(system, plans, &mut |done, searches| {
+    let checked = Check::new(system, plans, &mut |done, searches| {
         bar.set_length(searches as u64);
         bar.set_position(done as u64);
     });
     bar.finish_and_clear();
-    report.count_on(system, &hierarchies);
+    let check = checked.map_err(|error| {
+        Failure::new(error, "shorten the execution times or overheads of the longest task")
+    })?;
     let sensitivity = options.sensitivity.then(|| {
         let bar = super::progress::bar("margins", 2 + 2 * system.tasks.len() as u64);
         let found = sensitivity(system, |done, _| bar.set_position(done as u64));
@@ -141,7 +141,7 @@ fn answer(options: &Options, system: &System, plans: &[Plan]) -> Result<Answer, 
         found
     });
     let advice = if options.advise { Some(ranked(options, system)?) } else { None };
-    Ok(Answer { report, hierarchies, sensitivity, advice })
+    Ok(Answer { check, sensitivity, advice })
 }
 
 fn ranked(options: &Options, system: &System) -> Result<Advice, Failure> {
@@ -165,7 +165,7 @@ fn ranked(options: &Options, system: &System) -> Result<Advice, Failure> {
 fn show(options: &Options, system: &System, plans: &[Plan], answer: &Answer) -> Result<(), Failure> {
     let mut lines = Lines::new();
     lines.line(&heading(system))?;
-    for check in &answer.hierarchies {
+    for check in &answer.check.hierarchies {
         lines.line(&hierarchy::show(system, check, &options.system.system))?;
         if let Some(lowering) = hierarchy::lowering(system, check) {
             lines.line(&format!("\n{}", lowering::parts(&check.node, &lowering.account())))?;
@@ -174,9 +174,9 @@ fn show(options: &Options, system: &System, plans: &[Plan], answer: &Answer) -> 
             lines.line(&hierarchy::explanation(check))?;
         }
     }
-    if !answer.hierarchies.is_empty() {
-        lines.line(&format!("\n{}", hierarchy::conclusion(&answer.hierarchies)))?;
-        let absent = answer.hierarchies.iter().flat_map(|check| hierarchy::absentees(system, check));
+    if !answer.check.hierarchies.is_empty() {
+        lines.line(&format!("\n{}", hierarchy::conclusion(&answer.check.hierarchies)))?;
+        let absent = answer.check.hierarchies.iter().flat_map(|check| hierarchy::absentees(system, check));
         absent.for_each(|warning| eprintln!("warning: {warning}"));
     }
     if !system.tasks.is_empty() {
@@ -194,19 +194,19 @@ fn show_tasks(
 ) -> Result<(), Failure> {
     // A node without tasks is worth a line only where lanes are all that a node can have.
     let shown = |index: &usize| system.schedulers.is_empty() || !plans[*index].lanes.is_empty();
-    for index in (0..answer.report.nodes.len()).filter(shown) {
-        let node = &answer.report.nodes[index];
+    for index in (0..answer.check.report.nodes.len()).filter(shown) {
+        let node = &answer.check.report.nodes[index];
         lines.line(&lanes(system, index, node))?;
         for warning in &plans[index].warnings {
             lines.line(&format!("warning: {warning}"))?;
         }
         lines.line("")?;
     }
-    lines.line(&tasks(&answer.report))?;
+    lines.line(&tasks(&answer.check.report))?;
     if options.explain {
-        lines.line(&explanation(&answer.report))?;
+        lines.line(&explanation(&answer.check.report))?;
     }
-    let open: Vec<&TaskCheck> = answer.report.tasks.iter().filter(|task| task.why.is_some()).collect();
+    let open: Vec<&TaskCheck> = answer.check.report.tasks.iter().filter(|task| task.why.is_some()).collect();
     if !open.is_empty() {
         lines.line("\nwhy not")?;
     }
@@ -214,12 +214,12 @@ fn show_tasks(
         lines.line(&format!("  {}: {}", task.name, task.why.as_deref().unwrap_or_default()))?;
     }
     if let Some(sensitivity) = &answer.sensitivity {
-        lines.line(&margins(&answer.report, sensitivity))?;
+        lines.line(&margins(&answer.check.report, sensitivity))?;
     }
     if let Some(advice) = &answer.advice {
         lines.line(&ranking(advice))?;
     }
-    lines.line(&format!("\n{}", conclusion(&answer.report)))
+    lines.line(&format!("\n{}", conclusion(&answer.check.report)))
 }
 
 fn heading(system: &System) -> String {
@@ -451,7 +451,7 @@ fn percent(share: f64) -> String {
 }
 
 fn as_json(system: &System, plans: &[Plan], answer: &Answer) -> serde_json::Value {
-    let mut json = serde_json::json!(answer.report);
+    let mut json = serde_json::json!(answer.check.report);
     json["lane_dispatch"] = serde_json::json!(system.lane_dispatch);
     json["laxity"] = serde_json::json!(system.laxity);
     json["late"] = serde_json::json!(system.late);
@@ -460,9 +460,9 @@ fn as_json(system: &System, plans: &[Plan], answer: &Answer) -> serde_json::Valu
         json["nodes"][index]["cpus"] = serde_json::json!(system.nodes[index].cpus);
         json["nodes"][index]["warnings"] = serde_json::json!(warnings);
     }
-    if !answer.hierarchies.is_empty() {
-        json["hierarchies"] = serde_json::json!(answer.hierarchies);
-        for (index, check) in answer.hierarchies.iter().enumerate() {
+    if !answer.check.hierarchies.is_empty() {
+        json["hierarchies"] = serde_json::json!(answer.check.hierarchies);
+        for (index, check) in answer.check.hierarchies.iter().enumerate() {
             json["hierarchies"][index]["warnings"] = serde_json::json!(hierarchy::absentees(system, check));
             if let Some(lowering) = hierarchy::lowering(system, check) {
                 json["hierarchies"][index]["lowering"] = serde_json::json!(lowering.account());

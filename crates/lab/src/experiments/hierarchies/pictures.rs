@@ -6,7 +6,7 @@ use super::results::{RendererTrial, Results, quantile};
 use super::setting::{Configuration, OPERATION_BOUND_NS, published_switch};
 use crate::compare::Clock;
 use crate::experiments::folder::Picture;
-use crate::figure::chart::{Axis, Chart, Joined, Margin, Mark, Scale, Series};
+use talea_figure::chart::{Axis, Chart, Joined, Margin, Mark, Scale, Series};
 
 /// Every picture that the results allow.
 pub fn pictures(results: &Results) -> Vec<Picture> {

@@ -4,7 +4,7 @@ use super::hypotheses::Point;
 use super::results::Results;
 use super::setting::Region;
 use crate::experiments::folder::Picture;
-use crate::figure::chart::{Axis, Chart, Joined, Margin, Mark, Scale, Series};
+use talea_figure::chart::{Axis, Chart, Joined, Margin, Mark, Scale, Series};
 use talea_model::Strategy;
 
 /// How a strategy is drawn, the same in all figures.

@@ -4,7 +4,7 @@ mod problems;
 
 use crate::cli::output::Sheet;
 use std::path::Path;
-use talea_lab::check::hierarchy::{Child, Composition, HierarchyCheck, Row, Sibling, State, rows};
+use talea_check::hierarchy::{Child, Composition, HierarchyCheck, Row, Sibling, State, rows};
 use talea_model::System;
 use talea_runtime::lowering::hierarchy::{Lowering, lower_hierarchy};
 use talea_runtime::lowering::machine::Machine;

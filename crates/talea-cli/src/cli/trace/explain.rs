@@ -11,7 +11,7 @@ use clap::Args;
 use intervals::{after_arrival, intervals};
 use std::io::Write;
 use std::path::PathBuf;
-use talea_lab::strip;
+use talea_figure::response;
 use talea_model::OperationId;
 use talea_time::{Duration, Instant};
 use talea_trace::explain::{
@@ -120,7 +120,7 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
         draft::remove_on_interrupt()?;
         let draft = Draft::create(svg, Readers::Like(&path))?;
         let left = draft.left(svg);
-        let picture = strip::draw(&answer, drawn).map_err(|error| Failure::file("draw", svg, error))?;
+        let picture = response::draw(&answer, drawn).map_err(|error| Failure::file("draw", svg, error))?;
         let written = draft.file().write_all(picture.as_bytes()).and_then(|()| draft.finish());
         written.map_err(|error| Failure::new(format!("cannot write {}: {error}", svg.display()), left))?;
     }

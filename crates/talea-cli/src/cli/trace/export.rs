@@ -12,7 +12,7 @@ use std::fmt::Display;
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
-use talea_lab::timeline;
+use talea_figure::timeline;
 use talea_time::{Duration, Instant};
 use talea_trace::stream::Selection;
 use talea_trace::{

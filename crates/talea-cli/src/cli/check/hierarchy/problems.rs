@@ -1,8 +1,8 @@
 //! Who does not receive what it needs or is refused, why, and what would help.
 
 use std::path::Path;
+use talea_check::hierarchy::{HierarchyCheck, Refusal};
 use talea_guarantee::remedy::{Advice, Counsel, Effect, Remedy, Search};
-use talea_lab::check::hierarchy::{HierarchyCheck, Refusal};
 
 /// How many problems are told and advised about. Advice that mends everything is before those about one.
 const TOLD: usize = 20;

@@ -1,6 +1,6 @@
 //! One explained response time as a picture: the instance's own jobs, and below who ran instead.
 
-use crate::figure::{SMALL, TEXT, UNSEEN, shortened, svg};
+use crate::drawing::{SMALL, TEXT, UNSEEN, shortened, svg};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use std::error::Error;

@@ -4,15 +4,14 @@
 //! below the root as its longest way from there, so that edges only go down. The further parents of a join have a column of their own
 //! for the edge to it.
 
-use super::tree::{Child, Row, State, rows};
-use super::{Composition, HierarchyCheck};
-use crate::figure::{SMALL, TEXT};
+use crate::drawing::{SMALL, TEXT};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use std::collections::HashMap;
 use std::error::Error;
 use std::path::Path;
+use talea_check::hierarchy::{Child, Composition, HierarchyCheck, Row, State, rows};
 
 /// Rows drawn at most for each hierarchy: those nearest the root in the order of the tree.
 const ROWS: usize = 300;

@@ -1,7 +1,7 @@
 //! A stretch of a run's schedule as a picture: a row per lane, a colour per task, a cross per miss. Where jobs shared a processor
 //! and nobody saw which of them ran, the rows of all their lanes say so, in a colour of its own.
 
-use crate::figure::{Owner, Span, TimeLine};
+use crate::drawing::{Owner, Span, TimeLine};
 use talea_time::Instant;
 use talea_trace::{Event, JobId, Metadata, Record, Runner, Segment, Segments, Sink};
 

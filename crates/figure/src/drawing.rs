@@ -1,7 +1,4 @@
-//! Figures as SVG, and pictures of them.
-
-pub mod chart;
-pub mod raster;
+//! What pictures share: colours and letters, bars, time lines and stacks.
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
@@ -9,7 +6,7 @@ use std::error::Error;
 use std::path::Path;
 
 /// Colours that people with common colour-vision deficiencies can tell apart (Okabe and Ito).
-const COLOURS: [RGBColor; 8] = [
+pub(crate) const COLOURS: [RGBColor; 8] = [
     RGBColor(0, 114, 178),
     RGBColor(230, 159, 0),
     RGBColor(0, 158, 115),

@@ -5,9 +5,9 @@
 //! 5 and 6). So every strategy is analysed *and* simulated on the system as it is, with its jitter and its
 //! execution times, and ranked by hard assurance first and soft deadlines second.
 
+use super::score::{Kind, Score};
 use super::tasks_that_hold;
 use super::witness::time_of;
-use crate::compare::{Kind, Score};
 use serde::Serialize;
 use std::cmp::Reverse;
 use talea_analysis::Effort;

@@ -1,9 +1,9 @@
 //! The build-up of every task's bound, drawn.
 
-use super::{CheckReport, PartKind, TaskCheck};
-use crate::figure::{BuildUp, Stack};
+use crate::drawing::{BuildUp, Stack};
 use std::error::Error;
 use std::path::Path;
+use talea_check::{CheckReport, PartKind, TaskCheck};
 use talea_time::Duration;
 
 /// Rows drawn at most: those closest to their deadlines, or furthest beyond.
@@ -12,30 +12,28 @@ const ROWS: usize = 60;
 /// The kind of what comes before a subtask's window: its predecessors and release jitter.
 const RELEASE: usize = PartKind::ALL.len();
 
-impl CheckReport {
-    /// Draws, for the subtask of every task that completes last, what its bound is made of, beside the deadline, as SVG.
-    ///
-    /// # Errors
-    /// The file cannot be written.
-    pub fn draw(&self, path: &Path) -> Result<(), Box<dyn Error>> {
-        let mut drawn: Vec<&TaskCheck> = self.tasks.iter().collect();
-        let mut left_out = String::new();
-        if drawn.len() > ROWS {
-            let share = |task: &TaskCheck| task.slack_ns.map(|slack| slack as f64 / task.deadline_ns as f64);
-            let tightness = |task: &TaskCheck| share(task).unwrap_or(f64::NEG_INFINITY);
-            drawn.sort_by(|one, other| tightness(one).total_cmp(&tightness(other)));
-            left_out = format!("; the {ROWS} tightest of {} tasks", drawn.len());
-            drawn.truncate(ROWS);
-        }
-        let title = format!(
-            "{} under {}: longest response of each task, and its deadline{left_out}",
-            self.system, self.strategy
-        );
-        let mut kinds: Vec<String> = PartKind::ALL.map(|kind| kind.in_words().into()).to_vec();
-        kinds.push("released late".into());
-        BuildUp { title, kinds, mark: "deadline".into(), stacks: drawn.into_iter().map(stack).collect() }
-            .draw(path)
+/// Draws, for the subtask of every task that completes last, what its bound is made of, beside the deadline, as SVG.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn draw(report: &CheckReport, path: &Path) -> Result<(), Box<dyn Error>> {
+    let mut drawn: Vec<&TaskCheck> = report.tasks.iter().collect();
+    let mut left_out = String::new();
+    if drawn.len() > ROWS {
+        let share = |task: &TaskCheck| task.slack_ns.map(|slack| slack as f64 / task.deadline_ns as f64);
+        let tightness = |task: &TaskCheck| share(task).unwrap_or(f64::NEG_INFINITY);
+        drawn.sort_by(|one, other| tightness(one).total_cmp(&tightness(other)));
+        left_out = format!("; the {ROWS} tightest of {} tasks", drawn.len());
+        drawn.truncate(ROWS);
     }
+    let title = format!(
+        "{} under {}: longest response of each task, and its deadline{left_out}",
+        report.system, report.strategy
+    );
+    let mut kinds: Vec<String> = PartKind::ALL.map(|kind| kind.in_words().into()).to_vec();
+    kinds.push("released late".into());
+    BuildUp { title, kinds, mark: "deadline".into(), stacks: drawn.into_iter().map(stack).collect() }
+        .draw(path)
 }
 
 fn stack(task: &TaskCheck) -> Stack {

@@ -24,7 +24,7 @@ pub enum Verdict {
     Open,
 }
 
-/// The result of [`check`](super::check).
+/// The verdicts about the tasks of a system.
 #[derive(Clone, Debug, Serialize)]
 pub struct CheckReport {
     /// The system's name.

@@ -3,7 +3,6 @@
 //! Bounds of tasks count on whole processors. Where lanes stand in a hierarchy and do not get theirs whole, the tasks in them,
 //! and all that these can delay, are open ([`CheckReport::count_on`]).
 
-mod figure;
 mod judge;
 mod tree;
 
@@ -22,7 +21,6 @@ use talea_policy::arrangement::ArrangeError;
 use talea_policy::hierarchy::{self as policy, Shortage};
 use talea_policy::strategy::Plan;
 
-pub use figure::draw;
 pub use tree::{Child, Row, Sibling, State, rows};
 
 /// The hierarchy of one node, checked.

@@ -1,8 +1,7 @@
 //! Charts of points over two axes, drawn in the same way as SVG and as PNG.
 
-use super::raster::{self, RasterError};
-use super::{COLOURS, SMALL};
-use crate::statistics::spread;
+use crate::drawing::{COLOURS, SMALL};
+use crate::raster::{self, RasterError};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -111,7 +110,8 @@ impl Axis {
     /// A linear axis over all `values` and a little more, with round numbers.
     pub fn over(label: &str, values: impl Iterator<Item = f64>) -> Self {
         let values: Vec<f64> = values.collect();
-        let (from, to) = spread(&values).map_or((0.0, 1.0), |spread| (spread.min, spread.max));
+        let from = values.iter().copied().reduce(f64::min).unwrap_or(0.0);
+        let to = values.iter().copied().reduce(f64::max).unwrap_or(1.0);
         let margin = if to > from { (to - from) * 0.06 } else { from.abs().max(1.0) * 0.02 };
         Axis { label: label.into(), from: from - margin, to: to + margin, scale: Scale::Linear, ticks: None }
     }
@@ -277,8 +277,9 @@ impl Chart {
             }
             root.draw(&PathElement::new(vec![(left, TOP), (left, BOTTOM)], BLACK.mix(0.4)))?;
             let heights: Vec<f64> = series.points.iter().map(|point| point.1).collect();
-            if let Some(spread) = spread(&heights) {
-                let (_, y) = self.at((self.x.from, spread.mean));
+            if !heights.is_empty() {
+                let mean = heights.iter().sum::<f64>() / heights.len() as f64;
+                let (_, y) = self.at((self.x.from, mean));
                 let line = vec![(left - 5, y), (left + width - 14, y)];
                 root.draw(&PathElement::new(line, BLACK.stroke_width(1)))?;
             }

@@ -1,0 +1,110 @@
+//! Will it hold? The verdicts about a deployed system before it runs, and what to change.
+//!
+//! The bounds come from [`talea_analysis::system`]. Where they do not prove a deadline, a simulation in which every
+//! job takes its worst case looks for a miss: a bound proves, a witness refutes, and what is neither
+//! stays open. [`sensitivity`] asks how far the system is from the other verdict, [`advice`] how other strategies
+//! would serve it. [`hierarchy`] derives what schedulers promise. Nothing here draws or prints: a [`Check`] is a value.
+
+#![forbid(unsafe_code)]
+
+pub mod advice;
+pub mod hierarchy;
+mod names;
+mod report;
+pub mod score;
+pub mod sensitivity;
+mod why;
+mod witness;
+
+pub use report::{CheckReport, LaneCheck, NodeCheck, PartCheck, PartKind, SubtaskCheck, TaskCheck, Verdict};
+pub use witness::{Fate, Miss};
+
+use hierarchy::{Composition, HierarchyCheck, hierarchies};
+use talea_analysis::system::{SystemBounds, analyse};
+use talea_analysis::{AnalysisError, Effort};
+use talea_model::System;
+use talea_policy::strategy::{NodeAnomaly, Plan, plan_lanes_of};
+use thiserror::Error;
+
+/// Steps that the analysis of one system may take: a second or some.
+pub const EFFORT: u64 = 200_000_000;
+
+/// Systems of more operations get their verdicts without what each bound is made of, for that grows with the square.
+pub const ITEMISED: usize = 1_000;
+
+/// What is known of a system before it runs.
+#[derive(Clone, Debug)]
+pub struct Check {
+    /// The verdicts about tasks, which run in lanes.
+    pub report: CheckReport,
+    /// What schedulers promise, node by node, for those that are scheduled by a hierarchy.
+    pub hierarchies: Vec<HierarchyCheck>,
+}
+
+/// Why a system cannot be checked.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum CheckError {
+    /// The strategy cannot sort the operations into lanes.
+    #[error("{}", anomalies(.0))]
+    Lanes(Vec<NodeAnomaly>),
+    /// The costs of one task already exceed the range of times.
+    #[error(transparent)]
+    Analysis(#[from] AnalysisError),
+}
+
+fn anomalies(found: &[NodeAnomaly]) -> String {
+    found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+/// Checks `system`: every task's longest response against its deadline, and what every scheduler and thread is promised.
+///
+/// # Errors
+/// See [`CheckError`].
+pub fn check(system: &System) -> Result<Check, CheckError> {
+    let plans = plan_lanes_of(system).map_err(CheckError::Lanes)?;
+    Ok(Check::new(system, &plans, &mut |_, _| ())?)
+}
+
+impl Check {
+    /// Checks `system` under `plans`, one per node. `progress` is told how many searches for remedies of one node are
+    /// done, and of how many.
+    ///
+    /// # Errors
+    /// [`AnalysisError::Overflow`] where the costs of one task already exceed the range of times.
+    pub fn new(
+        system: &System,
+        plans: &[Plan],
+        progress: &mut dyn FnMut(usize, usize),
+    ) -> Result<Self, AnalysisError> {
+        let mut report = check_lanes(system, plans)?;
+        let hierarchies = hierarchies(system, plans, progress);
+        report.count_on(system, &hierarchies);
+        Ok(Check { report, hierarchies })
+    }
+
+    /// Whether every critical task is sure to meet its deadlines and everybody in a hierarchy receives what it needs.
+    pub fn holds(&self) -> bool {
+        self.report.critical == Verdict::Holds && self.composes()
+    }
+
+    /// Whether everybody in every hierarchy receives what it needs, whatever the threads do.
+    pub fn composes(&self) -> bool {
+        self.hierarchies.iter().all(|check| check.verdict == Composition::Composes)
+    }
+}
+
+/// Analyses the lanes of `system` under `plans`, one per node, and looks for a miss wherever that proves nothing.
+///
+/// # Errors
+/// [`AnalysisError::Overflow`] where the costs of one task already exceed the range of times.
+fn check_lanes(system: &System, plans: &[Plan]) -> Result<CheckReport, AnalysisError> {
+    let bounds = analyse(system, plans, &mut Effort::new(EFFORT))?;
+    let open: Vec<usize> = (0..system.tasks.len()).filter(|task| !bounds.holds(system, *task)).collect();
+    let misses = witness::search(system, plans, &open);
+    Ok(report::report(system, plans, &bounds, misses))
+}
+
+/// The tasks a verdict about the whole system may be about.
+fn tasks_that_hold(system: &System, bounds: &SystemBounds) -> Vec<bool> {
+    (0..system.tasks.len()).map(|task| bounds.holds(system, task)).collect()
+}

@@ -1,0 +1,23 @@
+//! Pictures as SVG, of what was found elsewhere: nothing is computed here but where to draw.
+//!
+//! | Module | What it shows |
+//! |---|---|
+//! | [`bounds`] | what the bound of every task is made of, beside its deadline |
+//! | [`hierarchy`] | schedulers and threads, with the guarantee on each edge |
+//! | [`timeline`] | a stretch of a run's schedule |
+//! | [`response`] | one explained response time |
+//! | [`chart`] | points and distributions between axes |
+//! | [`raster`] | a drawing as pixels |
+//! | [`drawing`] | what they share: bars, time lines, stacks, colours |
+//!
+//! The drawings leave the choice of a sans-serif font to whoever shows them.
+
+#![forbid(unsafe_code)]
+
+pub mod bounds;
+pub mod chart;
+pub mod drawing;
+pub mod hierarchy;
+pub mod raster;
+pub mod response;
+pub mod timeline;
