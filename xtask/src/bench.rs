@@ -5,7 +5,7 @@ use clap::Args;
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, Stdio};
 
 #[derive(Args)]
 pub struct Options {
@@ -28,21 +28,11 @@ const BENCHMARKS: [(&str, &str); 7] = [
     ("talea-trace", "streams"),
 ];
 
-/// Runs every benchmark and writes the report.
-pub fn run(options: &Options) -> ExitCode {
-    match report(options) {
-        Ok(path) => {
-            println!("written: {}", path.display());
-            ExitCode::SUCCESS
-        }
-        Err(message) => {
-            eprintln!("xtask: {message}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn report(options: &Options) -> Result<PathBuf, String> {
+/// Runs every benchmark and writes the report; its path.
+///
+/// # Errors
+/// A benchmark fails, or the report cannot be written.
+pub fn run(options: &Options) -> Result<PathBuf, String> {
     let mut rows = Vec::new();
     for (package, bench) in BENCHMARKS {
         println!("==> {package} {bench}");

@@ -3,10 +3,12 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod programs;
 mod skipped;
 mod step;
 
 use clap::{Args, Parser, Subcommand};
+use programs::{Programs, Score};
 use skipped::Skipped;
 use std::process::ExitCode;
 use step::{Step, run_all};
@@ -57,35 +59,43 @@ fn seed(text: &str) -> Result<Seed, String> {
 }
 
 fn main() -> ExitCode {
-    match Arguments::parse().command {
+    let ended = match Arguments::parse().command {
         Command::Test(options) => test(&options),
-        Command::Bench(options) => bench::run(&options),
+        Command::Bench(options) => bench::run(&options).map(|path| println!("written: {}", path.display())),
         Command::Deny => run_all(&[Step::cargo("deny", &["deny", "check", "licenses", "bans", "sources"])]),
-    }
-}
-
-fn test(options: &TestOptions) -> ExitCode {
-    match Skipped::collect() {
-        Ok(skipped) => {
-            let ended = run_all(&test_steps(options, &skipped));
-            print!("{skipped}");
-            ended
-        }
-        Err(error) => {
-            eprintln!("xtask: there is no file to list skipped tests in: {error}");
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("xtask: {message}");
             ExitCode::FAILURE
         }
     }
 }
 
-fn test_steps(options: &TestOptions, skipped: &Skipped) -> Vec<Step> {
-    let mut tests = Step::cargo("tests", &["test", "--workspace", "--quiet", "--no-fail-fast"]);
-    tests = tests.env(SKIPPED_FILE, &skipped.file());
+fn test(options: &TestOptions) -> Result<(), String> {
+    run_all(&installations())?;
+    run_all(&checks())?;
+    let skipped =
+        Skipped::collect().map_err(|error| format!("there is no file to list skipped tests in: {error}"))?;
+    let mut environment = vec![(SKIPPED_FILE, skipped.file())];
     if let Seed::Fixed(seed) = options.seed {
         // The same tests every time: what a new seed finds is not the fault of the change under test.
-        tests = tests.env("PROPTEST_RNG_SEED", &seed.to_string());
+        environment.push(("PROPTEST_RNG_SEED", seed.to_string()));
     }
-    vec![
+    let mut programs = Programs::build(&environment)?;
+    println!("==> running the tests");
+    let mut score = Score::default();
+    score.run(&programs.alone, &[]);
+    programs.computing.extend(other_tests(&environment));
+    score.run(&programs.waiting, &programs.computing);
+    print!("{skipped}");
+    println!("{}", score.sum()?);
+    Ok(())
+}
+
+fn installations() -> [Step; 4] {
+    [
         Step::install_component("rustfmt", &["fmt", "--version"]),
         Step::install_component("clippy", &["clippy", "--version"]),
         Step::install_package("babeltrace2", &["babeltrace2", "--version"]),
@@ -93,29 +103,43 @@ fn test_steps(options: &TestOptions, skipped: &Skipped) -> Vec<Step> {
             "python3-jsonschema",
             &["python3", "-c", "from jsonschema import Draft202012Validator"],
         ),
+    ]
+}
+
+fn checks() -> [Step; 3] {
+    [
         Step::cargo("format", &["fmt", "--all", "--check"]),
         Step::cargo("lints", &["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]),
         Step::cargo("documentation", &["doc", "--workspace", "--no-deps", "--quiet"])
             .env("RUSTDOCFLAGS", "-D warnings"),
-        tests,
+    ]
+}
+
+/// Tests that are no programs of their own before cargo makes them.
+fn other_tests(environment: &[(&str, String)]) -> [Step; 3] {
+    let mut examples =
+        Step::cargo("examples in the documentation", &["test", "--workspace", "--doc", "--quiet"]);
+    for (key, value) in environment {
+        examples = examples.env(key, value);
+    }
+    let loom = [
+        "test",
+        "-p",
+        "talea-runtime",
+        "-p",
+        "talea-trace",
+        "--profile",
+        "loom",
+        "--test",
+        "loom",
+        "--quiet",
+    ];
+    [
+        examples,
         // Loom replaces the atomics at compile time, so its models are built apart.
-        Step::cargo(
-            "loom models",
-            &[
-                "test",
-                "-p",
-                "talea-runtime",
-                "-p",
-                "talea-trace",
-                "--profile",
-                "loom",
-                "--test",
-                "loom",
-                "--quiet",
-            ],
-        )
-        .env("RUSTFLAGS", "--cfg loom")
-        .env("CARGO_TARGET_DIR", "target/loom"),
+        Step::cargo("loom models", &loom)
+            .env("RUSTFLAGS", "--cfg loom")
+            .env("CARGO_TARGET_DIR", "target/loom"),
         Step::cargo("vectors", &["run", "--quiet", "--", "vectors", "vectors", "--quiet"]),
     ]
 }

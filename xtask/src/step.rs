@@ -1,13 +1,17 @@
-//! Steps of a developer command: programs run one after the other until one fails.
+//! Steps of a developer command: programs, run one after the other or in two lines at once.
 
-use std::process::{Command, ExitCode};
-use std::time::Instant;
+use std::io::Read as _;
+use std::path::PathBuf;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
-/// One program to run from the root of the repository.
+/// One program to run, from the root of the repository unless it says otherwise.
+#[derive(Clone, Debug)]
 pub struct Step {
     name: String,
     program: Vec<String>,
     environment: Vec<(String, String)>,
+    folder: PathBuf,
     /// Run `program` only if this fails.
     unless: Option<Vec<String>>,
     need: Need,
@@ -22,28 +26,45 @@ enum Need {
     Optional,
 }
 
+/// How a step ended whose output was kept.
+#[derive(Debug)]
+pub struct Ended {
+    /// Everything that it printed.
+    pub output: String,
+    /// How long it took.
+    pub took: Duration,
+    /// Why it failed, if it did.
+    pub failure: Option<String>,
+}
+
 impl Step {
-    /// `cargo` with these arguments.
-    pub fn cargo(name: &str, arguments: &[&str]) -> Self {
-        let program = std::iter::once("cargo").chain(arguments.iter().copied()).map(String::from);
+    /// A program with its arguments.
+    pub fn new(name: &str, program: &str, arguments: &[&str]) -> Self {
+        let program = std::iter::once(program).chain(arguments.iter().copied()).map(String::from);
         Step {
             name: name.into(),
             program: program.collect(),
             environment: Vec::new(),
+            folder: root().into(),
             unless: None,
             need: Need::Required,
         }
     }
 
+    /// `cargo` with these arguments.
+    pub fn cargo(name: &str, arguments: &[&str]) -> Self {
+        Step::new(name, "cargo", arguments)
+    }
+
     /// Installs a toolchain component unless `cargo` with `probe` works.
     pub fn install_component(component: &str, probe: &[&str]) -> Self {
-        Step {
-            name: format!("toolchain component {component}"),
-            program: ["rustup", "component", "add", component].map(String::from).to_vec(),
-            environment: Vec::new(),
-            unless: Some(std::iter::once("cargo").chain(probe.iter().copied()).map(String::from).collect()),
-            need: Need::Required,
-        }
+        let install = Step::new(
+            &format!("toolchain component {component}"),
+            "rustup",
+            &["component", "add", component],
+        );
+        let probe = std::iter::once("cargo").chain(probe.iter().copied());
+        Step { unless: Some(probe.map(String::from).collect()), ..install }
     }
 
     /// Installs a package of Debian, unless the program `probe` works. It needs root and apt-get; where they are missing,
@@ -55,13 +76,9 @@ impl Step {
              command -v apt-get >/dev/null || {{ echo 'there is no apt-get'; exit 1; }}; \
              {install} || {{ apt-get update -q && {install}; }}"
         );
-        Step {
-            name: format!("package {package}"),
-            program: ["sh".into(), "-c".into(), script].to_vec(),
-            environment: vec![("DEBIAN_FRONTEND".into(), "noninteractive".into())],
-            unless: Some(probe.iter().copied().map(String::from).collect()),
-            need: Need::Optional,
-        }
+        let install = Step::new(&format!("package {package}"), "sh", &["-c", &script]);
+        let unless = Some(probe.iter().copied().map(String::from).collect());
+        Step { unless, need: Need::Optional, ..install }.env("DEBIAN_FRONTEND", "noninteractive")
     }
 
     /// The same with an environment variable.
@@ -70,44 +87,98 @@ impl Step {
         self
     }
 
-    fn run(&self) -> Result<(), String> {
-        if let Some(probe) = &self.unless {
-            let works =
-                Command::new(&probe[0]).args(&probe[1..]).output().is_ok_and(|out| out.status.success());
-            if works {
-                return Ok(());
-            }
+    /// The same in another folder.
+    pub fn within(mut self, folder: PathBuf) -> Self {
+        self.folder = folder;
+        self
+    }
+
+    /// The same at the lowest ordinary priority, so that it takes only what nothing else wants.
+    pub fn in_the_background(mut self) -> Self {
+        self.program.splice(0..0, ["nice", "-n", "19"].map(String::from));
+        self
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Runs it and shows what it prints.
+    ///
+    /// # Errors
+    /// It cannot be run, or failed although it is required.
+    pub fn run(&self) -> Result<(), String> {
+        if self.is_done() {
+            return Ok(());
         }
         println!("==> {}: {}", self.name, self.program.join(" "));
         let start = Instant::now();
-        let status = Command::new(&self.program[0])
-            .args(&self.program[1..])
-            .envs(self.environment.iter().map(|(key, value)| (key, value)))
-            .current_dir(root())
-            .status()
-            .map_err(|error| format!("{}: cannot run {}: {error}", self.name, self.program[0]))?;
+        let status = self.command().status().map_err(|error| self.unstarted(&error))?;
         println!("    {} took {:.1} s", self.name, start.elapsed().as_secs_f64());
         match (status.success(), self.need) {
             (true, _) => Ok(()),
-            (false, Need::Required) => Err(format!("{} failed: {status}", self.name)),
+            (false, Need::Required) => Err(self.failed(status)),
             (false, Need::Optional) => {
                 println!("    skipped: {} is missing, and so are the tests that want it", self.name);
                 Ok(())
             }
         }
     }
+
+    /// Runs it and keeps what it prints.
+    pub fn capture(&self) -> Ended {
+        let start = Instant::now();
+        let (output, failure) = match self.run_into_pipe() {
+            Ok((output, status)) if status.success() => (output, None),
+            Ok((output, status)) => (output, Some(self.failed(status))),
+            Err(error) => (String::new(), Some(self.unstarted(&error))),
+        };
+        Ended { output, took: start.elapsed(), failure }
+    }
+
+    fn run_into_pipe(&self) -> std::io::Result<(String, ExitStatus)> {
+        let (mut reader, writer) = std::io::pipe()?;
+        let mut command = self.command();
+        command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
+        let mut child = command.spawn()?;
+        // It holds ends of the pipe, which is read until the last one is closed.
+        drop(command);
+        let mut output = Vec::new();
+        reader.read_to_end(&mut output)?;
+        Ok((String::from_utf8_lossy(&output).into_owned(), child.wait()?))
+    }
+
+    /// The program as a command, for whoever reads its output in another way.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(&self.program[0]);
+        command.args(&self.program[1..]).current_dir(&self.folder);
+        command.envs(self.environment.iter().map(|(key, value)| (key, value)));
+        command
+    }
+
+    /// Whether its probe works, so that there is nothing to do.
+    fn is_done(&self) -> bool {
+        self.unless.as_ref().is_some_and(|probe| {
+            Command::new(&probe[0]).args(&probe[1..]).output().is_ok_and(|out| out.status.success())
+        })
+    }
+
+    fn unstarted(&self, error: &std::io::Error) -> String {
+        format!("{}: cannot run {}: {error}", self.name, self.program[0])
+    }
+
+    fn failed(&self, status: ExitStatus) -> String {
+        format!("{} failed: {status}", self.name)
+    }
 }
 
 /// Runs the steps in order and stops at the first that fails.
-pub fn run_all(steps: &[Step]) -> ExitCode {
-    for step in steps {
-        if let Err(message) = step.run() {
-            eprintln!("xtask: {message}");
-            return ExitCode::FAILURE;
-        }
-    }
-    println!("xtask: all of it passed");
-    ExitCode::SUCCESS
+///
+/// # Errors
+/// What the step that failed says.
+pub fn run_all(steps: &[Step]) -> Result<(), String> {
+    steps.iter().try_for_each(Step::run)
 }
 
 /// The root of the repository.
@@ -119,20 +190,25 @@ pub fn root() -> &'static std::path::Path {
 mod tests {
     use super::*;
 
-    fn failing(need: Need) -> Step {
-        let program = vec!["false".to_owned()];
-        Step { name: "test".into(), program, environment: Vec::new(), unless: None, need }
-    }
-
     #[test]
     fn only_required_steps_may_fail_the_command() {
-        assert!(failing(Need::Required).run().is_err());
-        assert!(failing(Need::Optional).run().is_ok());
+        let failing = Step::new("test", "false", &[]);
+        assert!(failing.run().is_err());
+        assert!(Step { need: Need::Optional, ..failing }.run().is_ok());
     }
 
     #[test]
     fn what_is_there_is_not_installed() {
-        let there = Step { unless: Some(vec!["true".into()]), ..failing(Need::Required) };
+        let there = Step { unless: Some(vec!["true".into()]), ..Step::new("test", "false", &[]) };
         assert!(there.run().is_ok());
+    }
+
+    #[test]
+    fn what_a_step_prints_is_kept_in_its_order() {
+        let script = "pwd; echo $SAID >&2; echo three; exit 3";
+        let step = Step::new("test", "sh", &["-c", script]).env("SAID", "two").within("/".into());
+        let ended = step.in_the_background().capture();
+        assert_eq!(ended.output, "/\ntwo\nthree\n");
+        assert_eq!(ended.failure.as_deref(), Some("test failed: exit status: 3"));
     }
 }

@@ -1,0 +1,211 @@
+//! Test programs, run so that those that mostly wait and those that compute share the time.
+//!
+//! `cargo test` runs one test program after the other, and many of them wait for threads of theirs to run a second or two.
+//! Here one line of programs runs at ordinary priority, and beside it, in the background, another line of programs and
+//! commands that compute. Tests that hold whole processors with real-time threads and judge what these receive run
+//! by themselves: with work in the background, the kernel would take some time from such threads for it.
+
+use crate::step::{Ended, Step, root};
+use serde_json::Value;
+use std::path::Path;
+use std::sync::Mutex;
+
+/// Crates whose integration tests run by themselves.
+const ALONE: [&str; 1] = ["talea-runtime"];
+
+/// Crates whose integration tests wait for threads and processes more than they compute.
+const WAITING: [&str; 2] = ["talea", "talea-lab"];
+
+/// All test programs of the workspace, built.
+pub struct Programs {
+    /// Those that run by themselves.
+    pub alone: Vec<Step>,
+    /// Those that wait.
+    pub waiting: Vec<Step>,
+    /// The others.
+    pub computing: Vec<Step>,
+}
+
+impl Programs {
+    /// Builds all test programs; with these environment variables they will run.
+    ///
+    /// # Errors
+    /// They cannot be built, or cargo says something else than it promises.
+    pub fn build(environment: &[(&str, String)]) -> Result<Self, String> {
+        let arguments = ["test", "--workspace", "--no-run", "--quiet", "--message-format"];
+        let build = Step::cargo("tests", &[&arguments[..], &["json-render-diagnostics"]].concat());
+        println!("==> building the tests");
+        let output = build
+            .command()
+            .stderr(std::process::Stdio::inherit())
+            .output()
+            .map_err(|error| format!("cannot run cargo: {error}"))?;
+        if !output.status.success() {
+            return Err(format!("the tests cannot be built: {}", output.status));
+        }
+        let mut programs = Programs { alone: Vec::new(), waiting: Vec::new(), computing: Vec::new() };
+        for line in String::from_utf8_lossy(&output.stdout).lines() {
+            let message: Value =
+                serde_json::from_str(line).map_err(|error| format!("what cargo says is no JSON: {error}"))?;
+            programs.add(&message, environment);
+        }
+        Ok(programs)
+    }
+
+    /// Adds the program that cargo tells of, if it is a test program.
+    fn add(&mut self, message: &Value, environment: &[(&str, String)]) {
+        let text = |value: &Value| value.as_str().map(String::from);
+        let is_test = message["profile"]["test"] == true;
+        let (Some(executable), Some(manifest)) =
+            (text(&message["executable"]), text(&message["manifest_path"]))
+        else {
+            return;
+        };
+        if !is_test {
+            return;
+        }
+        let folder = Path::new(&manifest).parent().unwrap_or(root());
+        let is_integration = message["target"]["kind"][0] == "test";
+        let target = message["target"]["name"].as_str().unwrap_or_default();
+        let package = package_of(message["package_id"].as_str().unwrap_or_default(), folder);
+        let what =
+            if is_integration { format!("integration tests \"{target}\"") } else { "unit tests".into() };
+        let folder_text = folder.display().to_string();
+        let mut step = Step::new(&format!("{package}, {what}"), &executable, &["--quiet"])
+            .within(folder.into())
+            .env("CARGO_MANIFEST_DIR", &folder_text);
+        for (key, value) in environment {
+            step = step.env(key, value);
+        }
+        let line = match is_integration {
+            true if ALONE.contains(&package.as_str()) => &mut self.alone,
+            true if WAITING.contains(&package.as_str()) => &mut self.waiting,
+            _ => &mut self.computing,
+        };
+        line.push(step);
+    }
+}
+
+/// The package's name in an identifier such as `path+file:///talea/crates/sim#talea-sim@0.1.0`, which leaves it out where
+/// the folder has the same.
+fn package_of(id: &str, folder: &Path) -> String {
+    let fragment = id.rsplit_once('#').map_or("", |(_, fragment)| fragment);
+    match fragment.split_once('@') {
+        Some((name, _)) => name.into(),
+        None => folder.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+    }
+}
+
+/// How many tests passed and failed, and which steps failed.
+#[derive(Default)]
+pub struct Score {
+    passed: u64,
+    failed: u64,
+    /// Why each step failed that did.
+    failures: Vec<String>,
+}
+
+impl Score {
+    /// Runs `front` in order and at the same time, in the background, `back` in order. All run, whatever fails.
+    pub fn run(&mut self, front: &[Step], back: &[Step]) {
+        let score = Mutex::new(self);
+        let note = |step: &Step, ended: Ended| score.lock().expect("no line panics").note(step, ended);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                back.iter().for_each(|step| note(step, step.clone().in_the_background().capture()))
+            });
+            front.iter().for_each(|step| note(step, step.capture()));
+        });
+    }
+
+    fn note(&mut self, step: &Step, ended: Ended) {
+        let (passed, failed) = counts(&ended.output);
+        self.passed += passed;
+        self.failed += failed;
+        let seconds = ended.took.as_secs_f64();
+        let tests = if passed > 0 { format!("{passed} passed, ") } else { String::new() };
+        match ended.failure {
+            None => println!("    {}: {tests}{seconds:.1} s", step.name()),
+            Some(failure) => {
+                println!("==> {}, after {seconds:.1} s:\n{}", failure, ended.output);
+                self.failures.push(failure);
+            }
+        }
+    }
+
+    /// The sum, as a line.
+    ///
+    /// # Errors
+    /// What failed.
+    pub fn sum(&self) -> Result<String, String> {
+        let sum = format!("{} passed, {} failed", self.passed, self.failed);
+        match self.failures.is_empty() {
+            true => Ok(sum),
+            false => Err(format!("{}\n{sum}", self.failures.join("\n"))),
+        }
+    }
+}
+
+/// Tests that passed and that failed, in what test harnesses print.
+fn counts(output: &str) -> (u64, u64) {
+    let results = output.lines().filter_map(|line| line.strip_prefix("test result: "));
+    results.fold((0, 0), |(passed, failed), line| {
+        let number = |what: &str| {
+            let before = line.split_once(what).map_or("", |(before, _)| before);
+            before.rsplit([' ', '.']).next().and_then(|digits| digits.parse::<u64>().ok()).unwrap_or(0)
+        };
+        (passed + number(" passed"), failed + number(" failed"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn harnesses_are_counted() {
+        let output = "....\ntest result: ok. 4 passed; 0 failed; 1 ignored; finished in 0.1s\n\
+                      test result: FAILED. 12 passed; 3 failed; 0 ignored\n12 passed, 9 failed\n";
+        assert_eq!(counts(output), (16, 3));
+    }
+
+    #[test]
+    fn programs_are_told_apart_by_their_crate_and_kind() {
+        let mut programs = Programs { alone: Vec::new(), waiting: Vec::new(), computing: Vec::new() };
+        let artifact = |package: &str, kind: &str, test: bool| {
+            json!({
+                "reason": "compiler-artifact",
+                "package_id": format!("path+file:///talea/crates/{package}#talea-{package}@0.1.0"),
+                "manifest_path": format!("/talea/crates/{package}/Cargo.toml"),
+                "target": {"kind": [kind], "name": "main"},
+                "profile": {"test": test},
+                "executable": test.then(|| format!("/talea/target/{package}-{kind}")),
+            })
+        };
+        let built = [
+            ("runtime", "test", true),
+            ("runtime", "lib", true),
+            ("lab", "test", true),
+            ("lab", "lib", false),
+        ];
+        for (package, kind, test) in built {
+            programs.add(&artifact(package, kind, test), &[]);
+        }
+        programs.add(&json!({"reason": "build-finished", "success": true}), &[]);
+        let names = |steps: &[Step]| steps.iter().map(|step| step.name().to_owned()).collect::<Vec<_>>();
+        assert_eq!(names(&programs.alone), ["talea-runtime, integration tests \"main\""]);
+        assert_eq!(names(&programs.computing), ["talea-runtime, unit tests"]);
+        assert_eq!(names(&programs.waiting), ["talea-lab, integration tests \"main\""]);
+        assert_eq!(package_of("path+file:///talea/xtask#0.1.0", Path::new("/talea/xtask")), "xtask");
+    }
+
+    #[test]
+    fn all_steps_run_whatever_fails() {
+        let mut score = Score::default();
+        let says = |text: &str| Step::new("front", "echo", &[text]);
+        let back = [Step::new("back", "false", &[]), says("test result: ok. 2 passed; 0 failed")];
+        score.run(&[says("test result: ok. 5 passed; 0 failed")], &back);
+        assert_eq!(score.sum(), Err("back failed: exit status: 1\n7 passed, 0 failed".into()));
+    }
+}
