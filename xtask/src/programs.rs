@@ -14,7 +14,7 @@ use std::sync::Mutex;
 const ALONE: [&str; 1] = ["talea-runtime"];
 
 /// Crates whose integration tests wait for threads and processes more than they compute.
-const WAITING: [&str; 2] = ["talea", "talea-lab"];
+const WAITING: [&str; 2] = ["talea-cli", "talea-lab"];
 
 /// All test programs of the workspace, built.
 pub struct Programs {
