@@ -113,7 +113,7 @@ mod tests {
             phase: Duration::ZERO,
             jitter: Duration::ZERO,
             jitter_stream: 0,
-            criticality: Criticality::HIGH,
+            criticality: Criticality::High,
             activity: Activity::Task,
         };
         let lane =

@@ -34,11 +34,11 @@ pub(crate) fn fixed_order(tasks: &[(Duration, Vec<i64>)]) -> FixedOrder {
     let mut all: Vec<i64> = of_period.into_values().flatten().collect();
     all.sort_unstable();
     all.dedup();
-    let levels = Criticality::NAMES.len();
+    let levels = Criticality::ALL.len();
     let of_task = |(_, priorities): &(Duration, Vec<i64>)| match priorities.as_slice() {
         [first, rest @ ..] if rest.iter().all(|other| other == first) => {
             let below = all.partition_point(|priority| priority < first);
-            Criticality::new((levels - all.len() + below) as u8)
+            Criticality::from_level((levels - all.len() + below) as u8)
         }
         _ => None,
     };
@@ -47,7 +47,7 @@ pub(crate) fn fixed_order(tasks: &[(Duration, Vec<i64>)]) -> FixedOrder {
     match criticalities {
         // One priority for all is one lane; it says nothing about who is critical.
         Some(criticalities) if all.len() == 1 => {
-            FixedOrder::Criticality(vec![Criticality::MEDIUM; criticalities.len()])
+            FixedOrder::Criticality(vec![Criticality::Medium; criticalities.len()])
         }
         Some(criticalities) => FixedOrder::Criticality(criticalities),
         None => FixedOrder::Unknown { priorities: all.len() },
@@ -60,7 +60,7 @@ pub(crate) fn fixed_order(tasks: &[(Duration, Vec<i64>)]) -> FixedOrder {
 /// keeps the criticalities apart and takes the rate inside; for `edf` and `mlf` it is the rate.
 pub(crate) fn levels(description: &Description) -> (Vec<usize>, usize) {
     let key = |task: &Task| match description.strategy {
-        Strategy::Rms | Strategy::Edf | Strategy::Mlf => (Reverse(Criticality::MEDIUM), task.period),
+        Strategy::Rms | Strategy::Edf | Strategy::Mlf => (Reverse(Criticality::Medium), task.period),
         Strategy::Muf | Strategy::RmsMlf => (Reverse(task.criticality), task.period),
         Strategy::Criticality => (Reverse(task.criticality), Duration::ZERO),
     };
@@ -83,7 +83,7 @@ mod tests {
 
     fn criticalities(levels: &[u8]) -> FixedOrder {
         FixedOrder::Criticality(
-            levels.iter().map(|level| Criticality::new(*level).expect("0 to 4")).collect(),
+            levels.iter().map(|level| Criticality::from_level(*level).expect("0 to 4")).collect(),
         )
     }
 

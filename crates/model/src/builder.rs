@@ -1,4 +1,5 @@
-//! Systems written in Rust, with the defaults and the rules of system files.
+//! Systems written in Rust, with the defaults and the rules of system files. Whatever a file can say can be said here: files are
+//! read by these builders.
 //!
 //! ```
 //! use talea_model::{Criticality, SubtaskBuilder, System, TaskBuilder};
@@ -9,14 +10,14 @@
 //!     .node("vision", [1])
 //!     .task(
 //!         TaskBuilder::new("balance", Duration::from_millis(5))
-//!             .criticality(Criticality::HIGH)
+//!             .criticality(Criticality::High)
 //!             .wcet(Work::from_millis(1))
 //!             .on("control"),
 //!     )
 //!     .task(
 //!         TaskBuilder::new("grasp", Duration::from_millis(40))
-//!             .subtask(SubtaskBuilder::new("camera", Work::from_millis(9)).on("vision"))
-//!             .subtask(SubtaskBuilder::new("plan", Work::from_millis(6)).on("control")),
+//!             .subtask(SubtaskBuilder::new("camera").wcet(Work::from_millis(9)).on("vision"))
+//!             .subtask(SubtaskBuilder::new("plan").wcet(Work::from_millis(6)).on("control")),
 //!     )
 //!     .build()?;
 //! assert_eq!(system.operations().len(), 3);
@@ -248,7 +249,7 @@ impl TaskBuilder {
                 deadline: period,
                 phase: Duration::ZERO,
                 jitter: Duration::ZERO,
-                criticality: Criticality::MEDIUM,
+                criticality: Criticality::DEFAULT,
                 importance: 0,
                 overrun: Overrun::Queue,
                 subtasks: Vec::new(),
@@ -378,10 +379,15 @@ pub struct SubtaskBuilder {
 }
 
 impl SubtaskBuilder {
-    /// Begins a subtask that follows the one added before it.
-    pub fn new(name: impl Into<String>, wcet: Work) -> Self {
-        let step = Step { wcet: Some(wcet), ..Step::default() };
-        SubtaskBuilder { name: name.into(), step, after: None }
+    /// Begins a subtask that follows the one added before it. It needs a [`wcet`](Self::wcet).
+    pub fn new(name: impl Into<String>) -> Self {
+        SubtaskBuilder { name: name.into(), step: Step::default(), after: None }
+    }
+
+    /// Its worst case.
+    pub fn wcet(mut self, wcet: Work) -> Self {
+        self.step.wcet = Some(wcet);
+        self
     }
 
     /// What synthetic work takes; the worst case unless given.

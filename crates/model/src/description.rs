@@ -125,9 +125,9 @@ pub struct Overhead {
 
 /// A value with one text per case, the same in system files, on the command line and in results.
 macro_rules! keywords {
-    ($(#[$doc:meta])* $name:ident { $($(#[$case_doc:meta])* $case:ident = $text:literal),* $(,)? }) => {
-        $(#[$doc])*
+    ($(#[$attribute:meta])* $name:ident { $($(#[$case_doc:meta])* $case:ident = $text:literal),* $(,)? }) => {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        $(#[$attribute])*
         pub enum $name {
             $($(#[$case_doc])* #[serde(rename = $text)] $case),*
         }
@@ -234,50 +234,59 @@ keywords! {
     }
 }
 
-/// What a missed deadline means, 0 (very low) to 4 (very high); 3 and 4 are critical, that is hard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Criticality(u8);
+keywords! {
+    /// What a missed deadline means. Results and traces have its number, 0 to 4.
+    #[derive(PartialOrd, Ord)]
+    #[serde(into = "u8", try_from = "u8")]
+    Criticality {
+        /// 0: nobody notices a miss.
+        VeryLow = "very-low",
+        /// 1: soft.
+        Low = "low",
+        /// 2: soft, the default.
+        Medium = "medium",
+        /// 3: critical.
+        High = "high",
+        /// 4: the most critical.
+        VeryHigh = "very-high",
+    }
+}
 
 impl Criticality {
-    /// 0: nobody notices a miss.
-    pub const VERY_LOW: Criticality = Criticality(0);
-    /// 1: soft.
-    pub const LOW: Criticality = Criticality(1);
-    /// 2: soft, the default.
-    pub const MEDIUM: Criticality = Criticality(2);
-    /// 3: critical.
-    pub const HIGH: Criticality = Criticality(3);
-    /// 4: the most critical.
-    pub const VERY_HIGH: Criticality = Criticality(4);
+    /// That of a task that states none.
+    pub const DEFAULT: Criticality = Criticality::Medium;
 
-    /// The names of the values 0 to 4.
-    pub const NAMES: [&str; 5] = ["very-low", "low", "medium", "high", "very-high"];
-
-    /// The value `level`, if it is 0 to 4.
-    pub const fn new(level: u8) -> Option<Self> {
-        if level <= 4 { Some(Criticality(level)) } else { None }
+    /// The criticality of this number, if it is 0 to 4.
+    pub fn from_level(level: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(level)).copied()
     }
 
-    /// The value called `name`, one of [`Self::NAMES`].
-    pub fn from_name(name: &str) -> Option<Self> {
-        let level = Self::NAMES.iter().position(|known| *known == name)?;
-        Self::new(level as u8)
-    }
-
-    /// 0 to 4.
+    /// Its number, 0 to 4.
     pub const fn level(self) -> u8 {
-        self.0
+        self as u8
     }
 
     /// Whether a miss is a failure of the system (hard) rather than a loss of quality (soft).
     pub const fn is_critical(self) -> bool {
-        self.0 >= 3
+        matches!(self, Criticality::High | Criticality::VeryHigh)
     }
 }
 
-impl fmt::Display for Criticality {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(Self::NAMES[usize::from(self.0)])
+impl From<Criticality> for u8 {
+    fn from(criticality: Criticality) -> u8 {
+        criticality.level()
     }
 }
+
+impl TryFrom<u8> for Criticality {
+    type Error = UnknownLevel;
+
+    fn try_from(level: u8) -> Result<Self, UnknownLevel> {
+        Self::from_level(level).ok_or(UnknownLevel(level))
+    }
+}
+
+/// A number that is no [`Criticality`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("criticality {0} is above 4")]
+pub struct UnknownLevel(pub u8);

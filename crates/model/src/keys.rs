@@ -271,7 +271,7 @@ pub(crate) static TASK: Table = Table {
         Key {
             name: "criticality",
             kind: Kind::Criticality,
-            presence: Default(Text("medium")),
+            presence: Default(Text(Criticality::DEFAULT.keyword())),
             doc: "What a missed deadline means; 3 and 4, high and very-high, are critical (hard).",
         },
         Key {

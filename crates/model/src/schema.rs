@@ -126,8 +126,8 @@ fn number(value: i128) -> Value {
 }
 
 fn criticalities() -> Vec<Value> {
-    let levels = (0..Criticality::NAMES.len()).map(|level| json!(level));
-    levels.chain(Criticality::NAMES.iter().map(|name| json!(name))).collect()
+    let levels = Criticality::ALL.iter().map(|criticality| json!(criticality.level()));
+    levels.chain(Criticality::ALL.iter().map(|criticality| json!(criticality.keyword()))).collect()
 }
 
 fn time() -> Value {

@@ -67,7 +67,7 @@ fn task_of_thread(thread: &Thread) -> Task {
         deadline,
         phase: Duration::ZERO,
         jitter: Duration::ZERO,
-        criticality: Criticality::MEDIUM,
+        criticality: Criticality::Medium,
         importance: 0,
         overrun: Overrun::Queue,
         subtasks: vec![work],

@@ -96,9 +96,10 @@ fn call(shared: &Shared, site: &OperationSite, job: &Job, surroundings: &impl Su
             let demand = demand::execution_from(&site.exec, site.stream, job.number);
             shared.burner.burn(demand, || context.aborted());
         }
-        Behaviour::User(code) => {
+        Behaviour::User(operation) => {
+            let mut code = operation.take();
             // The user's closure is called again for the next job whatever state a panic left it in;
-            // what it shares with itself is Sync and its own business.
+            // what it keeps is its own business.
             if let Err(panic) = catch_unwind(AssertUnwindSafe(|| code(&context))) {
                 note_panic(shared, site, job, panic);
                 return Return::Panicked;

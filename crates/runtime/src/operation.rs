@@ -3,15 +3,16 @@
 use crate::flow::Shared;
 use crate::sys::clock::MonotonicClock;
 use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard};
 use talea_model::System;
 use talea_policy::job::Job;
 use talea_time::{Clock, Duration, Instant};
 use thiserror::Error;
 
-/// A user's operation, called once per job. A non-preemptive lane calls its operations one after the other
-/// on one thread; in a preemptive lane several jobs may be under way on different threads, of which the
-/// most urgent runs.
-pub type Operation = Box<dyn Fn(&JobContext<'_>) + Send + Sync>;
+/// A user's operation, called once per job. Its jobs run one at a time, each after the one before has returned, so it may keep
+/// what it likes from job to job. They need not be on the same thread: a preemptive lane has several, so that a job of one operation
+/// can be preempted by a job of another.
+pub type Operation = Box<dyn FnMut(&JobContext<'_>) + Send>;
 
 /// Which operations of a system run users' code. All others burn synthetic processor time, as the system
 /// describes.
@@ -46,10 +47,10 @@ impl Operations {
         Self::default()
     }
 
-    /// Runs `code` for every job of the operation `name` (`task`, or `task.subtask`), instead of what
+    /// Runs `code` for every job of the operation `name` (`task`, or `task.subtask`), one job at a time, instead of what
     /// was set before.
     #[must_use]
-    pub fn with(mut self, name: &str, code: impl Fn(&JobContext<'_>) + Send + Sync + 'static) -> Self {
+    pub fn with(mut self, name: &str, code: impl FnMut(&JobContext<'_>) + Send + 'static) -> Self {
         self.by_name.insert(name.to_owned(), Box::new(code));
         self
     }
@@ -60,7 +61,7 @@ impl Operations {
             .operations()
             .iter()
             .map(|operation| match self.by_name.remove(&operation.name) {
-                Some(code) => Behaviour::User(code),
+                Some(code) => Behaviour::User(OneAtATime(Mutex::new(code))),
                 None => Behaviour::Synthetic,
             })
             .collect();
@@ -83,7 +84,24 @@ pub(crate) enum Behaviour {
     /// Burns the processor time that [`talea_policy::demand`] draws for it.
     Synthetic,
     /// Calls the user.
-    User(Operation),
+    User(OneAtATime),
+}
+
+/// A user's operation, which the threads of its lane share.
+///
+/// An operation is in one lane, and the lane runs its jobs one at a time: a non-preemptive lane is one thread, and a preemptive
+/// one gives a job no thread while another job of the same operation has one (`preemptive`). So the lock is free whenever it is
+/// asked for. It is tried and never waited for; it is how the compiler knows what the lanes know.
+pub(crate) struct OneAtATime(Mutex<Operation>);
+
+impl OneAtATime {
+    /// The code, for one job.
+    ///
+    /// # Panics
+    /// If another job has it, which no lane lets happen.
+    pub fn take(&self) -> MutexGuard<'_, Operation> {
+        self.0.try_lock().expect("a lane runs the jobs of an operation one at a time")
+    }
 }
 
 /// A job as its operation sees it.

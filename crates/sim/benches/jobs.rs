@@ -65,7 +65,7 @@ fn system(strategy: Strategy, dispatch: LaneDispatch) -> System {
     let tasks = periods_ms.iter().zip(criticality).enumerate().map(|(index, (&period, criticality))| {
         let work = |percent: i64| Work::from_nanos(period * 10_000 * percent);
         TaskBuilder::new(format!("task-{index}"), Duration::from_millis(period))
-            .criticality(Criticality::new(criticality).expect("0 to 4"))
+            .criticality(Criticality::from_level(criticality).expect("0 to 4"))
             .wcet(work(10))
             .exec(Execution::Uniform(work(5), work(10)))
     });

@@ -6,8 +6,12 @@
 //! let system = System::builder("counter")
 //!     .task(TaskBuilder::new("count", Duration::from_millis(10)).wcet(Work::from_millis(1)))
 //!     .build()?;
+//! let mut jobs = 0;
 //! let outcome = Run::new(&system)
-//!     .operation("count", |job| println!("job {}", job.instance()))
+//!     .operation("count", move |job| {
+//!         jobs += 1;
+//!         println!("job {}, the {jobs}. that runs", job.instance());
+//!     })
 //!     .on_finished(|job| println!("{} {}: {} in {}", job.operation, job.instance, job.met(), job.response))
 //!     .realtime(RtMode::Off)
 //!     .duration(Duration::from_millis(50))
@@ -50,9 +54,9 @@ impl<'a> Run<'a> {
 
     /// Runs `code` for every job of the operation `name`: the task's name, or `task.subtask`.
     ///
-    /// `code` runs on its lane's thread. It learns the job's release, deadline and number from the
-    /// [`JobContext`], and asks it now and then whether to stop if it takes long.
-    pub fn operation(mut self, name: &str, code: impl Fn(&JobContext<'_>) + Send + Sync + 'static) -> Self {
+    /// `code` runs on its lane's thread, for one job at a time, so what it owns it keeps from job to job. It learns the
+    /// job's release, deadline and number from the [`JobContext`], and asks it now and then whether to stop if it takes long.
+    pub fn operation(mut self, name: &str, code: impl FnMut(&JobContext<'_>) + Send + 'static) -> Self {
         self.operations = self.operations.with(name, code);
         self
     }

@@ -12,14 +12,14 @@
 //!     .node("vision", [1])
 //!     .task(
 //!         TaskBuilder::new("balance", Duration::from_millis(5))
-//!             .criticality(Criticality::HIGH)
+//!             .criticality(Criticality::High)
 //!             .wcet(Work::from_millis(1))
 //!             .on("control"),
 //!     )
 //!     .task(
 //!         TaskBuilder::new("grasp", Duration::from_millis(40))
-//!             .subtask(SubtaskBuilder::new("camera", Work::from_millis(9)).on("vision"))
-//!             .subtask(SubtaskBuilder::new("plan", Work::from_millis(6)).on("control")),
+//!             .subtask(SubtaskBuilder::new("camera").wcet(Work::from_millis(9)).on("vision"))
+//!             .subtask(SubtaskBuilder::new("plan").wcet(Work::from_millis(6)).on("control")),
 //!     )
 //!     .build()?;
 //! assert_eq!(system.operations().len(), 3);

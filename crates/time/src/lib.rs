@@ -73,98 +73,79 @@ impl Instant {
     }
 }
 
+/// What lengths of time and amounts of processor time have in common.
+macro_rules! quantity {
+    ($t:ident, $what:literal) => {
+        impl $t {
+            #[doc = concat!("No ", $what, " at all.")]
+            pub const ZERO: $t = $t(0);
+            #[doc = concat!("The most ", $what, " that can be represented (292 years).")]
+            pub const MAX: $t = $t(i64::MAX);
+
+            #[doc = concat!("`ns` nanoseconds of ", $what, ".")]
+            pub const fn from_nanos(ns: i64) -> Self {
+                $t(ns)
+            }
+
+            #[doc = concat!("`us` microseconds of ", $what, ".")]
+            pub const fn from_micros(us: i64) -> Self {
+                $t(us * 1_000)
+            }
+
+            #[doc = concat!("`ms` milliseconds of ", $what, ".")]
+            pub const fn from_millis(ms: i64) -> Self {
+                $t(ms * 1_000_000)
+            }
+
+            #[doc = concat!("`s` seconds of ", $what, ".")]
+            pub const fn from_secs(s: i64) -> Self {
+                $t(s * 1_000_000_000)
+            }
+
+            /// In nanoseconds.
+            pub const fn as_nanos(self) -> i64 {
+                self.0
+            }
+
+            /// In seconds, for display and ratios only.
+            pub fn as_secs_f64(self) -> f64 {
+                self.0 as f64 / 1e9
+            }
+
+            /// `self * n`, or `None` where that is not representable.
+            pub const fn checked_mul(self, n: i64) -> Option<Self> {
+                match self.0.checked_mul(n) {
+                    Some(ns) => Some($t(ns)),
+                    None => None,
+                }
+            }
+
+            /// `self + other`, or `None` where that is not representable.
+            pub const fn checked_add(self, other: $t) -> Option<Self> {
+                match self.0.checked_add(other.0) {
+                    Some(ns) => Some($t(ns)),
+                    None => None,
+                }
+            }
+
+            /// Three significant digits and a unit, for tables: `1.23ms`, `45.0us`.
+            pub fn rounded(self) -> Rounded {
+                Rounded(self.0)
+            }
+        }
+    };
+}
+quantity!(Duration, "time");
+quantity!(Work, "processor time");
+
 impl Duration {
-    /// No time at all.
-    pub const ZERO: Duration = Duration(0);
-    /// The longest representable duration (292 years).
-    pub const MAX: Duration = Duration(i64::MAX);
-
-    /// A duration of `ns` nanoseconds.
-    pub const fn from_nanos(ns: i64) -> Self {
-        Duration(ns)
-    }
-
-    /// A duration of `us` microseconds.
-    pub const fn from_micros(us: i64) -> Self {
-        Duration(us * 1_000)
-    }
-
-    /// A duration of `ms` milliseconds.
-    pub const fn from_millis(ms: i64) -> Self {
-        Duration(ms * 1_000_000)
-    }
-
-    /// A duration of `s` seconds.
-    pub const fn from_secs(s: i64) -> Self {
-        Duration(s * 1_000_000_000)
-    }
-
-    /// The length in nanoseconds.
-    pub const fn as_nanos(self) -> i64 {
-        self.0
-    }
-
-    /// The length in seconds, for display and ratios only.
-    pub fn as_secs_f64(self) -> f64 {
-        self.0 as f64 / 1e9
-    }
-
-    /// `self * n`, or `None` where that is not representable.
-    pub const fn checked_mul(self, n: i64) -> Option<Self> {
-        match self.0.checked_mul(n) {
-            Some(ns) => Some(Duration(ns)),
-            None => None,
-        }
-    }
-
-    /// `self + other`, or `None` where that is not representable.
-    pub const fn checked_add(self, other: Duration) -> Option<Self> {
-        match self.0.checked_add(other.0) {
-            Some(ns) => Some(Duration(ns)),
-            None => None,
-        }
-    }
-
     /// The processor time a processor of full speed delivers in this length of time.
     pub const fn as_work(self) -> Work {
         Work(self.0)
     }
-
-    /// Three significant digits and a unit, for tables: `1.23ms`, `45.0us`.
-    pub fn rounded(self) -> Rounded {
-        Rounded(self)
-    }
 }
 
 impl Work {
-    /// No work.
-    pub const ZERO: Work = Work(0);
-
-    /// `ns` nanoseconds of a processor.
-    pub const fn from_nanos(ns: i64) -> Self {
-        Work(ns)
-    }
-
-    /// `us` microseconds of a processor.
-    pub const fn from_micros(us: i64) -> Self {
-        Work(us * 1_000)
-    }
-
-    /// `ms` milliseconds of a processor.
-    pub const fn from_millis(ms: i64) -> Self {
-        Work(ms * 1_000_000)
-    }
-
-    /// `s` seconds of a processor.
-    pub const fn from_secs(s: i64) -> Self {
-        Work(s * 1_000_000_000)
-    }
-
-    /// Nanoseconds of a processor.
-    pub const fn as_nanos(self) -> i64 {
-        self.0
-    }
-
     /// How long a processor of full speed takes for this work without interruption.
     pub const fn at_full_speed(self) -> Duration {
         Duration(self.0)
@@ -198,13 +179,6 @@ impl Sub for Instant {
     }
 }
 
-impl Mul<i64> for Duration {
-    type Output = Duration;
-    fn mul(self, n: i64) -> Duration {
-        Duration(self.0 * n)
-    }
-}
-
 impl Neg for Duration {
     type Output = Duration;
     fn neg(self) -> Duration {
@@ -234,6 +208,12 @@ macro_rules! sums {
         impl SubAssign for $t {
             fn sub_assign(&mut self, other: $t) {
                 *self = *self - other;
+            }
+        }
+        impl Mul<i64> for $t {
+            type Output = $t;
+            fn mul(self, n: i64) -> $t {
+                $t(self.0 * n)
             }
         }
         impl std::iter::Sum for $t {
@@ -276,13 +256,13 @@ impl fmt::Display for Instant {
     }
 }
 
-/// A duration displayed with three significant digits; made by [`Duration::rounded`].
+/// Time displayed with three significant digits; made by [`Duration::rounded`] and [`Work::rounded`].
 #[derive(Clone, Copy, Debug)]
-pub struct Rounded(Duration);
+pub struct Rounded(i64);
 
 impl fmt::Display for Rounded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&parse::rounded(self.0.0))
+        f.pad(&parse::rounded(self.0))
     }
 }
 

@@ -311,7 +311,7 @@ fn draw_task(random: &mut Pcg64Mcg, index: usize, tasks: usize, plain: bool, nod
             random.random_range(0..period)
         }),
         jitter: Duration::from_nanos(jitter),
-        criticality: Criticality::new(random.random_range(0..5)).unwrap(),
+        criticality: Criticality::from_level(random.random_range(0..5)).unwrap(),
         importance: random.random_range(-1..2),
         overrun: Overrun::ALL[random.random_range(0..6usize).saturating_sub(3)],
         subtasks: (0..subtasks as usize)

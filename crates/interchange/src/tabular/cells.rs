@@ -129,17 +129,14 @@ impl<'a> Cells<'a, '_, '_> {
 
     pub fn criticality(&mut self) -> Option<Criticality> {
         let text = self.text(Column::Criticality)?;
-        let level = text.parse().ok().and_then(Criticality::new);
-        let known = level.or_else(|| Criticality::from_name(text));
-        if known.is_none() {
-            let remedy = did_you_mean(
-                text,
-                Criticality::NAMES,
-                format!("write 0 to 4 or one of {}", Criticality::NAMES.join(", ")),
-            );
+        let level = text.parse().ok().and_then(Criticality::from_level);
+        let known = level.map_or_else(|| text.parse(), Ok);
+        let unknown = |UnknownKeyword { known, .. }: UnknownKeyword| {
+            let choice = format!("write 0 to 4 or one of {}", known.join(", "));
+            let remedy = did_you_mean(text, known, choice);
             self.error(Column::Criticality, format!("the criticality {} is unknown", shown(text)), remedy);
-        }
-        known
+        };
+        known.map_err(unknown).ok()
     }
 
     pub fn importance(&mut self) -> Option<i32> {

@@ -57,7 +57,7 @@ fn task() -> impl Strategy<Value = (TaskBuilder, Vec<Step>)> {
                 .deadline(Duration::from_nanos(deadline))
                 .phase(Duration::from_nanos(phase))
                 .jitter(Duration::from_nanos(jitter.index(period as usize) as i64))
-                .criticality(Criticality::new(level).expect("0 to 4"))
+                .criticality(Criticality::from_level(level).expect("0 to 4"))
                 .importance(importance)
                 .overrun(overrun);
             (task, subtasks)
@@ -113,7 +113,7 @@ prop_compose! {
             };
             for (position, (_, node, wcet, exec, after)) in subtasks.iter().enumerate() {
                 let mut subtask =
-                    SubtaskBuilder::new(name_of(position), *wcet).on(node_name(node.index(nodes)));
+                    SubtaskBuilder::new(name_of(position)).wcet(*wcet).on(node_name(node.index(nodes)));
                 if let Some(exec) = exec {
                     subtask = subtask.exec(exec.clone());
                 }
@@ -170,7 +170,7 @@ pub fn carried_by_csv(system: &System) -> System {
 fn plain_ranks(description: &mut Description) {
     for task in &mut description.tasks {
         task.jitter = Duration::ZERO;
-        task.criticality = Criticality::MEDIUM;
+        task.criticality = Criticality::Medium;
         task.importance = 0;
     }
 }

@@ -150,7 +150,7 @@ fn priorities_become_the_strategy_with_the_same_order() {
     let six: Vec<_> = (1..=6).map(|n| object(&format!("t{n}"), n, 10 * u32::from(n))).collect();
     let unknown = threads(&six.join(", "));
     assert_eq!((unknown.value.strategy, unknown.losses.len()), (Strategy::RmsMlf, 6));
-    assert!(unknown.value.tasks.iter().all(|task| task.criticality == Criticality::MEDIUM));
+    assert!(unknown.value.tasks.iter().all(|task| task.criticality == Criticality::Medium));
 }
 
 #[test]

@@ -16,7 +16,7 @@ fn a_spreadsheet_with_units_in_the_first_row() {
     assert_eq!((named(&value, "valve").period, named(&value, "valve").deadline), (ms(10), ms(5)));
     assert_eq!(named(&value, "pump").deadline, ms(20), "the period");
     assert_eq!(named(&value, "trend").subtasks[0].wcet, Work::from_nanos(42_000_500));
-    assert_eq!(named(&value, "trend").criticality, Criticality::VERY_LOW);
+    assert_eq!(named(&value, "trend").criticality, Criticality::VeryLow);
     let nodes: Vec<_> = value.nodes.iter().map(|node| (node.name.as_str(), node.cpus.as_slice())).collect();
     let expected: [(&str, &[u16]); 2] = [("field", &[0]), ("office", &[1])];
     assert_eq!(nodes, expected);
@@ -28,7 +28,7 @@ fn graphs_of_subtasks() {
     let Translated { value, losses } = example("arm.csv");
     assert_eq!(losses, []);
     let balance = named(&value, "balance");
-    assert_eq!((balance.jitter, balance.criticality), (Duration::from_micros(200), Criticality::HIGH));
+    assert_eq!((balance.jitter, balance.criticality), (Duration::from_micros(200), Criticality::High));
     let uniform = Execution::Uniform(Work::from_nanos(400_000), Work::from_millis(1));
     assert_eq!(balance.subtasks[0].exec, uniform);
     let grasp = named(&value, "grasp");

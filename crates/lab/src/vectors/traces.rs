@@ -158,7 +158,7 @@ fn system(case: &Case) -> Result<System, Reason> {
         .tasks
         .iter()
         .map(|row| {
-            let criticality = Criticality::new(row.criticality)
+            let criticality = Criticality::from_level(row.criticality)
                 .ok_or_else(|| Reason::Invalid(format!("criticality of {}", row.id)))?;
             let wcet = Work::from_nanos(row.wcet_ns);
             let exec = row.exec_ns.as_ref().map_or(Execution::Constant(wcet), |list| {

@@ -171,7 +171,7 @@ fn read_task(own: &Section<'_>, subtasks: &[Section<'_>], findings: &mut Finding
 
 fn read_subtask(section: &Section<'_>, findings: &mut Findings) -> SubtaskBuilder {
     let name = section.text("name", findings).unwrap_or_default();
-    let mut subtask = SubtaskBuilder::new(name, read_wcet(section, findings));
+    let mut subtask = SubtaskBuilder::new(name).wcet(read_wcet(section, findings));
     if let Some(exec) = read_exec(section, findings) {
         subtask = subtask.exec(exec);
     }

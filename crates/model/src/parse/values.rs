@@ -1,7 +1,7 @@
 //! Values of the kinds that keys take, with a message and a remedy for everything else.
 
 use super::section::{Findings, Given, Section};
-use crate::description::Criticality;
+use crate::description::{Criticality, UnknownKeyword};
 use crate::keys::{CPUS, Key, Kind, Literal, Presence};
 use crate::suggest::known_words;
 use std::ops::Range;
@@ -143,7 +143,7 @@ impl<'t> Section<'t> {
 
     /// A criticality by number or name.
     pub(super) fn criticality(&self, name: &'static str, findings: &mut Findings) -> Option<Criticality> {
-        let named = |text| Criticality::from_name(text).expect("the declared default is a name");
+        let named = |text: &str| text.parse().expect("the declared default is a name");
         self.value(name, findings, |default| named(word_of(default)), criticality)
     }
 
@@ -292,13 +292,13 @@ fn word<'v>(key: &Key, value: &'v Spanned<DeValue<'_>>) -> Reading<&'v str> {
 fn criticality(key: &Key, value: &Spanned<DeValue<'_>>) -> Reading<Criticality> {
     match value.get_ref() {
         DeValue::Integer(_) => {
-            let level = integer(key, value, 0..=Criticality::NAMES.len() as i128 - 1)?;
-            Ok(Criticality::new(level as u8).expect("the range was checked"))
+            let level = integer(key, value, 0..=Criticality::ALL.len() as i128 - 1)?;
+            Ok(Criticality::from_level(level as u8).expect("the range was checked"))
         }
-        DeValue::String(name) => Criticality::from_name(name).ok_or_else(|| Misfit {
+        DeValue::String(name) => name.parse().map_err(|unknown: UnknownKeyword| Misfit {
             span: value.span(),
             message: format!("\"{}\" cannot be \"{name}\"", key.name),
-            remedy: known_words(name, Criticality::NAMES),
+            remedy: known_words(name, unknown.known.iter().copied()),
         }),
         _ => Err(wrong_type(key, value)),
     }

@@ -26,14 +26,17 @@ fn the_builder_and_the_file_make_equal_systems() {
                 .deadline(Duration::from_millis(60))
                 .phase(Duration::from_millis(3))
                 .jitter(Duration::from_millis(2))
-                .criticality(Criticality::HIGH)
+                .criticality(Criticality::High)
                 .importance(5)
                 .overrun(Overrun::Abort)
-                .subtask(SubtaskBuilder::new("left", ms(2)).on("vision"))
-                .subtask(SubtaskBuilder::new("right", ms(3)).on("vision").after([""; 0]))
-                .subtask(SubtaskBuilder::new("plan", ms(1)).on("control").after(["left", "right"]))
+                .subtask(SubtaskBuilder::new("left").wcet(ms(2)).on("vision"))
+                .subtask(SubtaskBuilder::new("right").wcet(ms(3)).on("vision").after([""; 0]))
+                .subtask(SubtaskBuilder::new("plan").wcet(ms(1)).on("control").after(["left", "right"]))
                 .subtask(
-                    SubtaskBuilder::new("move", ms(1)).on("control").exec(Execution::Uniform(ms(0), ms(1))),
+                    SubtaskBuilder::new("move")
+                        .wcet(ms(1))
+                        .on("control")
+                        .exec(Execution::Uniform(ms(0), ms(1))),
                 ),
         )
         .task(task("balance").on("control").exec(Execution::Constant(ms(0))))
@@ -89,7 +92,7 @@ fn the_defaults_of_builder_and_file_agree() {
 
 #[test]
 fn all_violations_come_at_once() {
-    let subtask = SubtaskBuilder::new("a", Work::ZERO).on("nowhere").after(["b"]);
+    let subtask = SubtaskBuilder::new("a").wcet(Work::ZERO).on("nowhere").after(["b"]);
     let error = System::builder("no good")
         .node("n", [0, 0])
         .task(TaskBuilder::new("t", Duration::ZERO).subtask(subtask))

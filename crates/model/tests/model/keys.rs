@@ -39,11 +39,11 @@ fn keys_of_tasks() {
     assert_eq!(graph.deadline, Duration::from_millis(150));
     assert_eq!(graph.phase, Duration::from_millis(5));
     assert_eq!(graph.jitter, Duration::from_millis(1));
-    assert_eq!(graph.criticality, Criticality::VERY_HIGH);
+    assert_eq!(graph.criticality, Criticality::VeryHigh);
     assert_eq!(graph.importance, -7);
     assert_eq!(graph.overrun, Overrun::SkipNext);
     assert_eq!(alone.period, Duration::from_millis(500));
-    assert_eq!(alone.criticality, Criticality::VERY_LOW);
+    assert_eq!(alone.criticality, Criticality::VeryLow);
     assert_eq!(alone.overrun, Overrun::Abort);
     let operation = &alone.subtasks[0];
     assert_eq!((operation.name.as_str(), operation.node), ("alone", 1));
@@ -106,7 +106,7 @@ fn defaults() {
             deadline: Duration::from_millis(10),
             phase: Duration::ZERO,
             jitter: Duration::ZERO,
-            criticality: Criticality::MEDIUM,
+            criticality: Criticality::Medium,
             importance: 0,
             overrun: Overrun::Queue,
             subtasks: vec![Subtask {
@@ -157,7 +157,7 @@ fn every_keyword_is_read() {
     for word in Overrun::ALL {
         check("overrun", "task", word.keyword(), |system| system.tasks[0].overrun.to_string());
     }
-    for word in Criticality::NAMES {
+    for word in Criticality::ALL.iter().map(|criticality| criticality.keyword()) {
         check("criticality", "task", word, |system| system.tasks[0].criticality.to_string());
     }
 }

@@ -48,7 +48,7 @@ fn task() -> impl Strategy<Value = (TaskBuilder, Vec<Step>)> {
                 .deadline(Duration::from_nanos(deadline))
                 .phase(Duration::from_nanos(phase))
                 .jitter(Duration::from_nanos(jitter))
-                .criticality(Criticality::new(level).expect("0 to 4"))
+                .criticality(Criticality::from_level(level).expect("0 to 4"))
                 .importance(importance)
                 .overrun(overrun);
             (task, subtasks)
@@ -91,7 +91,7 @@ prop_compose! {
         for (number, (mut task, subtasks)) in tasks.into_iter().enumerate() {
             let name_of = |position: usize| format!("{}-{position}", subtasks[position].0);
             for (position, (_, node, wcet, exec, after)) in subtasks.iter().enumerate() {
-                let mut subtask = SubtaskBuilder::new(name_of(position), *wcet)
+                let mut subtask = SubtaskBuilder::new(name_of(position)).wcet(*wcet)
                     .on(format!("node-{}", node.index(nodes)));
                 if let Some(exec) = exec {
                     subtask = subtask.exec(exec.clone());

@@ -17,7 +17,7 @@ fn operation(index: usize, name: &str, level: u8, period_ms: i64, wcet_ms: i64) 
         period: Duration::from_millis(period_ms),
         deadline: Duration::from_millis(period_ms),
         wcet: Work::from_millis(wcet_ms),
-        criticality: Criticality::new(level).expect("0 to 4"),
+        criticality: Criticality::from_level(level).expect("0 to 4"),
         importance: 0,
         topological_rank: 0,
     }

@@ -24,6 +24,11 @@
 //! the lane's own releases and completions. A job that was granted a slot keeps it until it ends; when all
 //! slots are taken, a newly elected job waits for one of these jobs to end.
 //!
+//! What a user's operation keeps between its jobs belongs to one of them at a time. The queue may prefer a later job of an
+//! operation to an earlier one that has begun, where late jobs stand last. Then the later one lends its turn to the earlier:
+//! it is given no slot while the other has one, and that slot is granted in its place. A slot may hold a job that
+//! has not begun yet, and goes on by itself while the granted one blocks, so what counts is the slot and not who is granted.
+//!
 //! Without real-time priorities the kernel cannot do this. There a job that is outranked parks itself at its
 //! next cancellation point ([`crate::JobContext::aborted`], which synthetic work passes every 50 µs) until
 //! it is granted again.
@@ -34,6 +39,7 @@ use crate::flow::{Equipment, Hand, Shared};
 use crate::inbox::Receiver;
 use crate::job_table::Tag;
 use crate::lane_thread::forget;
+use crate::operation::Behaviour;
 use crate::recorder::Subject;
 use crate::seat::Seat;
 use crate::sys::Tid;
@@ -132,6 +138,17 @@ impl Controller {
         self.slots.iter().position(|slot| slot.held.is_some_and(|held| held.tag == tag))
     }
 
+    /// The slot that holds another job of a user's operation of which `job` is one.
+    fn slot_of_operation(&self, job: &Job) -> Option<usize> {
+        let operation = self.shared.operation_of(job.tag);
+        let is_same =
+            |slot: &Slot| slot.held.is_some_and(|held| self.shared.operation_of(held.tag) == operation);
+        match self.shared.behaviours[operation.index()] {
+            Behaviour::User(_) => self.slots.iter().position(is_same),
+            Behaviour::Synthetic => None,
+        }
+    }
+
     fn retire(&mut self, slot: usize) {
         let job = self.slots[slot].held.take().expect("a slot that is done held a job");
         self.slots[slot].preempted = false;
@@ -163,7 +180,8 @@ impl Controller {
                 forget(&self.shared, &mut self.queue, &job);
                 continue;
             }
-            match held_by.or_else(|| self.assign(job)).or_else(|| self.make_do()) {
+            let slot = held_by.or_else(|| self.slot_of_operation(&job)).or_else(|| self.assign(job));
+            match slot.or_else(|| self.make_do()) {
                 Some(slot) if self.granted == Some(slot) => {}
                 Some(slot) => self.grant(hand, slot, now),
                 None => unreachable!("where no slot is free, one holds a job"),

@@ -77,7 +77,7 @@ fn releasing_dispatching_and_tracing_do_not_allocate() {
     counted::FAMILY.register().expect("the only family of its number");
     for dispatch in [LaneDispatch::NonPreemptive, LaneDispatch::Preemptive] {
         // The highest lane switches the counting on and off while all kinds of releases go on.
-        let step = |name: &str| SubtaskBuilder::new(name, Work::from_nanos(50_000));
+        let step = |name: &str| SubtaskBuilder::new(name).wcet(Work::from_nanos(50_000));
         let overloaded = task("overloaded", 2, 5).overrun(talea_model::Overrun::Abort);
         let system = system(Strategy::Rms)
             .lane_dispatch(dispatch)

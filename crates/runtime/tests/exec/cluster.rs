@@ -25,7 +25,7 @@ const PATIENCE: StdDuration = StdDuration::from_secs(30);
 
 /// Back and forth between two processes, instance by instance, however late they are.
 fn ping_pong() -> System {
-    let step = |name: &str, node: &str| SubtaskBuilder::new(name, Work::from_nanos(100_000)).on(node);
+    let step = |name: &str, node: &str| SubtaskBuilder::new(name).wcet(Work::from_nanos(100_000)).on(node);
     let task = TaskBuilder::new("rally", ms(5))
         .deadline(ms(50))
         .subtask(step("serve", "one"))

@@ -6,7 +6,7 @@ use talea_model::SubtaskBuilder;
 /// Two nodes, on two processors where there are two.
 fn fork_and_join() -> System {
     let second = u16::from(std::thread::available_parallelism().is_ok_and(|count| count.get() > 1));
-    let step = |name: &str, node: &str| SubtaskBuilder::new(name, Work::from_nanos(300_000)).on(node);
+    let step = |name: &str, node: &str| SubtaskBuilder::new(name).wcet(Work::from_nanos(300_000)).on(node);
     let task = TaskBuilder::new("graph", ms(8))
         .deadline(ms(40))
         .subtask(step("source", "one"))

@@ -43,8 +43,8 @@ fn a_fifo_lane_breaks_ties_by_importance() {
 #[test]
 fn a_higher_lane_preempts_a_lower_one_and_the_records_say_so() {
     let system = system(Strategy::Criticality)
-        .task(task("low", 10_000, 60).criticality(Criticality::LOW))
-        .task(task("high", 10_000, 5).criticality(Criticality::HIGH).phase(ms(20)))
+        .task(task("low", 10_000, 60).criticality(Criticality::Low))
+        .task(task("high", 10_000, 5).criticality(Criticality::High).phase(ms(20)))
         .build()
         .expect("a system");
     let run = || run_until(&system, Operations::synthetic(), options(RtMode::Warn, 0), ended("low", 0));
@@ -142,10 +142,10 @@ fn no_job_is_lost_or_run_twice() {
             };
             let system = system(*strategy)
                 .lane_dispatch(dispatch)
-                .task(build("a", 2_000, Criticality::HIGH))
-                .task(build("b", 3_000, Criticality::HIGH))
-                .task(build("c", 5_000, Criticality::LOW))
-                .task(build("d", 1_500, Criticality::LOW))
+                .task(build("a", 2_000, Criticality::High))
+                .task(build("b", 3_000, Criticality::High))
+                .task(build("c", 5_000, Criticality::Low))
+                .task(build("d", 1_500, Criticality::Low))
                 .build()
                 .expect("a system");
             let names = ["a", "b", "c", "d"];

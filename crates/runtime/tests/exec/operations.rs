@@ -2,6 +2,7 @@
 
 use super::*;
 use std::sync::{Arc, mpsc};
+use talea_model::{LaneDispatch, Late};
 use talea_runtime::{JobContext, PrepareError};
 
 #[test]
@@ -20,6 +21,70 @@ fn an_operation_is_told_everything_about_its_job() {
     assert!(jobs.len() >= 4 && jobs.len() >= ran.count(Event::COMPLETE, "job"));
     for (position, job) in jobs.iter().enumerate() {
         assert_eq!(*job, (position as u64, ms(15), true, true));
+    }
+}
+
+#[test]
+fn an_operation_keeps_its_state_from_job_to_job() {
+    let (tell, told) = mpsc::channel();
+    let mut sum = 0;
+    let operation = move |context: &JobContext<'_>| {
+        sum += context.instance();
+        tell.send(sum).unwrap();
+    };
+    let system = system(Strategy::Rms).task(task("job", 10, 1)).build().expect("a system");
+    let operations = Operations::synthetic().with("job", operation);
+    run_until(&system, operations, options(RtMode::Warn, 0), ended("job", 4));
+    let sums: Vec<u64> = told.iter().take(5).collect();
+    assert_eq!(sums, [0, 1, 3, 6, 10]);
+}
+
+/// Late jobs stand last, so the queue prefers a job that can still meet its deadline to one of the same operation that has begun
+/// and is late. What the operation keeps belongs to the one that has begun, so the other waits for it.
+#[test]
+fn jobs_of_one_operation_never_run_at_once() {
+    let system = system(Strategy::Edf)
+        .late(Late::Last)
+        .lane_dispatch(LaneDispatch::Preemptive)
+        .task(task("slow", 20, 1))
+        .task(task("beside", 200, 1))
+        .build()
+        .expect("a system");
+    // The first jobs take longer than two periods.
+    let long_at_first = |longest: Duration| {
+        let mut jobs = 0;
+        move |context: &JobContext<'_>| {
+            let begin = context.now();
+            while jobs < 3 && context.now() - begin < longest && !context.aborted() {
+                std::hint::spin_loop();
+            }
+            jobs += 1;
+        }
+    };
+    for rt in [RtMode::Off, RtMode::Warn] {
+        let run = || {
+            let operations = Operations::synthetic()
+                .with("slow", long_at_first(ms(50)))
+                .with("beside", long_at_first(ms(30)));
+            run_until(&system, operations, options(rt, 0), completed(["slow"], 12))
+        };
+        // When the third was released, the first had begun and was late.
+        let ran = run_given(run, |ran| {
+            let at = |event, instance| ran.position(event, "slow", instance);
+            at(Event::START, 0) < at(Event::RELEASE, 2) && at(Event::RELEASE, 2) < at(Event::COMPLETE, 0)
+        });
+        for name in ["slow", "beside"] {
+            let mut under_way = None;
+            let is_own = |record: &&Record| record.event.0 >> 8 == 1 && ran.name(record.job()) == name;
+            for record in ran.records.iter().filter(is_own) {
+                let instance = record.job().instance;
+                match record.event {
+                    Event::START => assert_eq!(under_way.replace(instance), None, "{name} {instance}"),
+                    Event::COMPLETE => assert_eq!(under_way.take(), Some(instance), "{name}"),
+                    _ => {}
+                }
+            }
+        }
     }
 }
 

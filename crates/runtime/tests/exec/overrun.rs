@@ -115,8 +115,8 @@ fn an_operation_sees_that_it_is_to_stop_and_its_successor_is_not_released() {
     let told = Arc::new(AtomicU64::new(0));
     let chain = TaskBuilder::new("chain", ms(20))
         .overrun(Overrun::Abort)
-        .subtask(talea_model::SubtaskBuilder::new("first", Work::from_millis(1)))
-        .subtask(talea_model::SubtaskBuilder::new("second", Work::from_millis(1)));
+        .subtask(talea_model::SubtaskBuilder::new("first").wcet(Work::from_millis(1)))
+        .subtask(talea_model::SubtaskBuilder::new("second").wcet(Work::from_millis(1)));
     let system = system(Strategy::Edf).task(chain).build().expect("a system");
     let operations = Operations::synthetic().with("chain.first", endless(&told));
     let over = move |_: &FinishedJob<'_>| told.load(Ordering::Relaxed) >= 2;

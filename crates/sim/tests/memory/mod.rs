@@ -31,7 +31,7 @@ fn task(name: &str, period_us: i64, overrun: Overrun, subtasks: Vec<Subtask>) ->
         deadline: Duration::from_micros(period_us),
         phase: Duration::ZERO,
         jitter: Duration::from_micros(period_us / 10),
-        criticality: Criticality::new((period_us % 5) as u8).expect("0 to 4"),
+        criticality: Criticality::from_level((period_us % 5) as u8).expect("0 to 4"),
         importance: 0,
         overrun,
         subtasks,

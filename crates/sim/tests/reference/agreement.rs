@@ -131,7 +131,7 @@ fn two_tasks(rows: [Row; 2]) -> Description {
             deadline: Duration::from_nanos(deadline),
             phase: Duration::from_nanos(phase),
             jitter: Duration::ZERO,
-            criticality: Criticality::new(level).expect("0 to 4"),
+            criticality: Criticality::from_level(level).expect("0 to 4"),
             importance: 0,
             overrun: Overrun::Queue,
         }

@@ -74,7 +74,7 @@ fn task(scope: Scope, index: usize) -> impl Strategy<Value = Task> {
             deadline: ns(deadline),
             phase: ns(phase),
             jitter: ns(if scope.jitter { jitter.min(period - 1) } else { 0 }),
-            criticality: Criticality::new(level).expect("0 to 4"),
+            criticality: Criticality::from_level(level).expect("0 to 4"),
             importance,
             overrun,
             subtasks,

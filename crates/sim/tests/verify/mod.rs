@@ -135,8 +135,9 @@ proptest! {
 /// More instances of a chain wait than are remembered once they are over: one between two of its legs is not over.
 #[test]
 fn a_chain_far_behind_is_clean() {
-    let leg =
-        |name: &str, after: &[&str]| SubtaskBuilder::new(name, Work::from_nanos(5)).after(after.to_vec());
+    let leg = |name: &str, after: &[&str]| {
+        SubtaskBuilder::new(name).wcet(Work::from_nanos(5)).after(after.to_vec())
+    };
     let route = TaskBuilder::new("route", Duration::from_nanos(10));
     let route =
         route.subtask(leg("plan", &[])).subtask(leg("draw", &["plan"])).subtask(leg("show", &["draw"]));

@@ -306,7 +306,8 @@ fn tasks(report: &CheckReport) -> String {
     let mut sheet =
         Sheet::new(2, &["task", "criticality", "deadline", "longest response", "left", "verdict", "mostly"]);
     for task in &report.tasks {
-        let criticality = Criticality::new(task.criticality).map_or(String::new(), |level| level.to_string());
+        let criticality =
+            Criticality::from_level(task.criticality).map_or(String::new(), |level| level.to_string());
         let bound = task.bound_ns.map(|bound| {
             let sign = if task.exact { "" } else { "≤ " };
             format!("{sign}{}", Duration::from_nanos(bound))

@@ -9,13 +9,14 @@ fn root() -> &'static Path {
 }
 
 /// What the example `name` prints. `cargo test` builds examples beside the tests' folder.
-fn output_of(name: &str) -> String {
+fn output_of(name: &str, arguments: &[&str]) -> String {
     let this = std::env::current_exe().expect("this program has a path");
     let examples = this.parent().and_then(|deps| deps.parent()).map(|folder| folder.join("examples"));
     let program = examples.map(|folder| folder.join(name)).filter(|program| program.exists());
     let program =
         program.unwrap_or_else(|| panic!("`cargo test` without `--test` builds the example `{name}`"));
-    let output = Command::new(program).current_dir(root()).output().expect("the example starts");
+    let output =
+        Command::new(program).args(arguments).current_dir(root()).output().expect("the example starts");
     let text = |bytes| String::from_utf8(bytes).expect("it prints UTF-8");
     let (stdout, stderr) = (text(output.stdout), text(output.stderr));
     assert!(!stderr.contains("panicked"), "{stderr}");
@@ -25,11 +26,26 @@ fn output_of(name: &str) -> String {
 
 #[test]
 fn the_embedding_example_runs() {
-    let stdout = output_of("embed");
+    let stdout = output_of("embed", &[]);
     let met = stdout.lines().filter(|line| line.starts_with("blink ") && line.contains(": true in "));
     let met = format!("; {} jobs met their deadline", met.count());
     let last = stdout.lines().last().unwrap_or_default();
     assert!(last.starts_with("sum ") && last.ends_with(&met), "{stdout}");
+}
+
+#[test]
+fn the_controller_checks_runs_and_looks_back() {
+    let stdout = output_of("controller", &["300ms"]);
+    for task in ["control", "plan", "report"] {
+        let line = |begin: &str, rest: &str| {
+            stdout.lines().any(|line| line.starts_with(&format!("{task}: {begin}")) && line.ends_with(rest))
+        };
+        assert!(line("longest response ", ", Holds") && line("", " in time"), "{task}: {stdout}");
+    }
+    let events = stdout.lines().find_map(|line| line.strip_suffix(" events of the controller"));
+    let events: u64 = events.expect("it counts its own events").parse().expect("a number");
+    // Each job of the control loop tells two; how many there are in the time is the machine's affair.
+    assert!(events >= 2, "{stdout}");
 }
 
 #[test]

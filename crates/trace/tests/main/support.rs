@@ -35,7 +35,7 @@ pub fn metadata() -> Metadata {
         start: Instant::from_nanos(1_000_000_000),
         nodes: vec![NodeEntry { name: "mission".into(), cpus: vec![0, 1], switches: Switches::default() }],
         lanes: vec![lane(0, "10ms"), lane(1, "20ms")],
-        tasks: vec![task("nav", 10, Criticality::HIGH), task("route", 20, Criticality::LOW)],
+        tasks: vec![task("nav", 10, Criticality::High), task("route", 20, Criticality::Low)],
         operations: vec![
             operation("nav", 0, 0, &[], true),
             operation("route.plan", 1, 1, &[], false),

@@ -168,15 +168,15 @@ impl Region {
         let exec = if low == high { Execution::Constant(high) } else { Execution::Uniform(low, high) };
         TaskBuilder::new(format!("consumer-{}", rate(critical.period)), critical.period)
             .phase(phase)
-            .criticality(Criticality::HIGH)
+            .criticality(Criticality::High)
             .wcet(high.max(NEARLY_NOTHING))
             .exec(exec)
     }
 
     fn route(self) -> TaskBuilder {
-        let route = TaskBuilder::new("route", FRAME).criticality(Criticality::LOW).overrun(Overrun::Queue);
+        let route = TaskBuilder::new("route", FRAME).criticality(Criticality::Low).overrun(Overrun::Queue);
         (1..=self.legs())
-            .fold(route, |route, leg| route.subtask(SubtaskBuilder::new(format!("leg-{leg:02}"), LEG)))
+            .fold(route, |route, leg| route.subtask(SubtaskBuilder::new(format!("leg-{leg:02}")).wcet(LEG)))
     }
 
     /// The load that the region's system offers.
@@ -203,14 +203,14 @@ impl Region {
 fn task(critical: &Critical, phase: Duration) -> TaskBuilder {
     TaskBuilder::new(critical.name, critical.period)
         .phase(phase)
-        .criticality(Criticality::HIGH)
+        .criticality(Criticality::High)
         .wcet(critical.work)
 }
 
 fn display() -> TaskBuilder {
     TaskBuilder::new("display", Duration::from_millis(200))
         .phase(FRAME + FRAME)
-        .criticality(Criticality::LOW)
+        .criticality(Criticality::Low)
         .overrun(Overrun::Queue)
         .wcet(Work::from_millis(5))
 }

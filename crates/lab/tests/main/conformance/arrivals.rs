@@ -13,11 +13,11 @@ use talea_trace::Event;
 const LONG_MS: i64 = 60;
 
 fn long() -> TaskBuilder {
-    task("long", 10_000).deadline(ms(9_000)).wcet(Work::from_millis(LONG_MS)).criticality(Criticality::LOW)
+    task("long", 10_000).deadline(ms(9_000)).wcet(Work::from_millis(LONG_MS)).criticality(Criticality::Low)
 }
 
 fn urgent() -> TaskBuilder {
-    task("urgent", 10_000).deadline(ms(5_000)).phase(ms(10)).criticality(Criticality::LOW)
+    task("urgent", 10_000).deadline(ms(5_000)).phase(ms(10)).criticality(Criticality::Low)
 }
 
 /// The long job is under way when the urgent one comes.
@@ -47,7 +47,7 @@ fn within_a_lane_dispatch_and_discipline_decide() {
 #[test]
 fn a_higher_lane_gets_through_whatever_the_dispatch() {
     for dispatch in DISPATCHES {
-        let high = urgent().criticality(Criticality::HIGH);
+        let high = urgent().criticality(Criticality::High);
         let system =
             system(Strategy::Criticality, dispatch).task(long()).task(high).build().expect("a system");
         let title = format!("{dispatch}, arrival in a higher lane");

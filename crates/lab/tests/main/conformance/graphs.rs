@@ -12,7 +12,9 @@ use talea_time::Work;
 /// `left` declares a second and `one` four, so that the laxity order is not the deadline order.
 fn two_graphs(strategy: Strategy, dispatch: LaneDispatch) -> System {
     let step = |name: &str, wcet_ms| {
-        SubtaskBuilder::new(name, Work::from_millis(wcet_ms)).exec(Execution::Constant(Work::from_millis(1)))
+        SubtaskBuilder::new(name)
+            .wcet(Work::from_millis(wcet_ms))
+            .exec(Execution::Constant(Work::from_millis(1)))
     };
     let fork = TaskBuilder::new("f", ms(10_000))
         .deadline(ms(8_000))

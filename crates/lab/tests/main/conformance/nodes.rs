@@ -37,7 +37,7 @@ fn every_node_keeps_its_own_order() {
 /// A job follows everything it waits for, also across nodes, in every instance, and instances keep their order.
 #[test]
 fn a_graph_over_two_nodes_keeps_its_precedences() {
-    let step = |name: &str, node: &str| SubtaskBuilder::new(name, Work::from_millis(1)).on(node);
+    let step = |name: &str, node: &str| SubtaskBuilder::new(name).wcet(Work::from_millis(1)).on(node);
     for strategy in Strategy::ALL {
         let rally = TaskBuilder::new("r", ms(15))
             .deadline(ms(9_000))

@@ -26,11 +26,11 @@ fn mixed(strategy: Strategy, dispatch: LaneDispatch, laxity: Laxity) -> System {
     };
     system(strategy, dispatch)
         .laxity(laxity)
-        .task(build("a", 10_000, 9_000, 10, Criticality::HIGH, 0))
-        .task(build("b", 20_000, 8_000, 10, Criticality::LOW, 0))
-        .task(build("c", 10_000, 8_500, 2_000, Criticality::LOW, 1))
-        .task(build("d", 20_000, 7_000, 10, Criticality::HIGH, 1))
-        .task(build("e", 20_000, 9_500, 4_500, Criticality::HIGH, 0))
+        .task(build("a", 10_000, 9_000, 10, Criticality::High, 0))
+        .task(build("b", 20_000, 8_000, 10, Criticality::Low, 0))
+        .task(build("c", 10_000, 8_500, 2_000, Criticality::Low, 1))
+        .task(build("d", 20_000, 7_000, 10, Criticality::High, 1))
+        .task(build("e", 20_000, 9_500, 4_500, Criticality::High, 0))
         .build()
         .expect("a system")
 }
