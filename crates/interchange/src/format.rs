@@ -1,4 +1,4 @@
-//! The formats, and which one a file is in.
+//! The formats.
 
 use std::fmt;
 use std::path::Path;
@@ -47,21 +47,6 @@ impl Format {
         let extension = path.extension()?.to_str()?;
         Self::ALL.iter().copied().find(|format| format.extension().eq_ignore_ascii_case(extension))
     }
-
-    /// The format that `text` looks like: an element, an object or a comment, or a row of columns that
-    /// tables have.
-    pub fn of_text(text: &str) -> Option<Format> {
-        let text = text.trim_start_matches('\u{feff}').trim_start();
-        if text.starts_with('<') {
-            Some(Format::SimSo)
-        } else if text.starts_with(['{', '/']) {
-            Some(Format::RtApp)
-        } else if crate::tabular::looks_like_a_table(text) {
-            Some(Format::Csv)
-        } else {
-            None
-        }
-    }
 }
 
 impl fmt::Display for Format {
@@ -83,12 +68,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_extension_and_the_content_tell_the_format() {
+    fn the_extension_tells_the_format() {
         assert_eq!(Format::of_path("a/b.JSON".as_ref()), Some(Format::RtApp));
         assert_eq!(Format::of_path("a/b.toml".as_ref()), None);
-        assert_eq!(Format::of_text("\u{feff}\n <?xml version=\"1.0\"?>"), Some(Format::SimSo));
-        assert_eq!(Format::of_text("/* a use case */ {"), Some(Format::RtApp));
-        assert_eq!(Format::of_text("task,period_ms,wcet_ms\n"), Some(Format::Csv));
-        assert_eq!(Format::of_text("[system]\nname = \"x\"\n"), None);
     }
 }

@@ -22,6 +22,7 @@ mod names;
 mod number;
 mod priority;
 mod reading;
+mod recognition;
 mod rejected;
 pub mod rt_app;
 mod settings;
