@@ -9,6 +9,7 @@ use talea_model::{Description, Execution, System};
 use talea_policy::strategy::Plan;
 use talea_sim::Simulation;
 use talea_time::{Duration, Instant};
+use talea_trace::event::{Complete, Typed};
 use talea_trace::{Event, Record, Sink};
 
 /// Jobs simulated before the search ends without an answer: well under a second.
@@ -169,15 +170,14 @@ impl Sink for Witnesses {
             return;
         }
         let key = (task, job.instance);
-        match record.event {
-            Event::RELEASE => *self.unfinished.entry(key).or_default() += 1,
-            Event::COMPLETE => {
-                let deadline = Instant::from_nanos(record.words[1] as i64);
+        match record.typed() {
+            Typed::Release(_) => *self.unfinished.entry(key).or_default() += 1,
+            Typed::Complete(Complete { deadline, .. }) => {
                 if record.time > deadline {
                     self.miss(task, job.instance, Fate::Late, Some(record.time - deadline));
                 }
             }
-            Event::SKIP => self.miss(task, job.instance, Fate::Skipped, None),
+            Typed::Skip(_) => self.miss(task, job.instance, Fate::Skipped, None),
             _ => self.miss(task, job.instance, Fate::Aborted, None),
         }
         if matches!(record.event, Event::COMPLETE | Event::ABORT)

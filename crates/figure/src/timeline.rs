@@ -3,7 +3,7 @@
 
 use crate::drawing::{Owner, Span, TimeLine};
 use talea_time::Instant;
-use talea_trace::{Event, JobId, Metadata, Record, Runner, Segment, Segments, Sink};
+use talea_trace::{JobId, Metadata, Record, Runner, Segment, Segments, Sink, Typed};
 
 /// Collects from records what the picture shows.
 pub struct Builder {
@@ -54,10 +54,10 @@ impl Sink for Builder {
         let Builder { line, segments, start, from, to, places, is_last } = self;
         segments.feed(&record, |segment| add(line, places, *start, (*from, *to), &segment));
         let operation = record.job().operation.index();
-        let ended = match record.event {
-            Event::ABORT => true,
-            Event::COMPLETE => {
-                is_last.get(operation) == Some(&true) && record.time.as_nanos() > record.words[1] as i64
+        let ended = match record.typed() {
+            Typed::Abort(_) => true,
+            Typed::Complete(complete) => {
+                is_last.get(operation) == Some(&true) && record.time > complete.deadline
             }
             _ => false,
         };
@@ -99,6 +99,7 @@ mod tests {
     use super::*;
     use talea_model::Criticality;
     use talea_time::{Duration, Work};
+    use talea_trace::Event;
     use talea_trace::{Activity, LaneEntry, NodeEntry, OperationEntry, Origin, TaskEntry};
 
     const NAMES: [&str; 2] = ["nav", "route"];

@@ -9,6 +9,7 @@ use crate::sys::stop::{Slept, StopFlag};
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use talea_time::{Clock, Duration, Instant};
+use talea_trace::event::Dates;
 use talea_trace::stream::{Consumer, Seat, clock};
 use talea_trace::{
     Accounting, CreateError, Event, LogWriter, Merge, Metadata, Record, Report, Samples, Sink,
@@ -88,7 +89,7 @@ fn finished<'a>(record: &Record, metadata: &'a Metadata) -> Option<FinishedJob<'
         Event::SKIP => Ending::Skipped,
         _ => return None,
     };
-    let [nominal, deadline] = record.words.map(|word| Instant::from_nanos(word as i64));
+    let Dates { nominal, deadline } = record.dates()?;
     Some(FinishedJob {
         operation: &metadata.operations[record.job().operation.index()].name,
         instance: record.job().instance,

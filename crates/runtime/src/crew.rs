@@ -9,7 +9,7 @@ use crate::lowering::{LanePriorities, Lowering};
 use crate::options::RunOptions;
 use crate::outcome::{NodeSpin, ThreadAttributes};
 use crate::preemptive::{Controller, Grades, Slot, SlotCell, SlotThread};
-use crate::recorder::{Marks, Recording, Subject};
+use crate::recorder::{Marks, Recording};
 use crate::release::{ReleaseThread, Source};
 use crate::seat::Seat;
 use crate::sys::clock::MonotonicClock;
@@ -24,7 +24,8 @@ use talea_policy::discipline::Discipline;
 use talea_policy::lane::LaneQueue;
 use talea_policy::strategy::{Lane, Plan};
 use talea_time::Clock;
-use talea_trace::{Event, RingFile, RingWriter, ThreadRole};
+use talea_trace::event::Receive;
+use talea_trace::{RingFile, RingWriter, ThreadRole};
 
 /// What a thread is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -332,8 +333,8 @@ impl Station<'_> {
                 let received = inlet.receive(|message| {
                     let now = MonotonicClock.now();
                     let job = message.job;
-                    let subject = Subject { job, lane: shared.layout.operation(job.operation).lane };
-                    hand.recorder.message(now, Event::RECEIVE, subject, 0);
+                    let lane = shared.layout.operation(job.operation).lane as u16;
+                    hand.recorder.put_if_wanted(now, Receive { job, sent: None, lane });
                     hand.arrive(&shared, message, now);
                 });
                 hand.ring(&shared);

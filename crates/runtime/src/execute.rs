@@ -4,7 +4,7 @@ use crate::flow::{Hand, OperationPanic, Shared};
 use crate::job_table::{Begin, Finish};
 use crate::layout::OperationSite;
 use crate::operation::{Behaviour, JobContext};
-use crate::recorder::{Subject, release_words};
+use crate::recorder::Subject;
 use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,7 +12,8 @@ use std::sync::PoisonError;
 use talea_policy::demand;
 use talea_policy::job::Job;
 use talea_time::Instant;
-use talea_trace::{CostKind, Event, JobId};
+use talea_trace::event::{Dates, Flag};
+use talea_trace::{CostKind, JobId};
 
 /// What the thread that runs a job does around it.
 pub(crate) trait Surroundings {
@@ -51,7 +52,7 @@ pub(crate) fn execute(
     let subject = Subject { job: JobId { operation, instance: job.number }, lane: site.lane };
     let depth = depth.min(usize::from(u16::MAX)) as u16;
     surroundings.begin(hand, subject.job, |hand, now| {
-        hand.recorder.job(now, Event::START, subject, [0, 0], depth);
+        hand.recorder.put(now, subject.start(depth));
     });
 
     let returned = call(shared, site, job, surroundings);
@@ -59,15 +60,16 @@ pub(crate) fn execute(
     let completion = surroundings.end(hand, |hand, end| {
         let finish = shared.jobs.finish(job.tag, job.number);
         let arrival = job.deadline - shared.layout.tasks[site.task].deadline;
-        let words = release_words(if site.predecessors == 0 { arrival } else { job.release }, job);
+        let nominal = if site.predecessors == 0 { arrival } else { job.release };
+        let dates = Dates { nominal, deadline: job.deadline };
         match (returned, finish) {
             (Return::Panicked, _) | (_, Finish::Aborted) => {
-                hand.recorder.job(end, Event::ABORT, subject, words, 1);
+                hand.recorder.put(end, subject.abort(dates, Flag(true)));
                 None
             }
             (Return::CutShort, Finish::Completed) => None,
             (Return::Whole, Finish::Completed) => {
-                hand.recorder.job(end, Event::COMPLETE, subject, words, 0);
+                hand.recorder.put(end, subject.complete(dates));
                 Some(end)
             }
         }

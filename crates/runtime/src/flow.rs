@@ -15,7 +15,7 @@ use crate::join::{Arrival, JoinTable};
 use crate::layout::{Layout, OperationSite};
 use crate::managed::Waker;
 use crate::operation::Behaviour;
-use crate::recorder::{Recorder, Recording, Subject, release_words};
+use crate::recorder::{Recorder, Recording, Subject};
 use crate::seat::Processor;
 use crate::sys::stop::StopFlag;
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,8 @@ use std::sync::{Mutex, OnceLock};
 use talea_model::OperationId;
 use talea_policy::job::Job;
 use talea_time::Instant;
-use talea_trace::{Event, JobId, ThreadRole};
+use talea_trace::event::{Dates, Flag, Send};
+use talea_trace::{JobId, ThreadRole};
 
 /// How a lane is told that there is something in its inbox.
 pub(crate) enum Call {
@@ -254,7 +255,7 @@ impl Hand {
         let local = site.local.expect("an operation of this process");
         let tag = shared.jobs.claim(local, job)?;
         let subject = Subject { job: JobId { operation, instance: job.instance }, lane: site.lane };
-        self.recorder.job(now, Event::RELEASE, subject, release_words(nominal, &job_of(site, job, tag)), 0);
+        self.recorder.put(now, subject.release(Dates { nominal, deadline: job.deadline }));
         shared.port(site.lane).push(tag);
         if !self.to_ring.contains(&site.lane) {
             self.to_ring.push(site.lane);
@@ -277,9 +278,9 @@ impl Hand {
         if !fits {
             shared.tally.overflows.fetch_add(1, Ordering::Relaxed);
             let subject = Subject { job: message.job, lane: site.lane };
-            let words = release_words(now, &job_of(site, released, 0));
-            self.recorder.job(now, Event::RELEASE, subject, words, 0);
-            self.recorder.job(now, Event::ABORT, subject, words, 0);
+            let dates = Dates { nominal: now, deadline };
+            self.recorder.put(now, subject.release(dates));
+            self.recorder.put(now, subject.abort(dates, Flag(false)));
         }
     }
 
@@ -292,7 +293,8 @@ impl Hand {
             if site.local.is_some() {
                 self.arrive(shared, message, now);
             } else if shared.link.send(site.node, message).is_ok() {
-                self.recorder.message(now, Event::SEND, subject, successor.index() as u64);
+                let send = Send { job, to: successor.index() as u64, lane: subject.lane as u16 };
+                self.recorder.put_if_wanted(now, send);
             } else {
                 shared.tally.unsent.fetch_add(1, Ordering::Relaxed);
             }

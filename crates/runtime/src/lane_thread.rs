@@ -24,7 +24,7 @@ use std::sync::atomic::Ordering;
 use talea_policy::job::Job;
 use talea_policy::lane::LaneQueue;
 use talea_time::{Clock, Instant, Work};
-use talea_trace::{CostKind, Event, JobId};
+use talea_trace::{CostKind, JobId};
 
 /// Everything a lane's thread owns.
 pub(crate) struct LaneThread {
@@ -104,9 +104,9 @@ impl LaneThread {
             }
             let Some(job) = queue.elect(MonotonicClock.now(), Work::ZERO) else {
                 footing.give_back(&mut hand);
-                hand.recorder.lane(Event::SLEEP, lane);
+                hand.recorder.sleep(lane);
                 footing.sleep(|| inbox.has_number() || shared.stop.is_stopped());
-                hand.recorder.lane(Event::WAKE, lane);
+                hand.recorder.wake(lane);
                 continue;
             };
             hand.recorder.cost(began, CostKind::Queue, Some(lane), moved);

@@ -2,10 +2,13 @@
 
 use crate::sys::clock::MonotonicClock;
 use crate::sys::cpu;
-use talea_policy::job::Job;
 use talea_time::{Clock, Instant};
+use talea_trace::event::{
+    Abort, BuiltinEvent, Complete, Cost, Dates, Flag, Preempt, Release, Resume, RunEnd, RunStart, Skip,
+    Sleep, Start, Thread, Timer, Wake,
+};
 use talea_trace::stream::{LocalWriter, builtin_switch};
-use talea_trace::{CostKind, Event, JobId, Record, RingWriter, Sink, ThreadRole};
+use talea_trace::{CostKind, Event, JobId, Record, RingWriter, RunOutcome, Sink, SkipReason, ThreadRole};
 
 /// What a thread's recorder is made of before there is the thread.
 pub(crate) struct Recording {
@@ -73,27 +76,35 @@ impl Recording {
 }
 
 impl Recorder {
-    /// A job event.
-    pub fn job(&mut self, time: Instant, event: Event, subject: Subject, words: [u64; 2], arg: u16) {
+    /// Something happened at `time`.
+    pub fn put(&mut self, time: Instant, event: impl BuiltinEvent) {
         let cpu = self.cpu();
-        let causal = subject.job.pack();
-        let source = subject.lane as u16;
-        self.writer.record(Record { time, causal, words, event, source, cpu, arg });
+        self.writer.record(event.at(time, cpu));
     }
 
-    /// An event of a node's run.
-    pub fn run(&mut self, time: Instant, event: Event, word: u64) {
-        let (cpu, source) = (Record::NO_CPU, self.node as u16);
-        self.writer.record(Record { time, causal: 0, words: [word, 0], event, source, cpu, arg: 0 });
+    /// The same of an event that not everybody wants.
+    pub fn put_if_wanted<E: BuiltinEvent>(&mut self, time: Instant, event: E) {
+        if self.is_wanted(E::EVENT) {
+            self.put(time, event);
+        }
+    }
+
+    /// The node's run begins, and is planned to end, if it is.
+    pub fn run_start(&mut self, time: Instant, planned_end: Option<Instant>) {
+        let start = RunStart { planned_end, node: self.node as u16 };
+        self.writer.record(start.at(time, Record::NO_CPU));
+    }
+
+    /// The node's run is over.
+    pub fn run_end(&mut self, time: Instant) {
+        let end = RunEnd { node: self.node as u16, how: RunOutcome::Over.into() };
+        self.writer.record(end.at(time, Record::NO_CPU));
     }
 
     fn thread(&mut self, role: ThreadRole, lane: Option<usize>) {
-        let thread = rustix::thread::gettid().as_raw_nonzero().get() as u64;
-        let words = [thread | u64::from(std::process::id()) << 32, self.node as u64];
-        let source = lane.map_or(Record::NO_LANE, |lane| lane as u16);
-        let (time, cpu) = (MonotonicClock.now(), self.cpu());
-        let (event, arg) = (Event::THREAD, role as u16);
-        let record = Record { time, causal: 0, words, event, source, cpu, arg };
+        let tid = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+        let (pid, node, lane) = (std::process::id(), self.node as u32, lane_number(lane));
+        let record = Thread { tid, pid, node, lane, role: role.into() }.at(MonotonicClock.now(), self.cpu());
         self.writer.identify(&record);
         self.writer.record(record);
     }
@@ -108,34 +119,27 @@ impl Recorder {
     pub fn cost(&mut self, began: Stopwatch, kind: CostKind, lane: Option<usize>, jobs: usize) {
         let Some(began) = began.0 else { return };
         let time = MonotonicClock.now();
-        let words = [(time - began).as_nanos() as u64, jobs as u64 | (self.node as u64) << 32];
-        let source = lane.map_or(Record::NO_LANE, |lane| lane as u16);
-        let (event, cpu, arg) = (Event::COST, self.cpu(), kind as u16);
-        self.writer.record(Record { time, causal: 0, words, event, source, cpu, arg });
+        let (cost, count, node) = (time - began, jobs as u32, self.node as u32);
+        self.put(time, Cost { cost, count, node, lane: lane_number(lane), kind: kind.into() });
     }
 
-    /// A lane's thread goes to sleep or is back.
-    pub fn lane(&mut self, event: Event, lane: usize) {
-        if self.is_wanted(event) {
-            let (time, source, cpu) = (MonotonicClock.now(), lane as u16, self.cpu());
-            self.writer.record(Record { time, causal: 0, words: [0, 0], event, source, cpu, arg: 0 });
+    /// A lane's thread goes to sleep.
+    pub fn sleep(&mut self, lane: usize) {
+        if self.is_wanted(Event::SLEEP) {
+            self.put(MonotonicClock.now(), Sleep { lane: lane as u16 });
+        }
+    }
+
+    /// A lane's thread is back.
+    pub fn wake(&mut self, lane: usize) {
+        if self.is_wanted(Event::WAKE) {
+            self.put(MonotonicClock.now(), Wake { lane: lane as u16 });
         }
     }
 
     /// The release thread begins at `now` to release what was `due`; the kernel had woken it at `woken`.
     pub fn timer(&mut self, now: Instant, due: Instant, woken: Instant) {
-        if self.is_wanted(Event::TIMER) {
-            let words = [due, woken].map(|instant| instant.as_nanos() as u64);
-            let (event, source, cpu) = (Event::TIMER, self.node as u16, self.cpu());
-            self.writer.record(Record { time: now, causal: 0, words, event, source, cpu, arg: 0 });
-        }
-    }
-
-    /// Something about a job passed between this node and another one, at `time`.
-    pub fn message(&mut self, time: Instant, event: Event, subject: Subject, word: u64) {
-        if self.is_wanted(event) {
-            self.job(time, event, subject, [word, 0], 0);
-        }
+        self.put_if_wanted(now, Timer { due, woken, node: self.node as u16 });
     }
 
     /// Whether anybody wants this event. Those of jobs and of the run are wanted by the run's own collector.
@@ -148,7 +152,37 @@ impl Recorder {
     }
 }
 
-/// The words of a release, completion, skip or abort.
-pub(crate) fn release_words(nominal: Instant, job: &Job) -> [u64; 2] {
-    [nominal.as_nanos() as u64, job.deadline.as_nanos() as u64]
+fn lane_number(lane: Option<usize>) -> u16 {
+    lane.map_or(Record::NO_LANE, |lane| lane as u16)
+}
+
+impl Subject {
+    pub fn release(self, Dates { nominal, deadline }: Dates) -> Release {
+        Release { job: self.job, lane: self.lane as u16, nominal, deadline }
+    }
+
+    /// `depth` jobs are in its lane.
+    pub fn start(self, depth: u16) -> Start {
+        Start { job: self.job, lane: self.lane as u16, depth }
+    }
+
+    pub fn preempt(self, by: JobId) -> Preempt {
+        Preempt { job: self.job, lane: self.lane as u16, by: Some(by) }
+    }
+
+    pub fn resume(self) -> Resume {
+        Resume { job: self.job, lane: self.lane as u16 }
+    }
+
+    pub fn complete(self, Dates { nominal, deadline }: Dates) -> Complete {
+        Complete { job: self.job, lane: self.lane as u16, nominal, deadline }
+    }
+
+    pub fn abort(self, Dates { nominal, deadline }: Dates, running: Flag) -> Abort {
+        Abort { job: self.job, lane: self.lane as u16, nominal, deadline, running }
+    }
+
+    pub fn skip(self, Dates { nominal, deadline }: Dates, reason: SkipReason) -> Skip {
+        Skip { job: self.job, lane: self.lane as u16, nominal, deadline, reason: reason.into() }
+    }
 }

@@ -15,6 +15,7 @@ use std::sync::atomic::Ordering;
 use talea_model::{OperationId, Overrun, System};
 use talea_policy::demand::{self, Purpose};
 use talea_time::{Clock, Duration, Instant};
+use talea_trace::event::{Dates, Flag};
 use talea_trace::{CostKind, Event, JobId, SkipReason, ThreadRole};
 
 /// The first subtasks of one task on one node; they are released, skipped and aborted together. (First
@@ -88,13 +89,13 @@ impl ReleaseThread {
         let mut hand = equipment.take_up(ThreadRole::Release, None);
         let Some(start) = shared.gate.wait(self.gate, &shared.stop) else { return SpinCost::default() };
         let end = self.duration.map_or(Instant::MAX, |duration| start.saturating_add(duration));
-        let planned_end = self.duration.map_or(0, |_| end.as_nanos() as u64);
+        let planned_end = self.duration.map(|_| end);
         for (position, source) in self.sources.iter().enumerate() {
             let at = source.due(&shared, start, 0);
             agenda.push(Reverse(Due { at, source: position, instance: 0 }));
         }
         if self.marks.include(Event::RUN_START) {
-            hand.recorder.run(start, Event::RUN_START, planned_end);
+            hand.recorder.run_start(start, planned_end);
         }
         loop {
             let next = agenda.peek().map_or(end, |due| due.0.at.min(end));
@@ -107,7 +108,7 @@ impl ReleaseThread {
                 Woken::Due { .. } | Woken::Stopped => {
                     // A run that is stopped before its start ends with it.
                     if self.marks.include(Event::RUN_END) {
-                        hand.recorder.run(now.max(start).min(end), Event::RUN_END, 0);
+                        hand.recorder.run_end(now.max(start).min(end));
                     }
                     return self.sleeper.spin_cost();
                 }
@@ -171,8 +172,7 @@ impl ReleaseThread {
         if let Some(reason) = skip {
             // One record stands for the whole instance.
             let subject = subject(shared, operations[0], instance);
-            let words = [nominal.as_nanos() as u64, deadline.as_nanos() as u64];
-            hand.recorder.job(MonotonicClock.now(), Event::SKIP, subject, words, reason as u16);
+            hand.recorder.put(MonotonicClock.now(), subject.skip(Dates { nominal, deadline }, reason));
             return;
         }
         for &operation in operations {
@@ -202,6 +202,7 @@ fn abort(shared: &Shared, hand: &mut Hand, operation: OperationId, instance: u64
     }
     let task = &shared.layout.tasks[site.task];
     let nominal = task.arrival(start, instance);
-    let words = [nominal.as_nanos() as u64, nominal.saturating_add(task.deadline).as_nanos() as u64];
-    hand.recorder.job(MonotonicClock.now(), Event::ABORT, subject(shared, operation, instance), words, 0);
+    let dates = Dates { nominal, deadline: nominal.saturating_add(task.deadline) };
+    let abort = subject(shared, operation, instance).abort(dates, Flag(false));
+    hand.recorder.put(MonotonicClock.now(), abort);
 }

@@ -24,7 +24,7 @@ use crate::flow::{Hand, Shared};
 use crate::recorder::Subject;
 use std::sync::atomic::{AtomicU64, Ordering};
 use talea_time::Instant;
-use talea_trace::{Event, JobId};
+use talea_trace::JobId;
 
 /// No job: not a packed job of any system.
 const IDLE: u64 = u64::MAX;
@@ -105,7 +105,7 @@ impl Seat {
         let is_under_way = |victim| shared.is_under_way(victim);
         if let Some(victim) = self.stay.take(&shared.processors[processor], job, is_under_way) {
             let subject = Subject { job: victim, lane: shared.layout.operation(victim.operation).lane };
-            hand.recorder.job(now, Event::PREEMPT, subject, [job.pack(), 0], 0);
+            hand.recorder.put(now, subject.preempt(job));
         }
     }
 
@@ -115,7 +115,7 @@ impl Seat {
         let is_under_way = |victim| shared.is_under_way(victim);
         if let Some(victim) = self.stay.leave(&shared.processors[processor], is_under_way) {
             let subject = Subject { job: victim, lane: shared.layout.operation(victim.operation).lane };
-            hand.recorder.job(now, Event::RESUME, subject, [0, 0], 0);
+            hand.recorder.put(now, subject.resume());
         }
     }
 }

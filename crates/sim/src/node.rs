@@ -14,7 +14,8 @@ use talea_policy::hierarchy::{Engine, Parameters, SchedulerId, VpId};
 use talea_policy::job::Job;
 use talea_policy::strategy::Plan;
 use talea_time::{Duration, Instant, Work};
-use talea_trace::{CostKind, Event, JobId, Record, Sink};
+use talea_trace::event::{Abort, Complete, Dates, Flag, Preempt, Release, Resume, Skip, Start, Timer};
+use talea_trace::{CostKind, JobId, Record, Sink, SkipReason};
 
 /// Jobs a lane's queue holds before it allocates more.
 const QUEUE_CAPACITY: usize = 64;
@@ -226,7 +227,8 @@ impl Node {
         processor.completes_at = Instant::MAX;
         let cpu = processor.cpu;
         let slot = self.vacate(vp, now);
-        sink.record(self.job_record(Event::COMPLETE, now, &slot, cpu, 0));
+        let (job, lane, nominal, deadline) = (slot.id, self.source(&slot), slot.nominal, slot.deadline);
+        sink.record(Complete { job, lane, nominal, deadline }.at(now, cpu));
         Some(slot)
     }
 
@@ -251,7 +253,8 @@ impl Node {
         }
         let remaining = demand + self.overhead.queue + self.overhead.queue;
         let slot = Slot { id, nominal, deadline, lane: service.lane, remaining, since: now, started: false };
-        sink.record(self.job_record(Event::RELEASE, now, &slot, Record::NO_CPU, 0));
+        let release = Release { job: id, lane: self.source(&slot), nominal, deadline };
+        sink.record(release.at(now, Record::NO_CPU));
         let job = Job {
             release: now,
             deadline,
@@ -289,18 +292,19 @@ impl Node {
             return false;
         }
         let place = self.processors.iter().position(|processor| processor.running == Some(vp));
-        let (cpu, was_running) = match place {
+        let (cpu, running) = match place {
             Some(index) => {
                 self.stop_paying(index, vp, now, sink);
                 let processor = &mut self.processors[index];
                 processor.running = None;
                 processor.completes_at = Instant::MAX;
-                (processor.cpu, 1)
+                (processor.cpu, Flag(true))
             }
-            None => (Record::NO_CPU, 0),
+            None => (Record::NO_CPU, Flag(false)),
         };
         let slot = self.vacate(vp, now);
-        sink.record(self.job_record(Event::ABORT, now, &slot, cpu, was_running));
+        let (job, lane, nominal, deadline) = (slot.id, self.source(&slot), slot.nominal, slot.deadline);
+        sink.record(Abort { job, lane, nominal, deadline, running }.at(now, cpu));
         true
     }
 
@@ -310,20 +314,14 @@ impl Node {
         id: JobId,
         nominal: Instant,
         deadline: Instant,
-        reason: u16,
+        reason: SkipReason,
         now: Instant,
         sink: &mut impl Sink,
     ) {
         let service = self.services[id.operation.index()].expect("operations are skipped on their node");
-        sink.record(Record {
-            time: now,
-            causal: id.pack(),
-            words: [nominal.as_nanos() as u64, deadline.as_nanos() as u64],
-            event: Event::SKIP,
-            source: self.lanes[service.lane as usize].source,
-            cpu: Record::NO_CPU,
-            arg: reason,
-        });
+        let lane = self.lanes[service.lane as usize].source;
+        let skip = Skip { job: id, lane, nominal, deadline, reason: reason.into() };
+        sink.record(skip.at(now, Record::NO_CPU));
     }
 
     /// A timer expired on this node.
@@ -336,9 +334,8 @@ impl Node {
 
     #[cold]
     fn record_timer(&self, now: Instant, sink: &mut dyn Sink) {
-        let words = [now.as_nanos() as u64; 2];
-        let (event, source, cpu) = (Event::TIMER, self.index, self.processors[0].cpu);
-        sink.record(Record { time: now, causal: 0, words, event, source, cpu, arg: 0 });
+        let timer = Timer { due: now, woken: now, node: self.index };
+        sink.record(timer.at(now, self.processors[0].cpu));
     }
 
     /// Fires due timers of schedulers.
@@ -400,9 +397,8 @@ impl Node {
         slot.remaining -= (now - slot.since).as_work();
         let slot = *slot;
         self.processors[processor].completes_at = Instant::MAX;
-        let mut record = self.job_record(Event::PREEMPT, now, &slot, self.processors[processor].cpu, 0);
-        record.words = [by.map_or(u64::MAX, |by| by.id.pack()), 0];
-        sink.record(record);
+        let preempt = Preempt { job: slot.id, lane: self.source(&slot), by: by.map(|by| by.id) };
+        sink.record(preempt.at(now, self.processors[processor].cpu));
     }
 
     fn dispatch(&mut self, processor: usize, vp: VpId, now: Instant, sink: &mut impl Sink) {
@@ -430,11 +426,10 @@ impl Node {
         let resumes = std::mem::replace(&mut slot.started, true);
         let (slot, cpu) = (*slot, place.cpu);
         let depth = self.lanes[slot.lane as usize].jobs.min(u32::from(u16::MAX)) as u16;
-        sink.record(if resumes {
-            self.job_record(Event::RESUME, now, &slot, cpu, 0)
-        } else {
-            self.job_record(Event::START, now, &slot, cpu, depth)
-        });
+        let (job, lane) = (slot.id, self.source(&slot));
+        let record =
+            if resumes { Resume { job, lane }.at(now, cpu) } else { Start { job, lane, depth }.at(now, cpu) };
+        sink.record(record.with_spare_dates(Dates { nominal: slot.nominal, deadline: slot.deadline }));
     }
 
     /// Takes the job out of its slot and its lane.
@@ -457,10 +452,9 @@ impl Node {
         slot
     }
 
-    fn job_record(&self, event: Event, time: Instant, slot: &Slot, cpu: u16, arg: u16) -> Record {
-        let source = self.lanes[slot.lane as usize].source;
-        let words = [slot.nominal.as_nanos() as u64, slot.deadline.as_nanos() as u64];
-        Record { time, causal: slot.id.pack(), words, event, source, cpu, arg }
+    /// The lane of the slot's job, as records number it.
+    fn source(&self, slot: &Slot) -> u16 {
+        self.lanes[slot.lane as usize].source
     }
 
     /// Lets the hierarchy check its invariants.

@@ -9,7 +9,8 @@ use talea_policy::demand::{self, Purpose};
 use talea_policy::hierarchy::VpId;
 use talea_policy::strategy::{NodeAnomaly, Plan, plan_lanes_of};
 use talea_time::{Duration, Instant, Work};
-use talea_trace::{Event, JobId, Metadata, Origin, Record, Sink, SkipReason};
+use talea_trace::event::{RunEnd, RunStart};
+use talea_trace::{JobId, Metadata, Origin, Record, RunOutcome, Sink, SkipReason};
 
 /// Why a system cannot be simulated. Nothing has been simulated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -160,7 +161,9 @@ impl Simulation {
     pub fn advance(&mut self, until: Instant, sink: &mut impl Sink) {
         if !self.started {
             self.started = true;
-            self.mark(Event::RUN_START, Instant::ZERO, sink);
+            for node in self.node_numbers() {
+                sink.record(RunStart { planned_end: None, node }.at(Instant::ZERO, Record::NO_CPU));
+            }
         }
         loop {
             let next = self.next();
@@ -201,7 +204,9 @@ impl Simulation {
             }
             self.nodes[index].pay_off(self.now, sink);
         }
-        self.mark(Event::RUN_END, self.now, sink);
+        for node in self.node_numbers() {
+            sink.record(RunEnd { node, how: RunOutcome::Over.into() }.at(self.now, Record::NO_CPU));
+        }
     }
 
     /// Lets every node check its invariants; for tests.
@@ -251,8 +256,7 @@ impl Simulation {
                 let id = JobId { operation: first, instance: arrival.instance };
                 let node = &mut self.nodes[self.operations[first.index()].node as usize];
                 node.interrupt(self.now, sink);
-                let reason = SkipReason::Overrun as u16;
-                node.skip(id, arrival.nominal, deadline, reason, self.now, sink);
+                node.skip(id, arrival.nominal, deadline, SkipReason::Overrun, self.now, sink);
                 return;
             }
             Overrun::Abort if busy => self.abort_instance(arrival.task as usize, arrival.instance - 1, sink),
@@ -340,18 +344,9 @@ impl Simulation {
         }
     }
 
-    fn mark(&self, event: Event, time: Instant, sink: &mut impl Sink) {
-        for index in 0..self.nodes.len() {
-            sink.record(Record {
-                time,
-                causal: 0,
-                words: [0, 0],
-                event,
-                source: index as u16,
-                cpu: Record::NO_CPU,
-                arg: 0,
-            });
-        }
+    /// The nodes, as records number them.
+    fn node_numbers(&self) -> impl Iterator<Item = u16> + use<> {
+        (0..self.nodes.len()).map(|index| index as u16)
     }
 }
 

@@ -29,6 +29,7 @@ pub use figures::Figure;
 pub use report::{EndedEarly, HierarchyReport, LaneReport, NodeReport, OperationReport, Report, TaskReport};
 pub use samples::{Sample, SampleReport, Samples};
 
+use crate::event::{Abort, Complete, Dates, Lost, Release, Typed, builtin};
 use crate::{Event, LaneEntry, Metadata, NodeEntry, Record, Sink, TaskEntry};
 use distribution::{Precision, Recorder};
 use operation::{OperationState, Verdict};
@@ -343,58 +344,61 @@ impl Accounting {
         let task = &mut self.tasks[operation.task as usize];
         let lane = &mut self.lanes[operation.lane as usize];
         let samples = &mut self.samples;
-        let release_ns = record.words[0] as i64;
-        match record.event {
-            Event::RELEASE => {
+        match record.typed() {
+            Typed::Release(Release { nominal, deadline, .. }) => {
                 operation.released += 1;
-                operation.begin(instance, release_ns, record.words[1] as i64);
+                operation.begin(instance, nominal.as_nanos(), deadline.as_nanos());
                 if operation.is_first {
                     let jitter_ns = task.jitter_ns(instance);
-                    operation.lateness.record(time_ns.saturating_sub(release_ns.saturating_add(jitter_ns)));
+                    let meant_ns = nominal.as_nanos().saturating_add(jitter_ns);
+                    operation.lateness.record(time_ns.saturating_sub(meant_ns));
                 }
-                task.see(operation.is_first, instance, record, samples);
+                task.see(operation.is_first, instance, Dates { nominal, deadline }, samples);
             }
-            Event::START => {
+            Typed::Start(start) => {
                 lane.get_processor(time_ns);
                 lane.jobs += 1;
-                lane.max_queue = lane.max_queue.max(record.arg);
+                lane.max_queue = lane.max_queue.max(start.depth);
                 self.nodes[lane.node as usize].job_switches += 1;
             }
-            Event::RESUME => {
+            Typed::Resume(_) => {
                 lane.get_processor(time_ns);
                 self.nodes[lane.node as usize].job_switches += 1;
             }
-            Event::PREEMPT => {
+            Typed::Preempt(_) => {
                 lane.leave_processor(time_ns);
                 operation.preemptions += 1;
                 self.nodes[lane.node as usize].preemptions += 1;
             }
-            Event::COMPLETE => {
+            Typed::Complete(Complete { nominal, deadline, .. }) => {
                 lane.leave_processor(time_ns);
                 operation.completed += 1;
-                let in_time = time_ns <= record.words[1] as i64;
+                let in_time = record.time <= deadline;
                 let is_unseen = operation.is_unseen(instance);
                 operation.end(instance, if in_time { Verdict::InTime } else { Verdict::Missed });
-                operation.response.record(time_ns.saturating_sub(release_ns));
-                let is_new = task.see(operation.is_first, instance, record, samples);
+                operation.response.record(time_ns.saturating_sub(nominal.as_nanos()));
+                let dates = Dates { nominal, deadline };
+                let is_new = task.see(operation.is_first, instance, dates, samples);
                 operation.released += u64::from(is_unseen || is_new && operation.is_alone());
                 if operation.is_last {
                     task.complete_one(instance, time_ns, samples);
                 }
             }
-            Event::SKIP => task.skip(instance, samples),
-            _ => {
-                if record.arg == 1 {
+            Typed::Skip(_) => task.skip(instance, samples),
+            Typed::Abort(Abort { nominal, deadline, running, .. }) => {
+                if running.0 {
                     lane.leave_processor(time_ns);
                 }
                 operation.aborted += 1;
                 let verdict = if record.deadline().is_some() { Verdict::Missed } else { Verdict::NoDeadline };
                 let is_unseen = operation.is_unseen(instance);
                 operation.end(instance, verdict);
-                let is_new = task.see(operation.is_first, instance, record, samples);
+                let dates = Dates { nominal, deadline };
+                let is_new = task.see(operation.is_first, instance, dates, samples);
                 operation.released += u64::from(is_unseen || is_new && operation.is_alone());
                 task.abort(instance, verdict, samples);
             }
+            _ => unreachable!("an event of a job's life"),
         }
     }
 }
@@ -408,7 +412,7 @@ impl Sink for Accounting {
     #[inline]
     fn record(&mut self, record: Record) {
         // Other families have their own readers.
-        if record.event.family() > Event::JOB_FAMILY {
+        if record.event.family() > builtin::JOB.number {
             return;
         }
         if self.ended && self.is_after_end(&record) {
@@ -431,9 +435,11 @@ impl Sink for Accounting {
             | Event::SKIP
             | Event::ABORT => self.job_event(&record),
             Event::RUN_START | Event::RUN_END => self.run_event(&record),
-            Event::LOST => self.lost = self.lost.saturating_add(record.words[0]),
             Event::THREAD => {}
-            _ => self.unknown += 1,
+            _ => match Lost::read(&record) {
+                Some(lost) => self.lost = self.lost.saturating_add(lost.records),
+                None => self.unknown += 1,
+            },
         }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Whoever judges a trace has to know first what is not in it: what was not recorded did not fail to happen.
 
-use crate::{Event, Metadata, NameSpace, Record, Sink, ThreadRole};
+use crate::event::{self, RunEnd, RunStart, Thread, Timer, Typed};
+use crate::{Event, Metadata, NameSpace, Record, Sink};
 use serde::Serialize;
 use talea_time::{Duration, Instant};
 
@@ -57,10 +58,9 @@ pub struct ContentsReport {
 
 impl Lost {
     /// Takes what a LOST record tells.
-    pub(crate) fn add(&mut self, record: &Record) {
-        let of_kernel = record.source == Record::KERNEL;
-        let lost = if of_kernel { &mut self.kernel } else { &mut self.programs };
-        *lost = lost.saturating_add(record.words[0]);
+    pub(crate) fn add(&mut self, told: event::Lost) {
+        let lost = if told.is_of_kernel() { &mut self.kernel } else { &mut self.programs };
+        *lost = lost.saturating_add(told.records);
     }
 
     /// All of them.
@@ -156,13 +156,14 @@ impl Contents {
 
     /// The node that the record is of, if it says so.
     fn node(&self, record: &Record) -> Option<usize> {
-        match record.event {
-            Event::RUN_START | Event::RUN_END | Event::TIMER => Some(usize::from(record.source)),
-            Event::THREAD if ThreadRole::is_of_system(record.arg) => usize::try_from(record.words[1]).ok(),
-            event if event.is_job() || event.family() == Event::WAKE.family() => {
-                self.node_of_lane.get(usize::from(record.source)).copied()
+        match record.typed() {
+            Typed::RunStart(RunStart { node, .. })
+            | Typed::RunEnd(RunEnd { node, .. })
+            | Typed::Timer(Timer { node, .. }) => Some(usize::from(node)),
+            Typed::Thread(thread) => {
+                thread.role.known().filter(|role| role.is_of_system()).and(record.node())
             }
-            _ => None,
+            _ => self.node_of_lane.get(record.lane()?).copied(),
         }
     }
 }
@@ -173,14 +174,14 @@ impl Sink for Contents {
         // The names of threads that the kernel tells at its start are from before everything.
         let (first, last) = self.span.unwrap_or((record.time, record.time));
         self.span = Some((first.min(record.time), last.max(record.time)));
-        if record.event == Event::LOST {
-            self.lost.add(&record);
+        if let Some(lost) = event::Lost::read(&record) {
+            self.lost.add(lost);
         }
         if let Some(heard) = self.node(&record).and_then(|node| self.heard.get_mut(node)) {
             *heard = true;
         }
-        if record.event == Event::THREAD
-            && let Some(node) = self.node_of_lane.get(usize::from(record.source))
+        if let Some(thread) = Thread::read(&record)
+            && let Some(node) = self.node_of_lane.get(usize::from(thread.lane))
         {
             self.identified[*node] = true;
         }

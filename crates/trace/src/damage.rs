@@ -9,8 +9,11 @@
 //!
 //! What a record may say and yet not have happened, such as a job that ends twice, is no damage: [`crate::verify`] finds it.
 
+use crate::event::{Coded, Dates, RunEnd};
 use crate::namespace::FIRST_FREE;
-use crate::{CostKind, Event, Metadata, NameSpace, Record, RunEnd, SkipReason, ThreadRole};
+use crate::{
+    CostKind, Event, Metadata, NameSpace, Record, RunOutcome, SkipReason, ThreadRole, ViolationSide,
+};
 use serde::{Serialize, Serializer};
 use std::fmt;
 use std::sync::Arc;
@@ -142,7 +145,7 @@ impl Damage {
 
     /// A record that is delivered.
     pub(crate) fn pass(&mut self, record: &Record) {
-        if record.event == Event::RUN_END && record.arg == RunEnd::CutOff as u16 {
+        if RunEnd::read(record).is_some_and(|end| end.how == RunOutcome::CutOff) {
             self.cut_off += 1;
         }
     }
@@ -285,17 +288,17 @@ impl Rules {
         match record.event {
             Event::RUN_START | Event::RUN_END | Event::TIMER => within(self.nodes),
             // No thread writes more than one record a nanosecond.
-            Event::LOST => known(is_past(record.words[0]) && is_past(record.words[1])),
+            Event::LOST => known(record.words.into_iter().all(is_past)),
             Event::THREAD => {
-                let (lane, role) = (or_none(self.lanes), record.arg);
-                let is_role = (ThreadRole::Lane as u16..=ThreadRole::Companion as u16).contains(&role);
+                let lane = or_none(self.lanes);
+                let is_role = ThreadRole::from_code(record.arg).is_some();
                 // Programs that are no Talea system have no nodes, and threads all the same.
                 let has_node = !has_system || record.words[1] < self.nodes as u64;
                 lane.or_else(|| known(is_role && has_node))
             }
             event if event.is_job() => within(self.lanes).or_else(|| self.check_job(record)),
             Event::COST => {
-                let is_kind = CostKind::from_arg(record.arg).is_some();
+                let is_kind = CostKind::from_code(record.arg).is_some();
                 or_none(self.lanes).or_else(|| known(is_kind && is_past(record.words[0])))
             }
             Event::WAKE | Event::SLEEP => within(self.lanes),
@@ -304,7 +307,9 @@ impl Rules {
             }
             Event::VIOLATION => {
                 let [from, to] = record.words;
-                within(self.edges).or_else(|| known(from <= to && is_past(to) && matches!(record.arg, 1..=3)))
+                within(self.edges).or_else(|| {
+                    known(from <= to && is_past(to) && ViolationSide::from_code(record.arg).is_some())
+                })
             }
             event if event.family() == Event::SWITCH.family() => {
                 (record.source != Record::KERNEL).then_some(Fault::Source(record.source))
@@ -333,11 +338,12 @@ impl Rules {
         if record.time >= self.start && arrival > record.time.saturating_add(DISORDER) {
             return Some(Fault::Instance(instance));
         }
-        let has_words = !matches!(record.event, Event::START | Event::PREEMPT | Event::RESUME);
-        let nominal = Instant::from_nanos(record.words[0] as i64);
-        let fits = !has_words || nominal >= Instant::ZERO && nominal <= record.time.saturating_add(DISORDER);
+        let fits = |dates: Dates| {
+            dates.nominal >= Instant::ZERO && dates.nominal <= record.time.saturating_add(DISORDER)
+        };
+        let fits = record.dates().is_none_or(fits);
         let is_known = match record.event {
-            Event::SKIP => SkipReason::from_arg(record.arg).is_some(),
+            Event::SKIP => SkipReason::from_code(record.arg).is_some(),
             Event::ABORT => record.arg <= 1,
             _ => true,
         };

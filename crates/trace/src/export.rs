@@ -9,7 +9,6 @@
 pub mod csv;
 pub mod ctf;
 pub(crate) mod decode;
-mod meaning;
 pub mod parquet;
 pub mod perfetto;
 mod table;

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`ring`] | per-thread rings in a shared file: one writer, any number of readers, crash-proof |
 //! | [`stream`] | rings of a live process: families, switches, consumers, where to find them |
+//! | [`event`] | what records say: every event with typed fields, declared once |
 //! | [`log`] | a complete trace in one file |
 //! | [`namespace`] | families of events, by number and name, and what their words mean |
 //! | [`merge`] | several rings, and the kernel's events, as one stream |
@@ -30,6 +31,7 @@
 pub mod accounting;
 pub mod contents;
 pub mod damage;
+pub mod event;
 pub mod explain;
 pub mod export;
 pub mod kernel;
@@ -59,6 +61,9 @@ pub mod verify;
 pub use accounting::{Accounting, Report, Samples};
 pub use contents::Contents;
 pub use damage::Damage;
+pub use event::{
+    CostKind, InterruptKind, RunOutcome, SkipReason, ThreadRole, Typed, ViolationSide, WakeContext,
+};
 pub use export::csv::export_csv;
 pub use export::ctf::{CtfError, CtfExport, CtfSummary};
 pub use export::parquet::{ParquetError, ParquetExport};
@@ -71,7 +76,7 @@ pub use metadata::*;
 pub use namespace::NameSpace;
 pub use promises::Promises;
 pub use read::{Records, Replayed, TraceError, TraceFile, TraceKind};
-pub use record::*;
+pub use record::{Event, JobId, Record};
 pub use ring::{CreateError, RingFile, RingReader, RingShape, RingState, RingWriter};
 pub use schedule::{Runner, ScheduleCsv, Segment, Segments};
 pub use show::{Listing, format_record};

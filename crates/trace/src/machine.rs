@@ -4,9 +4,9 @@
 //! Every nanosecond from the kernel's first record to the trace's last one has one account on every processor that is heard
 //! of. What came before the first record of a processor, and what follows a loss until its next one, is unknown.
 
+use crate::event::{Switch, Typed};
 use crate::explain::Interrupt;
-use crate::occupancy::name_in;
-use crate::{Event, Record, Sink};
+use crate::{Record, Sink};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use talea_time::Instant;
@@ -157,12 +157,12 @@ impl Machine {
         add(account, ns);
     }
 
-    fn switch(&mut self, record: &Record) {
-        let [from, to] = [record.words[0] as u32, (record.words[0] >> 32) as u32];
-        let Some(processor) = self.processors.get_mut(&record.cpu) else { return };
+    fn switch(&mut self, cpu: u16, switch: Switch) {
+        let (from, to) = (switch.from_tid, switch.to_tid);
+        let Some(processor) = self.processors.get_mut(&cpu) else { return };
         processor.usage.switches += 1;
         processor.thread = Some(to);
-        if let Some(from) = thread_use(&mut self.threads, from).filter(|_| record.arg == 1) {
+        if let Some(from) = thread_use(&mut self.threads, from).filter(|_| switch.preempted.0) {
             from.preempted += 1;
         }
         if let Some(to) = thread_use(&mut self.threads, to) {
@@ -188,14 +188,14 @@ fn add(account: &mut i64, ns: i64) {
 impl Sink for Machine {
     fn record(&mut self, record: Record) {
         self.last = self.last.max(Some(record.time));
-        match record.event {
-            Event::SWITCH => {
+        match record.typed() {
+            Typed::Switch(switch) => {
                 self.reach(record.cpu, record.time);
-                self.switch(&record);
+                self.switch(record.cpu, switch);
             }
-            Event::IRQ_ENTER => {
+            Typed::IrqEnter(interrupt) => {
                 self.reach(record.cpu, record.time);
-                let interrupt = Interrupt { kind: record.arg, number: record.words[0] };
+                let interrupt = Interrupt::from(interrupt);
                 self.interrupts.entry(interrupt).or_default().count += 1;
                 if let Some(processor) = self.processors.get_mut(&record.cpu)
                     && processor.interrupts.len() < NESTED
@@ -203,19 +203,19 @@ impl Sink for Machine {
                     processor.interrupts.push(interrupt);
                 }
             }
-            Event::IRQ_EXIT => {
+            Typed::IrqExit(_) => {
                 self.reach(record.cpu, record.time);
                 self.processors.get_mut(&record.cpu).map(|processor| processor.interrupts.pop());
             }
-            Event::LOST if record.source == Record::KERNEL && self.processors.contains_key(&record.cpu) => {
+            Typed::Lost(lost) if lost.is_of_kernel() && self.processors.contains_key(&record.cpu) => {
                 self.reach(record.cpu, record.time);
                 if let Some(processor) = self.processors.get_mut(&record.cpu) {
                     processor.thread = None;
                     processor.interrupts.clear();
                 }
             }
-            Event::THREAD_NAME if self.names.len() < THREADS => {
-                self.names.insert(record.causal as u32, name_in(record.words));
+            Typed::ThreadName(named) if self.names.len() < THREADS => {
+                self.names.insert(named.tid, named.name.to_string());
             }
             _ => {}
         }

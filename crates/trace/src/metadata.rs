@@ -1,6 +1,6 @@
 //! What the records of a run refer to by number, stored beside them so that a trace stands alone.
 
-use crate::namespace::builtin;
+use crate::event::builtin;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use talea_model::{Criticality, System};

@@ -2,7 +2,7 @@
 //!
 //! A [`Family`] is plain data, made once from its declaration and stored beside the records, so that every
 //! listing, decoder and exporter works for families it has never heard of. The families that Talea itself writes
-//! are in [`builtin`]; programs add theirs from [`FIRST_FREE`] on.
+//! are in [`event::builtin`](crate::event::builtin); programs add theirs from [`FIRST_FREE`] on.
 //!
 //! After Niehaus et al.'s data streams, in which subsystems register families of entities and consumers list and
 //! switch them by number or name.
@@ -12,7 +12,9 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
 
-pub mod builtin;
+mod text;
+
+pub use text::Text;
 
 /// The first family number that is not reserved for Talea.
 pub const FIRST_FREE: u8 = 0x40;
@@ -213,10 +215,10 @@ impl Field {
     }
 
     /// Whether the field lies within its part, as a damaged file's may not.
-    pub fn fits(&self) -> bool {
+    pub const fn fits(&self) -> bool {
         match self.kind {
-            FieldKind::Text => self.place == Place { part: Part::First, shift: 0 },
-            kind => u32::from(self.place.shift) + kind.bits() <= self.place.part.bits(),
+            FieldKind::Text => matches!(self.place, Place { part: Part::First, shift: 0 }),
+            kind => self.place.shift as u32 + kind.bits() <= self.place.part.bits(),
         }
     }
 
@@ -242,23 +244,9 @@ impl Field {
             FieldKind::Instant => Value::Instant(raw as i64),
             FieldKind::Duration => Value::Duration(raw as i64),
             FieldKind::Job => Value::Job(JobId::unpack(raw)),
-            FieldKind::Text => Value::Text(text(record.words)),
+            FieldKind::Text => Value::Text(Text::from_words(record.words).to_string()),
         }
     }
-}
-
-/// The words of a [`FieldKind::Text`] field: at most 16 bytes of `text`, cut between characters.
-pub fn text_words(text: &str) -> [u64; 2] {
-    let mut bytes = [0; 16];
-    let cut = &text.as_bytes()[..text.floor_char_boundary(16)];
-    bytes[..cut.len()].copy_from_slice(cut);
-    let (low, high) = bytes.split_at(8);
-    [low, high].map(|half| u64::from_le_bytes(half.try_into().expect("half of 16 bytes")))
-}
-
-fn text(words: [u64; 2]) -> String {
-    let bytes: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).take_while(|byte| *byte != 0).collect();
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 impl Family {
@@ -272,12 +260,6 @@ impl Family {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NameSpace {
     families: Vec<Family>,
-}
-
-impl Default for NameSpace {
-    fn default() -> Self {
-        NameSpace { families: builtin::ALL.to_vec() }
-    }
 }
 
 /// Why a family could not be added to a name space.
@@ -310,6 +292,11 @@ pub enum NameSpaceError {
 }
 
 impl NameSpace {
+    /// The name space of these families, which are in the order of their numbers.
+    pub(crate) fn of(families: &[Family]) -> Self {
+        NameSpace { families: families.to_vec() }
+    }
+
     /// The families in the order of their numbers.
     pub fn families(&self) -> &[Family] {
         &self.families
@@ -384,6 +371,7 @@ impl fmt::Display for Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::builtin;
     use talea_time::Instant;
 
     fn record(words: [u64; 2]) -> Record {
@@ -431,7 +419,7 @@ mod tests {
     #[test]
     fn texts_come_back_and_are_cut_between_characters() {
         let field = Field::new("name", FieldKind::Text, Part::First);
-        let there_and_back = |text: &str| field.value(&record(text_words(text)));
+        let there_and_back = |text: &str| field.value(&record(Text::new(text).words()));
         assert_eq!(there_and_back("lane 3"), Value::Text("lane 3".into()));
         assert_eq!(there_and_back("exactly-16-bytes"), Value::Text("exactly-16-bytes".into()));
         assert_eq!(there_and_back("fifteen bytes..é"), Value::Text("fifteen bytes..".into()));

@@ -29,8 +29,7 @@
 
 mod hear;
 
-pub(crate) use hear::name_in;
-
+use crate::event::{Coded, IrqEnter};
 use crate::{InterruptKind, JobId, Metadata, NodeEntry, Origin, Record};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -87,13 +86,19 @@ pub struct Interrupt {
     pub number: u64,
 }
 
+impl From<IrqEnter> for Interrupt {
+    fn from(interrupt: IrqEnter) -> Self {
+        Interrupt { kind: interrupt.kind.number(), number: interrupt.irq }
+    }
+}
+
 impl fmt::Display for Interrupt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = match self.kind {
-            kind if kind == InterruptKind::Device as u16 => "line ",
-            kind if kind == InterruptKind::Soft as u16 => "soft ",
-            kind if kind == InterruptKind::Local as u16 => "vector ",
-            _ => "",
+        let kind = match InterruptKind::from_code(self.kind) {
+            Some(InterruptKind::Device) => "line ",
+            Some(InterruptKind::Soft) => "soft ",
+            Some(InterruptKind::Local) => "vector ",
+            None => "",
         };
         write!(f, "{kind}{}", self.number)
     }

@@ -1,11 +1,13 @@
 //! What a trace says of the promises in hierarchies of schedulers: which were broken, when, and by how much.
 //!
-//! Who ran the hierarchy judged every promise and wrote an [`Event::VIOLATION`] for each that it found broken. That a promise
+//! Who ran the hierarchy judged every promise and wrote a [`Violation`] for each that it found broken. That a promise
 //! was kept, or how often it was judged, no record tells. Where the kernel's switches were known, there are also those of promises
 //! that the hierarchy kept and the kernel's withholding broke.
 
-use crate::{Event, Metadata, Record, Sink};
+use crate::event::{Violation, ViolationSide};
+use crate::{Metadata, Record, Sink};
 use serde::Serialize;
+use talea_time::Instant;
 
 /// Breaches that are listed one by one; all are counted.
 pub const LISTED: usize = 1_000;
@@ -120,21 +122,19 @@ impl PromisesReport {
 
 impl Sink for Promises {
     fn record(&mut self, record: Record) {
-        if record.event != Event::VIOLATION {
-            return;
-        }
-        let index = usize::from(record.source);
+        let Some(violation) = Violation::read(&record) else { return };
+        let index = usize::from(violation.edge);
         let Some(edge) = self.edges.get_mut(index) else { return };
-        let since_start = |word: u64| (word as i64).saturating_sub(self.start_ns);
+        let since_start = |at: Instant| at.as_nanos().saturating_sub(self.start_ns);
         let breach = Breach {
             edge: index,
-            from_ns: since_start(record.words[0]),
-            to_ns: since_start(record.words[1]),
-            amount_ns: i64::try_from(record.causal).unwrap_or(i64::MAX),
-            side: match record.arg {
-                1 => Side::TooLittle,
-                3 => Side::Withheld,
-                _ => Side::TooMuch,
+            from_ns: since_start(violation.from),
+            to_ns: since_start(violation.to),
+            amount_ns: violation.amount_ns(),
+            side: match violation.side.known() {
+                Some(ViolationSide::Least) => Side::TooLittle,
+                Some(ViolationSide::Withheld) => Side::Withheld,
+                Some(ViolationSide::Most) | None => Side::TooMuch,
             },
         };
         match breach.side {
@@ -155,7 +155,7 @@ impl Sink for Promises {
 mod tests {
     use super::*;
     use crate::EdgeEntry;
-    use talea_time::Instant;
+    use talea_time::Duration;
 
     #[test]
     fn breaches_stand_at_their_edges_with_the_worst() {
@@ -171,11 +171,11 @@ mod tests {
             metadata.edges.push(EdgeEntry { node: 0, parent, child, guarantee });
         }
         let mut promises = Promises::new(&metadata);
-        for (edge, from, amount, arg) in [(1, 1_100, 5, 1), (1, 1_200, 9, 2), (1, 1_300, 7, 3)] {
-            let (words, cpu) = ([from, from + 50], Record::NO_CPU);
-            let time = Instant::from_nanos(from as i64 + 50);
-            let event = Event::VIOLATION;
-            promises.record(Record { time, causal: amount, words, event, source: edge, cpu, arg });
+        let sides = [ViolationSide::Least, ViolationSide::Most, ViolationSide::Withheld];
+        for ((from, amount), side) in [(1_100, 5), (1_200, 9), (1_300, 7)].into_iter().zip(sides) {
+            let [from, to] = [from, from + 50].map(Instant::from_nanos);
+            let (amount, side) = (Duration::from_nanos(amount), side.into());
+            promises.record(Violation { amount, edge: 1, from, to, side }.at(to, Record::NO_CPU));
         }
         let report = promises.finish();
         assert_eq!((report.broken(), report.withheld(), report.edges[0].broken), (3, 1, 0));

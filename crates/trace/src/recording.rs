@@ -22,22 +22,23 @@
 //! record would say when anything happened within the run.
 //!
 //! A program that is killed cannot say that its run has ended. The recorder sees that the process is gone and says it in
-//! its place, behind everything that the process wrote ([`RunEnd::CutOff`]).
+//! its place, behind everything that the process wrote ([`RunOutcome::CutOff`](crate::RunOutcome::CutOff)).
 //!
 //! Families that programs register are numbered by each process on its own, so the same number can mean different
 //! families in two streams. In the log each family has one number, and the recording translates.
 
 mod output;
 
+use crate::event::{Lost, Thread, builtin};
 use crate::kernel::{KernelControl, KernelSource, KernelTotals};
 use crate::log::LogError;
 use crate::merge::{AnySource, Merge, RecordSource};
-use crate::namespace::{FIRST_FREE, Family, NameSpaceError, builtin};
+use crate::namespace::{FIRST_FREE, Family, NameSpaceError};
 use crate::stream::{
     AttachError, Directory, DirectoryError, Liveness, Seat, Selection, SelectionError, Start, UnknownName,
 };
 use crate::stream::{builtin_switch, clock};
-use crate::{CreateError, Event, Record, RingReader, RunEnd, Sink, ThreadRole, TraceError, TraceFile};
+use crate::{CreateError, Event, Record, RingReader, Sink, ThreadRole, TraceError, TraceFile};
 use output::Output;
 use std::cell::RefCell;
 use std::collections::{BTreeSet, VecDeque};
@@ -242,8 +243,8 @@ struct Counts {
 /// asked for, and without it nobody knows the kernel's threads from those of the program.
 #[derive(Debug, Default)]
 struct Introduction {
-    /// The number of the last thread that was introduced; 0: none.
-    known: u64,
+    /// Process and number of the last thread that was introduced.
+    known: Option<(u32, u32)>,
     /// A THREAD record that is to come before whatever the ring has next.
     due: Option<Record>,
 }
@@ -252,17 +253,23 @@ impl Introduction {
     /// Looks whose ring it is now.
     fn look(&mut self, ring: &RingReader) {
         if let Some(thread) = ring.thread()
-            && thread.words[0] != std::mem::replace(&mut self.known, thread.words[0])
+            && let who = Some((thread.pid, thread.tid))
+            && who != std::mem::replace(&mut self.known, who)
         {
-            self.due = Some(Record { time: clock::now(), ..thread });
+            self.due = Some(thread.at(clock::now(), Record::NO_CPU));
         }
+    }
+
+    /// Whether the record is of the thread that is to be introduced, and says so.
+    fn introduces(&self, record: &Record) -> bool {
+        Thread::read(record).is_some_and(|thread| self.known == Some((thread.pid, thread.tid)))
     }
 
     /// The record that is due before `next`, which may be the same from the thread itself.
     fn before(&mut self, next: Option<Record>) -> Option<Record> {
         let due = self.due?;
         match next {
-            Some(next) if next.event == Event::THREAD && next.words[0] == due.words[0] => {
+            Some(next) if self.introduces(&next) => {
                 self.due = None;
                 None
             }
@@ -307,8 +314,8 @@ impl RecordSource for Renumbered {
         // An earlier record may have come, of a family that is known as well: only rings have others.
         let Some(record) = self.source.take() else { return self.obituary.pop_front() };
         let event = self.numbers.borrow().translate(record.event).unwrap_or(record.event);
-        if event == Event::LOST {
-            self.counts.lost += record.words[0];
+        if let Some(lost) = Lost::read(&record) {
+            self.counts.lost += lost.records;
         }
         self.counts.unasked += u64::from(self.unasked.contains(&event));
         Some(Record { event, ..record })
@@ -361,12 +368,11 @@ impl Recording {
     /// The process with this number serves the program that is recorded, whether or not it tells anything itself: what the kernel
     /// tells of its threads is not of other programs.
     pub fn count_in(&mut self, process: u32) {
-        let (event, arg, words) =
-            (Event::THREAD, ThreadRole::Companion as u16, [u64::from(process) | u64::from(process) << 32, 0]);
-        let (source, cpu) = (Record::NO_LANE, Record::NO_CPU);
+        let (lane, role) = (Record::NO_LANE, ThreadRole::Companion.into());
+        let thread = Thread { tid: process, pid: process, node: 0, lane, role };
         self.counted_in += 1;
         // Before everything else that there is to be of it.
-        self.output.record(Record { time: self.began, causal: 0, words, event, source, cpu, arg });
+        self.output.record(thread.at(self.began, Record::NO_CPU));
     }
 
     /// Removes what a killed recorder into `path` may have left beside it. Only for who knows that no other one is at work.
@@ -541,7 +547,7 @@ impl Recording {
             // Behind its last record, and not before what has been delivered of others.
             let last = stream.seat.latest().map(|last| last.saturating_add(Duration::from_nanos(1)));
             let time = last.map_or(now - SETTLING, |last| last.max(now - SETTLING));
-            let ends = (0..self.output.nodes()).map(|node| ending(time, node, pid));
+            let ends = (0..self.output.nodes()).map(|node| output::cut_off(time, node, pid));
             self.merge.source_mut(stream.place).obituary.extend(ends);
         }
     }
@@ -576,12 +582,6 @@ impl Recording {
         }
         Ok(())
     }
-}
-
-/// What the log is to say of `node`, should it be one of the process `pid`.
-fn ending(time: Instant, node: u16, pid: u32) -> Record {
-    let (event, arg, cpu) = (Event::RUN_END, RunEnd::CutOff as u16, Record::NO_CPU);
-    Record { time, causal: 0, words: [u64::from(pid), 0], event, source: node, cpu, arg }
 }
 
 /// The names of the events of Talea itself that `selection` chooses in `directory`, without the kernel's, which no

@@ -1,7 +1,8 @@
 //! Who ran where and when: a run's schedule as segments.
 
+use crate::event::Typed;
 use crate::occupancy::{Occupancy, Occupant, Possession};
-use crate::{Event, JobId, Metadata, Record, Sink};
+use crate::{JobId, Metadata, Record, Sink};
 use std::io::Write;
 use talea_time::{Duration, Instant};
 use thiserror::Error;
@@ -90,27 +91,27 @@ impl Segments {
     /// Takes a record and hands the segments that it completes to `emit`.
     pub fn feed(&mut self, record: &Record, mut emit: impl FnMut(Segment)) {
         self.occupancy.apply(record);
-        match record.event {
-            Event::RUN_END => {
-                let index = usize::from(record.source);
+        match record.typed() {
+            Typed::RunEnd(end) => {
+                let index = usize::from(end.node);
                 if let Some(node) = self.nodes.get_mut(index) {
                     node.state = NodeState::Ended;
                     node.leave_all(index, record.time);
                 }
             }
-            Event::START | Event::RESUME | Event::PREEMPT | Event::COMPLETE | Event::ABORT => {
+            Typed::Start(_) | Typed::Resume(_) | Typed::Preempt(_) | Typed::Complete(_) | Typed::Abort(_) => {
                 if let Some(&node) = self.node_of_operation.get(record.job().operation.index()) {
                     self.look(node, record.time, &mut emit);
                 }
             }
-            Event::LOST => {
-                if record.source != Record::KERNEL {
-                    let known = Instant::from_nanos(record.words[1] as i64).min(record.time);
+            Typed::Lost(lost) => {
+                if !lost.is_of_kernel() {
+                    let known = lost.since_or_zero().min(record.time);
                     self.nodes.iter_mut().enumerate().for_each(|(index, node)| node.leave_all(index, known));
                 }
                 self.look_everywhere(record.time, &mut emit);
             }
-            Event::SWITCH | Event::IRQ_ENTER | Event::IRQ_EXIT | Event::THREAD => {
+            Typed::Switch(_) | Typed::IrqEnter(_) | Typed::IrqExit(_) | Typed::Thread(_) => {
                 self.look_everywhere(record.time, &mut emit);
             }
             _ => {}

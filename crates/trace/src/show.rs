@@ -1,7 +1,8 @@
 //! Records as text: lines for people, and JSON for scripts.
 
-use crate::export::decode::{Declared, Decoder, Row, Shown, about_job, lane_label, node_name};
-use crate::{Event, JobId, Metadata, NameSpace, Record, RunEnd, SkipReason};
+use crate::event::Lost;
+use crate::export::decode::{Declared, Decoder, Row, Shown, lane_label, node_name};
+use crate::{JobId, Metadata, NameSpace, Record, RunOutcome, SkipReason, Typed};
 use serde::{Serialize, Serializer};
 use talea_time::{Duration, Instant};
 
@@ -29,7 +30,7 @@ impl Listing {
     /// An event that no family declares has its raw words there.
     pub fn json(&self, record: &Record) -> String {
         let fields = Fields { decoder: &self.decoder, record };
-        let causal = (record.causal != 0 && !about_job(record.event)).then_some(record.causal);
+        let causal = (record.causal != 0 && !record.event.is_about_job()).then_some(record.causal);
         let line = JsonLine { row: self.decoder.row(record), causal, fields };
         serde_json::to_string(&line).expect("texts and numbers")
     }
@@ -84,7 +85,7 @@ fn format(metadata: &Metadata, record: &Record, declared: Option<&Declared>) -> 
     let cpu = if record.cpu == Record::NO_CPU { "-".into() } else { format!("cpu{}", record.cpu) };
     let lane = lane_label(metadata, record).unwrap_or("-");
     let mut line = format!("{seconds:>16.9}  {node:<10} {cpu:<5} {lane:<14} {event:<9}");
-    if about_job(record.event) {
+    if record.event.is_about_job() {
         line.push_str(&format!(" {}", job_name(metadata, record.job())));
     }
     let detail = match (detail(metadata, record), declared) {
@@ -116,49 +117,57 @@ fn raw(record: &Record) -> String {
 
 /// What an event tells besides, in words; `None` for events without words of their own.
 fn detail(metadata: &Metadata, record: &Record) -> Option<String> {
-    let [first, _] = record.words;
     let length = |ns: i64| Duration::from_nanos(ns).rounded().to_string();
     let to_deadline = record.deadline().map(|deadline| since(deadline, record.time));
     let due = || to_deadline.map_or("no deadline".to_owned(), |left| format!("due in {}", length(left)));
-    let after_release = since(record.time, Instant::from_nanos(first as i64));
-    let detail = match record.event {
-        Event::RUN_START if first != 0 => {
-            format!("planned for {}", length(since(Instant::from_nanos(first as i64), record.time)))
+    let after = |release: Instant| since(record.time, release);
+    let detail = match record.typed() {
+        Typed::RunStart(start) => {
+            let planned = |end| format!("planned for {}", length(since(end, record.time)));
+            start.planned_end.map(planned).unwrap_or_default()
         }
-        Event::LOST if record.source == Record::KERNEL && first == 0 => {
-            "what the kernel told may be among them".into()
+        Typed::RunEnd(end) if end.how == RunOutcome::CutOff => "cut off: its process was gone".into(),
+        Typed::RunEnd(_) | Typed::Resume(_) => String::new(),
+        Typed::Lost(lost) => losses(lost),
+        Typed::Release(release) if after(release.nominal) > 0 => {
+            format!("{}, released {} late", due(), length(after(release.nominal)))
         }
-        Event::LOST if record.source == Record::KERNEL => format!("{first} records of the kernel"),
-        Event::LOST if record.source == Record::DAMAGED => format!("{first} damaged records"),
-        Event::LOST => format!("{first} records of ring {}", record.source),
-        Event::RELEASE if after_release > 0 => {
-            format!("{}, released {} late", due(), length(after_release))
+        Typed::Release(_) => due(),
+        Typed::Start(start) => format!("{} in the lane", start.depth),
+        Typed::Preempt(preempt) => {
+            preempt.by.map(|by| format!("by {}", job_name(metadata, by))).unwrap_or_default()
         }
-        Event::RELEASE => due(),
-        Event::START => format!("{} in the lane", record.arg),
-        Event::PREEMPT if first != u64::MAX => format!("by {}", job_name(metadata, JobId::unpack(first))),
-        Event::COMPLETE => {
+        Typed::Complete(complete) => {
             let is_last = |operation: &crate::OperationEntry| operation.is_last;
-            let ends = metadata.operations.get(record.job().operation.index()).is_some_and(is_last);
+            let ends = metadata.operations.get(complete.job.operation.index()).is_some_and(is_last);
             let verdict = match to_deadline.filter(|_| ends) {
                 Some(left) if left < 0 => format!(", MISSED by {}", length(left.saturating_neg())),
                 Some(left) => format!(", met with {} left", length(left)),
                 None => String::new(),
             };
-            format!("after {}{verdict}", length(after_release))
+            format!("after {}{verdict}", length(after(complete.nominal)))
         }
-        Event::SKIP => match SkipReason::from_arg(record.arg) {
+        Typed::Skip(skip) => match skip.reason.known() {
             Some(SkipReason::Overrun) => "the job before is unfinished".into(),
             Some(SkipReason::Full) => "too many instances in flight".into(),
-            None => format!("reason {}", record.arg),
+            None => format!("reason {}", skip.reason.number()),
         },
-        Event::ABORT if record.arg == 1 => format!("while running, after {}", length(after_release)),
-        Event::ABORT => format!("while waiting, after {}", length(after_release)),
-        Event::RUN_END if record.arg == RunEnd::CutOff as u16 => "cut off: its process was gone".into(),
-        Event::RUN_START | Event::RUN_END | Event::PREEMPT | Event::RESUME => String::new(),
+        Typed::Abort(abort) if abort.running.0 => {
+            format!("while running, after {}", length(after(abort.nominal)))
+        }
+        Typed::Abort(abort) => format!("while waiting, after {}", length(after(abort.nominal))),
         _ => return None,
     };
     Some(detail)
+}
+
+fn losses(Lost { records, ring, .. }: Lost) -> String {
+    match ring {
+        Record::KERNEL if records == 0 => "what the kernel told may be among them".into(),
+        Record::KERNEL => format!("{records} records of the kernel"),
+        Record::DAMAGED => format!("{records} damaged records"),
+        ring => format!("{records} records of ring {ring}"),
+    }
 }
 
 /// `nav.filter #12`.

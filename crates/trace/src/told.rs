@@ -4,7 +4,7 @@
 //! says what they were asked for when, so this goes by what there is: what ended had begun, what began had been released.
 //! The kernel's events are told where any of their kind is there.
 
-use crate::namespace::builtin;
+use crate::event::builtin;
 use crate::{Contents, Event, Metadata, Origin};
 use serde::Serialize;
 use std::collections::BTreeSet;

@@ -33,6 +33,7 @@ mod switches;
 
 pub use report::{CostUsage, Dispatching, NodeUsage, OperationUsage, ProgramUsage, Spread, UsageReport};
 
+use crate::event::{self, Lost, Switch, Typed};
 use crate::occupancy::{Interrupt, Occupancy, Occupant, Possession};
 use crate::{Contents, CostKind, Event, JobId, Metadata, Record, Sink};
 use jobs::Jobs;
@@ -246,20 +247,20 @@ impl Usage {
         node.strips.iter_mut().for_each(|strip| strip.settle(|what, ns| accounts.add(what, ns)));
     }
 
-    fn cost(&mut self, record: &Record) {
-        let Some(kind) = CostKind::from_arg(record.arg) else { return };
-        let lane = Some(usize::from(record.source)).filter(|lane| *lane < self.metadata.lanes.len());
-        let index = lane.map_or((record.words[1] >> 32) as usize, |lane| self.metadata.lanes[lane].node);
+    fn cost(&mut self, record: &Record, told: event::Cost) {
+        let Some(kind) = told.kind.known() else { return };
+        let lane = Some(usize::from(told.lane)).filter(|lane| *lane < self.metadata.lanes.len());
+        let index = lane.map_or(told.node as usize, |lane| self.metadata.lanes[lane].node);
         if index >= self.nodes.len() || self.nodes[index].end.is_some() {
             return;
         }
         self.reach(index, record.time);
-        let cost_ns = i64::try_from(record.words[0]).unwrap_or(i64::MAX);
+        let cost_ns = told.length_ns();
         let from = Instant::from_nanos(record.time.as_nanos().saturating_sub(cost_ns));
         let node = &mut self.nodes[index];
         node.silence.hear(record.event);
         let count = &mut node.accounts.counts[kind.place()];
-        *count = count.saturating_add(u64::from(record.words[1] as u32));
+        *count = count.saturating_add(u64::from(told.count));
         let strip = node.strips.iter_mut().find(|strip| strip.cpu() == record.cpu);
         let mut placed_ns = 0i64;
         if let Some(strip) = strip {
@@ -281,12 +282,12 @@ impl Usage {
     }
 
     /// Somebody gets the processor, which takes what the thread before has not told of.
-    fn switch(&mut self, record: &Record) {
-        let whose = |thread: u64| match self.occupancy.is_of_run(thread as u32) {
+    fn switch(&mut self, record: &Record, switch: Switch) {
+        let whose = |thread: u32| match self.occupancy.is_of_run(thread) {
             true => Whose::Run,
             false => Whose::Others,
         };
-        let (from, to) = (whose(record.words[0]), whose(record.words[0] >> 32));
+        let (from, to) = (whose(switch.from_tid), whose(switch.to_tid));
         let left = self.switches.switch(record.cpu, record.time, from, to);
         if from == Whose::Others && to == Whose::Others {
             return;
@@ -304,10 +305,7 @@ impl Usage {
         if record.cpu == Record::NO_CPU {
             return;
         }
-        let cost_ns = match record.event {
-            Event::COST => i64::try_from(record.words[0]).unwrap_or(i64::MAX),
-            _ => 0,
-        };
+        let cost_ns = event::Cost::read(record).map_or(0, |cost| cost.length_ns());
         if let Some(since) = self.switches.hear(record.cpu, record.time) {
             self.reach_all(record.time);
             let until = Instant::from_nanos(record.time.as_nanos().saturating_sub(cost_ns));
@@ -332,13 +330,13 @@ impl Usage {
         (0..self.nodes.len()).find(|index| is_on(*index) && self.occupancy.identifies(*index))
     }
 
-    fn lost(&mut self, record: &Record) {
+    fn lost(&mut self, record: &Record, lost: Lost) {
         self.reach_all(record.time);
-        if record.source == Record::KERNEL {
+        if lost.is_of_kernel() {
             self.switches.forget(record.cpu);
             return;
         }
-        let since = Instant::from_nanos(record.words[1] as i64);
+        let since = lost.since_or_zero();
         for node in self.nodes.iter_mut().filter(|node| node.end.is_none()) {
             let jobs = &mut self.jobs;
             for strip in &mut node.strips {
@@ -355,18 +353,17 @@ impl Sink for Usage {
         if record.event.family() != Event::SWITCH.family() {
             self.hear(&record);
         }
-        let node_of_lane =
-            |usage: &Self| usage.metadata.lanes.get(usize::from(record.source)).map(|lane| lane.node);
-        match record.event {
-            Event::RUN_START => {
-                if let Some(node) = self.nodes.get_mut(usize::from(record.source)) {
+        let node_of_lane = |usage: &Self| usage.metadata.lanes.get(record.lane()?).map(|lane| lane.node);
+        match record.typed() {
+            Typed::RunStart(start) => {
+                if let Some(node) = self.nodes.get_mut(usize::from(start.node)) {
                     node.start = node.start.or(Some(record.time));
                 }
             }
-            Event::RUN_END if usize::from(record.source) < self.nodes.len() => {
-                self.close(usize::from(record.source), record.time);
+            Typed::RunEnd(end) if usize::from(end.node) < self.nodes.len() => {
+                self.close(usize::from(end.node), record.time);
             }
-            event if event.is_job() => {
+            _ if record.event.is_job() => {
                 if let Some(node) = node_of_lane(self) {
                     self.nodes[node].start = self.nodes[node].start.or(Some(record.time));
                     self.reach(node, record.time);
@@ -376,20 +373,19 @@ impl Sink for Usage {
                 }
                 self.jobs.take(&record);
             }
-            Event::WAKE | Event::SLEEP => {
+            Typed::Wake(_) | Typed::Sleep(_) => {
                 if let Some(node) = node_of_lane(self) {
                     self.nodes[node].silence.hear(record.event);
                     self.reach(node, record.time);
                 }
             }
-            Event::SWITCH | Event::IRQ_ENTER | Event::IRQ_EXIT => {
+            Typed::Switch(switch) => {
                 self.reach_all(record.time);
-                if record.event == Event::SWITCH {
-                    self.switch(&record);
-                }
+                self.switch(&record, switch);
             }
-            Event::COST => self.cost(&record),
-            Event::LOST => self.lost(&record),
+            Typed::IrqEnter(_) | Typed::IrqExit(_) => self.reach_all(record.time),
+            Typed::Cost(cost) => self.cost(&record, cost),
+            Typed::Lost(lost) => self.lost(&record, lost),
             _ => {}
         }
         self.occupancy.apply(&record);

@@ -12,7 +12,7 @@ use talea_model::{
 use talea_policy::strategy::plan_node;
 use talea_sim::Simulation;
 use talea_time::{Duration, Instant, Work};
-use talea_trace::{Event, JobId, Metadata, Record, Segment, Segments, Sink};
+use talea_trace::{JobId, Metadata, Record, Segment, Segments, Sink, Typed};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -261,14 +261,11 @@ impl Sink for Observer<'_> {
     fn record(&mut self, record: Record) {
         let Observer { system, schedule, segments, .. } = self;
         schedule.feed(&record, |segment| segments.extend(segment_row(system, &segment)));
-        match record.event {
-            Event::RELEASE => {
-                let deadline = Instant::from_nanos(record.words[1] as i64);
-                self.released.push((record.job(), record.time, deadline));
-            }
-            Event::PREEMPT => self.preemptions += 1,
-            Event::COMPLETE => {
-                self.finished.insert(record.job(), record.time);
+        match record.typed() {
+            Typed::Release(release) => self.released.push((release.job, record.time, release.deadline)),
+            Typed::Preempt(_) => self.preemptions += 1,
+            Typed::Complete(complete) => {
+                self.finished.insert(complete.job, record.time);
             }
             _ => {}
         }

@@ -26,7 +26,8 @@ use talea_policy::demand::{self, Purpose};
 use talea_policy::hierarchy::SchedulerId;
 use talea_policy::strategy::Plan;
 use talea_time::{Clock, Duration, Instant};
-use talea_trace::{EdgeEntry, Event, Metadata, Record, RingWriter, Sink, ThreadRole};
+use talea_trace::event::Thread;
+use talea_trace::{EdgeEntry, Metadata, Record, RingWriter, Sink, ThreadRole};
 use thiserror::Error;
 
 /// Members that may come on top of those of the description while it runs.
@@ -419,10 +420,10 @@ impl Casting {
     ) {
         if let Some(&thread) = self.set.threads_of(member).first() {
             // The first thread of a process has its number.
-            let words = [u64::from(thread) | u64::from(thread) << 32, stage.node as u64];
-            let source = stage.metadata.operations[operation.index()].lane as u16;
-            let (event, arg, cpu) = (Event::THREAD, ThreadRole::Lane as u16, Record::NO_CPU);
-            let record = Record { time: MonotonicClock.now(), causal: 0, words, event, source, cpu, arg };
+            let lane = stage.metadata.operations[operation.index()].lane as u16;
+            let (node, role) = (stage.node as u32, ThreadRole::Lane.into());
+            let thread = Thread { tid: thread, pid: thread, node, lane, role };
+            let record = thread.at(MonotonicClock.now(), Record::NO_CPU);
             ring.identify(&record);
             ring.record(record);
         }

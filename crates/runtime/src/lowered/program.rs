@@ -15,7 +15,8 @@ use crate::sys::sched::{self, Policy};
 use crate::sys::{Tid, affinity};
 use rustix::process::{Signal, kill_process_group};
 use talea_time::{Clock, Instant, Work};
-use talea_trace::{Event, Record, RingWriter, Sink, ThreadRole};
+use talea_trace::event::{Complete, Dates, Release, Thread};
+use talea_trace::{Record, RingWriter, Sink, ThreadRole};
 
 /// Threads of a process that are taken in; more stay ordinary ones.
 const THREADS_OF_ONE: usize = 256;
@@ -182,7 +183,7 @@ impl Program {
     pub fn release(&mut self, start: Instant) -> Result<(), HierarchyError> {
         self.state = State::Released;
         self.account.open(Source::Process(self.post.process));
-        self.record(Event::RELEASE, start);
+        self.note_released(start);
         match self.post.waits {
             Waits::Stopped => {
                 let _gone = kill_process_group(self.post.process, Signal::CONT);
@@ -203,7 +204,7 @@ impl Program {
         self.note_received();
         if is_gone(self.post.process) && self.threads.iter().all(|tid| is_thread_gone(*tid)) {
             self.state = State::Gone;
-            self.record(Event::COMPLETE, start);
+            self.note_completed(start);
             self.threads.drain(..).for_each(|tid| guardian.forget(tid));
             guardian.release_program(self.post.process);
             return Ok(());
@@ -266,23 +267,29 @@ impl Program {
 
     /// Tells those who follow the run which thread it is: the first thread of a process has its number.
     fn introduce(&mut self) {
-        let process = u64::from(number(self.post.process));
-        let words = [process | process << 32, self.post.node as u64];
-        let (event, arg, source) = (Event::THREAD, ThreadRole::Lane as u16, self.post.part.lane);
-        let time = MonotonicClock.now();
-        let record = Record { time, causal: 0, words, event, source, cpu: Record::NO_CPU, arg };
+        let process = number(self.post.process);
+        let (node, lane) = (self.post.node as u32, self.post.part.lane);
+        let thread = Thread { tid: process, pid: process, node, lane, role: ThreadRole::Lane.into() };
+        let record = thread.at(MonotonicClock.now(), Record::NO_CPU);
         self.post.ring.identify(&record);
         self.post.ring.record(record);
     }
 
-    /// Something about its only job.
-    fn record(&mut self, event: Event, start: Instant) {
-        if event == Event::RELEASE {
-            self.post.part.arrive();
-        }
-        let (causal, words) = (self.post.part.id(0).pack(), self.post.part.words(0, start));
-        let (time, source, cpu) = (MonotonicClock.now(), self.post.part.lane, Record::NO_CPU);
-        self.post.ring.record(Record { time, causal, words, event, source, cpu, arg: 0 });
+    /// Its only job is released.
+    fn note_released(&mut self, start: Instant) {
+        let part = &mut self.post.part;
+        part.arrive();
+        let Dates { nominal, deadline } = part.dates(0, start);
+        let release = Release { job: part.id(0), lane: part.lane, nominal, deadline };
+        self.post.ring.record(release.at(MonotonicClock.now(), Record::NO_CPU));
+    }
+
+    /// Its only job is done.
+    fn note_completed(&mut self, start: Instant) {
+        let part = &self.post.part;
+        let Dates { nominal, deadline } = part.dates(0, start);
+        let complete = Complete { job: part.id(0), lane: part.lane, nominal, deadline };
+        self.post.ring.record(complete.at(MonotonicClock.now(), Record::NO_CPU));
     }
 }
 

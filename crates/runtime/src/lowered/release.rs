@@ -10,7 +10,7 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use talea_time::{Clock, Instant};
-use talea_trace::{Event, ThreadRole};
+use talea_trace::ThreadRole;
 
 pub(super) struct ReleaseThread {
     pub shared: Arc<Shared>,
@@ -26,8 +26,7 @@ impl ReleaseThread {
         let shared = Arc::clone(&self.shared);
         let Some(start) = shared.wait(Waiting::Release) else { return };
         let end = shared.end();
-        let planned_end = if end == Instant::MAX { 0 } else { end.as_nanos() as u64 };
-        recorder.run(start, Event::RUN_START, planned_end);
+        recorder.run_start(start, (end != Instant::MAX).then_some(end));
         for (source, (_, part)) in self.sources.iter().enumerate() {
             agenda.push(Reverse((part.next_release(start), source)));
         }
@@ -38,7 +37,7 @@ impl ReleaseThread {
             if slept == Slept::Stopped || now >= end {
                 // First, so that nothing is recorded as done that was not by then.
                 shared.stop(None);
-                recorder.run(now.max(start).min(end), Event::RUN_END, 0);
+                recorder.run_end(now.max(start).min(end));
                 return;
             }
             recorder.timer(now, next, now);
@@ -63,7 +62,7 @@ impl ReleaseThread {
             *first = Reverse((part.next_release(start), source));
             drop(first);
             let subject = Subject { job: part.id(number), lane: usize::from(part.lane) };
-            recorder.job(MonotonicClock.now(), Event::RELEASE, subject, part.words(number, start), 0);
+            recorder.put(MonotonicClock.now(), subject.release(part.dates(number, start)));
             let post = &self.shared.posts[*post];
             post.arrived.fetch_add(1, Ordering::Release);
             post.bell.ring();

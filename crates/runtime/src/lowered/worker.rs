@@ -11,7 +11,7 @@ use crate::sys::memory::prefault_stack;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use talea_time::{Clock, Instant};
-use talea_trace::{Event, JobId, ThreadRole};
+use talea_trace::{JobId, ThreadRole};
 
 pub(super) struct Worker {
     pub shared: Arc<Shared>,
@@ -70,15 +70,16 @@ impl Worker {
         let job = self.part.id(number);
         let displaced = self.stay.as_mut().and_then(|stay| stay.take(&self.shared.processor, job, |_| true));
         if let Some(victim) = displaced {
-            recorder.job(now, Event::PREEMPT, self.subject(victim), [job.pack(), 0], 0);
+            recorder.put(now, self.subject(victim).preempt(job));
         }
         let depth = waiting.min(u64::from(u16::MAX)) as u16;
-        recorder.job(now, Event::START, self.subject(job), self.words(number), depth);
+        recorder.put(now, self.subject(job).start(depth));
     }
 
     fn complete(&mut self, recorder: &mut Recorder, number: u64) {
         let job = self.part.id(number);
-        recorder.job(MonotonicClock.now(), Event::COMPLETE, self.subject(job), self.words(number), 0);
+        let dates = self.part.dates(number, self.start());
+        recorder.put(MonotonicClock.now(), self.subject(job).complete(dates));
         if self.stay.is_some() {
             self.shared.processor.vacate();
         }
@@ -88,12 +89,8 @@ impl Worker {
     fn leave(&mut self, recorder: &mut Recorder) {
         let resumed = self.stay.as_mut().and_then(|stay| stay.leave(&self.shared.processor, |_| true));
         if let Some(victim) = resumed {
-            recorder.job(MonotonicClock.now(), Event::RESUME, self.subject(victim), [0, 0], 0);
+            recorder.put(MonotonicClock.now(), self.subject(victim).resume());
         }
-    }
-
-    fn words(&self, number: u64) -> [u64; 2] {
-        self.part.words(number, self.start())
     }
 
     fn start(&self) -> Instant {

@@ -20,8 +20,11 @@ use talea_guarantee::monitor::Violation;
 use talea_policy::arrangement::{Kept, Watch};
 use talea_policy::hierarchy::{Context, Transition, VpId};
 use talea_time::{Instant, Work};
+use talea_trace::event::{
+    self, Abort, BuiltinEvent, Complete, Dates, Flag, Preempt, Release, Resume, RunEnd, RunStart, Start,
+};
 use talea_trace::stream::builtin_switch;
-use talea_trace::{Event, JobId, Record, RingWriter, Sink};
+use talea_trace::{JobId, Record, RingWriter, RunOutcome, Sink};
 
 /// Where a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,14 +76,6 @@ impl Scribe {
             self.writer.record(record);
         }
     }
-}
-
-/// What a record says of its job.
-struct Line {
-    event: Event,
-    words: [u64; 2],
-    cpu: u16,
-    arg: u16,
 }
 
 pub(crate) struct Course {
@@ -173,8 +168,9 @@ impl Course {
         self.stage = Stage::UnderWay;
         self.note(self.start, What::Begun);
         self.edges = self.watch.edges().count();
-        let planned_end = if self.end == Instant::MAX { 0 } else { self.end.as_nanos() as u64 };
-        self.mark(self.start, Event::RUN_START, planned_end);
+        let planned_end = (self.end != Instant::MAX).then_some(self.end);
+        let node = self.scribe.node as u16;
+        self.mark(self.start, RunStart { planned_end, node });
     }
 
     /// The member at `slot` has another arrival to come.
@@ -203,7 +199,8 @@ impl Course {
         for (edge, violation) in broken {
             self.violated(edge, &violation, at);
         }
-        self.mark(at, Event::RUN_END, 0);
+        let node = self.scribe.node as u16;
+        self.mark(at, RunEnd { node, how: RunOutcome::Over.into() });
         self.stage = Stage::Over;
     }
 
@@ -238,7 +235,8 @@ impl Course {
     fn violated(&mut self, edge: usize, violation: &Violation, at: Instant) {
         let known = self.watch.first_between(edge);
         if known < self.edges {
-            self.scribe.write(Record::violation(at, self.first_edge + known, violation));
+            let broken = event::Violation::of(self.first_edge + known, violation);
+            self.scribe.write(broken.at(at, Record::NO_CPU));
         }
     }
 
@@ -250,9 +248,8 @@ impl Course {
     // Records of jobs.
 
     pub fn released(&mut self, part: &Part, number: u64, now: Instant) {
-        let words = part.words(number, self.start);
-        let line = Line { event: Event::RELEASE, words, cpu: Record::NO_CPU, arg: 0 };
-        self.job((part.id(number), part.lane), now, line);
+        let Dates { nominal, deadline } = part.dates(number, self.start);
+        self.job(now, None, Release { job: part.id(number), lane: part.lane, nominal, deadline });
     }
 
     /// A job has got the processor of `place`.
@@ -263,13 +260,12 @@ impl Course {
         (job, boarding): (JobId, Boarding),
         now: Instant,
     ) {
+        let lane = who.lane();
         let depth = who.backlog().min(u64::from(u16::MAX)) as u16;
-        let (event, arg) = match boarding {
-            Boarding::Starts => (Event::START, depth),
-            Boarding::Resumes => (Event::RESUME, 0),
-        };
-        let (words, cpu) = (who.words(job, self.start), self.scribe.cpus[place]);
-        self.job((job, who.lane()), now, Line { event, words, cpu, arg });
+        match boarding {
+            Boarding::Starts => self.job(now, Some(place), Start { job, lane, depth }),
+            Boarding::Resumes => self.job(now, Some(place), Resume { job, lane }),
+        }
     }
 
     /// A job has lost the processor of `place`, or goes on without one, to this one if it is known.
@@ -280,33 +276,31 @@ impl Course {
         (job, by): (JobId, Option<JobId>),
         now: Instant,
     ) {
-        let words = [by.map_or(u64::MAX, JobId::pack), 0];
-        let cpu = self.cpu(place);
-        self.job((job, lane), now, Line { event: Event::PREEMPT, words, cpu, arg: 0 });
+        self.job(now, place, Preempt { job, lane, by });
     }
 
-    /// A job is done, or was given up. `place` is where it ran.
-    pub fn ended(&mut self, event: Event, part: &Part, number: u64, place: Option<usize>, now: Instant) {
-        let (words, cpu) = (part.words(number, self.start), self.cpu(place));
-        let arg = u16::from(event == Event::ABORT && place.is_some());
-        self.job((part.id(number), part.lane), now, Line { event, words, cpu, arg });
+    /// A job is done. `place` is where it ran.
+    pub fn completed(&mut self, part: &Part, number: u64, place: Option<usize>, now: Instant) {
+        let Dates { nominal, deadline } = part.dates(number, self.start);
+        self.job(now, place, Complete { job: part.id(number), lane: part.lane, nominal, deadline });
     }
 
-    fn cpu(&self, place: Option<usize>) -> u16 {
-        place.map_or(Record::NO_CPU, |place| self.scribe.cpus[place])
+    /// A job was given up. `place` is where it ran.
+    pub fn aborted(&mut self, part: &Part, number: u64, place: Option<usize>, now: Instant) {
+        let Dates { nominal, deadline } = part.dates(number, self.start);
+        let (job, lane, running) = (part.id(number), part.lane, Flag(place.is_some()));
+        self.job(now, place, Abort { job, lane, nominal, deadline, running });
     }
 
-    fn job(&mut self, (job, source): (JobId, u16), now: Instant, line: Line) {
-        let Line { event, words, cpu, arg } = line;
-        self.write(Record { time: now.min(self.end), causal: job.pack(), words, event, source, cpu, arg });
+    fn job(&mut self, now: Instant, place: Option<usize>, event: impl BuiltinEvent) {
+        let cpu = place.map_or(Record::NO_CPU, |place| self.scribe.cpus[place]);
+        self.write(event.at(now.min(self.end), cpu));
     }
 
-    fn mark(&mut self, time: Instant, event: Event, word: u64) {
-        if !self.scribe.marks.include(event) {
-            return;
+    fn mark<E: BuiltinEvent>(&mut self, time: Instant, event: E) {
+        if self.scribe.marks.include(E::EVENT) {
+            self.write(event.at(time, Record::NO_CPU));
         }
-        let (source, cpu) = (self.scribe.node as u16, Record::NO_CPU);
-        self.write(Record { time, causal: 0, words: [word, 0], event, source, cpu, arg: 0 });
     }
 
     /// Nothing is written of what comes before the run or after it.

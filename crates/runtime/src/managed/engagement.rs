@@ -71,14 +71,6 @@ impl Engagement {
         }
     }
 
-    /// The words of a job's start or resumption; a lane's records have those of its releases alone.
-    pub fn words(&self, job: JobId, start: Instant) -> [u64; 2] {
-        match self {
-            Engagement::Thread(part) => part.words(job.instance, start),
-            Engagement::Lane(_) => [0, 0],
-        }
-    }
-
     /// Jobs that are not done, as far as the set knows.
     pub fn backlog(&self) -> u64 {
         match self {

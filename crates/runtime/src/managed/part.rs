@@ -7,6 +7,7 @@ use talea_policy::demand;
 use talea_policy::job::Job;
 use talea_time::{Duration, Instant, Work};
 use talea_trace::JobId;
+use talea_trace::event::Dates;
 
 /// What becomes of a member's jobs, which are done one after the other. Jobs `done..arrived` are not done yet.
 #[derive(Clone, Debug)]
@@ -93,10 +94,10 @@ impl Part {
     }
 
     /// Nominal release and deadline of a job, as records have them.
-    pub fn words(&self, number: u64, start: Instant) -> [u64; 2] {
+    pub fn dates(&self, number: u64, start: Instant) -> Dates {
         let nominal = self.arrivals.task.arrival(start, number);
         let deadline = nominal.saturating_add(self.arrivals.task.deadline);
-        [nominal, deadline].map(|instant| instant.as_nanos() as u64)
+        Dates { nominal, deadline }
     }
 
     /// What the hierarchy is asked for at `now` on behalf of the first job that is not done.

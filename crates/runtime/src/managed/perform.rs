@@ -8,7 +8,7 @@ use super::set::Received;
 use super::state::State;
 use talea_policy::hierarchy::Occupant;
 use talea_time::Instant;
-use talea_trace::{Event, JobId};
+use talea_trace::JobId;
 
 impl State {
     /// What the run has due at `now`.
@@ -136,7 +136,7 @@ impl State {
             return;
         };
         let Some((number, place)) = part.complete() else { return };
-        course.ended(Event::COMPLETE, part, number, place, now);
+        course.completed(part, number, place, now);
         if part.current().is_some() {
             self.renew(slot, now);
         }
@@ -170,14 +170,13 @@ impl State {
     pub(super) fn leave(&mut self, member: &mut Member, now: Instant) {
         let Some(course) = &mut self.course else { return };
         course.let_go(member.vp, now);
-        let event = match member.body {
-            Body::Own { .. } => Event::ABORT,
-            Body::Opaque { .. } => Event::COMPLETE,
-        };
         if let Some(part) = member.engagement.as_mut().and_then(Engagement::as_thread_mut)
             && let Some((number, place)) = part.complete()
         {
-            course.ended(event, part, number, place, now);
+            match member.body {
+                Body::Own { .. } => course.aborted(part, number, place, now),
+                Body::Opaque { .. } => course.completed(part, number, place, now),
+            }
         }
     }
 }

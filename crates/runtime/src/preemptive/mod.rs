@@ -51,7 +51,7 @@ use std::sync::atomic::Ordering;
 use talea_policy::job::Job;
 use talea_policy::lane::LaneQueue;
 use talea_time::{Clock, Instant, Work};
-use talea_trace::{CostKind, Event, JobId, ThreadRole};
+use talea_trace::{CostKind, JobId, ThreadRole};
 
 pub(crate) use slot::{SlotCell, SlotThread};
 
@@ -112,9 +112,9 @@ impl Controller {
                 self.decide(&mut hand);
                 hand.recorder.cost(began, CostKind::Queue, Some(self.lane), news);
             } else {
-                hand.recorder.lane(Event::SLEEP, self.lane);
+                hand.recorder.sleep(self.lane);
                 port.bell().wait_unless(|| self.inbox.has_number() || shared.stop.is_stopped());
-                hand.recorder.lane(Event::WAKE, self.lane);
+                hand.recorder.wake(self.lane);
             }
         }
     }
@@ -241,7 +241,7 @@ impl Controller {
         let preempted = std::mem::take(&mut self.slots[position].preempted);
         if preempted && self.shared.jobs.is_under_way(job.tag, job.number) {
             let subject = Subject { job: id, lane: self.lane };
-            hand.recorder.job(now, Event::RESUME, subject, [0, 0], 0);
+            hand.recorder.put(now, subject.resume());
         }
         self.set_level(position, Level::Granted);
         let cell = &self.slots[position].cell;
@@ -254,7 +254,7 @@ impl Controller {
         let Some(job) = self.slots[position].held else { return };
         if self.shared.jobs.is_under_way(job.tag, job.number) {
             let subject = Subject { job: self.id(&job), lane: self.lane };
-            hand.recorder.job(now, Event::PREEMPT, subject, [preemptor.pack(), 0], 0);
+            hand.recorder.put(now, subject.preempt(preemptor));
             self.slots[position].preempted = true;
         }
         self.set_level(position, Level::Parked);

@@ -9,7 +9,8 @@ use crate::ledger::Paid;
 use talea_model::OperationId;
 use talea_policy::hierarchy::VpId;
 use talea_time::Instant;
-use talea_trace::{CostKind, Event, JobId, Record, Sink};
+use talea_trace::event::{Cost, Receive, Send};
+use talea_trace::{CostKind, JobId, Record, Sink};
 
 impl Node {
     /// Records the payments that are complete at `now`.
@@ -73,8 +74,8 @@ impl Node {
 
     #[cold]
     fn record_send(&self, slot: &Slot, successor: OperationId, now: Instant, sink: &mut dyn Sink) {
-        let words = [successor.index() as u64, 0];
-        sink.record(Record { words, ..self.job_record(Event::SEND, now, slot, Record::NO_CPU, 0) });
+        let send = Send { job: slot.id, to: successor.index() as u64, lane: self.source(slot) };
+        sink.record(send.at(now, Record::NO_CPU));
     }
 
     /// Records that a message for `job` sent at `sent` arrives, if dispatching is recorded.
@@ -88,22 +89,15 @@ impl Node {
     #[cold]
     fn record_receive(&self, job: JobId, sent: Instant, now: Instant, sink: &mut dyn Sink) {
         let service = self.services[job.operation.index()].expect("messages go to the operation's node");
-        sink.record(Record {
-            time: now,
-            causal: job.pack(),
-            words: [sent.as_nanos() as u64, 0],
-            event: Event::RECEIVE,
-            source: self.lanes[service.lane as usize].source,
-            cpu: Record::NO_CPU,
-            arg: 0,
-        });
+        let lane = self.lanes[service.lane as usize].source;
+        sink.record(Receive { job, sent: Some(sent), lane }.at(now, Record::NO_CPU));
     }
 }
 
 /// A payment on a processor of the node. What interrupts is nobody's lane.
 fn cost_record(node: u16, cpu: u16, lane: u16, paid: Paid, now: Instant) -> Record {
     let Paid { kind, cost, count } = paid;
-    let words = [cost.as_nanos() as u64, u64::from(count) | u64::from(node) << 32];
-    let source = if kind == CostKind::Release { Record::NO_LANE } else { lane };
-    Record { time: now, causal: 0, words, event: Event::COST, source, cpu, arg: kind as u16 }
+    let lane = if kind == CostKind::Release { Record::NO_LANE } else { lane };
+    let cost = cost.at_full_speed();
+    Cost { cost, count, node: node.into(), lane, kind: kind.into() }.at(now, cpu)
 }

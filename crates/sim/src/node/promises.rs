@@ -7,6 +7,7 @@ use talea_guarantee::guarantee::Guarantee;
 use talea_policy::arrangement::{Kept, Promise, Watch};
 use talea_policy::hierarchy::Transition;
 use talea_time::Instant;
+use talea_trace::event::Violation;
 use talea_trace::{EdgeEntry, Record, Sink};
 
 /// The watch over a node's hierarchy.
@@ -42,7 +43,8 @@ impl Watching {
         self.transitions.clear();
         for (edge, violation) in toll.broken() {
             if self.ungranted.get(&edge) != Some(&violation.from) {
-                sink.record(Record::withheld(now, self.first_edge + edge, &violation));
+                let withheld = Violation::withheld(self.first_edge + edge, &violation);
+                sink.record(withheld.at(now, Record::NO_CPU));
             }
         }
     }
@@ -82,7 +84,8 @@ impl Node {
         let Some(watching) = &mut self.watch else { return };
         for transition in self.engine.transitions() {
             if let Some((edge, violation)) = watching.watch.note(transition, now) {
-                sink.record(Record::violation(now, watching.first_edge + edge, &violation));
+                let broken = Violation::of(watching.first_edge + edge, &violation);
+                sink.record(broken.at(now, Record::NO_CPU));
                 watching.ungranted.insert(edge, violation.from);
             }
             if watching.toll.is_some() {

@@ -3,7 +3,7 @@
 use crate::support::{Done, Program, Running, eventually, example, folder, listed, recorded, run, within};
 use serde_json::Value;
 use std::path::Path;
-use talea_trace::{Event, Record, RunEnd, ThreadRole, TraceFile};
+use talea_trace::{Event, Record, RunOutcome, ThreadRole, TraceFile};
 
 /// Who follows it besides the program itself.
 pub fn consumers(name: &str) -> Vec<Value> {
@@ -117,7 +117,11 @@ fn is_said_to_be_cut_off(place: &tempfile::TempDir, file: &str) {
     let records: Vec<Record> =
         trace.records().expect("records").map(|record| record.expect("whole")).collect();
     let last = records.last().expect("there are some");
-    assert_eq!((last.event, last.arg), (Event::RUN_END, RunEnd::CutOff as u16), "behind all that it wrote");
+    assert_eq!(
+        (last.event, last.arg),
+        (Event::RUN_END, RunOutcome::CutOff as u16),
+        "behind all that it wrote"
+    );
     let system = within(place, "system.toml");
     let table = within(place, "cut.csv");
     let readers: [&[&str]; 5] = [

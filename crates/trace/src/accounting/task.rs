@@ -4,7 +4,8 @@ use super::distribution::Recorder;
 use super::operation::Verdict;
 use super::samples::{Kind, SampleClock};
 use super::window::{Instance, Stage, Window};
-use crate::{Record, TaskEntry};
+use crate::TaskEntry;
+use crate::event::Dates;
 use talea_policy::demand;
 use talea_time::{Duration, Instant};
 
@@ -63,17 +64,17 @@ impl TaskState {
 
     /// Follows the instance from now on if it is new, and returns whether it is.
     #[inline]
-    pub fn see(&mut self, is_first: bool, number: u64, record: &Record, samples: &mut SampleClock) -> bool {
+    pub fn see(&mut self, is_first: bool, number: u64, dates: Dates, samples: &mut SampleClock) -> bool {
         if !self.window.is_new(number) {
             return false;
         }
         let release_ns = if is_first {
-            record.words[0] as i64
+            dates.nominal.as_nanos()
         } else {
             let since_first = self.period_ns.saturating_mul(i64::try_from(number).expect("44 bits"));
             self.arrival_ns.saturating_add(since_first)
         };
-        let deadline_ns = record.words[1] as i64;
+        let deadline_ns = dates.deadline.as_nanos();
         self.released += 1;
         let instance =
             Instance { number, release_ns, deadline_ns, remaining: self.lasts, stage: Stage::Pending };

@@ -4,6 +4,7 @@ use super::life::{Hop, Life, Lives, PathEnd, Turn};
 use super::sought::Sought;
 use super::{Counts, Outcome, Question, Subject, Which};
 use crate::contents::Lost;
+use crate::event::{Skip, Typed};
 use crate::{Event, JobId, Metadata, Record, Sink, SkipReason};
 use talea_time::Instant;
 
@@ -111,7 +112,7 @@ impl<'a> Finder<'a> {
             Turn::Completed => self.resolve(task, job.instance, Outcome::Met, record.time),
             Turn::Aborted => self.resolve(task, job.instance, Outcome::Aborted, record.time),
             Turn::Skipped => {
-                let full = record.arg == SkipReason::Full as u16;
+                let full = Skip::read(record).is_some_and(|skip| skip.reason == SkipReason::Full);
                 let reason = if full { SkipReason::Full } else { SkipReason::Overrun };
                 self.resolve(task, job.instance, Outcome::Skipped { reason }, record.time);
             }
@@ -235,22 +236,21 @@ impl Sink for Finder<'_> {
         if record.event != Event::THREAD_NAME {
             self.first.get_or_insert(record.time);
         }
-        match record.event {
-            event if event.is_job() => self.job_event(&record),
-            Event::TIMER => {
-                if let Some(timer) = self.timers.get_mut(usize::from(record.source)) {
-                    *timer = Some((Instant::from_nanos(record.words[1] as i64), record.time));
+        match record.typed() {
+            _ if record.event.is_job() => self.job_event(&record),
+            Typed::Timer(timer) => {
+                if let Some(last) = self.timers.get_mut(usize::from(timer.node)) {
+                    *last = Some((timer.woken, record.time));
                 }
             }
-            Event::RECEIVE => {
-                let operation = record.job().operation.index();
-                if let Some(entry) = self.metadata.operations.get(operation) {
-                    self.lives[entry.task].hear(&record);
+            Typed::Receive(receive) => {
+                if let Some(entry) = self.metadata.operations.get(receive.job.operation.index()) {
+                    self.lives[entry.task].hear(receive.job, record.time);
                 }
             }
-            Event::LOST => self.lost.add(&record),
-            Event::RUN_END => {
-                if let Some(end) = self.ends.get_mut(usize::from(record.source)) {
+            Typed::Lost(lost) => self.lost.add(lost),
+            Typed::RunEnd(over) => {
+                if let Some(end) = self.ends.get_mut(usize::from(over.node)) {
                     *end = Some(record.time);
                 }
             }

@@ -1,6 +1,7 @@
 //! The lives of a task's instances, from arrival to resolution, in memory that grows with the instances in flight only.
 
-use crate::{Event, JobId, Metadata, Record};
+use crate::event::Typed;
+use crate::{JobId, Metadata, Record};
 use std::collections::BTreeMap;
 use talea_model::OperationId;
 use talea_policy::demand;
@@ -105,27 +106,27 @@ impl Lives {
         let entry = &metadata.operations[job.operation.index()];
         let own = &mut life.jobs[place];
         let first = own.released.is_none() && own.started.is_none();
-        match record.event {
-            Event::RELEASE => {
+        match record.typed() {
+            Typed::Release(_) => {
                 own.released = Some(record.time);
                 if entry.predecessors.is_empty() && life.woken.is_none() {
                     life.woken = woken;
                 }
             }
-            Event::START if own.started.is_none() => own.started = Some(record.time),
-            Event::COMPLETE if own.ended.is_none() => {
+            Typed::Start(_) if own.started.is_none() => own.started = Some(record.time),
+            Typed::Complete(complete) if own.ended.is_none() => {
                 own.ended = Some(record.time);
-                life.deadline = deadline_in(record);
+                life.deadline = complete.deadline;
                 life.lasts_left -= usize::from(entry.is_last);
                 if entry.is_last && life.lasts_left == 0 {
                     return Some(Turn::Completed);
                 }
             }
-            Event::ABORT => {
+            Typed::Abort(_) => {
                 own.ended = Some(record.time);
                 return Some(Turn::Aborted);
             }
-            Event::SKIP => return Some(Turn::Skipped),
+            Typed::Skip(_) => return Some(Turn::Skipped),
             _ => {}
         }
         let own = &mut life.jobs[place];
@@ -135,16 +136,15 @@ impl Lives {
         Some(Turn::Goes)
     }
 
-    /// A message about a predecessor of the record's job arrived.
-    pub fn hear(&mut self, record: &Record) {
-        let job = record.job();
+    /// A message about a predecessor of the job arrived at `now`.
+    pub fn hear(&mut self, job: JobId, now: Instant) {
         let Some(place) = self.operations.iter().position(|index| *index == job.operation.index()) else {
             return;
         };
         if let Some(life) = self.in_flight.get_mut(&job.instance)
             && life.jobs[place].released.is_none()
         {
-            life.jobs[place].message = Some(record.time);
+            life.jobs[place].message = Some(now);
         }
     }
 
@@ -152,10 +152,11 @@ impl Lives {
         let entry = &metadata.tasks[self.task];
         let instance = record.job().instance;
         let is_first = metadata.operations[record.job().operation.index()].predecessors.is_empty();
-        let has_words = matches!(record.event, Event::RELEASE | Event::COMPLETE | Event::SKIP | Event::ABORT);
+        let told = record.dates();
         let since_first = entry.period.as_nanos().saturating_mul(i64::try_from(instance).unwrap_or(i64::MAX));
         let computed_ns = metadata.start.saturating_add(entry.phase).as_nanos().saturating_add(since_first);
-        let arrival_ns = if is_first && has_words { record.words[0] as i64 } else { computed_ns };
+        let nominal_ns = told.filter(|_| is_first).map(|dates| dates.nominal.as_nanos());
+        let arrival_ns = nominal_ns.unwrap_or(computed_ns);
         let arrival = Instant::from_nanos(arrival_ns);
         let jitter = demand::release_jitter_from(entry.jitter, entry.jitter_stream, instance);
         let computed = Instant::from_nanos(arrival_ns.saturating_add(entry.deadline.as_nanos()));
@@ -163,7 +164,7 @@ impl Lives {
             arrival,
             due: Instant::from_nanos(arrival_ns.saturating_add(jitter.as_nanos())),
             woken: None,
-            deadline: if has_words { deadline_in(record) } else { computed },
+            deadline: told.map_or(computed, |dates| dates.deadline),
             jobs: vec![JobLife::default(); self.operations.len()],
             lasts_left: self.lasts,
         };
@@ -265,8 +266,4 @@ impl Lives {
         let remote = away.filter_map(|index| Some((ended(index)?, index))).max();
         remote.or(local).map(|(_, index)| index)
     }
-}
-
-fn deadline_in(record: &Record) -> Instant {
-    Instant::from_nanos(record.words[1] as i64)
 }

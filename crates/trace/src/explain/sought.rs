@@ -3,7 +3,8 @@
 use super::find::Target;
 use super::life::Hop;
 use super::{Outcome, Subject};
-use crate::{Event, JobId, Metadata, Record};
+use crate::event::{Dates, Typed};
+use crate::{JobId, Metadata, Record};
 use talea_policy::demand;
 use talea_time::Instant;
 
@@ -12,7 +13,7 @@ use talea_time::Instant;
 pub(super) struct Sought {
     job: JobId,
     /// Its nominal release and its deadline.
-    words: Option<(Instant, Instant)>,
+    dates: Option<Dates>,
     released: Option<Instant>,
     started: Option<Instant>,
     ended: Option<(Instant, Outcome)>,
@@ -21,7 +22,7 @@ pub(super) struct Sought {
 
 impl Sought {
     pub fn new(job: JobId) -> Self {
-        Sought { job, words: None, released: None, started: None, ended: None, woken: None }
+        Sought { job, dates: None, released: None, started: None, ended: None, woken: None }
     }
 
     /// Takes a record of any job. `woken` is when the release thread of the record's node last woke.
@@ -29,21 +30,20 @@ impl Sought {
         if record.job() != self.job || self.ended.is_some() {
             return;
         }
-        let words = record.words.map(|word| Instant::from_nanos(word as i64));
-        match record.event {
-            Event::RELEASE => {
+        match record.typed() {
+            Typed::Release(_) => {
                 self.released = Some(record.time);
                 self.woken = woken;
             }
-            Event::START => self.started = self.started.or(Some(record.time)),
-            Event::COMPLETE if record.time > words[1] => self.ended = Some((record.time, Outcome::Missed)),
-            Event::COMPLETE => self.ended = Some((record.time, Outcome::Met)),
-            Event::ABORT => self.ended = Some((record.time, Outcome::Aborted)),
+            Typed::Start(_) => self.started = self.started.or(Some(record.time)),
+            Typed::Complete(complete) if record.time > complete.deadline => {
+                self.ended = Some((record.time, Outcome::Missed));
+            }
+            Typed::Complete(_) => self.ended = Some((record.time, Outcome::Met)),
+            Typed::Abort(_) => self.ended = Some((record.time, Outcome::Aborted)),
             _ => return,
         }
-        if record.event != Event::START {
-            self.words = self.words.or(Some((words[0], words[1])));
-        }
+        self.dates = self.dates.or(record.dates());
     }
 
     /// The job as a target of a trace that ends at `end`, if the trace tells of it.
@@ -52,7 +52,8 @@ impl Sought {
         let (end, outcome) = self.ended.unwrap_or((end, Outcome::Unfinished));
         let entry = &metadata.operations[self.job.operation.index()];
         let task = &metadata.tasks[entry.task];
-        let (nominal, deadline) = self.words.unwrap_or((released, Instant::MAX));
+        let unknown = Dates { nominal: released, deadline: Instant::MAX };
+        let Dates { nominal, deadline } = self.dates.unwrap_or(unknown);
         let (arrival, due) = if entry.predecessors.is_empty() {
             let jitter = demand::release_jitter_from(task.jitter, task.jitter_stream, self.job.instance);
             (nominal, nominal.saturating_add(jitter))

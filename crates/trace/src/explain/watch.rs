@@ -4,6 +4,7 @@ use super::cause::{Cause, Order, Stage};
 use super::find::Target;
 use super::life::Hop;
 use super::pieces::{Cost, Pieces, Spot};
+use crate::event::{self, Typed};
 use crate::occupancy::{Occupancy, Occupant, Unknown, Wakefulness};
 use crate::told::Beginning;
 use crate::{CostKind, Event, JobId, Metadata, Record, Sink, Told};
@@ -202,37 +203,35 @@ impl<'a> Watcher<'a> {
     }
 
     fn learn(&mut self, record: &Record) {
-        match record.event {
-            Event::RELEASE => {
+        match record.typed() {
+            Typed::Release(release) => {
                 if self.facts.len() >= KEYS {
                     self.facts.clear();
                 }
-                let deadline = Instant::from_nanos(record.words[1] as i64);
-                let facts = Facts { released: record.time, deadline, got: None };
+                let facts = Facts { released: record.time, deadline: release.deadline, got: None };
                 self.facts.insert(record.causal, facts);
             }
-            Event::START | Event::RESUME => {
+            Typed::Start(_) | Typed::Resume(_) => {
                 if let Some(facts) = self.facts.get_mut(&record.causal) {
                     facts.got = Some(record.time);
                 }
             }
-            Event::COMPLETE | Event::ABORT => {
+            Typed::Complete(_) | Typed::Abort(_) => {
                 self.facts.remove(&record.causal);
             }
             _ => {}
         }
     }
 
-    fn cost(&mut self, record: &Record) {
-        let cost_ns = i64::try_from(record.words[0]).unwrap_or(i64::MAX);
-        let lane = Some(usize::from(record.source)).filter(|lane| *lane < self.metadata.lanes.len());
-        let node = lane.map_or((record.words[1] >> 32) as usize, |lane| self.metadata.lanes[lane].node);
+    fn cost(&mut self, record: &Record, told: event::Cost) {
+        let lane = Some(usize::from(told.lane)).filter(|lane| *lane < self.metadata.lanes.len());
+        let node = lane.map_or(told.node as usize, |lane| self.metadata.lanes[lane].node);
         let cost = Cost {
-            from: Instant::from_nanos(record.time.as_nanos().saturating_sub(cost_ns)),
+            from: Instant::from_nanos(record.time.as_nanos().saturating_sub(told.length_ns())),
             to: record.time,
             cpu: record.cpu,
             lane,
-            kind: CostKind::from_arg(record.arg),
+            kind: told.kind.known(),
         };
         for watch in self.open.iter_mut().filter(|watch| watch.node == node) {
             watch.pieces.overlay(cost, watch.lane);
@@ -244,11 +243,11 @@ impl Sink for Watcher<'_> {
     fn record(&mut self, record: Record) {
         self.reach(record.time);
         self.occupancy.apply(&record);
-        match record.event {
-            event if event.is_job() => self.learn(&record),
-            Event::COST => self.cost(&record),
-            Event::LOST if record.source != Record::KERNEL => {
-                let since = Instant::from_nanos(record.words[1] as i64);
+        match record.typed() {
+            _ if record.event.is_job() => self.learn(&record),
+            Typed::Cost(cost) => self.cost(&record, cost),
+            Typed::Lost(lost) if !lost.is_of_kernel() => {
+                let since = lost.since_or_zero();
                 self.open.iter_mut().for_each(|watch| watch.pieces.doubt(since, record.time));
             }
             _ => {}

@@ -11,7 +11,7 @@
 //! | typed fields | members of these types; a job is two, `_operation` and `_instance` |
 //! | lanes, nodes, operations, codes | enumerations with their names |
 //! | [`Record::causal`](crate::Record::causal) | a member `causal` of program's own events that do not declare it |
-//! | [`Event::LOST`] | the event, and `events_discarded` of its stream's packets |
+//! | [`Lost`] | the event, and `events_discarded` of its stream's packets |
 //! | an event that no family declares | `undeclared:0x…` with the raw words |
 //! | a deadline | the instant, 2⁶³-1 (`no_deadline` in the environment) of a job that has none |
 //! | time | a clock in nanoseconds whose origin is that of CLOCK_MONOTONIC, with the offset that makes dates of it where the log has that ([`Metadata::realtime_offset_ns`]), or of virtual time |
@@ -27,8 +27,8 @@ mod tsdl;
 
 use super::table::EventTable;
 use super::threads::Threads;
-use crate::namespace::builtin;
-use crate::{Event, Metadata, NameSpace, Record, Sink};
+use crate::event::{Lost, builtin};
+use crate::{Metadata, NameSpace, Record, Sink};
 use layout::Layout;
 use packets::{Streams, is_stream_file};
 use std::io;
@@ -161,8 +161,8 @@ impl CtfExport {
     fn write(&mut self, record: &Record) -> io::Result<()> {
         let cpu = (record.cpu != Record::NO_CPU).then_some(record.cpu);
         let time = record.time.as_nanos();
-        if record.event == Event::LOST {
-            self.streams.lost(cpu, time, record.words[0])?;
+        if let Some(lost) = Lost::read(record) {
+            self.streams.lost(cpu, time, lost.records)?;
         }
         let event = kernel::split(record);
         if self.layouts.get(event).is_none() {

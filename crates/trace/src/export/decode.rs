@@ -4,8 +4,8 @@
 //! record's own time does; the instant 0, with which events say "none", is absent (in virtual time, whose runs start
 //! at 0, it is an instant like any other).
 
-use super::meaning::{self, Codes, Meaning};
 use super::table::EventTable;
+use crate::event::Meaning;
 use crate::namespace::{Field, FieldKind, Part, Value};
 use crate::show::since;
 use crate::{Event, JobId, Metadata, NameSpace, Record};
@@ -102,7 +102,7 @@ impl Decoder {
         let declared = names.families().iter().flat_map(|family| {
             family.events.iter().map(|entry| {
                 let event = family.event(entry);
-                let fields = entry.fields.iter().map(|field| (field.clone(), meaning::of(event, field)));
+                let fields = entry.fields.iter().map(|field| (field.clone(), event.meaning(&field.name)));
                 let (family, name) = (family.name.clone().into_owned(), entry.name.clone().into_owned());
                 (event, Declared { family, name, event, fields: fields.collect() })
             })
@@ -129,11 +129,9 @@ impl Decoder {
     pub fn row(&self, record: &Record) -> Row<'_> {
         let metadata = &self.metadata;
         let declared = self.event(record.event);
-        let from_start = |word: u64| since(Instant::from_nanos(word as i64), metadata.start);
-        let job = about_job(record.event).then(|| record.job_numbers());
+        let job = record.event.is_about_job().then(|| record.job_numbers());
         let operation =
             job.and_then(|(operation, _)| metadata.operations.get(operation).zip(Some(operation)));
-        let has_words = matches!(record.event, Event::RELEASE | Event::COMPLETE | Event::SKIP | Event::ABORT);
         Row {
             time_ns: since(record.time, metadata.start),
             event: declared.map_or_else(
@@ -147,7 +145,7 @@ impl Decoder {
             task: operation.map(|(entry, _)| metadata.tasks[entry.task].name.as_str()),
             subtask: operation.map(|(_, index)| crate::schedule::subtask_name(metadata, index)),
             job: job.map(|(_, instance)| instance),
-            release_ns: has_words.then(|| from_start(record.words[0])),
+            release_ns: record.dates().map(|dates| since(dates.nominal, metadata.start)),
             deadline_ns: record.deadline().map(|deadline| since(deadline, metadata.start)),
         }
     }
@@ -175,7 +173,9 @@ impl Declared {
     fn beside_row(&self) -> impl Iterator<Item = &(Field, Meaning)> {
         let in_row = |field: &Field, meaning: Meaning| {
             matches!(meaning, Meaning::Node | Meaning::Lane)
-                || (about_job(self.event) && field.kind == FieldKind::Job && field.place.part == Part::Causal)
+                || (self.event.is_about_job()
+                    && field.kind == FieldKind::Job
+                    && field.place.part == Part::Causal)
         };
         self.fields.iter().filter(move |(field, meaning)| !in_row(field, *meaning))
     }
@@ -248,11 +248,11 @@ fn shown<'a>(metadata: &'a Metadata, field: &Field, meaning: Meaning, record: &R
 fn named_value(metadata: &Metadata, meaning: Meaning, number: u64) -> Shown<'_> {
     let index = usize::try_from(number).unwrap_or(usize::MAX);
     let name = match meaning {
-        Meaning::Lane if number == meaning::NO_LANE => return Shown::Absent,
+        Meaning::Lane if number == u64::from(Record::NO_LANE) => return Shown::Absent,
         Meaning::Lane => metadata.lanes.get(index).map(|lane| lane.label.as_str()),
         Meaning::Node => metadata.nodes.get(index).map(|node| node.name.as_str()),
         Meaning::Operation => metadata.operations.get(index).map(|operation| operation.name.as_str()),
-        Meaning::Code(codes) => Codes::label(codes, number),
+        Meaning::Code(codes) => codes.label(number),
         Meaning::Number | Meaning::Deadline => None,
     };
     Shown::Text(name.map_or_else(|| number.to_string().into(), Cow::Borrowed))
@@ -266,29 +266,16 @@ fn job_text(metadata: &Metadata, job: JobId) -> String {
     }
 }
 
-/// Whether the causal id of the event's records is a job.
-pub(crate) fn about_job(event: Event) -> bool {
-    event.is_job() || event == Event::SEND || event == Event::RECEIVE
-}
-
 /// The lane that a record is about, by its index.
 pub(crate) fn lane_of(metadata: &Metadata, record: &Record) -> Option<usize> {
-    let of_lane = record.event.is_job()
-        || matches!(
-            record.event,
-            Event::THREAD | Event::COST | Event::WAKE | Event::SLEEP | Event::SEND | Event::RECEIVE
-        );
-    let lane = usize::from(record.source);
-    (of_lane && lane < metadata.lanes.len()).then_some(lane)
+    record.lane().filter(|lane| *lane < metadata.lanes.len())
 }
 
 /// The node that a record is about, by its index.
 pub(crate) fn node_of(metadata: &Metadata, record: &Record) -> Option<usize> {
-    let node = match record.event {
-        Event::RUN_START | Event::RUN_END | Event::TIMER => usize::from(record.source),
-        Event::THREAD => record.words[1] as u32 as usize,
-        Event::COST => (record.words[1] >> 32) as usize,
-        _ => metadata.lanes[lane_of(metadata, record)?].node,
+    let node = match record.node() {
+        Some(node) => node,
+        None => metadata.lanes[lane_of(metadata, record)?].node,
     };
     (node < metadata.nodes.len()).then_some(node)
 }

@@ -35,8 +35,8 @@ mod packets;
 mod program;
 
 use super::decode::Decoder;
-use crate::namespace::builtin;
-use crate::{Event, Metadata, NameSpace, Record, Sink};
+use crate::event::{Lost, builtin};
+use crate::{Metadata, NameSpace, Record, Sink};
 use dispatching::Dispatching;
 use jobs::Jobs;
 use kernel::Kernel;
@@ -111,10 +111,10 @@ impl<W: Write> Sink for PerfettoExport<W> {
         self.last = self.last.max(record.time);
         self.jobs.record(&record, &mut self.out);
         let metadata = self.decoder.metadata();
-        match record.event {
-            Event::LOST => program::lost(&record, &mut self.out),
-            event if usize::from(event.family()) >= builtin::ALL.len() => self.program_event(&record),
-            event if event.family() == builtin::DISPATCH.number => {
+        match record.event.family() {
+            _ if let Some(lost) = Lost::read(&record) => program::lost(&record, lost, &mut self.out),
+            family if usize::from(family) >= builtin::ALL.len() => self.program_event(&record),
+            family if family == builtin::DISPATCH.number => {
                 self.dispatching.record(metadata, &record, &mut self.out);
             }
             _ => self.kernel.record(metadata, &record, &mut self.out),

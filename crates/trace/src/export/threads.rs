@@ -1,7 +1,7 @@
 //! What is known of the threads that records speak of, at the place in the trace that has been reached.
 
-use crate::namespace::{Field, FieldKind, Part, Value};
-use crate::{Event, Metadata, Record, ThreadRole};
+use crate::event::{Thread as ThreadAtWork, ThreadExit, Typed};
+use crate::{Metadata, Record, ThreadRole};
 use std::collections::HashMap;
 
 /// Threads by number, in memory that depends on how many live at one time.
@@ -34,25 +34,20 @@ impl Threads {
 
     /// Learns from a record that comes before the next ones.
     pub fn learn(&mut self, metadata: &Metadata, record: &Record) {
-        let [first, _] = record.words;
-        match record.event {
-            Event::THREAD => {
-                let thread = self.known.entry(first as u32).or_default();
-                thread.pid = (first >> 32) as u32;
+        match record.typed() {
+            Typed::Thread(at_work) => {
+                let thread = self.known.entry(at_work.tid).or_default();
+                thread.pid = at_work.pid;
                 if thread.name.is_empty() {
-                    thread.name = role_name(metadata, record);
+                    thread.name = role_name(metadata, at_work);
                 }
             }
-            Event::THREAD_NAME => {
-                let thread = self.known.entry(record.causal as u32).or_default();
-                thread.pid = (record.causal >> 32) as u32;
-                if let Value::Text(name) = NAME.value(record) {
-                    thread.name = name;
-                }
+            Typed::ThreadName(named) => {
+                let thread = self.known.entry(named.tid).or_default();
+                (thread.pid, thread.name) = (named.pid, named.name.to_string());
             }
-            Event::WAKEUP => {
-                let priority = (record.words[1] >> 32) as i32;
-                self.known.entry(first as u32).or_default().priority = Some(priority);
+            Typed::Wakeup(wakeup) => {
+                self.known.entry(wakeup.tid).or_default().priority = Some(wakeup.priority);
             }
             _ => {}
         }
@@ -60,22 +55,20 @@ impl Threads {
 
     /// Forgets a thread whose end `record` tells.
     pub fn forget(&mut self, record: &Record) {
-        if record.event == Event::THREAD_EXIT {
-            self.known.remove(&(record.words[0] as u32));
+        if let Some(exit) = ThreadExit::read(record) {
+            self.known.remove(&exit.tid);
         }
     }
 }
 
-const NAME: Field = Field::new("name", FieldKind::Text, Part::First);
-
-/// What a thread of the run is for, from its [`Event::THREAD`] record.
-fn role_name(metadata: &Metadata, record: &Record) -> String {
-    let lane = metadata.lanes.get(usize::from(record.source));
-    match (lane, record.arg) {
+/// What a thread of the run is for, from its [`THREAD`](crate::Event::THREAD) record.
+fn role_name(metadata: &Metadata, thread: ThreadAtWork) -> String {
+    let lane = metadata.lanes.get(usize::from(thread.lane));
+    match (lane, thread.role.known()) {
         (Some(lane), _) => format!("lane {}", lane.label),
-        (None, role) if role == ThreadRole::Release as u16 => "release".into(),
-        (None, role) if role == ThreadRole::Receiver as u16 => "receiver".into(),
-        (None, role) if role == ThreadRole::Companion as u16 => "companion".into(),
-        (None, role) => format!("role {role}"),
+        (None, Some(ThreadRole::Release)) => "release".into(),
+        (None, Some(ThreadRole::Receiver)) => "receiver".into(),
+        (None, Some(ThreadRole::Companion)) => "companion".into(),
+        (None, _) => format!("role {}", thread.role.number()),
     }
 }

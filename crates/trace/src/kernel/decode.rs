@@ -11,6 +11,10 @@
 use super::names::Names;
 use super::occupancy::{Leaves, Occupancy, Switch, Thread};
 use super::tracepoint::{Edge, FieldAt, Meaning, Tracepoint};
+use crate::event::{
+    self, Flag, IrqEnter, IrqExit, Lost, SyscallEnter, SyscallExit, ThreadExit, ThreadName, Wakeup,
+};
+use crate::namespace::Text;
 use crate::{Event, Record, WakeContext};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -58,10 +62,6 @@ pub(super) struct Raw<'a> {
 /// A record that this version cannot use: of an unknown kind or tracepoint, or too short for its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Undecodable;
-
-fn halves(low: u32, high: u32) -> u64 {
-    u64::from(low) | u64::from(high) << 32
-}
 
 #[derive(Clone, Copy, Debug)]
 struct Stamp {
@@ -148,7 +148,7 @@ impl Decoder {
             kind::LOST => self.gap(lost(self.cpu, stamp.time, u64_at(body, 8)?), queue),
             kind::COMM => {
                 let thread = Thread { pid: u32_at(body, 0)?, tid: u32_at(body, 4)? };
-                let name = name_words(body.get(8..)?);
+                let name = Text::from_bytes(body.get(8..)?);
                 self.names.set(thread.tid, name);
                 push(queue, self.name(stamp.time, thread, name));
             }
@@ -216,8 +216,8 @@ impl Decoder {
 
     fn exit(&mut self, stamp: Stamp, thread: Thread, queue: &mut VecDeque<Record>) {
         self.names.forget(thread.tid);
-        let record = self.record(stamp.time, Event::THREAD_EXIT, [halves(thread.tid, thread.pid), 0], 0);
-        push(queue, record);
+        let Thread { tid, pid } = thread;
+        push(queue, ThreadExit { tid, pid }.at(stamp.time, self.cpu));
         // Its events end before it leaves the processor for the last time.
         if self.view == View::Threads && self.running == Some(thread) {
             self.running = None;
@@ -238,41 +238,47 @@ impl Decoder {
         let id = u16::from_ne_bytes(*data.first_chunk()?);
         let by = u32_at(data, THREAD_AT)?;
         let index = self.tracepoints.binary_search_by_key(&id, |tracepoint| tracepoint.id).ok()?;
-        let (event, words, arg) = match self.tracepoints[index].meaning {
-            Meaning::Wakeup { tid, priority, cpu } => {
+        let (time, cpu) = (stamp.time, self.cpu);
+        let record = match self.tracepoints[index].meaning {
+            Meaning::Wakeup { tid, priority, cpu: target } => {
                 let woken = u32_of(data, tid)?;
                 let now = Seen { waker: by, woken, stream: stamp.stream };
                 let twice =
                     |seen: Seen| seen.stream != now.stream && Seen { stream: now.stream, ..seen } == now;
-                let words = [halves(woken, by), halves(u32_of(data, cpu)?, u32_of(data, priority)?)];
-                let arg = context(data)? as u16;
+                let wakeup = Wakeup {
+                    tid: woken,
+                    waker_tid: by,
+                    target_cpu: u32_of(data, target)?,
+                    priority: u32_of(data, priority)? as i32,
+                    context: context(data)?.into(),
+                };
                 if seen.is_some_and(twice) || self.leaves_out(woken) {
                     return Some(());
                 }
                 self.seen = (self.view == View::Threads).then_some(now);
-                (Event::WAKEUP, words, arg)
+                wakeup.at(time, cpu)
             }
             Meaning::Move { tid, cpu } => {
                 retarget(queue, u32_of(data, tid)?, u32_of(data, cpu)?);
                 return Some(());
             }
             Meaning::Interrupt { edge: Edge::Enter, kind, number } => {
-                (Event::IRQ_ENTER, [u64_of(data, number)?, 0], kind as u16)
+                IrqEnter { irq: u64_of(data, number)?, kind: kind.into() }.at(time, cpu)
             }
             Meaning::Interrupt { edge: Edge::Exit, kind, number } => {
-                (Event::IRQ_EXIT, [u64_of(data, number)?, 0], kind as u16)
+                IrqExit { irq: u64_of(data, number)?, kind: kind.into() }.at(time, cpu)
             }
             Meaning::SyscallEnter { number } => {
-                (Event::SYSCALL_ENTER, [u64_of(data, number)?, u64::from(by)], 0)
+                SyscallEnter { number: u64_of(data, number)?, tid: by }.at(time, cpu)
             }
             Meaning::SyscallExit { number, result } => {
                 let number = u64_of(data, number)? as u32;
-                (Event::SYSCALL_EXIT, [u64_of(data, result)?, halves(by, number)], 0)
+                SyscallExit { result: u64_of(data, result)? as i64, tid: by, number }.at(time, cpu)
             }
         };
-        let is_anybodys = matches!(event, Event::IRQ_ENTER | Event::IRQ_EXIT);
+        let is_anybodys = matches!(record.event, Event::IRQ_ENTER | Event::IRQ_EXIT);
         if is_anybodys || !self.leaves_out(by) {
-            push(queue, self.record(stamp.time, event, words, arg));
+            push(queue, record);
         }
         Some(())
     }
@@ -282,38 +288,19 @@ impl Decoder {
     }
 
     fn switched(&self, Switch { time, from, to, leaves }: Switch) -> Record {
-        let words = [halves(from.tid, to.tid), halves(from.pid, to.pid)];
-        self.record(time, Event::SWITCH, words, u16::from(leaves == Leaves::Preempted))
+        let preempted = Flag(leaves == Leaves::Preempted);
+        let (from_tid, from_pid, to_tid, to_pid) = (from.tid, from.pid, to.tid, to.pid);
+        event::Switch { from_tid, to_tid, from_pid, to_pid, preempted }.at(time, self.cpu)
     }
 
-    fn name(&self, time: Instant, thread: Thread, words: [u64; 2]) -> Record {
-        named(time, self.cpu, thread.tid, thread.pid, words)
-    }
-
-    fn record(&self, time: Instant, event: Event, words: [u64; 2], arg: u16) -> Record {
-        Record { time, causal: 0, words, event, source: Record::KERNEL, cpu: self.cpu, arg }
+    fn name(&self, time: Instant, Thread { tid, pid }: Thread, name: Text) -> Record {
+        ThreadName { name, tid, pid }.at(time, self.cpu)
     }
 }
 
 /// `records` of the kernel were lost on `cpu` before `time`.
 pub(super) fn lost(cpu: u16, time: Instant, records: u64) -> Record {
-    let (event, source) = (Event::LOST, Record::KERNEL);
-    Record { time, causal: 0, words: [records, 0], event, source, cpu, arg: 0 }
-}
-
-/// The name of a thread.
-pub(super) fn named(time: Instant, cpu: u16, tid: u32, pid: u32, words: [u64; 2]) -> Record {
-    let (event, source) = (Event::THREAD_NAME, Record::KERNEL);
-    Record { time, causal: halves(tid, pid), words, event, source, cpu, arg: 0 }
-}
-
-/// A name's first 16 bytes up to its end, padded with zeros.
-pub(super) fn name_words(name: &[u8]) -> [u64; 2] {
-    let mut bytes = [0; 16];
-    let length = name.iter().position(|byte| *byte == 0).unwrap_or(name.len()).min(bytes.len());
-    bytes[..length].copy_from_slice(&name[..length]);
-    let (low, high) = bytes.split_at(8);
-    [low, high].map(|half| u64::from_le_bytes(*half.first_chunk().expect("half of 16 bytes")))
+    Lost { records, since: None, ring: Record::KERNEL }.at(time, cpu)
 }
 
 /// Appends a record. An interrupt can come between the moment a record's time is taken and the moment it gets its
@@ -325,10 +312,10 @@ fn push(queue: &mut VecDeque<Record>, record: Record) {
 
 /// A woken thread's processor is chosen after the wake-up has been recorded, by the same thread and before anything else.
 fn retarget(queue: &mut VecDeque<Record>, tid: u32, cpu: u32) {
-    if let Some(last) =
-        queue.back_mut().filter(|last| last.event == Event::WAKEUP && last.words[0] as u32 == tid)
+    if let Some(last) = queue.back_mut()
+        && let Some(wakeup) = Wakeup::read(last).filter(|wakeup| wakeup.tid == tid)
     {
-        last.words[1] = halves(cpu, (last.words[1] >> 32) as u32);
+        *last = Wakeup { target_cpu: cpu, ..wakeup }.at(last.time, last.cpu);
     }
 }
 

@@ -3,19 +3,20 @@
 //! A new thread has its creator's name until it gives itself another one, and the kernel tells only the second. The
 //! table is shared by the decoders of all processors and locked when a thread is created, named or ends.
 
-use super::decode::{name_words, named};
 use super::options::KernelScope;
 use crate::Record;
+use crate::event::ThreadName;
+use crate::namespace::Text;
 use std::collections::HashMap;
 use std::sync::Mutex;
 use talea_time::Instant;
 
-/// Names by thread number, as the words of a record.
+/// Names by thread number.
 #[derive(Debug, Default)]
-pub(super) struct Names(Mutex<HashMap<u32, [u64; 2]>>);
+pub(super) struct Names(Mutex<HashMap<u32, Text>>);
 
 impl Names {
-    pub fn set(&self, tid: u32, name: [u64; 2]) {
+    pub fn set(&self, tid: u32, name: Text) {
         self.table().insert(tid, name);
     }
 
@@ -24,14 +25,14 @@ impl Names {
     }
 
     /// Gives the thread `child` the name of `parent`, if that is known.
-    pub fn inherit(&self, parent: u32, child: u32) -> Option<[u64; 2]> {
+    pub fn inherit(&self, parent: u32, child: u32) -> Option<Text> {
         let mut table = self.table();
         let name = *table.get(&parent)?;
         table.insert(child, name);
         Some(name)
     }
 
-    fn table(&self) -> std::sync::MutexGuard<'_, HashMap<u32, [u64; 2]>> {
+    fn table(&self) -> std::sync::MutexGuard<'_, HashMap<u32, Text>> {
         self.0.lock().expect("no holder of the lock panics")
     }
 
@@ -42,9 +43,9 @@ impl Names {
         for pid in processes(scope) {
             for tid in threads(pid).unwrap_or_default() {
                 let Ok(name) = std::fs::read(format!("/proc/{pid}/task/{tid}/comm")) else { continue };
-                let words = name_words(name.strip_suffix(b"\n").unwrap_or(&name));
-                self.set(tid, words);
-                records.push(named(now, Record::NO_CPU, tid, pid, words));
+                let name = Text::from_bytes(name.strip_suffix(b"\n").unwrap_or(&name));
+                self.set(tid, name);
+                records.push(ThreadName { name, tid, pid }.at(now, Record::NO_CPU));
             }
         }
         records

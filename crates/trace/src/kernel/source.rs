@@ -2,6 +2,7 @@
 
 use super::decode::{Decoder, Raw, Undecodable, lost};
 use crate::Record;
+use crate::event::Lost;
 use crate::merge::RecordSource;
 use perf_event::Sampler;
 use std::collections::VecDeque;
@@ -121,7 +122,7 @@ fn contiguous<'a>(parts: &[&'a [u8]], buffer: &'a mut [u8; SPLIT_BYTES]) -> Opti
 }
 
 fn lost_records(record: &Record) -> Option<u64> {
-    (record.event == crate::Event::LOST).then_some(record.words[0])
+    Some(Lost::read(record)?.records)
 }
 
 impl RecordSource for KernelSource {

@@ -1,7 +1,8 @@
 //! What each record changes.
 
-use super::{Beginning, Doubt, Hearing, Interrupt, Kernel, Occupancy, Processor, Role, Unknown, Wakefulness};
-use crate::{Event, JobId, Record, ThreadRole};
+use super::{Beginning, Doubt, Hearing, Kernel, Occupancy, Processor, Role, Unknown, Wakefulness};
+use crate::event::{Abort, Switch, Thread};
+use crate::{Event, JobId, Record, ThreadRole, Typed};
 
 /// More names of threads than this are not kept.
 const NAMES: usize = 1 << 16;
@@ -12,27 +13,27 @@ impl Occupancy {
         if record.event.is_job() {
             self.hear_job(record);
         }
-        match record.event {
-            Event::RUN_START => self.begin(usize::from(record.source)),
-            Event::START | Event::RESUME => self.enter(record),
-            Event::PREEMPT => self.leave(record),
-            Event::COMPLETE | Event::ABORT => self.end(record),
-            Event::WAKE => self.set_awake(record, Wakefulness::Awake),
-            Event::SLEEP => self.set_awake(record, Wakefulness::Asleep),
-            Event::THREAD => self.meet(record),
-            Event::SWITCH => self.switch(record),
-            Event::WAKEUP => self.wake_up(record.words[0] as u32),
-            Event::IRQ_ENTER => self.on_cpu(record.cpu, |processor| {
-                processor.interrupts.push(Interrupt { kind: record.arg, number: record.words[0] });
-            }),
-            Event::IRQ_EXIT => self.on_cpu(record.cpu, |processor| {
+        match record.typed() {
+            Typed::RunStart(start) => self.begin(usize::from(start.node)),
+            Typed::Start(_) | Typed::Resume(_) => self.enter(record),
+            Typed::Preempt(_) => self.leave(record),
+            Typed::Complete(_) | Typed::Abort(_) => self.end(record),
+            Typed::Wake(wake) => self.set_awake(wake.lane, record.cpu, Wakefulness::Awake),
+            Typed::Sleep(sleep) => self.set_awake(sleep.lane, record.cpu, Wakefulness::Asleep),
+            Typed::Thread(thread) => self.meet(thread),
+            Typed::Switch(switch) => self.switch(record.cpu, switch),
+            Typed::Wakeup(wakeup) => self.wake_up(wakeup.tid),
+            Typed::IrqEnter(interrupt) => {
+                self.on_cpu(record.cpu, |processor| processor.interrupts.push(interrupt.into()));
+            }
+            Typed::IrqExit(_) => self.on_cpu(record.cpu, |processor| {
                 processor.interrupts.pop();
             }),
-            Event::THREAD_NAME if self.names.len() < NAMES => {
-                self.names.insert(record.causal as u32, name_in(record.words));
+            Typed::ThreadName(named) if self.names.len() < NAMES => {
+                self.names.insert(named.tid, named.name.to_string());
             }
             // The records of jobs are whole: what they tell holds until the kernel is heard of again.
-            Event::LOST if record.source == Record::KERNEL => {
+            Typed::Lost(lost) if lost.is_of_kernel() => {
                 self.woken.clear();
                 self.on_cpu(record.cpu, |processor| {
                     processor.thread = None;
@@ -41,7 +42,7 @@ impl Occupancy {
                     processor.interrupts.clear();
                 });
             }
-            Event::LOST => (0..self.nodes.len()).for_each(|node| self.doubt(node, Unknown::Lost)),
+            Typed::Lost(_) => (0..self.nodes.len()).for_each(|node| self.doubt(node, Unknown::Lost)),
             _ => {}
         }
     }
@@ -54,21 +55,20 @@ impl Occupancy {
         }
     }
 
-    fn switch(&mut self, record: &Record) {
+    fn switch(&mut self, cpu: u16, switch: Switch) {
         self.kernel = Kernel::Heard;
-        let (from, to) = (record.words[0] as u32, (record.words[0] >> 32) as u32);
+        let (from, to) = (switch.from_tid, switch.to_tid);
         self.woken.remove(&from);
         self.woken.remove(&to);
-        let processes = [record.words[1] as u32, (record.words[1] >> 32) as u32];
-        for (thread, process) in [from, to].into_iter().zip(processes) {
+        for (thread, process) in [(from, switch.from_pid), (to, switch.to_pid)] {
             if self.processes.contains(&process) {
                 self.companions.insert(thread);
             }
         }
-        let waits = record.arg == 1 && self.threads.contains_key(&from);
+        let waits = switch.preempted.0 && self.threads.contains_key(&from);
         let processors = self.nodes.iter_mut().flatten();
         processors.for_each(|processor| processor.waiting.retain(|thread| *thread != to && *thread != from));
-        self.on_cpu(record.cpu, |processor| {
+        self.on_cpu(cpu, |processor| {
             processor.thread = Some(to);
             processor.waiting.extend(waits.then_some(from));
             processor.doubt = Doubt::None;
@@ -112,7 +112,7 @@ impl Occupancy {
     fn leave(&mut self, record: &Record) {
         let job = record.job();
         let Some(lane) = self.lane_of(job) else { return };
-        let had_one = record.event != Event::ABORT || record.arg == 1;
+        let had_one = Abort::read(record).is_none_or(|abort| abort.running.0);
         for processor in &mut self.nodes[self.lanes[lane].node] {
             processor.jobs.retain(|other| *other != job);
             if had_one && processor.cpu == record.cpu {
@@ -131,10 +131,10 @@ impl Occupancy {
         }
     }
 
-    fn set_awake(&mut self, record: &Record, awake: Wakefulness) {
-        if let Some(lane) = self.lanes.get_mut(usize::from(record.source)) {
+    fn set_awake(&mut self, lane: u16, cpu: u16, awake: Wakefulness) {
+        if let Some(lane) = self.lanes.get_mut(usize::from(lane)) {
             lane.awake = awake;
-            lane.cpu = record.cpu;
+            lane.cpu = cpu;
             lane.hearing = Hearing::Begun;
         }
     }
@@ -164,23 +164,23 @@ impl Occupancy {
         }
     }
 
-    fn meet(&mut self, record: &Record) {
+    fn meet(&mut self, thread: Thread) {
+        let role = thread.role.known();
         // 0 is what the kernel has for its idle thread.
-        let process = Some((record.words[0] >> 32) as u32).filter(|process| *process != 0);
-        if record.arg != ThreadRole::Program as u16 {
-            self.processes.extend(process);
+        if role != Some(ThreadRole::Program) && thread.pid != 0 {
+            self.processes.insert(thread.pid);
         }
-        let lane = usize::from(record.source);
-        let role = match record.arg {
-            arg if arg == ThreadRole::Release as u16 => Role::Release,
-            arg if arg == ThreadRole::Receiver as u16 => Role::Receiver,
+        let lane = usize::from(thread.lane);
+        let role = match role {
+            Some(ThreadRole::Release) => Role::Release,
+            Some(ThreadRole::Receiver) => Role::Receiver,
             _ if lane < self.lanes.len() => {
                 self.identified[self.lanes[lane].node] = true;
                 Role::Lane(lane)
             }
             _ => return,
         };
-        self.threads.insert(record.words[0] as u32, role);
+        self.threads.insert(thread.tid, role);
     }
 
     /// What was known until now may not be so any more, or nothing was: of every processor and lane of the node, until it
@@ -198,11 +198,4 @@ impl Occupancy {
             }
         }
     }
-}
-
-/// The text of up to 16 bytes in two words.
-pub(crate) fn name_in(words: [u64; 2]) -> String {
-    let bytes: Vec<u8> =
-        words.iter().flat_map(|word| word.to_le_bytes()).take_while(|byte| *byte != 0).collect();
-    String::from_utf8_lossy(&bytes).into_owned()
 }

@@ -3,6 +3,7 @@
 
 use super::TraceError;
 use crate::damage::{Damage, Ending, Place, Rules, Screen};
+use crate::event::Lost;
 use crate::log::{Closing, SEALED, Seal, from_bytes};
 use crate::merge::RecordSource;
 use crate::ring::RingReader;
@@ -107,11 +108,8 @@ impl Gap {
         if self.records == 0 {
             return false;
         }
-        let since = self.since.map_or(0, |since| since.as_nanos() as u64);
-        let lost = |records, source, cpu| {
-            let (event, words) = (Event::LOST, [records, since]);
-            Record { time, causal: 0, words, event, source, cpu, arg: 0 }
-        };
+        let since = self.since;
+        let lost = |records, ring, cpu| Lost { records, since, ring }.at(time, cpu);
         self.due.push_back(lost(std::mem::take(&mut self.records), Record::DAMAGED, Record::NO_CPU));
         if self.hears_kernel {
             self.due.extend(self.rules.cpus.iter().map(|cpu| lost(0, Record::KERNEL, *cpu)));

@@ -1,10 +1,11 @@
 //! The log of a recording: what waits for its head, the draft, and the log itself.
 
 use super::{DRAFT_AFTER, PENDING_FOR, PENDING_MAX, RecordingError};
+use crate::event::RunEnd;
 use crate::log::{LogWriter, is_device};
 use crate::namespace::{Family, NameSpaceError};
 use crate::stream::clock;
-use crate::{CreateError, Event, Metadata, Record, RunEnd, Sink, ThreadRole};
+use crate::{CreateError, Event, Metadata, Record, RunOutcome, Sink, ThreadRole, Typed};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -46,21 +47,20 @@ impl Runs {
     /// The record as it belongs into the log: that a run was cut off is said of one that is of the process which is gone,
     /// and that has not ended.
     fn hear(&mut self, record: Record) -> Option<Record> {
-        match record.event {
+        match record.typed() {
             // Other threads of programs are at no node.
-            Event::THREAD if ThreadRole::is_of_system(record.arg) => {
-                let (node, pid) = (record.words[1] as u16, (record.words[0] >> 32) as u32);
-                self.processes.insert((node, pid));
+            Typed::Thread(thread) if thread.role.known().is_some_and(ThreadRole::is_of_system) => {
+                self.processes.insert((thread.node as u16, thread.pid));
             }
-            Event::RUN_END if record.arg == RunEnd::CutOff as u16 => {
-                let is_its = self.processes.contains(&(record.source, record.words[0] as u32));
-                if !is_its || !self.ended.insert(record.source) {
+            Typed::RunEnd(end) if end.how == RunOutcome::CutOff => {
+                let is_its = self.processes.contains(&(end.node, record.causal as u32));
+                if !is_its || !self.ended.insert(end.node) {
                     return None;
                 }
                 self.cut_off += 1;
-                return Some(Record { words: [0, 0], ..record });
+                return Some(Record { causal: 0, ..record });
             }
-            Event::RUN_END => _ = self.ended.insert(record.source),
+            Typed::RunEnd(end) => _ = self.ended.insert(end.node),
             _ => {}
         }
         Some(record)
@@ -276,6 +276,13 @@ pub(super) fn draft_of(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
+/// What the log is to say of `node`, should it be one of the process `pid`, which stands where records say what they are about
+/// until [`Runs::hear`] has found that out.
+pub(super) fn cut_off(time: Instant, node: u16, pid: u32) -> Record {
+    let record = RunEnd { node, how: RunOutcome::CutOff.into() }.at(time, Record::NO_CPU);
+    Record { causal: pid.into(), ..record }
+}
+
 /// Whether both are of one run: all tables are equal, but for the instant of the start, which not every process may
 /// know yet.
 fn is_same_system(a: &Metadata, b: &Metadata) -> bool {
@@ -285,25 +292,26 @@ fn is_same_system(a: &Metadata, b: &Metadata) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn record(event: Event, words: [u64; 2], source: u16, arg: u16) -> Record {
-        Record { time: Instant::ZERO, causal: 0, words, event, source, cpu: Record::NO_CPU, arg }
-    }
+    use crate::event::Thread;
 
     #[test]
     fn only_runs_of_the_process_that_is_gone_and_has_not_ended_them_are_cut_off() {
         let mut runs = Runs::default();
-        let thread = |node: u64, pid: u64| record(Event::THREAD, [7 | pid << 32, node], Record::NO_LANE, 1);
+        let thread = |node, pid| {
+            let (lane, role) = (Record::NO_LANE, ThreadRole::Lane.into());
+            Thread { tid: 7, pid, node, lane, role }.at(Instant::ZERO, Record::NO_CPU)
+        };
         for (node, pid) in [(0, 100), (1, 100), (2, 200)] {
             runs.hear(thread(node, pid));
         }
-        runs.hear(record(Event::RUN_END, [0, 0], 1, RunEnd::Over as u16));
-        let gone = |node: u16| record(Event::RUN_END, [100, 0], node, RunEnd::CutOff as u16);
+        let over = RunEnd { node: 1, how: RunOutcome::Over.into() };
+        runs.hear(over.at(Instant::ZERO, Record::NO_CPU));
+        let gone = |node| cut_off(Instant::ZERO, node, 100);
         let said: Vec<_> = [gone(0), gone(1), gone(2), gone(3), gone(0)]
             .into_iter()
             .filter_map(|record| runs.hear(record))
-            .map(|record| (record.source, record.words))
+            .map(|record| (record.source, record.causal))
             .collect();
-        assert_eq!((said, runs.cut_off), (vec![(0, [0, 0])], 1));
+        assert_eq!((said, runs.cut_off), (vec![(0, 0)], 1));
     }
 }

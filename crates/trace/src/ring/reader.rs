@@ -5,6 +5,7 @@ use super::{
     HEAD_WORD, NAME_BYTES, NAME_LENGTH_WORD, NAME_WORDS, PLACE_WORD, Place, RingState, STATE_CLOSED,
     STATE_UNUSED, STATE_WORD, THREAD_WORD,
 };
+use crate::event::{Lost, Thread};
 use crate::mapping::Mapping;
 use crate::stream::filter::RingFilter;
 use crate::{Event, Record};
@@ -126,9 +127,8 @@ impl RingReader {
         }
     }
 
-    /// The thread that has the ring now, as an [`Event::THREAD`] record at the instant 0; `None` if nobody has it or the
-    /// writer has not said who it is.
-    pub fn thread(&self) -> Option<Record> {
+    /// The thread that has the ring now; `None` if nobody has it or the writer has not said who it is.
+    pub fn thread(&self) -> Option<Thread> {
         let header = &self.mapping.words()[self.place.header..];
         let load = |word: usize| {
             let value = header[word].load(Ordering::Relaxed);
@@ -140,7 +140,7 @@ impl RingReader {
         if thread == 0 || load(THREAD_WORD) != thread || self.state() != RingState::Open {
             return None;
         }
-        Some(Record {
+        Thread::read(&Record {
             time: Instant::ZERO,
             causal: 0,
             words: [thread, place & u64::from(u32::MAX)],
@@ -197,10 +197,10 @@ impl RingReader {
     fn deliver(&mut self, first: u64, raw: &[[u64; Record::WORDS]]) {
         let (Some(next), Some(last)) = (raw.first(), raw.last()) else { return };
         if self.lost > 0 {
-            let words = [std::mem::take(&mut self.lost), self.latest as u64];
-            let (event, source, cpu) = (Event::LOST, self.index, Record::NO_CPU);
+            let (records, since) = (std::mem::take(&mut self.lost), self.latest);
+            let since = (since != 0).then_some(Instant::from_nanos(since));
             let time = Record::from_words(*next).time;
-            self.ready.push_back(Record { time, causal: 0, words, event, source, cpu, arg: 0 });
+            self.ready.push_back(Lost { records, since, ring: self.index }.at(time, Record::NO_CPU));
         }
         self.latest = Record::from_words(*last).time.as_nanos();
         let records = raw.iter().copied().map(Record::from_words);

@@ -11,56 +11,13 @@ use super::control::{ASK, ASK_WORDS};
 use super::local;
 use super::passive::PassiveKind;
 use super::registry::{PassiveDeclaration, RegisterError, register};
+use crate::event::{FieldType, WordType};
 use crate::mapping::thread::switch;
 use crate::namespace::{FIRST_FREE, Family, FieldKind, Part, Place};
-use crate::record::{Event, JobId, Record};
+use crate::record::{Event, Record};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use talea_time::{Duration, Instant};
-
-/// A type that a field of an event can have.
-pub trait FieldType: Copy {
-    /// How the field is decoded.
-    const KIND: FieldKind;
-    /// The value in the lowest bits of a word, the others 0.
-    fn bits(self) -> u64;
-    /// The value that [`Self::bits`] gave.
-    fn from_bits(bits: u64) -> Self;
-}
-
-macro_rules! field_types {
-    ($($type:ty, $kind:ident, $value:ident => $bits:expr, $back:ident => $from:expr;)*) => {
-        $(impl FieldType for $type {
-            const KIND: FieldKind = FieldKind::$kind;
-            #[inline(always)]
-            fn bits(self) -> u64 {
-                let $value = self;
-                $bits
-            }
-            #[inline(always)]
-            fn from_bits($back: u64) -> Self {
-                $from
-            }
-        })*
-    };
-}
-
-field_types! {
-    u64, U64, value => value, bits => bits;
-    i64, I64, value => value as u64, bits => bits as i64;
-    f64, F64, value => value.to_bits(), bits => f64::from_bits(bits);
-    u32, U32, value => u64::from(value), bits => bits as u32;
-    i32, I32, value => u64::from(value as u32), bits => bits as i32;
-    f32, F32, value => u64::from(value.to_bits()), bits => f32::from_bits(bits as u32);
-    u16, U16, value => u64::from(value), bits => bits as u16;
-    i16, I16, value => u64::from(value as u16), bits => bits as i16;
-    u8, U8, value => u64::from(value), bits => bits as u8;
-    i8, I8, value => u64::from(value as u8), bits => bits as i8;
-    bool, Bool, value => u64::from(value), bits => bits as u8 != 0;
-    Instant, Instant, value => value.as_nanos() as u64, bits => Instant::from_nanos(bits as i64);
-    Duration, Duration, value => value.as_nanos() as u64, bits => Duration::from_nanos(bits as i64);
-    JobId, Job, value => value.pack(), bits => JobId::unpack(bits);
-}
+use talea_time::Instant;
 
 /// Bits of the parts of a record that fields are packed into.
 const PARTS: [(Part, u32); 3] = [(Part::First, 64), (Part::Second, 64), (Part::Arg, 16)];
@@ -70,26 +27,40 @@ const PARTS: [(Part, u32); 3] = [(Part::First, 64), (Part::Second, 64), (Part::A
 pub const fn pack<const FIELDS: usize>(kinds: &[FieldKind]) -> Option<[Place; FIELDS]> {
     let mut places = [Place { part: Part::First, shift: 0 }; FIELDS];
     let mut used = [0; PARTS.len()];
-    let mut width = 64;
+    let mut width = 128;
     while width >= 8 {
         let mut field = 0;
         while field < FIELDS {
             if kinds[field].bits() == width {
-                let mut part = 0;
-                while part < PARTS.len() && used[part] + width > PARTS[part].1 {
-                    part += 1;
-                }
-                if part == PARTS.len() {
-                    return None;
-                }
+                let Some(part) = part_with_room(&used, width) else { return None };
                 places[field] = Place { part: PARTS[part].0, shift: used[part] as u8 };
-                used[part] += width;
+                if width == 128 {
+                    // It goes on in the second word.
+                    used = [64, 64, used[2]];
+                } else {
+                    used[part] += width;
+                }
             }
             field += 1;
         }
         width /= 2;
     }
     Some(places)
+}
+
+/// The first part that has room for so many bits; what is wider than a word begins in the first one, if both are free.
+const fn part_with_room(used: &[u32; PARTS.len()], width: u32) -> Option<usize> {
+    if width == 128 {
+        return if used[0] == 0 && used[1] == 0 { Some(0) } else { None };
+    }
+    let mut part = 0;
+    while part < PARTS.len() {
+        if used[part] + width <= PARTS[part].1 {
+            return Some(part);
+        }
+        part += 1;
+    }
+    None
 }
 
 /// The place of the field called `name`.
@@ -220,45 +191,41 @@ impl DeclaredFamily {
 
 /// What an event says, packed.
 #[derive(Clone, Copy, Debug)]
-pub struct Payload {
-    causal: u64,
-    words: [u64; 2],
-    small: u64,
-}
+pub struct Payload(Record);
 
 impl Payload {
-    /// These values in these places.
+    /// Nothing yet.
     #[inline(always)]
-    pub fn new<const FIELDS: usize>(
-        event: Event,
-        causal: u64,
-        places: &[Place; FIELDS],
-        values: [u64; FIELDS],
-    ) -> Self {
-        let (mut words, mut arg) = ([0; 2], 0);
-        for (place, value) in places.iter().zip(values) {
-            match place.part {
-                Part::First => words[0] |= value << place.shift,
-                Part::Second => words[1] |= value << place.shift,
-                _ => arg |= value << place.shift,
-            }
-        }
-        let small = u64::from(event.0)
-            | u64::from(Record::NO_LANE) << 16
-            | u64::from(Record::NO_CPU) << 32
-            | arg << 48;
-        Payload { causal, words, small }
+    pub fn new(event: Event) -> Self {
+        let (source, cpu) = (Record::NO_LANE, Record::NO_CPU);
+        Payload(Record { time: Instant::ZERO, causal: 0, words: [0; 2], event, source, cpu, arg: 0 })
+    }
+
+    /// This is what it is about.
+    #[inline(always)]
+    #[must_use]
+    pub fn about(mut self, causal: impl WordType) -> Self {
+        self.0.causal = causal.bits();
+        self
+    }
+
+    /// This value in this place.
+    #[inline(always)]
+    #[must_use]
+    pub fn with(mut self, place: Place, value: impl FieldType) -> Self {
+        value.put(place, &mut self.0);
+        self
     }
 
     /// The record's words.
     #[inline]
     pub(super) fn at(self, time: Instant) -> [u64; Record::WORDS] {
-        [time.as_nanos() as u64, self.causal, self.words[0], self.words[1], self.small]
+        Record { time, ..self.0 }.to_words()
     }
 
     /// The event's number within its family.
     pub(super) fn number(self) -> usize {
-        usize::from(self.small as u8)
+        usize::from(self.0.event.0 as u8)
     }
 }
 
@@ -283,7 +250,8 @@ impl Payload {
 /// assert_eq!(nav::FAMILY.family().events.len(), 3);
 /// ```
 ///
-/// Fields have the types of [`FieldType`](crate::stream::FieldType). Together they have 144 bits: two words and 16 bits.
+/// Fields have the types of [`FieldType`]. Together they have 144 bits: two words and 16 bits; a
+/// [`Text`](crate::namespace::Text) has both words.
 /// What stands behind `for` is the causal id, the first argument. More than fits is an error of compilation:
 ///
 /// ```compile_fail
@@ -368,18 +336,18 @@ macro_rules! family {
             const FIELDS: &'static [$crate::stream::passive::ObjectField] = &[
                 $($crate::stream::passive::ObjectField::new(
                     stringify!($field),
-                    <$type as $crate::stream::declare::FieldType>::KIND,
+                    <$type as $crate::event::WordType>::KIND,
                 )),*
             ];
             type Words = [u64; { <[&str]>::len(&[$(stringify!($field)),*]) }];
             #[inline(always)]
             fn to_words(self) -> Self::Words {
-                [$($crate::stream::declare::FieldType::bits(self.$field)),*]
+                [$($crate::event::WordType::bits(self.$field)),*]
             }
             fn from_words(words: &[u64]) -> Self {
                 let mut words = words.iter().copied();
                 $structure {
-                    $($field: $crate::stream::declare::FieldType::from_bits(words.next().unwrap_or_default()),)*
+                    $($field: $crate::event::WordType::from_bits(words.next().unwrap_or_default()),)*
                 }
             }
         }
@@ -436,15 +404,9 @@ macro_rules! family {
         #[inline(always)]
         pub fn $event($($causal: $id,)? $($field: $type),*) {
             FAMILY.emit($event::NUMBER, || {
-                #[allow(unused_mut, unused_assignments)]
-                let mut causal = 0;
-                $(causal = $crate::stream::declare::FieldType::bits($causal);)?
-                $crate::stream::declare::Payload::new(
-                    $event::EVENT,
-                    causal,
-                    &$event::PLACES,
-                    [$($crate::stream::declare::FieldType::bits($field)),*],
-                )
+                $crate::stream::declare::Payload::new($event::EVENT)
+                    $(.about($causal))?
+                    $(.with(const { $event::place(stringify!($field)) }, $field))*
             });
         }
 
@@ -454,20 +416,24 @@ macro_rules! family {
             use super::*;
             #[allow(unused_imports)]
             use $crate::namespace::{EventEntry, Field, FieldKind, Part, Place};
-            use $crate::stream::declare::{FieldType, pack, place_of};
+            use $crate::event::FieldType;
+            use $crate::stream::declare::{pack, place_of};
             use ::std::borrow::Cow;
 
             pub(super) const NUMBER: u8 = $number;
             /// The number that its records carry.
             pub const EVENT: $crate::Event = $crate::Event((super::NUMBER as u16) << 8 | NUMBER as u16);
             const KINDS: &[FieldKind] = &[$(<$type as FieldType>::KIND),*];
-            pub(super) const PLACES: [Place; KINDS.len()] = match pack(KINDS) {
+            const PLACES: [Place; KINDS.len()] = match pack(KINDS) {
                 Some(places) => places,
                 None => panic!(concat!("the fields of `", stringify!($event), "` do not fit into two words and 16 bits")),
             };
             const FIELD_NAMES: [&str; KINDS.len()] = [$(stringify!($field)),*];
+            pub(super) const fn place(name: &'static str) -> Place {
+                place_of(name, &FIELD_NAMES, &PLACES)
+            }
             const fn placed(name: &'static str, kind: FieldKind) -> Field {
-                let place = place_of(name, &FIELD_NAMES, &PLACES);
+                let place = place(name);
                 Field::new(name, kind, place.part).shifted(place.shift)
             }
             pub(super) const ENTRY: EventEntry = EventEntry {

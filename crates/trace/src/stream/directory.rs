@@ -12,7 +12,8 @@
 use super::control::ASSIGNABLE;
 use super::passive::{PassiveEntry, ReadingError, check_passive};
 use super::selection::nearest;
-use crate::namespace::{FIRST_FREE, Family, NameSpace, NameSpaceError, builtin};
+use crate::event::builtin;
+use crate::namespace::{FIRST_FREE, Family, NameSpace, NameSpaceError};
 use crate::primitive::Word;
 use crate::record::Event;
 use serde::{Deserialize, Serialize};

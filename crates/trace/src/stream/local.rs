@@ -22,6 +22,7 @@ use super::clock;
 use super::declare::{DeclaredFamily, Payload};
 use super::directory::builtin_switch;
 use super::live::LiveFile;
+use crate::event::Thread;
 use crate::mapping::thread::{ASKED, Attachment, set_unattached, switch, with_ring};
 use crate::ring::RingWriter;
 use crate::{Event, Record, Sink, ThreadRole};
@@ -142,16 +143,9 @@ fn published() -> Option<Arc<LiveFile>> {
 
 /// Writes what thread the ring is of.
 fn introduce() {
-    let ids = gettid().as_raw_pid() as u64 | (getpid().as_raw_pid() as u64) << 32;
-    let record = Record {
-        time: clock::now(),
-        causal: 0,
-        words: [ids, 0],
-        event: Event::THREAD,
-        source: Record::NO_LANE,
-        cpu: Record::NO_CPU,
-        arg: ThreadRole::Program as u16,
-    };
+    let [tid, pid] = [gettid(), getpid()].map(|id| id.as_raw_pid() as u32);
+    let (lane, role) = (Record::NO_LANE, ThreadRole::Program.into());
+    let record = Thread { tid, pid, node: 0, lane, role }.at(clock::now(), Record::NO_CPU);
     with_ring(|ring| {
         ring.identify(&record);
         if switch(builtin_switch(Event::THREAD)) != 0 {

@@ -42,7 +42,7 @@ pub mod registry;
 pub mod selection;
 
 pub use consumer::{AttachError, Consumer, Operator, Seat, Start, Switching};
-pub use declare::{DeclaredFamily, FieldType};
+pub use declare::DeclaredFamily;
 pub use directory::{Directory, DirectoryError, Entry, builtin_switch};
 pub use local::{AttachThreadError, LocalWriter, attach_thread};
 pub use process::{Liveness, descends_from};

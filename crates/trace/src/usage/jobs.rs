@@ -1,7 +1,8 @@
 //! Execution, overhead and response of single jobs, summed up by operation.
 
 use super::report::Spread;
-use crate::{CostKind, Event, JobId, Metadata, Record};
+use crate::event::Typed;
+use crate::{CostKind, JobId, Metadata, Record};
 use std::collections::HashMap;
 use talea_time::{Duration, Instant};
 
@@ -102,24 +103,24 @@ impl Jobs {
 
     pub fn take(&mut self, record: &Record) {
         self.settle(record.time);
-        match record.event {
-            Event::START => {
+        match record.typed() {
+            Typed::Start(start) => {
                 if self.accounts.len() >= LIMIT {
                     self.accounts.clear();
                 }
                 let account = self.accounts.entry(record.causal).or_default();
-                if let Some(lane) = self.lanes.get_mut(usize::from(record.source)) {
+                if let Some(lane) = self.lanes.get_mut(usize::from(start.lane)) {
                     account.overhead = account.overhead.saturating_add(std::mem::take(&mut lane.ahead_ns));
                     lane.last = Some(record.causal);
                 }
             }
-            Event::COMPLETE => {
+            Typed::Complete(complete) => {
                 if let Some(account) = self.accounts.get_mut(&record.causal) {
-                    account.response = record.time.as_nanos().saturating_sub(record.words[0] as i64);
+                    account.response = record.time.as_nanos().saturating_sub(complete.nominal.as_nanos());
                     self.completed.push_back((record.time, record.causal));
                 }
             }
-            Event::ABORT => {
+            Typed::Abort(_) => {
                 self.accounts.remove(&record.causal);
             }
             _ => {}

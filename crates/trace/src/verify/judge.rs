@@ -9,6 +9,7 @@ use super::instances::Instances;
 use super::order::{LaneOrder, Ready};
 use super::report::{Certainty, Finding, Findings, Rule, VerifyReport};
 use super::suspicion::Suspicion;
+use crate::event::{Lost, Typed};
 use crate::occupancy::Occupancy;
 use crate::{Event, JobId, Metadata, Origin, Record};
 use std::collections::BTreeMap;
@@ -147,17 +148,17 @@ impl<'a> Judge<'a> {
             self.end_instant();
             self.advance(record.time);
         }
-        match record.event {
-            event if event.is_job() => {
+        match record.typed() {
+            _ if record.event.is_job() => {
                 if std::mem::replace(&mut self.beginning, Beginning::Passed) == Beginning::Awaited {
                     // The recording began when the run was under way.
                     self.known.fill(Known::Joining);
                 }
                 self.job_event(record);
             }
-            Event::RUN_START => self.beginning = Beginning::Passed,
-            Event::LOST if record.source != Record::KERNEL => self.forget(record),
-            Event::RUN_END => self.end_node(usize::from(record.source)),
+            Typed::RunStart(_) => self.beginning = Beginning::Passed,
+            Typed::Lost(lost) if !lost.is_of_kernel() => self.forget(lost),
+            Typed::RunEnd(end) => self.end_node(usize::from(end.node)),
             _ => {}
         }
         let kernel_was_heard = self.occupancy.hears_kernel();
@@ -219,13 +220,14 @@ impl<'a> Judge<'a> {
             return self.pass_by(record, lane);
         }
         self.findings.count_case(Rule::Life);
-        match record.event {
-            Event::RELEASE => self.release(record, lane),
-            Event::START | Event::RESUME => self.begin(record, lane),
-            Event::PREEMPT => self.stop(job, lane),
-            Event::COMPLETE => self.complete(job, lane),
-            Event::ABORT => self.abort(record, lane),
-            _ => self.skip(record),
+        match record.typed() {
+            Typed::Release(release) => self.release(record, release, lane),
+            Typed::Start(_) | Typed::Resume(_) => self.begin(record, lane),
+            Typed::Preempt(_) => self.stop(job, lane),
+            Typed::Complete(_) => self.complete(job, lane),
+            Typed::Abort(abort) => self.abort(abort, lane),
+            Typed::Skip(skip) => self.skip(record, skip),
+            _ => unreachable!("an event of a job's life"),
         }
         // Neither a preemption nor a skip has the lane choose anew.
         self.lanes[lane].touched |= !matches!(record.event, Event::PREEMPT | Event::SKIP);
@@ -287,8 +289,8 @@ impl<'a> Judge<'a> {
     }
 
     /// Records were lost: what was known may not be so any more.
-    fn forget(&mut self, record: &Record) {
-        self.lost = self.lost.saturating_add(record.words[0]);
+    fn forget(&mut self, lost: Lost) {
+        self.lost = self.lost.saturating_add(lost.records);
         for lane in &mut self.lanes {
             lane.ready.clear();
             (lane.last_ran, lane.chosen, lane.starved, lane.misordered) = (None, None, None, None);

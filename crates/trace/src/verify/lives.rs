@@ -4,6 +4,7 @@ use super::instances::Progress;
 use super::judge::{Judge, Known};
 use super::order::Ready;
 use super::report::Rule;
+use crate::event::{Abort, Release};
 use crate::{Event, JobId, Record};
 use talea_policy::job::Job;
 use talea_time::{Instant, Work};
@@ -37,12 +38,12 @@ impl Judge<'_> {
     }
 
     /// Enters a released job; `release` is the instant that the policy orders by.
-    pub(super) fn enter(&mut self, record: &Record, lane: usize, release: Instant) {
-        let job = record.job();
+    pub(super) fn enter(&mut self, told: Release, lane: usize, release: Instant) {
+        let job = told.job;
         let operation = job.operation.index();
         let policy_job = Job {
             release,
-            deadline: Instant::from_nanos(record.words[1] as i64),
+            deadline: told.deadline,
             wcet: self.expected.operations[operation].wcet,
             rank: self.ranks[operation],
             number: job.instance,
@@ -125,12 +126,12 @@ impl Judge<'_> {
         self.completes(job);
     }
 
-    pub(super) fn abort(&mut self, record: &Record, lane: usize) {
-        let job = record.job();
+    pub(super) fn abort(&mut self, abort: Abort, lane: usize) {
+        let job = abort.job;
         if self.leave(job, lane).is_none() {
             return self.unknown(job);
         }
-        self.check_abort(record);
+        self.check_abort(abort);
         let task = self.trace.operations[job.operation.index()].task;
         self.instances[task].set(job, Progress::Aborted(self.now));
     }

@@ -11,6 +11,7 @@
 use super::judge::Judge;
 use super::report::Rule;
 use super::suspicion::{Course, State, Suspicion, What};
+use crate::event::Lost;
 use crate::occupancy::{Occupant, Whereabouts};
 use crate::{Event, JobId, Record};
 
@@ -22,7 +23,7 @@ impl Judge<'_> {
             Event::SWITCH | Event::IRQ_ENTER | Event::IRQ_EXIT | Event::WAKE | Event::SLEEP => true,
             // A thread that has the processor already is known from now on, and one that is woken waits for any.
             Event::THREAD | Event::WAKEUP => return self.node_touched.fill(true),
-            event => event == Event::LOST && record.source == Record::KERNEL,
+            _ => Lost::read(record).is_some_and(|lost| lost.is_of_kernel()),
         };
         if !is_of_processor {
             return;

@@ -4,13 +4,14 @@ use super::instances::Progress;
 use super::judge::{Judge, Known};
 use super::length;
 use super::report::Rule;
+use crate::event::{Abort, Release, Skip};
 use crate::{JobId, Record, SkipReason};
 use talea_model::{OperationId, Overrun};
 use talea_policy::demand;
 use talea_time::{Duration, Instant};
 
 impl Judge<'_> {
-    pub(super) fn release(&mut self, record: &Record, lane: usize) {
+    pub(super) fn release(&mut self, record: &Record, told: Release, lane: usize) {
         let job = record.job();
         let entry = &self.trace.operations[job.operation.index()];
         let (task, is_first) = (entry.task, entry.predecessors.is_empty());
@@ -37,13 +38,13 @@ impl Judge<'_> {
         };
         let nominal = if is_first { arrival } else { record.time };
         self.findings.count_case(Rule::Release);
-        if record.words != [nominal, deadline].map(|at| at.as_nanos() as u64) {
+        if (told.nominal, told.deadline) != (nominal, deadline) {
             self.find(Rule::Release, job, None, || {
                 "its arrival or deadline is not that of the description".into()
             });
         }
         self.instances[task].set(job, Progress::Released);
-        self.enter(record, lane, ordered_by);
+        self.enter(told, lane, ordered_by);
     }
 
     fn arrival(&self, task: usize, instance: u64) -> Instant {
@@ -142,8 +143,8 @@ impl Judge<'_> {
         }
     }
 
-    pub(super) fn skip(&mut self, record: &Record) {
-        let job = record.job();
+    pub(super) fn skip(&mut self, record: &Record, skip: Skip) {
+        let job = skip.job;
         let task = self.trace.operations[job.operation.index()].task;
         let (unfinished, last_end) = {
             let decides = self.decides_with(job.operation.index());
@@ -152,7 +153,7 @@ impl Judge<'_> {
         };
         self.instances[task].set(job, Progress::Aborted(self.now));
         self.findings.count_case(Rule::Overrun);
-        if record.arg != SkipReason::Overrun as u16 {
+        if skip.reason != SkipReason::Overrun {
             return;
         }
         if self.system.tasks[task].overrun != Overrun::SkipNext {
@@ -187,11 +188,11 @@ impl Judge<'_> {
         self.instances[task].set(job, Progress::Completed(self.now));
     }
 
-    pub(super) fn check_abort(&mut self, record: &Record) {
-        let job = record.job();
+    pub(super) fn check_abort(&mut self, abort: Abort) {
+        let job = abort.job;
         let entry = &self.trace.operations[job.operation.index()];
         // On threads a job also ends so when its code panics, and a successor when there is no room for it.
-        let has_another_reason = !self.is_simulated() && (record.arg == 1 || !entry.predecessors.is_empty());
+        let has_another_reason = !self.is_simulated() && (abort.running.0 || !entry.predecessors.is_empty());
         if self.system.tasks[entry.task].overrun != Overrun::Abort && !has_another_reason {
             self.find(Rule::Overrun, job, None, || "it was aborted, which is not the task's policy".into());
         }

@@ -267,7 +267,7 @@ fn babeltrace_finds_families_of_programs_whatever_their_names() {
         push(0, [float.to_bits(), u64::from((float as f32).to_bits())]);
     }
     for text in ["", "plain", "a \"b\" \\, = {}", "größe ✓", "sixteen bytes..."] {
-        push(4, text_words(text));
+        push(4, Text::new(text).words());
     }
     export(&place.path().join("ctf"), &names, &records);
     if let Some((printed, warnings)) = babeltrace(&place.path().join("ctf")) {
@@ -318,7 +318,7 @@ fn numbers_of_lanes_operations_and_codes_have_their_names() {
 #[test]
 fn a_switch_names_its_threads_and_their_states() {
     let place = tempfile::tempdir().unwrap();
-    let [low, high] = text_words("lane \"x\"");
+    let [low, high] = Text::new("lane \"x\"").words();
     let name = Record { event: Event::THREAD_NAME, causal: 9 << 32 | 7, words: [low, high], ..numbered(1) };
     let wakeup = Record { event: Event::WAKEUP, words: [7, 49 << 32], ..numbered(2) };
     let to = Record { event: Event::SWITCH, words: [7 << 32, 9 << 32], arg: 0, cpu: 1, ..numbered(3) };

@@ -12,6 +12,7 @@ mod files;
 mod kernel;
 mod kernel_support;
 mod killed;
+mod layout;
 mod passive;
 mod perfetto;
 mod recorded;

@@ -297,7 +297,10 @@ fn after(event: Event, time: i64, words: [u64; 2], cpu: u16) -> Record {
 }
 
 fn named(time: i64, tid: u64, name: &str) -> Record {
-    Record { causal: tid | 900 << 32, ..after(Event::THREAD_NAME, time, text_words(name), Record::NO_CPU) }
+    Record {
+        causal: tid | 900 << 32,
+        ..after(Event::THREAD_NAME, time, Text::new(name).words(), Record::NO_CPU)
+    }
 }
 
 /// From thread to thread on a processor.
@@ -400,7 +403,7 @@ fn events_of_programs_stand_with_their_thread_and_losses_are_seen() {
         named(3, 8, "sampler"),
         switch(5, 1, 0, 8),
         narrow,
-        after(Event(0x7704), 7, text_words("ü\""), Record::NO_CPU),
+        after(Event(0x7704), 7, Text::new("ü\"").words(), Record::NO_CPU),
         after(Event(0x4444), 8, [9, 8], 0),
         Record { source: 3, ..after(Event::LOST, 9, [17, 0], Record::NO_CPU) },
         Record { source: Record::KERNEL, ..after(Event::LOST, 10, [5, 0], 1) },

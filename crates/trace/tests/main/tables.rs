@@ -64,7 +64,7 @@ fn sample() -> Vec<Record> {
         },
         strange(0, [(-0.5f64).to_bits(), u64::from(f32::INFINITY.to_bits())]),
         strange(1, [0xffff_fff6_fffe_05ff, 1 | 2 << 16 | 3 << 32]),
-        strange(4, text_words("a;b=\\c\nü\"")),
+        strange(4, Text::new("a;b=\\c\nü\"").words()),
         Record { event: Event(0x4444), ..strange(0, [9, 8]) },
     ]
 }

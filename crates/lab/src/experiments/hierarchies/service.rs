@@ -14,6 +14,7 @@
 
 use std::collections::HashSet;
 use talea_time::{Duration, Instant};
+use talea_trace::event::{Resume, Start, Typed};
 use talea_trace::{Event, Metadata, Record, Sink, ThreadRole};
 
 /// What is withheld for less is the way from a decision to the switch, or an interrupt.
@@ -296,28 +297,28 @@ impl Sink for Ledger {
             self.now = record.time;
         }
         let (now, cpu) = (self.now, self.cpu);
-        match record.event {
-            Event::RUN_START => self.start = Some(now),
-            Event::RUN_END => self.end = Some(now),
-            Event::SWITCH if record.cpu == cpu => self.switch((record.words[0] >> 32) as u32, now),
-            Event::THREAD if record.arg == ThreadRole::Lane as u16 => {
-                if let Some(member) = self.of_lane(record.source) {
-                    member.thread = Some(record.words[0] as u32);
+        match record.typed() {
+            Typed::RunStart(_) => self.start = Some(now),
+            Typed::RunEnd(_) => self.end = Some(now),
+            Typed::Switch(switch) if record.cpu == cpu => self.switch(switch.to_tid, now),
+            Typed::Thread(thread) if thread.role == ThreadRole::Lane => {
+                if let Some(member) = self.of_lane(thread.lane) {
+                    member.thread = Some(thread.tid);
                 }
             }
-            Event::LOST => self.lost += record.words[0],
-            Event::RELEASE => {
-                if let Some(member) = self.of_lane(record.source) {
+            Typed::Lost(lost) => self.lost += lost.records,
+            Typed::Release(release) => {
+                if let Some(member) = self.of_lane(release.lane) {
                     member.backlog += 1;
                     member.wanted.begin(now);
                 }
             }
-            Event::START | Event::RESUME => {
-                if let Some(member) = self.of_lane(record.source) {
+            Typed::Start(Start { lane, .. }) | Typed::Resume(Resume { lane, .. }) => {
+                if let Some(member) = self.of_lane(lane) {
                     member.granted.begin(now);
                 }
             }
-            Event::PREEMPT | Event::COMPLETE | Event::ABORT => self.left(&record, now),
+            Typed::Preempt(_) | Typed::Complete(_) | Typed::Abort(_) => self.left(&record, now),
             _ => {}
         }
     }

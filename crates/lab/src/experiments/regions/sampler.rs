@@ -9,6 +9,7 @@
 
 use super::switching::{Observed, Threads};
 use talea_time::{Duration, Instant};
+use talea_trace::event::{Complete, Cost, Start, Typed};
 use talea_trace::{CostKind, Event, Metadata, Origin, Record, Sink, TaskEntry};
 
 /// Length of a sample: [`super::setting::HYPERPERIOD`].
@@ -202,16 +203,16 @@ impl Sampler {
         let ordering_ns = if operation.ordered { self.ordering_ns } else { 0 };
         let sample = self.at(record.time);
         sample.hard_switches += u64::from(changes);
-        if record.event == Event::START {
+        if let Some(start) = Start::read(record) {
             sample.hard_starts += 1;
-            sample.hard_depth += u64::from(record.arg);
+            sample.hard_depth += u64::from(start.depth);
             sample.hard_queue_ns += ordering_ns;
         }
     }
 
-    fn completes(&mut self, record: &Record, operation: Operation) {
-        let [arrival, deadline] = record.words.map(|word| Instant::from_nanos(word as i64));
-        if record.time <= deadline {
+    fn completes(&mut self, now: Instant, complete: Complete, operation: Operation) {
+        let Complete { nominal, deadline, .. } = complete;
+        if now <= deadline {
             let sample = self.at(deadline);
             let met = if operation.critical { &mut sample.hard_met } else { &mut sample.soft_met };
             *met += 1;
@@ -219,25 +220,25 @@ impl Sampler {
         if operation.heads_route {
             let sample = self.at(deadline);
             sample.routes += 1;
-            sample.route_latency_ns += (record.time - arrival).as_nanos();
+            sample.route_latency_ns += (now - nominal).as_nanos();
         }
     }
 
     /// What dispatching cost is a stretch of the job's own time in a simulation; on threads it is outside of all jobs, except
     /// for those that preempted it.
-    fn costs(&mut self, record: &Record) {
-        if self.hard_lanes.get(usize::from(record.source)) != Some(&true) {
+    fn costs(&mut self, now: Instant, cost: Cost) {
+        if self.hard_lanes.get(usize::from(cost.lane)) != Some(&true) {
             return;
         }
-        let (length, end) = (record.words[0] as i64, record.time.as_nanos());
+        let (length, end) = (cost.cost.as_nanos(), now.as_nanos());
         let preempted = match self.origin {
             Origin::Simulation { .. } => 0,
             Origin::Threads { .. } => self.busy.within(end.saturating_sub(length), end),
         };
         let spent = (length - preempted).max(0);
-        match CostKind::from_arg(record.arg) {
-            Some(CostKind::Switch) => *self.at(record.time).hard_switch_ns.get_or_insert(0) += spent,
-            Some(CostKind::Queue) => self.at(record.time).hard_queue_ns += spent,
+        match cost.kind.known() {
+            Some(CostKind::Switch) => *self.at(now).hard_switch_ns.get_or_insert(0) += spent,
+            Some(CostKind::Queue) => self.at(now).hard_queue_ns += spent,
             Some(CostKind::Release | CostKind::Delivery) | None => {}
         }
     }
@@ -268,18 +269,18 @@ impl Sink for Sampler {
         if matches!(self.origin, Origin::Threads { .. }) {
             self.follow(&record);
         }
-        match record.event {
-            Event::RUN_END => self.end = self.end.max(record.time),
+        match record.typed() {
+            Typed::RunEnd(_) => self.end = self.end.max(record.time),
             // What the kernel lost is no job.
-            Event::LOST if record.source == Record::KERNEL => {}
-            Event::LOST => self.lost += record.words[0],
-            Event::COST => self.costs(&record),
-            event if event.is_job() => {
+            Typed::Lost(lost) if lost.is_of_kernel() => {}
+            Typed::Lost(lost) => self.lost += lost.records,
+            Typed::Cost(cost) => self.costs(record.time, cost),
+            what if record.event.is_job() => {
                 let Some(&operation) = self.operations.get(record.job().operation.index()) else { return };
-                match event {
-                    Event::START | Event::RESUME => self.begins(&record, operation),
-                    Event::PREEMPT if operation.critical => self.at(record.time).hard_preemptions += 1,
-                    Event::COMPLETE => self.completes(&record, operation),
+                match what {
+                    Typed::Start(_) | Typed::Resume(_) => self.begins(&record, operation),
+                    Typed::Preempt(_) if operation.critical => self.at(record.time).hard_preemptions += 1,
+                    Typed::Complete(complete) => self.completes(record.time, complete, operation),
                     _ => {}
                 }
                 self.busy.note(&record);

@@ -21,6 +21,7 @@
 
 use std::collections::{HashMap, HashSet};
 use talea_time::{Duration, Instant};
+use talea_trace::event::{Switch, Timer, Typed};
 use talea_trace::{Event, Record, ThreadRole};
 
 /// The number of the builtin family `kernel`.
@@ -87,19 +88,18 @@ impl Threads {
     /// Takes a record of the run or of the kernel, in the order of time. `is_critical` tells whether all operations of a lane are
     /// critical. Returns what is over with it.
     pub fn take(&mut self, record: &Record, is_critical: impl Fn(usize) -> bool) -> [Option<Observed>; 3] {
-        match record.event {
-            Event::SWITCH => return self.switch(record),
-            Event::LOST if record.source == Record::KERNEL => self.forget(),
-            Event::THREAD => {
-                let lane = usize::from(record.source);
-                let critical = record.arg == ThreadRole::Lane as u16 && is_critical(lane);
+        match record.typed() {
+            Typed::Switch(switch) => return self.switch(record.time, switch),
+            Typed::Lost(lost) if lost.is_of_kernel() => self.forget(),
+            Typed::Thread(thread) => {
+                let critical = thread.role == ThreadRole::Lane && is_critical(usize::from(thread.lane));
                 let role = if critical { Role::CriticalLane } else { Role::Other };
-                self.roles.insert(record.words[0] as u32, role);
+                self.roles.insert(thread.tid, role);
                 self.last = Some(record.time);
             }
-            event if !is_of_kernel(event) && record.cpu != Record::NO_CPU => {
+            what if !is_of_kernel(record.event) && record.cpu != Record::NO_CPU => {
                 self.last = Some(record.time);
-                let late = if event == Event::TIMER { self.was_late(record) } else { None };
+                let late = if let Typed::Timer(timer) = what { self.was_late(timer) } else { None };
                 return [self.arrived(Some(record.time)), late, None];
             }
             _ => {}
@@ -107,48 +107,48 @@ impl Threads {
         [None; 3]
     }
 
-    fn switch(&mut self, record: &Record) -> [Option<Observed>; 3] {
+    fn switch(&mut self, now: Instant, switch: Switch) -> [Option<Observed>; 3] {
         self.has_switches = true;
-        let (from, to) = (record.words[0] as u32, (record.words[0] >> 32) as u32);
+        let (from, to) = (switch.from_tid, switch.to_tid);
         // One that loses the processor again before it has told of its arrival has only the way out.
         let before = self.arrived(None);
         let last = self.last.take();
         self.was_away = None;
-        let could_go_on = record.arg == 1;
+        let could_go_on = switch.preempted.0;
         let leaves = self.roles.contains_key(&from);
         self.preempted.remove(&from);
         if leaves && could_go_on {
             self.preempted.insert(from);
         }
         let Some(role) = self.roles.get(&to).copied() else {
-            self.away_since.get_or_insert(record.time);
+            self.away_since.get_or_insert(now);
             if !self.preempted.is_empty() {
-                self.withheld_since.get_or_insert(record.time);
+                self.withheld_since.get_or_insert(now);
             }
             return [before, None, None];
         };
-        let away = self.away_since.take().map(|since| (since, record.time));
+        let away = self.away_since.take().map(|since| (since, now));
         let withheld = self.withheld_since.take();
         self.was_away = away.filter(|_| withheld.is_none());
-        let withheld = withheld.map(|since| Observed::Withheld { since, length: record.time - since });
+        let withheld = withheld.map(|since| Observed::Withheld { since, length: now - since });
         let slept = !self.preempted.remove(&to);
-        let out = last.filter(|_| leaves && !could_go_on).map_or(Duration::ZERO, |last| record.time - last);
-        let arriving = Arriving { at: record.time, out };
+        let out = last.filter(|_| leaves && !could_go_on).map_or(Duration::ZERO, |last| now - last);
+        let arriving = Arriving { at: now, out };
         let at_once = match role {
             Role::CriticalLane if slept => {
                 self.arriving = Some(arriving);
                 None
             }
-            Role::CriticalLane => Some(Observed::Switch { at: record.time, cost: out }),
+            Role::CriticalLane => Some(Observed::Switch { at: now, cost: out }),
             Role::Other => None,
         };
         [before, at_once, withheld]
     }
 
     /// The release thread has the processor again, which it should have had from an instant on when nobody of the run had it.
-    fn was_late(&mut self, timer: &Record) -> Option<Observed> {
+    fn was_late(&mut self, timer: Timer) -> Option<Observed> {
         let (since, until) = self.was_away.take()?;
-        let since = since.max(Instant::from_nanos(timer.words[0] as i64));
+        let since = since.max(timer.due);
         (since < until).then(|| Observed::Withheld { since, length: until - since })
     }
 

@@ -13,6 +13,7 @@ use std::thread::JoinHandle;
 use talea_policy::arrangement::{Receipts, Watch};
 use talea_policy::hierarchy::VpId;
 use talea_time::{Clock, Duration, Instant, Work};
+use talea_trace::event;
 use talea_trace::kernel::{KernelEvent, KernelOptions, KernelScope, KernelStream, Processors};
 use talea_trace::stream::builtin_switch;
 use talea_trace::{Record, RingWriter, Sink};
@@ -158,7 +159,8 @@ impl Desk {
         let (first, known) = self.edges;
         for (edge, violation) in self.ledger.broken() {
             let edge = self.ledger.first_between(edge);
-            let record = Record::withheld(MonotonicClock.now(), first + edge, &violation);
+            let withheld = event::Violation::withheld(first + edge, &violation);
+            let record = withheld.at(MonotonicClock.now(), Record::NO_CPU);
             if edge < known && self.ring.is_wanted(builtin_switch(record.event)) {
                 self.ring.record(record);
             }

@@ -7,7 +7,7 @@ use talea_guarantee::monitor::Violation;
 use talea_policy::arrangement::{Breach, Change, Receipts, Watch};
 use talea_policy::hierarchy::{Transition, VpId, VpState};
 use talea_time::{Duration, Instant, Work};
-use talea_trace::{Event, Record};
+use talea_trace::{Record, Typed};
 
 /// Spells of an edge that are remembered to say whether a window held any.
 const REMEMBERED: usize = 32;
@@ -112,13 +112,13 @@ impl Ledger {
             return;
         }
         self.advance(record.time);
-        match record.event {
-            Event::SWITCH => {
-                let to = (record.words[0] >> 32) as u32;
+        match record.typed() {
+            Typed::Switch(switch) => {
+                let to = switch.to_tid;
                 self.withholding.switched(record.cpu, Some(to).filter(|to| *to != Record::UNSEEN_THREAD));
             }
-            Event::LOST => {
-                self.lost += record.words[0];
+            Typed::Lost(lost) => {
+                self.lost += lost.records;
                 self.withholding.switched(record.cpu, None);
             }
             _ => {}

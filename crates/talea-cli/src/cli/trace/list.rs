@@ -7,7 +7,7 @@ use crate::cli::output::{self, Sheet};
 use clap::Args;
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use talea_trace::namespace::builtin::KERNEL;
+use talea_trace::event::KERNEL;
 use talea_trace::stream::publish::{Content, Listed, ListedConsumer};
 use talea_trace::stream::{Liveness, StreamDirectory};
 use talea_trace::{RingState, TraceFile};

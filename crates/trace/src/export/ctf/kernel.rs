@@ -10,7 +10,7 @@
 
 use super::layout::{Content, Layout, Type};
 use crate::namespace::{Part, Place};
-use crate::{Event, InterruptKind, NameSpace, Record};
+use crate::{Event, InterruptKind, NameSpace, Record, Typed};
 
 /// What differs from the declaration.
 #[derive(Debug)]
@@ -110,10 +110,10 @@ impl KernelLayout {
 
 /// The event as which `record` is exported.
 pub(super) fn split(record: &Record) -> Event {
-    match record.event {
-        Event::IRQ_ENTER if record.arg == InterruptKind::Soft as u16 => SOFT_ENTER,
-        Event::IRQ_EXIT if record.arg == InterruptKind::Soft as u16 => SOFT_EXIT,
-        event => event,
+    match record.typed() {
+        Typed::IrqEnter(interrupt) if interrupt.kind == InterruptKind::Soft => SOFT_ENTER,
+        Typed::IrqExit(interrupt) if interrupt.kind == InterruptKind::Soft => SOFT_EXIT,
+        _ => record.event,
     }
 }
 

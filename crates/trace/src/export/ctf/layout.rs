@@ -2,9 +2,9 @@
 
 use super::kernel::{self, KernelLayout};
 use super::text::{Distinct, identifier};
-use crate::export::meaning::{self, Meaning};
+use crate::event::{Meaning, Switch};
 use crate::export::threads::Threads;
-use crate::namespace::{EventEntry, FIRST_FREE, Family, Field, FieldKind, Part, Place};
+use crate::namespace::{EventEntry, FIRST_FREE, Family, Field, FieldKind, Part, Place, Text};
 use crate::{Event, JobId, Record};
 use talea_time::Instant;
 
@@ -95,7 +95,7 @@ impl Layout {
         }
         for field in entry.fields.iter() {
             let name = kernel.map_or(field.name.as_ref(), |kernel| kernel.rename(&field.name));
-            members.field(name, meaning::of(event, field), field);
+            members.field(name, event.meaning(&field.name), field);
         }
         let has_causal = entry.fields.iter().any(|field| field.place.part == Part::Causal);
         if family.number >= FIRST_FREE && !has_causal {
@@ -184,7 +184,7 @@ impl Content {
                 bytes.extend_from_slice(&deadline.to_le_bytes());
             }
             Content::Flag(place) => bytes.push(u8::from(place.raw(record) as u8 != 0)),
-            Content::Text => text(&record.words.map(u64::to_le_bytes).concat(), bytes),
+            Content::Text => text(&Text::from_words(record.words).padded(), bytes),
             Content::JobOperation(place) => {
                 let (operation, _) = JobId::numbers(place.raw(record));
                 bytes.extend_from_slice(&(operation as u32).to_le_bytes());
@@ -203,7 +203,10 @@ impl Content {
                 let priority = kernel::lttng_priority(thread.and_then(|thread| thread.priority));
                 bytes.extend_from_slice(&priority.to_le_bytes());
             }
-            Content::LeftState => bytes.extend_from_slice(&i64::from(record.arg != 1).to_le_bytes()),
+            Content::LeftState => {
+                let could_go_on = Switch::read(record).is_some_and(|switch| switch.preempted.0);
+                bytes.extend_from_slice(&i64::from(!could_go_on).to_le_bytes());
+            }
         }
     }
 }

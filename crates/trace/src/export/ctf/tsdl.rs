@@ -3,8 +3,8 @@
 use super::layout::{Layout, NO_DEADLINE, Type};
 use super::packets::StreamClass;
 use super::text::{Distinct, comment, literal};
-use crate::export::meaning::{Meaning, NO_LANE};
-use crate::{Metadata, Origin};
+use crate::event::Meaning;
+use crate::{Metadata, Origin, Record};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use talea_model::OperationId;
@@ -171,7 +171,7 @@ fn values(metadata: &Metadata, meaning: Meaning) -> Vec<(u64, String)> {
         }
         Meaning::Node => {
             let mut values = numbered(metadata.nodes.iter().map(|node| node.name.clone()).collect());
-            values.push((NO_LANE, "none".into()));
+            values.push((Record::NO_LANE.into(), "none".into()));
             values
         }
         Meaning::Lane => {
@@ -180,7 +180,7 @@ fn values(metadata: &Metadata, meaning: Meaning) -> Vec<(u64, String)> {
                 _ => format!("{}: {}", of_node(lane.node), lane.label),
             };
             let mut values = numbered(metadata.lanes.iter().map(label).collect());
-            values.push((NO_LANE, "none".into()));
+            values.push((Record::NO_LANE.into(), "none".into()));
             values
         }
         Meaning::Operation => {

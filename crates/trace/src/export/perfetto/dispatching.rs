@@ -2,9 +2,10 @@
 
 use super::jobs::cpu_name;
 use super::packets::{Mark, Packets, Track, annotation};
+use crate::event::{Cost, Timer};
 use crate::export::decode::node_of;
 use crate::show::since;
-use crate::{CostKind, Event, Metadata, Record};
+use crate::{CostKind, Metadata, Record, Typed};
 use std::collections::BTreeMap;
 use talea_time::{Duration, Instant};
 
@@ -20,47 +21,45 @@ impl Dispatching {
     /// Shows a record, if it is about dispatching.
     pub fn record(&mut self, metadata: &Metadata, record: &Record, out: &mut Packets) {
         let Some(node) = node_of(metadata, record) else { return };
-        match record.event {
-            Event::COST => self.cost(node, record, out),
-            Event::TIMER => self.timer(node, record, out),
+        match record.typed() {
+            Typed::Cost(cost) => self.cost(node, record, cost, out),
+            Typed::Timer(timer) => self.timer(node, record.time, timer, out),
             _ => {}
         }
     }
 
-    fn cost(&mut self, node: usize, record: &Record, out: &mut Packets) {
+    fn cost(&mut self, node: usize, record: &Record, cost: Cost, out: &mut Packets) {
         let track = Track::Dispatching { node, cpu: record.cpu };
         if !out.is_described(track) {
             let name = format!("{} dispatching", cpu_name(record.cpu));
             out.track(track, Some(Track::Node(node)), name);
         }
-        let name = match CostKind::from_arg(record.arg) {
+        let name = match cost.kind.known() {
             Some(CostKind::Switch) => "switch",
             Some(CostKind::Queue) => "queue",
             Some(CostKind::Release) => "release",
             Some(CostKind::Delivery) => "delivery",
             None => "dispatching",
         };
-        let cost = i64::try_from(record.words[0]).unwrap_or(i64::MAX);
-        let annotations =
-            vec![annotation("cost_ns", cost), annotation("count", record.words[1] as u32 as i64)];
+        let cost_ns = cost.length_ns();
+        let annotations = vec![annotation("cost_ns", cost_ns), annotation("count", cost.count.into())];
         let mark = Mark { name: name.into(), category: "cost", annotations, flows: Vec::new() };
-        let from = record.time.saturating_add(Duration::from_nanos(cost.saturating_neg()));
+        let from = record.time.saturating_add(Duration::from_nanos(cost_ns.saturating_neg()));
         self.slice(track, from, record.time, mark, out);
     }
 
-    fn timer(&mut self, node: usize, record: &Record, out: &mut Packets) {
+    fn timer(&mut self, node: usize, now: Instant, Timer { due, woken, .. }: Timer, out: &mut Packets) {
         let (track, lateness) = (Track::Releases(node), Track::ReleaseLateness(node));
         if !out.is_described(track) {
             out.track(track, Some(Track::Node(node)), "releases".into());
             out.counter_track(lateness, Some(Track::Node(node)), "release lateness".into(), Some(UNIT_NS));
         }
-        let [due, woken] = record.words.map(|word| Instant::from_nanos(word as i64));
-        let late_ns = since(record.time, due);
+        let late_ns = since(now, due);
         let annotations =
             vec![annotation("late_ns", late_ns), annotation("woken_after_ns", since(woken, due))];
         let mark = Mark { name: "timer".into(), category: "timer", annotations, flows: Vec::new() };
-        self.slice(track, due, record.time, mark, out);
-        out.count(record.time, lateness, late_ns);
+        self.slice(track, due, now, mark, out);
+        out.count(now, lateness, late_ns);
     }
 
     /// A slice that begins no earlier than the one before on its track ended, for they must not overlap.

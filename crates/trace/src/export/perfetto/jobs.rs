@@ -2,9 +2,10 @@
 
 use super::messages::DebugAnnotation;
 use super::packets::{Flow, Mark, Packets, Track, annotation};
+use crate::event::{Complete, Receive, Send, Start};
 use crate::schedule::{Runner, Segment, Segments};
 use crate::show::{job_name, since};
-use crate::{Event, JobId, Metadata, Record};
+use crate::{JobId, Metadata, Record, Typed};
 use std::collections::BTreeMap;
 use talea_model::OperationId;
 use talea_time::Instant;
@@ -62,26 +63,23 @@ impl Jobs {
         let mut done = Vec::new();
         self.segments.feed(record, |segment| done.push(segment));
         done.into_iter().for_each(|segment| self.segment(segment, out));
-        let lane = usize::from(record.source);
-        if lane >= self.lanes.len() {
-            return;
-        }
-        match record.event {
-            Event::RELEASE => {
+        let Some(lane) = record.lane().filter(|lane| *lane < self.lanes.len()) else { return };
+        match record.typed() {
+            Typed::Release(release) => {
                 self.released.insert(record.causal, record.deadline());
-                let flows = self.flows_into(record.job_numbers(), record.causal);
+                let flows = self.flows_into(release.job);
                 self.instant(record, lane, "release", flows, out);
             }
-            Event::START => self.start(record, lane, out),
-            Event::COMPLETE => self.complete(record, lane, out),
-            Event::SKIP => self.instant(record, lane, "skip", Vec::new(), out),
-            Event::ABORT => {
+            Typed::Start(start) => self.start(record.time, start, lane, out),
+            Typed::Complete(complete) => self.complete(record, complete, lane, out),
+            Typed::Skip(_) => self.instant(record, lane, "skip", Vec::new(), out),
+            Typed::Abort(_) => {
                 self.released.remove(&record.causal);
                 self.stop(record, lane, Vec::new(), out);
                 self.instant(record, lane, "abort", Vec::new(), out);
             }
-            Event::SEND => self.send(record, lane, out),
-            Event::RECEIVE => self.receive(record, lane, out),
+            Typed::Send(send) => self.send(record.time, send, lane, out),
+            Typed::Receive(receive) => self.receive(record.time, receive, lane, out),
             _ => {}
         }
     }
@@ -136,7 +134,7 @@ impl Jobs {
         out.end(segment.end, track, Vec::new());
     }
 
-    fn start(&mut self, record: &Record, lane: usize, out: &mut Packets) {
+    fn start(&mut self, time: Instant, Start { job, depth, .. }: Start, lane: usize, out: &mut Packets) {
         let free = self.lanes[lane].iter().position(Option::is_none);
         let slot = free.unwrap_or(self.lanes[lane].len());
         if free.is_none() {
@@ -145,18 +143,18 @@ impl Jobs {
                 self.describe_lane(out, lane, slot);
             }
         }
-        self.lanes[lane][slot] = Some(record.causal);
-        let job = record.job();
+        let causal = job.pack();
+        self.lanes[lane][slot] = Some(causal);
         let mut annotations = vec![annotation("job", job.instance as i64)];
-        annotations.extend(self.deadline(self.released.get(&record.causal).copied().flatten()));
-        let mut flows = vec![Flow::Job(record.causal)];
-        let (from, instance) = record.job_numbers();
+        annotations.extend(self.deadline(self.released.get(&causal).copied().flatten()));
+        let mut flows = vec![Flow::Job(causal)];
+        let (from, instance) = (job.operation.index(), job.instance);
         let successors = self.successors.get(from).map_or(&[][..], Vec::as_slice);
         flows.extend(successors.iter().map(|to| Flow::Edge { from, to: *to, instance }));
         let mark = Mark { name: self.operation_name(job), category: "job", annotations, flows };
-        out.begin(record.time, Track::Lane { lane, slot }, mark);
+        out.begin(time, Track::Lane { lane, slot }, mark);
         if !self.metadata.lanes[lane].is_thread() {
-            out.count(record.time, Track::Queue(lane), record.arg.into());
+            out.count(time, Track::Queue(lane), depth.into());
         }
     }
 
@@ -168,18 +166,17 @@ impl Jobs {
         }
     }
 
-    fn complete(&mut self, record: &Record, lane: usize, out: &mut Packets) {
+    fn complete(&mut self, record: &Record, complete: Complete, lane: usize, out: &mut Packets) {
         self.released.remove(&record.causal);
-        let release = Instant::from_nanos(record.words[0] as i64);
-        let mut annotations = vec![annotation("response_ns", since(record.time, release))];
+        let mut annotations = vec![annotation("response_ns", since(record.time, complete.nominal))];
         let deadline = record.deadline();
         let lateness = deadline.map(|deadline| annotation("lateness_ns", since(record.time, deadline)));
         annotations.extend(lateness.clone());
         self.stop(record, lane, annotations, out);
-        let operation = self.metadata.operations.get(record.job().operation.index());
+        let operation = self.metadata.operations.get(complete.job.operation.index());
         let ends = operation.is_some_and(|operation| operation.is_last);
         if let Some(missed) = deadline.filter(|deadline| ends && record.time > *deadline) {
-            self.miss(record.job(), missed, lateness.into_iter().collect(), out);
+            self.miss(complete.job, missed, lateness.into_iter().collect(), out);
         }
     }
 
@@ -201,9 +198,9 @@ impl Jobs {
     }
 
     /// A job's completion is told to an operation on another node.
-    fn send(&self, record: &Record, lane: usize, out: &mut Packets) {
-        let (from, instance) = record.job_numbers();
-        let Some(to) = usize::try_from(record.words[0]).ok().filter(|to| *to < self.successors.len()) else {
+    fn send(&self, time: Instant, Send { job, to, .. }: Send, lane: usize, out: &mut Packets) {
+        let (from, instance) = (job.operation.index(), job.instance);
+        let Some(to) = usize::try_from(to).ok().filter(|to| *to < self.successors.len()) else {
             return;
         };
         let target = JobId { operation: OperationId::from_index(to), instance };
@@ -213,30 +210,30 @@ impl Jobs {
             annotations: Vec::new(),
             flows: vec![Flow::Edge { from, to, instance }, Flow::Message(target.pack())],
         };
-        out.instant(record.time, Track::Lane { lane, slot: 0 }, mark);
+        out.instant(time, Track::Lane { lane, slot: 0 }, mark);
     }
 
-    fn receive(&self, record: &Record, lane: usize, out: &mut Packets) {
-        let sent = Instant::from_nanos(record.words[0] as i64);
-        let took = (record.words[0] != 0).then(|| annotation("took_ns", since(record.time, sent)));
+    fn receive(&self, time: Instant, Receive { job, sent, .. }: Receive, lane: usize, out: &mut Packets) {
+        let took = sent.map(|sent| annotation("took_ns", since(time, sent)));
         let mark = Mark {
-            name: format!("receive: {}", job_name(&self.metadata, record.job())),
+            name: format!("receive: {}", job_name(&self.metadata, job)),
             category: "message",
             annotations: took.into_iter().collect(),
-            flows: vec![Flow::Message(record.causal)],
+            flows: vec![Flow::Message(job.pack())],
         };
-        out.instant(record.time, Track::Lane { lane, slot: 0 }, mark);
+        out.instant(time, Track::Lane { lane, slot: 0 }, mark);
     }
 
     /// The arrows that end in a job's release, and the one that goes on from it.
-    fn flows_into(&self, (to, instance): (usize, u64), job: u64) -> Vec<Flow> {
-        let mut flows = vec![Flow::Job(job)];
+    fn flows_into(&self, job: JobId) -> Vec<Flow> {
+        let (to, instance) = (job.operation.index(), job.instance);
+        let mut flows = vec![Flow::Job(job.pack())];
         let Some(operation) = self.metadata.operations.get(to) else { return flows };
         let node = |operation: usize| self.metadata.lanes[self.metadata.operations[operation].lane].node;
         let predecessors = operation.predecessors.iter();
         flows.extend(predecessors.clone().map(|from| Flow::Edge { from: *from, to, instance }));
         if predecessors.clone().any(|from| node(*from) != node(to)) {
-            flows.push(Flow::Message(job));
+            flows.push(Flow::Message(job.pack()));
         }
         flows
     }

@@ -2,10 +2,11 @@
 
 use super::jobs::cpu_name;
 use super::packets::{Flow, Mark, Packets, Track, annotation};
+use crate::event::builtin;
+use crate::event::{Switch, Wakeup};
 use crate::export::decode::node_of;
 use crate::export::threads::Threads;
-use crate::namespace::builtin;
-use crate::{Event, InterruptKind, Metadata, Record};
+use crate::{Event, InterruptKind, Metadata, Record, Typed};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use talea_time::Instant;
 
@@ -39,50 +40,47 @@ impl Kernel {
             return;
         }
         self.threads.learn(metadata, record);
-        let [first, second] = record.words;
-        match record.event {
-            Event::THREAD => {
+        match record.typed() {
+            Typed::Thread(thread) => {
                 if let Some(node) = node_of(metadata, record) {
-                    self.node_of.insert(first as u32, node);
+                    self.node_of.insert(thread.tid, node);
                 }
-                self.describe_thread(first as u32, out);
+                self.describe_thread(thread.tid, out);
             }
-            Event::THREAD_NAME if self.described.contains_key(&(record.causal as u32)) => {
-                self.describe_thread(record.causal as u32, out);
+            Typed::ThreadName(named) if self.described.contains_key(&named.tid) => {
+                self.describe_thread(named.tid, out);
             }
-            Event::SWITCH => self.switch(record, out),
-            Event::WAKEUP => self.wakeup(record, out),
-            Event::IRQ_ENTER => {
+            Typed::Switch(switch) => self.switch(record, switch, out),
+            Typed::Wakeup(wakeup) => self.wakeup(record, wakeup, out),
+            Typed::IrqEnter(interrupt) => {
                 let track = Track::Interrupts(record.cpu);
                 if !out.is_described(track) {
                     describe_root(out);
                     out.track(track, Some(Track::Kernel), format!("{} interrupts", cpu_name(record.cpu)));
                 }
-                let kind = match record.arg {
-                    arg if arg == InterruptKind::Soft as u16 => "soft interrupt",
-                    arg if arg == InterruptKind::Local as u16 => "local interrupt",
-                    _ => "interrupt",
+                let kind = match interrupt.kind.known() {
+                    Some(InterruptKind::Soft) => "soft interrupt",
+                    Some(InterruptKind::Local) => "local interrupt",
+                    Some(InterruptKind::Device) | None => "interrupt",
                 };
-                self.enter(record.time, track, format!("{kind} {first}"), out);
+                self.enter(record.time, track, format!("{kind} {}", interrupt.irq), out);
             }
-            Event::IRQ_EXIT => self.leave(record.time, Track::Interrupts(record.cpu), Vec::new(), out),
-            Event::SYSCALL_ENTER => {
-                let tid = second as u32;
+            Typed::IrqExit(_) => self.leave(record.time, Track::Interrupts(record.cpu), Vec::new(), out),
+            Typed::SyscallEnter(call) => {
+                let tid = call.tid;
                 let track = Track::SystemCalls(tid);
                 if !out.is_described(track) {
                     self.describe_thread(tid, out);
                     out.track(track, Some(Track::Thread(tid)), format!("{} system calls", self.name(tid)));
                 }
-                self.enter(record.time, track, format!("system call {first}"), out);
+                self.enter(record.time, track, format!("system call {}", call.number), out);
             }
-            Event::SYSCALL_EXIT => {
-                let result = vec![annotation("result", first as i64)];
-                self.leave(record.time, Track::SystemCalls(second as u32), result, out);
+            Typed::SyscallExit(call) => {
+                let result = vec![annotation("result", call.result)];
+                self.leave(record.time, Track::SystemCalls(call.tid), result, out);
             }
+            Typed::ThreadExit(exit) => self.forget(record, exit.tid, out),
             _ => {}
-        }
-        if record.event == Event::THREAD_EXIT {
-            self.forget(record, out);
         }
     }
 
@@ -95,10 +93,10 @@ impl Kernel {
         }
     }
 
-    fn switch(&mut self, record: &Record, out: &mut Packets) {
+    fn switch(&mut self, record: &Record, switch: Switch, out: &mut Packets) {
         let (cpu, time) = (record.cpu, record.time);
         self.stop(cpu, time, out);
-        let to = (record.words[0] >> 32) as u32;
+        let to = switch.to_tid;
         if to == 0 {
             return;
         }
@@ -109,8 +107,7 @@ impl Kernel {
         }
         describe_cpu(out, cpu);
         let flows: Vec<Flow> = self.woken.remove(&to).map(Flow::Wakeup).into_iter().collect();
-        let (tid, pid) = (annotation("tid", to.into()), (record.words[1] >> 32) as u32);
-        let annotations = vec![tid, annotation("pid", pid.into())];
+        let annotations = vec![annotation("tid", to.into()), annotation("pid", switch.to_pid.into())];
         let mark = Mark { name: self.name(to), category: "thread", annotations, flows };
         out.begin(time, Track::KernelProcessor(cpu), mark);
         self.running.insert(cpu, to);
@@ -130,15 +127,14 @@ impl Kernel {
         }
     }
 
-    fn wakeup(&mut self, record: &Record, out: &mut Packets) {
-        let [tid, waker] = [record.words[0] as u32, (record.words[0] >> 32) as u32];
+    fn wakeup(&mut self, record: &Record, Wakeup { tid, waker_tid, .. }: Wakeup, out: &mut Packets) {
         self.wakeups += 1;
         self.woken.insert(tid, self.wakeups);
         describe_cpu(out, record.cpu);
         let mark = Mark {
             name: format!("wake {}", self.name(tid)),
             category: "wakeup",
-            annotations: vec![annotation("tid", tid.into()), annotation("waker_tid", waker.into())],
+            annotations: vec![annotation("tid", tid.into()), annotation("waker_tid", waker_tid.into())],
             flows: vec![Flow::Wakeup(self.wakeups)],
         };
         out.instant(record.time, Track::KernelProcessor(record.cpu), mark);
@@ -183,8 +179,7 @@ impl Kernel {
     }
 
     /// A thread's end: its number may be another's after it.
-    fn forget(&mut self, record: &Record, out: &mut Packets) {
-        let tid = record.words[0] as u32;
+    fn forget(&mut self, record: &Record, tid: u32, out: &mut Packets) {
         while self.open.get(&Track::SystemCalls(tid)).is_some_and(|depth| *depth > 0) {
             self.leave(record.time, Track::SystemCalls(tid), Vec::new(), out);
         }

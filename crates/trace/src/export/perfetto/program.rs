@@ -2,8 +2,9 @@
 
 use super::jobs::cpu_name;
 use super::packets::{Flow, Mark, Packets, Track, annotation, typed};
+use crate::Record;
+use crate::event::Lost;
 use crate::export::decode::{Decoder, Shown, ShownKind};
-use crate::{Event, Record};
 
 /// Shows an event of the program as an instant with its typed fields on `track`; `flow` is the job it belongs to. An
 /// event whose only field is a number draws it as a curve, too.
@@ -73,13 +74,11 @@ pub(super) fn describe(cpu: u16, out: &mut Packets) -> Track {
 }
 
 /// Shows that records are missing.
-pub(super) fn lost(record: &Record, out: &mut Packets) {
-    debug_assert_eq!(record.event, Event::LOST);
+pub(super) fn lost(record: &Record, Lost { records, ring, .. }: Lost, out: &mut Packets) {
     if !out.is_described(Track::Losses) {
         out.track(Track::Losses, None, "Lost records".into());
     }
-    let records = record.words[0];
-    let name = match record.source {
+    let name = match ring {
         Record::KERNEL => format!("{records} records of the kernel lost on {}", cpu_name(record.cpu)),
         ring => format!("{records} records of ring {ring} lost"),
     };

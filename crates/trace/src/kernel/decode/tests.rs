@@ -10,6 +10,10 @@ const IRQ_ENTRY: u16 = 225;
 const SYS_ENTER: u16 = 443;
 const SYS_EXIT: u16 = 442;
 
+fn halves(low: u32, high: u32) -> u64 {
+    u64::from(low) | u64::from(high) << 32
+}
+
 fn tracepoints() -> Arc<[Tracepoint]> {
     let at = |offset, size| FieldAt { offset, size };
     let mut all = vec![
@@ -171,12 +175,12 @@ fn names_are_set_inherited_and_forgotten() {
     bench.feed(kind::EXIT, 0, &family(7, 7).0).unwrap();
     bench.feed(kind::FORK, 0, &family(9, 7).0).unwrap();
     let records = bench.records();
-    let words = name_words(b"fifteen letters");
+    let words = Text::from_bytes(b"fifteen letters").words();
     assert_eq!((records[0].causal, records[0].words), (halves(7, 70), words));
     assert_eq!((records[1].causal, records[1].words), (halves(8, 70), words));
     assert_eq!(records[2].event, Event::THREAD_EXIT);
     assert_eq!(records.len(), 3, "nobody knows the name of a forgotten thread's child");
-    assert_eq!(name_words(b"longer than sixteen bytes").map(u64::to_le_bytes).concat(), b"longer than sixt");
+    assert_eq!(&Text::from_bytes(b"longer than sixteen bytes").padded(), b"longer than sixt");
 }
 
 #[test]

@@ -1,0 +1,278 @@
+//! The families that Talea itself writes, each event declared once.
+
+use super::BuiltinEvent;
+use super::codes::{CostKind, InterruptKind, RunOutcome, SkipReason, ThreadRole, ViolationSide, WakeContext};
+use super::declare::events;
+use super::field::{Code, FieldType, Flag, Meaning};
+use super::layout::Layout;
+use crate::namespace::{EventEntry, Family, Field, Part, Place, Text};
+use crate::record::{Event, JobId, Record};
+use std::borrow::Cow;
+use talea_time::{Duration, Instant};
+
+events! {
+    /// The run itself: its beginning, its end, its threads, and what was lost.
+    RUN = 0x00 "run" {
+        /// A run began; planned_end is 0 for none.
+        RUN_START = 1 "run-start" RunStart {
+            /// Its planned end.
+            planned_end: Option<Instant> = First,
+            /// The node it runs on.
+            node: u16 = Source means Node,
+        }
+        /// A run ended; nothing after this instant counts; how is 1 if its process was gone, and not by its own word.
+        RUN_END = 2 "run-end" RunEnd {
+            /// The node it ran on.
+            node: u16 = Source means Node,
+            /// How it ended.
+            how: Code<RunOutcome> = Arg,
+        }
+        /// Records before this one, after the instant since, are lost; ring is 65535 for the kernel's.
+        LOST = 3 "lost" Lost {
+            /// How many were overwritten or never written.
+            records: u64 = First,
+            /// The instant of the last record of the same ring that was not; `None` if there is none or it is unknown.
+            since: Option<Instant> = Second,
+            /// The ring they were lost from, by its number in its file, [`Record::KERNEL`] for events of the kernel on the record's
+            /// processor, or [`Record::DAMAGED`] for records of a log that were damaged.
+            ring: u16 = Source,
+        }
+        /// A thread of the run is at work; lane is 65535 for one that serves no lane.
+        THREAD = 4 "thread" Thread {
+            /// Its number.
+            tid: u32 = First,
+            /// Its process's.
+            pid: u32 = First << 32,
+            /// The node.
+            node: u32 = Second means Node,
+            /// The lane it serves, or [`Record::NO_LANE`].
+            lane: u16 = Source means Lane,
+            /// What it is for.
+            role: Code<ThreadRole> = Arg,
+        }
+    }
+
+    /// The life of every job, from which all results are computed.
+    JOB = 0x01 "job" {
+        /// A job was released.
+        RELEASE = 1 "release" Release {
+            /// The job.
+            job: JobId = Causal,
+            /// Its lane.
+            lane: u16 = Source means Lane,
+            /// Its nominal release: a first subtask's arrival `phase + k * period`, a successor's actual release.
+            nominal: Instant = First,
+            /// Absolute end-to-end deadline, which may be so far that there is none, see [`Record::deadline`].
+            deadline: Instant = Second means Deadline,
+        }
+        /// A job began to execute; depth jobs were in its lane, itself included.
+        START = 2 "start" Start {
+            /// The job.
+            job: JobId = Causal,
+            /// Its lane.
+            lane: u16 = Source means Lane,
+            /// Jobs in its lane at that instant including itself, saturating.
+            depth: u16 = Arg,
+        }
+        /// A running job lost its processor; by is all ones if unknown.
+        PREEMPT = 3 "preempt" Preempt {
+            /// The job.
+            job: JobId = Causal,
+            /// Its lane.
+            lane: u16 = Source means Lane,
+            /// The job that has the processor instead, if it is known.
+            by: Option<JobId> = First,
+        }
+        /// A preempted job got a processor again.
+        RESUME = 4 "resume" Resume {
+            /// The job.
+            job: JobId = Causal,
+            /// Its lane.
+            lane: u16 = Source means Lane,
+        }
+        /// A job completed.
+        COMPLETE = 5 "complete" Complete {
+            /// The job.
+            job: JobId = Causal,
+            /// Its lane.
+            lane: u16 = Source means Lane,
+            /// Its nominal release.
+            nominal: Instant = First,
+            /// Its deadline.
+            deadline: Instant = Second means Deadline,
+        }
+        /// A job was not released; its whole instance is skipped.
+        SKIP = 6 "skip" Skip {
+            /// The job of a first subtask.
+            job: JobId = Causal,
+            /// Its lane.
+            lane: u16 = Source means Lane,
+            /// Its nominal release.
+            nominal: Instant = First,
+            /// Its deadline.
+            deadline: Instant = Second means Deadline,
+            /// Why.
+            reason: Code<SkipReason> = Arg,
+        }
+        /// A job was aborted; running is 1 if it had its processor.
+        ABORT = 7 "abort" Abort {
+            /// The job; its instance never completes, and what depends on it is not released.
+            job: JobId = Causal,
+            /// Its lane.
+            lane: u16 = Source means Lane,
+            /// Its nominal release.
+            nominal: Instant = First,
+            /// Its deadline.
+            deadline: Instant = Second means Deadline,
+            /// Whether it had been running on the record's processor at that instant.
+            running: Flag = Arg,
+        }
+    }
+
+    /// What lies between the jobs: wake-ups, queueing, timers, messages, and their cost.
+    DISPATCH = 0x02 "dispatch" {
+        /// A processor spent the time up to now on dispatching; kind says on what.
+        COST = 1 "cost" Cost {
+            /// How long, up to the record's time; what jobs executed meanwhile, having preempted it, is theirs.
+            cost: Duration = First,
+            /// How many jobs it was for.
+            count: u32 = Second,
+            /// The node.
+            node: u32 = Second << 32 means Node,
+            /// The lane, or [`Record::NO_LANE`].
+            lane: u16 = Source means Lane,
+            /// What on.
+            kind: Code<CostKind> = Arg,
+        }
+        /// A lane's thread runs again after it slept.
+        WAKE = 2 "wake" Wake {
+            /// The lane.
+            lane: u16 = Source means Lane,
+        }
+        /// A lane has nothing to do and its thread goes to sleep.
+        SLEEP = 3 "sleep" Sleep {
+            /// The lane.
+            lane: u16 = Source means Lane,
+        }
+        /// The release thread is about to release what was due at an instant.
+        TIMER = 4 "timer" Timer {
+            /// The instant.
+            due: Instant = First,
+            /// When the kernel woke the thread; from there on it spun.
+            woken: Instant = Second,
+            /// The node.
+            node: u16 = Source means Node,
+        }
+        /// A completed job is told to an operation on another node.
+        SEND = 5 "send" Send {
+            /// The job.
+            job: JobId = Causal,
+            /// The operation.
+            to: u64 = First means Operation,
+            /// The job's lane.
+            lane: u16 = Source means Lane,
+        }
+        /// Word of a predecessor of the job came from another node; sent is when it left, 0 if unknown.
+        RECEIVE = 6 "receive" Receive {
+            /// The job.
+            job: JobId = Causal,
+            /// When it left, if that is known.
+            sent: Option<Instant> = First,
+            /// The job's lane.
+            lane: u16 = Source means Lane,
+        }
+    }
+
+    /// The kernel's own view: who had which processor, who woke whom, interrupts and system calls.
+    KERNEL = 0x03 "kernel" {
+        /// A processor went from one thread to another; a thread of all ones is not observed; preempted is 1 if the first could go on.
+        SWITCH = 1 "switch" Switch {
+            /// The thread that had it: 0 is the idle thread and [`Record::UNSEEN_THREAD`] one that is not observed.
+            from_tid: u32 = First,
+            /// The thread that has it now, likewise.
+            to_tid: u32 = First << 32,
+            /// Process of the first.
+            from_pid: u32 = Second,
+            /// Process of the other.
+            to_pid: u32 = Second << 32,
+            /// Whether the first could have gone on.
+            preempted: Flag = Arg,
+        }
+        /// A thread was made ready; context is 1 for a thread, 2 for a soft interrupt, 3 for an interrupt.
+        WAKEUP = 2 "wakeup" Wakeup {
+            /// Its number.
+            tid: u32 = First,
+            /// The waker's.
+            waker_tid: u32 = First << 32,
+            /// The processor it will run on.
+            target_cpu: u32 = Second,
+            /// Its kernel priority: 99 less its real-time priority, 100 to 139 for ordinary threads, -1 for deadline threads.
+            priority: i32 = Second << 32,
+            /// Where it came from.
+            context: Code<WakeContext> = Arg,
+        }
+        /// An interrupt handler began; kind is 1 device, 2 soft, 3 local.
+        IRQ_ENTER = 3 "irq-enter" IrqEnter {
+            /// The interrupt's number.
+            irq: u64 = First,
+            /// What it counts.
+            kind: Code<InterruptKind> = Arg,
+        }
+        /// An interrupt handler ended; kind is 1 device, 2 soft, 3 local.
+        IRQ_EXIT = 4 "irq-exit" IrqExit {
+            /// The interrupt's number.
+            irq: u64 = First,
+            /// What it counts.
+            kind: Code<InterruptKind> = Arg,
+        }
+        /// A thread entered a system call.
+        SYSCALL_ENTER = 5 "syscall-enter" SyscallEnter {
+            /// The call's number.
+            number: u64 = First,
+            /// The thread's.
+            tid: u32 = Second,
+        }
+        /// A thread left a system call.
+        SYSCALL_EXIT = 6 "syscall-exit" SyscallExit {
+            /// What it got.
+            result: i64 = First,
+            /// The thread's number.
+            tid: u32 = Second,
+            /// The call's.
+            number: u32 = Second << 32,
+        }
+        /// The name of a thread.
+        THREAD_NAME = 7 "thread-name" ThreadName {
+            /// The name.
+            name: Text = First,
+            /// The thread's number.
+            tid: u32 = Causal,
+            /// Its process's.
+            pid: u32 = Causal << 32,
+        }
+        /// A thread ended.
+        THREAD_EXIT = 8 "thread-exit" ThreadExit {
+            /// Its number.
+            tid: u32 = First,
+            /// Its process's.
+            pid: u32 = First << 32,
+        }
+    }
+
+    /// Hierarchies of schedulers: guarantees that were not kept.
+    HIERARCHY = 0x04 "hierarchy" {
+        /// A guarantee was broken in a window; side is 1 if less was received than promised, 2 if more.
+        VIOLATION = 1 "violation" Violation {
+            /// By how much.
+            amount: Duration = Causal,
+            /// The edge: index into [`crate::Metadata::edges`].
+            edge: u16 = Source,
+            /// Where the window begins.
+            from: Instant = First,
+            /// Where it ends.
+            to: Instant = Second,
+            /// How.
+            side: Code<ViolationSide> = Arg means Number,
+        }
+    }
+}
