@@ -4,6 +4,7 @@
 //! Real-time threads only ever write into their rings. Whatever may block, allocate or take long happens
 //! here.
 
+use crate::managed::STACK;
 use crate::sys::clock::MonotonicClock;
 use crate::sys::stop::{Slept, StopFlag};
 use std::path::{Path, PathBuf};
@@ -151,7 +152,11 @@ impl Collector {
     pub fn start(self, log: Option<PathBuf>) -> std::io::Result<Collecting> {
         let done = StopFlag::new();
         let told = done.clone();
-        let thread = std::thread::Builder::new().name("collector".into());
+        let mut thread = std::thread::Builder::new().name("collector".into());
+        // With memory locked, all of a stack takes memory. Users' code has what Rust gives every thread.
+        if self.books.on_finished.is_none() {
+            thread = thread.stack_size(STACK);
+        }
         let thread = thread.spawn(move || self.collect(&told, log))?;
         Ok(Collecting { done, thread })
     }

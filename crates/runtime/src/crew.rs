@@ -6,6 +6,8 @@ use crate::hierarchy::Berth;
 use crate::inbox::Receiver;
 use crate::lane_thread::{ByPriority, LaneThread};
 use crate::lowering::{LanePriorities, Lowering};
+use crate::managed::STACK;
+use crate::operation::Behaviour;
 use crate::options::RunOptions;
 use crate::outcome::{NodeSpin, ThreadAttributes};
 use crate::preemptive::{Controller, Grades, Slot, SlotCell, SlotThread};
@@ -19,7 +21,7 @@ use crate::sys::thread::{JoinHandle, SpawnError, spawn};
 use crate::timer::Sleeper;
 use rustix::io::Errno;
 use std::sync::Arc;
-use talea_model::{LaneDispatch, Late, Scheduling, System};
+use talea_model::{LaneDispatch, Late, OperationId, Scheduling, System};
 use talea_policy::discipline::Discipline;
 use talea_policy::lane::LaneQueue;
 use talea_policy::strategy::{Lane, Plan};
@@ -46,7 +48,8 @@ pub(crate) struct Station<'a> {
     /// The nodes of this process and their kernel settings.
     pub nodes: &'a [(usize, Lowering)],
     pub realtime: bool,
-    pub window: usize,
+    /// How many instances of each operation of this process may be in flight.
+    pub windows: &'a [usize],
 }
 
 /// The threads of a run, and the lanes whose threads are members of the hierarchies of their nodes.
@@ -113,6 +116,20 @@ impl Station<'_> {
         }
         roles.extend(self.nodes.iter().map(|(node, _)| Role::Release { node: *node }));
         roles
+    }
+
+    /// The stack of the thread: with memory locked, all of it takes memory.
+    fn stack(&self, role: Role) -> usize {
+        let runs_code_of_users = match role {
+            Role::Lane { lane } | Role::Slot { lane, .. } => {
+                let is_user = |member: &OperationId| {
+                    matches!(self.shared.behaviours[member.index()], Behaviour::User(_))
+                };
+                self.lane(lane).members.iter().any(is_user)
+            }
+            Role::Release { .. } | Role::Receive { .. } | Role::Controller { .. } => false,
+        };
+        if runs_code_of_users { self.options.stack } else { self.options.stack.min(STACK) }
     }
 
     fn lane(&self, lane: usize) -> &Lane {
@@ -241,7 +258,11 @@ impl Station<'_> {
 
     fn queue(&self, lane: usize) -> LaneQueue {
         let Lane { discipline, rules, members, .. } = self.lane(lane);
-        LaneQueue::new(*discipline, *rules, members.len() * self.window)
+        let layout = &self.shared.layout;
+        let window = |member: &OperationId| {
+            layout.operation(*member).local.map_or(0, |operation| self.windows[operation])
+        };
+        LaneQueue::new(*discipline, *rules, members.iter().map(window).sum())
     }
 
     fn lane_thread(&self, lane: usize, inbox: Receiver) -> LaneThread {
@@ -268,7 +289,7 @@ impl Station<'_> {
             name: self.name(Role::Lane { lane }),
             thread: self.lane_thread(lane, inbox),
             equipment: self.equipment(site.node, writer),
-            stack: self.options.stack,
+            stack: self.stack(Role::Lane { lane }),
         }
     }
 
@@ -351,7 +372,7 @@ impl Station<'_> {
 impl Crew {
     fn hire(&mut self, station: &Station<'_>, role: Role, duty: Duty) -> Result<crate::sys::Tid, SpawnError> {
         let cpus = &station.system.nodes[station.node(role)].cpus;
-        let stack = station.options.stack;
+        let stack = station.stack(role);
         let thread = spawn(&station.name(role), station.policy(role), cpus, stack, move || {
             prefault_stack(stack / 4);
             duty()
@@ -422,7 +443,7 @@ mod tests {
     use super::*;
     use crate::cluster::link::{self, Link, Message};
     use crate::prepare::plans;
-    use talea_model::{OperationId, Strategy, TaskBuilder};
+    use talea_model::{Strategy, TaskBuilder};
     use talea_time::{Duration, Instant, Work};
     use talea_trace::JobId;
 

@@ -25,6 +25,7 @@
 //! came first, and exactly one thread records how a job ended. The instance number is part of the word:
 //! a request about instance `k` never hits instance `k + window`.
 
+use crate::window::Windows;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use talea_time::Instant;
 
@@ -91,7 +92,6 @@ pub(crate) enum Finish {
 }
 
 /// What the table knows of one job.
-#[derive(Default)]
 struct Entry {
     /// The instance and its state.
     word: AtomicU64,
@@ -100,24 +100,34 @@ struct Entry {
     release: AtomicI64,
     /// As `release`.
     deadline: AtomicI64,
+    /// The operation whose window the entry is in.
+    operation: u32,
+}
+
+impl Entry {
+    fn of(operation: usize) -> Self {
+        let (word, release, deadline) = (AtomicU64::new(FREE), AtomicI64::new(0), AtomicI64::new(0));
+        Entry { word, release, deadline, operation: operation as u32 }
+    }
 }
 
 /// All jobs that one process may have in flight.
 pub(crate) struct JobTable {
     entries: Box<[Entry]>,
-    window: u64,
+    windows: Windows,
 }
 
 impl JobTable {
-    /// Room for `window` instances of each of `operations` operations.
+    /// Room for as many instances of each operation as its window has.
     ///
     /// # Panics
-    /// If `window` is not a power of two or the jobs outnumber the tags.
-    pub fn new(operations: usize, window: usize) -> Self {
-        assert!(window.is_power_of_two(), "a window of {window} instances");
-        let jobs = operations * window;
-        assert!(u32::try_from(jobs).is_ok(), "{jobs} jobs in flight have no tags");
-        JobTable { entries: (0..jobs).map(|_| Entry::default()).collect(), window: window as u64 }
+    /// If a window is not a power of two or the jobs outnumber the tags.
+    pub fn new(windows: &[usize]) -> Self {
+        let each = |(operation, window): (usize, &usize)| (0..*window).map(move |_| Entry::of(operation));
+        JobTable {
+            entries: windows.iter().enumerate().flat_map(each).collect(),
+            windows: Windows::new(windows.iter().copied()),
+        }
     }
 
     /// How many jobs it has room for; tags are smaller.
@@ -131,12 +141,12 @@ impl JobTable {
 
     /// The tag of an operation's `instance`. `operation` counts the operations of this process.
     pub fn tag(&self, operation: usize, instance: u64) -> Tag {
-        (operation as u64 * self.window + (instance & (self.window - 1))) as Tag
+        self.windows.place(operation, instance)
     }
 
     /// The operation behind a tag.
     pub fn operation(&self, tag: Tag) -> usize {
-        (u64::from(tag) / self.window) as usize
+        self.entries[tag as usize].operation as usize
     }
 
     /// Whether the job's entry is free.
@@ -278,7 +288,7 @@ mod tests {
 
     #[test]
     fn a_job_passes_from_claim_to_completion_and_frees_its_word() {
-        let table = JobTable::new(2, 4);
+        let table = JobTable::new(&[4; 2]);
         let tag = claim(&table, 1, 5).unwrap();
         assert_eq!((table.operation(tag), table.is_unfinished(1, 5)), (1, true));
         assert_eq!(table.begin(tag, 5), Begin::Run);
@@ -291,7 +301,7 @@ mod tests {
 
     #[test]
     fn the_window_bounds_the_instances_of_one_operation_only() {
-        let table = JobTable::new(2, 2);
+        let table = JobTable::new(&[2; 2]);
         assert!(claim(&table, 0, 0).is_ok() && claim(&table, 0, 1).is_ok());
         assert_eq!(claim(&table, 0, 2), Err(WindowFull));
         assert!(claim(&table, 1, 2).is_ok());
@@ -299,7 +309,7 @@ mod tests {
 
     #[test]
     fn who_knows_the_tag_finds_the_job_in_every_state() {
-        let table = JobTable::new(2, 2);
+        let table = JobTable::new(&[2; 2]);
         let tags = [4, 5].map(|instance| claim(&table, 1, instance).unwrap());
         assert_eq!(table.abort(1, 4), Abort::Waiting);
         assert_eq!(table.begin(tags[1], 5), Begin::Run);
@@ -311,7 +321,7 @@ mod tests {
 
     #[test]
     fn an_abort_before_the_beginning_keeps_the_word_until_the_lane_drops_the_job() {
-        let table = JobTable::new(1, 1);
+        let table = JobTable::new(&[1; 1]);
         let tag = claim(&table, 0, 0).unwrap();
         assert_eq!(table.abort(0, 0), Abort::Waiting);
         assert_eq!(table.abort(0, 0), Abort::Gone);
@@ -324,7 +334,7 @@ mod tests {
 
     #[test]
     fn an_abort_of_a_running_job_decides_how_it_ends() {
-        let table = JobTable::new(1, 1);
+        let table = JobTable::new(&[1; 1]);
         let tag = claim(&table, 0, 3).unwrap();
         assert_eq!(table.begin(tag, 3), Begin::Run);
         assert!(!table.is_stopping(tag, 3));
@@ -336,7 +346,7 @@ mod tests {
 
     #[test]
     fn a_request_about_an_earlier_instance_of_the_same_word_does_nothing() {
-        let table = JobTable::new(1, 2);
+        let table = JobTable::new(&[2; 1]);
         claim(&table, 0, 2).unwrap();
         assert_eq!(table.abort(0, 0), Abort::Gone);
         assert!(table.is_unfinished(0, 2) && !table.is_unfinished(0, 0));
@@ -345,7 +355,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "neither waits nor is dead")]
     fn beginning_a_job_twice_is_a_broken_invariant() {
-        let table = JobTable::new(1, 1);
+        let table = JobTable::new(&[1; 1]);
         let tag = claim(&table, 0, 0).unwrap();
         let _ = table.begin(tag, 0);
         let _ = table.begin(tag, 0);

@@ -5,6 +5,7 @@
 //! takes the word over from an older instance, finished or abandoned. An instance whose other branch
 //! was aborted or skipped stays incomplete and is overwritten the same way.
 
+use crate::window::Windows;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Predecessors of one operation: fewer than operations in a system.
@@ -24,20 +25,22 @@ pub(crate) enum Arrival {
 /// The counters of all joins of one process.
 pub(crate) struct JoinTable {
     words: Box<[AtomicU64]>,
-    window: u64,
+    windows: Windows,
 }
 
 impl JoinTable {
-    /// Room for `window` instances of each of `operations` operations.
+    /// Room for the windows of these operations, each given with the number of its predecessors: one that has less than
+    /// two joins nothing.
     ///
     /// # Panics
-    /// If `window` is not a power of two.
-    pub fn new(operations: usize, window: usize) -> Self {
-        assert!(window.is_power_of_two(), "a window of {window} instances");
+    /// If a window is not a power of two.
+    pub fn new(operations: impl IntoIterator<Item = (usize, u32)>) -> Self {
+        let joining = |(window, predecessors)| if predecessors > 1 { window } else { 0 };
+        let windows = Windows::new(operations.into_iter().map(joining));
         // Instance 0 with nothing outstanding: older than, or equal to and not confused with, any
         // instance that arrives, because an instance under way has something outstanding.
-        let words = (0..operations * window).map(|_| AtomicU64::new(0)).collect();
-        JoinTable { words, window: window as u64 }
+        let words = (0..windows.places()).map(|_| AtomicU64::new(0)).collect();
+        JoinTable { words, windows }
     }
 
     /// One of the `predecessors` of `operation`'s job `instance` has completed.
@@ -45,8 +48,7 @@ impl JoinTable {
         if predecessors <= 1 {
             return Arrival::Complete;
         }
-        let position = operation as u64 * self.window + (instance & (self.window - 1));
-        let cell = &self.words[position as usize];
+        let cell = &self.words[self.windows.place(operation, instance) as usize];
         let mut seen = cell.load(Ordering::Relaxed);
         loop {
             let (holder, outstanding) = (seen >> COUNT_BITS, seen & ((1 << COUNT_BITS) - 1));
@@ -74,13 +76,14 @@ mod tests {
 
     #[test]
     fn a_single_predecessor_needs_no_counting() {
-        let table = JoinTable::new(0, 1);
-        assert_eq!(table.arrive(7, 3, 1), Arrival::Complete);
+        let table = JoinTable::new([(4, 1)]);
+        assert!(table.words.is_empty());
+        assert_eq!(table.arrive(0, 3, 1), Arrival::Complete);
     }
 
     #[test]
     fn the_last_of_three_completes_and_instances_do_not_mix() {
-        let table = JoinTable::new(2, 4);
+        let table = JoinTable::new([(4, 2), (4, 3)]);
         for instance in [0, 1] {
             assert_eq!(table.arrive(1, instance, 3), Arrival::Incomplete);
             assert_eq!(table.arrive(1, instance, 3), Arrival::Incomplete);
@@ -93,7 +96,7 @@ mod tests {
 
     #[test]
     fn an_abandoned_instance_is_overwritten_and_a_straggler_is_told() {
-        let table = JoinTable::new(1, 2);
+        let table = JoinTable::new([(2, 2)]);
         assert_eq!(table.arrive(0, 0, 2), Arrival::Incomplete);
         assert_eq!(table.arrive(0, 2, 2), Arrival::Incomplete);
         assert_eq!(table.arrive(0, 0, 2), Arrival::Overtaken);

@@ -140,4 +140,9 @@ impl Layout {
     pub fn operation(&self, id: OperationId) -> &OperationSite {
         &self.operations[id.index()]
     }
+
+    /// The operations of this process, in the order of [`OperationSite::local`].
+    pub fn local_operations(&self) -> impl Iterator<Item = &OperationSite> {
+        self.local.iter().map(|id| self.operation(*id))
+    }
 }

@@ -29,7 +29,7 @@
 //! | `prepare`, `run` | setting up, and the run as a whole |
 //! | `release`, `flow`, `execute` | a job from its release to its completion |
 //! | `lane_thread`, `preemptive` | the two kinds of lanes |
-//! | `job_table`, `join` | bounded, preallocated state of jobs and joins |
+//! | `job_table`, `join`, `window` | bounded, preallocated state of jobs and joins, and its size |
 //! | `seat` | preemption between lanes, seen without system calls |
 //! | [`inbox`], [`bell`], [`timer`], [`burn`], [`sys`] | what all of it stands on |
 
@@ -66,6 +66,7 @@ mod store;
 pub mod sys;
 mod thread_clock;
 pub mod timer;
+mod window;
 
 pub use collector::{Ending, FinishedJob, OnFinished};
 pub use hierarchy::{

@@ -88,16 +88,17 @@ pub struct RunOptions {
     /// The instant from which arrivals count.
     pub start: Start,
     /// Instances of one operation that may be in flight, rounded up to a power of two; further ones are
-    /// skipped as [`talea_trace::SkipReason::Full`]. `None`: 1024, or less in a large system so that
-    /// all of them stay within about a million jobs.
+    /// skipped as [`talea_trace::SkipReason::Full`]. `None`: 1024, or all that the run has; in a large system less, so that
+    /// all of them stay within 131 072 jobs, the windows of all operations spanning about the same time.
     pub window: Option<usize>,
     /// Threads of a preemptive lane, at least one: as many jobs can have been granted the processor and
     /// not be done. A job that would be one more waits for one of them to end.
     pub slots: usize,
-    /// Stack of each thread that runs operations, in bytes.
+    /// Stack of each thread that runs users' operations, in bytes. Other threads have no more than that, nor than 256 KiB.
     pub stack: usize,
-    /// Records each thread can write before the collector has read them, rounded up to a power of two.
-    pub ring_records: usize,
+    /// Records each thread can write before the collector has read them, rounded up to a power of two. `None`: 16 384, or
+    /// less (4 096 at least) where no users' operations run and that is as much as the busiest thread writes in two seconds.
+    pub ring_records: Option<usize>,
     /// Length of a sample, over which effectiveness is judged (see [`talea_trace::Samples`]).
     pub sample: Duration,
     /// By how much a scheduler of a hierarchy may miss what it promised before that counts as broken. Real machines switch
@@ -124,7 +125,7 @@ impl Default for RunOptions {
             window: None,
             slots: 16,
             stack: 512 * 1024,
-            ring_records: 16 * 1024,
+            ring_records: None,
             sample: Duration::from_secs(1),
             tolerance: Duration::from_millis(1),
             samples: Samples::Totals,
@@ -133,9 +134,6 @@ impl Default for RunOptions {
         }
     }
 }
-
-/// Jobs in flight that a process provides for unless told otherwise.
-const JOBS_IN_FLIGHT: usize = 1 << 20;
 
 impl RunOptions {
     /// What the collector wants of the threads' events.
@@ -150,32 +148,11 @@ impl RunOptions {
     pub(crate) fn samples(&self) -> (Duration, Samples) {
         (self.sample, self.samples)
     }
-
-    /// The window for a process that hosts this many operations, a power of two.
-    pub(crate) fn window_for(&self, operations: usize) -> usize {
-        let derived = (JOBS_IN_FLIGHT / operations.max(1)).clamp(16, 1024);
-        let most = (u32::MAX as usize / operations.max(1)).max(2);
-        let window = self.window.unwrap_or(derived).clamp(2, most).next_power_of_two();
-        if window > most { window / 2 } else { window }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_window_shrinks_in_large_systems_only() {
-        let options = RunOptions::default();
-        assert_eq!(options.window_for(1), 1024);
-        assert_eq!(options.window_for(1000), 1024);
-        assert_eq!(options.window_for(10_000), 128);
-        assert_eq!(options.window_for(1 << 20), 16);
-        let asked = RunOptions { window: Some(100), ..options };
-        assert_eq!(asked.window_for(5), 128);
-        let too_many = RunOptions { window: Some(1 << 20), ..asked };
-        assert!(too_many.window_for(1 << 14) << 14 <= u32::MAX as usize);
-    }
 
     #[test]
     fn modes_read_back_from_their_keywords() {

@@ -17,11 +17,12 @@ use crate::options::{RtMode, RunOptions};
 use crate::ruled::{Ruled, decide};
 use crate::run::{Cast, Prepared};
 use crate::seat::Processor;
-use crate::store::Store;
+use crate::store::{Store, ring_records};
 use crate::sys::affinity::{self, AffinityError};
 use crate::sys::memory::lock_all;
 use crate::sys::sched::Policy;
 use crate::sys::thread::{SpawnError, spawn};
+use crate::window;
 use rustix::io::Errno;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -245,8 +246,8 @@ pub(crate) fn prepare(
 
     let metadata = metadata(system, &plans, realtime, Instant::ZERO, &lowerings)?;
     let layout = Layout::new(system, &plans, |node| hosted.hosts(node));
-    let window = options.window_for(layout.local.len());
-    let jobs = JobTable::new(layout.local.len(), window);
+    let windows = choose_windows(&layout, &options);
+    let jobs = JobTable::new(&windows);
     let (ports, inboxes) = open_ports(system, &layout, &jobs, &hosted);
     let (link, inlet) = open_link(system, &hosted)?;
     let highest_cpu = system.nodes.iter().flat_map(|node| &node.cpus).max().copied().unwrap_or(0);
@@ -254,7 +255,9 @@ pub(crate) fn prepare(
     let shared = Arc::new(Shared {
         behaviours,
         jobs,
-        joins: JoinTable::new(layout.local.len(), window),
+        joins: JoinTable::new(
+            windows.iter().copied().zip(layout.local_operations().map(|site| site.predecessors)),
+        ),
         ports,
         link,
         processors: (0..=highest_cpu).map(|_| Processor::default()).collect(),
@@ -271,13 +274,14 @@ pub(crate) fn prepare(
         shared: &shared,
         nodes: &nodes,
         realtime,
-        window,
+        windows: &windows,
     };
     let roles = station.roles();
     let mut names: Vec<String> = roles.iter().map(|role| station.name(*role)).collect();
     let mut first_ring = names.len();
     names.extend(hierarchies.iter().flat_map(|node| hierarchy::rings_of(system, *node)));
-    let mut store = Store::create(system, metadata, &names, &options, &hosted)?;
+    let rings = (&names[..], ring_records(&options, system, &shared));
+    let mut store = Store::create(system, metadata, rings, &options, &hosted)?;
     let Staff { crew, mut berths } = station.employ(&roles, store.rings(), inboxes, inlet)?;
     let mut others = crew.not_as_wanted();
     let mut set_up = Vec::new();
@@ -298,6 +302,12 @@ pub(crate) fn prepare(
     missing.extend(others);
     missing.extend(store.unpublished.as_ref().map(|reason| format!("this run cannot be followed: {reason}")));
     Ok(Prepared::new(Cast { crew, hierarchies: set_up }, store, options, realtime, missing))
+}
+
+/// How many instances of each operation of this process may be in flight.
+fn choose_windows(layout: &Layout, options: &RunOptions) -> Vec<usize> {
+    let periods: Vec<_> = layout.local_operations().map(|site| layout.tasks[site.task].period).collect();
+    window::choose(options.window, &periods, options.duration)
 }
 
 fn lower_nodes(

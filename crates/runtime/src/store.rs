@@ -1,10 +1,12 @@
 //! Where the records of this process's threads go: a published stream, which others can find and follow.
 
+use crate::flow::Shared;
+use crate::operation::Behaviour;
 use crate::options::RunOptions;
 use crate::prepare::{Hosted, PrepareError};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use talea_model::System;
+use talea_model::{OperationId, Scheduling, System};
 use talea_trace::stream::publish::PublishError;
 use talea_trace::stream::{Consumer, Start, Stream, StreamDirectory};
 use talea_trace::{Metadata, RingFile, RingShape};
@@ -32,15 +34,15 @@ enum Rings {
 }
 
 impl Store {
-    /// Creates one ring for each of the names.
+    /// Creates one ring of so many records for each of the names.
     pub fn create(
         system: &System,
         metadata: Metadata,
-        names: &[String],
+        (names, capacity): (&[String], usize),
         options: &RunOptions,
         hosted: &Hosted,
     ) -> Result<Self, PrepareError> {
-        let shape = RingShape { writers: names, spare: SPARE, capacity: options.ring_records };
+        let shape = RingShape { writers: names, spare: SPARE, capacity };
         let name = match hosted {
             Hosted::Node { node, .. } => format!("{}.{}", system.name, system.nodes[*node].name),
             Hosted::All => system.name.clone(),
@@ -84,6 +86,44 @@ impl Store {
         Ok(())
     }
 }
+
+/// Records that each ring of a process has room for: unless told otherwise, what its busiest thread writes in
+/// [`STALL_SECONDS`], during which the collector need not run.
+pub(crate) fn ring_records(options: &RunOptions, system: &System, shared: &Shared) -> usize {
+    const LEAST: usize = 4 * 1024;
+    const MOST: usize = 16 * 1024;
+    if let Some(asked) = options.ring_records {
+        return asked;
+    }
+    let layout = &shared.layout;
+    // Nobody knows how many events users' code emits, nor how many decisions a hierarchy makes, all into one ring.
+    let is_user = |id: &OperationId| matches!(shared.behaviours[id.index()], Behaviour::User(_));
+    let hosts_hierarchy =
+        (0..system.nodes.len()).any(|node| system.scheduling(node) == Scheduling::Hierarchy);
+    if hosts_hierarchy || layout.local.iter().any(is_user) {
+        return MOST;
+    }
+    let mut of_lanes = vec![0.0; layout.lanes.len()];
+    let mut of_releases = vec![0.0; system.nodes.len()];
+    for site in layout.local_operations() {
+        let jobs = STALL_SECONDS * 1e9 / layout.tasks[site.task].period.as_nanos() as f64;
+        of_lanes[site.lane] += jobs * RECORDS_OF_JOB;
+        if site.predecessors == 0 {
+            of_releases[site.node] += jobs * RECORDS_OF_RELEASE;
+        }
+    }
+    let most = of_lanes.into_iter().chain(of_releases).fold(0.0, f64::max);
+    (most as usize).clamp(LEAST, MOST)
+}
+
+/// How long the collector may be kept from running, and no record be lost: twice as long as Linux lets real-time threads have a
+/// processor to themselves, and with everything recorded. A report alone needs half of the records.
+const STALL_SECONDS: f64 = 2.0;
+/// What a lane writes about a job if everything is recorded: that it starts, completes and releases successors, a preemption,
+/// what dispatching cost, that the lane sleeps and wakes.
+const RECORDS_OF_JOB: f64 = 8.0;
+/// What a release thread writes about a job: its release, and the timer and the cost if they are due to this job alone.
+const RECORDS_OF_RELEASE: f64 = 4.0;
 
 /// Publishes the stream under this name, or one with a number where another run of this process has that.
 fn publish(name: &str, metadata: &Metadata, shape: RingShape<'_>) -> Result<Stream, PublishError> {

@@ -2,7 +2,7 @@
 //!
 //! [`Accounting`] is a [`Sink`]: the simulator feeds it while it runs, and so does a collector or the
 //! replay of a file; there is no other source of numbers. It costs a few nanoseconds a record: no
-//! allocation in the steady state, no hashing, tables indexed by operation.
+//! allocation once times have come before, no hashing, tables indexed by operation.
 //!
 //! **A task's instance** is followed from the release of its first operation to the completion of all its
 //! last ones in a window of the instances in flight. It is counted once as met or missed, whichever
@@ -18,6 +18,7 @@
 
 mod distribution;
 mod figures;
+mod histogram;
 mod operation;
 mod report;
 mod samples;
@@ -30,7 +31,7 @@ pub use report::{EndedEarly, HierarchyReport, LaneReport, NodeReport, OperationR
 pub use samples::{Sample, SampleReport, Samples};
 
 use crate::event::{Abort, Complete, Dates, Lost, Release, Typed, builtin};
-use crate::{Event, LaneEntry, Metadata, NodeEntry, Record, Sink, TaskEntry};
+use crate::{Event, LaneEntry, Metadata, NodeEntry, Record, Sink};
 use distribution::{Precision, Recorder};
 use operation::{OperationState, Verdict};
 use samples::SampleClock;
@@ -91,29 +92,26 @@ impl Accounting {
             tasks[operation.task].lasts += u32::from(operation.is_last);
             operation_counts[operation.task] += 1;
         }
-        for (index, task) in tasks.iter_mut().enumerate().filter(|(index, _)| operation_counts[*index] > 1) {
-            task.response = Some(Recorder::new(expected_response(&metadata.tasks[index]), precision));
+        for (task, _) in tasks.iter_mut().zip(&operation_counts).filter(|(_, count)| **count > 1) {
+            task.response = Some(Recorder::new(precision));
         }
         let mut operations: Vec<OperationState> = metadata
             .operations
             .iter()
-            .map(|operation| {
-                let task = &metadata.tasks[operation.task];
-                OperationState {
-                    task: operation.task as u32,
-                    lane: operation.lane as u32,
-                    is_first: operation.predecessors.is_empty(),
-                    is_last: operation.is_last,
-                    released: 0,
-                    completed: 0,
-                    aborted: 0,
-                    preemptions: 0,
-                    met: 0,
-                    missed: 0,
-                    in_flight: None,
-                    response: Recorder::new(expected_response(task), precision),
-                    lateness: Recorder::new(Duration::ZERO, precision),
-                }
+            .map(|operation| OperationState {
+                task: operation.task as u32,
+                lane: operation.lane as u32,
+                is_first: operation.predecessors.is_empty(),
+                is_last: operation.is_last,
+                released: 0,
+                completed: 0,
+                aborted: 0,
+                preemptions: 0,
+                met: 0,
+                missed: 0,
+                in_flight: None,
+                response: Recorder::new(precision),
+                lateness: Recorder::new(precision),
             })
             .collect();
         for operation in
@@ -466,9 +464,4 @@ impl LaneState {
     fn busy_until(&self, end_ns: i64) -> i64 {
         self.busy_ns.wrapping_add(end_ns.wrapping_mul(i64::from(self.running)))
     }
-}
-
-/// Response times to provide memory for.
-fn expected_response(task: &TaskEntry) -> Duration {
-    Duration::from_nanos(task.deadline.max(task.period).as_nanos().saturating_mul(4))
 }

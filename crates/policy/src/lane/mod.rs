@@ -113,7 +113,7 @@ impl LaneQueue {
             order,
             dispatch: rules.dispatch,
             jobs: Jobs::with_capacity(capacity),
-            waiting: Waiting::with_capacity(capacity),
+            waiting: Waiting::with_capacity(capacity, &order),
             started: None,
             elected: None,
         }

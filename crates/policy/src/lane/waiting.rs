@@ -54,8 +54,10 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    pub fn with_capacity(capacity: usize) -> Self {
-        Waiting { timely: BinaryHeap::with_capacity(capacity), late: BinaryHeap::with_capacity(capacity) }
+    /// Room for `capacity` jobs, all of which may be late if the order separates late ones.
+    pub fn with_capacity(capacity: usize, order: &Order) -> Self {
+        let late = if order.separates_late() { capacity } else { 0 };
+        Waiting { timely: BinaryHeap::with_capacity(capacity), late: BinaryHeap::with_capacity(late) }
     }
 
     #[inline]

@@ -3,6 +3,7 @@
 use super::wire::{
     DIRECTORY_VARIABLE, FromMember, NODE_VARIABLE, ToMember, control_of, fingerprint, receive, send,
 };
+use crate::managed::STACK;
 use crate::operation::Operations;
 use crate::options::RunOptions;
 use crate::outcome::Stopped;
@@ -117,12 +118,14 @@ impl Membership {
         };
 
         let stop = prepared.stop_handle();
-        let listener = std::thread::spawn(move || {
+        // With memory locked, all of a stack takes memory.
+        let listener = std::thread::Builder::new().stack_size(STACK).spawn(move || {
             // A stop, the end of the connection, and nonsense all mean that the run is over.
             let told = matches!(receive(&mut from), Ok(Some(ToMember::Stop)));
             stop.stop();
             told
         });
+        let listener = listener.expect("there is room for one more thread");
         let Ended { stopped, spin, mishaps, hierarchies, .. } =
             prepared.run_threads(Instant::from_nanos(at_ns));
         let finished = send(&mut to, &FromMember::Finished { stopped, spin, mishaps, hierarchies });

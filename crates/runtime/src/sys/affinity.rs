@@ -3,6 +3,7 @@
 use super::Tid;
 use rustix::io::Errno;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::thread::Builder;
 use thiserror::Error;
 
 /// Why a thread's CPUs could not be set or read. Nothing was changed.
@@ -64,14 +65,18 @@ pub fn get(thread: Option<Tid>) -> Result<Vec<u16>, AffinityError> {
 /// # Errors
 /// See [`AffinityError`].
 pub fn allowed() -> Result<Vec<u16>, AffinityError> {
-    let scratch = std::thread::spawn(|| {
+    // With memory locked, every page of a stack is there; and the C library would keep a large one for the next thread.
+    let scratch = Builder::new().stack_size(SCRATCH_STACK).spawn(|| {
         let mut all = CpuSet::new();
         (0..CpuSet::MAX_CPU).for_each(|cpu| all.set(cpu));
         sched_setaffinity(None, &all).map_err(|errno| explain(None, errno))?;
         get(None)
     });
+    let scratch = scratch.expect("there is room for one more thread");
     scratch.join().expect("the scratch thread does not panic")
 }
+
+const SCRATCH_STACK: usize = 64 * 1024;
 
 /// The set of `cpus`, if each of them is available.
 pub(crate) fn checked(cpus: &[u16]) -> Result<CpuSet, AffinityError> {

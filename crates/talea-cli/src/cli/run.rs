@@ -166,12 +166,15 @@ fn with_progress<T>(options: &Options, work: impl FnOnce() -> T) -> T {
         if options.forever { indicatif::ProgressBar::hidden() } else { progress::bar("running", STEPS) };
     let (done, over) = mpsc::channel::<()>();
     std::thread::scope(|scope| {
-        scope.spawn(move || {
+        // With memory locked, all of a stack takes memory.
+        let thread = std::thread::Builder::new().stack_size(256 * 1024);
+        let shown = thread.spawn_scoped(scope, move || {
             while over.recv_timeout(step) == Err(mpsc::RecvTimeoutError::Timeout) {
                 bar.inc(1);
             }
             bar.finish_and_clear();
         });
+        shown.expect("there is room for one more thread");
         let result = work();
         drop(done);
         result

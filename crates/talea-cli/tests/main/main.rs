@@ -17,6 +17,7 @@ mod interrupt;
 mod lab;
 mod late;
 mod lowered;
+mod memory;
 mod named;
 mod partial;
 mod real;

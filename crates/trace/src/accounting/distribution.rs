@@ -1,8 +1,7 @@
-//! Distributions of lengths of time in constant memory.
+//! Distributions of lengths of time in memory that does not grow with their number.
 
-use hdrhistogram::Histogram;
+use super::histogram::Histogram;
 use serde::{Deserialize, Serialize};
-use talea_time::Duration;
 
 /// Longer times count as an hour in percentiles; minimum and maximum stay exact.
 const LONGEST_NS: u64 = 3_600_000_000_000;
@@ -10,9 +9,9 @@ const LONGEST_NS: u64 = 3_600_000_000_000;
 /// How finely times are told apart, which decides how much memory a recorder takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Precision {
-    /// Three significant digits, some hundred kilobytes.
+    /// Three significant digits: 4 KiB for each power of two of which times come everywhere.
     Fine,
-    /// Two significant digits, a tenth of that.
+    /// Two significant digits, an eighth of that.
     Coarse,
 }
 
@@ -25,7 +24,7 @@ impl Precision {
         if count <= Self::FINE_LIMIT { Precision::Fine } else { Precision::Coarse }
     }
 
-    fn digits(self) -> u8 {
+    fn digits(self) -> u32 {
         match self {
             Precision::Fine => 3,
             Precision::Coarse => 2,
@@ -54,7 +53,7 @@ pub struct Distribution {
 /// Collects a distribution.
 #[derive(Debug)]
 pub(super) struct Recorder {
-    histogram: Histogram<u64>,
+    histogram: Histogram,
     /// Values of zero or less. Lateness is zero so often that these bypass the histogram.
     zeros: u64,
     min: i64,
@@ -62,14 +61,9 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    /// A recorder that needs no memory beyond this for times up to `expected`, and grows for longer
-    /// ones, at most 30 times in all.
-    pub fn new(expected: Duration, precision: Precision) -> Self {
-        let highest = (expected.as_nanos().max(2) as u64).min(LONGEST_NS);
-        let mut histogram =
-            Histogram::new_with_bounds(1, highest, precision.digits()).expect("the bounds are in order");
-        histogram.auto(true);
-        Recorder { histogram, zeros: 0, min: i64::MAX, max: i64::MIN }
+    /// A recorder of nothing.
+    pub fn new(precision: Precision) -> Self {
+        Recorder { histogram: Histogram::new(precision.digits()), zeros: 0, min: i64::MAX, max: i64::MIN }
     }
 
     #[inline]
@@ -79,7 +73,7 @@ impl Recorder {
         if ns <= 0 {
             self.zeros += 1;
         } else {
-            self.histogram.record((ns as u64).min(LONGEST_NS)).expect("an hour is within an i64");
+            self.histogram.record((ns as u64).min(LONGEST_NS));
         }
     }
 
@@ -95,9 +89,7 @@ impl Recorder {
             if rank <= self.zeros {
                 return self.min.max(0).min(self.max);
             }
-            // Half a rank less, for the histogram rounds up and the division must not take it further.
-            let share = ((rank - self.zeros) as f64 - 0.5) / self.histogram.len() as f64;
-            (self.histogram.value_at_quantile(share) as i64).clamp(self.min, self.max)
+            (self.histogram.value_at_rank(rank - self.zeros) as i64).clamp(self.min, self.max)
         };
         Some(Distribution { count, min: self.min, p50: at(500), p99: at(990), p99_9: at(999), max: self.max })
     }
@@ -110,12 +102,12 @@ mod tests {
 
     #[test]
     fn nothing_has_no_distribution() {
-        assert_eq!(Recorder::new(Duration::from_millis(1), Precision::Fine).distribution(), None);
+        assert_eq!(Recorder::new(Precision::Fine).distribution(), None);
     }
 
     #[test]
     fn beyond_an_hour_only_the_maximum_is_exact() {
-        let mut recorder = Recorder::new(Duration::ZERO, Precision::Fine);
+        let mut recorder = Recorder::new(Precision::Fine);
         recorder.record(1);
         recorder.record(i64::MAX);
         let found = recorder.distribution().unwrap();
@@ -128,7 +120,7 @@ mod tests {
         fn percentiles_are_right_to_three_digits(
             mut values in prop::collection::vec(prop_oneof![Just(0i64), 0i64..5_000, 0i64..10_000_000_000], 1..400),
         ) {
-            let mut recorder = Recorder::new(Duration::from_millis(1), Precision::Fine);
+            let mut recorder = Recorder::new(Precision::Fine);
             values.iter().for_each(|value| recorder.record(*value));
             values.sort_unstable();
             let found = recorder.distribution().unwrap();

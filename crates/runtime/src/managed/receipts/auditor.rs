@@ -3,6 +3,7 @@
 use super::ledger::Ledger;
 use super::notes::{Note, Notes};
 use super::withholding::Infrastructure;
+use crate::managed::STACK;
 use crate::managed::shared::Shared;
 use crate::sys::clock::MonotonicClock;
 use crate::sys::stop::{Slept, StopFlag};
@@ -210,11 +211,12 @@ impl Auditor {
         };
         let (desk, done) = (Arc::new(Mutex::new(desk)), StopFlag::new());
         let (own, told, of) = (Arc::clone(&desk), done.clone(), Arc::clone(&shared));
-        let thread = std::thread::Builder::new().name("auditor".into()).spawn(move || {
-            while told.sleep_until(MonotonicClock.now() + INTERVAL) == Slept::Due {
-                at(&own).look(&of);
-            }
-        })?;
+        let thread =
+            std::thread::Builder::new().name("auditor".into()).stack_size(STACK).spawn(move || {
+                while told.sleep_until(MonotonicClock.now() + INTERVAL) == Slept::Due {
+                    at(&own).look(&of);
+                }
+            })?;
         Ok(Auditor { done, desk, shared, thread: Some(thread) })
     }
 

@@ -103,6 +103,9 @@ fn sample() -> Sample {
     best.expect("there are readings").1
 }
 
+/// Of the thread that compares, in bytes; it takes that much memory where memory is locked.
+const STACK: usize = 64 * 1024;
+
 /// Holds the thread that compares, which ends with it.
 #[derive(Debug)]
 pub struct Keeper(Arc<Signal>);
@@ -129,7 +132,8 @@ pub fn keep() -> Arc<Keeper> {
     *current = Arc::downgrade(&keeper);
     if is_usable() {
         // Failing to make a thread is no failure: the time comes from the kernel then.
-        let _ = std::thread::Builder::new().name("talea-clock".into()).spawn(move || compare(&signal));
+        let thread = std::thread::Builder::new().name("talea-clock".into()).stack_size(STACK);
+        let _ = thread.spawn(move || compare(&signal));
     }
     keeper
 }
