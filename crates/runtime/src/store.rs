@@ -116,11 +116,11 @@ pub(crate) fn ring_records(options: &RunOptions, system: &System, shared: &Share
     (most as usize).clamp(LEAST, MOST)
 }
 
-/// How long the collector may be kept from running, and no record be lost: twice as long as Linux lets real-time threads have a
-/// processor to themselves, and with everything recorded. A report alone needs half of the records.
+/// How long the collector may be kept from running, and no record be lost: twice as long as Linux lets real-time threads
+/// have a processor to themselves, and with everything recorded. A report alone needs half of the records.
 const STALL_SECONDS: f64 = 2.0;
-/// What a lane writes about a job if everything is recorded: that it starts, completes and releases successors, a preemption,
-/// what dispatching cost, that the lane sleeps and wakes.
+/// What a lane writes about a job if everything is recorded: that it starts, completes and releases successors, a
+/// preemption, what dispatching cost, that the lane sleeps and wakes.
 const RECORDS_OF_JOB: f64 = 8.0;
 /// What a release thread writes about a job: its release, and the timer and the cost if they are due to this job alone.
 const RECORDS_OF_RELEASE: f64 = 4.0;
