@@ -6,9 +6,9 @@
 mod fault;
 mod graph;
 
-use crate::algorithm::{Algorithm, AlgorithmError};
 use crate::exact::Span;
 use crate::guarantee::Guarantee;
+use crate::scheduler::{Algorithm, AlgorithmError};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::num::NonZeroU32;

@@ -4,7 +4,8 @@
 //! * [`guarantee`]: the nine kinds of guarantee, with exact parameters ([`exact`]); [`notation`] reads and prints them.
 //! * [`label`]: a guarantee where it stands, below a slower processor or not.
 //! * [`rewrite`]: which guarantee is another one too, by which of the six theorems ([`theorem`]).
-//! * [`algorithm`] and [`conversion`]: what each scheduler accepts and gives, and whether it can admit its children.
+//! * [`scheduler`]: the kinds of schedulers, built-in and own, each declared once.
+//! * [`conversion`]: what they make of what they are given, and whether they can admit their children.
 //! * [`hierarchy`]: schedulers, threads and edges as plain values.
 //! * [`derivation`]: the guarantee on every edge with its grounds, or who does not receive what it needs.
 //! * [`remedy`]: what to change then.
@@ -40,11 +41,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Everything is exact and pure; no scheduler's code is known here, only what it promises.
+//! Everything is exact and, but for the list of kinds that a program registers, pure; no scheduler's code is known here, only what it
+//! promises.
 
 #![forbid(unsafe_code)]
 
-pub mod algorithm;
 pub mod conversion;
 pub mod derivation;
 pub mod exact;
@@ -57,4 +58,5 @@ pub mod notation;
 pub mod proviso;
 pub mod remedy;
 pub mod rewrite;
+pub mod scheduler;
 pub mod theorem;

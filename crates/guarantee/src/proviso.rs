@@ -12,12 +12,12 @@
 //!
 //! What rests on anything else is marked here, after the derivation and without changing it.
 
-use crate::algorithm::Algorithm;
 use crate::conversion::Grounds;
 use crate::derivation::{Derivation, DerivedEdge, DerivedScheduler};
 use crate::guarantee::{Continuity, Guarantee, Hardness};
 use crate::hierarchy::Hierarchy;
 use crate::label::Label;
+use crate::scheduler::{BelowSlower, Periods};
 use serde::{Serialize, Serializer};
 use std::collections::HashSet;
 use std::fmt;
@@ -137,7 +137,8 @@ fn doubt(
         return Some(Doubt::Rests { parent: shaky.parent.clone(), child: shaky.child.clone() });
     }
     let scheduler = hierarchy.schedulers.iter().find(|scheduler| scheduler.name == edge.parent)?;
-    if scheduler.algorithm == Algorithm::Limit {
+    let kind = scheduler.algorithm.kind();
+    if kind.periods == Periods::AsAbove {
         let given = used.first()?;
         return (!lasts_everywhere(given, edge) && !is_in_step(hierarchy, given, edge))
             .then_some(Doubt::Periods);
@@ -146,12 +147,10 @@ fn doubt(
     if !used.iter().any(is_slower) {
         return None;
     }
-    match &scheduler.algorithm {
-        kind @ (Algorithm::ResourceKernel | Algorithm::Rialto | Algorithm::RialtoNt | Algorithm::Spring) => {
-            Some(Doubt::Order { kind: kind.name() })
-        }
-        Algorithm::FixedPriority if above.edges.len() > 1 => Some(Doubt::SeveralParents),
-        _ => None,
+    match kind.below_slower {
+        BelowSlower::Unknown => Some(Doubt::Order { kind: kind.name() }),
+        BelowSlower::KeptUnderOneParent if above.edges.len() > 1 => Some(Doubt::SeveralParents),
+        BelowSlower::Kept | BelowSlower::KeptUnderOneParent => None,
     }
 }
 
@@ -178,21 +177,16 @@ fn is_in_step(hierarchy: &Hierarchy, given: &DerivedEdge, gives: &DerivedEdge) -
 fn passes_on_periods(hierarchy: &Hierarchy, scheduler: &str) -> bool {
     let found = hierarchy.schedulers.iter().find(|candidate| candidate.name == scheduler);
     let edges = || hierarchy.edges.iter();
-    match found.map(|scheduler| &scheduler.algorithm) {
-        Some(
-            Algorithm::Reservation
-            | Algorithm::ConstantBandwidth
-            | Algorithm::ResourceKernel
-            | Algorithm::Limit,
-        ) => true,
-        Some(Algorithm::FixedPriority | Algorithm::Join { .. }) => {
+    match found.map(|scheduler| scheduler.algorithm.kind().periods) {
+        Some(Periods::WhenOver | Periods::WhenUnsafe | Periods::AsAbove) => true,
+        Some(Periods::PassedOn) => {
             let mut above = edges().filter(|edge| edge.child == scheduler);
             match (above.next(), above.next(), edges().filter(|edge| edge.parent == scheduler).count()) {
                 (Some(only), None, 1) => passes_on_periods(hierarchy, &only.parent),
                 _ => false,
             }
         }
-        _ => false,
+        Some(Periods::Own) | None => false,
     }
 }
 

@@ -1,11 +1,11 @@
 //! A node's hierarchy as the guarantee system sees it.
 
 use crate::description::Description;
-use crate::hierarchy::{Request, Scheduler, SchedulerKind, Under};
+use crate::hierarchy::{Asks, Request, Scheduler, SchedulerKind, Under};
 use std::num::NonZeroU32;
-use talea_guarantee::algorithm::Algorithm;
 use talea_guarantee::exact::Span;
 use talea_guarantee::hierarchy::{self, Edge, Hierarchy};
+use talea_guarantee::scheduler::{Algorithm, Scope};
 use talea_time::Duration;
 
 impl Description {
@@ -29,7 +29,7 @@ impl Description {
     /// The scheduler that is the lanes of a node with a hierarchy.
     pub fn lanes_of(&self, node: usize) -> Option<usize> {
         let is_lanes =
-            |scheduler: &Scheduler| scheduler.node == node && scheduler.kind == SchedulerKind::Lanes;
+            |scheduler: &Scheduler| scheduler.node == node && scheduler.kind == SchedulerKind::LANES;
         self.schedulers.iter().position(is_lanes)
     }
 
@@ -84,10 +84,8 @@ impl Description {
 
     fn edge(&self, child: &str, under: &Under) -> Edge {
         let parent = &self.schedulers[under.scheduler];
-        let request = match (&under.request, parent.kind) {
-            (Request::Priority(priority), SchedulerKind::FixedPriority) => {
-                hierarchy::Request::Priority(*priority)
-            }
+        let request = match (&under.request, parent.kind.asks) {
+            (Request::Priority(priority), Asks::Priority) => hierarchy::Request::Priority(*priority),
             // A level of time sharing changes nothing about what it promises.
             (Request::Nothing | Request::Priority(_), _) => hierarchy::Request::Nothing,
             (Request::Share { weight, .. }, _) => hierarchy::Request::Weight(*weight),
@@ -98,45 +96,15 @@ impl Description {
 
     /// The algorithm of a scheduler, of whose children some are warped or none; none for lanes.
     fn algorithm(&self, scheduler: &Scheduler, warped: bool) -> Option<Algorithm> {
-        let quantum = || {
-            let quantum = scheduler.quantum.expect("a scheduler of this kind has a quantum");
-            Span::try_from(quantum).expect("a quantum is above zero")
+        let kind = match scheduler.kind {
+            kind if kind.scope == Scope::Files => return None,
+            _ if warped => SchedulerKind::WARPED_SHARE,
+            kind => kind,
         };
-        Some(match scheduler.kind {
-            SchedulerKind::FixedPriority => Algorithm::FixedPriority,
-            SchedulerKind::Join => {
-                let takes = scheduler.takes.map(|parent| self.schedulers[parent].name.clone());
-                Algorithm::Join { takes }
-            }
-            SchedulerKind::Limit => Algorithm::Limit,
-            SchedulerKind::ProportionalShare | SchedulerKind::StartTimeFair if warped => {
-                Algorithm::WarpedShare
-            }
-            SchedulerKind::ProportionalShare => Algorithm::ProportionalShare { quantum: quantum() },
-            SchedulerKind::StartTimeFair => Algorithm::StartTimeFair { quantum: quantum() },
-            SchedulerKind::Eevdf => Algorithm::Eevdf { quantum: quantum() },
-            SchedulerKind::Lottery => Algorithm::Lottery,
-            SchedulerKind::Stride => Algorithm::Stride,
-            SchedulerKind::SurplusFair => Algorithm::SurplusFair,
-            SchedulerKind::Reservation => Algorithm::Reservation,
-            SchedulerKind::ConstantBandwidth => Algorithm::ConstantBandwidth,
-            SchedulerKind::TotalBandwidth => Algorithm::TotalBandwidth,
-            SchedulerKind::ResourceKernel => Algorithm::ResourceKernel,
-            SchedulerKind::Rialto => Algorithm::Rialto,
-            SchedulerKind::RialtoNt => Algorithm::RialtoNt,
-            SchedulerKind::Spring => Algorithm::Spring,
-            SchedulerKind::StatisticalRateMonotonic => Algorithm::StatisticalRateMonotonic,
-            SchedulerKind::BssI => Algorithm::BssI,
-            SchedulerKind::PShed => Algorithm::PShed,
-            SchedulerKind::TimeSharing => Algorithm::TimeSharing,
-            SchedulerKind::Linux => Algorithm::Linux,
-            SchedulerKind::Windows2000 => Algorithm::Windows2000,
-            SchedulerKind::RoundRobin => Algorithm::RoundRobin,
-            SchedulerKind::Fifo => Algorithm::Fifo,
-            SchedulerKind::EarliestDeadline => Algorithm::EarliestDeadline,
-            SchedulerKind::LeastLaxity => Algorithm::LeastLaxity,
-            SchedulerKind::Lanes => return None,
-        })
+        let takes = scheduler.takes.map(|parent| self.schedulers[parent].name.clone());
+        let quantum =
+            scheduler.quantum.map(|quantum| Span::try_from(quantum).expect("a quantum is above zero"));
+        Some(Algorithm::new(kind, &quantum.unwrap_or_else(Span::zero)).taking(takes))
     }
 }
 

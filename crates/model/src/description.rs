@@ -157,8 +157,6 @@ macro_rules! keywords {
     };
 }
 
-pub(crate) use keywords;
-
 /// A text that names no case of a keyword type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("\"{text}\" is none of {}", known.join(", "))]

@@ -2,19 +2,19 @@
 //!
 //! A node is scheduled either by lanes, into which the strategy sorts its operations, or by a hierarchy: schedulers and
 //! threads, each under one scheduler or, for those that take several virtual processors, under several. Tasks have a
-//! place in a hierarchy too: the scheduler of kind [`Lanes`](SchedulerKind::Lanes) is all lanes of its node, with the
+//! place in a hierarchy too: the scheduler of kind [`lanes`](SchedulerKind::LANES) is all lanes of its node, with the
 //! virtual processor that it is given in the place of a whole one.
 
-use crate::description::{Execution, UnknownKeyword, keywords};
-use serde::{Deserialize, Serialize};
+use crate::description::Execution;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroU32;
-use talea_guarantee::guarantee::{Guarantee, Kind};
+use talea_guarantee::guarantee::Guarantee;
 use talea_guarantee::remedy::LEAST_QUANTUM_NS;
+use talea_guarantee::scheduler::{Parameter, Preset};
 use talea_time::Duration;
 
-/// The quantum of the kinds that have one, where none is given: that of the published hierarchies.
-pub const DEFAULT_QUANTUM: Duration = Duration::from_millis(10);
+pub use talea_guarantee::scheduler::{Asks, SchedulerKind};
 
 /// Shorter quanta are described, checked and simulated, but not run: to hand a processor from one real thread to another takes some
 /// 5 µs, a tenth of this.
@@ -34,8 +34,73 @@ pub struct Scheduler {
     pub quantum: Option<Duration>,
     /// Of a join, whose guarantee its child takes, as an index into the schedulers; left open, whichever is enough.
     pub takes: Option<usize>,
+    /// What else its kind lets be said of it.
+    pub settings: Settings,
     /// Who schedules it; nobody at the root, which is given the node's processors.
     pub under: Vec<Under>,
+}
+
+/// The values of a scheduler's parameters beside its quantum and the parent whose guarantee it takes: one for each that its kind
+/// declares.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings(BTreeMap<&'static str, Setting>);
+
+/// The value of a parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Setting {
+    /// A time.
+    Time(Duration),
+    /// A whole number.
+    Integer(i64),
+    /// A word.
+    Word(&'static str),
+}
+
+impl Settings {
+    /// What a scheduler of this kind is where nothing is said.
+    pub fn of(kind: SchedulerKind) -> Self {
+        let preset = |parameter: &Parameter| {
+            let setting = match parameter.preset {
+                Preset::Nanos(nanos) => Setting::Time(Duration::from_nanos(nanos)),
+                Preset::Integer(number) => Setting::Integer(number),
+                Preset::Word(word) => Setting::Word(word),
+                Preset::Open(_) => return None,
+            };
+            Some((parameter.name, setting))
+        };
+        Settings(own_parameters(kind).filter_map(preset).collect())
+    }
+
+    /// Sets the parameter of this name, whether the kind has it or not.
+    pub fn set(&mut self, name: &'static str, setting: Setting) {
+        self.0.insert(name, setting);
+    }
+
+    /// Every value with the name of its parameter, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, Setting)> {
+        self.0.iter().map(|(name, setting)| (*name, *setting))
+    }
+
+    /// The value of a parameter.
+    pub fn get(&self, name: &str) -> Option<Setting> {
+        self.0.get(name).copied()
+    }
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Setting::Time(time) => write!(f, "{time}"),
+            Setting::Integer(number) => write!(f, "{number}"),
+            Setting::Word(word) => f.write_str(word),
+        }
+    }
+}
+
+/// The parameters of a kind that have no field of their own in [`Scheduler`].
+pub(crate) fn own_parameters(kind: SchedulerKind) -> impl Iterator<Item = &'static Parameter> {
+    let fields = [Parameter::QUANTUM.name, Parameter::TAKES.name];
+    kind.declaration().parameters.iter().filter(move |parameter| !fields.contains(&parameter.name))
 }
 
 /// A thread of a node's hierarchy.
@@ -107,6 +172,21 @@ impl Request {
         Request::Share { weight, warp: Duration::ZERO }
     }
 
+    /// Whether it is of this form.
+    pub fn fits(&self, asks: Asks) -> bool {
+        let is_plain = |warp: &Duration| *warp == Duration::ZERO;
+        match (asks, self) {
+            (Asks::Nothing | Asks::Level | Asks::AtMost(_), Request::Nothing)
+            | (Asks::Priority, Request::Priority(_))
+            | (Asks::WarpedShare, Request::Share { .. }) => true,
+            (Asks::Level, Request::Priority(level)) => (0..=15).contains(level),
+            (Asks::Share, Request::Share { warp, .. }) => is_plain(warp),
+            (Asks::Guarantee(kinds), Request::Guarantee(guarantee)) => kinds.contains(&guarantee.kind()),
+            (Asks::AtMost(kind), Request::Guarantee(guarantee)) => guarantee.kind() == kind,
+            _ => false,
+        }
+    }
+
     /// The key that says it in a system file; none for nothing.
     pub const fn key(&self) -> Option<&'static str> {
         match self {
@@ -127,187 +207,6 @@ impl fmt::Display for Request {
             Request::Share { weight, warp: Duration::ZERO } => write!(f, "share {weight}"),
             Request::Share { weight, warp } => write!(f, "share {weight}, warp {warp}"),
             Request::Guarantee(guarantee) => write!(f, "{guarantee}"),
-        }
-    }
-}
-
-keywords! {
-    /// What a scheduler is (`docs/policies.md`; what it accepts and gives, `docs/guarantees.md`).
-    SchedulerKind {
-        /// The child with the highest priority that wants to run.
-        FixedPriority = "fixed-priority",
-        /// Its one child, whenever any of several parents runs it.
-        Join = "join",
-        /// Its one child, until the amount of the period is used.
-        Limit = "limit",
-        /// Proportional shares with warps (Regehr 2001): who wakes up may preempt.
-        ProportionalShare = "proportional-share",
-        /// Start-time fair queuing (Goyal, Guo and Vin 1996).
-        StartTimeFair = "sfq",
-        /// Earliest eligible virtual deadline first (Stoica et al. 1996).
-        Eevdf = "eevdf",
-        /// Lottery scheduling (Waldspurger and Weihl 1994).
-        Lottery = "lottery",
-        /// Stride scheduling (Waldspurger and Weihl 1995).
-        Stride = "stride",
-        /// Surplus fair scheduling of several processors (Chandra et al. 2000).
-        SurplusFair = "sfs",
-        /// Reservations: EDF with budgets (Regehr 2001).
-        Reservation = "reservation",
-        /// Constant bandwidth servers that stop at the end of their budget (Abeni and Buttazzo 1998).
-        ConstantBandwidth = "cbs",
-        /// Total bandwidth servers (Spuri and Buttazzo 1996).
-        TotalBandwidth = "tbs",
-        /// Rate-monotonic reserves, hard or soft (Oikawa and Rajkumar 1999).
-        ResourceKernel = "resource-kernel",
-        /// Continuous reservations by a precomputed plan (Jones, Roşu and Roşu 1997).
-        Rialto = "rialto",
-        /// The same (Jones and Regehr 1999).
-        RialtoNt = "rialto-nt",
-        /// A plan made on arrival (Stankovic et al. 1999).
-        Spring = "spring",
-        /// Allowances in superperiods (Atlas and Bestavros 1998).
-        StatisticalRateMonotonic = "srms",
-        /// Uniformly slower processors (Lipari and Baruah 2000).
-        BssI = "bss-i",
-        /// The same with protection from each other (Lipari, Carpenter and Baruah 2000).
-        PShed = "pshed",
-        /// Levels with boosts, after a desktop.
-        TimeSharing = "time-sharing",
-        /// As Linux schedules ordinary threads.
-        Linux = "linux",
-        /// As Windows 2000 does.
-        Windows2000 = "windows-2000",
-        /// In turn.
-        RoundRobin = "round-robin",
-        /// In the order of arrival.
-        Fifo = "fifo",
-        /// Earliest deadline first.
-        EarliestDeadline = "edf",
-        /// Least laxity first.
-        LeastLaxity = "laxity",
-        /// The node's tasks, in the lanes into which the strategy sorts them.
-        Lanes = "lanes",
-    }
-}
-
-/// What the children of a scheduler ask for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asks {
-    /// Nothing.
-    Nothing,
-    /// A priority of their own.
-    Priority,
-    /// A level from 0 to 15, or nothing.
-    Level,
-    /// A share.
-    Share,
-    /// A share, possibly with a warp.
-    WarpedShare,
-    /// A guarantee of one of these kinds.
-    Guarantee(&'static [Kind]),
-    /// A guarantee of this kind, or nothing for as much as there is.
-    AtMost(Kind),
-    /// It has no children: its threads are tasks.
-    NoChildren,
-}
-
-impl SchedulerKind {
-    /// What its children ask for.
-    pub const fn asks(self) -> Asks {
-        match self {
-            SchedulerKind::FixedPriority => Asks::Priority,
-            SchedulerKind::TimeSharing | SchedulerKind::Linux | SchedulerKind::Windows2000 => Asks::Level,
-            SchedulerKind::Limit => Asks::AtMost(Kind::Resbh),
-            SchedulerKind::ProportionalShare | SchedulerKind::StartTimeFair => Asks::WarpedShare,
-            SchedulerKind::Eevdf
-            | SchedulerKind::Lottery
-            | SchedulerKind::Stride
-            | SchedulerKind::SurplusFair => Asks::Share,
-            SchedulerKind::Reservation
-            | SchedulerKind::ConstantBandwidth
-            | SchedulerKind::Spring
-            | SchedulerKind::StatisticalRateMonotonic => Asks::Guarantee(&[Kind::Resbh]),
-            SchedulerKind::TotalBandwidth => Asks::Guarantee(&[Kind::Resbs]),
-            SchedulerKind::ResourceKernel => Asks::Guarantee(&[Kind::Resbs, Kind::Resbh]),
-            SchedulerKind::Rialto | SchedulerKind::RialtoNt => Asks::Guarantee(&[Kind::Rescs]),
-            SchedulerKind::BssI | SchedulerKind::PShed => Asks::Guarantee(&[Kind::Resu]),
-            SchedulerKind::Join
-            | SchedulerKind::RoundRobin
-            | SchedulerKind::Fifo
-            | SchedulerKind::EarliestDeadline
-            | SchedulerKind::LeastLaxity => Asks::Nothing,
-            SchedulerKind::Lanes => Asks::NoChildren,
-        }
-    }
-
-    /// Whether it chooses anew after a quantum.
-    pub const fn has_quantum(self) -> bool {
-        !matches!(
-            self,
-            SchedulerKind::FixedPriority
-                | SchedulerKind::Join
-                | SchedulerKind::Limit
-                | SchedulerKind::Reservation
-                | SchedulerKind::ConstantBandwidth
-                | SchedulerKind::TotalBandwidth
-                | SchedulerKind::Fifo
-                | SchedulerKind::EarliestDeadline
-                | SchedulerKind::LeastLaxity
-                | SchedulerKind::Lanes
-        )
-    }
-
-    /// Whether it has one child at most.
-    pub const fn has_one_child(self) -> bool {
-        matches!(self, SchedulerKind::Join | SchedulerKind::Limit)
-    }
-
-    /// Whether it takes virtual processors from several parents, or several processors at the root.
-    pub const fn takes_several(self) -> bool {
-        matches!(
-            self,
-            SchedulerKind::FixedPriority
-                | SchedulerKind::Join
-                | SchedulerKind::SurplusFair
-                | SchedulerKind::TimeSharing
-                | SchedulerKind::Linux
-                | SchedulerKind::Windows2000
-        )
-    }
-}
-
-impl Asks {
-    /// Whether `request` is of this form.
-    pub fn fits(self, request: &Request) -> bool {
-        let is_plain = |warp: &Duration| *warp == Duration::ZERO;
-        match (self, request) {
-            (Asks::Nothing | Asks::Level | Asks::AtMost(_), Request::Nothing)
-            | (Asks::Priority, Request::Priority(_))
-            | (Asks::WarpedShare, Request::Share { .. }) => true,
-            (Asks::Level, Request::Priority(level)) => (0..=15).contains(level),
-            (Asks::Share, Request::Share { warp, .. }) => is_plain(warp),
-            (Asks::Guarantee(kinds), Request::Guarantee(guarantee)) => kinds.contains(&guarantee.kind()),
-            (Asks::AtMost(kind), Request::Guarantee(guarantee)) => guarantee.kind() == kind,
-            _ => false,
-        }
-    }
-
-    /// What to write, for remedies.
-    pub fn wanted(self) -> String {
-        let guarantee = |kind: &Kind| match kind {
-            Kind::Resu => "guarantee = \"RESU 0.5\"".into(),
-            kind => format!("guarantee = \"{kind} 5ms 33ms\""),
-        };
-        match self {
-            Asks::Nothing => "nothing but its name".into(),
-            Asks::Priority => "priority = 1, a whole number that no sibling has".into(),
-            Asks::Level => "priority = 8, a level from 0 to 15, or nothing but its name".into(),
-            Asks::Share => "share = 1, a whole number above zero".into(),
-            Asks::WarpedShare => "share = 1, a whole number above zero, and warp if it needs one".into(),
-            Asks::Guarantee(kinds) => kinds.iter().map(guarantee).collect::<Vec<_>>().join(" or "),
-            Asks::AtMost(kind) => format!("{}, or nothing but its name", guarantee(&kind)),
-            Asks::NoChildren => "another scheduler; its threads are the node's tasks".into(),
         }
     }
 }

@@ -3,8 +3,9 @@
 //! The reader refuses what is not declared here and fills in the defaults; the JSON Schema is
 //! generated from the same declarations.
 
+mod parameters;
+
 use crate::description::*;
-use crate::hierarchy::SchedulerKind;
 use crate::validate::{CPU_LIMIT, NODE_LIMIT};
 
 /// A table of the file: what it is for and what may stand in it.
@@ -41,6 +42,10 @@ pub(crate) enum Kind {
     Time,
     /// One of `known`. `later` are values of the design that this version refuses with `reason`.
     Word { known: fn() -> Vec<&'static str>, later: &'static [&'static str], reason: &'static str },
+    /// A kind of scheduler.
+    SchedulerKind,
+    /// One of these.
+    OneOf(&'static [&'static str]),
     /// 0 to 4 or a name.
     Criticality,
     /// A whole number in a range, both ends included.
@@ -85,7 +90,13 @@ pub(crate) enum Literal {
 
 impl Table {
     pub(crate) fn find(&self, name: &str) -> Option<&'static Key> {
-        self.keys.iter().find(|key| key.name == name)
+        self.every().find(|key| key.name == name)
+    }
+
+    /// All its keys: the declared ones, and in a scheduler's table the parameters of all kinds.
+    fn every(&self) -> impl Iterator<Item = &'static Key> + Clone + use<> {
+        let parameters = if std::ptr::eq(self, &SCHEDULER) { parameters::keys() } else { Vec::new() };
+        self.keys.iter().chain(parameters)
     }
 
     /// Whether it stands in a list within a line instead of having a header.
@@ -93,9 +104,14 @@ impl Table {
         std::ptr::eq(self, &UNDER)
     }
 
+    /// The parameters of schedulers among its keys, but for those that every reader knows.
+    pub(crate) fn parameters(&self) -> impl Iterator<Item = &'static Key> + use<> {
+        self.every().skip(self.keys.len())
+    }
+
     /// The keys that can be written.
     pub(crate) fn known(&self) -> impl Iterator<Item = &'static Key> + Clone + use<> {
-        self.keys.iter().filter(|key| !matches!(key.kind, Kind::Later(_)))
+        self.every().filter(|key| !matches!(key.kind, Kind::Later(_)))
     }
 }
 
@@ -377,11 +393,7 @@ pub(crate) static SCHEDULER: Table = Table {
         },
         Key {
             name: "kind",
-            kind: Kind::Word {
-                known: || words(SchedulerKind::ALL, SchedulerKind::keyword),
-                later: &["explicit-plan"],
-                reason: "this version knows no explicit plans in files",
-            },
+            kind: Kind::SchedulerKind,
             presence: Required,
             doc: "What it is: docs/policies.md has each kind, docs/guarantees.md what it accepts and gives.",
         },

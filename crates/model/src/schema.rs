@@ -1,6 +1,7 @@
 //! The JSON Schema of system files, generated from the declarations the reader uses.
 
 use crate::description::Criticality;
+use crate::hierarchy::SchedulerKind;
 use crate::keys::{CPUS, FILE, Key, Kind, Literal, Presence, TASK, THREAD, Table, UNDER, most_tables};
 use crate::validate::NAME_BYTES_LIMIT;
 use serde_json::{Map, Value, json};
@@ -80,6 +81,8 @@ fn property(key: &Key) -> Value {
         }
         Kind::Time => json!({ "$ref": "#/$defs/time" }),
         Kind::Word { known, .. } => json!({ "enum": known() }),
+        Kind::OneOf(words) => json!({ "enum": words }),
+        Kind::SchedulerKind => json!({ "enum": scheduler_kinds() }),
         Kind::Criticality => json!({ "enum": criticalities() }),
         Kind::Integer { min, max } => {
             json!({ "type": "integer", "minimum": number(*min), "maximum": number(*max) })
@@ -123,6 +126,13 @@ fn number(value: i128) -> Value {
         Ok(natural) => json!(natural),
         Err(_) => json!(i64::try_from(value).expect("declared ranges fit 64 bits")),
     }
+}
+
+/// The names of all kinds, then their synonyms.
+fn scheduler_kinds() -> Vec<&'static str> {
+    let kinds = SchedulerKind::in_files();
+    let synonyms = kinds.iter().flat_map(|kind| kind.declaration().synonyms).copied();
+    kinds.iter().map(|kind| kind.name()).chain(synonyms).collect()
 }
 
 fn criticalities() -> Vec<Value> {

@@ -2,7 +2,7 @@
 
 use crate::System;
 use crate::description::{Execution, Node, Subtask, Task};
-use crate::hierarchy::{Request, Scheduler, Thread, ThreadWork, Under};
+use crate::hierarchy::{Request, Scheduler, Setting, Thread, ThreadWork, Under};
 use std::fmt::{self, Display, Write};
 use talea_time::Duration;
 
@@ -43,7 +43,7 @@ impl System {
     }
 
     fn write_scheduler(&self, scheduler: &Scheduler, out: &mut String) -> fmt::Result {
-        let Scheduler { name, node, kind, quantum, takes, under } = scheduler;
+        let Scheduler { name, node, kind, quantum, takes, settings, under } = scheduler;
         writeln!(out, "\n[[scheduler]]")?;
         quoted(out, "name", name)?;
         quoted(out, "kind", kind)?;
@@ -53,6 +53,12 @@ impl System {
         }
         if let Some(takes) = takes {
             quoted(out, "takes", &self.schedulers[*takes].name)?;
+        }
+        for (name, setting) in settings.iter() {
+            match setting {
+                Setting::Integer(number) => writeln!(out, "{name} = {number}")?,
+                Setting::Time(_) | Setting::Word(_) => quoted(out, name, setting)?,
+            }
         }
         self.write_under(under, out)
     }

@@ -15,7 +15,8 @@ use talea_policy::discipline::Discipline;
 use talea_policy::hierarchy::{Enforcement, Engine, Fraction, Parameters, SchedulerId, VpId};
 use talea_policy::job::Job;
 use talea_policy::scheduler::{
-    Announcing, Exhaustion, FixedPriority, Gaps, Habits, Kind, PlanEntry, Renewal, Repeat, Requests, WakeUp,
+    Announcing, Configuration, Exhaustion, FixedPriority, Gaps, Habits, PlanEntry, Renewal, Repeat, Requests,
+    WakeUp, config,
 };
 use talea_policy::strategy::LaneRules;
 use talea_time::{Duration, Instant, Work};
@@ -102,9 +103,9 @@ fn branches(levels: usize) -> Stage {
         let mut edge = (root, Parameters::Priority(priority));
         for level in 1..levels {
             let (kind, below) = match level % 3 {
-                1 => (Kind::Reservation { capacity: Fraction::ONE }, whole()),
+                1 => (config::Reservation::hard(Fraction::ONE).into(), whole()),
                 2 => (fair(), Parameters::Weight(3)),
-                _ => (Kind::RoundRobin { quantum: QUANTUM }, Parameters::None),
+                _ => (config::RoundRobin { quantum: QUANTUM }.into(), Parameters::None),
             };
             edge = (add(&mut engine, &kind, edge), below);
         }
@@ -113,7 +114,7 @@ fn branches(levels: usize) -> Stage {
     Stage::new(engine, &ends)
 }
 
-fn add(engine: &mut Engine, kind: &Kind, edge: (SchedulerId, Parameters)) -> SchedulerId {
+fn add(engine: &mut Engine, kind: &Configuration, edge: (SchedulerId, Parameters)) -> SchedulerId {
     let scheduler = kind.build(Announcing::Nothing).expect("in range");
     engine.add(scheduler, &[edge]).expect("there is room")
 }
@@ -123,16 +124,16 @@ fn whole() -> Parameters {
     Parameters::Reservation { budget: Work::from_millis(80), period: Duration::from_millis(80) }
 }
 
-fn fair() -> Kind {
-    Kind::ProportionalShare { quantum: QUANTUM, wake_up: WakeUp::Waits }
+fn fair() -> Configuration {
+    config::ProportionalShare { quantum: QUANTUM, wake_up: WakeUp::Waits }.into()
 }
 
 /// Four threads below one scheduler, or one beside a lower thread where there is room for one only.
-fn siblings(kind: &Kind) -> Stage {
+fn siblings(kind: &Configuration) -> Stage {
     let mut engine = Engine::new(1);
     let root = engine.add_root(Box::new(FixedPriority::new()));
     let parent = add(&mut engine, kind, (root, Parameters::Priority(1)));
-    let count = if matches!(kind, Kind::Join { .. } | Kind::Limit { .. }) { 1 } else { 4 };
+    let count = if matches!(kind.name(), "join" | "limit") { 1 } else { 4 };
     let mut threads: Vec<VpId> = (0..count)
         .map(|place| engine.add_thread(parent, parameters(kind, place)).expect("there is room"))
         .collect();
@@ -140,56 +141,54 @@ fn siblings(kind: &Kind) -> Stage {
     Stage::new(engine, &threads)
 }
 
-fn parameters(kind: &Kind, place: u32) -> Parameters {
+fn parameters(kind: &Configuration, place: u32) -> Parameters {
     let (budget, period) = (Work::from_millis(10), Duration::from_millis(80));
-    match kind {
-        Kind::FixedPriority => Parameters::Priority(-(place as i32)),
-        Kind::ProportionalShare { .. }
-        | Kind::Stride { .. }
-        | Kind::Lottery { .. }
-        | Kind::Eevdf { .. }
-        | Kind::SurplusFair { .. } => Parameters::Weight(place + 1),
-        Kind::Reservation { .. }
-        | Kind::ConstantBandwidth { .. }
-        | Kind::TotalBandwidth { .. }
-        | Kind::Rialto { .. }
-        | Kind::StatisticalRateMonotonic { .. } => Parameters::Reservation { budget, period },
-        Kind::SlowerProcessor { .. } => Parameters::Rate(part()),
-        Kind::ResourceKernel { .. } => {
+    match kind.name() {
+        "fixed-priority" => Parameters::Priority(-(place as i32)),
+        "proportional-share" | "stride" | "lottery" | "eevdf" | "surplus-fair" => {
+            Parameters::Weight(place + 1)
+        }
+        "reservation"
+        | "constant-bandwidth"
+        | "total-bandwidth"
+        | "rialto"
+        | "statistical-rate-monotonic" => Parameters::Reservation { budget, period },
+        "slower-processor" => Parameters::Rate(part()),
+        "resource-kernel" => {
             Parameters::Reserve { budget, period, deadline: period, enforcement: Enforcement::Soft }
         }
-        Kind::ExplicitPlan { .. } => Parameters::Process(place),
+        "explicit-plan" => Parameters::Process(place),
         _ => Parameters::None,
     }
 }
 
-fn kinds() -> Vec<(&'static str, Kind)> {
+fn kinds() -> Vec<(&'static str, Configuration)> {
     let (one, quantum) = (Fraction::ONE, QUANTUM);
     let rules = LaneRules { dispatch: LaneDispatch::Preemptive, laxity: Laxity::Declared, late: Late::None };
     let entries = vec![PlanEntry { start: Duration::ZERO, process: 0, duration: Work::from_millis(5) }];
     let repeat = Repeat::Every(Duration::from_millis(10));
     let ms = Duration::from_millis;
-    let kinds = vec![
-        Kind::FixedPriority,
-        Kind::Join { takes: 0 },
-        Kind::Limit { budget: Work::from_millis(50), period: ms(80), renewal: Renewal::Over },
-        Kind::Lane { discipline: Discipline::Deadline, rules, capacity: 8 },
-        Kind::RoundRobin { quantum },
+    let kinds: Vec<Configuration> = vec![
+        config::FixedPriority.into(),
+        config::Join { takes: 0 }.into(),
+        config::Limit { budget: Work::from_millis(50), period: ms(80), renewal: Renewal::Over }.into(),
+        config::Lane { discipline: Discipline::Deadline, rules, capacity: 8 }.into(),
+        config::RoundRobin { quantum }.into(),
         fair(),
-        Kind::Stride { quantum },
-        Kind::Lottery { quantum, seed: 1 },
-        Kind::Eevdf { quantum },
-        Kind::TimeSharing(Habits::default()),
-        Kind::Reservation { capacity: one },
-        Kind::ConstantBandwidth { exhaustion: Exhaustion::Postpone, capacity: one },
-        Kind::TotalBandwidth { capacity: one, requests: Requests::InPieces },
-        Kind::SlowerProcessor { speed: one, slice: ms(10) },
-        Kind::ResourceKernel { quantum },
-        Kind::Rialto { base: ms(10), levels: 3, quantum },
-        Kind::Spring { effort: 10, quantum },
-        Kind::StatisticalRateMonotonic { last: 1, quantum },
-        Kind::ExplicitPlan { entries, repeat, gaps: Gaps::EventDriven, origin: Instant::ZERO },
-        Kind::SurplusFair { quantum },
+        config::Stride { quantum }.into(),
+        config::Lottery { quantum, seed: 1 }.into(),
+        config::Eevdf { quantum }.into(),
+        config::TimeSharing(Habits::default()).into(),
+        config::Reservation::hard(one).into(),
+        config::Reservation { exhaustion: Exhaustion::Postpone, capacity: one }.into(),
+        config::TotalBandwidth { capacity: one, requests: Requests::InPieces }.into(),
+        config::SlowerProcessor { speed: one, slice: ms(10) }.into(),
+        config::ResourceKernel { quantum }.into(),
+        config::Rialto { base: ms(10), levels: 3, quantum }.into(),
+        config::Spring { effort: 10, quantum }.into(),
+        config::StatisticalRateMonotonic { last: 1, quantum }.into(),
+        config::ExplicitPlan { entries, repeat, gaps: Gaps::EventDriven, origin: Instant::ZERO }.into(),
+        config::SurplusFair { quantum }.into(),
     ];
     kinds.into_iter().map(|kind| (kind.name(), kind)).collect()
 }
@@ -225,7 +224,7 @@ fn main() -> ExitCode {
     }
     let group = "block to next grant, four threads below one scheduler";
     for (name, kind) in kinds() {
-        let role = if kind == Kind::FixedPriority { Role::Floor } else { Role::Subject };
+        let role = if kind.name() == "fixed-priority" { Role::Floor } else { Role::Subject };
         report.add(group, name, role, measure(request.effort, || siblings(&kind)));
     }
     report.print(request.format);

@@ -98,22 +98,22 @@ fn main() -> ExitCode {
 /// Fixed priority; two reservation schedulers; reservations of shares; round robins; threads.
 fn system() -> System {
     use SchedulerKind as K;
-    let mut builder = System::builder("benchmark").scheduler(SchedulerBuilder::new("FP", K::FixedPriority));
+    let mut builder = System::builder("benchmark").scheduler(SchedulerBuilder::new("FP", K::FIXED_PRIORITY));
     let mut threads = 0;
     for branch in 0..2 {
         let reserve = format!("RES-{branch}");
-        let scheduler = SchedulerBuilder::new(&reserve, K::Reservation);
+        let scheduler = SchedulerBuilder::new(&reserve, K::RESERVATION);
         builder = builder.scheduler(scheduler.under("FP", Request::Priority(branch)));
         for place in 0..5 {
             let fair = format!("PS-{branch}-{place}");
             let budget = Request::Guarantee("RESBH 4 40".parse().expect("a guarantee"));
             let quantum = Duration::from_millis(5);
-            let scheduler = SchedulerBuilder::new(&fair, K::StartTimeFair).quantum(quantum);
+            let scheduler = SchedulerBuilder::new(&fair, K::SFQ).quantum(quantum);
             builder = builder.scheduler(scheduler.under(&reserve, budget));
             for weight in 1..=2 {
                 let turns = format!("RR-{branch}-{place}-{weight}");
                 let share = Request::share(NonZeroU32::new(weight).expect("above zero"));
-                let scheduler = SchedulerBuilder::new(&turns, K::RoundRobin).quantum(quantum);
+                let scheduler = SchedulerBuilder::new(&turns, K::ROUND_ROBIN).quantum(quantum);
                 builder = builder.scheduler(scheduler.under(&fair, share));
                 for _ in 0..5 {
                     let thread = ThreadBuilder::new(format!("thread-{threads}"), work(threads));

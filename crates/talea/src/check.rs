@@ -29,7 +29,7 @@
 //! use talea::{Request, SchedulerBuilder, SchedulerKind, System, ThreadBuilder, ThreadWork};
 //!
 //! let system = System::builder("player")
-//!     .scheduler(SchedulerBuilder::new("reserved", SchedulerKind::Reservation))
+//!     .scheduler(SchedulerBuilder::new("reserved", SchedulerKind::RESERVATION))
 //!     .thread(
 //!         ThreadBuilder::new("video", ThreadWork::CpuBound)
 //!             .requires("RESBH 10ms 33ms".parse()?)

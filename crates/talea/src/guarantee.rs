@@ -9,9 +9,9 @@
 //!
 //! let reserved = |guarantee: &str| Ok::<_, Box<dyn std::error::Error>>(Request::Guarantee(guarantee.parse()?));
 //! let system = System::builder("player")
-//!     .scheduler(SchedulerBuilder::new("reserved", SchedulerKind::Reservation))
+//!     .scheduler(SchedulerBuilder::new("reserved", SchedulerKind::RESERVATION))
 //!     .scheduler(
-//!         SchedulerBuilder::new("shares", SchedulerKind::StartTimeFair)
+//!         SchedulerBuilder::new("shares", SchedulerKind::SFQ)
 //!             .under("reserved", reserved("RESBH 10ms 20ms")?),
 //!     )
 //!     .thread(ThreadBuilder::new("voice", ThreadWork::CpuBound).with_share("shares", 4))
@@ -26,6 +26,6 @@
 
 pub use talea_guarantee::guarantee::Guarantee;
 pub use talea_guarantee::{
-    algorithm, conversion, derivation, exact, hierarchy, label, monitor, notation, proviso, remedy, rewrite,
+    conversion, derivation, exact, hierarchy, label, monitor, notation, proviso, remedy, rewrite, scheduler,
     theorem,
 };

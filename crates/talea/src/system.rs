@@ -32,7 +32,7 @@
 //! use talea::{Duration, Execution, Request, SchedulerBuilder, SchedulerKind, System, ThreadBuilder, ThreadWork, Work};
 //!
 //! let system = System::builder("player")
-//!     .scheduler(SchedulerBuilder::new("reserved", SchedulerKind::Reservation))
+//!     .scheduler(SchedulerBuilder::new("reserved", SchedulerKind::RESERVATION))
 //!     .thread(
 //!         ThreadBuilder::new(
 //!             "video",

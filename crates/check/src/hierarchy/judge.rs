@@ -4,11 +4,11 @@
 //! up as a simulation and a run do.
 
 use std::collections::{HashMap, HashSet};
-use talea_guarantee::algorithm::Algorithm;
 use talea_guarantee::exact::Span;
 use talea_guarantee::hierarchy::{self as derived, Hierarchy};
 use talea_guarantee::remedy::{Refusal, Ruling};
-use talea_model::{DEFAULT_QUANTUM, Description, Request, Scheduler, SchedulerKind, System, Under};
+use talea_guarantee::scheduler::{Algorithm, Plans};
+use talea_model::{Description, Request, Scheduler, SchedulerKind, Settings, System, Under};
 use talea_policy::arrangement::{ArrangeError, arrange};
 use talea_policy::strategy::Plan;
 use talea_time::Duration;
@@ -66,9 +66,7 @@ impl<'s> Seating<'s> {
 
     /// In edges: everything is described, and everybody seated, with whom plans are made all together.
     fn effort(&self, changed: &Hierarchy) -> usize {
-        let plans = |scheduler: &&derived::Scheduler| {
-            matches!(scheduler.algorithm, Algorithm::Rialto | Algorithm::RialtoNt | Algorithm::Spring)
-        };
+        let plans = |scheduler: &&derived::Scheduler| scheduler.algorithm.kind().plans == Plans::Everything;
         let children = |scheduler: &derived::Scheduler| {
             changed.edges.iter().filter(|edge| edge.parent == scheduler.name).count()
         };
@@ -81,9 +79,10 @@ impl<'s> Seating<'s> {
         let mut description: Description = (**self.system).clone();
         for derived::Scheduler { name, .. } in &changed.schedulers {
             if !description.schedulers.iter().any(|known| known.name == *name) {
-                let kind = SchedulerKind::Limit;
-                let (name, under) = (name.clone(), Vec::new());
-                let limit = Scheduler { name, node: self.node, kind, quantum: None, takes: None, under };
+                let kind = SchedulerKind::LIMIT;
+                let (name, settings, under) = (name.clone(), Settings::of(kind), Vec::new());
+                let limit =
+                    Scheduler { name, node: self.node, kind, quantum: None, takes: None, settings, under };
                 description.schedulers.push(limit);
             }
         }
@@ -118,18 +117,16 @@ impl<'s> Seating<'s> {
         if from.is_some_and(|from| from.algorithm == *to) {
             return Some(());
         }
-        if from.is_none_or(|from| from.algorithm.name() != to.name()) {
+        if from.is_none_or(|from| from.algorithm.kind() != to.kind()) {
             scheduler.kind = to.name().parse().ok()?;
-            let quantum = scheduler.quantum.unwrap_or(DEFAULT_QUANTUM);
-            scheduler.quantum = scheduler.kind.has_quantum().then_some(quantum);
+            scheduler.settings = Settings::of(scheduler.kind);
+            let preset = scheduler.kind.preset_quantum();
+            scheduler.quantum = preset.map(|preset| scheduler.quantum.unwrap_or(preset));
         }
         if let Some(quantum) = to.quantum() {
             scheduler.quantum = Some(whole_nanos(quantum)?);
         }
-        scheduler.takes = match to {
-            Algorithm::Join { takes: Some(parent) } => indices.get(parent).copied(),
-            _ => None,
-        };
+        scheduler.takes = to.takes().and_then(|parent| indices.get(parent).copied());
         Some(())
     }
 
@@ -140,7 +137,7 @@ impl<'s> Seating<'s> {
         let same =
             before.is_some_and(|before| before.parent == edge.parent && before.request == edge.request);
         match (said, &edge.request) {
-            (Some(said), _) if same && kind.asks().fits(said) => said.clone(),
+            (Some(said), _) if same && said.fits(kind.asks) => said.clone(),
             (_, derived::Request::Nothing) => Request::Nothing,
             (_, derived::Request::Priority(priority)) => Request::Priority(*priority),
             (_, derived::Request::Weight(weight)) => Request::share(*weight),
@@ -172,15 +169,13 @@ fn whole_nanos(span: &Span) -> Option<Duration> {
 
 fn refusal(error: &ArrangeError) -> Refusal {
     let (scheduler, child) = match error {
-        ArrangeError::Refused { scheduler, child, .. }
-        | ArrangeError::NoPeriod { scheduler, child }
-        | ArrangeError::Superperiod { scheduler, child, .. }
-        | ArrangeError::TooFine { scheduler, child, .. } => (scheduler, child),
-        ArrangeError::OneProcessor { scheduler, .. } | ArrangeError::NoSuchScheduler { scheduler, .. } => {
-            (scheduler, scheduler)
-        }
+        ArrangeError::Refused { scheduler, child, .. } => (scheduler.as_str(), child.as_str()),
+        ArrangeError::Configure(error) => error.concerned(),
+        ArrangeError::OneProcessor { scheduler, .. }
+        | ArrangeError::NoCode { scheduler, .. }
+        | ArrangeError::NoSuchScheduler { scheduler, .. } => (scheduler.as_str(), scheduler.as_str()),
     };
-    Refusal { scheduler: scheduler.clone(), child: child.clone() }
+    Refusal { scheduler: scheduler.into(), child: child.into() }
 }
 
 #[cfg(test)]

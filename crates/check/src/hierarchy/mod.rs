@@ -139,14 +139,13 @@ fn refusals(system: &System, node: usize, plan: &Plan, findings: &[Finding]) -> 
     let refusal = |error: ArrangeError| {
         let (child, remedy) = match &error {
             ArrangeError::Refused { scheduler, .. } if known(scheduler) => return None,
-            ArrangeError::Refused { child, refusal, .. } => (Some(child), remedy_of(refusal)),
-            ArrangeError::NoPeriod { child, .. } => (Some(child), "give it bursts, or another scheduler"),
-            ArrangeError::Superperiod { child, .. } => (Some(child), "ask for that superperiod"),
-            ArrangeError::TooFine { child, .. } => (Some(child), "give numbers of fewer digits"),
+            ArrangeError::Refused { child, refusal, .. } => (Some(child.as_str()), remedy_of(refusal)),
+            ArrangeError::Configure(error) => (Some(error.concerned().1), error.remedy()),
             ArrangeError::OneProcessor { .. } => (None, "give it one processor"),
             ArrangeError::NoSuchScheduler { .. } => (None, "give the scheduler other parameters"),
+            ArrangeError::NoCode { .. } => (None, "register the scheduler with its code"),
         };
-        Some(Refusal { child: child.cloned(), reason: error.to_string(), remedy })
+        Some(Refusal { child: child.map(String::from), reason: error.to_string(), remedy })
     };
     errors.into_iter().filter_map(refusal).collect()
 }

@@ -79,6 +79,8 @@ pub enum Grounds {
         /// This child's part of them.
         fraction: Ratio,
     },
+    /// What the conversion of an own kind says.
+    Stated(String),
 }
 
 impl fmt::Display for Grounds {
@@ -124,6 +126,7 @@ impl fmt::Display for Grounds {
                 print_ratio(sum),
                 print_ratio(fraction)
             ),
+            Grounds::Stated(why) => f.write_str(why),
         }
     }
 }

@@ -1,7 +1,8 @@
-//! What every scheduler makes of the guarantees that it is given (Regehr and Stankovic 2001, section 5.1).
+//! What schedulers make of the guarantees that they are given (Regehr and Stankovic 2001, section 5.1).
 //!
 //! [`table`] holds the published table. The functions here apply a row: rewrite what is given to something that
-//! the scheduler accepts, admit what its children ask for, and label the edges below.
+//! the scheduler accepts, admit what its children ask for, and label the edges below. A kind's declaration names the one that is its
+//! own; an own kind may name one of them, call one and change what it makes, or do all of it by itself.
 //!
 //! * `structural`: fixed priority, join, limit and time sharing, which have no algorithm-specific parameters.
 //! * `shares`: proportional shares, with and without bounded error.
@@ -15,12 +16,12 @@ mod shares;
 mod structural;
 pub mod table;
 
-use crate::algorithm::Algorithm;
 use crate::exact::{Share, Span};
 use crate::guarantee::{Guarantee, Kind};
 use crate::hierarchy::Request;
 use crate::label::Label;
 use crate::rewrite::{Choice, Rewritten};
+use crate::scheduler::Algorithm;
 use admission::Overload;
 use serde::Serialize;
 use std::num::NonZeroU32;
@@ -28,6 +29,9 @@ use thiserror::Error;
 
 pub use grounds::Grounds;
 pub use readjust::readjust;
+pub use reservations::{admitted_job_by_job, reserve};
+pub use shares::{eevdf, in_the_long_run, start_time_fair, surplus_fair};
+pub use structural::{fixed_priority, join, limit, nothing};
 
 /// A guarantee that a scheduler is given, as the scheduler uses it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -60,7 +64,7 @@ pub struct Converted {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Refused {
     /// Nothing that it is given can be rewritten to anything that it accepts.
-    #[error("it is given {}, and accepts only {}", join(.given, " and "), join(.accepts, " or "))]
+    #[error("it is given {}, and accepts only {}", listed(.given, " and "), listed(.accepts, " or "))]
     Unacceptable {
         /// What it is given.
         given: Vec<Label>,
@@ -72,21 +76,65 @@ pub enum Refused {
     Overload(#[from] Box<Overload>),
 }
 
-fn join<T: ToString>(items: &[T], between: &str) -> String {
+fn listed<T: ToString>(items: &[T], between: &str) -> String {
     items.iter().map(T::to_string).collect::<Vec<_>>().join(between)
 }
 
 impl Refused {
-    fn unacceptable(given: &[Label], accepts: &[Kind]) -> Refused {
+    /// What is `given` is none of what a scheduler accepts, and cannot be rewritten to it.
+    pub fn unacceptable(given: &[Label], accepts: &[Kind]) -> Refused {
         let accepts = accepts.iter().map(|kind| kind.name().to_string()).collect();
         Refused::Unacceptable { given: given.to_vec(), accepts }
     }
 }
 
+/// What a scheduler is given, and what its children ask of it.
+///
+/// The requests are of the form that its kind declares, which [`Graph`](crate::hierarchy::Graph) checks.
+#[derive(Clone, Copy, Debug)]
+pub struct Offer<'a> {
+    /// The scheduler.
+    pub algorithm: &'a Algorithm,
+    /// Of a join: the position of the guarantee that it takes.
+    pub taken: usize,
+    /// What it is given: one for each edge into it.
+    pub given: &'a [Label],
+    /// What its children ask for, in the order of its edges.
+    pub requests: &'a [&'a Request],
+}
+
+impl Offer<'_> {
+    /// The weights that the children ask for.
+    ///
+    /// # Panics
+    /// If they ask for something else.
+    pub fn weights(&self) -> Vec<NonZeroU32> {
+        let weight = |request: &&Request| match request {
+            Request::Weight(weight) => *weight,
+            other => panic!("a graph has weights under share schedulers, not {other}"),
+        };
+        self.requests.iter().map(weight).collect()
+    }
+
+    /// The quantum.
+    ///
+    /// # Panics
+    /// If the kind does not declare one that its guarantees depend on.
+    pub fn quantum(&self) -> &Span {
+        self.algorithm.quantum().expect("the kind declares a quantum")
+    }
+
+    /// The test by which the kind admits its children.
+    ///
+    /// # Panics
+    /// If it declares none.
+    pub fn admission(&self) -> admission::Test {
+        self.algorithm.kind().admission.expect("the kind declares how it admits")
+    }
+}
+
 /// Applies a scheduler to the guarantees that it is `given`, one for each edge into it, and the requests of its
 /// children. `taken` is the position of the guarantee that a join takes.
-///
-/// The requests are of the form that the algorithm wants, which [`Graph`](crate::hierarchy::Graph) checks.
 ///
 /// # Errors
 /// What it is given is unacceptable, or it cannot admit its children.
@@ -96,55 +144,11 @@ pub fn convert(
     given: &[Label],
     requests: &[&Request],
 ) -> Result<Converted, Refused> {
-    match algorithm {
-        Algorithm::FixedPriority => Ok(structural::fixed_priority(given, requests)),
-        Algorithm::Join { .. } => Ok(structural::join(given, taken, requests.len())),
-        Algorithm::Limit => structural::limit(given, requests),
-        Algorithm::TimeSharing
-        | Algorithm::Linux
-        | Algorithm::Windows2000
-        | Algorithm::RoundRobin
-        | Algorithm::Fifo
-        | Algorithm::EarliestDeadline
-        | Algorithm::LeastLaxity => Ok(structural::time_sharing(given, requests.len())),
-        Algorithm::ProportionalShare { quantum } | Algorithm::StartTimeFair { quantum } => {
-            shares::start_time_fair(given, quantum, &weights(requests))
-        }
-        Algorithm::Eevdf { quantum } => shares::eevdf(given, quantum, &weights(requests)),
-        Algorithm::Lottery | Algorithm::Stride | Algorithm::WarpedShare => {
-            shares::in_the_long_run(given, &weights(requests))
-        }
-        Algorithm::SurplusFair => shares::surplus_fair(given, &weights(requests)),
-        Algorithm::Reservation
-        | Algorithm::ConstantBandwidth
-        | Algorithm::TotalBandwidth
-        | Algorithm::Spring => reservations::reserve(given, admission::Test::Utilisation, requests),
-        Algorithm::ResourceKernel => reservations::reserve(given, admission::Test::RateMonotonic, requests),
-        Algorithm::Rialto | Algorithm::RialtoNt => {
-            reservations::reserve(given, admission::Test::PowersOfTwo, requests)
-        }
-        // Who is admitted is told job by job, so what is admitted here promises nobody anything: a job longer than its allowance never
-        // is, and one that is not runs in the background, where the allowance is no maximum either.
-        Algorithm::StatisticalRateMonotonic => {
-            let admitted = reservations::reserve(given, admission::Test::Harmonic, requests)?;
-            Ok(Converted { outputs: vec![structural::nothing(); requests.len()], ..admitted })
-        }
-        Algorithm::BssI | Algorithm::PShed => {
-            reservations::reserve(given, admission::Test::Utilisation, requests)
-        }
-    }
-}
-
-fn weights(requests: &[&Request]) -> Vec<NonZeroU32> {
-    let weight = |request: &&Request| match request {
-        Request::Weight(weight) => *weight,
-        other => panic!("a graph has weights under share schedulers, not {other}"),
-    };
-    requests.iter().map(weight).collect()
+    (algorithm.kind().convert)(&Offer { algorithm, taken, given, requests })
 }
 
 /// The first of `kinds` that `given` is or can be rewritten to, with the rewrites.
-fn accept(given: &Label, kinds: &[Kind]) -> Option<(Label, Vec<Rewritten>)> {
+pub fn accept(given: &Label, kinds: &[Kind]) -> Option<(Label, Vec<Rewritten>)> {
     kinds.iter().find_map(|kind| {
         if given.guarantee().kind() == *kind {
             return Some((given.clone(), Vec::new()));

@@ -1,7 +1,8 @@
 //! Schedulers that give what they are asked for, if they can admit it: reservations and slower processors.
 
-use super::admission::{Test, admit};
-use super::{Accepted, Converted, Grounds, Output, Refused};
+use super::admission::admit;
+use super::structural::no_promise;
+use super::{Accepted, Converted, Grounds, Offer, Output, Refused};
 use crate::exact::{Share, Span};
 use crate::guarantee::{Guarantee, Kind};
 use crate::hierarchy::Request;
@@ -9,7 +10,11 @@ use crate::label::Label;
 
 /// ALL -> B+, RESU -> B+, where B is what the children ask for. Below a slower processor amounts and rates count its
 /// time, and so does the admission test.
-pub(super) fn reserve(given: &[Label], test: Test, requests: &[&Request]) -> Result<Converted, Refused> {
+///
+/// # Errors
+/// What is given is no processor, or what is asked for is not admitted.
+pub fn reserve(offer: &Offer<'_>) -> Result<Converted, Refused> {
+    let (given, requests, test) = (offer.given, offer.requests, offer.admission());
     let own = &given[0];
     let pace = match own.absolute() {
         Guarantee::All => Share::whole(),
@@ -40,4 +45,14 @@ pub(super) fn reserve(given: &[Label], test: Test, requests: &[&Request]) -> Res
     };
     let outputs = asked.iter().map(output).collect();
     Ok(Converted { accepted: vec![Accepted { input: 0, steps: Vec::new() }], outputs })
+}
+
+/// ALL -> NULL+, RESU -> NULL+: who is admitted is told job by job, so what is admitted here promises nobody anything. A job longer than
+/// its allowance never is, and one that is not runs in the background, where the allowance is no maximum either.
+///
+/// # Errors
+/// As [`reserve`].
+pub fn admitted_job_by_job(offer: &Offer<'_>) -> Result<Converted, Refused> {
+    let admitted = reserve(offer)?;
+    Ok(Converted { outputs: vec![no_promise(); offer.requests.len()], ..admitted })
 }

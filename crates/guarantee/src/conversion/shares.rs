@@ -1,7 +1,7 @@
 //! Proportional-share schedulers. Their shares are parts of the real processor wherever they stand, also below a
 //! uniformly slower one.
 
-use super::{Accepted, Converted, Grounds, Output, Refused, accept, bounded, readjust};
+use super::{Accepted, Converted, Grounds, Offer, Output, Refused, accept, bounded, readjust};
 use crate::exact::{Ratio, Share, Span};
 use crate::guarantee::{Continuity, Guarantee, Hardness, Kind, Reservation};
 use crate::label::Label;
@@ -37,17 +37,16 @@ fn by_quantum_deadlines(given: &Label, quantum: &Span) -> Option<(Label, Vec<Rew
 ///
 /// The formula of Goyal, Guo and Vin as the paper has it: of PSBE s d, with quantum q and T children of which this
 /// one has the fraction r of the weights, it gets PSBE (s r) (r T q / s + r d / s + q).
-pub(super) fn start_time_fair(
-    given: &[Label],
-    quantum: &Span,
-    weights: &[NonZeroU32],
-) -> Result<Converted, Refused> {
-    let given = &given[0];
+///
+/// # Errors
+/// What is given is neither a share nor a slower processor.
+pub fn start_time_fair(offer: &Offer<'_>) -> Result<Converted, Refused> {
+    let (given, quantum, weights) = (&offer.given[0], offer.quantum(), offer.weights());
     let with_error = accept(given, &[Kind::Psbe]).or_else(|| by_quantum_deadlines(given, quantum));
     // The formula divides by the share, and a share of nothing promises nothing.
     let usable = with_error.filter(|(label, _)| !label.absolute_share().is_none());
     let Some((input, steps)) = usable else {
-        return in_the_long_run(std::slice::from_ref(given), weights).map_err(|refused| match refused {
+        return in_the_long_run(offer).map_err(|refused| match refused {
             Refused::Unacceptable { given, .. } => {
                 Refused::unacceptable(&given, &[Kind::Psbe, Kind::Resu, Kind::Ps])
             }
@@ -69,7 +68,7 @@ pub(super) fn start_time_fair(
         let guarantee = Guarantee::Psbe { share: share * &fraction, error: behind };
         Output { label: Label::real(guarantee), grounds }
     };
-    let outputs = fractions(weights).into_iter().map(output).collect();
+    let outputs = fractions(&weights).into_iter().map(output).collect();
     Ok(Converted { accepted: vec![Accepted { input: 0, steps }], outputs })
 }
 
@@ -78,7 +77,11 @@ pub(super) fn start_time_fair(
 ///
 /// The quantum is the error that the paper gives. It bounds the lag, which counts from when a thread became ready; in a
 /// window that begins when the thread is ahead of its share, it can be twice as far behind.
-pub(super) fn eevdf(given: &[Label], quantum: &Span, weights: &[NonZeroU32]) -> Result<Converted, Refused> {
+///
+/// # Errors
+/// What is given is no processor.
+pub fn eevdf(offer: &Offer<'_>) -> Result<Converted, Refused> {
+    let (given, quantum, weights) = (offer.given, offer.quantum(), offer.weights());
     let own = &given[0];
     let accepted = match own.guarantee() {
         Guarantee::All => accept(own, &[Kind::Psbe]),
@@ -93,12 +96,16 @@ pub(super) fn eevdf(given: &[Label], quantum: &Span, weights: &[NonZeroU32]) -> 
             Grounds::Eevdf { share: share.clone(), error: error.clone(), quantum: quantum.clone(), fraction };
         Output { label: Label::real(guarantee), grounds }
     };
-    let outputs = fractions(weights).into_iter().map(output).collect();
+    let outputs = fractions(&weights).into_iter().map(output).collect();
     Ok(Converted { accepted: vec![Accepted { input: 0, steps }], outputs })
 }
 
 /// PS -> PS+, RESU -> PS+.
-pub(super) fn in_the_long_run(given: &[Label], weights: &[NonZeroU32]) -> Result<Converted, Refused> {
+///
+/// # Errors
+/// What is given is neither a share nor a slower processor.
+pub fn in_the_long_run(offer: &Offer<'_>) -> Result<Converted, Refused> {
+    let (given, weights) = (offer.given, offer.weights());
     let refused = || Refused::unacceptable(given, &[Kind::Ps, Kind::Resu]);
     let (input, steps) = accept(&given[0], &[Kind::Ps]).ok_or_else(refused)?;
     let share = input.absolute_share();
@@ -106,7 +113,7 @@ pub(super) fn in_the_long_run(given: &[Label], weights: &[NonZeroU32]) -> Result
         label: Label::real(Guarantee::Ps(&share * &fraction)),
         grounds: Grounds::Fraction { share: share.clone(), fraction },
     };
-    let outputs = fractions(weights).into_iter().map(output).collect();
+    let outputs = fractions(&weights).into_iter().map(output).collect();
     Ok(Converted { accepted: vec![Accepted { input: 0, steps }], outputs })
 }
 
@@ -115,7 +122,11 @@ pub(super) fn in_the_long_run(given: &[Label], weights: &[NonZeroU32]) -> Result
 ///
 /// Whenever k of the p are there, a fraction of at most 1/p is at most one processor's k-th part, so the sum can be
 /// divided whether or not the processors come and go together.
-pub(super) fn surplus_fair(given: &[Label], weights: &[NonZeroU32]) -> Result<Converted, Refused> {
+///
+/// # Errors
+/// One of what is given is neither a share nor a slower processor.
+pub fn surplus_fair(offer: &Offer<'_>) -> Result<Converted, Refused> {
+    let (given, weights) = (offer.given, offer.weights());
     let mut accepted = Vec::new();
     let mut sum = Ratio::zero();
     for (input, label) in given.iter().enumerate() {

@@ -1,6 +1,6 @@
 //! Schedulers that pass on, take away or give nothing.
 
-use super::{Accepted, Converted, Grounds, Output, Refused, accept};
+use super::{Accepted, Converted, Grounds, Offer, Output, Refused, accept};
 use crate::guarantee::{Continuity, Guarantee, Hardness, Kind};
 use crate::hierarchy::Request;
 use crate::label::Label;
@@ -10,7 +10,7 @@ fn as_it_is(input: usize) -> Accepted {
     Accepted { input, steps: Vec::new() }
 }
 
-pub(super) fn nothing() -> Output {
+pub(super) fn no_promise() -> Output {
     Output { label: Label::real(Guarantee::Null), grounds: Grounds::Nothing }
 }
 
@@ -18,7 +18,10 @@ pub(super) fn nothing() -> Output {
 /// find it taken for ever.
 ///
 /// With m whole processors, the m highest children each find one free of higher ones.
-pub(super) fn fixed_priority(given: &[Label], requests: &[&Request]) -> Converted {
+///
+/// # Errors
+/// None; the signature is that of all conversions.
+pub fn fixed_priority(&Offer { given, requests, .. }: &Offer<'_>) -> Result<Converted, Refused> {
     let priority = |child: &usize| match requests[*child] {
         Request::Priority(priority) => *priority,
         other => panic!("a graph has priorities under a fixed-priority scheduler, not {other}"),
@@ -30,7 +33,7 @@ pub(super) fn fixed_priority(given: &[Label], requests: &[&Request]) -> Converte
     let best = given.iter().position(|label| *label.guarantee() != Guarantee::Null).unwrap_or(0);
     let mut outputs: Vec<Output> = requests
         .iter()
-        .map(|_| Output { grounds: Grounds::LowerPriority { processors: given.len() }, ..nothing() })
+        .map(|_| Output { grounds: Grounds::LowerPriority { processors: given.len() }, ..no_promise() })
         .collect();
     let mut accepted = Vec::new();
     for (rank, child) in order.into_iter().take(served).enumerate() {
@@ -39,21 +42,27 @@ pub(super) fn fixed_priority(given: &[Label], requests: &[&Request]) -> Converte
         outputs[child] = Output { label: given[input].clone(), grounds };
         accepted.push(as_it_is(input));
     }
-    Converted { accepted, outputs }
+    Ok(Converted { accepted, outputs })
 }
 
 /// The child gets no less than any one parent gives it, but possibly more, so a maximum is lost.
-pub(super) fn join(given: &[Label], taken: usize, children: usize) -> Converted {
+///
+/// # Errors
+/// None; the signature is that of all conversions.
+pub fn join(&Offer { given, taken, requests, .. }: &Offer<'_>) -> Result<Converted, Refused> {
     let label = given[taken].softened();
     let grounds = Grounds::Joined { softened: label != given[taken] };
-    let outputs = vec![Output { label, grounds }; children];
-    Converted { accepted: vec![as_it_is(taken)], outputs }
+    let outputs = vec![Output { label, grounds }; requests.len()];
+    Ok(Converted { accepted: vec![as_it_is(taken)], outputs })
 }
 
 /// RESBS -> RESBH: the child is stopped when the amount of the period is used.
 ///
 /// A child may ask for less than there is; without a request it gets all of it.
-pub(super) fn limit(given: &[Label], requests: &[&Request]) -> Result<Converted, Refused> {
+///
+/// # Errors
+/// What it is given is no basic reservation and holds none of that amount.
+pub fn limit(&Offer { given, requests, .. }: &Offer<'_>) -> Result<Converted, Refused> {
     let refused = || Refused::unacceptable(given, &[Kind::Resbs]);
     let wanted = requests.first().and_then(|request| match request {
         Request::Guarantee(Guarantee::Reservation(wanted)) => Some(wanted),
@@ -74,13 +83,16 @@ pub(super) fn limit(given: &[Label], requests: &[&Request]) -> Result<Converted,
     Ok(Converted { accepted: vec![Accepted { input: 0, steps }], outputs: vec![output; requests.len()] })
 }
 
-/// NULL -> NULL+.
-pub(super) fn time_sharing(given: &[Label], children: usize) -> Converted {
+/// NULL -> NULL+: nobody is promised anything.
+///
+/// # Errors
+/// None; the signature is that of all conversions.
+pub fn nothing(&Offer { given, requests, .. }: &Offer<'_>) -> Result<Converted, Refused> {
     let give_up = |(input, label): (usize, &Label)| {
         let step = label.rewrite(Kind::Null, &Choice::default()).expect("everything becomes NULL");
         let steps = Some(step).filter(|step: &Rewritten| step.rule != Rule::Same);
         Accepted { input, steps: steps.into_iter().collect() }
     };
     let accepted = given.iter().enumerate().map(give_up).collect();
-    Converted { accepted, outputs: vec![nothing(); children] }
+    Ok(Converted { accepted, outputs: vec![no_promise(); requests.len()] })
 }

@@ -1,6 +1,5 @@
-//! Table 1 of Regehr and Stankovic (2001): what each scheduler accepts and provides.
+//! Table 1 of Regehr and Stankovic (2001): what schedulers accept and provide. Each kind's declaration names its row.
 
-use crate::algorithm::Algorithm;
 use crate::guarantee::Kind;
 use std::fmt;
 
@@ -60,20 +59,20 @@ const fn single(accepts: Accepts, provides: Provides) -> [Conversion; 1] {
     [Conversion { accepts, provides, standing: Standing::Shown }]
 }
 
-const FIXED_PRIORITY: [Conversion; 1] = single(Accepts::Any, Provides::HighestThenNull);
-const JOIN: [Conversion; 1] = single(Accepts::Any, Provides::Softened);
-const LIMIT: [Conversion; 1] = single(Accepts::One(Kind::Resbs), Provides::One(Kind::Resbh));
-const TIME_SHARING: [Conversion; 1] = [many(Kind::Null, &[Kind::Null], Standing::Shown)];
-const FAIR: [Conversion; 3] = [
+pub(crate) const FIXED_PRIORITY: [Conversion; 1] = single(Accepts::Any, Provides::HighestThenNull);
+pub(crate) const JOIN: [Conversion; 1] = single(Accepts::Any, Provides::Softened);
+pub(crate) const LIMIT: [Conversion; 1] = single(Accepts::One(Kind::Resbs), Provides::One(Kind::Resbh));
+pub(crate) const TIME_SHARING: [Conversion; 1] = [many(Kind::Null, &[Kind::Null], Standing::Shown)];
+pub(crate) const FAIR: [Conversion; 3] = [
     many(Kind::Ps, &[Kind::Ps], Standing::Shown),
     many(Kind::Psbe, &[Kind::Psbe], Standing::Shown),
     many(Kind::Resu, &[Kind::Psbe], Standing::Believed),
 ];
-const EEVDF: [Conversion; 2] =
+pub(crate) const EEVDF: [Conversion; 2] =
     [many(Kind::All, &[Kind::Psbe], Standing::Shown), many(Kind::Resu, &[Kind::Psbe], Standing::Believed)];
-const LONG_RUN: [Conversion; 2] =
+pub(crate) const LONG_RUN: [Conversion; 2] =
     [many(Kind::Ps, &[Kind::Ps], Standing::Shown), many(Kind::Resu, &[Kind::Ps], Standing::Shown)];
-const SURPLUS: [Conversion; 2] = [
+pub(crate) const SURPLUS: [Conversion; 2] = [
     Conversion {
         accepts: Accepts::Several(Kind::Ps),
         provides: Provides::Many(&[Kind::Ps]),
@@ -85,43 +84,17 @@ const SURPLUS: [Conversion; 2] = [
         standing: Standing::Shown,
     },
 ];
-const HARD: [Conversion; 2] = both(&[Kind::Resbh], Standing::Shown);
-const SOFT: [Conversion; 2] = both(&[Kind::Resbs], Standing::Shown);
-const KERNEL: [Conversion; 2] = both(&[Kind::Resbs, Kind::Resbh], Standing::Adaptable);
-const RIALTO: [Conversion; 2] = both(&[Kind::Rescs], Standing::Adaptable);
-const SLOWER: [Conversion; 2] = both(&[Kind::Resu], Standing::Shown);
-const STATISTICAL: [Conversion; 2] =
+pub(crate) const HARD: [Conversion; 2] = both(&[Kind::Resbh], Standing::Shown);
+pub(crate) const SOFT: [Conversion; 2] = both(&[Kind::Resbs], Standing::Shown);
+pub(crate) const KERNEL: [Conversion; 2] = both(&[Kind::Resbs, Kind::Resbh], Standing::Adaptable);
+pub(crate) const RIALTO: [Conversion; 2] = both(&[Kind::Rescs], Standing::Adaptable);
+pub(crate) const SLOWER: [Conversion; 2] = both(&[Kind::Resu], Standing::Shown);
+pub(crate) const STATISTICAL: [Conversion; 2] =
     [many(Kind::All, &[Kind::Null], Standing::Ours), many(Kind::Resu, &[Kind::Null], Standing::Ours)];
 
 /// The conversions of a deadline-based scheduler: shown for the whole processor.
 const fn both(provides: &'static [Kind], of_slower: Standing) -> [Conversion; 2] {
     [many(Kind::All, provides, Standing::Shown), many(Kind::Resu, provides, of_slower)]
-}
-
-/// The row of an algorithm.
-pub const fn conversions(algorithm: &Algorithm) -> &'static [Conversion] {
-    match algorithm {
-        Algorithm::FixedPriority => &FIXED_PRIORITY,
-        Algorithm::Join { .. } => &JOIN,
-        Algorithm::Limit => &LIMIT,
-        Algorithm::TimeSharing
-        | Algorithm::Linux
-        | Algorithm::Windows2000
-        | Algorithm::RoundRobin
-        | Algorithm::Fifo
-        | Algorithm::EarliestDeadline
-        | Algorithm::LeastLaxity => &TIME_SHARING,
-        Algorithm::ProportionalShare { .. } | Algorithm::StartTimeFair { .. } => &FAIR,
-        Algorithm::Eevdf { .. } => &EEVDF,
-        Algorithm::Lottery | Algorithm::Stride | Algorithm::WarpedShare => &LONG_RUN,
-        Algorithm::SurplusFair => &SURPLUS,
-        Algorithm::Reservation | Algorithm::ConstantBandwidth | Algorithm::Spring => &HARD,
-        Algorithm::TotalBandwidth => &SOFT,
-        Algorithm::ResourceKernel => &KERNEL,
-        Algorithm::Rialto | Algorithm::RialtoNt => &RIALTO,
-        Algorithm::StatisticalRateMonotonic => &STATISTICAL,
-        Algorithm::BssI | Algorithm::PShed => &SLOWER,
-    }
 }
 
 impl fmt::Display for Conversion {

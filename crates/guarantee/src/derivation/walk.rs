@@ -1,11 +1,11 @@
 //! One walk down the hierarchy, with every join decided.
 
 use super::{Derivation, DerivedEdge, DerivedScheduler, DerivedThread, Finding, Problem};
-use crate::algorithm::Algorithm;
 use crate::conversion::{Accepted, convert};
 use crate::guarantee::Guarantee;
 use crate::hierarchy::{Graph, Node, NodeId, Request};
 use crate::label::Label;
+use crate::scheduler::Algorithm;
 use std::collections::VecDeque;
 
 /// Decides which of the guarantees that a join is given it takes, by position.
@@ -60,15 +60,15 @@ impl<'g, 'h> Walk<'g, 'h> {
     }
 
     fn taken(&self, node: NodeId, algorithm: &Algorithm, given: &[Label], decide: Decide<'_>) -> usize {
-        match algorithm {
-            Algorithm::Join { takes: Some(takes) } => {
+        match algorithm.takes() {
+            Some(takes) => {
                 let above = self.graph.above(node).iter();
                 let parents = above.map(|edge| self.graph.name(self.graph.parent(*edge)));
                 let taken = parents.into_iter().position(|parent| parent == takes);
                 taken.expect("a graph has joins that take from their parents")
             }
-            Algorithm::Join { takes: None } => decide(node, given),
-            _ => 0,
+            None if algorithm.kind().chooses_parent() => decide(node, given),
+            None => 0,
         }
     }
 

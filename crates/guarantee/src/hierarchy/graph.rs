@@ -1,9 +1,9 @@
 //! A hierarchy whose parts fit together, by number.
 
 use super::{Fault, Hierarchy, Request};
-use crate::algorithm::{Algorithm, Demand, Intake};
 use crate::exact::Span;
 use crate::guarantee::{Guarantee, Kind};
+use crate::scheduler::{Algorithm, Demand, Intake};
 use std::collections::{BTreeMap, VecDeque};
 
 /// A scheduler's or a thread's number: schedulers first, in the order in which they are listed.
@@ -201,12 +201,12 @@ impl<'a> Graph<'a> {
             let parents: Vec<String> = parents.collect();
             let (intake, algorithm) = match self.node(node) {
                 Node::Thread(_) => (Intake::One, None),
-                Node::Scheduler(algorithm) => (algorithm.intake(), Some(algorithm)),
+                Node::Scheduler(algorithm) => (algorithm.kind().intake, Some(algorithm)),
             };
-            if let Some(Algorithm::Join { takes: Some(takes) }) = algorithm
-                && !parents.contains(takes)
+            if let Some(takes) = algorithm.and_then(Algorithm::takes)
+                && !parents.iter().any(|parent| parent == takes)
             {
-                let takes = takes.clone();
+                let takes = takes.into();
                 faults.push(Fault::TakesFromStranger { join: name(), takes, parents: parents.clone() });
             }
             let processors = self.hierarchy.processors.get();
@@ -228,7 +228,7 @@ impl<'a> Graph<'a> {
         if algorithm.quantum().is_some_and(Span::is_zero) {
             faults.push(Fault::NoQuantum(name.clone()));
         }
-        if algorithm.has_one_child() && edges.len() > 1 {
+        if algorithm.kind().has_one_child() && edges.len() > 1 {
             let (children, algorithm) = (edges.len(), algorithm.name());
             faults.push(Fault::SeveralChildren { scheduler: name.clone(), algorithm, children });
         }
@@ -236,7 +236,7 @@ impl<'a> Graph<'a> {
         for edge in edges {
             let child = || self.name(self.child(*edge)).to_string();
             let request = self.request(*edge);
-            if let Some(wanted) = unsuitable(algorithm.demand(), request) {
+            if let Some(wanted) = unsuitable(algorithm.kind().demand(), request) {
                 let (request, algorithm) = (request.to_string(), algorithm.name());
                 faults.push(Fault::Request {
                     parent: name.clone(),

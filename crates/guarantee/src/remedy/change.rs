@@ -1,9 +1,9 @@
 //! One change of a hierarchy, as a value.
 
-use crate::algorithm::{Algorithm, article};
 use crate::exact::Span;
 use crate::guarantee::Guarantee;
 use crate::hierarchy::{Edge, Hierarchy, Request, Scheduler};
+use crate::scheduler::{Algorithm, SchedulerKind, article};
 use serde::Serialize;
 use std::fmt;
 
@@ -98,19 +98,15 @@ impl Change {
                 self::scheduler(hierarchy, scheduler).algorithm = to.clone()
             }
             Change::Takes { join, parent } => {
-                scheduler(hierarchy, join).algorithm = Algorithm::Join { takes: Some(parent.clone()) };
+                let algorithm = &mut scheduler(hierarchy, join).algorithm;
+                *algorithm = algorithm.clone().taking(Some(parent.clone()));
             }
             Change::Quantum { scheduler, to, .. } => {
-                let algorithm = &mut self::scheduler(hierarchy, scheduler).algorithm;
-                match algorithm {
-                    Algorithm::ProportionalShare { quantum }
-                    | Algorithm::StartTimeFair { quantum }
-                    | Algorithm::Eevdf { quantum } => *quantum = to.clone(),
-                    other => panic!("{other} has no quantum"),
-                }
+                self::scheduler(hierarchy, scheduler).algorithm.set_quantum(to.clone());
             }
             Change::Limit { edge, name, request, child, .. } => {
-                hierarchy.schedulers.push(Scheduler { name: name.clone(), algorithm: Algorithm::Limit });
+                let algorithm = Algorithm::new(SchedulerKind::LIMIT, &Span::zero());
+                hierarchy.schedulers.push(Scheduler { name: name.clone(), algorithm });
                 hierarchy.edges[*edge].child = name.clone();
                 let request = Request::Guarantee(request.clone());
                 hierarchy.edges.push(Edge { parent: name.clone(), child: child.clone(), request });

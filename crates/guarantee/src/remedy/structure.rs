@@ -2,11 +2,11 @@
 
 use super::Change;
 use super::trial::{Trial, Way};
-use crate::algorithm::{Algorithm, Demand};
 use crate::exact::{Ratio, Share, Span, ratio};
 use crate::guarantee::{Continuity, Guarantee, Hardness, Kind, Reservation};
 use crate::hierarchy::{Graph, Node, NodeId, Request};
 use crate::label::Label;
+use crate::scheduler::{Algorithm, Demand};
 use num_traits::{One, ToPrimitive};
 use std::num::NonZeroU32;
 
@@ -23,7 +23,8 @@ const STEPS: u64 = 10_000;
 pub(super) fn rearrange(trial: &mut Trial<'_, '_>) {
     for node in trial.lineage() {
         let graph = trial.graph();
-        let Node::Scheduler(Algorithm::Join { takes: Some(takes) }) = graph.node(node) else { continue };
+        let Node::Scheduler(algorithm) = graph.node(node) else { continue };
+        let Some(takes) = algorithm.takes() else { continue };
         for edge in graph.above(node) {
             let parent = graph.name(graph.parent(*edge));
             if parent != takes {
@@ -89,7 +90,8 @@ pub(super) fn other_algorithms(trial: &mut Trial<'_, '_>) {
         let Node::Scheduler(from) = trial.graph().node(node) else { continue };
         let quantum = from.quantum().cloned().unwrap_or_else(|| Span::from_millis(QUANTUM_MS));
         for to in Algorithm::every(&quantum) {
-            if stands_for_another(&to) || to.name() == from.name() {
+            // Of those that promise the same one is enough to look at.
+            if to.kind().alike.is_some() || to.kind() == from.kind() {
                 continue;
             }
             if let Some(requests) = adapted(trial, node, &to) {
@@ -103,26 +105,6 @@ pub(super) fn other_algorithms(trial: &mut Trial<'_, '_>) {
     }
 }
 
-/// Whether another algorithm accepts and gives the same, so that one of them is enough to look at.
-fn stands_for_another(algorithm: &Algorithm) -> bool {
-    matches!(
-        algorithm,
-        Algorithm::Linux
-            | Algorithm::Windows2000
-            | Algorithm::ProportionalShare { .. }
-            | Algorithm::Lottery
-            | Algorithm::ConstantBandwidth
-            | Algorithm::Spring
-            | Algorithm::RialtoNt
-            | Algorithm::PShed
-            | Algorithm::WarpedShare
-            | Algorithm::RoundRobin
-            | Algorithm::Fifo
-            | Algorithm::EarliestDeadline
-            | Algorithm::LeastLaxity
-    )
-}
-
 /// The node under another scheduler, asking it for as little as helps.
 pub(super) fn move_elsewhere(trial: &mut Trial<'_, '_>, node: NodeId) {
     let graph = trial.graph();
@@ -130,7 +112,7 @@ pub(super) fn move_elsewhere(trial: &mut Trial<'_, '_>, node: NodeId) {
     let from = graph.parent(edge);
     for parent in graph.schedulers() {
         let Node::Scheduler(algorithm) = graph.node(parent) else { continue };
-        if parent == from || graph.is_below(parent, node) || algorithm.has_one_child() {
+        if parent == from || graph.is_below(parent, node) || algorithm.kind().has_one_child() {
             continue;
         }
         let change = |request: Option<Request>| -> Vec<Change> {
@@ -140,7 +122,7 @@ pub(super) fn move_elsewhere(trial: &mut Trial<'_, '_>, node: NodeId) {
         };
         let siblings: Vec<&Request> =
             graph.below(parent).iter().map(|sibling| graph.request(*sibling)).collect();
-        let request = match algorithm.demand() {
+        let request = match algorithm.kind().demand() {
             Demand::Nothing => Some(Request::Nothing),
             Demand::Weight => Some(Request::Weight(NonZeroU32::MIN)),
             Demand::Priority => {
@@ -202,7 +184,7 @@ fn adapted(trial: &Trial<'_, '_>, node: NodeId, to: &Algorithm) -> Option<Vec<Ch
     let mut changes = Vec::new();
     for (position, edge) in edges.iter().enumerate() {
         let from = graph.request(*edge);
-        let request = adapt(from, to.demand(), position, edges.len(), sum)?;
+        let request = adapt(from, to.kind().demand(), position, edges.len(), sum)?;
         if request != *from {
             let (parent, child) = (graph.name(node).into(), graph.name(graph.child(*edge)).into());
             changes.push(Change::Request { edge: *edge, parent, child, from: from.clone(), to: request });

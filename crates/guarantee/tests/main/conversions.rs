@@ -4,15 +4,15 @@ use crate::sketch::{algorithm, guarantee};
 use crate::supply::{Supply, any_supply, whole};
 use proptest::prelude::*;
 use std::num::NonZeroU32;
-use talea_guarantee::algorithm::{Algorithm, Demand};
 use talea_guarantee::conversion::admission::{Test, admit};
-use talea_guarantee::conversion::table::{Accepts, Conversion, Provides, conversions};
+use talea_guarantee::conversion::table::{Accepts, Conversion, Provides};
 use talea_guarantee::conversion::{Refused, convert};
 use talea_guarantee::exact::{Ratio, Share, Span};
 use talea_guarantee::guarantee::{Guarantee, Kind};
 use talea_guarantee::hierarchy::Request;
 use talea_guarantee::label::Label;
 use talea_guarantee::rewrite::{Cell, cell};
+use talea_guarantee::scheduler::{Algorithm, Demand, SchedulerKind};
 
 /// One guarantee of each kind.
 fn example(kind: Kind) -> Guarantee {
@@ -33,7 +33,7 @@ fn example(kind: Kind) -> Guarantee {
 fn requests(algorithm: &Algorithm) -> Vec<Request> {
     let reservation =
         |kind: &Kind, numbers: &str| Request::Guarantee(guarantee(&format!("{kind} {numbers}")));
-    match algorithm.demand() {
+    match algorithm.kind().demand() {
         Demand::Nothing => vec![Request::Nothing],
         Demand::Priority => vec![Request::Priority(1), Request::Priority(7), Request::Priority(3)],
         Demand::Weight => vec![Request::Weight(NonZeroU32::MIN), Request::Weight(NonZeroU32::MIN)],
@@ -61,9 +61,10 @@ fn every_algorithm_does_what_its_row_says() {
         for kind in Kind::EVERY {
             let given = [Label::real(example(kind))];
             let rows: Vec<&Conversion> =
-                conversions(&algorithm).iter().filter(|row| acceptable(kind, row)).collect();
+                algorithm.kind().conversions.iter().filter(|row| acceptable(kind, row)).collect();
             // A limit on the whole processor or a share needs a period.
-            let unsettled = algorithm == Algorithm::Limit && matches!(kind, Kind::All | Kind::Psbe);
+            let unsettled =
+                algorithm.kind() == SchedulerKind::LIMIT && matches!(kind, Kind::All | Kind::Psbe);
             match convert(&algorithm, 0, &given, &wanted) {
                 Err(Refused::Unacceptable { .. }) => {
                     assert!(rows.is_empty() || unsettled, "{algorithm} refuses {kind}");
@@ -94,7 +95,7 @@ fn provides(row: &Conversion, given: &Label, kind: Kind) -> bool {
 #[test]
 fn the_rows_read_as_published() {
     let row = |name: &str| {
-        conversions(&algorithm(name, 1)).iter().map(Conversion::to_string).collect::<Vec<_>>().join(", ")
+        algorithm(name, 1).kind().conversions.iter().map(Conversion::to_string).collect::<Vec<_>>().join(", ")
     };
     assert_eq!(row("fixed-priority"), "any -> (any, NULL+)");
     assert_eq!(row("limit"), "RESBS -> RESBH");
@@ -213,7 +214,7 @@ proptest! {
         prop_assume!(supply.0.contains(&true));
         let share = Share::new(supply.share()).expect("a share");
         let own = Guarantee::Psbe { error: supply.error(share.ratio()), share };
-        let fair = Algorithm::StartTimeFair { quantum: Span::from_nanos(quantum) };
+        let fair = Algorithm::new(SchedulerKind::SFQ, &Span::from_nanos(quantum));
         let wanted = weights(&weight);
         let outputs = convert(&fair, 0, &[Label::real(own)], &wanted.iter().collect::<Vec<_>>()).expect("PSBE");
         let weight: Vec<u64> = weight.iter().map(|weight| u64::from(*weight)).collect();
@@ -242,7 +243,7 @@ proptest! {
         });
         let supply = Supply(cycles.flatten().collect());
         let slower = Label::real(Guarantee::Resu(Share::new(Ratio::new(above.into(), below.into())).expect("a rate")));
-        let fair = Algorithm::StartTimeFair { quantum: Span::from_nanos(quantum * above) };
+        let fair = Algorithm::new(SchedulerKind::SFQ, &Span::from_nanos(quantum * above));
         let one = weights(&[1]);
         let converted = convert(&fair, 0, &[slower], &one.iter().collect::<Vec<_>>()).expect("RESU");
         let steps = &converted.accepted[0].steps;

@@ -1,8 +1,8 @@
 //! Hierarchies that make no sense are refused with everything that is wrong with them.
 
 use crate::sketch::{Sketch, algorithm, figure_1};
-use talea_guarantee::algorithm::Algorithm;
 use talea_guarantee::hierarchy::{Graph, Hierarchy};
+use talea_guarantee::scheduler::Algorithm;
 
 fn faults(hierarchy: &Hierarchy) -> Vec<String> {
     Graph::new(hierarchy).expect_err("it makes no sense").iter().map(ToString::to_string).collect()
@@ -42,7 +42,7 @@ fn every_fault_says_what_to_do() {
     let join = base().scheduler("j", "join").edge("root", "j", "p1").edge("j", "t", "");
     assert_fault(join.thread("u", "").edge("j", "u", ""), "is a join and has one child, not 2");
     let mut stranger = figure_1();
-    stranger.schedulers[2].algorithm = Algorithm::Join { takes: Some("PS".into()) };
+    stranger.schedulers[2].algorithm = Algorithm::join(Some("PS".into()));
     assert!(faults(&stranger)[0].contains("its parents are FP, RES"), "{:?}", faults(&stranger));
 }
 

@@ -5,12 +5,12 @@ use crate::supply::{Supply, whole};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
-use talea_guarantee::algorithm::{Algorithm, Demand, Intake};
 use talea_guarantee::derivation::{Derivation, NotDerived, derive, derive_given};
 use talea_guarantee::exact::{Ratio, Share, Span};
 use talea_guarantee::guarantee::{Guarantee, Hardness, Kind, Reservation};
 use talea_guarantee::hierarchy::{Edge, Hierarchy, Request, Scheduler, Thread};
 use talea_guarantee::label::Label;
+use talea_guarantee::scheduler::{Algorithm, Demand, Intake, SchedulerKind};
 
 /// Whether joins say whose guarantee they take.
 #[derive(Clone, Copy, PartialEq)]
@@ -40,7 +40,7 @@ fn reservation(kind: Kind, dice: &mut Dice<'_>) -> Guarantee {
 }
 
 fn request(parent: &Algorithm, position: usize, dice: &mut Dice<'_>) -> Request {
-    match parent.demand() {
+    match parent.kind().demand() {
         Demand::Nothing => Request::Nothing,
         Demand::Priority => Request::Priority(-i32::try_from(position).expect("few children")),
         Demand::Weight => Request::Weight(NonZeroU32::new(1 + dice.below(5) as u32).expect("not zero")),
@@ -78,7 +78,7 @@ pub fn hierarchy(numbers: &[u8], joins: Joins) -> Hierarchy {
     let mut add = |hierarchy: &mut Hierarchy, parent: usize, child: &str, dice: &mut Dice<'_>| {
         let count = children.entry(parent).or_default();
         let Scheduler { name, algorithm } = &hierarchy.schedulers[parent];
-        if algorithm.has_one_child() && *count > 0 {
+        if algorithm.kind().has_one_child() && *count > 0 {
             return false;
         }
         let request = request(algorithm, *count, dice);
@@ -89,7 +89,7 @@ pub fn hierarchy(numbers: &[u8], joins: Joins) -> Hierarchy {
     for number in 0..3 + dice.below(6) {
         let name = format!("s{number}");
         let mut algorithm = every[dice.below(every.len())].clone();
-        let wanted = if algorithm.intake() == Intake::Several { 1 + dice.below(2) } else { 1 };
+        let wanted = if algorithm.kind().intake == Intake::Several { 1 + dice.below(2) } else { 1 };
         let mut parents = BTreeSet::new();
         for _ in 0..wanted.min(number) {
             let parent = dice.below(number);
@@ -97,8 +97,8 @@ pub fn hierarchy(numbers: &[u8], joins: Joins) -> Hierarchy {
                 parents.insert(format!("s{parent}"));
             }
         }
-        if let (Algorithm::Join { takes }, Joins::Decided) = (&mut algorithm, joins) {
-            *takes = parents.first().cloned();
+        if algorithm.kind() == SchedulerKind::JOIN && matches!(joins, Joins::Decided) {
+            algorithm = Algorithm::join(parents.first().cloned());
         }
         if number == 0 || !parents.is_empty() {
             hierarchy.schedulers.push(Scheduler { name, algorithm });
@@ -116,7 +116,7 @@ pub fn hierarchy(numbers: &[u8], joins: Joins) -> Hierarchy {
     // A limit keeps the reservation that it is given, and makes one of more only as its child asks: without a child it cannot.
     for place in 0..hierarchy.schedulers.len() {
         let name = format!("c{place}");
-        if hierarchy.schedulers[place].algorithm == Algorithm::Limit
+        if hierarchy.schedulers[place].algorithm.kind() == SchedulerKind::LIMIT
             && add(&mut hierarchy, place, &name, &mut dice)
         {
             hierarchy.threads.push(Thread { name, requires: None });
@@ -262,7 +262,7 @@ fn run_figure_1(
         .scheduler("FP", "fixed-priority")
         .scheduler("RES", "reservation")
         .scheduler("J", "join")
-        .scheduler_with("PS", Algorithm::StartTimeFair { quantum: Span::from_nanos(quantum) })
+        .scheduler_with("PS", Algorithm::new(SchedulerKind::SFQ, &Span::from_nanos(quantum)))
         .thread("hard", "")
         .edge("FP", "RES", "p2")
         .edge("FP", "J", "p1")

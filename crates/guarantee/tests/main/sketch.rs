@@ -1,10 +1,10 @@
 //! Hierarchies in few words, for tests.
 
 use std::num::NonZeroU32;
-use talea_guarantee::algorithm::Algorithm;
 use talea_guarantee::exact::Span;
 use talea_guarantee::guarantee::Guarantee;
 use talea_guarantee::hierarchy::{Edge, Hierarchy, Request, Scheduler, Thread};
+use talea_guarantee::scheduler::Algorithm;
 
 pub fn guarantee(text: &str) -> Guarantee {
     text.parse().unwrap_or_else(|error| panic!("{error}"))

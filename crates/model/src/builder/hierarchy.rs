@@ -17,15 +17,16 @@ pub struct SchedulerBuilder {
     node: Option<String>,
     quantum: Option<Duration>,
     takes: Option<String>,
+    settings: Settings,
     under: Vec<(String, Request)>,
 }
 
 impl SchedulerBuilder {
-    /// Begins a scheduler: the root of its node unless it is put [under](Self::under) another, with a quantum of 10 ms if
-    /// it has one.
+    /// Begins a scheduler: the root of its node unless it is put [under](Self::under) another, with its kind's own presets: a
+    /// quantum of 10 ms if it has one.
     pub fn new(name: impl Into<String>, kind: SchedulerKind) -> Self {
-        let (quantum, name) = (kind.has_quantum().then_some(DEFAULT_QUANTUM), name.into());
-        SchedulerBuilder { name, kind, node: None, quantum, takes: None, under: Vec::new() }
+        let (quantum, name, settings) = (kind.preset_quantum(), name.into(), Settings::of(kind));
+        SchedulerBuilder { name, kind, node: None, quantum, takes: None, settings, under: Vec::new() }
     }
 
     /// The node of the root, by name; needed if the system has several.
@@ -37,6 +38,12 @@ impl SchedulerBuilder {
     /// Another quantum.
     pub fn quantum(mut self, quantum: Duration) -> Self {
         self.quantum = Some(quantum);
+        self
+    }
+
+    /// Another value of a parameter that the kind declares.
+    pub fn set(mut self, parameter: &'static str, setting: Setting) -> Self {
+        self.settings.set(parameter, setting);
         self
     }
 
@@ -123,7 +130,7 @@ impl HierarchyBuilder {
         let mut resolved = Vec::with_capacity(self.schedulers.len());
         let mut stated = Vec::with_capacity(self.schedulers.len());
         for (index, scheduler) in self.schedulers.into_iter().enumerate() {
-            let SchedulerBuilder { name, kind, node, quantum, takes, under } = scheduler;
+            let SchedulerBuilder { name, kind, node, quantum, takes, settings, under } = scheduler;
             let label = format!("scheduler \"{name}\"");
             let under = names.under(
                 &label,
@@ -144,7 +151,7 @@ impl HierarchyBuilder {
                 })),
             };
             stated.push(node);
-            resolved.push(Scheduler { name, node: 0, kind, quantum, takes, under });
+            resolved.push(Scheduler { name, node: 0, kind, quantum, takes, settings, under });
         }
         inherit_nodes(&mut resolved, &stated);
         let threads = self.threads.into_iter().enumerate().map(|(index, thread)| {

@@ -3,10 +3,10 @@
 use super::execution::{Traces, execution};
 use super::section::{Findings, Given, Item, Section};
 use super::tables::many;
-use super::values::{Misfit, Reading, elements, found, text, time, wrong_type};
+use super::values::{Misfit, Reading, elements, found, one_of, scheduler_kind, text, time, wrong_type};
 use crate::builder::{SchedulerBuilder, SystemBuilder, ThreadBuilder};
-use crate::hierarchy::{Request, SchedulerKind, ThreadWork};
-use crate::keys::Key;
+use crate::hierarchy::{Request, SchedulerKind, Setting, ThreadWork};
+use crate::keys::{self, Key};
 use crate::suggest::{known_words, nearest};
 use std::num::NonZeroU32;
 use talea_guarantee::guarantee::Guarantee;
@@ -62,7 +62,7 @@ impl<'t> Members<'t> {
 fn read_scheduler(own: &Section<'_>, under: &[Section<'_>], findings: &mut Findings) -> SchedulerBuilder {
     let name = own.text("name", findings).unwrap_or_default();
     // What concerns a kind that cannot be read is not reported.
-    let kind = own.word("kind", findings).unwrap_or(SchedulerKind::FixedPriority);
+    let kind = own.other("kind", findings, scheduler_kind).unwrap_or(SchedulerKind::FIXED_PRIORITY);
     let mut scheduler = SchedulerBuilder::new(name, kind);
     if let Some(node) = own.text("node", findings) {
         scheduler = scheduler.on(node);
@@ -73,10 +73,26 @@ fn read_scheduler(own: &Section<'_>, under: &[Section<'_>], findings: &mut Findi
     if let Some(takes) = own.text("takes", findings) {
         scheduler = scheduler.takes(takes);
     }
+    for (name, setting) in own.declaration.parameters().filter_map(|key| read_setting(own, key, findings)) {
+        scheduler = scheduler.set(name, setting);
+    }
     under.iter().fold(scheduler, |scheduler, section| {
         let (parent, request) = read_edge(section, findings);
         scheduler.under(parent, request)
     })
+}
+
+/// The value of a parameter, if one is given.
+fn read_setting(own: &Section<'_>, key: &Key, findings: &mut Findings) -> Option<(&'static str, Setting)> {
+    let setting = match key.kind {
+        keys::Kind::Time => own.time(key.name, findings).map(Setting::Time),
+        keys::Kind::Integer { .. } => {
+            own.integer(key.name, findings).map(|number| Setting::Integer(number as i64))
+        }
+        keys::Kind::OneOf(_) => own.other(key.name, findings, one_of).map(Setting::Word),
+        _ => unreachable!("no parameter \"{}\" is of another type", key.name),
+    };
+    setting.map(|setting| (key.name, setting))
 }
 
 fn read_thread(own: &Section<'_>, under: &[Section<'_>], findings: &mut Findings) -> ThreadBuilder {

@@ -2,10 +2,12 @@
 
 use super::section::{Findings, Given, Section};
 use crate::description::{Criticality, UnknownKeyword};
-use crate::keys::{CPUS, Key, Kind, Literal, Presence};
+use crate::hierarchy::SchedulerKind;
+use crate::keys::{CPUS, Key, Kind, Literal};
 use crate::suggest::known_words;
 use std::ops::Range;
 use std::str::FromStr;
+use talea_guarantee::scheduler::UnknownKind;
 use talea_time::{Duration, ParseDurationError};
 use toml::Spanned;
 use toml::de::{DeInteger, DeValue};
@@ -31,8 +33,8 @@ pub(super) fn sample(key: &Key) -> &'static str {
         Kind::SubtaskNames => "[\"the-subtask-before\"]",
         Kind::Time if key.name == "period" || key.name == "deadline" => "\"50ms\"",
         Kind::Time => "\"1ms\"",
-        Kind::Word { .. } if key.name == "kind" => "\"fixed-priority\"",
-        Kind::Word { .. } => "\"...\"",
+        Kind::SchedulerKind => "\"fixed-priority\"",
+        Kind::Word { .. } | Kind::OneOf(_) => "\"...\"",
         Kind::Criticality => "\"high\"",
         Kind::Integer { .. } => "1",
         Kind::Cpus => "[0]",
@@ -52,7 +54,7 @@ fn called(kind: &Kind) -> &'static str {
         Kind::Command => "a list of texts, the program and its arguments",
         Kind::SubtaskNames => "a list of names of subtasks",
         Kind::Time => "a time with a unit",
-        Kind::Word { .. } => "a text",
+        Kind::Word { .. } | Kind::OneOf(_) | Kind::SchedulerKind => "a text",
         Kind::Criticality => "a number from 0 to 4 or a name from \"very-low\" to \"very-high\"",
         Kind::Integer { .. } => "a whole number",
         Kind::Cpus => "a list of processor numbers",
@@ -277,16 +279,44 @@ fn word<'v>(key: &Key, value: &'v Spanned<DeValue<'_>>) -> Reading<&'v str> {
     if known.contains(&word) {
         return Ok(word);
     }
-    let (message, remedy) = if later.contains(&word) {
-        let remedy = match key.presence {
-            Presence::Required => known_words(word, known.iter().copied()),
-            _ => format!("write {} = \"{}\", or leave it out", key.name, known[0]),
-        };
-        (reason.to_owned(), remedy)
-    } else {
-        (format!("\"{}\" cannot be \"{word}\"", key.name), known_words(word, known.iter().copied()))
-    };
-    Err(Misfit { span: value.span(), message, remedy })
+    if later.contains(&word) {
+        let remedy = format!("write {} = \"{}\", or leave it out", key.name, known[0]);
+        return Err(Misfit { span: value.span(), message: reason.to_owned(), remedy });
+    }
+    Err(no_such_word(key, value, word, &known))
+}
+
+/// One of the words of a list.
+pub(super) fn one_of(key: &Key, value: &Spanned<DeValue<'_>>) -> Reading<&'static str> {
+    let Kind::OneOf(words) = key.kind else { unreachable!("\"{}\" is declared as a word", key.name) };
+    let written = text(key, value)?;
+    words
+        .iter()
+        .copied()
+        .find(|word| *word == written)
+        .ok_or_else(|| no_such_word(key, value, written, words))
+}
+
+/// A kind of scheduler by its name or a synonym.
+pub(super) fn scheduler_kind(key: &Key, value: &Spanned<DeValue<'_>>) -> Reading<SchedulerKind> {
+    let written = text(key, value)?;
+    written.parse().map_err(|unknown: UnknownKind| {
+        let misfit = no_such_word(key, value, written, &unknown.known);
+        match written {
+            "explicit-plan" => {
+                Misfit { message: "this version knows no explicit plans in files".into(), ..misfit }
+            }
+            _ => misfit,
+        }
+    })
+}
+
+fn no_such_word(key: &Key, value: &Spanned<DeValue<'_>>, written: &str, known: &[&'static str]) -> Misfit {
+    Misfit {
+        span: value.span(),
+        message: format!("\"{}\" cannot be \"{written}\"", key.name),
+        remedy: known_words(written, known.iter().copied()),
+    }
 }
 
 fn criticality(key: &Key, value: &Spanned<DeValue<'_>>) -> Reading<Criticality> {

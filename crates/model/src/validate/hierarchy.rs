@@ -4,10 +4,14 @@
 use super::times::{Least, TIME_LIMIT, execution_misfit, violation_of};
 use super::{Place, Violation, check_name, shape};
 use crate::description::Description;
-use crate::hierarchy::{LEAST_RUN_QUANTUM, Request, Scheduler, SchedulerKind, Thread, ThreadWork, Under};
+use crate::hierarchy::{
+    Asks, LEAST_RUN_QUANTUM, Request, Scheduler, SchedulerKind, Setting, Thread, ThreadWork, Under,
+    own_parameters,
+};
 use std::collections::{HashMap, HashSet};
 use talea_guarantee::exact::Span;
 use talea_guarantee::guarantee::{Guarantee, Reservation};
+use talea_guarantee::scheduler::{Preset, Values};
 use talea_time::Duration;
 
 /// The most schedulers and threads a system may have together.
@@ -169,7 +173,7 @@ fn check_parameters(
         ),
         (true, Some(_)) | (false, None) => {}
     }
-    if takes.is_some() && *kind != SchedulerKind::Join {
+    if takes.is_some() && !kind.chooses_parent() {
         let message =
             format!("scheduler \"{name}\" is of kind {kind}, which does not choose among its parents");
         refuse("takes", message, "leave it out; only a join \"takes\" the guarantee of one of its parents");
@@ -186,6 +190,7 @@ fn check_parameters(
             format!("the join \"{name}\" takes the guarantee of \"{taken}\", which is not its parent");
         refuse("takes", message, &format!("name one of its parents, {}", parents.join(", ")));
     }
+    check_settings(index, scheduler, found);
     if let Some(quantum) = quantum {
         let owner = || format!("scheduler \"{name}\"");
         found.extend(violation_of(*quantum, Least::AboveZero, place("quantum"), "quantum", owner));
@@ -199,6 +204,55 @@ fn check_parameters(
                 format!("make it at least {LEAST_RUN_QUANTUM}, unless it is only to be checked or simulated"),
             ));
         }
+    }
+}
+
+/// Every parameter of the kind has a value that it can have, and no other has one.
+fn check_settings(index: usize, scheduler: &Scheduler, found: &mut Vec<Violation>) {
+    let Scheduler { name, kind, settings, .. } = scheduler;
+    let mut refuse = |key, message, remedy: String| {
+        let related = Some(Place::Scheduler(index, "kind"));
+        found.push(Violation { related, ..Violation::error(Place::Scheduler(index, key), message, remedy) });
+    };
+    for parameter in own_parameters(*kind) {
+        if settings.get(parameter.name).is_none() && !matches!(parameter.preset, Preset::Open(_)) {
+            let message = format!("the {kind} scheduler \"{name}\" lacks its {}", parameter.name);
+            refuse(parameter.name, message, format!("give it one: {}", allowed(parameter.values)));
+        }
+    }
+    for (key, setting) in settings.iter() {
+        let Some(parameter) = own_parameters(*kind).find(|parameter| parameter.name == key) else {
+            let message = format!("scheduler \"{name}\" is of kind {kind}, which has no {key}");
+            let with_it = SchedulerKind::in_files().into_iter();
+            let with_it: Vec<&str> =
+                with_it.filter(|kind| kind.parameter(key).is_some()).map(SchedulerKind::name).collect();
+            let remedy = match with_it.as_slice() {
+                [] => "leave it out".into(),
+                kinds => format!("leave it out; kinds that have one: {}", kinds.join(", ")),
+            };
+            refuse(key, message, remedy);
+            continue;
+        };
+        let fits = match (parameter.values, setting) {
+            (Values::Time, Setting::Time(time)) => time > Duration::ZERO && time <= TIME_LIMIT,
+            (Values::Integer { min, max }, Setting::Integer(number)) => (min..=max).contains(&number),
+            (Values::Word(words), Setting::Word(word)) => words.contains(&word),
+            _ => false,
+        };
+        if !fits {
+            let message = format!("the {key} of scheduler \"{name}\" cannot be {setting}");
+            refuse(key, message, format!("write {}", allowed(parameter.values)));
+        }
+    }
+}
+
+/// What a parameter may be, for remedies.
+fn allowed(values: Values) -> String {
+    match values {
+        Values::Time => "a time above zero, such as 10ms".into(),
+        Values::Integer { min, max } => format!("a whole number from {min} to {max}"),
+        Values::Word(words) => format!("one of {}", words.join(", ")),
+        Values::Parent => "the name of one of its parents".into(),
     }
 }
 
@@ -289,8 +343,7 @@ fn check_request(
     found: &mut Vec<Violation>,
 ) {
     let Some(parent) = description.schedulers.get(under.scheduler) else { return };
-    let asks = parent.kind.asks();
-    if !asks.fits(&under.request) {
+    if !under.request.fits(parent.kind.asks) {
         let place = member.edge(edge, under.request.key().unwrap_or(missing_key(parent.kind)));
         found.push(Violation {
             related: Some(Place::Scheduler(under.scheduler, "kind")),
@@ -313,8 +366,7 @@ fn check_request(
 
 /// The key that a request of this kind of scheduler has.
 fn missing_key(kind: SchedulerKind) -> &'static str {
-    use crate::hierarchy::Asks;
-    match kind.asks() {
+    match kind.asks {
         Asks::Priority | Asks::Level => "priority",
         Asks::Share | Asks::WarpedShare => "share",
         Asks::Guarantee(_) | Asks::AtMost(_) => "guarantee",
@@ -324,8 +376,8 @@ fn missing_key(kind: SchedulerKind) -> &'static str {
 
 fn unsuitable(description: &Description, member: Member, under: &Under, parent: &Scheduler) -> String {
     let (label, name, kind) = (member.label(description), &parent.name, parent.kind);
-    match kind {
-        SchedulerKind::Lanes => {
+    match kind.asks {
+        Asks::NoChildren => {
             format!("{label} is under \"{name}\", whose threads are the tasks of its node")
         }
         _ => format!("{label} asks the {kind} scheduler \"{name}\" for {}", under.request),
@@ -333,9 +385,9 @@ fn unsuitable(description: &Description, member: Member, under: &Under, parent: 
 }
 
 fn remedy(kind: SchedulerKind) -> String {
-    match kind {
-        SchedulerKind::Lanes => "put it under another scheduler".into(),
-        _ => format!("write {}", kind.asks().wanted()),
+    match kind.asks {
+        Asks::NoChildren => "put it under another scheduler".into(),
+        asks => format!("write {}", asks.wanted()),
     }
 }
 

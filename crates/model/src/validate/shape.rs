@@ -71,22 +71,26 @@ impl Family<'_> {
         let scheduler = &self.description.schedulers[index];
         let name = &scheduler.name;
         let processors = self.description.nodes.get(scheduler.node).map_or(1, |node| node.cpus.len());
-        let fault = match scheduler.kind {
-            SchedulerKind::Join => Some((
+        let kind = scheduler.kind;
+        let fault = if kind == SchedulerKind::JOIN {
+            Some((
                 format!("the join \"{name}\" has no parent"),
                 "name at least two in its \"under\"; it runs its child whenever one of them runs it",
-            )),
-            SchedulerKind::Lanes => Some((
+            ))
+        } else if kind == SchedulerKind::LANES {
+            Some((
                 format!("the lanes \"{name}\" are all there is on their node"),
                 "leave the table out: a node without schedulers is scheduled by lanes",
-            )),
-            kind if processors > 1 && !kind.takes_several() => Some((
+            ))
+        } else if processors > 1 && !kind.takes_several() {
+            Some((
                 format!(
                     "the {kind} scheduler \"{name}\" schedules one processor, but its node has {processors}"
                 ),
                 "put a fixed-priority or an sfs scheduler above it, or give the node one cpu",
-            )),
-            _ => None,
+            ))
+        } else {
+            None
         };
         if let Some((message, remedy)) = fault {
             let related = Some(Place::Scheduler(index, "kind"));
@@ -178,7 +182,7 @@ impl Family<'_> {
                     "put it under a scheduler, under = [{ scheduler = \"...\" }]",
                 );
             }
-            (Some(SchedulerKind::Join), 1) => refuse(
+            (Some(kind), 1) if kind == SchedulerKind::JOIN => refuse(
                 None,
                 format!(
                     "the join \"{}\" has one parent; it joins what several give",
@@ -198,7 +202,7 @@ impl Family<'_> {
             if under.scheduler < self.children.len() && !seen.insert(under.scheduler) {
                 let parent = &self.description.schedulers[under.scheduler].name;
                 let remedy = match kind {
-                    Some(kind) if kind.takes_several() && kind != SchedulerKind::Join => {
+                    Some(kind) if kind.takes_several() && kind != SchedulerKind::JOIN => {
                         "name each parent once; for another of its processors put a fixed-priority scheduler between, of \
                          which this is the only child"
                     }
@@ -212,7 +216,7 @@ impl Family<'_> {
     fn check_children(&self, index: usize, found: &mut Vec<Violation>) {
         let scheduler = &self.description.schedulers[index];
         let (name, kind, children) = (&scheduler.name, scheduler.kind, &self.children[index]);
-        if children.is_empty() && kind != SchedulerKind::Lanes {
+        if children.is_empty() && kind != SchedulerKind::LANES {
             found.push(Violation::warning(
                 Place::Scheduler(index, "name"),
                 format!("scheduler \"{name}\" schedules nothing"),
@@ -234,7 +238,7 @@ impl Family<'_> {
                 )
             });
         }
-        if kind.asks() == Asks::Priority {
+        if kind.asks == Asks::Priority {
             self.check_priorities(index, found);
         }
     }
@@ -268,7 +272,7 @@ impl Family<'_> {
     fn check_tasks(&self, found: &mut Vec<Violation>) {
         let mut lanes: HashMap<usize, usize> = HashMap::new();
         for (index, scheduler) in self.description.schedulers.iter().enumerate() {
-            if scheduler.kind != SchedulerKind::Lanes {
+            if scheduler.kind != SchedulerKind::LANES {
                 continue;
             }
             let first = *lanes.entry(scheduler.node).or_insert(index);

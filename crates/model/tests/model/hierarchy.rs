@@ -29,7 +29,7 @@ fn every_key_arrives() {
     let [root, shares, levels, join, lanes, other] = system.schedulers.as_slice() else {
         panic!("there are six schedulers")
     };
-    assert_eq!((root.kind, root.node, root.quantum), (SchedulerKind::FixedPriority, 1, None));
+    assert_eq!((root.kind, root.node, root.quantum), (SchedulerKind::FIXED_PRIORITY, 1, None));
     assert_eq!(root.under, []);
     assert_eq!(shares.quantum, Some(Duration::from_millis(7)));
     assert_eq!(shares.under, [Under { scheduler: 0, request: Request::Priority(-3) }]);
@@ -41,7 +41,7 @@ fn every_key_arrives() {
     assert_eq!((join.takes, join.under.len()), (Some(1), 2));
     let warped = Request::Share { weight: weight(4), warp: Duration::from_millis(5) };
     assert_eq!(join.under[0], Under { scheduler: 1, request: warped });
-    assert_eq!((lanes.kind, lanes.node), (SchedulerKind::Lanes, 1));
+    assert_eq!((lanes.kind, lanes.node), (SchedulerKind::LANES, 1));
     assert_eq!((other.name.as_str(), other.node), ("other", 0));
     let [bursts, command, process, bound, reserved] = system.threads.as_slice() else {
         panic!("there are five threads")
@@ -68,14 +68,16 @@ fn the_builder_makes_what_the_file_says() {
         period: Duration::from_millis(period),
     };
     let built = System::builder("multimedia")
-        .scheduler(SchedulerBuilder::new("FP", SchedulerKind::FixedPriority))
-        .scheduler(SchedulerBuilder::new("RES", SchedulerKind::Reservation).under("FP", Request::Priority(2)))
+        .scheduler(SchedulerBuilder::new("FP", SchedulerKind::FIXED_PRIORITY))
+        .scheduler(SchedulerBuilder::new("RES", SchedulerKind::RESERVATION).under("FP", Request::Priority(2)))
         .scheduler(
-            SchedulerBuilder::new("J", SchedulerKind::Join)
+            SchedulerBuilder::new("J", SchedulerKind::JOIN)
                 .under("RES", reserved("RESBH 10 20"))
                 .under("FP", Request::Priority(1)),
         )
-        .scheduler(SchedulerBuilder::new("PS", SchedulerKind::ProportionalShare).under("J", Request::Nothing))
+        .scheduler(
+            SchedulerBuilder::new("PS", SchedulerKind::PROPORTIONAL_SHARE).under("J", Request::Nothing),
+        )
         .thread(ThreadBuilder::new("video", bursts(9_000, 66)).under("RES", reserved("RESBH 5 33")))
         .thread(ThreadBuilder::new("words", bursts(10_000, 100)).with_share("PS", 1))
         .thread(
@@ -114,20 +116,6 @@ fn warps_leave_the_long_run_only() {
     assert!(failure.contains("voice") && failure.contains("PS 0.4"), "{failure}");
 }
 
-#[test]
-fn kinds_have_the_children_and_parents_that_their_algorithms_have() {
-    use talea_guarantee::algorithm::{Algorithm, Intake};
-    use talea_guarantee::exact::Span;
-    let every = Algorithm::every(&Span::from_millis(1));
-    for kind in SchedulerKind::ALL.iter().filter(|kind| **kind != SchedulerKind::Lanes) {
-        let algorithm = every.iter().find(|algorithm| algorithm.name() == kind.keyword());
-        let algorithm = algorithm.unwrap_or_else(|| panic!("{kind} has no algorithm"));
-        assert_eq!(kind.takes_several(), algorithm.intake() == Intake::Several, "{kind}");
-        assert_eq!(kind.has_one_child(), algorithm.has_one_child(), "{kind}");
-        assert!(kind.has_quantum() || algorithm.quantum().is_none(), "{kind}");
-    }
-}
-
 /// Chains of a thousand schedulers, and as many beside each other, are read and derived like small ones.
 #[test]
 fn a_thousand_levels() {
@@ -162,7 +150,7 @@ fn a_thousand_levels() {
 
 /// What a child of a scheduler of `kind` may ask for.
 fn request(kind: SchedulerKind, number: u32) -> Request {
-    match kind.asks() {
+    match kind.asks {
         Asks::Nothing | Asks::AtMost(_) | Asks::NoChildren => Request::Nothing,
         Asks::Priority => Request::Priority(number as i32),
         Asks::Level => Request::Priority((number % 16) as i32),
@@ -196,12 +184,12 @@ fn work() -> impl Strategy<Value = ThreadWork> {
 
 /// Schedulers each under an earlier one that can have it, and threads under any.
 fn any_hierarchy() -> impl Strategy<Value = System> {
-    let kinds = vec((select(SchedulerKind::ALL), any::<Index>(), 1i64..1_000_000), 0..12);
+    let kinds = vec((select(SchedulerKind::in_files()), any::<Index>(), 1i64..1_000_000), 0..12);
     let threads = vec((work(), any::<Index>()), 1..6);
     (kinds, threads).prop_map(|(kinds, threads)| {
         let mut system = System::builder("random");
-        let mut open = vec![(String::from("root"), SchedulerKind::FixedPriority)];
-        system = system.scheduler(SchedulerBuilder::new("root", SchedulerKind::FixedPriority));
+        let mut open = vec![(String::from("root"), SchedulerKind::FIXED_PRIORITY)];
+        system = system.scheduler(SchedulerBuilder::new("root", SchedulerKind::FIXED_PRIORITY));
         let mut number = 0;
         let mut parent_of = |open: &mut Vec<(String, SchedulerKind)>, index: Index| {
             number += 1;
@@ -213,7 +201,7 @@ fn any_hierarchy() -> impl Strategy<Value = System> {
             (name, request(kind, number))
         };
         for (number, (kind, index, quantum)) in kinds.into_iter().enumerate() {
-            if matches!(kind, SchedulerKind::Join | SchedulerKind::Lanes) {
+            if [SchedulerKind::JOIN, SchedulerKind::LANES].contains(&kind) {
                 continue;
             }
             let (parent, request) = parent_of(&mut open, index);

@@ -2,13 +2,14 @@
 //!
 //! Two blueprints can be compared, which is how a [running hierarchy](super::live) is brought from one description to the next.
 
-use super::kinds::Facts;
 use super::{ArrangeError, Promise};
 use crate::hierarchy::Parameters;
-use crate::scheduler::{Announcing, Kind};
+use crate::scheduler::{Announcing, Configuration, Facts, Row, row};
 use talea_guarantee::derivation::Derivation;
 use talea_guarantee::guarantee::Guarantee;
+use talea_guarantee::scheduler::{Deadlines, Intake};
 use talea_model::{SchedulerKind, System, Under};
+use talea_time::Duration;
 
 /// A node's hierarchy as it is to be arranged.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,7 +37,7 @@ pub struct Post {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Role {
     /// A scheduler.
-    Scheduler(Kind, Announcing),
+    Scheduler(Configuration, Announcing),
     /// A scheduler over the lanes of the node's tasks.
     Lanes,
     /// A thread.
@@ -124,7 +125,14 @@ impl Drawing<'_> {
     }
 
     fn facts(&self, index: usize) -> Facts<'_> {
-        Facts { system: self.system, derivation: self.derivation, index }
+        Facts::new(self.system, self.derivation, index)
+    }
+
+    /// How a scheduler is made.
+    fn row(&self, index: usize) -> Result<&'static Row, ArrangeError> {
+        let scheduler = &self.system.schedulers[index];
+        row(scheduler.kind)
+            .ok_or_else(|| ArrangeError::NoCode { scheduler: scheduler.name.clone(), kind: scheduler.kind })
     }
 
     fn scheduler(&self, index: usize) -> Result<Post, ArrangeError> {
@@ -133,10 +141,15 @@ impl Drawing<'_> {
             0 => self.system.nodes[self.node].cpus.len(),
             parents => parents,
         };
-        let announcing = self.announcing(index);
-        let role = match scheduler.kind {
-            SchedulerKind::Lanes => Role::Lanes,
-            _ => Role::Scheduler(self.facts(index).kind(processors)?, announcing),
+        let role = if scheduler.kind == SchedulerKind::LANES {
+            Role::Lanes
+        } else {
+            let row = self.row(index)?;
+            if processors > 1 && row.processors() == Intake::One {
+                let (scheduler, kind) = (scheduler.name.clone(), scheduler.kind);
+                return Err(ArrangeError::OneProcessor { scheduler, kind, given: processors });
+            }
+            Role::Scheduler(row.configure(&self.facts(index))?, self.announcing(index))
         };
         let under = self.ties(&scheduler.name, &scheduler.under, None)?;
         Ok(Post { index, name: scheduler.name.clone(), role, under })
@@ -156,7 +169,8 @@ impl Drawing<'_> {
     ) -> Result<Vec<Tie>, ArrangeError> {
         let tie = |under: &Under| {
             let parent = self.system.schedulers[under.scheduler].name.clone();
-            let parameters = self.facts(under.scheduler).parameters_of(child, &under.request)?;
+            let above = under.scheduler;
+            let parameters = self.row(above)?.parameters(&self.facts(above), child, &under.request)?;
             let promise = self.promise(&parent, child, required);
             Ok(Tie { scheduler: under.scheduler, parent, parameters, promise })
         };
@@ -173,27 +187,24 @@ impl Drawing<'_> {
 
     /// What a scheduler tells of deadlines: with those of a share every quantum is done by its end at the rate that it has.
     fn announcing(&self, index: usize) -> Announcing {
-        use SchedulerKind as K;
         let scheduler = &self.system.schedulers[index];
         if !self.is_below_slower(index) {
             return Announcing::Nothing;
         }
-        match (scheduler.kind, scheduler.quantum) {
-            (K::ProportionalShare | K::StartTimeFair | K::Eevdf, Some(quantum)) => {
-                Announcing::Slices(self.facts(index).in_real_time(quantum))
-            }
+        let in_real_time = |quantum: Duration| self.facts(index).in_real_time(quantum);
+        match (scheduler.kind.deadlines, scheduler.quantum) {
+            (Deadlines::Slices, Some(quantum)) => Announcing::Slices(in_real_time(quantum)),
             _ => Announcing::Deadlines,
         }
     }
 
     /// Whether deadlines come to a uniformly slower processor from there.
     fn is_below_slower(&self, index: usize) -> bool {
-        use SchedulerKind as K;
         self.system.schedulers[index].under.iter().any(|under| {
-            match self.system.schedulers[under.scheduler].kind {
-                K::BssI | K::PShed => true,
-                K::FixedPriority | K::Join => self.is_below_slower(under.scheduler),
-                _ => false,
+            match self.system.schedulers[under.scheduler].kind.deadlines {
+                Deadlines::GoneBy => true,
+                Deadlines::PassedOn => self.is_below_slower(under.scheduler),
+                Deadlines::Told | Deadlines::Slices => false,
             }
         })
     }

@@ -8,16 +8,14 @@
 //! far, what a thread requires all the same.
 
 mod blueprint;
-mod kinds;
 pub mod live;
 mod watch;
 
 use crate::composition::leaf as lane_leaf;
 use crate::hierarchy::{Engine, Parameters, Refusal, Scheduler, SchedulerId, VpId};
-use crate::scheduler::{FixedPriority, KindError};
+use crate::scheduler::{ConfigureError, FixedPriority, KindError};
 use crate::strategy::Plan;
-use talea_guarantee::derivation::{Derivation, Failure, NotDerived, derive};
-use talea_guarantee::exact::Share;
+use talea_guarantee::derivation::{Failure, NotDerived, derive};
 use talea_guarantee::guarantee::{Guarantee, Hardness};
 use talea_model::{SchedulerKind, System};
 use talea_time::Duration;
@@ -108,42 +106,17 @@ pub enum ArrangeError {
         /// Virtual processors that it is given.
         given: usize,
     },
-    /// A child of a statistical scheduler has to have a period of its own.
-    #[error(
-        "\"{child}\" under the srms scheduler \"{scheduler}\" has no period; only threads with bursts have one"
-    )]
-    NoPeriod {
-        /// The scheduler.
+    /// The kind is declared, and nothing is known of how to make one.
+    #[error("scheduler \"{scheduler}\" is of kind {kind}, which this program has heard of and cannot make")]
+    NoCode {
+        /// Its name.
         scheduler: String,
-        /// The child.
-        child: String,
+        /// Its kind.
+        kind: SchedulerKind,
     },
-    /// A superperiod is what the next longer period says.
-    #[error(
-        "\"{child}\" under the srms scheduler \"{scheduler}\" asks for a superperiod of {given}, but {rule}"
-    )]
-    Superperiod {
-        /// The scheduler.
-        scheduler: String,
-        /// The child.
-        child: String,
-        /// What it asks for.
-        given: Duration,
-        /// What it may ask for.
-        rule: String,
-    },
-    /// Numbers of a guarantee need more than 64 bits in nanoseconds.
-    #[error(
-        "what \"{child}\" asks of \"{scheduler}\", {asked}, is too finely divided to be scheduled; round it"
-    )]
-    TooFine {
-        /// The scheduler.
-        scheduler: String,
-        /// The child.
-        child: String,
-        /// What is asked for.
-        asked: String,
-    },
+    /// The description does not say what the scheduler or a child of it needs.
+    #[error(transparent)]
+    Configure(#[from] ConfigureError),
     /// A scheduler refuses a child.
     #[error("scheduler \"{scheduler}\" refuses \"{child}\": {refusal}")]
     Refused {
@@ -292,13 +265,4 @@ impl Builder<'_> {
 fn refused(post: &Post, refusal: Refusal) -> ArrangeError {
     let parents: Vec<&str> = post.under.iter().map(|tie| tie.parent.as_str()).collect();
     ArrangeError::Refused { scheduler: parents.join("\" or \""), child: post.name.clone(), refusal }
-}
-
-/// The speed of the processor whose time a scheduler's amounts count.
-fn pace_of(derivation: &Derivation, scheduler: &str) -> Share {
-    let into = derivation.edges.iter().find(|edge| edge.child == scheduler);
-    match into.map(|edge| edge.label.absolute()) {
-        Some(Guarantee::Resu(rate)) => rate,
-        _ => Share::whole(),
-    }
 }

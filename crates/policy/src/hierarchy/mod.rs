@@ -60,7 +60,7 @@ pub use reconfigure::ReconfigureError;
 pub use replace::Replacement;
 pub use vp::{Context, ProcessorId, VpId, VpState};
 
-use talea_guarantee::algorithm::article;
+use talea_guarantee::scheduler::article;
 use talea_time::{Duration, Instant, Work};
 
 /// A scheduler of an [`Engine`]: its seat, and how many sat there before.

@@ -11,7 +11,7 @@
 use super::membership::check_width;
 use super::vp::{Bottom, Context, Top, Vp, VpId, VpState};
 use super::{Engine, Message, Parameters, Refusal, SchedulerId};
-use talea_guarantee::algorithm::article;
+use talea_guarantee::scheduler::article;
 use talea_time::Instant;
 
 /// Why the hierarchy was not changed. It is as before: every later decision is what it would have been.

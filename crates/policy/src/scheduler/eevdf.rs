@@ -14,9 +14,12 @@
 //!
 //! Do not use it under a parent that gives the processor only now and then: the bounds are against what it receives.
 
+use super::configuration::{boxed, some_quantum};
 use super::uniprocessor::{Clients, Rule, Stint, Uniprocessor};
 use super::virtual_time::{Pace, Virtual};
-use crate::hierarchy::{Context, Parameters, Refusal};
+use super::{Announcing, KindError, Row};
+use crate::hierarchy::{Context, Parameters, Refusal, Scheduler};
+use talea_model::SchedulerKind;
 use talea_time::{Instant, Work};
 
 /// The rule. Children register with [`Parameters::Weight`], then a request is one quantum, or [`Parameters::Requests`].
@@ -245,3 +248,28 @@ impl Rule for Eevdf {
         assert_eq!(wanting, clients.wanting(cx).count(), "who wants the processor counts");
     }
 }
+
+/// What an earliest-eligible-virtual-deadline scheduler is made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// How long each runs at most before the next choice.
+    pub quantum: Work,
+}
+
+impl super::Config for Config {
+    fn name(&self) -> &'static str {
+        "eevdf"
+    }
+
+    fn build(&self, announcing: Announcing) -> Result<Box<dyn Scheduler>, KindError> {
+        some_quantum(self, self.quantum)?;
+        boxed(Eevdf::scheduler(self.quantum), announcing)
+    }
+}
+
+// In any window a child can fall behind by what it is ahead at its beginning, too: by a request and a quantum. The
+// promise is one quantum, so both are half of it.
+pub(super) static ROW: Row = Row::new(SchedulerKind::EEVDF, |facts| {
+    let half = (facts.quantum().as_nanos() / 2).max(1);
+    Ok(Config { quantum: Work::from_nanos(half) }.into())
+});

@@ -19,8 +19,10 @@
 //!
 //! Do not use it where arrivals are not known beforehand.
 
+use super::configuration::boxed;
 use super::uniprocessor::{Clients, Rule, Stint, Uniprocessor};
-use crate::hierarchy::{Context, Parameters, Refusal};
+use super::{Announcing, KindError};
+use crate::hierarchy::{Context, Parameters, Refusal, Scheduler};
 use talea_time::{Duration, Instant, Work};
 
 /// `duration` for `process` from `start` after the beginning of the plan.
@@ -262,5 +264,29 @@ impl Rule for ExplicitPlan {
             return Some(cx.now() + progress.left.at_full_speed());
         }
         (!progress.has_run).then_some(progress.forfeit).filter(|forfeit| *forfeit > cx.now())
+    }
+}
+
+/// What an explicit plan is made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// In order of time.
+    pub entries: Vec<PlanEntry>,
+    /// What comes after the last.
+    pub repeat: Repeat,
+    /// Who runs in between.
+    pub gaps: Gaps,
+    /// When the plan begins.
+    pub origin: Instant,
+}
+
+impl super::Config for Config {
+    fn name(&self) -> &'static str {
+        "explicit-plan"
+    }
+
+    fn build(&self, announcing: Announcing) -> Result<Box<dyn Scheduler>, KindError> {
+        let plan = ExplicitPlan::new(self.entries.clone(), self.repeat, self.gaps, self.origin)?;
+        boxed(plan.scheduler(), announcing)
     }
 }

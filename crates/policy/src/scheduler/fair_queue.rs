@@ -13,9 +13,12 @@
 //! Do not use it for deadlines: the error grows with the number of children. Warp lets a child run earlier, not more; used
 //! by everybody it does nothing.
 
+use super::configuration::{boxed, some_quantum};
 use super::uniprocessor::{Clients, Rule, Stint, Uniprocessor};
 use super::virtual_time::{Pace, Virtual};
-use crate::hierarchy::{Context, Parameters, Refusal};
+use super::{Announcing, KindError, Row};
+use crate::hierarchy::{Context, Parameters, Refusal, Scheduler};
+use talea_model::SchedulerKind;
 use talea_time::{Instant, Work};
 
 /// What a child that wakes up does to the one that is served.
@@ -138,3 +141,31 @@ impl Rule for FairQueue {
         stint.map(|stint| cx.now() + (self.quantum - stint.used).at_full_speed())
     }
 }
+
+/// What a fair queue is made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// How long each runs.
+    pub quantum: Work,
+    /// What waking up does.
+    pub wake_up: WakeUp,
+}
+
+impl super::Config for Config {
+    fn name(&self) -> &'static str {
+        "proportional-share"
+    }
+
+    fn build(&self, announcing: Announcing) -> Result<Box<dyn Scheduler>, KindError> {
+        some_quantum(self, self.quantum)?;
+        boxed(FairQueue::scheduler(self.quantum, self.wake_up), announcing)
+    }
+}
+
+pub(super) static PREEMPTING: Row = Row::new(SchedulerKind::PROPORTIONAL_SHARE, |facts| {
+    Ok(Config { quantum: facts.quantum(), wake_up: WakeUp::Preempts }.into())
+});
+
+pub(super) static WAITING: Row = Row::new(SchedulerKind::SFQ, |facts| {
+    Ok(Config { quantum: facts.quantum(), wake_up: WakeUp::Waits }.into())
+});

@@ -9,10 +9,13 @@
 //! Do not use it to share a processor between children that never block: all but the highest starve.
 
 use super::uniprocessor::{Announcing, announce};
+use super::{KindError, Row};
 use crate::hierarchy::{
     Action, Context, Decision, Message, Parameters, ProcessorId, Refusal, SPARE, Scheduler, VpId, VpState,
     Width,
 };
+use talea_guarantee::scheduler::Intake;
+use talea_model::SchedulerKind;
 
 /// The fixed-priority scheduler. Children register with [`Parameters::Priority`]; larger is higher.
 #[derive(Clone, Debug, Default)]
@@ -289,3 +292,20 @@ impl Scheduler for FixedPriority {
         assert_eq!(runs, holds, "every processor held runs a child");
     }
 }
+
+/// What a fixed-priority scheduler is made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config;
+
+impl super::Config for Config {
+    fn name(&self) -> &'static str {
+        "fixed-priority"
+    }
+
+    fn build(&self, announcing: Announcing) -> Result<Box<dyn Scheduler>, KindError> {
+        Ok(Box::new(FixedPriority::new().announcing(announcing)))
+    }
+}
+
+pub(super) static ROW: Row =
+    Row::new(SchedulerKind::FIXED_PRIORITY, |_| Ok(Config.into())).on(Intake::Several);

@@ -10,9 +10,12 @@
 //!
 //! Do not join two parents of which either would do: each keeps room for the child that it uses only once.
 
+use super::{Announcing, KindError, Row};
 use crate::hierarchy::{
     Action, Context, Decision, Parameters, ProcessorId, Refusal, Scheduler, VpId, VpState, Wake, Width,
 };
+use talea_guarantee::scheduler::Intake;
+use talea_model::SchedulerKind;
 use talea_time::{Duration, Instant};
 
 /// The join: one child, registered with [`Parameters::None`], and one own VP per parent.
@@ -188,3 +191,23 @@ impl Scheduler for Join {
         }
     }
 }
+
+/// What a join is made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The parent whose guarantee the child is given, by position.
+    pub takes: usize,
+}
+
+impl super::Config for Config {
+    fn name(&self) -> &'static str {
+        "join"
+    }
+
+    fn build(&self, _announcing: Announcing) -> Result<Box<dyn Scheduler>, KindError> {
+        Ok(Box::new(Join::new(self.takes)))
+    }
+}
+
+pub(super) static ROW: Row =
+    Row::new(SchedulerKind::JOIN, |facts| Ok(Config { takes: facts.taken() }.into())).on(Intake::Several);

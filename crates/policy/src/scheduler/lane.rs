@@ -8,11 +8,15 @@
 //! Do not use it to keep jobs from each other: one that takes longer than declared delays all that its order puts behind it.
 
 use super::uniprocessor::{Announcing, announce};
+use super::{Facts, KindError, Row};
+use crate::discipline::Discipline;
 use crate::hierarchy::{
     Action, Context, Decision, Parameters, ProcessorId, Refusal, Scheduler, VpId, VpState, Wake, Width,
 };
 use crate::job::Job;
 use crate::lane::LaneQueue;
+use crate::strategy::LaneRules;
+use talea_model::SchedulerKind;
 use talea_time::{Duration, Instant, Work};
 
 /// A lane over job slots.
@@ -193,3 +197,38 @@ impl Scheduler for LaneScheduler {
         assert_eq!(processor, cx.processor(own), "a job runs where the lane does");
     }
 }
+
+/// What a lane over threads with jobs, in the order of arrival, of deadlines or of laxity, is made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The order.
+    pub discipline: Discipline,
+    /// How keys are computed and when the lane chooses anew.
+    pub rules: LaneRules,
+    /// Jobs that wait without allocating.
+    pub capacity: usize,
+}
+
+impl super::Config for Config {
+    fn name(&self) -> &'static str {
+        "lane"
+    }
+
+    fn build(&self, announcing: Announcing) -> Result<Box<dyn Scheduler>, KindError> {
+        let queue = LaneQueue::new(self.discipline, self.rules, self.capacity);
+        Ok(Box::new(LaneScheduler::new(queue).announcing(announcing)))
+    }
+}
+
+/// Threads that a lane of the hierarchy holds without allocating.
+const CAPACITY: usize = 64;
+
+fn lane(facts: &Facts<'_>, discipline: Discipline) -> Config {
+    Config { discipline, rules: facts.lane_rules(), capacity: CAPACITY }
+}
+
+pub(super) static FIFO: Row = Row::new(SchedulerKind::FIFO, |facts| Ok(lane(facts, Discipline::Fifo).into()));
+pub(super) static EDF: Row =
+    Row::new(SchedulerKind::EDF, |facts| Ok(lane(facts, Discipline::Deadline).into()));
+pub(super) static LAXITY: Row =
+    Row::new(SchedulerKind::LAXITY, |facts| Ok(lane(facts, Discipline::Laxity).into()));

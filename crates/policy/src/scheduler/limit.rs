@@ -11,9 +11,15 @@
 //! service: then both keep the same books. Of a parent that promises for every interval, any periods will do. Elsewhere the
 //! child may receive less than the parent would have given.
 
+use super::configuration::{boxed, positive};
+use super::facts::amounts;
 use super::reservation::is_safe_to_keep;
 use super::uniprocessor::{Clients, Rule, Stint, Uniprocessor};
-use crate::hierarchy::{Context, Parameters, Refusal};
+use super::{Announcing, Configuration, ConfigureError, Facts, KindError, Row};
+use crate::hierarchy::{Context, Parameters, Refusal, Scheduler};
+use talea_guarantee::exact::Share;
+use talea_guarantee::scheduler::Periods;
+use talea_model::{Request, SchedulerKind, Under};
 use talea_time::{Duration, Instant, Work};
 
 /// When a child that wakes up has a new period from then on. While it stays awake, they follow each other.
@@ -118,4 +124,68 @@ impl Rule for Limit {
         let used_up = stint.map(|stint| cx.now() + clients.account(stint.place).left.at_full_speed());
         clients.wanting(cx).map(|(_, account)| account.end).chain(used_up).min()
     }
+}
+
+/// What a limit is made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The most the child may have,
+    pub budget: Work,
+    /// per this much time.
+    pub period: Duration,
+    /// When such a period begins.
+    pub renewal: Renewal,
+}
+
+impl super::Config for Config {
+    fn name(&self) -> &'static str {
+        "limit"
+    }
+
+    fn build(&self, announcing: Announcing) -> Result<Box<dyn Scheduler>, KindError> {
+        positive(self, "budget", self.budget.at_full_speed())?;
+        if self.budget.at_full_speed() > self.period {
+            return Err(KindError::MoreThanWhole { kind: self.name() });
+        }
+        boxed(Limit::scheduler(self.budget, self.period, self.renewal), announcing)
+    }
+}
+
+// The amount is the scheduler's own parameter, so that its child registers with none.
+pub(super) static ROW: Row =
+    Row::new(SchedulerKind::LIMIT, configure).registering(|_, _, _| Ok(Parameters::None));
+
+/// As much as its child asks for, or as it receives itself.
+fn configure(facts: &Facts<'_>) -> Result<Configuration, ConfigureError> {
+    let asked = facts.requests().find_map(|(child, request)| match request {
+        Request::Guarantee(guarantee) => Some((child, guarantee)),
+        _ => None,
+    });
+    let (child, guarantee) = match (facts.given_below(), asked) {
+        (Some((child, guarantee)), _) => (child, guarantee),
+        (None, Some((child, guarantee))) => (child, guarantee.clone()),
+        // It limits nobody, or receives nothing that could be said in numbers: then to the whole.
+        (None, None) => {
+            let period = Duration::from_millis(1_000);
+            return Ok(Config { budget: period.as_work(), period, renewal: Renewal::Over }.into());
+        }
+    };
+    let amounts = guarantee.as_reservation().and_then(|reservation| amounts(reservation, &Share::whole()));
+    let (budget, period) = amounts.ok_or_else(|| facts.too_fine(child, &guarantee))?;
+    Ok(Config { budget, period, renewal: renewal(facts) }.into())
+}
+
+/// By whose rule a limit's periods begin: that of the scheduler that lays down those of what it is given.
+fn renewal(facts: &Facts<'_>) -> Renewal {
+    let schedulers = &facts.system().schedulers;
+    let mut below = facts.scheduler();
+    while let [Under { scheduler, .. }] = below.under.as_slice() {
+        below = &schedulers[*scheduler];
+        match below.kind.periods {
+            Periods::WhenUnsafe => return Renewal::Unsafe,
+            Periods::AsAbove | Periods::PassedOn => {}
+            Periods::Own | Periods::WhenOver => break,
+        }
+    }
+    Renewal::Over
 }

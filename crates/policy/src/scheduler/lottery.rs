@@ -9,9 +9,12 @@
 //!
 //! Do not use it where anything has to be bounded: unlucky series of any length have some probability.
 
+use super::configuration::{boxed, some_quantum};
 use super::uniprocessor::{Clients, Rule, Stint, Uniprocessor};
+use super::{Announcing, KindError, Row};
 use crate::demand::mix;
-use crate::hierarchy::{Context, Parameters, Refusal};
+use crate::hierarchy::{Context, Parameters, Refusal, Scheduler};
+use talea_model::SchedulerKind;
 use talea_time::{Instant, Work};
 
 /// Parts per ticket: the least common multiple of 1 to 20, so that common fractions of quanta are compensated exactly.
@@ -161,3 +164,27 @@ impl<D: Draws> Rule for Lottery<D> {
         stint.map(|stint| cx.now() + (self.quantum - stint.used).at_full_speed())
     }
 }
+
+/// What a lottery is made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// How long each runs.
+    pub quantum: Work,
+    /// Where the draws come from.
+    pub seed: u64,
+}
+
+impl super::Config for Config {
+    fn name(&self) -> &'static str {
+        "lottery"
+    }
+
+    fn build(&self, announcing: Announcing) -> Result<Box<dyn Scheduler>, KindError> {
+        some_quantum(self, self.quantum)?;
+        boxed(Lottery::scheduler(self.quantum, self.seed), announcing)
+    }
+}
+
+pub(super) static ROW: Row = Row::new(SchedulerKind::LOTTERY, |facts| {
+    Ok(Config { quantum: facts.quantum(), seed: facts.system().seed }.into())
+});

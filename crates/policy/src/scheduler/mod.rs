@@ -1,16 +1,17 @@
 //! The schedulers of the hierarchy, one file each.
 //!
 //! Each file says where the algorithm comes from, what it needs and gives, what it costs and when not to use
-//! it. New schedulers are new files: besides [`Kind`], which makes one from its parameters, nothing else in the crate
-//! names them. Those that give one processor at a time to one of their children are [`Rule`]s of the one
-//! [`Uniprocessor`].
+//! it, and has the [`Row`] by which one is made of a description: besides the table of rows nothing else in the crate names them. Those
+//! that give one processor at a time to one of their children are [`Rule`]s of the one [`Uniprocessor`].
 
+pub mod config;
+mod configuration;
 mod eevdf;
 mod explicit_plan;
+mod facts;
 mod fair_queue;
 mod fixed_priority;
 mod join;
-mod kind;
 mod lane;
 mod limit;
 mod lottery;
@@ -24,17 +25,19 @@ mod spring;
 mod srms;
 mod stride;
 mod surplus_fair;
+mod table;
 mod time_sharing;
 mod total_bandwidth;
 mod uniprocessor;
 mod virtual_time;
 
+pub use configuration::{Config, Configuration, KindError};
 pub use eevdf::{Eevdf, VirtualRequest};
 pub use explicit_plan::{ExplicitPlan, Gaps, PlanEntry, PlanError, Planned, Repeat};
+pub use facts::{ConfigureError, Facts};
 pub use fair_queue::{FairQueue, FairShare, WakeUp};
 pub use fixed_priority::FixedPriority;
 pub use join::Join;
-pub use kind::{Kind, KindError};
 pub use lane::LaneScheduler;
 pub use limit::{Allowance, Limit, Renewal};
 pub use lottery::{Draws, Lottery, SeededDraws, TICKET_PARTS, Tickets};
@@ -47,6 +50,7 @@ pub use spring::{Guaranteed, Spring};
 pub use srms::{Statistical, StatisticalRateMonotonic};
 pub use stride::{STRIDE1, Stride, StrideAccount};
 pub use surplus_fair::{SurplusFair, readjusted};
+pub use table::{Configure, Register, Row, register, row, rows};
 pub use time_sharing::{Habits, Level, TOP_LEVEL, TimeSharing};
 pub use total_bandwidth::{Bandwidth, Requests, TotalBandwidth};
 pub use uniprocessor::{Announcing, Client, Clients, Rule, Stint, Uniprocessor};

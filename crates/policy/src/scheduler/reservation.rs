@@ -22,8 +22,11 @@
 //! Do not use the soft form to cap anybody, nor the hard one below a parent that promises less than ALL or RESU: budgets
 //! would be promised that cannot be had. A *change* of a child's reservation takes its effect with the next period.
 
+use super::configuration::{at_most_whole, boxed};
 use super::uniprocessor::{Clients, Rule, Stint, Uniprocessor};
-use crate::hierarchy::{Context, Fraction, Load, Parameters, Refusal};
+use super::{Announcing, KindError, Row};
+use crate::hierarchy::{Context, Fraction, Load, Parameters, Refusal, Scheduler};
+use talea_model::SchedulerKind;
 use talea_time::{Duration, Instant, Work};
 
 /// What happens to a child whose budget is used up.
@@ -215,3 +218,41 @@ impl Rule for Reservation {
         }
     }
 }
+
+/// What reservations, which are constant-bandwidth servers, is made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// What happens to a child whose budget is used up.
+    pub exhaustion: Exhaustion,
+    /// The most that is reserved.
+    pub capacity: Fraction,
+}
+
+impl Config {
+    /// Hard reservations of at most `capacity` together.
+    pub const fn hard(capacity: Fraction) -> Self {
+        Config { exhaustion: Exhaustion::Suspend, capacity }
+    }
+
+    fn rule(&self) -> Reservation {
+        Reservation::new(self.exhaustion, self.capacity)
+    }
+}
+
+impl super::Config for Config {
+    fn name(&self) -> &'static str {
+        self.rule().kind()
+    }
+
+    fn build(&self, announcing: Announcing) -> Result<Box<dyn Scheduler>, KindError> {
+        at_most_whole(self, self.capacity)?;
+        boxed(Uniprocessor::new(self.rule()), announcing)
+    }
+}
+
+const fn row(kind: SchedulerKind) -> Row {
+    Row::new(kind, |facts| Ok(Config::hard(facts.speed()).into()))
+}
+
+pub(super) static ROW: Row = row(SchedulerKind::RESERVATION);
+pub(super) static CBS: Row = row(SchedulerKind::CBS);

@@ -12,9 +12,14 @@
 //!
 //! Do not use it to fill a processor: reservations by earliest deadline admit up to its whole.
 
+use super::configuration::{boxed, some_quantum};
+use super::facts::reservation_in;
 use super::round_robin::Turns;
 use super::uniprocessor::{Clients, Rule, Stint, Uniprocessor};
-use crate::hierarchy::{Context, Enforcement, Parameters, Refusal, SPARE, Shortage};
+use super::{Announcing, ConfigureError, Facts, KindError, Row};
+use crate::hierarchy::{Context, Enforcement, Parameters, Refusal, SPARE, Scheduler, Shortage};
+use talea_guarantee::guarantee::Hardness;
+use talea_model::{Request, SchedulerKind};
 use talea_time::{Duration, Instant, Work};
 
 /// The rule. Children register with [`Parameters::Reserve`], or [`Parameters::None`] for no reserve.
@@ -238,6 +243,40 @@ impl Rule for ResourceKernel {
         let known = |account: &Reserved| if account.left > Work::ZERO { account.end } else { SPARE };
         clients.wanting(cx).map(|(_, account)| known(account)).min()
     }
+}
+
+/// What a resource kernel is made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// How long each without budget runs.
+    pub quantum: Work,
+}
+
+impl super::Config for Config {
+    fn name(&self) -> &'static str {
+        "resource-kernel"
+    }
+
+    fn build(&self, announcing: Announcing) -> Result<Box<dyn Scheduler>, KindError> {
+        some_quantum(self, self.quantum)?;
+        boxed(ResourceKernel::scheduler(self.quantum), announcing)
+    }
+}
+
+pub(super) static ROW: Row =
+    Row::new(SchedulerKind::RESOURCE_KERNEL, |facts| Ok(Config { quantum: facts.quantum() }.into()))
+        .registering(parameters);
+
+/// A reserve as its guarantee says: hard or soft.
+fn parameters(facts: &Facts<'_>, child: &str, request: &Request) -> Result<Parameters, ConfigureError> {
+    let usual = facts.parameters(child, request)?;
+    let Parameters::Reservation { budget, period } = usual else { return Ok(usual) };
+    let hardness = reservation_in(request).map(talea_guarantee::guarantee::Reservation::hardness);
+    let enforcement = match hardness {
+        Some(Hardness::Soft) => Enforcement::Soft,
+        Some(Hardness::Hard) | None => Enforcement::Hard,
+    };
+    Ok(Parameters::Reserve { budget, period, deadline: period, enforcement })
 }
 
 #[cfg(test)]

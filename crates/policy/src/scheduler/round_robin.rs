@@ -6,8 +6,11 @@
 //!
 //! Do not use it where children need different shares, or a response before everybody has had a turn.
 
+use super::configuration::{boxed, some_quantum};
 use super::uniprocessor::{Clients, Rule, Stint, Uniprocessor};
-use crate::hierarchy::{Context, Parameters, Refusal};
+use super::{Announcing, KindError, Row};
+use crate::hierarchy::{Context, Parameters, Refusal, Scheduler};
+use talea_model::SchedulerKind;
 use talea_time::{Instant, Work};
 
 /// The rule of round robin. Children register with [`Parameters::None`].
@@ -91,3 +94,24 @@ impl Rule for RoundRobin {
         stint.map(|stint| cx.now() + (clients.account(stint.place).left - stint.used).at_full_speed())
     }
 }
+
+/// What a round robin is made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// How long each runs.
+    pub quantum: Work,
+}
+
+impl super::Config for Config {
+    fn name(&self) -> &'static str {
+        "round-robin"
+    }
+
+    fn build(&self, announcing: Announcing) -> Result<Box<dyn Scheduler>, KindError> {
+        some_quantum(self, self.quantum)?;
+        boxed(RoundRobin::scheduler(self.quantum), announcing)
+    }
+}
+
+pub(super) static ROW: Row =
+    Row::new(SchedulerKind::ROUND_ROBIN, |facts| Ok(Config { quantum: facts.quantum() }.into()));

@@ -31,8 +31,11 @@
 //!
 //! Do not use it above schedulers that order by something else than deadlines: what they owe first is not what they serve first.
 
+use super::configuration::{at_most_whole, boxed, positive};
 use super::uniprocessor::{Clients, Rule, Stint, Uniprocessor};
-use crate::hierarchy::{Context, Fraction, Load, Parameters, Refusal, SPARE};
+use super::{Announcing, KindError, Row};
+use crate::hierarchy::{Context, Fraction, Load, Parameters, Refusal, SPARE, Scheduler};
+use talea_model::SchedulerKind;
 use talea_time::{Duration, Instant, Work};
 
 /// Deadlines a child may have in its list; beyond that two are kept as one, to its disadvantage.
@@ -346,6 +349,34 @@ impl Rule for SlowerProcessor {
         }
     }
 }
+
+/// What uniformly slower processors is made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The speed of the processor it receives.
+    pub speed: Fraction,
+    /// By how much the deadline of an exhausted child is postponed.
+    pub slice: Duration,
+}
+
+impl super::Config for Config {
+    fn name(&self) -> &'static str {
+        "slower-processor"
+    }
+
+    fn build(&self, announcing: Announcing) -> Result<Box<dyn Scheduler>, KindError> {
+        at_most_whole(self, self.speed)?;
+        positive(self, "slice", self.slice)?;
+        boxed(SlowerProcessor::scheduler(self.speed, self.slice), announcing)
+    }
+}
+
+const fn row(kind: SchedulerKind) -> Row {
+    Row::new(kind, |facts| Ok(Config { speed: facts.speed(), slice: facts.quantum_time() }.into()))
+}
+
+pub(super) static BSS_I: Row = row(SchedulerKind::BSS_I);
+pub(super) static PSHED: Row = row(SchedulerKind::PSHED);
 
 #[cfg(test)]
 mod tests {

@@ -14,9 +14,13 @@
 //! Do not use it for children whose every job counts, nor for periods that do not divide each other. Periods begin at multiples
 //! of their length on the clock.
 
+use super::configuration::{boxed, some_quantum};
+use super::facts::{amounts, reservation_in, whole_nanos};
 use super::round_robin::Turns;
 use super::uniprocessor::{Clients, Rule, Stint, Uniprocessor};
-use crate::hierarchy::{Context, Fraction, Load, Parameters, Refusal, Shortage};
+use super::{Announcing, ConfigureError, Facts, KindError, Row};
+use crate::hierarchy::{Context, Fraction, Load, Parameters, Refusal, Scheduler, Shortage};
+use talea_model::{Request, SchedulerKind, ThreadWork};
 use talea_time::{Duration, Instant, Work};
 
 /// The rule. Children register with [`Parameters::Reservation`]: allowance per superperiod, and period.
@@ -242,4 +246,77 @@ impl Rule for StatisticalRateMonotonic {
             }
         })
     }
+}
+
+/// What a statistical rate-monotonic scheduler is made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Periods in the last superperiod, at least 1.
+    pub last: u32,
+    /// How long each in the background runs.
+    pub quantum: Work,
+}
+
+impl super::Config for Config {
+    fn name(&self) -> &'static str {
+        "statistical-rate-monotonic"
+    }
+
+    fn build(&self, announcing: Announcing) -> Result<Box<dyn Scheduler>, KindError> {
+        some_quantum(self, self.quantum)?;
+        boxed(StatisticalRateMonotonic::scheduler(self.last, self.quantum), announcing)
+    }
+}
+
+pub(super) static ROW: Row = Row::new(SchedulerKind::SRMS, |facts| {
+    Ok(Config { last: last_superperiod(facts)?, quantum: facts.quantum() }.into())
+})
+.registering(parameters);
+
+/// The children: name, period, and the superperiod that is asked for, shortest period first.
+fn children<'f>(facts: &Facts<'f>) -> Result<Vec<(&'f str, Duration, Duration)>, ConfigureError> {
+    let mut children = Vec::new();
+    for (child, request) in facts.requests() {
+        let thread = facts.system().threads.iter().find(|thread| thread.name == child);
+        let Some(ThreadWork::Bursts { period, .. }) = thread.map(|thread| &thread.work) else {
+            return Err(ConfigureError::NoPeriod { scheduler: facts.name().into(), child: child.into() });
+        };
+        let asked = reservation_in(request).and_then(|asked| whole_nanos(asked.period()));
+        children.push((child, *period, asked.ok_or_else(|| facts.too_fine_request(child, request))?));
+    }
+    children.sort_by_key(|(_, period, _)| *period);
+    Ok(children)
+}
+
+/// How many periods the last superperiod has.
+fn last_superperiod(facts: &Facts<'_>) -> Result<u32, ConfigureError> {
+    let children = children(facts)?;
+    let wrong = |child: &str, given: Duration, rule: String| ConfigureError::Superperiod {
+        scheduler: facts.name().into(),
+        child: child.into(),
+        given,
+        rule,
+    };
+    for pair in children.windows(2) {
+        let ((child, _, given), (next, period, _)) = (pair[0], pair[1]);
+        if given != period {
+            return Err(wrong(child, given, format!("the next longer period, of \"{next}\", is {period}")));
+        }
+    }
+    let Some((child, period, given)) = children.last() else { return Ok(1) };
+    let times = given.as_nanos() / period.as_nanos();
+    let is_multiple = given.as_nanos() % period.as_nanos() == 0;
+    u32::try_from(times).ok().filter(|times| *times > 0 && is_multiple).ok_or_else(|| {
+        wrong(child, *given, format!("as the longest it needs a multiple of its period, {period}"))
+    })
+}
+
+/// The allowance per superperiod with the child's own period.
+fn parameters(facts: &Facts<'_>, child: &str, request: &Request) -> Result<Parameters, ConfigureError> {
+    let children = children(facts)?;
+    let (_, period, _) = children.iter().find(|(name, ..)| *name == child).expect("it asks this scheduler");
+    let (budget, _) = reservation_in(request)
+        .and_then(|asked| amounts(asked, &facts.pace()))
+        .ok_or_else(|| facts.too_fine_request(child, request))?;
+    Ok(Parameters::Reservation { budget, period: *period })
 }

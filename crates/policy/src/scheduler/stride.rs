@@ -9,8 +9,11 @@
 //!
 //! Do not use it where an error bound independent of the number of children is needed: EEVDF has one.
 
+use super::configuration::{boxed, some_quantum};
 use super::uniprocessor::{Clients, Rule, Stint, Uniprocessor};
-use crate::hierarchy::{Context, Parameters, Refusal};
+use super::{Announcing, KindError, Row};
+use crate::hierarchy::{Context, Parameters, Refusal, Scheduler};
+use talea_model::SchedulerKind;
 use talea_time::{Instant, Work};
 
 /// The large constant that strides are fractions of. Strides are whole, so shares of few tickets are exact (2^20 times the least common
@@ -156,3 +159,24 @@ impl Rule for Stride {
         assert_eq!(tickets, self.tickets, "the global pass moves at the rate of all that want the processor");
     }
 }
+
+/// What a stride scheduler is made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// How long each runs.
+    pub quantum: Work,
+}
+
+impl super::Config for Config {
+    fn name(&self) -> &'static str {
+        "stride"
+    }
+
+    fn build(&self, announcing: Announcing) -> Result<Box<dyn Scheduler>, KindError> {
+        some_quantum(self, self.quantum)?;
+        boxed(Stride::scheduler(self.quantum), announcing)
+    }
+}
+
+pub(super) static ROW: Row =
+    Row::new(SchedulerKind::STRIDE, |facts| Ok(Config { quantum: facts.quantum() }.into()));

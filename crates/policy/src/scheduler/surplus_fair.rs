@@ -20,13 +20,17 @@
 //!
 //! Do not use it on one processor, where it is start-time fair queueing at a higher price, nor for error bounds.
 
+use super::configuration::some_quantum;
 use super::uniprocessor::{Clients, Stint};
 use super::virtual_time::{Pace, Virtual};
+use super::{Announcing, KindError, Row};
 use crate::hierarchy::{
     Action, Context, Decision, Message, Parameters, ProcessorId, Refusal, Scheduler, VpId, VpState, Wake,
     Width,
 };
 use std::cmp::Reverse;
+use talea_guarantee::scheduler::Intake;
+use talea_model::SchedulerKind;
 use talea_time::Work;
 
 /// Parts of a weight: readjusted weights are exact for up to eight processors.
@@ -415,6 +419,27 @@ impl Scheduler for SurplusFair {
         assert_eq!(wanting, used, "it asks for as many processors as it can use");
     }
 }
+
+/// What a surplus fair scheduler is made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// How long each runs.
+    pub quantum: Work,
+}
+
+impl super::Config for Config {
+    fn name(&self) -> &'static str {
+        "surplus-fair"
+    }
+
+    fn build(&self, _announcing: Announcing) -> Result<Box<dyn Scheduler>, KindError> {
+        some_quantum(self, self.quantum)?;
+        Ok(Box::new(SurplusFair::new(self.quantum)))
+    }
+}
+
+pub(super) static ROW: Row =
+    Row::new(SchedulerKind::SFS, |facts| Ok(Config { quantum: facts.quantum() }.into())).on(Intake::Several);
 
 #[cfg(test)]
 mod tests {

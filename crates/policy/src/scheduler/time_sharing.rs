@@ -8,9 +8,12 @@
 //!
 //! Do not use it for anything with a deadline: what runs when follows from who blocked when.
 
+use super::configuration::{boxed, positive, some_quantum};
 use super::round_robin::Turns;
 use super::uniprocessor::{Clients, Rule, Stint, Uniprocessor};
-use crate::hierarchy::{Context, Parameters, Refusal};
+use super::{Announcing, KindError, Row};
+use crate::hierarchy::{Context, Parameters, Refusal, Scheduler};
+use talea_model::SchedulerKind;
 use talea_time::{Duration, Instant, Work};
 
 /// The highest level.
@@ -189,3 +192,27 @@ impl Rule for TimeSharing {
         end.map(|end| starving.map_or(end, |starving| end.min(starving)))
     }
 }
+
+/// What a time-sharing scheduler is made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config(pub Habits);
+
+impl super::Config for Config {
+    fn name(&self) -> &'static str {
+        "time-sharing"
+    }
+
+    fn build(&self, announcing: Announcing) -> Result<Box<dyn Scheduler>, KindError> {
+        some_quantum(self, self.0.quantum)?;
+        positive(self, "starvation", self.0.starvation)?;
+        boxed(TimeSharing::scheduler(self.0), announcing)
+    }
+}
+
+const fn row(kind: SchedulerKind) -> Row {
+    Row::new(kind, |facts| Ok(Config(Habits { quantum: facts.quantum(), ..Habits::default() }).into()))
+}
+
+pub(super) static ROW: Row = row(SchedulerKind::TIME_SHARING);
+pub(super) static LINUX: Row = row(SchedulerKind::LINUX);
+pub(super) static WINDOWS_2000: Row = row(SchedulerKind::WINDOWS_2000);

@@ -15,8 +15,11 @@
 //!
 //! Do not use it where declared times are far too long: deadlines, and so responses, are proportional to them up to the budget.
 
+use super::configuration::{at_most_whole, boxed};
 use super::uniprocessor::{Clients, Rule, Stint, Uniprocessor};
-use crate::hierarchy::{Context, Fraction, Load, Parameters, Refusal, SPARE};
+use super::{Announcing, KindError, Row};
+use crate::hierarchy::{Context, Fraction, Load, Parameters, Refusal, SPARE, Scheduler};
+use talea_model::SchedulerKind;
 use talea_time::{Instant, Work};
 
 /// The rule. Children register with [`Parameters::Reservation`], of which only the ratio matters for requests that declare their
@@ -243,3 +246,27 @@ impl Rule for TotalBandwidth {
         clients.wanting(cx).map(|(_, account)| known(account)).min()
     }
 }
+
+/// What total-bandwidth servers is made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The most that is reserved.
+    pub capacity: Fraction,
+    /// How requests are served.
+    pub requests: Requests,
+}
+
+impl super::Config for Config {
+    fn name(&self) -> &'static str {
+        "total-bandwidth"
+    }
+
+    fn build(&self, announcing: Announcing) -> Result<Box<dyn Scheduler>, KindError> {
+        at_most_whole(self, self.capacity)?;
+        boxed(TotalBandwidth::scheduler(self.capacity, self.requests), announcing)
+    }
+}
+
+pub(super) static ROW: Row = Row::new(SchedulerKind::TBS, |facts| {
+    Ok(Config { capacity: facts.speed(), requests: Requests::InPieces }.into())
+});

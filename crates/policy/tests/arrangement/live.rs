@@ -30,15 +30,15 @@ fn system() -> System {
     let thread = |name| ThreadBuilder::new(name, ThreadWork::CpuBound);
     System::builder("live")
         .node("local", [0])
-        .scheduler(scheduler("FP", SchedulerKind::FixedPriority))
-        .scheduler(scheduler("RES", SchedulerKind::Reservation).under("FP", Request::Priority(3)))
+        .scheduler(scheduler("FP", SchedulerKind::FIXED_PRIORITY))
+        .scheduler(scheduler("RES", SchedulerKind::RESERVATION).under("FP", Request::Priority(3)))
         .scheduler(
-            scheduler("J", SchedulerKind::Join)
+            scheduler("J", SchedulerKind::JOIN)
                 .under("RES", reservation("RESBH 10ms 20ms"))
                 .under("FP", Request::Priority(2)),
         )
-        .scheduler(scheduler("PS", SchedulerKind::ProportionalShare).under("J", Request::Nothing))
-        .scheduler(scheduler("BG", SchedulerKind::RoundRobin).under("FP", Request::Priority(1)))
+        .scheduler(scheduler("PS", SchedulerKind::PROPORTIONAL_SHARE).under("J", Request::Nothing))
+        .scheduler(scheduler("BG", SchedulerKind::ROUND_ROBIN).under("FP", Request::Priority(1)))
         .thread(
             thread("video").requires(guarantee("RESBH 5ms 33ms")).under("RES", reservation("RESBH 5ms 33ms")),
         )
@@ -178,7 +178,7 @@ fn replace(name: &str, kind: SchedulerKind, children: &[(&str, Request)]) -> Cha
 fn shares_become_eevdf_without_another_word() {
     let system = System::builder("flat")
         .node("local", [0])
-        .scheduler(SchedulerBuilder::new("PS", SchedulerKind::ProportionalShare))
+        .scheduler(SchedulerBuilder::new("PS", SchedulerKind::PROPORTIONAL_SHARE))
         .thread(ThreadBuilder::new("words", ThreadWork::CpuBound).with_share("PS", 1))
         .thread(
             ThreadBuilder::new("voice", ThreadWork::CpuBound)
@@ -189,7 +189,7 @@ fn shares_become_eevdf_without_another_word() {
         .unwrap();
     let mut running = Running::new(&system);
     running.stir(!0);
-    running.careful(&replace("PS", SchedulerKind::Eevdf, &[])).unwrap();
+    running.careful(&replace("PS", SchedulerKind::EEVDF, &[])).unwrap();
     let ps = running.live.scheduler("PS").unwrap();
     assert_eq!(running.engine.kind(ps), Some("eevdf"));
     running.stir(0b1011);
@@ -203,7 +203,7 @@ fn shares_become_eevdf_without_another_word() {
 fn what_breaks_a_requirement_is_refused_with_the_reason_and_a_remedy() {
     let mut running = Running::new(&system());
     let before = (running.structure(), running.live.system().clone());
-    let change = replace("PS", SchedulerKind::RoundRobin, &[]);
+    let change = replace("PS", SchedulerKind::ROUND_ROBIN, &[]);
     let Err(Refused::Broken(broken)) = running.careful(&change) else { panic!("it breaks a promise") };
     assert_eq!(broken.stake, Stake::Promises);
     assert_eq!(broken.findings.len(), 1, "{broken:?}");
@@ -259,8 +259,8 @@ fn who_has_left_is_forgotten() {
     running.engine.remove_thread(vp);
     running.live.left("words");
     assert!(running.live.system().threads.iter().all(|thread| thread.name != "words"));
-    running.careful(&replace("PS", SchedulerKind::Eevdf, &[])).unwrap_err();
-    running.careful(&replace("PS", SchedulerKind::StartTimeFair, &[])).unwrap();
+    running.careful(&replace("PS", SchedulerKind::EEVDF, &[])).unwrap_err();
+    running.careful(&replace("PS", SchedulerKind::SFQ, &[])).unwrap();
     let again = Change::AddThread {
         name: "words".into(),
         work: ThreadWork::CpuBound,
@@ -294,7 +294,7 @@ fn names_that_mean_nothing_are_told_from_refusals() {
     assert!(root.to_string().contains("root"), "{root}");
     let children = running.careful(&Change::RemoveScheduler { name: "PS".into() }).unwrap_err();
     assert!(children.to_string().contains("words, voice"), "{children}");
-    let unfit = running.careful(&replace("PS", SchedulerKind::Reservation, &[])).unwrap_err();
+    let unfit = running.careful(&replace("PS", SchedulerKind::RESERVATION, &[])).unwrap_err();
     assert!(unfit.to_string().contains("\"words\" asks for share 1"), "{unfit}");
     let circle = Change::Move {
         name: "J".into(),
@@ -310,7 +310,7 @@ const THREADS: [&str; 7] = ["video", "words", "voice", "idle", "t0", "t1", "t2"]
 
 fn kind(roll: u32) -> SchedulerKind {
     let kinds: Vec<SchedulerKind> =
-        SchedulerKind::ALL.iter().copied().filter(|kind| *kind != SchedulerKind::Lanes).collect();
+        SchedulerKind::in_files().into_iter().filter(|kind| *kind != SchedulerKind::LANES).collect();
     kinds[roll as usize % kinds.len()]
 }
 
@@ -319,7 +319,7 @@ fn request(kind: SchedulerKind, roll: u32) -> Request {
     use talea_model::Asks;
     let amounts = [("1ms", "20ms"), ("2ms", "40ms"), ("5ms", "33ms"), ("3ms", "10ms"), ("9ms", "10ms")];
     let (amount, period) = amounts[roll as usize % amounts.len()];
-    match kind.asks() {
+    match kind.asks {
         _ if roll.is_multiple_of(13) => share(1 + roll % 5),
         Asks::Nothing | Asks::NoChildren => Request::Nothing,
         Asks::Priority => Request::Priority((roll % 50) as i32),
@@ -355,7 +355,7 @@ fn drawn(running: &Running, Roll { what, who, whom, roll, .. }: &Roll) -> Change
     let thread = |number: usize| THREADS[number % THREADS.len()].to_owned();
     let asks = |parent: &str| {
         let known = running.live.system().schedulers.iter().find(|scheduler| scheduler.name == parent);
-        request(known.map_or(SchedulerKind::Join, |scheduler| scheduler.kind), *roll)
+        request(known.map_or(SchedulerKind::JOIN, |scheduler| scheduler.kind), *roll)
     };
     let under = scheduler(*whom);
     let asked = asks(&under);
@@ -430,10 +430,10 @@ fn a_hard_reservation_caps_all_below_it_unless_a_join_has_another_parent() {
     let hard = || reservation("RESBH 5ms 20ms");
     let system = System::builder("capped")
         .node("local", [0])
-        .scheduler(scheduler("FP", SchedulerKind::FixedPriority))
-        .scheduler(scheduler("RES", SchedulerKind::Reservation).under("FP", Request::Priority(2)))
-        .scheduler(scheduler("PS", SchedulerKind::ProportionalShare).under("RES", hard()))
-        .scheduler(scheduler("J", SchedulerKind::Join).under("RES", hard()).under("FP", Request::Priority(1)))
+        .scheduler(scheduler("FP", SchedulerKind::FIXED_PRIORITY))
+        .scheduler(scheduler("RES", SchedulerKind::RESERVATION).under("FP", Request::Priority(2)))
+        .scheduler(scheduler("PS", SchedulerKind::PROPORTIONAL_SHARE).under("RES", hard()))
+        .scheduler(scheduler("J", SchedulerKind::JOIN).under("RES", hard()).under("FP", Request::Priority(1)))
         .thread(thread("own").under("RES", reservation("RESBH 1ms 20ms")))
         .thread(thread("below").with_share("PS", 1))
         .thread(thread("joined").under("J", Request::Nothing))
@@ -449,10 +449,8 @@ fn a_hard_reservation_caps_all_below_it_unless_a_join_has_another_parent() {
 fn below_a_slower_processor() -> System {
     System::builder("slower")
         .node("local", [0])
-        .scheduler(SchedulerBuilder::new("B", SchedulerKind::BssI))
-        .scheduler(
-            SchedulerBuilder::new("R", SchedulerKind::ConstantBandwidth).under("B", reservation("RESU 0.5")),
-        )
+        .scheduler(SchedulerBuilder::new("B", SchedulerKind::BSS_I))
+        .scheduler(SchedulerBuilder::new("R", SchedulerKind::CBS).under("B", reservation("RESU 0.5")))
         .thread(
             ThreadBuilder::new("sure", ThreadWork::CpuBound)
                 .requires(guarantee("RESBS 1ms 10ms"))
@@ -467,7 +465,7 @@ fn below_a_slower_processor() -> System {
 fn what_is_not_known_to_be_kept_is_not_promised_to_those_who_require_it() {
     let mut running = Running::new(&below_a_slower_processor());
     assert_eq!(running.live.provisos(), []);
-    let kernel = replace("R", SchedulerKind::ResourceKernel, &[]);
+    let kernel = replace("R", SchedulerKind::RESOURCE_KERNEL, &[]);
     let Err(Refused::Broken(broken)) = running.careful(&kernel) else { panic!("it was to be refused") };
     assert_eq!(broken.stake, Stake::Promises);
     let [finding] = &broken.findings[..] else { panic!("{broken:?}") };
@@ -489,15 +487,13 @@ fn what_is_not_known_to_be_kept_is_not_promised_to_those_who_require_it() {
 fn the_remedy_of_a_doubt_is_about_its_own_cause() {
     let system = System::builder("doubts")
         .node("local", [0])
-        .scheduler(SchedulerBuilder::new("B", SchedulerKind::BssI))
+        .scheduler(SchedulerBuilder::new("B", SchedulerKind::BSS_I))
         .scheduler(
-            SchedulerBuilder::new("K", SchedulerKind::ResourceKernel).under("B", reservation("RESU 0.25")),
+            SchedulerBuilder::new("K", SchedulerKind::RESOURCE_KERNEL).under("B", reservation("RESU 0.25")),
         )
         .thread(ThreadBuilder::new("free", ThreadWork::CpuBound).under("K", reservation("RESBH 1ms 20ms")))
-        .scheduler(
-            SchedulerBuilder::new("C", SchedulerKind::ConstantBandwidth).under("B", reservation("RESU 0.5")),
-        )
-        .scheduler(SchedulerBuilder::new("L", SchedulerKind::Limit).under("C", reservation("RESBH 1ms 10ms")))
+        .scheduler(SchedulerBuilder::new("C", SchedulerKind::CBS).under("B", reservation("RESU 0.5")))
+        .scheduler(SchedulerBuilder::new("L", SchedulerKind::LIMIT).under("C", reservation("RESBH 1ms 10ms")))
         .thread(
             ThreadBuilder::new("sure", ThreadWork::CpuBound)
                 .requires(guarantee("RESBH 1ms 10ms"))
@@ -507,7 +503,7 @@ fn the_remedy_of_a_doubt_is_about_its_own_cause() {
         .unwrap();
     let mut running = Running::new(&system);
     assert_eq!(running.live.provisos().len(), 1);
-    let server = replace("C", SchedulerKind::TotalBandwidth, &[("L", reservation("RESBS 1ms 10ms"))]);
+    let server = replace("C", SchedulerKind::TBS, &[("L", reservation("RESBS 1ms 10ms"))]);
     let Err(Refused::Broken(broken)) = running.careful(&server) else { panic!("it was to be refused") };
     assert!(broken.findings[0].starts_with("sure from L: "), "{broken:?}");
     assert!(broken.remedy.is_some_and(|remedy| remedy.starts_with("let the limit ask")));

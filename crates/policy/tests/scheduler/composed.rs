@@ -5,8 +5,8 @@ use super::workload::{Demand, Workload, hard, ms, reservation};
 use talea_policy::composition::{KurtMode, kurt};
 use talea_policy::hierarchy::{Enforcement, Engine, Fraction, Parameters, SchedulerId, VpId};
 use talea_policy::scheduler::{
-    Announcing, ExplicitPlan, FixedPriority, Gaps, Habits, Join, Kind, KindError, PlanEntry, PlanError,
-    Renewal, Repeat, RoundRobin, TimeSharing, WakeUp,
+    Announcing, Config, Configuration, ExplicitPlan, FixedPriority, Gaps, Habits, Join, KindError, PlanEntry,
+    PlanError, Renewal, Repeat, RoundRobin, TimeSharing, WakeUp, config,
 };
 use talea_time::{Duration, Work};
 
@@ -35,7 +35,7 @@ fn a_resource_kernel_can_be_composed() {
     let composed = Workload::new(engine, &all).run(ms(LENGTH_MS));
 
     let mut engine = Engine::new(1);
-    let kernel = Kind::ResourceKernel { quantum: Work::from_millis(1) };
+    let kernel = config::ResourceKernel { quantum: Work::from_millis(1) };
     let root = engine.add_root(kernel.build(Announcing::Nothing).expect("in range"));
     let reserve = |budget, period, enforcement| Parameters::Reserve {
         budget: Work::from_millis(budget),
@@ -66,7 +66,7 @@ fn a_resource_kernel_can_be_composed() {
 fn a_firm_reserve_takes_what_nobody_wants() {
     let received = |enforcement, beside: Vec<Piece>| {
         let mut engine = Engine::new(1);
-        let kernel = Kind::ResourceKernel { quantum: work(5) };
+        let kernel = config::ResourceKernel { quantum: work(5) };
         let root = engine.add_root(kernel.build(Announcing::Nothing).expect("in range"));
         let given = Parameters::Reserve { budget: work(20), period: ns(100), deadline: ns(100), enforcement };
         let reserved = engine.add_thread(root, given).expect("20 %");
@@ -84,7 +84,7 @@ fn a_firm_reserve_takes_what_nobody_wants() {
 #[test]
 fn a_limit_makes_a_soft_reserve_hard() {
     let mut engine = Engine::new(1);
-    let kernel = Kind::ResourceKernel { quantum: Work::from_millis(1) };
+    let kernel = config::ResourceKernel { quantum: Work::from_millis(1) };
     let root = engine.add_root(kernel.build(Announcing::Nothing).expect("in range"));
     let soft = Parameters::Reserve {
         budget: Work::from_millis(3),
@@ -92,7 +92,7 @@ fn a_limit_makes_a_soft_reserve_hard() {
         deadline: ms(19),
         enforcement: Enforcement::Soft,
     };
-    let limit = Kind::Limit { budget: Work::from_millis(3), period: ms(19), renewal: Renewal::Over };
+    let limit = config::Limit { budget: Work::from_millis(3), period: ms(19), renewal: Renewal::Over };
     let limit = limit.build(Announcing::Nothing).expect("in range");
     let limit = engine.add(limit, &[(root, soft)]).expect("it fits");
     let limited = engine.add_thread(limit, Parameters::None).expect("the only one");
@@ -240,7 +240,7 @@ fn the_modes_of_kurt_are_compositions() {
 fn plans_that_cannot_be_followed_are_refused() {
     let error = |entries: &[PlanEntry], repeat| {
         let kind =
-            Kind::ExplicitPlan { entries: entries.to_vec(), repeat, gaps: Gaps::Released, origin: at(0) };
+            config::ExplicitPlan { entries: entries.to_vec(), repeat, gaps: Gaps::Released, origin: at(0) };
         kind.build(Announcing::Nothing).err()
     };
     assert_eq!(error(&[], Repeat::Once), Some(KindError::Plan(PlanError::Empty)));
@@ -248,11 +248,11 @@ fn plans_that_cannot_be_followed_are_refused() {
     assert_eq!(error(&[entry(5, 0, 1), entry(3, 0, 1)], Repeat::Once), Some(KindError::Plan(unordered)));
     let repeat = PlanError::Repeat { last: ns(5), period: ns(5) };
     assert_eq!(error(&[entry(5, 0, 1)], Repeat::Every(ns(5))), Some(KindError::Plan(repeat)));
-    let nothing = Kind::RoundRobin { quantum: Work::ZERO }.build(Announcing::Nothing).err();
+    let nothing = config::RoundRobin { quantum: Work::ZERO }.build(Announcing::Nothing).err();
     let message = "the quantum of a round-robin scheduler is 0s, but has to be above zero";
     assert_eq!(nothing.map(|error| error.to_string()).as_deref(), Some(message));
     let more = Fraction::new(3, 2).expect("above zero");
-    let error = Kind::Reservation { capacity: more }.build(Announcing::Nothing).err();
+    let error = config::Reservation::hard(more).build(Announcing::Nothing).err();
     assert_eq!(error, Some(KindError::MoreThanWhole { kind: "reservation" }));
 }
 
@@ -261,7 +261,7 @@ fn plans_that_cannot_be_followed_are_refused() {
 fn time_sharing_boosts_and_starves_nobody() {
     let habits = Habits { quantum: work(30), boost: 2, starvation: ns(4_000), base: 8 };
     let mut engine = Engine::new(1);
-    let root = engine.add_root(Kind::TimeSharing(habits).build(Announcing::Nothing).expect("in range"));
+    let root = engine.add_root(config::TimeSharing(habits).build(Announcing::Nothing).expect("in range"));
     let interactive = engine.add_thread(root, Parameters::None).expect("anybody");
     let busy = engine.add_thread(root, Parameters::None).expect("anybody");
     let low = engine.add_thread(root, Parameters::Priority(4)).expect("a level");
@@ -281,12 +281,12 @@ fn time_sharing_boosts_and_starves_nobody() {
 #[test]
 fn kinds_and_schedulers_agree_on_names() {
     let quantum = Work::from_millis(1);
-    let kinds = [
-        Kind::RoundRobin { quantum },
-        Kind::ProportionalShare { quantum, wake_up: WakeUp::Waits },
-        Kind::Reservation { capacity: Fraction::ONE },
-        Kind::SlowerProcessor { speed: Fraction::ONE, slice: Duration::from_millis(1) },
-        Kind::Spring { effort: 1, quantum },
+    let kinds: [Configuration; 5] = [
+        config::RoundRobin { quantum }.into(),
+        config::ProportionalShare { quantum, wake_up: WakeUp::Waits }.into(),
+        config::Reservation::hard(Fraction::ONE).into(),
+        config::SlowerProcessor { speed: Fraction::ONE, slice: Duration::from_millis(1) }.into(),
+        config::Spring { effort: 1, quantum }.into(),
     ];
     for kind in kinds {
         assert_eq!(kind.build(Announcing::Nothing).expect("in range").kind(), kind.name());

@@ -6,7 +6,8 @@ use talea_model::{LaneDispatch, Late, Laxity};
 use talea_policy::discipline::Discipline;
 use talea_policy::hierarchy::{Enforcement, Engine, Fraction, Parameters, SchedulerId, VpId};
 use talea_policy::scheduler::{
-    Announcing, Exhaustion, FixedPriority, Gaps, Habits, Kind, PlanEntry, Renewal, Repeat, Requests, WakeUp,
+    Announcing, Configuration, Exhaustion, FixedPriority, Gaps, Habits, PlanEntry, Renewal, Repeat, Requests,
+    WakeUp, config,
 };
 use talea_policy::strategy::LaneRules;
 
@@ -14,11 +15,11 @@ use talea_policy::strategy::LaneRules;
 #[derive(Clone, Debug)]
 pub enum Branch {
     Thread,
-    Scheduler(Kind, Vec<Branch>),
+    Scheduler(Configuration, Vec<Branch>),
 }
 
 /// Times are in nanoseconds, quanta a few of them.
-pub fn kinds() -> impl Strategy<Value = Kind> {
+pub fn kinds() -> impl Strategy<Value = Configuration> {
     let quantum = (1..6i64).prop_map(work);
     let wake_up = prop_oneof![Just(WakeUp::Waits), Just(WakeUp::Preempts)];
     let exhaustion = prop_oneof![Just(Exhaustion::Suspend), Just(Exhaustion::Postpone)];
@@ -39,39 +40,48 @@ pub fn kinds() -> impl Strategy<Value = Kind> {
         base: 8,
     });
     let plan = (entries, gaps, prop_oneof![Just(Repeat::Once), Just(Repeat::Every(ns(40)))])
-        .prop_map(|(entries, gaps, repeat)| Kind::ExplicitPlan { entries, repeat, gaps, origin: at(0) });
+        .prop_map(|(entries, gaps, repeat)| config::ExplicitPlan { entries, repeat, gaps, origin: at(0) });
+    let requests = Requests::InPieces;
     prop_oneof![
-        Just(Kind::FixedPriority),
-        (0..2usize).prop_map(|takes| Kind::Join { takes }),
+        Just(config::FixedPriority.into()),
+        (0..2usize).prop_map(|takes| config::Join { takes }.into()),
         (1..6i64, 6..20i64, prop::sample::select(vec![Renewal::Over, Renewal::Unsafe])).prop_map(
-            |(budget, period, renewal)| Kind::Limit { budget: work(budget), period: ns(period), renewal }
+            |(budget, period, renewal)| {
+                config::Limit { budget: work(budget), period: ns(period), renewal }.into()
+            }
         ),
-        quantum.clone().prop_map(|quantum| Kind::RoundRobin { quantum }),
-        (quantum.clone(), wake_up)
-            .prop_map(|(quantum, wake_up)| Kind::ProportionalShare { quantum, wake_up }),
-        quantum.clone().prop_map(|quantum| Kind::Stride { quantum }),
-        (quantum.clone(), any::<u64>()).prop_map(|(quantum, seed)| Kind::Lottery { quantum, seed }),
-        quantum.clone().prop_map(|quantum| Kind::Eevdf { quantum }),
-        habits.prop_map(Kind::TimeSharing),
-        Just(Kind::Reservation { capacity: one }),
-        exhaustion.prop_map(move |exhaustion| Kind::ConstantBandwidth { exhaustion, capacity: one }),
-        Just(Kind::TotalBandwidth { capacity: one, requests: Requests::InPieces }),
-        (1..9i64).prop_map(move |slice| Kind::SlowerProcessor { speed: one, slice: ns(slice) }),
-        quantum.clone().prop_map(|quantum| Kind::ResourceKernel { quantum }),
-        quantum.clone().prop_map(|quantum| Kind::Rialto { base: ns(16), levels: 3, quantum }),
-        quantum.clone().prop_map(|quantum| Kind::Spring { effort: 50, quantum }),
-        (1..3u32, quantum.clone())
-            .prop_map(|(last, quantum)| Kind::StatisticalRateMonotonic { last, quantum }),
-        plan,
-        quantum.prop_map(|quantum| Kind::SurplusFair { quantum }),
+        quantum.clone().prop_map(|quantum| config::RoundRobin { quantum }.into()),
+        (quantum.clone(), wake_up).prop_map(|(quantum, wake_up)| config::ProportionalShare {
+            quantum,
+            wake_up
+        }
+        .into()),
+        quantum.clone().prop_map(|quantum| config::Stride { quantum }.into()),
+        (quantum.clone(), any::<u64>()).prop_map(|(quantum, seed)| config::Lottery { quantum, seed }.into()),
+        quantum.clone().prop_map(|quantum| config::Eevdf { quantum }.into()),
+        habits.prop_map(|habits| config::TimeSharing(habits).into()),
+        Just(config::Reservation::hard(one).into()),
+        exhaustion.prop_map(move |exhaustion| config::Reservation { exhaustion, capacity: one }.into()),
+        Just(config::TotalBandwidth { capacity: one, requests }.into()),
+        (1..9i64).prop_map(move |slice| config::SlowerProcessor { speed: one, slice: ns(slice) }.into()),
+        quantum.clone().prop_map(|quantum| config::ResourceKernel { quantum }.into()),
+        quantum.clone().prop_map(|quantum| config::Rialto { base: ns(16), levels: 3, quantum }.into()),
+        quantum.clone().prop_map(|quantum| config::Spring { effort: 50, quantum }.into()),
+        (1..3u32, quantum.clone()).prop_map(|(last, quantum)| config::StatisticalRateMonotonic {
+            last,
+            quantum
+        }
+        .into()),
+        plan.prop_map(Configuration::from),
+        quantum.prop_map(|quantum| config::SurplusFair { quantum }.into()),
         lanes(),
     ]
 }
 
-fn lanes() -> impl Strategy<Value = Kind> {
+fn lanes() -> impl Strategy<Value = Configuration> {
     let discipline =
         prop_oneof![Just(Discipline::Fifo), Just(Discipline::Deadline), Just(Discipline::Laxity)];
-    discipline.prop_map(|discipline| Kind::Lane { discipline, rules: PREEMPTIVE, capacity: 8 })
+    discipline.prop_map(|discipline| config::Lane { discipline, rules: PREEMPTIVE, capacity: 8 }.into())
 }
 
 pub const PREEMPTIVE: LaneRules =
@@ -89,7 +99,7 @@ pub fn branches(levels: u32) -> impl Strategy<Value = Branch> {
             if is_single(&kind) {
                 children.truncate(1);
             }
-            if matches!(kind, Kind::Lane { .. }) {
+            if kind.name() == "lane" {
                 // Lanes order jobs, which only threads have.
                 children.iter_mut().for_each(|child| *child = Branch::Thread);
             }
@@ -99,59 +109,53 @@ pub fn branches(levels: u32) -> impl Strategy<Value = Branch> {
     })
 }
 
-fn is_single(kind: &Kind) -> bool {
-    matches!(kind, Kind::Join { .. } | Kind::Limit { .. })
+fn is_single(kind: &Configuration) -> bool {
+    matches!(kind.name(), "join" | "limit")
 }
 
 /// Whether a scheduler of this kind uses a processor whenever one of its children wants it.
-pub fn is_work_conserving(kind: &Kind) -> bool {
-    match kind {
-        Kind::Limit { .. } | Kind::Reservation { .. } | Kind::ResourceKernel { .. } | Kind::Spring { .. } => {
-            false
-        }
-        Kind::ConstantBandwidth { exhaustion, .. } => *exhaustion == Exhaustion::Postpone,
-        Kind::ExplicitPlan { gaps, .. } => *gaps == Gaps::EventDriven,
-        _ => true,
+pub fn is_work_conserving(kind: &Configuration) -> bool {
+    match kind.name() {
+        "limit" | "reservation" | "resource-kernel" | "spring" => false,
+        _ => kind.of::<config::ExplicitPlan>().is_none_or(|plan| plan.gaps == Gaps::EventDriven),
     }
 }
 
 /// What the `place`-th of `count` children asks of a scheduler of this kind. Together they are always admitted.
-pub fn parameters(kind: &Kind, place: usize, count: usize) -> Parameters {
+pub fn parameters(kind: &Configuration, place: usize, count: usize) -> Parameters {
     let (index, n) = (place as i64, count as i64);
-    match kind {
-        Kind::FixedPriority => Parameters::Priority(place as i32),
-        Kind::TimeSharing(_) => Parameters::Priority(place as i32 * 3 % 16),
-        Kind::ProportionalShare { .. } if place % 2 == 1 => {
+    match kind.name() {
+        "fixed-priority" => Parameters::Priority(place as i32),
+        "time-sharing" => Parameters::Priority(place as i32 * 3 % 16),
+        "proportional-share" if place % 2 == 1 => {
             Parameters::WarpedWeight { weight: place as u32 + 1, warp: ns(index) }
         }
-        Kind::Eevdf { .. } if place % 2 == 1 => {
+        "eevdf" if place % 2 == 1 => {
             Parameters::Requests { weight: place as u32 + 1, request: work(3 + index) }
         }
-        Kind::ProportionalShare { .. }
-        | Kind::Stride { .. }
-        | Kind::Lottery { .. }
-        | Kind::Eevdf { .. }
-        | Kind::SurplusFair { .. } => Parameters::Weight(place as u32 * 2 + 1),
-        Kind::Reservation { .. } | Kind::ConstantBandwidth { .. } | Kind::TotalBandwidth { .. } => {
+        "proportional-share" | "stride" | "lottery" | "eevdf" | "surplus-fair" => {
+            Parameters::Weight(place as u32 * 2 + 1)
+        }
+        "reservation" | "constant-bandwidth" | "total-bandwidth" => {
             let budget = 2 + index;
             Parameters::Reservation { budget: work(budget), period: ns(budget * n + index) }
         }
-        Kind::SlowerProcessor { .. } => Parameters::Rate(Fraction::new(1, n).expect("a child")),
-        Kind::ResourceKernel { .. } if place.is_multiple_of(2) => {
+        "slower-processor" => Parameters::Rate(Fraction::new(1, n).expect("a child")),
+        "resource-kernel" if place.is_multiple_of(2) => {
             let enforcement = [Enforcement::Hard, Enforcement::Firm, Enforcement::Soft][place % 3];
             let period = ns(20 * n + 8 * index);
             Parameters::Reserve { budget: work(2 + index), period, deadline: period, enforcement }
         }
-        Kind::Rialto { .. } if place.is_multiple_of(2) => {
+        "rialto" if place.is_multiple_of(2) => {
             Parameters::Reservation { budget: work(16 / n), period: ns((16 << (place % 4)) + 3) }
         }
-        Kind::Spring { .. } if place.is_multiple_of(2) => {
+        "spring" if place.is_multiple_of(2) => {
             Parameters::Reservation { budget: work(2 + index), period: ns((20 * n) << (place % 4)) }
         }
-        Kind::StatisticalRateMonotonic { .. } => {
+        "statistical-rate-monotonic" => {
             Parameters::Reservation { budget: work(8 / n), period: ns(8 << place) }
         }
-        Kind::ExplicitPlan { .. } => Parameters::Process(place as u32),
+        "explicit-plan" => Parameters::Process(place as u32),
         _ => Parameters::None,
     }
 }
@@ -186,7 +190,7 @@ impl Hierarchy {
             return;
         };
         let mut parents = vec![(parent, given)];
-        if matches!(kind, Kind::Join { .. }) {
+        if kind.name() == "join" {
             self.low -= 1;
             parents.push((self.root, Parameters::Priority(self.low)));
         }
@@ -194,7 +198,7 @@ impl Hierarchy {
         let id = self.engine.add(scheduler, &parents).expect("parameters fit");
         for (place, child) in children.iter().enumerate() {
             self.add(child, number, id, parameters(kind, place, children.len()));
-            if let (Kind::Spring { .. } | Kind::Rialto { .. }, Branch::Thread) = (kind, child) {
+            if matches!((kind.name(), child), ("spring" | "rialto", Branch::Thread)) {
                 self.planners.push((id, self.threads.last().expect("it was just added").0));
             }
         }
@@ -202,7 +206,7 @@ impl Hierarchy {
 }
 
 /// All kinds of the branch.
-pub fn kinds_in(branch: &Branch) -> Vec<&Kind> {
+pub fn kinds_in(branch: &Branch) -> Vec<&Configuration> {
     match branch {
         Branch::Thread => Vec::new(),
         Branch::Scheduler(kind, children) => {

@@ -7,7 +7,7 @@ use talea_policy::discipline::Discipline;
 use talea_policy::hierarchy::{Engine, Parameters, Refusal, SchedulerId, VpId, VpState};
 use talea_policy::job::Job;
 use talea_policy::lane::LaneQueue;
-use talea_policy::scheduler::{Announcing, FixedPriority, Join, Kind, LaneScheduler, Renewal};
+use talea_policy::scheduler::{Announcing, Config, FixedPriority, Join, LaneScheduler, Renewal, config};
 use talea_policy::strategy::LaneRules;
 use talea_time::Duration;
 
@@ -120,7 +120,7 @@ fn it_has_one_child() {
 fn a_lane_is_taken_the_processor_while_it_tells_of_another_deadline() {
     let mut engine = Engine::new(1);
     let root = engine.add_root(Box::new(FixedPriority::new()));
-    let limit = Kind::Limit { budget: work(1), period: ns(9), renewal: Renewal::Over }
+    let limit = config::Limit { budget: work(1), period: ns(9), renewal: Renewal::Over }
         .build(Announcing::Deadlines)
         .expect("in range");
     let limit = engine.add(limit, &[(root, Parameters::Priority(2))]).expect("free");

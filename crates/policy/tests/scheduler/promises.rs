@@ -7,13 +7,13 @@ use talea_policy::discipline::Discipline;
 use talea_policy::hierarchy::{
     Constraint, Enforcement, Engine, Fraction, Message, Parameters, SchedulerId, VpId,
 };
-use talea_policy::scheduler::{Announcing, Exhaustion, Kind, Requests};
+use talea_policy::scheduler::{Announcing, Config, Configuration, Exhaustion, Requests, config};
 
 const UNTIL: i64 = 2_000;
 
-fn engine(kind: &Kind) -> (Engine, SchedulerId) {
+fn engine(kind: impl Into<Configuration>) -> (Engine, SchedulerId) {
     let mut engine = Engine::new(1);
-    let root = engine.add_root(kind.build(Announcing::Nothing).expect("parameters are in range"));
+    let root = engine.add_root(kind.into().build(Announcing::Nothing).expect("parameters are in range"));
     (engine, root)
 }
 
@@ -59,7 +59,7 @@ proptest! {
         shares in budgets(), others in proptest::collection::vec(bursts(), 5),
     ) {
         prop_assume!(!shares.is_empty());
-        let (mut engine, root) = engine(&Kind::Reservation { capacity: Fraction::ONE });
+        let (mut engine, root) = engine(config::Reservation::hard(Fraction::ONE));
         let threads: Vec<VpId> = shares
             .iter()
             .map(|(budget, period)| engine.add_thread(root, reservation(*budget, *period)).expect("they fit"))
@@ -87,8 +87,8 @@ proptest! {
         shares in budgets(), others in proptest::collection::vec(bursts(), 5),
     ) {
         prop_assume!(!shares.is_empty());
-        let soft = Kind::ConstantBandwidth { exhaustion: Exhaustion::Postpone, capacity: Fraction::ONE };
-        let (mut engine, root) = engine(&soft);
+        let soft = config::Reservation { exhaustion: Exhaustion::Postpone, capacity: Fraction::ONE };
+        let (mut engine, root) = engine(soft);
         let threads: Vec<VpId> = shares
             .iter()
             .map(|(budget, period)| engine.add_thread(root, reservation(*budget, *period)).expect("they fit"))
@@ -114,7 +114,7 @@ proptest! {
             deadline = deadline.max(piece.arrival * budget) + piece.work * period;
             piece.deadline = (deadline + budget - 1) / budget;
         }
-        let (mut engine, root) = engine(&Kind::TotalBandwidth { capacity: Fraction::ONE, requests: Requests::InPieces });
+        let (mut engine, root) = engine(config::TotalBandwidth { capacity: Fraction::ONE, requests: Requests::InPieces });
         let threads: Vec<VpId> = shares
             .iter()
             .map(|(budget, period)| engine.add_thread(root, reservation(*budget, *period)).expect("they fit"))
@@ -142,8 +142,8 @@ proptest! {
         };
         let tasks: Vec<(i64, i64)> = tasks.into_iter().filter_map(fits).collect();
         let (mut engine, root) =
-            engine(&Kind::SlowerProcessor { speed: Fraction::ONE, slice: ns(slice) });
-        let lane = Kind::Lane { discipline: Discipline::Deadline, rules: PREEMPTIVE, capacity: 8 };
+            engine(config::SlowerProcessor { speed: Fraction::ONE, slice: ns(slice) });
+        let lane = config::Lane { discipline: Discipline::Deadline, rules: PREEMPTIVE, capacity: 8 };
         let lane = lane.build(Announcing::Deadlines).expect("a lane");
         let lane = engine.add(lane, &[(root, Parameters::Rate(part(1, 2)))]).expect("half");
         let mut threads = Vec::new();
@@ -172,8 +172,8 @@ proptest! {
     #[test]
     fn slower_processors_nest(cost in 1..5i64, period in 1..6i64, others in bursts(), slice in 1..30i64) {
         let period = cost * 4 + period;
-        let slower = |speed| Kind::SlowerProcessor { speed, slice: ns(slice) };
-        let (mut engine, root) = engine(&slower(Fraction::ONE));
+        let slower = |speed| config::SlowerProcessor { speed, slice: ns(slice) };
+        let (mut engine, root) = engine(slower(Fraction::ONE));
         let inner = slower(part(1, 2)).build(Announcing::Deadlines).expect("in range");
         let inner = engine.add(inner, &[(root, Parameters::Rate(part(1, 2)))]).expect("half");
         let task = engine.add_thread(inner, Parameters::Rate(part(1, 2))).expect("a quarter of all");
@@ -191,7 +191,7 @@ proptest! {
         jobs in proptest::collection::vec(bursts(), 6),
         always in 0..6usize,
     ) {
-        let (mut engine, root) = engine(&Kind::ResourceKernel { quantum: work(3) });
+        let (mut engine, root) = engine(config::ResourceKernel { quantum: work(3) });
         let mut admitted = Vec::new();
         for (place, (budget, period, slack)) in reserves.into_iter().enumerate() {
             let deadline = ns((period - slack).max(budget));
@@ -221,7 +221,7 @@ proptest! {
     /// RESCS: every window of the length of the rounded period holds the budget.
     #[test]
     fn rialto_serves_every_window(levels in proptest::collection::vec((0..3u32, 1..16i64), 1..5), others in bursts()) {
-        let (mut engine, root) = engine(&Kind::Rialto { base: ns(16), levels: 3, quantum: work(4) });
+        let (mut engine, root) = engine(config::Rialto { base: ns(16), levels: 3, quantum: work(4) });
         let mut threads = Vec::new();
         let mut admitted = Vec::new();
         for (level, budget) in levels {
@@ -247,10 +247,10 @@ proptest! {
         wanted in proptest::collection::vec((0..40i64, 1..40i64, 1..12i64), 1..8), others in bursts(), is_spring: bool,
     ) {
         let kind = match is_spring {
-            true => Kind::Spring { effort: 100, quantum: work(4) },
-            false => Kind::Rialto { base: ns(16), levels: 1, quantum: work(4) },
+            true => Configuration::from(config::Spring { effort: 100, quantum: work(4) }),
+            false => config::Rialto { base: ns(16), levels: 1, quantum: work(4) }.into(),
         };
-        let (mut engine, root) = engine(&kind);
+        let (mut engine, root) = engine(kind);
         let mut threads = Vec::new();
         if !is_spring {
             let reserved = engine.add_thread(root, reservation(6, 16)).expect("it fits");
@@ -284,7 +284,7 @@ proptest! {
         demands in proptest::collection::vec(proptest::collection::vec(1..12i64, 128), 3),
         allowances in (1..9i64, 1..21i64, 1..31i64).prop_map(|(a, b, c)| [a, b, c]),
     ) {
-        let (mut engine, root) = engine(&Kind::StatisticalRateMonotonic { last: 2, quantum: work(3) });
+        let (mut engine, root) = engine(config::StatisticalRateMonotonic { last: 2, quantum: work(3) });
         let periods = [10i64, 20, 60];
         let superperiods = [20i64, 60, 120];
         let mut threads = Vec::new();
@@ -326,19 +326,19 @@ proptest! {
 
 #[test]
 fn admission_says_why_not() {
-    let refusal = |kind: Kind, first: Parameters, second: Parameters| {
-        let (mut engine, root) = engine(&kind);
+    let refusal = |kind: Configuration, first: Parameters, second: Parameters| {
+        let (mut engine, root) = engine(kind);
         engine.add_thread(root, first).expect("there is room");
         engine.add_thread(root, second).expect_err("there is none").to_string()
     };
-    let slower = Kind::SlowerProcessor { speed: Fraction::ONE, slice: ns(1) };
+    let slower = config::SlowerProcessor { speed: Fraction::ONE, slice: ns(1) };
     assert_eq!(
-        refusal(slower, Parameters::Rate(part(3, 5)), Parameters::Rate(part(41, 100))),
+        refusal(slower.into(), Parameters::Rate(part(3, 5)), Parameters::Rate(part(41, 100))),
         "not admitted: 41 % of the processor are asked for and 40 % are left"
     );
-    let statistical = Kind::StatisticalRateMonotonic { last: 1, quantum: work(1) };
+    let statistical = config::StatisticalRateMonotonic { last: 1, quantum: work(1) };
     assert_eq!(
-        refusal(statistical, reservation(1, 20), reservation(1, 30)),
+        refusal(statistical.into(), reservation(1, 20), reservation(1, 30)),
         "not admitted: a period of 30ns beside one of 20ns: the longer must be a multiple of the shorter"
     );
     let reserve = |budget, period| Parameters::Reserve {
@@ -348,17 +348,17 @@ fn admission_says_why_not() {
         enforcement: Enforcement::Hard,
     };
     assert_eq!(
-        refusal(Kind::ResourceKernel { quantum: work(1) }, reserve(5, 10), reserve(4, 12)),
+        refusal(config::ResourceKernel { quantum: work(1) }.into(), reserve(5, 10), reserve(4, 12)),
         "not admitted: a reserve of 4ns within 12ns would need more than its period"
     );
-    let rialto = Kind::Rialto { base: ns(16), levels: 2, quantum: work(1) };
+    let rialto = config::Rialto { base: ns(16), levels: 2, quantum: work(1) };
     assert_eq!(
-        refusal(rialto, reservation(8, 40), reservation(13, 16)),
+        refusal(rialto.into(), reservation(8, 40), reservation(13, 16)),
         "not admitted: 81.25 % of the processor are asked for and 75 % are left"
     );
-    let reserved = Kind::Reservation { capacity: Fraction::ONE };
+    let reserved = config::Reservation::hard(Fraction::ONE);
     assert_eq!(
-        refusal(reserved, reservation(1, 2), reservation(5, 4)),
+        refusal(reserved.into(), reservation(1, 2), reservation(5, 4)),
         "a reservation scheduler takes a budget above 0 and at most its period, not \
          Reservation { budget: Work(5), period: Duration(4) }"
     );

@@ -11,7 +11,7 @@ use talea_policy::hierarchy::{
     VpId, VpState,
 };
 use talea_policy::job::Job;
-use talea_policy::scheduler::{Announcing, FixedPriority, Kind};
+use talea_policy::scheduler::{Announcing, Configuration, FixedPriority};
 use talea_time::{Instant, Work};
 
 /// Numbers choose among what there is at the time.
@@ -21,12 +21,12 @@ enum Act {
     Release { thread: usize },
     AddThread { parent: usize, roll: u32 },
     RemoveThread { thread: usize },
-    AddScheduler { kind: Kind, parents: Vec<(usize, u32)> },
+    AddScheduler { kind: Configuration, parents: Vec<(usize, u32)> },
     RemoveScheduler { scheduler: usize },
     MoveThread { thread: usize, parent: usize, roll: u32 },
     MoveScheduler { scheduler: usize, parents: Vec<(usize, u32)> },
     Change { vp: usize, roll: u32 },
-    Replace { scheduler: usize, kind: Kind, rolls: Vec<u32>, parents: Option<u32> },
+    Replace { scheduler: usize, kind: Configuration, rolls: Vec<u32>, parents: Option<u32> },
 }
 
 type Round = (Vec<Act>, i64);
@@ -187,7 +187,7 @@ impl Play {
             }
             Act::AddScheduler { kind, parents } if count < 8 => {
                 let scheduler = kind.build(Announcing::Deadlines).expect("in range");
-                let width = if matches!(kind, Kind::FixedPriority | Kind::Join { .. }) { 3 } else { 1 };
+                let width = if matches!(kind.name(), "fixed-priority" | "join") { 3 } else { 1 };
                 let parents = self.parents(&parents[..parents.len().min(width)]);
                 self.machine.engine.add(scheduler, &parents).is_err()
             }
@@ -217,7 +217,13 @@ impl Play {
         }
     }
 
-    fn replace(&mut self, id: SchedulerId, kind: &Kind, rolls: &[u32], changed: Option<u32>) -> bool {
+    fn replace(
+        &mut self,
+        id: SchedulerId,
+        kind: &Configuration,
+        rolls: &[u32],
+        changed: Option<u32>,
+    ) -> bool {
         let engine = &self.machine.engine;
         let ask = |(place, edge): (usize, Edge)| {
             (edge.vp, asked(kind.name(), rolls[place % rolls.len()].wrapping_add(place as u32)))

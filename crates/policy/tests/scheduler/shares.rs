@@ -4,13 +4,13 @@ use super::script::{Piece, Script, endless, ns, work};
 use super::workload::{Demand, Workload, ms};
 use proptest::prelude::*;
 use talea_policy::hierarchy::{Engine, Parameters, VpId};
-use talea_policy::scheduler::{Announcing, FixedPriority, Kind, WakeUp};
+use talea_policy::scheduler::{Announcing, Config, FixedPriority, WakeUp, config};
 use talea_time::Work;
 
 const UNTIL: i64 = 1_000;
 
 /// Threads of these weights that always want the processor, below a thread that takes it now and then.
-fn backlogged(kind: &Kind, weights: &[u32], interruptions: Vec<Piece>) -> Script {
+fn backlogged(kind: &impl Config, weights: &[u32], interruptions: Vec<Piece>) -> Script {
     let mut engine = Engine::new(1);
     let root = engine.add_root(Box::new(FixedPriority::new()));
     let scheduler = kind.build(Announcing::Nothing).expect("parameters are in range");
@@ -49,7 +49,7 @@ proptest! {
         weights in weights(), quantum in 1..12i64, interruptions in interruptions(), preempts: bool,
     ) {
         let wake_up = if preempts { WakeUp::Preempts } else { WakeUp::Waits };
-        let kind = Kind::ProportionalShare { quantum: work(quantum), wake_up };
+        let kind = config::ProportionalShare { quantum: work(quantum), wake_up };
         let script = backlogged(&kind, &weights, interruptions).run(UNTIL);
         for from in (0..UNTIL).step_by(97) {
             for to in (from..UNTIL).step_by(61) {
@@ -70,7 +70,7 @@ proptest! {
     fn lags_of_eevdf_are_bounded(
         clients in proptest::collection::vec((1..8u32, 1..20i64), 2..6), quantum in 1..8i64,
     ) {
-        let kind = Kind::Eevdf { quantum: work(quantum) };
+        let kind = config::Eevdf { quantum: work(quantum) };
         let mut engine = Engine::new(1);
         let root = engine.add_root(kind.build(Announcing::Nothing).expect("in range"));
         let threads = clients
@@ -97,7 +97,7 @@ proptest! {
     fn stride_is_off_by_a_quantum_between_any_two(
         weights in prop_oneof![weights(), proptest::collection::vec(1..=1u32 << 20, 2..6)], quantum in 1..12i64,
     ) {
-        let script = backlogged(&Kind::Stride { quantum: work(quantum) }, &weights, Vec::new()).run(UNTIL);
+        let script = backlogged(&config::Stride { quantum: work(quantum) }, &weights, Vec::new()).run(UNTIL);
         for now in (0..UNTIL).step_by(7) {
             for (f, one) in weights.iter().enumerate() {
                 for (g, other) in weights.iter().enumerate() {
@@ -118,7 +118,7 @@ fn lotteries_are_won_in_proportion() {
     let weights = [1u32, 2, 5, 12];
     let quanta = 20_000i64;
     for seed in 0..8 {
-        let kind = Kind::Lottery { quantum: work(10), seed };
+        let kind = config::Lottery { quantum: work(10), seed };
         let script = backlogged(&kind, &weights, Vec::new()).run(10 * quanta);
         for (trace, weight) in script.traces.iter().zip(weights) {
             let p = f64::from(weight) / 20.0;
@@ -134,7 +134,7 @@ fn lotteries_are_won_in_proportion() {
 fn compensation_makes_up_for_short_quanta() {
     for seed in 0..8 {
         let mut engine = Engine::new(1);
-        let kind = Kind::Lottery { quantum: work(10), seed };
+        let kind = config::Lottery { quantum: work(10), seed };
         let root = engine.add_root(kind.build(Announcing::Nothing).expect("in range"));
         let mut thread = |weight| engine.add_thread(root, Parameters::Weight(weight)).expect("a weight");
         let (short, long) = (thread(1), thread(1));
@@ -152,7 +152,7 @@ fn compensation_makes_up_for_short_quanta() {
 fn surplus_fair_scheduling_readjusts_infeasible_weights() {
     let mut engine = Engine::new(2);
     let root =
-        engine.add_root(Kind::SurplusFair { quantum: work(10) }.build(Announcing::Nothing).expect("fine"));
+        engine.add_root(config::SurplusFair { quantum: work(10) }.build(Announcing::Nothing).expect("fine"));
     let threads =
         [1, 10, 1].map(|weight| engine.add_thread(root, Parameters::Weight(weight)).expect("a weight"));
     let arrivals = [0, 0, 1_000];
@@ -179,7 +179,7 @@ fn surplus_fair_scheduling_readjusts_infeasible_weights() {
 #[test]
 fn surplus_fair_scheduling_gives_a_whole_processor_to_whom_it_is_owed() {
     let mut engine = Engine::new(3);
-    let kind = Kind::SurplusFair { quantum: Work::from_millis(3) };
+    let kind = config::SurplusFair { quantum: Work::from_millis(3) };
     let root = engine.add_root(kind.build(Announcing::Nothing).expect("fine"));
     let threads =
         [100, 50, 3, 1].map(|weight| engine.add_thread(root, Parameters::Weight(weight)).expect("a weight"));
@@ -198,7 +198,7 @@ fn surplus_fair_scheduling_gives_a_whole_processor_to_whom_it_is_owed() {
 fn warp_shortens_the_wait_and_not_the_others() {
     let wait = |warp: i64| {
         let mut engine = Engine::new(1);
-        let kind = Kind::ProportionalShare { quantum: work(10), wake_up: WakeUp::Preempts };
+        let kind = config::ProportionalShare { quantum: work(10), wake_up: WakeUp::Preempts };
         let root = engine.add_root(kind.build(Announcing::Nothing).expect("in range"));
         let others: Vec<VpId> =
             (0..4).map(|_| engine.add_thread(root, Parameters::Weight(1)).expect("a weight")).collect();

@@ -5,7 +5,7 @@ use crate::hierarchy::Machine;
 use proptest::prelude::*;
 use talea_policy::hierarchy::{Constraint, Engine, Message, Parameters, SchedulerId, VpId};
 use talea_policy::job::Job;
-use talea_policy::scheduler::{Announcing, Kind};
+use talea_policy::scheduler::{Announcing, Config, config};
 
 /// What a child asks for: budget and period.
 type Asked = (i64, i64);
@@ -60,7 +60,7 @@ fn reservation((budget, period): Asked) -> Parameters {
 impl Play {
     fn new() -> Self {
         let mut engine = Engine::new(1);
-        let kind = Kind::Spring { effort: 3_000, quantum: work(4) };
+        let kind = config::Spring { effort: 3_000, quantum: work(4) };
         let root = engine.add_root(kind.build(Announcing::Nothing).expect("in range"));
         let endless = [(); 2].map(|()| engine.add_thread(root, Parameters::None).expect("anybody"));
         let mut play = Play {
@@ -268,7 +268,7 @@ fn much_is_planned_while_others_run() {
 
 fn refusal(present: &[Asked], asked: Asked) -> String {
     let mut engine = Engine::new(1);
-    let kind = Kind::Spring { effort: 3_000, quantum: work(4) };
+    let kind = config::Spring { effort: 3_000, quantum: work(4) };
     let root = engine.add_root(kind.build(Announcing::Nothing).expect("in range"));
     for present in present {
         engine.add_thread(root, reservation(*present)).expect("it fits");

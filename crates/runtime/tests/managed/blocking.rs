@@ -6,14 +6,14 @@ use std::process::Stdio;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use talea_policy::hierarchy::Parameters;
-use talea_policy::scheduler::Kind;
+use talea_policy::scheduler::config;
 use talea_runtime::managed::{Blocked, Blocks, ManagedSet};
 
 /// The higher thread runs whenever it is woken, the lower one whenever it blocks.
 #[test]
 fn a_thread_that_blocks_hands_over() {
     let Some((_alone, options)) = stage(1) else { return };
-    let (engine, root) = flat(&Kind::FixedPriority);
+    let (engine, root) = flat(config::FixedPriority);
     let mut set = ManagedSet::prepare(engine, &options).unwrap();
     let order = shared(Mutex::new(Vec::new()));
     let high_order = shared(AtomicU64::new(0));
@@ -53,7 +53,7 @@ fn a_thread_that_blocks_hands_over() {
 #[test]
 fn a_wake_up_is_not_lost() {
     let Some((_alone, options)) = stage(1) else { return };
-    let (engine, root) = flat(&Kind::RoundRobin { quantum: talea_time::Work::from_millis(1) });
+    let (engine, root) = flat(config::RoundRobin { quantum: talea_time::Work::from_millis(1) });
     let mut set = ManagedSet::prepare(engine, &options).unwrap();
     let rounds = shared(AtomicU64::new(0));
     let counted = rounds.clone();
@@ -74,7 +74,7 @@ fn a_wake_up_is_not_lost() {
 #[test]
 fn wakers_elsewhere_forget_nobody() {
     let Some((_alone, options)) = stage(1) else { return };
-    let (engine, root) = flat(&proportional());
+    let (engine, root) = flat(proportional());
     let mut set = ManagedSet::prepare(engine, &options).unwrap();
     let counts = shared([const { AtomicU64::new(0) }; 3]);
     let mut wakers = Vec::new();
@@ -106,7 +106,7 @@ fn wakers_elsewhere_forget_nobody() {
 fn a_thread_that_sleeps_in_the_kernel_goes_on() {
     let Some((_alone, options)) = stage(1) else { return };
     for blocks in [Blocks::Anywhere, Blocks::ByHandle] {
-        let (engine, root) = flat(&Kind::FixedPriority);
+        let (engine, root) = flat(config::FixedPriority);
         let mut set = ManagedSet::prepare(engine, &options).unwrap();
         let rounds = shared(AtomicU64::new(0));
         let counted = rounds.clone();
@@ -137,7 +137,7 @@ fn is_asleep(process: u32) -> bool {
 #[test]
 fn a_program_that_waits_is_woken() {
     let Some((_alone, options)) = stage(1) else { return };
-    let (engine, root) = flat(&Kind::FixedPriority);
+    let (engine, root) = flat(config::FixedPriority);
     let mut set = ManagedSet::prepare(engine, &options).unwrap();
     set.command(admission("hog", root, Parameters::Priority(1)), &mut endless()).unwrap();
     let mut echo = std::process::Command::new("cat");

@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicU32;
 use std::time::Duration as StdDuration;
 use talea_measure::skip;
 use talea_policy::hierarchy::{Fraction, Parameters, SchedulerId};
-use talea_policy::scheduler::{Kind, WakeUp};
+use talea_policy::scheduler::{Configuration, WakeUp, config};
 use talea_runtime::managed::{Blocks, ManagedSet, Options, Target};
 use talea_runtime::sys::sched::Policy;
 use talea_runtime::sys::thread::spawn;
@@ -67,19 +67,22 @@ fn family() -> Command {
 }
 
 /// Quanta of a millisecond, which end all the time.
-fn quanta() -> (Kind, Parameters) {
-    let kind = Kind::ProportionalShare { quantum: Work::from_millis(1), wake_up: WakeUp::Preempts };
-    (kind, Parameters::Weight(1))
+fn quanta() -> (Configuration, Parameters) {
+    let kind = config::ProportionalShare { quantum: Work::from_millis(1), wake_up: WakeUp::Preempts };
+    (kind.into(), Parameters::Weight(1))
 }
 
 /// Budgets of a millisecond, which end and come again all the time.
-fn budgets() -> (Kind, Parameters) {
-    (Kind::Reservation { capacity: Fraction::ONE }, reservation(1, 4))
+fn budgets() -> (Configuration, Parameters) {
+    (config::Reservation::hard(Fraction::ONE).into(), reservation(1, 4))
 }
 
 /// A set with a thread of its own that always wants the processor, and where others go.
-fn beside_a_hog((kind, parameters): &(Kind, Parameters), options: &Options) -> (ManagedSet, SchedulerId) {
-    let (engine, root) = flat(kind);
+fn beside_a_hog(
+    (kind, parameters): &(Configuration, Parameters),
+    options: &Options,
+) -> (ManagedSet, SchedulerId) {
+    let (engine, root) = flat(kind.clone());
     let mut set = ManagedSet::prepare(engine, options).unwrap();
     set.spawn(admission("hog", root, *parameters), Blocks::ByHandle, hog).unwrap();
     (set, root)

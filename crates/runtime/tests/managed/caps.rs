@@ -4,7 +4,7 @@ use super::families::parent;
 use super::{Program, endless, eventually, flat, hog, reservation, stage};
 use std::process::Command;
 use talea_policy::hierarchy::Fraction;
-use talea_policy::scheduler::Kind;
+use talea_policy::scheduler::config;
 use talea_runtime::managed::{
     Admission, AdmitError, Blocks, Held, ManagedSet, MemberId, Parking, Received, Target,
 };
@@ -28,7 +28,7 @@ fn measure(set: &ManagedSet) -> (Received, Duration) {
 /// 5 ms in 20 ms, and nobody else: held, it receives a quarter; where it may run on, it would receive nearly everything.
 fn capped(take_in: impl Fn(&mut ManagedSet, Admission<'_>) -> MemberId) {
     let Some((_alone, options)) = stage(1) else { return };
-    let (engine, root) = flat(&Kind::Reservation { capacity: Fraction::ONE });
+    let (engine, root) = flat(config::Reservation::hard(Fraction::ONE));
     let mut set = ManagedSet::prepare(engine, &options).unwrap();
     let (name, parameters) = ("capped", reservation(5, 20));
     let admission = Admission { name, parent: root, parameters, parking: Parking::Held };
@@ -57,7 +57,7 @@ fn a_program_is_held() {
 fn a_cap_that_comes_and_goes_holds_all_processes_of_a_command() {
     let Some((_alone, options)) = stage(1) else { return };
     let folder = tempfile::tempdir().unwrap();
-    let (engine, root) = flat(&Kind::Reservation { capacity: Fraction::ONE });
+    let (engine, root) = flat(config::Reservation::hard(Fraction::ONE));
     let mut set = ManagedSet::prepare(engine, &options).unwrap();
     let [program, arguments @ ..] = parent(&folder.path().join("child"));
     let mut command = Command::new(program);
@@ -83,7 +83,7 @@ fn a_cap_that_comes_and_goes_holds_all_processes_of_a_command() {
 #[test]
 fn who_cannot_be_held_is_as_before() {
     let Some((_alone, options)) = stage(1) else { return };
-    let (engine, root) = flat(&Kind::Reservation { capacity: Fraction::ONE });
+    let (engine, root) = flat(config::Reservation::hard(Fraction::ONE));
     let mut set = ManagedSet::prepare(engine, &options).unwrap();
     let program = Program::start();
     let (name, parameters) = ("thread", reservation(5, 20));

@@ -26,7 +26,7 @@ fn shares() -> System {
     let thread = |name| ThreadBuilder::new(name, ThreadWork::CpuBound);
     System::builder("shares")
         .node("local", [0])
-        .scheduler(SchedulerBuilder::new("PS", SchedulerKind::ProportionalShare))
+        .scheduler(SchedulerBuilder::new("PS", SchedulerKind::PROPORTIONAL_SHARE))
         .thread(thread("words").with_share("PS", 1))
         .thread(thread("voice").requires("PSBE 0.4 60ms".parse().unwrap()).with_share("PS", 4))
         .build()
@@ -37,9 +37,9 @@ fn shares() -> System {
 fn reservations() -> System {
     System::builder("reservations")
         .node("local", [0])
-        .scheduler(SchedulerBuilder::new("FP", SchedulerKind::FixedPriority))
-        .scheduler(SchedulerBuilder::new("RES", SchedulerKind::Reservation).under("FP", Request::Priority(2)))
-        .scheduler(SchedulerBuilder::new("BG", SchedulerKind::RoundRobin).under("FP", Request::Priority(1)))
+        .scheduler(SchedulerBuilder::new("FP", SchedulerKind::FIXED_PRIORITY))
+        .scheduler(SchedulerBuilder::new("RES", SchedulerKind::RESERVATION).under("FP", Request::Priority(2)))
+        .scheduler(SchedulerBuilder::new("BG", SchedulerKind::ROUND_ROBIN).under("FP", Request::Priority(1)))
         .thread(ThreadBuilder::new("idle", ThreadWork::CpuBound).under("BG", Request::Nothing))
         .build()
         .unwrap()
@@ -97,7 +97,7 @@ fn shares_become_eevdf_while_their_threads_run() {
     let governor = govern(&shares(), &options);
     all_receive(&governor, &["words", "voice"]);
     let before = (granted(&governor, "words"), granted(&governor, "voice"));
-    governor.change(&replace("PS", SchedulerKind::Eevdf), Insistence::Careful).unwrap();
+    governor.change(&replace("PS", SchedulerKind::EEVDF), Insistence::Careful).unwrap();
     let listing = governor.list().unwrap();
     assert_eq!(row(&listing, "PS").kind, "eevdf");
     assert_eq!(row(&listing, "voice").asks.as_deref(), Some("share 4"));
@@ -112,7 +112,7 @@ fn a_replacement_that_breaks_a_requirement_changes_nothing() {
     let Some((_alone, options)) = stage(1) else { return };
     let governor = govern(&shares(), &options);
     let before = shape(&governor);
-    let round_robin = replace("PS", SchedulerKind::RoundRobin);
+    let round_robin = replace("PS", SchedulerKind::ROUND_ROBIN);
     let refused = governor.change(&round_robin, Insistence::Careful).unwrap_err();
     assert_eq!(
         refused.to_string(),
@@ -237,7 +237,7 @@ fn somebody_asked_for_the_impossible_says_so() {
     assert!(refused.to_string().contains("asks the reservation scheduler \"RES\" for share 3"), "{refused}");
     let quantum = Some("1ns".parse().unwrap());
     let short =
-        Change::Replace { name: "BG".into(), kind: SchedulerKind::RoundRobin, quantum, children: vec![] };
+        Change::Replace { name: "BG".into(), kind: SchedulerKind::ROUND_ROBIN, quantum, children: vec![] };
     let refused = governor.change(&short, Insistence::Forced).unwrap_err();
     assert!(matches!(refused, Reason::ShortQuantum(_)), "{refused}");
     assert_eq!(shape(&governor), before);
@@ -303,9 +303,9 @@ fn a_client_changes_the_hierarchy_and_is_told_why_not() {
         let (name, quantum, children) = ("PS".into(), Some("5ms".parse().unwrap()), Vec::new());
         Command::Replace { name, kind, quantum, children }
     };
-    let Outcome::Done(_) = served.ask(replace(SchedulerKind::Eevdf)) else { panic!("it is possible") };
+    let Outcome::Done(_) = served.ask(replace(SchedulerKind::EEVDF)) else { panic!("it is possible") };
     assert_eq!(row(&served.listing(), "PS").kind, "eevdf");
-    let Outcome::Refused(refusal) = served.ask(replace(SchedulerKind::Lottery)) else { panic!("it is not") };
+    let Outcome::Refused(refusal) = served.ask(replace(SchedulerKind::LOTTERY)) else { panic!("it is not") };
     assert!(refusal.reasons[0].starts_with("voice: it requires PSBE 0.4 60ms"), "{refusal:?}");
     assert_eq!(refusal.force, Force::Helps);
     assert!(refusal.remedy.is_some());

@@ -4,7 +4,7 @@ use super::{admission, after, eventually, flat, hog, part, proportional, stage};
 use std::path::Path;
 use std::process::Command;
 use talea_policy::hierarchy::Parameters;
-use talea_policy::scheduler::Kind;
+use talea_policy::scheduler::config;
 use talea_runtime::managed::{Blocks, ManagedSet};
 use talea_runtime::sys::Tid;
 use talea_runtime::sys::sched::{self, Policy};
@@ -34,7 +34,7 @@ fn the_children_of_a_command_are_of_its_member_and_end_with_it() {
     let Some((_alone, options)) = stage(1) else { return };
     let folder = tempfile::tempdir().unwrap();
     let note = folder.path().join("child");
-    let (engine, root) = flat(&proportional());
+    let (engine, root) = flat(proportional());
     let mut set = ManagedSet::prepare(engine, &options).unwrap();
     set.spawn(admission("own", root, Parameters::Weight(1)), Blocks::ByHandle, hog).unwrap();
     let [program, arguments @ ..] = parent(&note);
@@ -58,7 +58,7 @@ fn a_member_lives_as_long_as_what_it_has_started() {
     let Some((_alone, options)) = stage(1) else { return };
     let folder = tempfile::tempdir().unwrap();
     let note = folder.path().join("child");
-    let (engine, root) = flat(&Kind::FixedPriority);
+    let (engine, root) = flat(config::FixedPriority);
     let mut set = ManagedSet::prepare(engine, &options).unwrap();
     let [program, arguments @ ..] = parent(&note);
     let mut command = Command::new(program);

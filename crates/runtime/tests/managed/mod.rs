@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration as StdDuration, Instant as StdInstant};
 use talea_measure::skip;
 use talea_policy::hierarchy::{Engine, Parameters, SchedulerId};
-use talea_policy::scheduler::{Announcing, Kind, WakeUp};
+use talea_policy::scheduler::{Announcing, Configuration, WakeUp, config};
 use talea_runtime::managed::{Admission, Handle, ManagedSet, Options, Parking, Received};
 use talea_runtime::sys::affinity;
 use talea_runtime::sys::sched::{self, Policy, SchedError};
@@ -45,14 +45,14 @@ pub(crate) fn stage(cpus: usize) -> Option<(MutexGuard<'static, ()>, Options)> {
 }
 
 /// An engine with one scheduler.
-fn flat(kind: &Kind) -> (Engine, SchedulerId) {
+fn flat(kind: impl Into<Configuration>) -> (Engine, SchedulerId) {
     let mut engine = Engine::new(1);
-    let root = engine.add_root(kind.build(Announcing::Nothing).unwrap());
+    let root = engine.add_root(kind.into().build(Announcing::Nothing).unwrap());
     (engine, root)
 }
 
-fn proportional() -> Kind {
-    Kind::ProportionalShare { quantum: Work::from_millis(5), wake_up: WakeUp::Preempts }
+fn proportional() -> Configuration {
+    config::ProportionalShare { quantum: Work::from_millis(5), wake_up: WakeUp::Preempts }.into()
 }
 
 fn reservation(budget_ms: i64, period_ms: i64) -> Parameters {

@@ -2,7 +2,7 @@
 
 use super::{Program, admission, endless, flat, hog, proportional, reservation, stage};
 use talea_policy::hierarchy::{Engine, Fraction, Parameters};
-use talea_policy::scheduler::Kind;
+use talea_policy::scheduler::config;
 use talea_runtime::managed::{
     Admission, AdmitError, Bands, Blocks, ManagedSet, Options, Parking, SetError, Target,
 };
@@ -23,14 +23,14 @@ fn cpus_and_processors_have_to_match() {
 fn limits_beyond_what_can_be_guarded_are_refused() {
     let Some((_alone, mut options)) = stage(1) else { return };
     options.threads_max = 100_000;
-    let refused = ManagedSet::prepare(flat(&proportional()).0, &options).err();
+    let refused = ManagedSet::prepare(flat(proportional()).0, &options).err();
     assert!(matches!(refused, Some(SetError::TooMany { what: "threads", .. })));
 }
 
 #[test]
 fn what_the_scheduler_refuses_leaves_no_trace() {
     let Some((_alone, options)) = stage(1) else { return };
-    let (engine, root) = flat(&Kind::Reservation { capacity: Fraction::ONE });
+    let (engine, root) = flat(config::Reservation::hard(Fraction::ONE));
     let mut set = ManagedSet::prepare(engine, &options).unwrap();
     set.spawn(admission("most", root, reservation(8, 10)), Blocks::ByHandle, hog).unwrap();
     let error = set.spawn(admission("more", root, reservation(3, 10)), Blocks::ByHandle, hog).unwrap_err();
@@ -54,7 +54,7 @@ fn what_the_scheduler_refuses_leaves_no_trace() {
 #[test]
 fn threads_that_are_not_to_be_managed_are_refused() {
     let Some((_alone, options)) = stage(1) else { return };
-    let (engine, root) = flat(&proportional());
+    let (engine, root) = flat(proportional());
     let mut set = ManagedSet::prepare(engine, &options).unwrap();
     let weight = Parameters::Weight(1);
     let mut attach = |target, parking| {
@@ -87,7 +87,7 @@ fn threads_that_are_not_to_be_managed_are_refused() {
 #[test]
 fn a_program_is_one_member_at_a_time() {
     let Some((_alone, options)) = stage(1) else { return };
-    let (engine, root) = flat(&proportional());
+    let (engine, root) = flat(proportional());
     let mut set = ManagedSet::prepare(engine, &options).unwrap();
     let member = set.command(admission("once", root, Parameters::Weight(1)), &mut endless()).unwrap();
     let tid = set.threads_of(member)[0];

@@ -10,7 +10,7 @@ use std::time::Instant;
 use talea_policy::hierarchy::{
     Context, Decision, Engine, Fraction, Parameters, ProcessorId, Refusal, Scheduler, VpId, Width,
 };
-use talea_policy::scheduler::{Announcing, Kind};
+use talea_policy::scheduler::{Announcing, config};
 use talea_runtime::managed::{Admission, Blocks, ManagedSet, NotDismissed, Options, Parking, Target};
 use talea_runtime::sys::Tid;
 use talea_runtime::sys::affinity;
@@ -41,7 +41,7 @@ pub(crate) fn told(child: &mut Child, word: &str) -> Vec<u32> {
 #[test]
 fn a_killed_program_leaves_and_the_others_go_on() {
     let Some((_alone, options)) = stage(1) else { return };
-    let (engine, root) = flat(&Kind::FixedPriority);
+    let (engine, root) = flat(config::FixedPriority);
     let mut set = ManagedSet::prepare(engine, &options).unwrap();
     set.spawn(admission("low", root, Parameters::Priority(1)), Blocks::ByHandle, hog).unwrap();
     let program = Program::start();
@@ -60,7 +60,7 @@ fn a_killed_program_leaves_and_the_others_go_on() {
 #[test]
 fn the_end_of_a_set_makes_threads_ordinary() {
     let Some((_alone, options)) = stage(1) else { return };
-    let (engine, root) = flat(&proportional());
+    let (engine, root) = flat(proportional());
     let mut set = ManagedSet::prepare(engine, &options).unwrap();
     let program = Program::start();
     let cpus = affinity::get(Tid::from_raw(program.id() as i32)).unwrap();
@@ -74,7 +74,7 @@ fn the_end_of_a_set_makes_threads_ordinary() {
 #[test]
 fn without_a_guardian_the_set_ends() {
     let Some((_alone, options)) = stage(1) else { return };
-    let (engine, root) = flat(&proportional());
+    let (engine, root) = flat(proportional());
     let mut set = ManagedSet::prepare(engine, &options).unwrap();
     set.spawn(admission("hog", root, Parameters::Weight(1)), Blocks::ByHandle, hog).unwrap();
     let guardian = kill(set.guardian());
@@ -182,7 +182,7 @@ impl Managed {
             told(&mut set.0, "managed ");
             return Managed::There(set);
         }
-        let (engine, root) = flat(&proportional());
+        let (engine, root) = flat(proportional());
         let mut set = ManagedSet::prepare(engine, &Options::on(&options.cpus[1..])).unwrap();
         let admission = admission("late", root, Parameters::Weight(1));
         let member = set.attach(admission, Target::Process(program)).unwrap();
@@ -249,7 +249,7 @@ fn as_late() {
 fn as_set_of_one() {
     let Ok(number) = std::env::var(ARGUMENT) else { return };
     let last = *affinity::allowed().unwrap().last().unwrap();
-    let (engine, root) = flat(&proportional());
+    let (engine, root) = flat(proportional());
     let mut set = ManagedSet::prepare(engine, &Options::on(&[last])).unwrap();
     let target = Target::Process(number.parse().unwrap());
     set.attach(admission("late", root, Parameters::Weight(1)), target).unwrap();
@@ -281,7 +281,7 @@ fn commands_end_with_a_set_that_is_killed() {
 fn as_set_of_a_command() {
     let Ok(note) = std::env::var(ARGUMENT) else { return };
     let last = *affinity::allowed().unwrap().last().unwrap();
-    let (engine, root) = flat(&proportional());
+    let (engine, root) = flat(proportional());
     let mut set = ManagedSet::prepare(engine, &Options::on(&[last])).unwrap();
     let [program, arguments @ ..] = parent(std::path::Path::new(&note));
     let mut command = Command::new(program);
@@ -297,7 +297,7 @@ fn as_set_of_a_command() {
 #[test]
 fn a_member_that_has_left_is_not_the_one_that_has_its_place() {
     let Some((_alone, options)) = stage(1) else { return };
-    let (engine, root) = flat(&proportional());
+    let (engine, root) = flat(proportional());
     let mut set = ManagedSet::prepare(engine, &options).unwrap();
     let weight = Parameters::Weight(1);
     let (old, _) = set.spawn(admission("old", root, weight), Blocks::ByHandle, |_| ()).unwrap();
@@ -316,7 +316,7 @@ fn a_member_that_has_left_is_not_the_one_that_has_its_place() {
 fn as_set() {
     let Ok(numbers) = std::env::var(ARGUMENT) else { return };
     let last = *affinity::allowed().unwrap().last().unwrap();
-    let (engine, root) = flat(&Kind::Reservation { capacity: Fraction::ONE });
+    let (engine, root) = flat(config::Reservation::hard(Fraction::ONE));
     let options = talea_runtime::managed::Options::on(&[last]);
     let mut set = ManagedSet::prepare(engine, &options).unwrap();
     for number in numbers.split(' ') {
@@ -338,7 +338,7 @@ fn as_set() {
 fn a_flood_of_threads_is_bounded() {
     let Some((_alone, mut options)) = stage(1) else { return };
     options.threads_max = 8;
-    let (engine, root) = flat(&proportional());
+    let (engine, root) = flat(proportional());
     let mut set = ManagedSet::prepare(engine, &options).unwrap();
     let mut flood = Program(in_own_process("managed::restoration::as_flood", "40"));
     let member =

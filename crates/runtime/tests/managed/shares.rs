@@ -2,14 +2,14 @@
 
 use super::{admission, after, endless, flat, hog, part, proportional, reservation, stage};
 use talea_policy::hierarchy::{Fraction, Parameters};
-use talea_policy::scheduler::{Announcing, Kind};
+use talea_policy::scheduler::{Announcing, Config, config};
 use talea_runtime::managed::{Blocks, ManagedSet};
 use talea_time::Work;
 
 #[test]
 fn two_threads_receive_their_shares() {
     let Some((_alone, options)) = stage(1) else { return };
-    let (engine, root) = flat(&proportional());
+    let (engine, root) = flat(proportional());
     let mut set = ManagedSet::prepare(engine, &options).unwrap();
     for (name, weight) in [("one", 1), ("four", 4)] {
         set.spawn(admission(name, root, Parameters::Weight(weight)), Blocks::ByHandle, hog).unwrap();
@@ -26,7 +26,7 @@ fn two_threads_receive_their_shares() {
 #[test]
 fn programs_receive_their_shares() {
     let Some((_alone, options)) = stage(1) else { return };
-    let (engine, root) = flat(&proportional());
+    let (engine, root) = flat(proportional());
     let mut set = ManagedSet::prepare(engine, &options).unwrap();
     for (name, weight) in [("one", 1), ("four", 4)] {
         set.command(admission(name, root, Parameters::Weight(weight)), &mut endless()).unwrap();
@@ -41,8 +41,8 @@ fn programs_receive_their_shares() {
 #[test]
 fn a_reservation_is_honoured_beside_a_hog() {
     let Some((_alone, options)) = stage(1) else { return };
-    let (mut engine, root) = flat(&Kind::FixedPriority);
-    let reserved = Kind::Reservation { capacity: Fraction::ONE }.build(Announcing::Nothing).unwrap();
+    let (mut engine, root) = flat(config::FixedPriority);
+    let reserved = config::Reservation::hard(Fraction::ONE).build(Announcing::Nothing).unwrap();
     let reserved = engine.add(reserved, &[(root, Parameters::Priority(2))]).unwrap();
     let mut set = ManagedSet::prepare(engine, &options).unwrap();
     set.spawn(admission("hog", root, Parameters::Priority(1)), Blocks::ByHandle, hog).unwrap();
@@ -57,7 +57,7 @@ fn a_reservation_is_honoured_beside_a_hog() {
 #[test]
 fn what_was_granted_is_about_what_was_received() {
     let Some((_alone, options)) = stage(1) else { return };
-    let (engine, root) = flat(&Kind::RoundRobin { quantum: Work::from_millis(2) });
+    let (engine, root) = flat(config::RoundRobin { quantum: Work::from_millis(2) });
     let mut set = ManagedSet::prepare(engine, &options).unwrap();
     for name in ["a", "b"] {
         set.spawn(admission(name, root, Parameters::None), Blocks::ByHandle, hog).unwrap();
@@ -76,7 +76,7 @@ fn what_was_granted_is_about_what_was_received() {
 fn members_of_two_processors_take_both() {
     let Some((_alone, options)) = stage(2) else { return };
     let mut engine = talea_policy::hierarchy::Engine::new(2);
-    let kind = Kind::SurplusFair { quantum: Work::from_millis(5) };
+    let kind = config::SurplusFair { quantum: Work::from_millis(5) };
     let root = engine.add_root(kind.build(Announcing::Nothing).unwrap());
     let mut set = ManagedSet::prepare(engine, &options).unwrap();
     // 2 : 1 : 1 of two processors: one whole, two halves.

@@ -39,14 +39,14 @@ pub(super) fn figure(video: ThreadWork) -> SystemBuilder {
     use SchedulerKind as K;
     let reserved = |text| Request::Guarantee(promise(text));
     System::builder("figure")
-        .scheduler(SchedulerBuilder::new("FP", K::FixedPriority))
-        .scheduler(SchedulerBuilder::new("RES", K::Reservation).under("FP", Request::Priority(3)))
+        .scheduler(SchedulerBuilder::new("FP", K::FIXED_PRIORITY))
+        .scheduler(SchedulerBuilder::new("RES", K::RESERVATION).under("FP", Request::Priority(3)))
         .scheduler(
-            SchedulerBuilder::new("J", K::Join)
+            SchedulerBuilder::new("J", K::JOIN)
                 .under("RES", reserved("RESBH 10 20"))
                 .under("FP", Request::Priority(1)),
         )
-        .scheduler(SchedulerBuilder::new("PS", K::ProportionalShare).under("J", Request::Nothing))
+        .scheduler(SchedulerBuilder::new("PS", K::PROPORTIONAL_SHARE).under("J", Request::Nothing))
         .thread(ThreadBuilder::new("video", video).under("RES", reserved("RESBH 5 33")))
         .thread(ThreadBuilder::new("words", ThreadWork::CpuBound).under("PS", share(1)))
         .thread(ThreadBuilder::new("voice", ThreadWork::CpuBound).under("PS", share(4)))
@@ -129,7 +129,7 @@ fn what_nobody_takes_goes_to_the_share() {
 #[test]
 fn late_bursts_queue() {
     let system = System::builder("late")
-        .scheduler(SchedulerBuilder::new("FP", SchedulerKind::FixedPriority))
+        .scheduler(SchedulerBuilder::new("FP", SchedulerKind::FIXED_PRIORITY))
         .thread(ThreadBuilder::new("slow", bursts(15, 10)).under("FP", Request::Priority(0)))
         .build()
         .expect("sound");
@@ -149,9 +149,9 @@ fn wide(switch: Work) -> System {
     System::builder("wide")
         .node("n", [0, 1])
         .overhead(talea_model::Overhead { switch, ..Default::default() })
-        .scheduler(SchedulerBuilder::new("FP", K::FixedPriority).on("n"))
-        .scheduler(SchedulerBuilder::new("RES", K::Reservation).under("FP", Request::Priority(1)))
-        .scheduler(SchedulerBuilder::new("RR", K::RoundRobin).under("FP", Request::Priority(0)))
+        .scheduler(SchedulerBuilder::new("FP", K::FIXED_PRIORITY).on("n"))
+        .scheduler(SchedulerBuilder::new("RES", K::RESERVATION).under("FP", Request::Priority(1)))
+        .scheduler(SchedulerBuilder::new("RR", K::ROUND_ROBIN).under("FP", Request::Priority(0)))
         .thread(ThreadBuilder::new("short", bursts(3, 10)).under("RES", reserved("RESBH 3 10")))
         .thread(ThreadBuilder::new("long", ThreadWork::CpuBound).under("RES", reserved("RESBH 4 25")))
         .thread(ThreadBuilder::new("ever", ThreadWork::CpuBound).under("RR", Request::Nothing))

@@ -3,8 +3,10 @@
 use proptest::prelude::*;
 use std::collections::HashMap;
 use std::num::NonZeroU32;
+use talea_guarantee::conversion::admission::Test;
 use talea_guarantee::exact::{Share, Span, ratio};
 use talea_guarantee::guarantee::{Continuity, Guarantee, Hardness, Kind, Reservation};
+use talea_guarantee::scheduler::Children;
 use talea_model::{
     Asks, Execution, Request, SchedulerBuilder, SchedulerKind, System, SystemBuilder, ThreadBuilder,
     ThreadWork,
@@ -81,31 +83,31 @@ fn asks() -> impl Strategy<Value = Ask> {
 fn kinds() -> impl Strategy<Value = SchedulerKind> {
     use SchedulerKind as K;
     prop::sample::select(vec![
-        K::FixedPriority,
-        K::Limit,
-        K::ProportionalShare,
-        K::StartTimeFair,
-        K::Eevdf,
-        K::Stride,
-        K::Lottery,
-        K::Reservation,
-        K::ConstantBandwidth,
-        K::StatisticalRateMonotonic,
-        K::TotalBandwidth,
-        K::ResourceKernel,
-        K::Rialto,
-        K::RialtoNt,
-        K::Spring,
-        K::BssI,
-        K::PShed,
-        K::SurplusFair,
-        K::RoundRobin,
-        K::EarliestDeadline,
-        K::LeastLaxity,
-        K::Fifo,
-        K::TimeSharing,
-        K::Linux,
-        K::Windows2000,
+        K::FIXED_PRIORITY,
+        K::LIMIT,
+        K::PROPORTIONAL_SHARE,
+        K::SFQ,
+        K::EEVDF,
+        K::STRIDE,
+        K::LOTTERY,
+        K::RESERVATION,
+        K::CBS,
+        K::SRMS,
+        K::TBS,
+        K::RESOURCE_KERNEL,
+        K::RIALTO,
+        K::RIALTO_NT,
+        K::SPRING,
+        K::BSS_I,
+        K::PSHED,
+        K::SFS,
+        K::ROUND_ROBIN,
+        K::EDF,
+        K::LAXITY,
+        K::FIFO,
+        K::TIME_SHARING,
+        K::LINUX,
+        K::WINDOWS_2000,
     ])
 }
 
@@ -118,12 +120,12 @@ fn scheduler(kind: SchedulerKind, quantum: Quantum, mut children: Vec<(Ask, Tree
         children.truncate(1);
     }
     // They order jobs, which only threads have.
-    if matches!(kind, SchedulerKind::EarliestDeadline | SchedulerKind::LeastLaxity | SchedulerKind::Fifo) {
+    if kind.children == Children::Threads {
         for (_, child) in children.iter_mut().filter(|(_, child)| matches!(child, Tree::Scheduler { .. })) {
             *child = Tree::Thread(Demand::Endless);
         }
     }
-    if kind == SchedulerKind::StatisticalRateMonotonic {
+    if kind == SchedulerKind::SRMS {
         for (place, (_, child)) in children.iter_mut().enumerate() {
             let bursts = match child {
                 Tree::Thread(Demand::Bursts(bursts, _)) => std::mem::take(bursts),
@@ -162,20 +164,20 @@ pub fn trees_of(kind: SchedulerKind) -> impl Strategy<Value = Tree> {
 pub fn limited() -> impl Strategy<Value = Tree> {
     use SchedulerKind as K;
     let givers = prop::sample::select(vec![
-        K::Reservation,
-        K::ConstantBandwidth,
-        K::TotalBandwidth,
-        K::ResourceKernel,
-        K::Rialto,
-        K::ProportionalShare,
-        K::StartTimeFair,
-        K::Eevdf,
+        K::RESERVATION,
+        K::CBS,
+        K::TBS,
+        K::RESOURCE_KERNEL,
+        K::RIALTO,
+        K::PROPORTIONAL_SHARE,
+        K::SFQ,
+        K::EEVDF,
     ]);
-    let between = prop::sample::select(vec![None, None, Some(K::Limit), Some(K::FixedPriority)]);
+    let between = prop::sample::select(vec![None, None, Some(K::LIMIT), Some(K::FIXED_PRIORITY)]);
     let children = prop::collection::vec((asks(), asks(), asks(), between, below()), 1..4);
     (givers, quanta(), children, any::<bool>()).prop_map(|(giver, quantum, children, has_root)| {
         let limited = |(outer, middle, inner, between, child)| {
-            let limit = scheduler(K::Limit, quantum, vec![(inner, child)]);
+            let limit = scheduler(K::LIMIT, quantum, vec![(inner, child)]);
             match between {
                 None => (outer, limit),
                 Some(kind) => (outer, scheduler(kind, quantum, vec![(middle, limit)])),
@@ -184,7 +186,7 @@ pub fn limited() -> impl Strategy<Value = Tree> {
         let giver = scheduler(giver, quantum, children.into_iter().map(limited).collect());
         match has_root {
             // Where joins have a second parent.
-            true => Tree::Scheduler { kind: K::FixedPriority, quantum, children: vec![(PLAIN, giver)] },
+            true => Tree::Scheduler { kind: K::FIXED_PRIORITY, quantum, children: vec![(PLAIN, giver)] },
             false => giver,
         }
     })
@@ -198,13 +200,13 @@ pub fn shares() -> impl Strategy<Value = Tree> {
     use SchedulerKind as K;
     let above = prop::sample::select(vec![
         None,
-        Some(K::FixedPriority),
-        Some(K::Reservation),
-        Some(K::ConstantBandwidth),
-        Some(K::TotalBandwidth),
-        Some(K::Rialto),
-        Some(K::Eevdf),
-        Some(K::BssI),
+        Some(K::FIXED_PRIORITY),
+        Some(K::RESERVATION),
+        Some(K::CBS),
+        Some(K::TBS),
+        Some(K::RIALTO),
+        Some(K::EEVDF),
+        Some(K::BSS_I),
     ]);
     let beside = prop::collection::vec((asks(), demands().prop_map(Tree::Thread)), 0..3);
     (above, asks(), sharers(), beside, quanta()).prop_map(|(above, ask, sharer, mut beside, quantum)| {
@@ -219,13 +221,13 @@ pub fn shares() -> impl Strategy<Value = Tree> {
 pub fn surplus() -> impl Strategy<Value = Tree> {
     let child = prop_oneof![3 => nervous().prop_map(Tree::Thread), 1 => sharers()];
     (short_quanta(), prop::collection::vec((asks(), child), 3..8))
-        .prop_map(|(quantum, children)| scheduler(SchedulerKind::SurplusFair, quantum, children))
+        .prop_map(|(quantum, children)| scheduler(SchedulerKind::SFS, quantum, children))
 }
 
 /// The same of two processors, one of which is there for so many eighths of the time: its slower part is given by this kind.
 pub fn parted() -> impl Strategy<Value = (Tree, SchedulerKind, u8)> {
     use SchedulerKind as K;
-    (surplus(), prop::sample::select(vec![K::PShed, K::Reservation, K::Stride]), 1..8u8)
+    (surplus(), prop::sample::select(vec![K::PSHED, K::RESERVATION, K::STRIDE]), 1..8u8)
 }
 
 fn short_quanta() -> impl Strategy<Value = Quantum> {
@@ -253,7 +255,7 @@ fn sharers() -> impl Strategy<Value = Tree> {
 
 fn sharing() -> impl Strategy<Value = SchedulerKind> {
     use SchedulerKind as K;
-    prop::sample::select(vec![K::Stride, K::Lottery, K::ProportionalShare, K::StartTimeFair, K::SurplusFair])
+    prop::sample::select(vec![K::STRIDE, K::LOTTERY, K::PROPORTIONAL_SHARE, K::SFQ, K::SFS])
 }
 
 impl Tree {
@@ -273,7 +275,7 @@ impl Tree {
 
     /// The system of it on two processors, of one of which `kind` gives somebody who never stops all but so many eighths.
     pub fn system_beside(&self, kind: SchedulerKind, eighths: u8) -> System {
-        let part = |eighths: u8| match kind.asks() {
+        let part = |eighths: u8| match kind.asks {
             Asks::Share => Request::share(weight_of(eighths)),
             Asks::Guarantee([Kind::Resu]) => {
                 let rate = Share::new(ratio(u64::from(eighths), 8_u64)).expect("at most the whole");
@@ -291,7 +293,7 @@ impl Tree {
         let builder = System::builder("parted")
             .seed(7)
             .node("n", [0, 1])
-            .scheduler(SchedulerBuilder::new("B", SchedulerKind::FixedPriority).on("n"))
+            .scheduler(SchedulerBuilder::new("B", SchedulerKind::FIXED_PRIORITY).on("n"))
             .scheduler(halved)
             .thread(ThreadBuilder::new("other", ThreadWork::CpuBound).under("H", part(8 - eighths)));
         let required = HashMap::new();
@@ -358,7 +360,7 @@ impl Grown<'_> {
                 }
                 if under.is_empty() {
                     scheduler = scheduler.on("n");
-                    if *kind == SchedulerKind::FixedPriority {
+                    if *kind == SchedulerKind::FIXED_PRIORITY {
                         root.push(name.clone());
                     }
                 }
@@ -372,7 +374,7 @@ impl Grown<'_> {
                     let request = request(*kind, &asks, place);
                     let edge = match (&request, root.first().cloned()) {
                         (Request::Guarantee(Guarantee::Reservation(_)), Some(top))
-                            if ask.is_joined && *kind != SchedulerKind::StatisticalRateMonotonic =>
+                            if ask.is_joined && *kind != SchedulerKind::SRMS =>
                         {
                             (self.join(&name, request, top), Request::Nothing)
                         }
@@ -389,7 +391,7 @@ impl Grown<'_> {
         let name = self.name("j");
         let lowest = Request::Priority(-(self.nodes as i32));
         self.add(
-            SchedulerBuilder::new(&name, SchedulerKind::Join).under(reserved, request).under(top, lowest),
+            SchedulerBuilder::new(&name, SchedulerKind::JOIN).under(reserved, request).under(top, lowest),
         );
         name
     }
@@ -410,17 +412,17 @@ fn request(kind: SchedulerKind, asks: &[Ask], place: usize) -> Request {
     let Ask { weight, period, warp, is_limited, .. } = asks[place];
     // Something is left free; shortened periods need half, and reserves whose budgets may be used late, two thirds.
     let total: u64 = asks.iter().map(|ask| u64::from(ask.weight)).sum::<u64>() + 1;
-    let total = match kind {
-        SchedulerKind::Rialto | SchedulerKind::RialtoNt => 2 * total,
-        SchedulerKind::ResourceKernel => 3 * total,
+    let total = match kind.admission {
+        Some(Test::PowersOfTwo) => 2 * total,
+        Some(Test::RateMonotonic) => 3 * total,
         _ => total,
     };
-    if kind == SchedulerKind::StatisticalRateMonotonic {
+    if kind == SchedulerKind::SRMS {
         let superperiod = 2_000_000 * u64::from(statistical_period(place));
         let allowance = superperiod * u64::from(weight) / total;
         return reserved((Continuity::Basic, Hardness::Hard), allowance, superperiod);
     }
-    match kind.asks() {
+    match kind.asks {
         Asks::Nothing | Asks::NoChildren => Request::Nothing,
         Asks::AtMost(_) if is_limited => {
             let period = PERIODS[period] * 1_000_000;
@@ -441,7 +443,7 @@ fn request(kind: SchedulerKind, asks: &[Ask], place: usize) -> Request {
             let period = PERIODS[period] * 1_000_000;
             // What is not interrupted has to fit beside the others into the shortest period.
             let shortest = asks.iter().map(|ask| PERIODS[ask.period]).min().unwrap_or_default() * 1_000_000;
-            let base = if kind == SchedulerKind::Spring { shortest } else { period };
+            let base = if kind == SchedulerKind::SPRING { shortest } else { period };
             let kind = kinds[usize::from(weight) % kinds.len()].reservation();
             let kind = kind.unwrap_or((Continuity::Basic, Hardness::Soft));
             reserved(kind, base * u64::from(weight) / total, period)

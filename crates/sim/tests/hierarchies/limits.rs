@@ -40,27 +40,27 @@ enum Way {
 impl Limited {
     fn system(&self) -> System {
         use SchedulerKind as K;
-        let word = if self.giver == K::TotalBandwidth { "RESBS" } else { "RESBH" };
+        let word = if self.giver == K::TBS { "RESBS" } else { "RESBH" };
         let reserved = |word: &str, amount: i64, period: i64| {
             Request::Guarantee(format!("{word} {amount}us {period}us").parse().expect("a guarantee"))
         };
         let given = reserved(word, self.amount, self.period);
-        let (middle, priority) = (K::FixedPriority, Request::Priority);
+        let (middle, priority) = (K::FIXED_PRIORITY, Request::Priority);
         let mut builder = System::builder("limited");
         builder = match self.way {
             Way::Joined => builder
-                .scheduler(SchedulerBuilder::new("root", K::FixedPriority))
+                .scheduler(SchedulerBuilder::new("root", K::FIXED_PRIORITY))
                 .scheduler(SchedulerBuilder::new("R", self.giver).under("root", priority(1)))
-                .scheduler(SchedulerBuilder::new("J", K::Join).under("R", given).under("root", priority(0)))
-                .scheduler(SchedulerBuilder::new("L", K::Limit).under("J", Request::Nothing)),
+                .scheduler(SchedulerBuilder::new("J", K::JOIN).under("R", given).under("root", priority(0)))
+                .scheduler(SchedulerBuilder::new("L", K::LIMIT).under("J", Request::Nothing)),
             Way::Beside => builder
                 .scheduler(SchedulerBuilder::new("R", self.giver))
                 .scheduler(SchedulerBuilder::new("F", middle).under("R", given))
-                .scheduler(SchedulerBuilder::new("L", K::Limit).under("F", priority(2)))
+                .scheduler(SchedulerBuilder::new("L", K::LIMIT).under("F", priority(2)))
                 .thread(ThreadBuilder::new("low", ThreadWork::CpuBound).under("F", priority(1))),
             _ => builder
                 .scheduler(SchedulerBuilder::new("R", self.giver))
-                .scheduler(SchedulerBuilder::new("L", K::Limit).under("R", given)),
+                .scheduler(SchedulerBuilder::new("L", K::LIMIT).under("R", given)),
         };
         let asked = match self.way {
             Way::LessAmount => reserved("RESBH", self.amount * 3 / 4, self.period),
@@ -109,12 +109,12 @@ fn limited(way: impl Strategy<Value = Way>) -> impl Strategy<Value = Limited> {
     let periods = prop::sample::select(vec![7i64, 10, 15, 20, 25, 30]);
     let others = prop_oneof![Just((Vec::new(), 1_000)), bursts()];
     let beside = prop::collection::vec((1..6i64, periods, others), 1..4);
-    let givers = vec![K::Reservation, K::ConstantBandwidth, K::TotalBandwidth, K::ResourceKernel];
+    let givers = vec![K::RESERVATION, K::CBS, K::TBS, K::RESOURCE_KERNEL];
     let given = (2..12i64, prop::sample::select(vec![10_000i64, 20_000, 25_000]));
     (prop::sample::select(givers), given, way, bursts(), beside).prop_map(
         |(giver, (amount, period), way, (bursts, every), beside)| {
             let amount = (amount * 1_000).min(period / 2);
-            let rest = if giver == K::ResourceKernel { period / 2 - amount } else { period - amount };
+            let rest = if giver == K::RESOURCE_KERNEL { period / 2 - amount } else { period - amount };
             let count = beside.len() as i64;
             let beside = beside.into_iter().map(|(most, other, (bursts, every))| {
                 let share = other * 1_000 * rest.max(0) / period / count;
@@ -134,7 +134,7 @@ proptest! {
         limited in limited(Just(Way::Straight)),
     ) {
         let (is_marked, kept) = limited.outcome()?;
-        prop_assert_eq!(is_marked, limited.giver == SchedulerKind::TotalBandwidth);
+        prop_assert_eq!(is_marked, limited.giver == SchedulerKind::TBS);
         prop_assert!(is_marked || kept.violations == 0, "{:#?}", kept);
     }
 }
@@ -150,36 +150,12 @@ fn a_limit_out_of_step_is_marked_and_may_give_less() {
         Limited { giver, amount, period, way, bursts: bursts.to_vec(), every, beside }
     };
     let found = [
-        out_of_step(
-            K::TotalBandwidth,
-            4_000,
-            10_000,
-            Way::Straight,
-            &[32_500, 41_500],
-            21_000,
-            (4_000, 7_000),
-        ),
-        out_of_step(
-            K::TotalBandwidth,
-            7_000,
-            25_000,
-            Way::LessAmount,
-            &[500, 26_500],
-            8_000,
-            (14_400, 20_000),
-        ),
-        out_of_step(
-            K::TotalBandwidth,
-            4_000,
-            25_000,
-            Way::Doubled,
-            &[9_000, 48_500],
-            40_000,
-            (16_800, 20_000),
-        ),
-        out_of_step(K::Reservation, 5_000, 10_000, Way::Beside, &[44_500], 30_000, (7_500, 15_000)),
-        out_of_step(K::Reservation, 1_466, 20_000, Way::Joined, &[439, 7_330], 6_000, (13_650, 15_000)),
-        out_of_step(K::ResourceKernel, 2_000, 10_000, Way::Beside, &[12_000, 1_000], 48_000, (3_919, 7_000)),
+        out_of_step(K::TBS, 4_000, 10_000, Way::Straight, &[32_500, 41_500], 21_000, (4_000, 7_000)),
+        out_of_step(K::TBS, 7_000, 25_000, Way::LessAmount, &[500, 26_500], 8_000, (14_400, 20_000)),
+        out_of_step(K::TBS, 4_000, 25_000, Way::Doubled, &[9_000, 48_500], 40_000, (16_800, 20_000)),
+        out_of_step(K::RESERVATION, 5_000, 10_000, Way::Beside, &[44_500], 30_000, (7_500, 15_000)),
+        out_of_step(K::RESERVATION, 1_466, 20_000, Way::Joined, &[439, 7_330], 6_000, (13_650, 15_000)),
+        out_of_step(K::RESOURCE_KERNEL, 2_000, 10_000, Way::Beside, &[12_000, 1_000], 48_000, (3_919, 7_000)),
     ];
     for limited in found {
         let (is_marked, kept) = limited.outcome().expect("nobody refuses");

@@ -149,7 +149,7 @@ proptest! {
     #![proptest_config(cases(200))]
 
     #[test]
-    fn so_it_does_on_two_processors(tree in forest::trees_of(SchedulerKind::FixedPriority)) {
+    fn so_it_does_on_two_processors(tree in forest::trees_of(SchedulerKind::FIXED_PRIORITY)) {
         assert_kept_on(&tree, &[0, 1])?;
     }
 }
@@ -160,28 +160,28 @@ fn who_announces_no_deadline_does_not_starve_its_siblings() {
     use SchedulerKind as K;
     let half = || Request::Guarantee("RESU 1/2".parse().expect("a guarantee"));
     let orders = [
-        K::FixedPriority,
-        K::ProportionalShare,
-        K::StartTimeFair,
-        K::Eevdf,
-        K::Stride,
-        K::Lottery,
-        K::SurplusFair,
-        K::TotalBandwidth,
-        K::ResourceKernel,
-        K::Rialto,
-        K::RialtoNt,
-        K::Spring,
-        K::BssI,
-        K::PShed,
-        K::TimeSharing,
-        K::RoundRobin,
-        K::EarliestDeadline,
-        K::Fifo,
-        K::LeastLaxity,
+        K::FIXED_PRIORITY,
+        K::PROPORTIONAL_SHARE,
+        K::SFQ,
+        K::EEVDF,
+        K::STRIDE,
+        K::LOTTERY,
+        K::SFS,
+        K::TBS,
+        K::RESOURCE_KERNEL,
+        K::RIALTO,
+        K::RIALTO_NT,
+        K::SPRING,
+        K::BSS_I,
+        K::PSHED,
+        K::TIME_SHARING,
+        K::ROUND_ROBIN,
+        K::EDF,
+        K::FIFO,
+        K::LAXITY,
     ];
     for order in orders.map(Some).into_iter().chain([None]) {
-        let mut builder = System::builder("halves").scheduler(SchedulerBuilder::new("B", K::BssI));
+        let mut builder = System::builder("halves").scheduler(SchedulerBuilder::new("B", K::BSS_I));
         let above = match order {
             None => ("B", half()),
             Some(kind) => {
@@ -198,8 +198,8 @@ fn who_announces_no_deadline_does_not_starve_its_siblings() {
         let received =
             |child: &str| edges.iter().find(|edge| edge.child == child).expect("an edge").received_ns;
         // Of what is reserved for it, those that reserve ask for the half's time by deadlines, and for more only if that is spared.
-        let reserves =
-            matches!(order, Some(K::TotalBandwidth | K::ResourceKernel | K::Spring | K::BssI | K::PShed));
+        let reserves = order
+            .is_some_and(|kind| [K::TBS, K::RESOURCE_KERNEL, K::SPRING, K::BSS_I, K::PSHED].contains(&kind));
         let (a, b) = (received("a"), received("b"));
         // Ahead or behind by a slice of 10 ms.
         assert!(b >= 990_000_000 && a + b == 2_000_000_000, "{order:?}: {a} and {b}");
@@ -221,17 +221,17 @@ macro_rules! each_scheduler {
 }
 
 each_scheduler! {
-    fixed_priorities_keep_what_they_promise: FixedPriority,
-    proportional_shares_keep_what_they_promise: ProportionalShare,
-    start_time_fair_queues_keep_what_they_promise: StartTimeFair,
-    eevdf_keeps_what_it_promises: Eevdf,
-    reservations_keep_what_they_promise: Reservation,
-    statistical_rate_monotonic_schedulers_take_nothing_from_others: StatisticalRateMonotonic,
-    constant_bandwidth_servers_keep_what_they_promise: ConstantBandwidth,
-    total_bandwidth_servers_keep_what_they_promise: TotalBandwidth,
-    resource_kernels_keep_what_they_promise: ResourceKernel,
-    rialto_keeps_what_it_promises: Rialto,
-    planning_keeps_what_it_promises: Spring,
-    slower_processors_keep_what_they_promise: BssI,
-    slower_processors_by_another_name_do_too: PShed,
+    fixed_priorities_keep_what_they_promise: FIXED_PRIORITY,
+    proportional_shares_keep_what_they_promise: PROPORTIONAL_SHARE,
+    start_time_fair_queues_keep_what_they_promise: SFQ,
+    eevdf_keeps_what_it_promises: EEVDF,
+    reservations_keep_what_they_promise: RESERVATION,
+    statistical_rate_monotonic_schedulers_take_nothing_from_others: SRMS,
+    constant_bandwidth_servers_keep_what_they_promise: CBS,
+    total_bandwidth_servers_keep_what_they_promise: TBS,
+    resource_kernels_keep_what_they_promise: RESOURCE_KERNEL,
+    rialto_keeps_what_it_promises: RIALTO,
+    planning_keeps_what_it_promises: SPRING,
+    slower_processors_keep_what_they_promise: BSS_I,
+    slower_processors_by_another_name_do_too: PSHED,
 }

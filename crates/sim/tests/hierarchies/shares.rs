@@ -146,14 +146,13 @@ impl Lags<'_> {
 
     /// What comes to it by the scheduler itself.
     fn own(&self, above: &DerivedScheduler, edge: &DerivedEdge, fraction: f64) -> Lag {
-        use SchedulerKind as K;
         let model = self.model(&above.name);
         let quantum = model.quantum.map_or(0.0, |quantum| quantum.as_nanos() as f64);
         let children = self.children(&above.name).count() as f64;
         let fixed = |fixed| Lag { fixed, root: 0.0 };
-        match model.kind {
-            K::FixedPriority | K::Join => Lag::default(),
-            K::ProportionalShare | K::StartTimeFair => {
+        match model.kind.name() {
+            "fixed-priority" | "join" => Lag::default(),
+            "proportional-share" | "sfq" => {
                 let (weight, warp) = self.request(&above.name, &edge.child);
                 let others =
                     self.children(&above.name).map(|other| self.request(&above.name, &other.child).1);
@@ -161,12 +160,12 @@ impl Lags<'_> {
                 // Who announces slices is exact at their ends only.
                 fixed(fraction * children * quantum + weight * warped + 2.0 * fraction * quantum)
             }
-            K::Stride => fixed(2.0 * children * quantum),
-            K::Lottery => Lag {
+            "stride" => fixed(2.0 * children * quantum),
+            "lottery" => Lag {
                 fixed: fraction * children * quantum,
                 root: DEVIATIONS * (quantum * fraction * (1.0 - fraction)).sqrt(),
             },
-            K::SurplusFair => fixed((above.accepted.len() as f64 * children + 2.0) * quantum),
+            "sfs" => fixed((above.accepted.len() as f64 * children + 2.0) * quantum),
             other => panic!("{other} gives no shares"),
         }
     }
@@ -185,21 +184,20 @@ impl Lags<'_> {
 
     /// Whether somebody below never stops, with nobody in between who does: who stops, even for no time, begins anew.
     fn never_stops(&self, name: &str) -> bool {
-        use SchedulerKind as K;
         if let Some(thread) = self.system.threads.iter().find(|thread| thread.name == name) {
             return thread.work == ThreadWork::CpuBound;
         }
         let gives_all = matches!(
-            self.model(name).kind,
-            K::FixedPriority
-                | K::ProportionalShare
-                | K::StartTimeFair
-                | K::Stride
-                | K::Lottery
-                | K::SurplusFair
-                | K::Eevdf
-                | K::RoundRobin
-                | K::TimeSharing
+            self.model(name).kind.name(),
+            "fixed-priority"
+                | "proportional-share"
+                | "sfq"
+                | "stride"
+                | "lottery"
+                | "sfs"
+                | "eevdf"
+                | "round-robin"
+                | "time-sharing"
         );
         gives_all && self.children(name).any(|edge| self.never_stops(&edge.child))
     }
@@ -281,8 +279,7 @@ fn who_is_worth_nearly_a_processor_keeps_its_share_beside_those_who_wake_all_the
         burst: Execution::Constant(Work::from_nanos(us * 1_000)),
         period: Duration::from_millis(1),
     };
-    let scheduler =
-        SchedulerBuilder::new("S", SchedulerKind::SurplusFair).quantum(Duration::from_micros(100));
+    let scheduler = SchedulerBuilder::new("S", SchedulerKind::SFS).quantum(Duration::from_micros(100));
     let mut builder = System::builder("nearly").node("n", [0, 1, 2]).scheduler(scheduler.on("n"));
     let endless = || ThreadWork::CpuBound;
     let threads =

@@ -44,8 +44,8 @@ fn reserved(overhead: Overhead) -> System {
     let asked = |text: &str| Request::Guarantee(text.parse().expect("a guarantee"));
     System::builder("reserved")
         .overhead(overhead)
-        .scheduler(SchedulerBuilder::new("FP", SchedulerKind::FixedPriority))
-        .scheduler(SchedulerBuilder::new("RES", SchedulerKind::Reservation).under("FP", Request::Priority(1)))
+        .scheduler(SchedulerBuilder::new("FP", SchedulerKind::FIXED_PRIORITY))
+        .scheduler(SchedulerBuilder::new("RES", SchedulerKind::RESERVATION).under("FP", Request::Priority(1)))
         .thread(ThreadBuilder::new("reserved", ThreadWork::CpuBound).under("RES", asked("RESBH 4 10")))
         .thread(ThreadBuilder::new("rest", ThreadWork::CpuBound).under("FP", Request::Priority(0)))
         .build()

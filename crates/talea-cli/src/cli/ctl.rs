@@ -220,11 +220,14 @@ impl Action {
 
 /// A kind of scheduler that a running hierarchy can be given: the lanes of tasks are made with the run.
 fn kind(text: &str) -> Result<SchedulerKind, String> {
-    let given = SchedulerKind::ALL.iter().copied().filter(|kind| *kind != SchedulerKind::Lanes);
-    given.clone().find(|kind| kind.keyword() == text).ok_or_else(|| {
-        let known: Vec<&str> = given.map(SchedulerKind::keyword).collect();
-        format!("it is none of {}", known.join(", "))
-    })
+    match text.parse() {
+        Ok(kind) if kind != SchedulerKind::LANES => Ok(kind),
+        _ => {
+            let known = SchedulerKind::in_files().into_iter().filter(|kind| *kind != SchedulerKind::LANES);
+            let known: Vec<&str> = known.map(SchedulerKind::name).collect();
+            Err(format!("it is none of {}", known.join(", ")))
+        }
+    }
 }
 
 pub fn main(options: &Options) -> CommandOutcome {
@@ -306,7 +309,7 @@ fn remedy(action: Option<&Action>, which: &str) -> String {
         Some(Action::Replace { scheduler, kind, .. }) => format!(
             "{list}; where children have to ask for something else: `talea ctl {which} replace {scheduler} --kind {} --child \
              \"NAME=REQUEST\"` for each, such as \"words=RESBH 1ms 40ms\", \"words=share 2\" or \"words=priority 3\"",
-            kind.keyword()
+            kind.name()
         ),
         _ => list,
     }

@@ -142,7 +142,7 @@ mod tests {
     fn what_takes_long_is_announced_with_what_takes_less() {
         let system = |quantum: Duration| {
             System::builder("short")
-                .scheduler(SchedulerBuilder::new("PS", SchedulerKind::ProportionalShare).quantum(quantum))
+                .scheduler(SchedulerBuilder::new("PS", SchedulerKind::PROPORTIONAL_SHARE).quantum(quantum))
                 .thread(ThreadBuilder::new("t", ThreadWork::CpuBound).with_share("PS", 1))
                 .build()
                 .expect("sound")

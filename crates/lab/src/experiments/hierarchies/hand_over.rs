@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use std::sync::mpsc::sync_channel;
 use talea_policy::hierarchy::{Engine, Parameters, SchedulerId};
-use talea_policy::scheduler::{Announcing, Kind};
+use talea_policy::scheduler::{Announcing, Config, config};
 use talea_runtime::HierarchyError;
 use talea_runtime::managed::{Admission, Blocked, Blocks, ManagedSet, Options, Parking};
 use talea_runtime::sys::clock::MonotonicClock;
@@ -188,7 +188,7 @@ fn sentinel(cpu: u16, times: u32) -> Result<Vec<Duration>, ExperimentError> {
 /// Fixed priority under fixed priority, as often as there are levels. Gives the parents of the higher and the lower thread: the
 /// last and the first.
 fn hierarchy(levels: usize) -> (Engine, [SchedulerId; 2]) {
-    let build = || Kind::FixedPriority.build(Announcing::Nothing).expect("it has no parameters");
+    let build = || config::FixedPriority.build(Announcing::Nothing).expect("it has no parameters");
     let mut engine = Engine::new(1);
     let root = engine.add_root(build());
     let mut last = root;

@@ -4,13 +4,13 @@ use super::{Complaint, read, same};
 use serde::Deserialize;
 use serde_json::Value;
 use std::num::NonZeroU32;
-use talea_guarantee::algorithm::Algorithm;
 use talea_guarantee::conversion::convert;
 use talea_guarantee::exact::{Share, Span};
 use talea_guarantee::guarantee::{Continuity, Guarantee, Hardness, Kind, Reservation};
 use talea_guarantee::hierarchy::Request;
 use talea_guarantee::label::Label;
 use talea_guarantee::rewrite::Choice;
+use talea_guarantee::scheduler::{Algorithm, SchedulerKind};
 
 /// Which of the three lists a case is from shows in its fields.
 pub(super) fn judge(case: &Value) -> Result<(), Complaint> {
@@ -59,7 +59,7 @@ struct Formula {
 }
 
 fn formula(case: &Formula) -> Result<(), Complaint> {
-    let algorithm = Algorithm::StartTimeFair { quantum: Span::from_nanos(case.quantum_ns) };
+    let algorithm = Algorithm::new(SchedulerKind::SFQ, &Span::from_nanos(case.quantum_ns));
     let requests: Vec<Request> = case.weights.iter().map(|weight| Request::Weight(*weight)).collect();
     let requests: Vec<&Request> = requests.iter().collect();
     let converted = convert(&algorithm, 0, &[Label::real(case.r#in.clone())], &requests);

@@ -4,11 +4,11 @@ use super::{Complaint, Difference, same};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
-use talea_guarantee::algorithm::{Algorithm, Demand};
 use talea_guarantee::derivation::{DerivedEdge, NotDerived, derive};
 use talea_guarantee::exact::{Share, Span};
 use talea_guarantee::guarantee::{Guarantee, Kind, Reservation};
 use talea_guarantee::hierarchy::{Edge, Hierarchy, Request, Scheduler, Thread};
+use talea_guarantee::scheduler::{Algorithm, Demand, SchedulerKind};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -125,32 +125,37 @@ fn hierarchy(case: &Case) -> Result<Hierarchy, String> {
 }
 
 fn algorithm(row: &NodeRow) -> Result<Algorithm, String> {
-    let quantum = || row.quantum_ns.map(Span::from_nanos).ok_or(format!("{} lacks its quantum", row.kind));
-    Ok(match row.kind.as_str() {
-        "FP" => Algorithm::FixedPriority,
-        "JOIN" => Algorithm::Join { takes: row.picks.clone() },
-        "LIMIT" => Algorithm::Limit,
-        "RES" => Algorithm::Reservation,
-        "SFQ" => Algorithm::StartTimeFair { quantum: quantum()? },
-        "EEVDF" => Algorithm::Eevdf { quantum: quantum()? },
-        "TS" => Algorithm::TimeSharing,
-        "CBS" => Algorithm::ConstantBandwidth,
-        "SPRING" => Algorithm::Spring,
-        "TBS" => Algorithm::TotalBandwidth,
-        "RK" => Algorithm::ResourceKernel,
-        "RIALTO" => Algorithm::Rialto,
-        "BSSI" => Algorithm::BssI,
-        "PSHED" => Algorithm::PShed,
-        "LOTTERY" => Algorithm::Lottery,
-        "STRIDE" => Algorithm::Stride,
+    let kind = match row.kind.as_str() {
+        "FP" => SchedulerKind::FIXED_PRIORITY,
+        "JOIN" => SchedulerKind::JOIN,
+        "LIMIT" => SchedulerKind::LIMIT,
+        "RES" => SchedulerKind::RESERVATION,
+        "SFQ" => SchedulerKind::SFQ,
+        "EEVDF" => SchedulerKind::EEVDF,
+        "TS" => SchedulerKind::TIME_SHARING,
+        "CBS" => SchedulerKind::CBS,
+        "SPRING" => SchedulerKind::SPRING,
+        "TBS" => SchedulerKind::TBS,
+        "RK" => SchedulerKind::RESOURCE_KERNEL,
+        "RIALTO" => SchedulerKind::RIALTO,
+        "BSSI" => SchedulerKind::BSS_I,
+        "PSHED" => SchedulerKind::PSHED,
+        "LOTTERY" => SchedulerKind::LOTTERY,
+        "STRIDE" => SchedulerKind::STRIDE,
         other => return Err(format!("unknown kind of node \"{other}\"")),
-    })
+    };
+    let algorithm = Algorithm::new(kind, &row.quantum_ns.map_or_else(Span::zero, Span::from_nanos));
+    match (algorithm.quantum(), row.quantum_ns) {
+        (Some(_), None) => Err(format!("{} lacks its quantum", row.kind)),
+        _ if kind.chooses_parent() => Ok(algorithm.taking(row.picks.clone())),
+        _ => Ok(algorithm),
+    }
 }
 
 /// The one parameter that the parent wants; files name it in several ways.
 fn request(row: &EdgeRow, parent: &Algorithm) -> Result<Request, String> {
     let lacks = |what: &str| format!("{}->{} lacks its {what}", row.from, row.to);
-    match parent.demand() {
+    match parent.kind().demand() {
         Demand::Nothing | Demand::AtMost(_) => Ok(Request::Nothing),
         Demand::Priority => Ok(Request::Priority(row.priority.ok_or(lacks("priority"))?)),
         Demand::Weight => Ok(Request::Weight(row.weight.ok_or(lacks("weight"))?)),

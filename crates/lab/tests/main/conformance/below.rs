@@ -9,7 +9,7 @@
 use super::{Clock, Observation};
 use talea_guarantee::guarantee::Guarantee;
 use talea_model::{
-    Description, Execution, Request, Scheduler, SchedulerKind, System, Thread, ThreadWork, Under,
+    Description, Execution, Request, Scheduler, SchedulerKind, Settings, System, Thread, ThreadWork, Under,
 };
 use talea_runtime::sys::sched::{Policy, set_self};
 use talea_time::{Duration, Work};
@@ -56,6 +56,7 @@ fn hang_up(description: &mut Description, node: usize) {
         kind,
         quantum: None,
         takes: None,
+        settings: Settings::of(kind),
         under,
     };
     let bursts = |name: &str, burst_ms, period_ms, under| Thread {
@@ -76,9 +77,9 @@ fn hang_up(description: &mut Description, node: usize) {
     };
     let priority = |priority| under(root, Request::Priority(priority));
     description.schedulers.extend([
-        scheduler("root", SchedulerKind::FixedPriority, Vec::new()),
-        scheduler("reserved", SchedulerKind::Reservation, vec![priority(2)]),
-        scheduler("lanes", SchedulerKind::Lanes, vec![reserved("RESBH 15ms 20ms")]),
+        scheduler("root", SchedulerKind::FIXED_PRIORITY, Vec::new()),
+        scheduler("reserved", SchedulerKind::RESERVATION, vec![priority(2)]),
+        scheduler("lanes", SchedulerKind::LANES, vec![reserved("RESBH 15ms 20ms")]),
     ]);
     description
         .threads

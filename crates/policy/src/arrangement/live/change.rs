@@ -1,9 +1,9 @@
 //! Changes of a description: each is an edit of plain values, which the model's rules and the derivation then judge.
 
-use talea_guarantee::algorithm::article;
 use talea_guarantee::guarantee::Guarantee;
+use talea_guarantee::scheduler::article;
 use talea_model::{
-    Asks, DEFAULT_QUANTUM, Description, Request, Scheduler, SchedulerKind, Thread, ThreadWork, Under,
+    Asks, Description, Request, Scheduler, SchedulerKind, Settings, Thread, ThreadWork, Under,
 };
 use talea_time::Duration;
 
@@ -129,7 +129,7 @@ pub enum EditError {
     /// What a child asks for means nothing to the new kind.
     #[error(
         "{}: {} {kind} scheduler takes something else; say what each asks for: {wanted}",
-        .children.join(", "), article(kind.keyword())
+        .children.join(", "), article(kind.name())
     )]
     Requests {
         /// Who asks for what.
@@ -297,12 +297,21 @@ impl Edit {
         under: &[(String, Request)],
     ) -> Result<(), EditError> {
         self.check_free(name)?;
-        if kind == SchedulerKind::Lanes {
+        if kind == SchedulerKind::LANES {
             return Err(EditError::Lanes(name.into()));
         }
-        let quantum = quantum.or_else(|| kind.has_quantum().then_some(DEFAULT_QUANTUM));
+        let quantum = quantum.or(kind.preset_quantum());
         let (name, node, under) = (name.into(), self.node, self.unders(under)?);
-        self.description.schedulers.push(Scheduler { name, node, kind, quantum, takes: None, under });
+        let settings = Settings::of(kind);
+        self.description.schedulers.push(Scheduler {
+            name,
+            node,
+            kind,
+            quantum,
+            takes: None,
+            settings,
+            under,
+        });
         Ok(())
     }
 
@@ -312,7 +321,7 @@ impl Edit {
         if scheduler.under.is_empty() {
             return Err(EditError::Root(name.into()));
         }
-        if scheduler.kind == SchedulerKind::Lanes {
+        if scheduler.kind == SchedulerKind::LANES {
             return Err(EditError::Lanes(name.into()));
         }
         let children: Vec<String> =
@@ -379,14 +388,17 @@ impl Edit {
     ) -> Result<(), EditError> {
         let index = self.scheduler(name)?;
         let before = &self.description.schedulers[index];
-        if [before.kind, kind].contains(&SchedulerKind::Lanes) {
+        if [before.kind, kind].contains(&SchedulerKind::LANES) {
             return Err(EditError::Lanes(name.into()));
         }
-        let usual = before.quantum.unwrap_or(DEFAULT_QUANTUM);
-        let takes = before.takes.filter(|_| kind == SchedulerKind::Join);
+        let usual = before.quantum.or(kind.preset_quantum()).filter(|_| kind.has_quantum());
+        let takes = before.takes.filter(|_| kind.chooses_parent());
+        let same = before.kind == kind;
         let replaced = &mut self.description.schedulers[index];
         (replaced.kind, replaced.takes) = (kind, takes);
-        replaced.quantum = quantum.or_else(|| kind.has_quantum().then_some(usual));
+        replaced.quantum = quantum.or(usual);
+        // What is said of one kind says nothing about another.
+        replaced.settings = if same { replaced.settings.clone() } else { Settings::of(kind) };
         for (child, request) in children {
             self.ask(child, Some(name), request)?;
         }
@@ -401,15 +413,15 @@ impl Edit {
             let name = self.name(child).to_owned();
             let under = self.under_of(child).iter_mut().find(|under| under.scheduler == index);
             let request = &mut under.expect("it is a child").request;
-            match kind.asks() {
+            match kind.asks {
                 Asks::Nothing => *request = Request::Nothing,
-                asks if !asks.fits(request) => unfit.push(format!("\"{name}\" asks for {request}")),
+                asks if !request.fits(asks) => unfit.push(format!("\"{name}\" asks for {request}")),
                 _ => {}
             }
         }
         match unfit.is_empty() {
             true => Ok(()),
-            false => Err(EditError::Requests { children: unfit, kind, wanted: kind.asks().wanted() }),
+            false => Err(EditError::Requests { children: unfit, kind, wanted: kind.asks.wanted() }),
         }
     }
 }

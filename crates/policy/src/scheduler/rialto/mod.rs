@@ -18,11 +18,17 @@
 
 mod plan;
 
+use super::configuration::{boxed, positive, some_quantum};
+use super::facts::reservation_in;
 use super::round_robin::Turns;
 use super::slots::Slots;
 use super::uniprocessor::{Clients, Rule, Stint, Uniprocessor};
-use crate::hierarchy::{Constraint, Context, Fraction, Load, Parameters, Refusal, Shortage};
+use super::{Announcing, Configuration, ConfigureError, Facts, KindError, Row};
+use crate::hierarchy::{Constraint, Context, Fraction, Load, Parameters, Refusal, Scheduler, Shortage};
+use num_rational::BigRational;
 use plan::{Reserve, suffice};
+use talea_guarantee::conversion::admission::common_base;
+use talea_model::SchedulerKind;
 use talea_time::{Duration, Instant, Work};
 
 /// The rule. Children register with [`Parameters::Reservation`], or [`Parameters::None`] for what is left.
@@ -243,4 +249,49 @@ impl Rule for Rialto {
         let slot_ends = self.slots.at(cx.now()).1;
         starts.chain([slot_ends]).chain(used_up.map(|left| cx.now() + left.at_full_speed())).min()
     }
+}
+
+/// What a plan of continuous reservations is made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The shortest period.
+    pub base: Duration,
+    /// The longest is the base times two to this power, at most 16.
+    pub levels: u32,
+    /// How long each runs in what is left.
+    pub quantum: Work,
+}
+
+impl super::Config for Config {
+    fn name(&self) -> &'static str {
+        "rialto"
+    }
+
+    fn build(&self, announcing: Announcing) -> Result<Box<dyn Scheduler>, KindError> {
+        positive(self, "base", self.base)?;
+        some_quantum(self, self.quantum)?;
+        boxed(Rialto::scheduler(self.base, self.levels, self.quantum), announcing)
+    }
+}
+
+pub(super) static ROW: Row = Row::new(SchedulerKind::RIALTO, configure);
+pub(super) static NT: Row = Row::new(SchedulerKind::RIALTO_NT, configure);
+
+/// The most levels of a plan that a description asks for.
+const LEVELS_MAX: u32 = 16;
+
+/// A plan whose base is the common one for which the children were admitted.
+fn configure(facts: &Facts<'_>) -> Result<Configuration, ConfigureError> {
+    let quantum = facts.quantum();
+    let reservations: Vec<_> = facts.requests().filter_map(|(_, request)| reservation_in(request)).collect();
+    let claims: Vec<_> =
+        reservations.iter().map(|reservation| (reservation.amount(), reservation.period())).collect();
+    let nanos = |ratio: &BigRational| i64::try_from(ratio.to_integer()).unwrap_or(i64::MAX);
+    let Some(base) = common_base(&claims) else {
+        return Ok(Config { base: Duration::from_millis(1), levels: 10, quantum }.into());
+    };
+    let base = Duration::from_nanos(nanos(&base).max(1));
+    let longest = claims.iter().map(|(_, period)| nanos(period.nanos())).max().unwrap_or_default();
+    let levels = (longest / base.as_nanos()).max(1).ilog2();
+    Ok(Config { base, levels: levels.min(LEVELS_MAX), quantum }.into())
 }

@@ -31,11 +31,14 @@ mod cycle;
 mod search;
 mod timetable;
 
+use super::configuration::{boxed, some_quantum};
 use super::round_robin::Turns;
 use super::uniprocessor::{Clients, Rule, Stint, Uniprocessor};
-use crate::hierarchy::{Constraint, Context, Parameters, Refusal, Shortage};
+use super::{Announcing, KindError, Row};
+use crate::hierarchy::{Constraint, Context, Parameters, Refusal, Scheduler, Shortage};
 use cycle::Reserve;
 use search::search;
+use talea_model::SchedulerKind;
 use talea_time::{Instant, Work};
 use timetable::{Demand, Timetable};
 
@@ -356,3 +359,29 @@ impl Spring {
         of_piece.into_iter().chain(slice).min()
     }
 }
+
+/// What a planning scheduler is made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Choices tried per reservation and piece of work.
+    pub effort: u32,
+    /// How long each without a guarantee runs.
+    pub quantum: Work,
+}
+
+impl super::Config for Config {
+    fn name(&self) -> &'static str {
+        "spring"
+    }
+
+    fn build(&self, announcing: Announcing) -> Result<Box<dyn Scheduler>, KindError> {
+        some_quantum(self, self.quantum)?;
+        boxed(Spring::scheduler(self.effort, self.quantum), announcing)
+    }
+}
+
+/// Choices for each child: some for each piece of the longest plan.
+const EFFORT: u32 = 24_000;
+
+pub(super) static ROW: Row =
+    Row::new(SchedulerKind::SPRING, |facts| Ok(Config { effort: EFFORT, quantum: facts.quantum() }.into()));

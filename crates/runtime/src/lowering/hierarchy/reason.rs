@@ -10,7 +10,7 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Reason {
     /// Nothing in the kernel does the same.
-    #[error("{}", lacking(*kind))]
+    #[error("{}", kind.kernel_lacks)]
     Kind {
         /// Its kind.
         kind: SchedulerKind,
@@ -179,39 +179,4 @@ pub enum Reason {
         /// Who stays for a reason of its own.
         with: String,
     },
-}
-
-/// What the kernel has not.
-fn lacking(kind: SchedulerKind) -> &'static str {
-    use SchedulerKind as Kind;
-    match kind {
-        Kind::Join => "in the kernel nobody runs in what any of several schedulers gives it",
-        Kind::Limit => "the kernel limits groups with periods of its own, not from a request on",
-        Kind::ProportionalShare | Kind::StartTimeFair | Kind::Eevdf | Kind::Stride | Kind::Lottery => {
-            "the kernel's shares (nice, cpu.weight) do not bound how far a thread may fall behind"
-        }
-        Kind::SurplusFair => {
-            "the kernel's shares (nice, cpu.weight) are not made feasible over several processors"
-        }
-        Kind::TotalBandwidth => {
-            "a deadline thread of the kernel stops at the end of its budget, this one's do not"
-        }
-        Kind::ResourceKernel => "the kernel orders reservations by deadline, this one by period",
-        Kind::Rialto | Kind::RialtoNt | Kind::Spring => "the kernel follows no plans",
-        Kind::StatisticalRateMonotonic => "the kernel admits threads, not single bursts",
-        Kind::BssI | Kind::PShed => "the kernel knows of no deadlines of single bursts",
-        Kind::TimeSharing | Kind::Windows2000 => {
-            "the kernel shares time in another way (kind \"linux\" is its way)"
-        }
-        Kind::EarliestDeadline | Kind::LeastLaxity => {
-            "the kernel orders nobody by the deadlines of single bursts: SCHED_DEADLINE is a reservation"
-        }
-        Kind::Lanes => "the order inside lanes is decided by their threads",
-        Kind::FixedPriority
-        | Kind::Fifo
-        | Kind::RoundRobin
-        | Kind::Reservation
-        | Kind::ConstantBandwidth
-        | Kind::Linux => "the kernel does not do it here",
-    }
 }

@@ -10,7 +10,8 @@ use std::cmp::Reverse;
 use talea_model::{SchedulerKind, System, ThreadWork};
 use talea_policy::arrangement::{Blueprint, Post, Role, Tie};
 use talea_policy::hierarchy::Parameters;
-use talea_policy::scheduler::Kind;
+use talea_policy::scheduler::config::{Reservation, RoundRobin};
+use talea_policy::scheduler::{Config, Exhaustion};
 use talea_time::{Duration, Work};
 
 /// The kernel keeps budgets of at least this much.
@@ -104,7 +105,7 @@ impl<'a> Surveyor<'a> {
             children
                 .extend(child.under.iter().filter(|tie| tie.scheduler == post.index).map(|tie| (child, tie)));
         }
-        if self.kind(post) == SchedulerKind::FixedPriority {
+        if self.kind(post) == SchedulerKind::FIXED_PRIORITY {
             children.sort_by_key(|(_, tie)| match tie.parameters {
                 Parameters::Priority(priority) => Reverse(priority),
                 _ => panic!("children of fixed priority ask for one"),
@@ -156,36 +157,31 @@ impl<'a> Surveyor<'a> {
         if post.under.len() > 1 {
             return Err(Reason::SeveralParents);
         }
-        let shape = match (kind, &post.role) {
-            (SchedulerKind::FixedPriority, _) => {
-                self.real_time()?;
-                return Ok(Shape::Priorities);
+        let shape = if kind == SchedulerKind::FIXED_PRIORITY {
+            self.real_time()?;
+            return Ok(Shape::Priorities);
+        } else if kind == SchedulerKind::FIFO {
+            self.real_time()?;
+            Rung::Fifo(self.turns(children)?)
+        } else if let Some(RoundRobin { quantum }) = configured(post) {
+            self.real_time()?;
+            let threads = self.turns(children)?;
+            self.slice(&threads, quantum.at_full_speed())?;
+            Rung::RoundRobin(threads)
+        } else if let Some(Reservation { exhaustion: Exhaustion::Suspend, .. }) = configured(post) {
+            if let Some(above) = found.rungs.first() {
+                return Err(Reason::BelowOthers { above: self.named(above) });
             }
-            (SchedulerKind::Fifo, _) => {
-                self.real_time()?;
-                Rung::Fifo(self.turns(children)?)
+            Rung::Reserved(self.reserved(children)?)
+        } else if kind == SchedulerKind::LINUX {
+            let threads = threads_of(children)?;
+            if children.iter().any(|(_, tie)| tie.parameters != Parameters::None) {
+                return Err(Reason::OrdinaryLevels);
             }
-            (SchedulerKind::RoundRobin, Role::Scheduler(Kind::RoundRobin { quantum }, _)) => {
-                self.real_time()?;
-                let threads = self.turns(children)?;
-                self.slice(&threads, quantum.at_full_speed())?;
-                Rung::RoundRobin(threads)
-            }
-            (SchedulerKind::Reservation | SchedulerKind::ConstantBandwidth, _) => {
-                if let Some(above) = found.rungs.first() {
-                    return Err(Reason::BelowOthers { above: self.named(above) });
-                }
-                Rung::Reserved(self.reserved(children)?)
-            }
-            (SchedulerKind::Linux, _) => {
-                let threads = threads_of(children)?;
-                if children.iter().any(|(_, tie)| tie.parameters != Parameters::None) {
-                    return Err(Reason::OrdinaryLevels);
-                }
-                self.let_be(&found.rungs)?;
-                Rung::Ordinary(threads)
-            }
-            _ => return Err(Reason::Kind { kind }),
+            self.let_be(&found.rungs)?;
+            Rung::Ordinary(threads)
+        } else {
+            return Err(Reason::Kind { kind });
         };
         Ok(if children.is_empty() { Shape::Priorities } else { Shape::Level(shape) })
     }
@@ -299,15 +295,14 @@ impl<'a> Surveyor<'a> {
         };
         let schedulers = self.blueprint.schedulers.iter().zip(fates).map(|(post, fate)| {
             let mut fate = fate.unwrap_or_else(|| below(post));
-            let of_all = match self.kind(post) {
-                SchedulerKind::Fifo | SchedulerKind::RoundRobin | SchedulerKind::Linux => {
-                    self.children(post).first().and_then(|(child, _)| policy(child.index))
-                }
-                _ => None,
+            let alike = [SchedulerKind::FIFO, SchedulerKind::ROUND_ROBIN, SchedulerKind::LINUX];
+            let of_all = match alike.contains(&self.kind(post)) {
+                true => self.children(post).first().and_then(|(child, _)| policy(child.index)),
+                false => None,
             };
             match (&mut fate, of_all) {
                 (Fate::Lowered(form), Some(policy)) => *form = Form::Policy(policy),
-                (Fate::Lowered(form), None) if self.kind(post) == SchedulerKind::FixedPriority => {
+                (Fate::Lowered(form), None) if self.kind(post) == SchedulerKind::FIXED_PRIORITY => {
                     *form = Form::Priorities;
                 }
                 _ => {}
@@ -338,6 +333,14 @@ impl<'a> Surveyor<'a> {
             .iter()
             .all(|setting| matches!(setting.policy, Policy::Fifo(_)) && !self.is_program(setting.thread));
         if nested { Switches::Nested } else { Switches::Unseen }
+    }
+}
+
+/// What a scheduler is made from, if it is that of this type.
+fn configured<'a, C: Config>(post: &'a Post) -> Option<&'a C> {
+    match &post.role {
+        Role::Scheduler(configuration, _) => configuration.of(),
+        Role::Lanes | Role::Thread => None,
     }
 }
 

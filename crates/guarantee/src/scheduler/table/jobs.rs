@@ -1,0 +1,53 @@
+//! Orders of jobs without an admission test, and the lanes of tasks.
+
+use super::{LACKS_NOTHING, rows};
+use crate::conversion::table;
+use crate::scheduler::{Alike, Asks, Children, Declaration, SchedulerKind, Scope};
+
+/// What the orders have in common.
+const ORDER: Declaration = Declaration {
+    alike: Some(Alike::Promises("time-sharing")),
+    children: Children::Threads,
+    conversions: &table::TIME_SHARING,
+    kernel_lacks: "the kernel orders nobody by the deadlines of single bursts: SCHED_DEADLINE is a reservation",
+    ..Declaration::PLAIN
+};
+
+rows! {
+    /// In the order of arrival, without an admission test.
+    FIFO = Declaration {
+        name: "fifo",
+        about: "In the order of arrival, without an admission test.",
+        source: "folklore",
+        kernel_lacks: LACKS_NOTHING,
+        place: 24,
+        ..ORDER
+    };
+    /// Earliest deadline first, without an admission test.
+    EDF = Declaration {
+        name: "edf",
+        about: "The job with the earliest deadline, without an admission test.",
+        source: "Liu and Layland 1973",
+        place: 25,
+        ..ORDER
+    };
+    /// Least laxity first, without an admission test.
+    LAXITY = Declaration {
+        name: "laxity",
+        about: "The job with the least laxity, without an admission test.",
+        source: "Mok 1983",
+        place: 26,
+        ..ORDER
+    };
+    /// The node's tasks, in the lanes into which the strategy sorts them.
+    LANES = Declaration {
+        name: "lanes",
+        about: "All lanes of the node's tasks, into which the strategy sorts them: the place of tasks in a hierarchy.",
+        source: "Kokyu: Gill et al. 2002",
+        children: Children::Tasks,
+        asks: Asks::NoChildren,
+        kernel_lacks: "the order inside lanes is decided by their threads",
+        scope: Scope::Files,
+        ..Declaration::PLAIN
+    };
+}

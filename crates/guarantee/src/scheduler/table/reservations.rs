@@ -1,0 +1,156 @@
+//! Reservations and uniformly slower processors: what is asked for is given if it can be admitted.
+
+use super::{LACKS_NOTHING, rows};
+use crate::conversion::admission::Test;
+use crate::conversion::{self, table};
+use crate::guarantee::Kind;
+use crate::scheduler::{
+    Alike, Asks, BelowSlower, Children, Deadlines, Declaration, Parameter, Periods, Plans, SchedulerKind,
+};
+
+/// What all of them have in common.
+const ADMITTING: Declaration =
+    Declaration { admission: Some(Test::Utilisation), convert: conversion::reserve, ..Declaration::PLAIN };
+
+/// What hard reservations by earliest deadline have in common.
+const HARD: Declaration =
+    Declaration { asks: Asks::Guarantee(&[Kind::Resbh]), conversions: &table::HARD, ..ADMITTING };
+
+/// What both Rialtos have in common.
+const RIALTO: Declaration = Declaration {
+    parameters: &[Parameter::TURN],
+    asks: Asks::Guarantee(&[Kind::Rescs]),
+    admission: Some(Test::PowersOfTwo),
+    conversions: &table::RIALTO,
+    below_slower: BelowSlower::Unknown,
+    plans: Plans::Everything,
+    kernel_lacks: "the kernel follows no plans",
+    ..ADMITTING
+};
+
+/// What both kinds of uniformly slower processors have in common.
+const SLOWER: Declaration = Declaration {
+    parameters: &[Parameter::TURN],
+    asks: Asks::Guarantee(&[Kind::Resu]),
+    conversions: &table::SLOWER,
+    deadlines: Deadlines::GoneBy,
+    kernel_lacks: "the kernel knows of no deadlines of single bursts",
+    ..ADMITTING
+};
+
+rows! {
+    /// The reservation scheduler of HLS: EDF with budgets.
+    RESERVATION = Declaration {
+        name: "reservation",
+        about: "A budget in every period, by earliest deadline first; a child whose budget is used up waits for its next period.",
+        source: "Regehr and Stankovic 2001; Abeni and Buttazzo 1998",
+        periods: Periods::WhenUnsafe,
+        kernel_lacks: LACKS_NOTHING,
+        place: 4,
+        ..HARD
+    };
+    /// Constant-bandwidth servers that stop when their budget is used (Abeni and Buttazzo 1998).
+    CBS = Declaration {
+        name: "cbs",
+        about: "Constant-bandwidth servers that stop at the end of their budget.",
+        source: "Abeni and Buttazzo 1998",
+        alike: Some(Alike::Code("reservation")),
+        periods: Periods::WhenUnsafe,
+        kernel_lacks: LACKS_NOTHING,
+        place: 8,
+        ..HARD
+    };
+    /// Total-bandwidth servers (Spuri and Buttazzo 1996).
+    TBS = Declaration {
+        name: "tbs",
+        about: "Total-bandwidth servers: a request has a deadline by which it can be served at the reserved rate, and is served by \
+                earliest deadline first. It does not stop anybody. Requests are served in pieces of at most the budget.",
+        source: "Spuri and Buttazzo 1996",
+        asks: Asks::Guarantee(&[Kind::Resbs]),
+        conversions: &table::SOFT,
+        kernel_lacks: "a deadline thread of the kernel stops at the end of its budget, this one's do not",
+        place: 20,
+        ..ADMITTING
+    };
+    /// The resource kernel: rate-monotonic reserves, hard or soft (Oikawa and Rajkumar 1999).
+    RESOURCE_KERNEL = Declaration {
+        name: "resource-kernel",
+        about: "Reserves in the order of their periods, admitted by response times. A hard one stops its child when it is used up, \
+                after a soft one it competes with all that have none.",
+        source: "Oikawa and Rajkumar 1999",
+        parameters: &[Parameter::TURN],
+        asks: Asks::Guarantee(&[Kind::Resbs, Kind::Resbh]),
+        admission: Some(Test::RateMonotonic),
+        conversions: &table::KERNEL,
+        below_slower: BelowSlower::Unknown,
+        periods: Periods::WhenOver,
+        kernel_lacks: "the kernel orders reservations by deadline, this one by period",
+        place: 14,
+        ..ADMITTING
+    };
+    /// Rialto: a precomputed schedule (Jones, Rosu and Rosu 1997).
+    RIALTO = Declaration {
+        name: "rialto",
+        about: "Continuous reservations by a precomputed plan: slots at the same offsets in each period, which are shortened to powers \
+                of two of a common one. Who has no slot runs in what is left.",
+        source: "Jones, Roşu and Roşu 1997",
+        place: 15,
+        ..RIALTO
+    };
+    /// Rialto/NT (Jones and Regehr 1999).
+    RIALTO_NT = Declaration {
+        name: "rialto-nt",
+        about: "The same on Windows NT.",
+        source: "Jones and Regehr 1999",
+        alike: Some(Alike::Code("rialto")),
+        place: 16,
+        ..RIALTO
+    };
+    /// Spring: a plan made on arrival (Stankovic et al. 1999).
+    SPRING = Declaration {
+        name: "spring",
+        about: "Plans on arrival: reservations are one piece in each period, and what comes later is admitted if the plan has room. The \
+                search for a plan is bounded, so that it may refuse what would fit.",
+        source: "Stankovic et al. 1999",
+        alike: Some(Alike::Promises("reservation")),
+        parameters: &[Parameter::TURN],
+        below_slower: BelowSlower::Unknown,
+        plans: Plans::Everything,
+        kernel_lacks: "the kernel follows no plans",
+        place: 19,
+        ..HARD
+    };
+    /// Statistical rate-monotonic scheduling: an allowance in every superperiod (Atlas and Bestavros 1998).
+    SRMS = Declaration {
+        name: "srms",
+        about: "An allowance in every superperiod, the next longer period; a job is admitted when it is released if what it takes fits \
+                into what is left, and else runs in the background. So it promises nothing for every job.",
+        source: "Atlas and Bestavros 1998",
+        parameters: &[Parameter::TURN],
+        children: Children::Bursts,
+        asks: Asks::Guarantee(&[Kind::Resbh]),
+        admission: Some(Test::Harmonic),
+        conversions: &table::STATISTICAL,
+        convert: conversion::admitted_job_by_job,
+        kernel_lacks: "the kernel admits threads, not single bursts",
+        place: 21,
+        ..ADMITTING
+    };
+    /// BSS-I: uniformly slower processors (Lipari and Baruah 2000).
+    BSS_I = Declaration {
+        name: "bss-i",
+        about: "Gives each child a processor that is uniformly slower by its rate, to whoever keeps the deadlines that it announces.",
+        source: "Lipari and Baruah 2000",
+        place: 6,
+        ..SLOWER
+    };
+    /// PShED: the same with protection of applications from each other (Lipari, Carpenter and Baruah 2000).
+    PSHED = Declaration {
+        name: "pshed",
+        about: "The same with protection of the children from each other.",
+        source: "Lipari, Carpenter and Baruah 2000",
+        alike: Some(Alike::Code("bss-i")),
+        place: 7,
+        ..SLOWER
+    };
+}

@@ -1,0 +1,106 @@
+//! Proportional shares.
+
+use super::rows;
+use crate::conversion::{self, table};
+use crate::scheduler::{Alike, Asks, Deadlines, Declaration, Intake, Parameter, SchedulerKind, Scope};
+
+/// What all of them have in common.
+const SHARES: Declaration = Declaration {
+    asks: Asks::Share,
+    kernel_lacks: "the kernel's shares (nice, cpu.weight) do not bound how far a thread may fall behind",
+    ..Declaration::PLAIN
+};
+
+/// What those have in common that serve a child in slices of their quantum and bound how far it falls behind.
+const SLICED: Declaration =
+    Declaration { parameters: &[Parameter::QUANTUM], deadlines: Deadlines::Slices, ..SHARES };
+
+/// What those have in common that keep shares in the long run only.
+const LONG_RUN: Declaration = Declaration {
+    parameters: &[Parameter::TURN],
+    conversions: &table::LONG_RUN,
+    convert: conversion::in_the_long_run,
+    ..SHARES
+};
+
+rows! {
+    /// The proportional-share scheduler of HLS: a child that wakes up may preempt.
+    PROPORTIONAL_SHARE = Declaration {
+        name: "proportional-share",
+        about: "Start-time fair queuing in which a child that wakes up may preempt. Shares with a bounded error; a child with a warp is \
+                served ahead of its share for a while, and then shares hold in the long run only.",
+        source: "Regehr 2001; Goyal, Guo and Vin 1996; warps: Duda and Cheriton 1999",
+        alike: Some(Alike::Promises("sfq")),
+        asks: Asks::WarpedShare,
+        conversions: &table::FAIR,
+        convert: conversion::start_time_fair,
+        place: 3,
+        ..SLICED
+    };
+    /// Start-time fair queuing (Goyal, Guo and Vin 1996).
+    SFQ = Declaration {
+        name: "sfq",
+        about: "Start-time fair queuing: the child whose next quantum would begin earliest in its own virtual time runs; one that wakes \
+                up waits for the end of the quantum. Shares with a bounded error; warps as under proportional-share.",
+        source: "Goyal, Guo and Vin 1996",
+        asks: Asks::WarpedShare,
+        conversions: &table::FAIR,
+        convert: conversion::start_time_fair,
+        place: 17,
+        ..SLICED
+    };
+    /// Earliest eligible virtual deadline first (Stoica et al. 1996).
+    EEVDF = Declaration {
+        name: "eevdf",
+        about: "Earliest eligible virtual deadline first: of the children that are not ahead of their shares, the one whose request is \
+                due earliest. No share scheduler bounds the error more closely: by one quantum.",
+        source: "Stoica et al. 1996",
+        conversions: &table::EEVDF,
+        convert: conversion::eevdf,
+        place: 9,
+        ..SLICED
+    };
+    /// Lottery scheduling (Waldspurger and Weihl 1994).
+    LOTTERY = Declaration {
+        name: "lottery",
+        about: "Draws the next child by lot, each with as many tickets as its share, and more if it did not use its last quantum up.",
+        source: "Waldspurger and Weihl 1994",
+        alike: Some(Alike::Promises("stride")),
+        place: 12,
+        ..LONG_RUN
+    };
+    /// Stride scheduling (Waldspurger and Weihl 1995).
+    STRIDE = Declaration {
+        name: "stride",
+        about: "Runs the child with the least pass; a quantum moves it on by the inverse of its share.",
+        source: "Waldspurger and Weihl 1995",
+        place: 13,
+        ..LONG_RUN
+    };
+    /// Surplus fair scheduling of several processors (Chandra et al. 2000).
+    SFS = Declaration {
+        name: "sfs",
+        about: "Shares of several processors at once, made feasible first, so that nobody is owed more than one processor; the children \
+                with the least surplus run.",
+        source: "Chandra et al. 2000",
+        parameters: &[Parameter::TURN],
+        intake: Intake::Several,
+        conversions: &table::SURPLUS,
+        convert: conversion::surplus_fair,
+        kernel_lacks: "the kernel's shares (nice, cpu.weight) are not made feasible over several processors",
+        place: 18,
+        ..SHARES
+    };
+    /// Proportional shares of which a child has a warp.
+    WARPED_SHARE = Declaration {
+        name: "warped-share",
+        about: "What proportional-share and sfq are for derivations while one of their children has a warp: who is warped is served \
+                ahead of its share, so that only the long run is promised.",
+        source: "Duda and Cheriton 1999",
+        alike: Some(Alike::Promises("stride")),
+        parameters: &[],
+        scope: Scope::Derivations,
+        place: 22,
+        ..LONG_RUN
+    };
+}

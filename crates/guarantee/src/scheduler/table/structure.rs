@@ -1,0 +1,61 @@
+//! Schedulers that pass on, take away, or join what they are given.
+
+use super::{LACKS_NOTHING, rows};
+use crate::conversion::{self, table};
+use crate::guarantee::Kind;
+use crate::scheduler::{
+    Asks, BelowSlower, Children, Deadlines, Declaration, Intake, Parameter, Periods, SchedulerKind,
+};
+
+const REGEHR: &str = "Regehr and Stankovic 2001";
+
+rows! {
+    /// Preemptive, one virtual processor at each priority.
+    FIXED_PRIORITY = Declaration {
+        name: "fixed-priority",
+        about: "Runs the child with the highest priority that wants to run. What it is given goes to the highest child; to any other \
+                it promises nothing, since a higher one may run for ever.",
+        source: REGEHR,
+        intake: Intake::Several,
+        asks: Asks::Priority,
+        conversions: &table::FIXED_PRIORITY,
+        convert: conversion::fixed_priority,
+        below_slower: BelowSlower::KeptUnderOneParent,
+        deadlines: Deadlines::PassedOn,
+        periods: Periods::PassedOn,
+        kernel_lacks: LACKS_NOTHING,
+        place: 0,
+        ..Declaration::PLAIN
+    };
+    /// Runs its one child whenever any of its parents runs it.
+    JOIN = Declaration {
+        name: "join",
+        about: "Runs its one child whenever any of several parents runs it. The child takes the guarantee of one of them, without its \
+                maximum.",
+        source: REGEHR,
+        parameters: &[Parameter::TAKES],
+        intake: Intake::Several,
+        children: Children::One,
+        conversions: &table::JOIN,
+        convert: conversion::join,
+        deadlines: Deadlines::PassedOn,
+        periods: Periods::PassedOn,
+        kernel_lacks: "in the kernel nobody runs in what any of several schedulers gives it",
+        place: 1,
+        ..Declaration::PLAIN
+    };
+    /// Stops its one child when the reserved amount is used.
+    LIMIT = Declaration {
+        name: "limit",
+        about: "Runs its one child until it has used the amount of the period, which makes a soft reservation a hard one.",
+        source: REGEHR,
+        children: Children::One,
+        asks: Asks::AtMost(Kind::Resbh),
+        conversions: &table::LIMIT,
+        convert: conversion::limit,
+        periods: Periods::AsAbove,
+        kernel_lacks: "the kernel limits groups with periods of its own, not from a request on",
+        place: 2,
+        ..Declaration::PLAIN
+    };
+}
