@@ -6,7 +6,6 @@ use crate::hierarchy::Berth;
 use crate::inbox::Receiver;
 use crate::lane_thread::{ByPriority, LaneThread};
 use crate::lowering::{LanePriorities, Lowering};
-use crate::managed::STACK;
 use crate::operation::Behaviour;
 use crate::options::RunOptions;
 use crate::outcome::{NodeSpin, ThreadAttributes};
@@ -60,6 +59,9 @@ pub(crate) struct Staff {
 
 /// The inboxes of the lanes of this process, by lane over all nodes.
 pub(crate) type Inboxes = Vec<Option<Receiver>>;
+
+/// Stack of a thread that no user's code runs on, in bytes.
+const BARE_STACK: usize = 128 * 1024;
 
 /// What a thread leaves when it ends.
 type Ended = Option<NodeSpin>;
@@ -129,7 +131,7 @@ impl Station<'_> {
             }
             Role::Release { .. } | Role::Receive { .. } | Role::Controller { .. } => false,
         };
-        if runs_code_of_users { self.options.stack } else { self.options.stack.min(STACK) }
+        if runs_code_of_users { self.options.stack } else { self.options.stack.min(BARE_STACK) }
     }
 
     fn lane(&self, lane: usize) -> &Lane {

@@ -94,7 +94,7 @@ pub struct RunOptions {
     /// Threads of a preemptive lane, at least one: as many jobs can have been granted the processor and
     /// not be done. A job that would be one more waits for one of them to end.
     pub slots: usize,
-    /// Stack of each thread that runs users' operations, in bytes. Other threads have no more than that, nor than 256 KiB.
+    /// Stack of each thread that runs users' operations, in bytes. Other threads have no more than that, nor than 128 KiB.
     pub stack: usize,
     /// Records each thread can write before the collector has read them, rounded up to a power of two. `None`: 16 384, or
     /// less (4 096 at least) where no users' operations run and that is as much as the busiest thread writes in two seconds.
