@@ -274,6 +274,8 @@ fn fill(
     file.write_all_at(&head[8..], 8)?;
     file.write_all_at(json, head.len() as u64)?;
     let mapping = Mapping::writable(&file, bytes)?;
+    // In a process that locks its memory, mapping the file has filled the holes.
+    empty(&file, header.regions.directory.start + PAGE_BYTES..header.regions.passive.end)?;
     let places = places(header);
     for (place, name) in places.iter().zip(writers) {
         write_name(&mapping, place, name);
@@ -294,6 +296,16 @@ fn write_name(mapping: &Mapping, place: &Place, name: &str) {
         let mut padded = [0; 8];
         padded[..chunk.len()].copy_from_slice(chunk);
         word.store(u64::from_le_bytes(padded), Ordering::Relaxed);
+    }
+}
+
+/// Makes a hole of this part of the file, where its file system can.
+fn empty(file: &File, bytes: Range<u64>) -> io::Result<()> {
+    use rustix::fs::{FallocateFlags, fallocate};
+    let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    match fallocate(file, flags, bytes.start, bytes.end - bytes.start) {
+        Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
+        Err(errno) => Err(errno.into()),
     }
 }
 
