@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 /// Every crate of the workspace; each may depend only on crates before it.
-const ORDER: [&str; 16] = [
+const ORDER: [&str; 17] = [
     "talea-time",
     "talea-measure",
+    "talea-ring",
     "talea-guarantee",
     "talea-model",
     "talea-interchange",

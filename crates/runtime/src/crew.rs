@@ -3,7 +3,6 @@
 use crate::cluster::link::{Inlet, InletStop, Received};
 use crate::flow::{Equipment, Shared};
 use crate::hierarchy::Berth;
-use crate::inbox::Receiver;
 use crate::lane_thread::{ByPriority, LaneThread};
 use crate::lowering::{LanePriorities, Lowering};
 use crate::operation::Behaviour;
@@ -24,6 +23,7 @@ use talea_model::{LaneDispatch, Late, OperationId, Scheduling, System};
 use talea_policy::discipline::Discipline;
 use talea_policy::lane::LaneQueue;
 use talea_policy::strategy::{Lane, Plan};
+use talea_ring::inbox::Receiver;
 use talea_time::Clock;
 use talea_trace::event::Receive;
 use talea_trace::{RingFile, RingWriter, ThreadRole};
@@ -440,7 +440,7 @@ impl Drop for Crew {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::cluster::link::{self, Link, Message};

@@ -6,10 +6,8 @@
 //! that belongs together has been pushed, ring. Ringing last keeps a higher lane from preempting the
 //! releaser between two pushes.
 
-use crate::bell::Bell;
 use crate::burn::Burner;
 use crate::cluster::link::{Link, Message};
-use crate::inbox::Sender;
 use crate::job_table::{InFlight, JobTable, Tag, WindowFull};
 use crate::join::{Arrival, JoinTable};
 use crate::layout::{Layout, OperationSite};
@@ -23,6 +21,8 @@ use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 use talea_model::OperationId;
 use talea_policy::job::Job;
+use talea_ring::bell::Bell;
+use talea_ring::inbox::Sender;
 use talea_time::Instant;
 use talea_trace::event::{Dates, Flag, Send};
 use talea_trace::{JobId, ThreadRole};

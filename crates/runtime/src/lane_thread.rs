@@ -12,10 +12,8 @@
 //!          └── (4) ── (3) run to completion, release successors, ring
 //! ```
 
-use crate::bell::Bell;
 use crate::execute::{Surroundings, execute};
 use crate::flow::{Hand, Shared};
-use crate::inbox::Receiver;
 use crate::job_table::Begin;
 use crate::seat::{Seat, vacate};
 use crate::sys::clock::MonotonicClock;
@@ -23,6 +21,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use talea_policy::job::Job;
 use talea_policy::lane::LaneQueue;
+use talea_ring::bell::Bell;
+use talea_ring::inbox::Receiver;
 use talea_time::{Clock, Instant, Work};
 use talea_trace::{CostKind, JobId};
 

@@ -33,7 +33,6 @@
 //! | `seat` | preemption between lanes, seen without system calls |
 //! | [`inbox`], [`bell`], [`timer`], [`burn`], [`sys`] | what all of it stands on |
 
-pub mod bell;
 pub mod burn;
 pub mod cluster;
 mod collector;
@@ -43,7 +42,6 @@ pub mod doctor;
 mod execute;
 mod flow;
 mod hierarchy;
-pub mod inbox;
 mod job_table;
 mod join;
 mod lane_thread;
@@ -56,7 +54,6 @@ mod options;
 mod outcome;
 mod preemptive;
 mod prepare;
-mod primitive;
 mod recorder;
 mod release;
 mod ruled;

@@ -1,12 +1,10 @@
 //! Preparing a run: everything that may fail, allocate or take time.
 
-use crate::bell::Bell;
 use crate::burn::Burner;
 use crate::cluster::link::{Inlet, InletStop, Link};
 use crate::crew::{Inboxes, Staff, Station};
 use crate::flow::{Call, Gate, Port, Shared, Tally};
 use crate::hierarchy::{self, HierarchyError, Stage, below_others, release_is_above};
-use crate::inbox::Links;
 use crate::job_table::JobTable;
 use crate::join::JoinTable;
 use crate::layout::{LaneSite, Layout, SiteKind};
@@ -28,6 +26,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use talea_model::{Scheduling, System};
 use talea_policy::strategy::{Anomaly, Plan, plan_lanes};
+use talea_ring::bell::Bell;
+use talea_ring::inbox::Links;
 use talea_time::Instant;
 use talea_trace::stream::AttachError;
 use talea_trace::{CreateError, Metadata, Origin, Switches};

@@ -25,9 +25,9 @@
 
 use crate::read::TraceError;
 use crate::record::Record;
-use crate::stream::control::CONTROL_WORDS;
 use crate::{Metadata, Origin};
 use std::ops::Range;
+use talea_ring::control::CONTROL_WORDS;
 
 #[cfg(target_endian = "big")]
 compile_error!("trace files are mapped as little-endian words");

@@ -44,8 +44,6 @@ pub mod merge;
 mod metadata;
 pub mod namespace;
 mod occupancy;
-#[doc(hidden)]
-pub mod primitive;
 pub mod promises;
 pub mod read;
 mod record;

@@ -9,8 +9,7 @@ use crate::mapping::Mapping;
 use crate::merge::{Merge, RecordSource};
 use crate::metadata::MetadataError;
 use crate::ring::{RingReader, open_readers};
-use crate::stream::control::Control;
-use crate::stream::directory::{Directory, DirectoryError, Region};
+use crate::stream::directory::{Directory, DirectoryError};
 use crate::stream::passive::{self, Reading, ReadingError, words_of};
 use crate::{Event, Metadata, NameSpace, Origin, Record, Sink};
 use screened::{LogReader, ScreenedRing, last_seal};
@@ -19,6 +18,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
+use talea_ring::control::Control;
+use talea_ring::region::Region;
 use talea_time::Instant;
 use thiserror::Error;
 

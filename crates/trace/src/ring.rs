@@ -17,7 +17,7 @@
 //!  256  head: records ever written, alone in its pair of cache lines
 //! 4096  slots of 40 bytes, then zeros to the next page
 //! ```
-//! The protocol between writer and readers is in [`protocol`].
+//! The protocol between writer and readers is in [`talea_ring::slots`].
 //!
 //! **Where to put the file.** On tmpfs (`/dev/shm`) the stores are plain memory accesses after
 //! [`RingFile::prefault`]. On a disk file system the kernel writes pages back now and then and the next
@@ -28,11 +28,11 @@
 //! given back when the thread ends; the next thread continues behind what the last one wrote. A reader therefore never
 //! misses a ring: all of them are there from the beginning.
 
-pub mod protocol;
 mod reader;
 mod writer;
 
 pub use reader::RingReader;
+pub use talea_ring::header::RingState;
 pub use writer::RingWriter;
 
 use crate::layout::{Body, Clock, Header, PAGE_BYTES, RING_HEADER_BYTES, encode_metadata, ring_stride};
@@ -50,21 +50,12 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+pub(crate) use talea_ring::header::Place;
 use talea_time::Instant;
 use thiserror::Error;
 
 const WORD: u64 = size_of::<u64>() as u64;
-const STATE_WORD: usize = 0;
-const NAME_LENGTH_WORD: usize = 1;
-const NAME_WORDS: Range<usize> = 2..18;
-const NAME_BYTES: usize = 128;
-const THREAD_WORD: usize = 18;
-const PLACE_WORD: usize = 19;
-const HEAD_WORD: usize = 32;
-const STATE_UNUSED: u64 = 0;
-const STATE_OPEN: u64 = 1;
-const STATE_CLOSED: u64 = 2;
-const STATE_CLAIMED: u64 = 3;
+const _: () = assert!(Record::WORDS == talea_ring::slots::WORDS, "rings have room for records");
 
 /// Why a ring file or a log could not be created. No file is left behind.
 #[derive(Debug, Error)]
@@ -124,13 +115,6 @@ pub struct RingShape<'a> {
     pub spare: usize,
     /// Records that each ring holds at least; rounded up to a power of two.
     pub capacity: usize,
-}
-
-/// Where a ring is in the mapping, in words.
-#[derive(Clone, Debug)]
-pub(crate) struct Place {
-    header: usize,
-    slots: Range<usize>,
 }
 
 impl RingFile {
@@ -278,7 +262,7 @@ fn fill(
     empty(&file, header.regions.directory.start + PAGE_BYTES..header.regions.passive.end)?;
     let places = places(header);
     for (place, name) in places.iter().zip(writers) {
-        write_name(&mapping, place, name);
+        place.header_in(&mapping).set_name(name);
     }
     let live = Arc::new(LiveFile::new(mapping, file, header, places, writers.len())?);
     live.control().initialise(Owner::current().word());
@@ -286,17 +270,6 @@ fn fill(
     let magic = u64::from_le_bytes(*head.first_chunk().expect("the head starts with the magic"));
     live.mapping.words()[0].store(magic, Ordering::Release);
     Ok(live)
-}
-
-fn write_name(mapping: &Mapping, place: &Place, name: &str) {
-    let name = &name.as_bytes()[..name.floor_char_boundary(NAME_BYTES)];
-    let header = &mapping.words()[place.header..];
-    header[NAME_LENGTH_WORD].store(name.len() as u64, Ordering::Relaxed);
-    for (word, chunk) in header[NAME_WORDS].iter().zip(name.chunks(8)) {
-        let mut padded = [0; 8];
-        padded[..chunk.len()].copy_from_slice(chunk);
-        word.store(u64::from_le_bytes(padded), Ordering::Relaxed);
-    }
 }
 
 /// Makes a hole of this part of the file, where its file system can.
@@ -347,15 +320,4 @@ pub(crate) fn open_readers(mapping: &Arc<Mapping>, header: &Header) -> Vec<RingR
 
 pub(crate) fn readers(mapping: &Arc<Mapping>, places: &[Place]) -> Vec<RingReader> {
     places.iter().enumerate().map(|(index, place)| RingReader::new(mapping, place, index)).collect()
-}
-
-/// What a ring's writer is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RingState {
-    /// Nobody has taken the ring's writer yet.
-    Unused,
-    /// The writer is at work, or died without closing.
-    Open,
-    /// The writer closed the ring; nothing more will come.
-    Closed,
 }

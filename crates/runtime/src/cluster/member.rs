@@ -168,7 +168,7 @@ fn clear(directory: &Path) {
     let _ = std::fs::remove_dir_all(directory);
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::cluster::link;

@@ -62,7 +62,7 @@ fn withheld(name: &'static str, lack: &str, obstacle: &Obstacle) -> Finding {
     Finding::warn(name, found.clone(), format!("{remedy}; without it a trace does not tell {lack}"))
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::super::Status::{Ok, Warn};
     use super::*;

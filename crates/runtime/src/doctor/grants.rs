@@ -155,7 +155,7 @@ fn cpus() -> Finding {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::super::Status;
     use super::*;

@@ -239,7 +239,7 @@ fn huge_pages(setting: Option<&str>) -> Finding {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::super::Status::{self, Fail, Ok, Warn};
     use super::*;

@@ -138,7 +138,7 @@ fn virtual_machine(flags: &str) -> Finding {
     )
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::super::Status::{Ok, Warn};
     use super::*;

@@ -89,7 +89,7 @@ fn in_scratch_thread<T: Send + 'static>(trial: impl FnOnce() -> T + Send + 'stat
     std::thread::spawn(trial).join().expect("a trial answers with a result instead of panicking")
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -1,12 +1,12 @@
 //! What the threads of a lowered node know of each other.
 
-use crate::bell::Bell;
 use crate::flow::Gate;
 use crate::seat::Processor;
 use crate::sys::clock::MonotonicClock;
 use crate::sys::stop::StopFlag;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use talea_ring::bell::Bell;
 use talea_time::{Clock, Instant};
 
 /// Who waits at the gate.

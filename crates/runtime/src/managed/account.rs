@@ -94,7 +94,7 @@ impl Account {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use rustix::process::getpid;

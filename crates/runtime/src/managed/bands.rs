@@ -151,7 +151,7 @@ fn raw_set(tid: i32, policy: i32, priority: i32) -> Result<(), Errno> {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -162,7 +162,7 @@ fn unified_root() -> Option<PathBuf> {
     mounts.lines().find_map(unified)
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

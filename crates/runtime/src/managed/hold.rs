@@ -327,7 +327,7 @@ extern "C" fn on_hold(_signal: libc::c_int, info: *mut libc::siginfo_t, _context
     unsafe { *libc::__errno_location() = errno };
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::sync::atomic::{AtomicBool, AtomicU64};

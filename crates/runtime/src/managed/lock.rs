@@ -115,7 +115,7 @@ impl<T> DerefMut for Guard<'_, T> {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::sync::Arc;

@@ -94,7 +94,7 @@ pub(super) fn run_time_ns(tid: Tid) -> Option<i64> {
     text.split(' ').next()?.parse().ok()
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use rustix::thread::gettid;

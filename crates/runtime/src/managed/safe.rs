@@ -172,7 +172,7 @@ pub(super) fn stat_field(tid: i32, field: usize) -> Option<u64> {
     })
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use rustix::process::getpid;

@@ -36,7 +36,6 @@
 mod slot;
 
 use crate::flow::{Equipment, Hand, Shared};
-use crate::inbox::Receiver;
 use crate::job_table::Tag;
 use crate::lane_thread::forget;
 use crate::operation::Behaviour;
@@ -50,6 +49,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use talea_policy::job::Job;
 use talea_policy::lane::LaneQueue;
+use talea_ring::inbox::Receiver;
 use talea_time::{Clock, Instant, Work};
 use talea_trace::{CostKind, JobId, ThreadRole};
 

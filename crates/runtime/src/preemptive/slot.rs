@@ -1,7 +1,6 @@
 //! A slot of a preemptive lane: the thread that runs one job at a time, and what it shares with the
 //! controller.
 
-use crate::bell::Bell;
 use crate::execute::{Surroundings, execute};
 use crate::flow::{Equipment, Hand, Shared};
 use crate::job_table::Tag;
@@ -9,6 +8,7 @@ use crate::seat::vacate;
 use crate::sys::clock::{MonotonicClock, thread_cpu_time};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use talea_ring::bell::Bell;
 use talea_time::{Clock, Instant};
 use talea_trace::{JobId, ThreadRole};
 

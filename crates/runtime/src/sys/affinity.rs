@@ -119,7 +119,7 @@ pub fn list(cpus: &[u16]) -> String {
         .join(",")
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

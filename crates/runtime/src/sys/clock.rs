@@ -32,7 +32,7 @@ pub(crate) fn timespec(instant: Instant) -> Timespec {
     Timespec { tv_sec: ns / 1_000_000_000, tv_nsec: ns % 1_000_000_000 }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -256,7 +256,7 @@ pub(crate) fn last_errno() -> Errno {
     Errno::from_raw_os_error(code.expect("the last error came from a system call"))
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -343,7 +343,7 @@ fn settle(name: CString, policy: Policy, wanted_cpus: Vec<u16>) -> Result<Thread
     })
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
-use talea_runtime::bell::{Bell, Ring, Waited};
-use talea_runtime::inbox::{Links, Receiver, Sender};
+use talea_ring::bell::{Bell, Ring, Waited};
+use talea_ring::inbox::{Links, Receiver, Sender};
 
 /// What a number stands for: who sent it, and as which of his.
 #[derive(Default)]

@@ -355,5 +355,5 @@ fn u64_of(data: &[u8], field: FieldAt) -> Option<u64> {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests;

@@ -121,7 +121,7 @@ impl Occupancy {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -386,5 +386,5 @@ fn closed(place: &str) -> (Cause, String, String) {
     )
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests;

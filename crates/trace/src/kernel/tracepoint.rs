@@ -194,7 +194,7 @@ fn parse(wanted: &Wanted, text: &str) -> Option<Tracepoint> {
     Some(Tracepoint { id: u16::try_from(format.id()).ok()?, meaning: (wanted.meaning)(&format)? })
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

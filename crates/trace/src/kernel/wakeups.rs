@@ -201,7 +201,7 @@ fn number_at(parts: &[&[u8]], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(number))
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -123,7 +123,7 @@ extern "C" fn in_child() {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use crate::ring::{RingFile, RingShape};
     use crate::stream::passive::Reading;

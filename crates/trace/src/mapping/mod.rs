@@ -14,6 +14,16 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
+use talea_ring::primitive::Memory;
+
+impl Memory for Mapping {
+    type Word = AtomicU64;
+
+    #[inline]
+    fn words(&self) -> &[AtomicU64] {
+        Mapping::words(self)
+    }
+}
 
 const WORD_BYTES: u64 = size_of::<AtomicU64>() as u64;
 
@@ -59,7 +69,7 @@ impl Mapping {
         // SAFETY: the mapping is page aligned, at least this long, and lives as long as `self`. Every
         // bit pattern is a u64. All accesses through it, in this and in other processes running
         // Talea, are atomic, so they do not race; loads from read-only mappings are relaxed (see
-        // `ring::protocol`), which is permitted on read-only memory.
+        // `talea_ring::slots`), which is permitted on read-only memory.
         unsafe { std::slice::from_raw_parts(self.map.as_ptr().cast::<AtomicU64>(), length) }
     }
 

@@ -1,11 +1,11 @@
 //! A ring's words, for as long as its writer is there.
 
 use super::Mapping;
-use crate::ring::protocol::Slots;
 use crate::stream::live::LiveFile;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use talea_ring::slots::Slots;
 
 /// Slots of a stream's file together with the stream.
 #[derive(Debug)]

@@ -11,13 +11,13 @@
 use super::Mapping;
 use crate::layout::PASSIVE_BYTES;
 use crate::ring::RingWriter;
-use crate::stream::control::{SWITCHES, SWITCHES_AT};
 use crate::stream::live::LiveFile;
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use talea_ring::control::{SWITCHES, SWITCHES_AT};
 
 /// All bits of a switch: ask.
 pub(crate) const ASKED: u64 = u64::MAX;

@@ -1,10 +1,6 @@
 //! Reading a ring.
 
-use super::protocol::Slots;
-use super::{
-    HEAD_WORD, NAME_BYTES, NAME_LENGTH_WORD, NAME_WORDS, PLACE_WORD, Place, RingState, STATE_CLOSED,
-    STATE_UNUSED, STATE_WORD, THREAD_WORD,
-};
+use super::{Place, RingState};
 use crate::event::{Lost, Thread};
 use crate::mapping::Mapping;
 use crate::stream::filter::RingFilter;
@@ -12,6 +8,8 @@ use crate::{Event, Record};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use talea_ring::header::Header;
+use talea_ring::slots::Slots;
 use talea_time::Instant;
 
 /// Records a reader copies at once.
@@ -108,38 +106,18 @@ impl RingReader {
 
     /// What the writer called itself.
     pub fn name(&self) -> String {
-        let header = &self.mapping.words()[self.place.header..];
-        let length = header[NAME_LENGTH_WORD].load(Ordering::Relaxed).min(NAME_BYTES as u64) as usize;
-        let bytes: Vec<u8> =
-            header[NAME_WORDS].iter().flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()).collect();
-        String::from_utf8_lossy(&bytes[..length]).into_owned()
+        self.header().name()
     }
 
     /// What the writer is doing. After [`RingState::Closed`], [`Self::take`] drains the rest, unless another thread
     /// takes the ring over, as it may a spare one.
     pub fn state(&self) -> RingState {
-        let state = self.mapping.words()[self.place.header + STATE_WORD].load(Ordering::Relaxed);
-        std::sync::atomic::fence(Ordering::Acquire);
-        match state {
-            STATE_UNUSED => RingState::Unused,
-            STATE_CLOSED => RingState::Closed,
-            _ => RingState::Open,
-        }
+        self.header().state()
     }
 
     /// The thread that has the ring now; `None` if nobody has it or the writer has not said who it is.
     pub fn thread(&self) -> Option<Thread> {
-        let header = &self.mapping.words()[self.place.header..];
-        let load = |word: usize| {
-            let value = header[word].load(Ordering::Relaxed);
-            std::sync::atomic::fence(Ordering::Acquire);
-            value
-        };
-        let (thread, place) = (load(THREAD_WORD), load(PLACE_WORD));
-        // Another thread may be taking the ring over.
-        if thread == 0 || load(THREAD_WORD) != thread || self.state() != RingState::Open {
-            return None;
-        }
+        let (thread, place) = self.header().thread()?;
         Thread::read(&Record {
             time: Instant::ZERO,
             causal: 0,
@@ -169,8 +147,12 @@ impl RingReader {
         self.missed
     }
 
+    fn header(&self) -> Header<'_, AtomicU64> {
+        self.place.header_in(&*self.mapping)
+    }
+
     fn head(&self) -> &AtomicU64 {
-        &self.mapping.words()[self.place.header + HEAD_WORD]
+        self.header().head()
     }
 
     /// Copies the next records out of the ring; repeats while nothing of what it copied is to be delivered.

@@ -1,9 +1,6 @@
 //! Writing a ring.
 
-use super::{
-    HEAD_WORD, PLACE_WORD, Place, STATE_CLAIMED, STATE_CLOSED, STATE_OPEN, STATE_UNUSED, STATE_WORD,
-    THREAD_WORD, write_name,
-};
+use super::Place;
 use crate::mapping::slots::PinnedSlots;
 use crate::stream::live::LiveFile;
 use crate::{Record, Sink};
@@ -26,32 +23,24 @@ impl RingWriter {
     /// The writer of ring `index`, which nobody else has or will have.
     pub(super) fn open(live: &Arc<LiveFile>, index: usize) -> Self {
         let place = live.places[index].clone();
-        live.mapping.words()[place.header + STATE_WORD].store(STATE_OPEN, Ordering::Release);
+        place.header_in(&*live.mapping).open();
         Self::new(live, place, 0)
     }
 
     /// The writer of a spare ring; `None` if all are taken.
     pub(crate) fn claim(live: &Arc<LiveFile>, name: &str) -> Option<Self> {
-        let words = live.mapping.words();
-        let claimed = |place: &&Place| {
-            let state = &words[place.header + STATE_WORD];
-            let found = state.load(Ordering::Relaxed);
-            let take =
-                |from| state.compare_exchange(from, STATE_CLAIMED, Ordering::Acquire, Ordering::Relaxed);
-            matches!(found, STATE_UNUSED | STATE_CLOSED) && take(found).is_ok()
-        };
-        let place = live.spare().iter().find(claimed)?.clone();
-        words[place.header + THREAD_WORD].store(0, Ordering::Relaxed);
-        write_name(&live.mapping, &place, name);
-        let position = words[place.header + HEAD_WORD].load(Ordering::Relaxed);
-        words[place.header + STATE_WORD].store(STATE_OPEN, Ordering::Release);
+        let header = |place: &Place| place.header_in(&*live.mapping);
+        let place = live.spare().iter().find(|place| header(place).claim())?.clone();
+        header(&place).set_name(name);
+        let position = header(&place).head().load(Ordering::Relaxed);
+        header(&place).open();
         let writer = Self::new(live, place, position);
         writer.latest.set(writer.last().map_or(i64::MIN, |record| record.time.as_nanos()));
         Some(writer)
     }
 
     fn new(live: &Arc<LiveFile>, place: Place, position: u64) -> Self {
-        let slots = PinnedSlots::new(live, place.header + HEAD_WORD, place.slots.clone());
+        let slots = PinnedSlots::new(live, place.head(), place.slots.clone());
         let (position, latest) = (Cell::new(position), Cell::new(i64::MIN));
         RingWriter { slots, position, latest, place }
     }
@@ -77,13 +66,9 @@ impl RingWriter {
     /// Says in the ring's header whose ring it is, in the words of a [`crate::Event::THREAD`] record. Whoever follows the
     /// ring later finds it there, when the record itself is overwritten or was not asked for.
     pub fn identify(&self, thread: &Record) {
-        let header = &self.live().mapping.words()[self.place.header..];
         let place =
             u64::from(thread.words[1] as u32) | u64::from(thread.source) << 32 | u64::from(thread.arg) << 48;
-        header[THREAD_WORD].store(0, Ordering::Relaxed);
-        std::sync::atomic::fence(Ordering::Release);
-        header[PLACE_WORD].store(place, Ordering::Relaxed);
-        header[THREAD_WORD].store(thread.words[0], Ordering::Release);
+        self.place.header_in(&*self.live().mapping).identify(thread.words[0], place);
     }
 
     pub(crate) fn live(&self) -> &Arc<LiveFile> {
@@ -118,6 +103,6 @@ impl Sink for RingWriter {
 
 impl Drop for RingWriter {
     fn drop(&mut self) {
-        self.live().mapping.words()[self.place.header + STATE_WORD].store(STATE_CLOSED, Ordering::Release);
+        self.place.header_in(&*self.live().mapping).close();
     }
 }

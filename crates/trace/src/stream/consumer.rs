@@ -8,8 +8,7 @@
 //! **Exactness.** What is chosen holds from the records on that are written after [`Seat::select`] has returned, and
 //! not for records that were written before it was called; in between either may be the case.
 
-use super::control::{Bit, Control, OPERATOR};
-use super::directory::{Directory, DirectoryError, Region};
+use super::directory::{Directory, DirectoryError};
 use super::filter::{Choices, EventFilter, RingFilter};
 use super::live::LiveFile;
 use super::passive::{self, Reading, words_of};
@@ -25,6 +24,8 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use talea_ring::control::{Bit, Control, OPERATOR};
+use talea_ring::region::Region;
 use talea_time::Instant;
 use thiserror::Error;
 
@@ -54,7 +55,7 @@ pub enum AttachError {
     /// All slots are taken.
     #[error(
         "the stream has {} consumers, as many as it can have; end one of them",
-        super::control::CONSUMERS
+        talea_ring::control::CONSUMERS
     )]
     Full,
     /// The selection names what is not there.

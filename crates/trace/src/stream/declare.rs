@@ -7,7 +7,6 @@
 //! **After `fork`** the child has memory of its own in place of its parent's rings: its events are off, and what it counts,
 //! writes or drops reaches nobody. A child that is to publish goes on with `exec`, or is forked before its parent publishes.
 
-use super::control::{ASK, ASK_WORDS};
 use super::local;
 use super::passive::PassiveKind;
 use super::registry::{PassiveDeclaration, RegisterError, register};
@@ -17,6 +16,7 @@ use crate::namespace::{FIRST_FREE, Family, FieldKind, Part, Place};
 use crate::record::{Event, Record};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use talea_ring::control::{ASK, ASK_WORDS};
 use talea_time::Instant;
 
 /// Bits of the parts of a record that fields are packed into.

@@ -4,13 +4,13 @@
 //! records that were written before still wait in the rings. So a change holds from a position of each ring on:
 //! records before it were written under the old choice.
 
-use super::control::SwitchSet;
 use super::directory::Directory;
 use super::selection::Later;
 use crate::record::Event;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use talea_ring::control::SwitchSet;
 
 const EVENTS: usize = 1 << 16;
 const EVENTS_OF_FAMILY: usize = 1 << 8;

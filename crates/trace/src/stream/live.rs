@@ -1,7 +1,6 @@
 //! A ring file as the process sees it that writes it.
 
-use super::control::Control;
-use super::directory::{Entry, Region};
+use super::directory::Entry;
 use super::passive::words_of;
 use super::registry::RegisterError;
 use crate::layout::{Header, PAGE_BYTES, Regions};
@@ -13,6 +12,8 @@ use std::fs::File;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use talea_ring::control::Control;
+use talea_ring::region::Region;
 
 /// A ring file that this process writes, mapped as a whole.
 #[derive(Debug)]

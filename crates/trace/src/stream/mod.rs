@@ -29,7 +29,6 @@
 
 pub mod clock;
 pub mod consumer;
-pub mod control;
 pub mod declare;
 pub mod directory;
 pub(crate) mod filter;

@@ -6,7 +6,6 @@
 //! are removed when the next stream is published.
 
 use super::clock::{self, Keeper};
-use super::control::{Control, OPERATOR};
 use super::directory::Directory;
 use super::local::{self, AttachThreadError, LocalWriter};
 use super::process::{Liveness, Owner};
@@ -21,6 +20,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
+use talea_ring::control::{Control, OPERATOR};
 use thiserror::Error;
 
 /// Streams of dead processes that are kept.

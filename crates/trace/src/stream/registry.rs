@@ -6,7 +6,6 @@
 //!
 //! Lock order: the registry, nothing inside.
 
-use super::control::ASSIGNABLE;
 use super::directory::{Entry, FIRST_SWITCH, encode, event_span};
 use super::live::LiveFile;
 use super::passive::{PASSIVE_ALIGNMENT, PASSIVE_WORDS, PassiveEntry, PassiveKind};
@@ -15,6 +14,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use talea_ring::control::ASSIGNABLE;
 use thiserror::Error;
 
 /// A passive entity to be registered.

@@ -9,12 +9,12 @@
 //! stands for any letters: `job.re*`, `*.start`. A name alone is a family, or, where no family is called so, what is called so
 //! in any family: `complete` is `job.complete`.
 
-use super::control::SwitchSet;
 use super::directory::Directory;
 use crate::{Event, NameSpace};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
+use talea_ring::control::SwitchSet;
 use thiserror::Error;
 
 /// Whether events that are registered later are wanted too.

@@ -246,7 +246,7 @@ fn raw(tid: Tid) -> i32 {
     tid.as_raw_nonzero().get()
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -27,7 +27,7 @@ mod ledger;
 mod notes;
 mod withholding;
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests;
 
 pub(crate) use auditor::{Audit, Auditor, Sight};

@@ -2,21 +2,19 @@
 //!
 //! CLOCK_MONOTONIC is, on most machines, the processor's time-stamp counter times a rate that the kernel steers.
 //! [`now`] does the multiplication itself, with a rate that an ordinary thread, the keeper, compares with the kernel's
-//! ten times a second ([`mod@line`] says how). So the instants of this process, of others and of the kernel are on one
+//! ten times a second ([`line`](mod@talea_ring::line) says how). So the instants of this process, of others and of the kernel are on one
 //! clock, to within the errors of comparing: some tens of nanoseconds on an idle machine.
 //!
 //! Where there is no such counter, the kernel does not use it, there is no keeper, or the keeper has not run for
 //! [`SPAN_NS`], [`now`] asks the kernel. Instants from here and from the kernel may therefore be out of order by the
 //! error; within one ring they are put in order ([`super::local`]).
 
-pub mod line;
-
 use crate::mapping::counter;
-use line::{Line, Published, Sample};
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::Duration;
+use talea_ring::line::{Line, Published, Sample};
 use talea_time::Instant;
 
 /// How long a line holds, if the keeper does not run.

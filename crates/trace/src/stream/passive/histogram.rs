@@ -7,10 +7,10 @@
 //! ```
 
 use super::{Entity, HistogramReading, PassiveKind};
-use crate::primitive::SharedWord;
 use crate::stream::declare::DeclaredFamily;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
+use talea_ring::primitive::SharedWord;
 
 /// Words before the buckets.
 pub(super) const OUTSIDE: usize = 2;

@@ -21,7 +21,6 @@ pub use object::{Object, Structure};
 pub use reading::{HistogramReading, Reading, ReadingError};
 pub(crate) use reading::{read, take};
 
-use super::control::ASSIGNABLE;
 use super::declare::DeclaredFamily;
 use super::directory::{Entry, event_span};
 use super::local;
@@ -32,6 +31,7 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use talea_ring::control::ASSIGNABLE;
 
 /// Words of the passive area.
 pub(crate) const PASSIVE_WORDS: usize = (PASSIVE_BYTES / 8) as usize;
@@ -97,7 +97,7 @@ impl PassiveKind {
         match self {
             PassiveKind::Counter => 1,
             PassiveKind::Histogram { buckets, .. } => histogram::OUTSIDE + *buckets as usize,
-            PassiveKind::Object { fields } => object::HEAD + fields.len(),
+            PassiveKind::Object { fields } => talea_ring::object::HEAD + fields.len(),
         }
     }
 

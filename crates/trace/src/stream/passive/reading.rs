@@ -1,11 +1,11 @@
 //! Looking at passive entities from outside.
 
-use super::object::Copied;
 use super::{PassiveEntry, PassiveKind, histogram};
 use crate::namespace::{Field, Part, Value};
-use crate::primitive::SharedWord;
 use crate::record::{Event, Record};
 use std::sync::atomic::Ordering::Relaxed;
+use talea_ring::object::Copied;
+use talea_ring::primitive::SharedWord;
 use talea_time::Instant;
 use thiserror::Error;
 

@@ -3,14 +3,10 @@
 //! Loom runs each model under the interleavings that the C11 memory model allows *with at most two preemptions* (three for
 //! rings); what a thread gives up of its own accord, by waiting for another one, does not count. Most faults of such
 //! code need no more, but a model that passes is no proof.
-//!
-//! `RUSTFLAGS="--cfg loom" cargo test -p talea-trace --profile loom --test loom`
-#![cfg(loom)]
 
 use loom::sync::Arc;
 use loom::sync::atomic::AtomicU64;
-use talea_trace::Record;
-use talea_trace::ring::protocol::{Batch, Slots};
+use talea_ring::slots::{Batch, Slots, WORDS};
 
 const CAPACITY: usize = 2;
 
@@ -21,7 +17,7 @@ struct Ring {
 
 impl Ring {
     fn new() -> Self {
-        let words = (0..CAPACITY * Record::WORDS).map(|_| AtomicU64::new(0)).collect();
+        let words = (0..CAPACITY * WORDS).map(|_| AtomicU64::new(0)).collect();
         Ring { head: AtomicU64::new(0), words }
     }
 
@@ -31,8 +27,8 @@ impl Ring {
 }
 
 /// Record `n`, recognisable in each of its words.
-fn record(n: u64) -> [u64; Record::WORDS] {
-    [n + 1; Record::WORDS]
+fn record(n: u64) -> [u64; WORDS] {
+    [n + 1; WORDS]
 }
 
 /// Reads once and checks that everything up to the cursor was delivered whole or counted.
@@ -84,9 +80,9 @@ mod streams {
     use loom::sync::Arc;
     use loom::sync::atomic::AtomicU64;
     use std::sync::atomic::Ordering::Relaxed;
-    use talea_trace::primitive::SharedWord;
-    use talea_trace::stream::control::{CONSUMERS, CONTROL_WORDS, Control, SwitchSet};
-    use talea_trace::stream::directory::Region;
+    use talea_ring::control::{CONSUMERS, CONTROL_WORDS, Control, SwitchSet};
+    use talea_ring::primitive::SharedWord;
+    use talea_ring::region::Region;
 
     fn check(model: impl Fn() + Sync + Send + 'static) {
         let mut builder = loom::model::Builder::new();
@@ -101,7 +97,7 @@ mod streams {
         Alone(std::sync::atomic::AtomicU64),
     }
 
-    impl talea_trace::primitive::Word for Cell {
+    impl talea_ring::primitive::Word for Cell {
         fn load(&self, order: std::sync::atomic::Ordering) -> u64 {
             match self {
                 Cell::Shared(word) => word.load(order),
@@ -146,7 +142,7 @@ mod streams {
     }
 
     const SLOTS_AT: usize = 512;
-    const SWITCHES_AT: usize = CONTROL_WORDS - talea_trace::stream::control::SWITCHES;
+    const SWITCHES_AT: usize = CONTROL_WORDS - talea_ring::control::SWITCHES;
 
     /// Control pages of which these words are contended.
     fn pages(shared: &[usize]) -> Arc<Vec<Cell>> {
@@ -201,7 +197,7 @@ mod streams {
         });
     }
 
-    use talea_trace::primitive::Word;
+    use talea_ring::primitive::Word;
 
     /// A consumer's seat, a family that is being registered by another thread, and where its only event's switch is.
     struct Registration {
@@ -306,8 +302,8 @@ mod streams {
         });
     }
 
-    use talea_trace::stream::clock::line::{Line, Published};
-    use talea_trace::stream::passive::object::{Copied, Update};
+    use talea_ring::line::{Line, Published};
+    use talea_ring::object::{Copied, Update};
 
     /// A copy of an object is of one update, also where two threads replace it.
     #[test]

@@ -42,12 +42,18 @@
 
 use crate::primitive::{Arc, AtomicU32, Ordering};
 use std::fmt;
-use thiserror::Error;
 
 /// The number is in an inbox already: it has been pushed and not popped. Nothing was changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("the number is in an inbox already")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Occupied;
+
+impl fmt::Display for Occupied {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the number is in an inbox already")
+    }
+}
+
+impl std::error::Error for Occupied {}
 
 /// In a top: the chain is empty. In a link: no number follows.
 const NOTHING: u32 = u32::MAX;
@@ -111,6 +117,7 @@ impl Sender {
     ///
     /// # Panics
     /// If there is no such number.
+    #[inline]
     pub fn push(&self, number: u32) -> Result<(), Occupied> {
         let link = &self.links[number as usize];
         if link.load(Ordering::Acquire) != FREE {
@@ -145,6 +152,7 @@ impl fmt::Debug for Receiver {
 impl Receiver {
     /// Takes the oldest number, or `None` if all that were published have been popped. Constant time,
     /// amortised: the pop that takes a chain turns it round.
+    #[inline]
     pub fn pop(&mut self) -> Option<u32> {
         if self.first == NOTHING {
             self.first = self.take_all();
@@ -173,6 +181,7 @@ impl Receiver {
     }
 
     /// Whether [`pop`](Self::pop) would answer a number; for the re-check before sleeping.
+    #[inline]
     pub fn has_number(&self) -> bool {
         self.first != NOTHING || self.top.0.load(Ordering::Relaxed) != NOTHING
     }

@@ -1,7 +1,5 @@
 //! The inbox and the bell under loom.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test -p talea-runtime --release --test loom`
-//!
 //! Small on purpose: the number of interleavings grows exponentially with threads and steps. Models of two threads have no
 //! bound on preemptions (unless `LOOM_MAX_PREEMPTIONS` sets one); where three threads take part, interleavings with more
 //! than three preemptions are left out. Of the C11 memory model loom leaves out loads that see what is stored later in
@@ -11,13 +9,11 @@
 //! The consumer is mostly a spawned thread: then loom begins with the producer and goes back for the interleavings in
 //! which the consumer looks earlier. The other way round it misses some in which the consumer looks later.
 
-#![cfg(loom)]
-
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use loom::thread;
-use talea_runtime::bell::{Bell, Ring, Waited};
-use talea_runtime::inbox::{Links, Receiver, Sender};
+use talea_ring::bell::{Bell, Ring, Waited};
+use talea_ring::inbox::{Links, Receiver, Sender};
 
 /// One lane as its producers and its thread see it.
 struct Lane {

@@ -30,10 +30,10 @@
 //! fences rather than acquire loads because its mapping may be read-only memory.
 
 use crate::primitive::Word;
-use crate::record::Record;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-const WORDS: usize = Record::WORDS;
+/// Words of a record.
+pub const WORDS: usize = 5;
 
 /// A ring in memory: its head and its slots.
 #[derive(Debug)]

@@ -128,6 +128,7 @@ impl Bell {
 
     /// A producer's call *after* it has published: wakes the consumer if it sleeps. A fence and a
     /// load where it does not; never blocks, safe in a signal handler.
+    #[inline]
     pub fn ring(&self) -> Ring {
         if self.announce() {
             self.futex.wake_one();
@@ -138,6 +139,7 @@ impl Bell {
     }
 
     /// The part of a ring before its system call; says whether there is to be one.
+    #[inline]
     fn announce(&self) -> bool {
         fence(Ordering::SeqCst);
         let rung = |seen| (seen != AWAKE).then_some(RUNG);
