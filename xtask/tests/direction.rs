@@ -16,6 +16,7 @@ const ORDER: [&str; 17] = [
     "talea-analysis",
     "talea-trace",
     "talea-sim",
+    "talea-conformance",
     "talea-runtime",
     "talea-check",
     "talea-figure",

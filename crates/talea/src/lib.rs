@@ -19,6 +19,7 @@
 //! |---|---|
 //! | [`system`] | describing: tasks and subtasks, nodes, costs, hierarchies of schedulers and threads; in code or from files |
 //! | [`check`](mod@check) | whether it will hold: verdicts with bounds, advice, what hierarchies promise |
+//! | [`schedulers`] | schedulers of your own, by name like the built-in ones |
 //! | [`guarantee`] | what schedulers promise each other, and how the promises of a hierarchy are derived |
 //! | [`simulation`] | the system in virtual time |
 //! | [`run`](mod@run) | the system on real threads, with operations of your own |
@@ -37,6 +38,7 @@
 pub mod check;
 pub mod guarantee;
 pub mod run;
+pub mod schedulers;
 pub mod simulation;
 pub mod system;
 pub mod trace;

@@ -59,20 +59,28 @@ const fn single(accepts: Accepts, provides: Provides) -> [Conversion; 1] {
     [Conversion { accepts, provides, standing: Standing::Shown }]
 }
 
-pub(crate) const FIXED_PRIORITY: [Conversion; 1] = single(Accepts::Any, Provides::HighestThenNull);
-pub(crate) const JOIN: [Conversion; 1] = single(Accepts::Any, Provides::Softened);
-pub(crate) const LIMIT: [Conversion; 1] = single(Accepts::One(Kind::Resbs), Provides::One(Kind::Resbh));
-pub(crate) const TIME_SHARING: [Conversion; 1] = [many(Kind::Null, &[Kind::Null], Standing::Shown)];
-pub(crate) const FAIR: [Conversion; 3] = [
+/// Of fixed priority.
+pub const FIXED_PRIORITY: [Conversion; 1] = single(Accepts::Any, Provides::HighestThenNull);
+/// Of a join.
+pub const JOIN: [Conversion; 1] = single(Accepts::Any, Provides::Softened);
+/// Of a limit.
+pub const LIMIT: [Conversion; 1] = single(Accepts::One(Kind::Resbs), Provides::One(Kind::Resbh));
+/// Of all that promise nothing.
+pub const TIME_SHARING: [Conversion; 1] = [many(Kind::Null, &[Kind::Null], Standing::Shown)];
+/// Of start-time fair queuing.
+pub const FAIR: [Conversion; 3] = [
     many(Kind::Ps, &[Kind::Ps], Standing::Shown),
     many(Kind::Psbe, &[Kind::Psbe], Standing::Shown),
     many(Kind::Resu, &[Kind::Psbe], Standing::Believed),
 ];
-pub(crate) const EEVDF: [Conversion; 2] =
+/// Of earliest eligible virtual deadline first.
+pub const EEVDF: [Conversion; 2] =
     [many(Kind::All, &[Kind::Psbe], Standing::Shown), many(Kind::Resu, &[Kind::Psbe], Standing::Believed)];
-pub(crate) const LONG_RUN: [Conversion; 2] =
+/// Of shares in the long run.
+pub const LONG_RUN: [Conversion; 2] =
     [many(Kind::Ps, &[Kind::Ps], Standing::Shown), many(Kind::Resu, &[Kind::Ps], Standing::Shown)];
-pub(crate) const SURPLUS: [Conversion; 2] = [
+/// Of shares of several processors.
+pub const SURPLUS: [Conversion; 2] = [
     Conversion {
         accepts: Accepts::Several(Kind::Ps),
         provides: Provides::Many(&[Kind::Ps]),
@@ -84,12 +92,18 @@ pub(crate) const SURPLUS: [Conversion; 2] = [
         standing: Standing::Shown,
     },
 ];
-pub(crate) const HARD: [Conversion; 2] = both(&[Kind::Resbh], Standing::Shown);
-pub(crate) const SOFT: [Conversion; 2] = both(&[Kind::Resbs], Standing::Shown);
-pub(crate) const KERNEL: [Conversion; 2] = both(&[Kind::Resbs, Kind::Resbh], Standing::Adaptable);
-pub(crate) const RIALTO: [Conversion; 2] = both(&[Kind::Rescs], Standing::Adaptable);
-pub(crate) const SLOWER: [Conversion; 2] = both(&[Kind::Resu], Standing::Shown);
-pub(crate) const STATISTICAL: [Conversion; 2] =
+/// Of hard reservations.
+pub const HARD: [Conversion; 2] = both(&[Kind::Resbh], Standing::Shown);
+/// Of soft reservations.
+pub const SOFT: [Conversion; 2] = both(&[Kind::Resbs], Standing::Shown);
+/// Of reserves, hard or soft.
+pub const KERNEL: [Conversion; 2] = both(&[Kind::Resbs, Kind::Resbh], Standing::Adaptable);
+/// Of continuous reservations.
+pub const RIALTO: [Conversion; 2] = both(&[Kind::Rescs], Standing::Adaptable);
+/// Of uniformly slower processors.
+pub const SLOWER: [Conversion; 2] = both(&[Kind::Resu], Standing::Shown);
+/// Of admission job by job.
+pub const STATISTICAL: [Conversion; 2] =
     [many(Kind::All, &[Kind::Null], Standing::Ours), many(Kind::Resu, &[Kind::Null], Standing::Ours)];
 
 /// The conversions of a deadline-based scheduler: shown for the whole processor.

@@ -68,6 +68,27 @@ impl Configuration {
     }
 }
 
+impl Configuration {
+    /// Whatever this rule decides, for one processor at a time: a rule that has decided nothing yet is all that such a scheduler is
+    /// made from.
+    pub fn by_rule<R: Rule + fmt::Debug + PartialEq + Sync>(rule: R) -> Self {
+        ByRule(rule).into()
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct ByRule<R>(R);
+
+impl<R: Rule + fmt::Debug + PartialEq + Sync> Config for ByRule<R> {
+    fn name(&self) -> &'static str {
+        self.0.kind()
+    }
+
+    fn build(&self, announcing: Announcing) -> Result<Box<dyn Scheduler>, KindError> {
+        boxed(Uniprocessor::new(self.0.clone()), announcing)
+    }
+}
+
 impl<C: Config> From<C> for Configuration {
     fn from(config: C) -> Self {
         Configuration(Arc::new(config))

@@ -1,6 +1,6 @@
 //! Fixed priority, nested to any depth, over lanes: exactly the right job runs on every processor.
 
-use super::machine::Machine;
+use super::Machine;
 use super::tree::{self, Tree};
 use crate::lane::LaneModel;
 use proptest::prelude::*;

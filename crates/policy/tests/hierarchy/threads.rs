@@ -1,6 +1,6 @@
 //! Fixed priority directly over threads that come, go and change their priority.
 
-use super::machine::Machine;
+use super::Machine;
 use proptest::prelude::*;
 use talea_policy::hierarchy::{Engine, Message, Parameters, Refusal, SchedulerId, VpId};
 use talea_policy::job::Job;

@@ -299,8 +299,9 @@ fn a_client_changes_the_hierarchy_and_is_told_why_not() {
     let Some((_alone, options)) = stage(1) else { return };
     let served = serve(&shares(), &options);
     assert_eq!(served.listing().rows.len(), 3);
-    let replace = |kind| {
+    let replace = |kind: SchedulerKind| {
         let (name, quantum, children) = ("PS".into(), Some("5ms".parse().unwrap()), Vec::new());
+        let kind = kind.to_string();
         Command::Replace { name, kind, quantum, children }
     };
     let Outcome::Done(_) = served.ask(replace(SchedulerKind::EEVDF)) else { panic!("it is possible") };

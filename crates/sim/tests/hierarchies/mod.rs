@@ -1,77 +1,18 @@
 //! Whatever hierarchy, load and blocking: no edge receives less, or more where that is a maximum, than is derived for it.
 
 mod figure;
-mod forest;
 mod limits;
 mod required;
 mod shares;
 mod toll;
 
-use forest::Tree;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use shares::Count;
-use talea_guarantee::derivation::{Derivation, NotDerived, derive};
-use talea_guarantee::proviso::provisos;
+use talea_conformance::forest::{self, Tree};
+use talea_conformance::promises::{Nowhere, assert_kept, assert_kept_on, cases, derived, doubted, simulated};
 use talea_model::{Request, SchedulerBuilder, SchedulerKind, System, ThreadBuilder, ThreadWork};
-use talea_policy::arrangement::{Basis, Kept};
-use talea_sim::Simulation;
-use talea_time::{Duration, Instant};
-use talea_trace::{Record, Sink};
-
-/// A sink for tests that look at the books alone.
-struct Nowhere;
-
-impl Sink for Nowhere {
-    fn record(&mut self, _record: Record) {}
-}
-
-/// What came of every edge in two seconds.
-fn simulated(system: &System) -> Result<Vec<Kept>, TestCaseError> {
-    let mut simulation = Simulation::new(system).map_err(|error| TestCaseError::fail(error.to_string()))?;
-    simulation.advance(Instant::ZERO + Duration::from_secs(2), &mut Nowhere);
-    simulation.check_invariants();
-    Ok(simulation.kept(0).expect("the node has a hierarchy"))
-}
-
-/// What can be derived of the hierarchy.
-fn derived(system: &System) -> Derivation {
-    match derive(&system.hierarchy(0).expect("the node has a hierarchy")) {
-        Ok(derivation) => derivation,
-        Err(NotDerived::Failed(failure)) => failure.derived,
-        Err(malformed) => panic!("{malformed}"),
-    }
-}
-
-/// The edges of which a promise is derived that nobody claims to be kept.
-fn doubted(system: &System) -> Vec<(String, String)> {
-    let hierarchy = system.hierarchy(0).expect("the node has a hierarchy");
-    let provisos = provisos(&hierarchy, &derived(system));
-    provisos.into_iter().map(|proviso| (proviso.parent, proviso.child)).collect()
-}
-
-fn assert_kept(tree: &Tree) -> Result<(), TestCaseError> {
-    assert_kept_on(tree, &[0])
-}
-
-fn assert_kept_on(tree: &Tree, cpus: &[u16]) -> Result<(), TestCaseError> {
-    let system = tree.system_on(cpus);
-    let doubted = doubted(&system);
-    for edge in simulated(&system)? {
-        let is_doubted = doubted.contains(&(edge.parent.clone(), edge.child.clone()));
-        let is_promised = edge.basis == Basis::Derived && !is_doubted;
-        prop_assert!(!is_promised || edge.violations == 0, "{edge:#?}\n{}", tree.drawn());
-    }
-    Ok(())
-}
-
-/// As many cases as `PROPTEST_CASES` says, or else this number.
-fn cases(number: u32) -> ProptestConfig {
-    match std::env::var_os("PROPTEST_CASES") {
-        Some(_) => ProptestConfig::default(),
-        None => ProptestConfig::with_cases(number),
-    }
-}
+use talea_time::Duration;
 
 /// Runs the systems that `strategy` gives with their drawings until their shares can be judged; most can be.
 fn assert_shared(systems: impl Strategy<Value = (System, String)>, number: u32) {

@@ -60,7 +60,7 @@ enum Action {
         name: String,
         /// What it is: fixed-priority, proportional-share, eevdf, reservation, …
         #[arg(long, value_parser = kind)]
-        kind: SchedulerKind,
+        kind: String,
         /// How long it lets a child run, if the kind has a quantum
         #[arg(long)]
         quantum: Option<Duration>,
@@ -131,7 +131,7 @@ Examples:
         scheduler: String,
         /// What it becomes
         #[arg(long, value_parser = kind)]
-        kind: SchedulerKind,
+        kind: String,
         /// Its quantum; that of the old one if not given
         #[arg(long)]
         quantum: Option<Duration>,
@@ -191,7 +191,7 @@ impl Action {
             Action::List => Command::List,
             Action::AddScheduler { name, kind, quantum, place } => Command::AddScheduler {
                 name: name.clone(),
-                kind: *kind,
+                kind: kind.clone(),
                 quantum: *quantum,
                 under: place.ties()?,
             },
@@ -210,7 +210,7 @@ impl Action {
             Action::Release { name } => Command::Release { name: name.clone() },
             Action::Replace { scheduler, kind, quantum, children } => Command::Replace {
                 name: scheduler.clone(),
-                kind: *kind,
+                kind: kind.clone(),
                 quantum: *quantum,
                 children: children.clone(),
             },
@@ -218,16 +218,15 @@ impl Action {
     }
 }
 
-/// A kind of scheduler that a running hierarchy can be given: the lanes of tasks are made with the run.
-fn kind(text: &str) -> Result<SchedulerKind, String> {
-    match text.parse() {
-        Ok(kind) if kind != SchedulerKind::LANES => Ok(kind),
-        _ => {
-            let known = SchedulerKind::in_files().into_iter().filter(|kind| *kind != SchedulerKind::LANES);
-            let known: Vec<&str> = known.map(SchedulerKind::name).collect();
-            Err(format!("it is none of {}", known.join(", ")))
-        }
+/// The name of a kind of scheduler that a running hierarchy can be given: the lanes of tasks are made with the run. Which other kinds
+/// there are the run knows, whose program may have registered its own.
+fn kind(text: &str) -> Result<String, String> {
+    if text.parse() == Ok(SchedulerKind::LANES) {
+        let known = SchedulerKind::in_files().into_iter().filter(|kind| *kind != SchedulerKind::LANES);
+        let known: Vec<&str> = known.map(SchedulerKind::name).collect();
+        return Err(format!("it is none of {}", known.join(", ")));
     }
+    Ok(text.into())
 }
 
 pub fn main(options: &Options) -> CommandOutcome {
@@ -307,9 +306,8 @@ fn remedy(action: Option<&Action>, which: &str) -> String {
     let list = format!("`talea ctl {which} list` shows who there is");
     match action {
         Some(Action::Replace { scheduler, kind, .. }) => format!(
-            "{list}; where children have to ask for something else: `talea ctl {which} replace {scheduler} --kind {} --child \
-             \"NAME=REQUEST\"` for each, such as \"words=RESBH 1ms 40ms\", \"words=share 2\" or \"words=priority 3\"",
-            kind.name()
+            "{list}; where children have to ask for something else: `talea ctl {which} replace {scheduler} --kind {kind} --child \
+             \"NAME=REQUEST\"` for each, such as \"words=RESBH 1ms 40ms\", \"words=share 2\" or \"words=priority 3\""
         ),
         _ => list,
     }

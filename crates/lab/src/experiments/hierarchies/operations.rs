@@ -84,7 +84,7 @@ impl Operation {
             Operation::Refuse => Command::Remove { name: "nobody".into() },
             Operation::Create => Command::AddScheduler {
                 name: "RR".into(),
-                kind: SchedulerKind::ROUND_ROBIN,
+                kind: SchedulerKind::ROUND_ROBIN.to_string(),
                 quantum: None,
                 under: vec![tie("FP", Asks::Priority(0))],
             },
@@ -97,7 +97,7 @@ impl Operation {
             Operation::End => Command::Release { name: "app".into() },
             Operation::Replace => Command::Replace {
                 name: "TS".into(),
-                kind: SchedulerKind::TIME_SHARING,
+                kind: SchedulerKind::TIME_SHARING.to_string(),
                 quantum: Some(Duration::from_millis(50)),
                 children: Vec::new(),
             },

@@ -11,7 +11,8 @@ use crate::managed::{Admission, AdmitError, Blocks, Handle, ManagedSet, MemberId
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use talea_guarantee::guarantee::Guarantee;
-use talea_model::{Description, Request, ThreadWork};
+use talea_guarantee::scheduler::UnknownKind;
+use talea_model::{Description, Request, SchedulerKind, ThreadWork};
 use talea_policy::arrangement::Promise;
 use talea_policy::arrangement::live::{
     Change, EditError, Insistence, Live, Moved, Planned, Refused, Renewed, Stake, StepError,
@@ -240,6 +241,10 @@ impl Obeys for Governor {
         let result = match command {
             Command::List => return self.list().map_or_else(|reason| outcome(&reason), Outcome::Listing),
             Command::AddScheduler { name, kind, quantum, under } => {
+                let kind = match known(&kind) {
+                    Ok(kind) => kind,
+                    Err(unknown) => return unknown,
+                };
                 self.change(&Change::AddScheduler { name, kind, quantum, under: ties(under) }, insistence)
             }
             Command::AddThread { name, program, requires, under } => {
@@ -260,12 +265,21 @@ impl Obeys for Governor {
             }
             Command::Release { name } => self.release(&name, insistence),
             Command::Replace { name, kind, quantum, children } => {
+                let kind = match known(&kind) {
+                    Ok(kind) => kind,
+                    Err(unknown) => return unknown,
+                };
                 let children = children.into_iter().map(|child| (child.name, child.asks.wish())).collect();
                 self.change(&Change::Replace { name, kind, quantum, children }, insistence)
             }
         };
         result.map_or_else(|reason| outcome(&reason), Outcome::Done)
     }
+}
+
+/// The kind of this name, if this program has one.
+fn known(kind: &str) -> Result<SchedulerKind, Outcome> {
+    kind.parse().map_err(|unknown: UnknownKind| Outcome::Misstated(format!("the kind {unknown}")))
 }
 
 fn edge(tie: Tie) -> (String, Request) {

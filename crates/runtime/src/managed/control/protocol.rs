@@ -9,7 +9,7 @@
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU32;
 use talea_guarantee::guarantee::Guarantee;
-use talea_model::{Request as Wish, SchedulerKind};
+use talea_model::Request as Wish;
 use talea_time::Duration;
 
 /// The version that is spoken.
@@ -49,8 +49,8 @@ pub enum Command {
     AddScheduler {
         /// Its name.
         name: String,
-        /// Its kind.
-        kind: SchedulerKind,
+        /// The name of its kind, which only the run itself has to know: it may be one of the program's own.
+        kind: String,
         /// Its quantum, if it has one; the usual one if not given.
         #[serde(default)]
         quantum: Option<Duration>,
@@ -107,8 +107,8 @@ pub enum Command {
     Replace {
         /// Which.
         name: String,
-        /// The kind.
-        kind: SchedulerKind,
+        /// The name of the kind, which only the run itself has to know: it may be one of the program's own.
+        kind: String,
         /// The quantum; that of the old one if not given.
         #[serde(default)]
         quantum: Option<Duration>,

@@ -7,7 +7,9 @@ use talea_time::{Instant, Work};
 
 /// A machine as its operating system sees it: threads that want processors, and processors.
 pub struct Machine {
+    /// The engine that is watched.
     pub engine: Engine,
+    /// The instant up to which everything has happened.
     pub now: Instant,
     running: Vec<Option<Occupant>>,
     /// By VP number: service since the last request, of those that want a processor.
@@ -17,15 +19,18 @@ pub struct Machine {
 }
 
 impl Machine {
+    /// A machine on which nobody wants anything yet.
     pub fn new(engine: Engine) -> Self {
         let running = vec![None; engine.processors()];
         Machine { engine, now: Instant::ZERO, running, wanting: Vec::new(), log: Vec::new() }
     }
 
+    /// Whether the thread wants a processor.
     pub fn wants(&self, thread: VpId) -> bool {
         self.wanting.get(thread.index()).is_some_and(Option::is_some)
     }
 
+    /// The thread asks for a processor for this job.
     pub fn request(&mut self, thread: VpId, job: Job) {
         if self.wanting.len() <= thread.index() {
             self.wanting.resize(thread.index() + 1, None);

@@ -1,4 +1,6 @@
-//! Random hierarchies with random loads.
+//! Random hierarchies with random loads, of every kind of scheduler that can be named.
+//!
+//! What children ask for follows from what the kind declares; it is always so little that all of it is admitted.
 
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -19,15 +21,26 @@ const PERIODS: [u64; 6] = [8, 10, 20, 33, 40, 100];
 /// A thread, or a scheduler with what is below it.
 #[derive(Clone, Debug)]
 pub enum Tree {
+    /// A thread.
     Thread(Demand),
-    Scheduler { kind: SchedulerKind, quantum: Quantum, children: Vec<(Ask, Tree)> },
+    /// A scheduler.
+    Scheduler {
+        /// What it is.
+        kind: SchedulerKind,
+        /// Its quantum, if the kind has one.
+        quantum: Quantum,
+        /// Who is below it, with what each asks for.
+        children: Vec<(Ask, Tree)>,
+    },
 }
 
 /// In microseconds.
 pub type Quantum = u32;
 
+/// When a thread wants the processor.
 #[derive(Clone, Debug)]
 pub enum Demand {
+    /// Always.
     Endless,
     /// Microseconds, one after the other, every so many milliseconds.
     Bursts(Vec<u16>, u8),
@@ -80,35 +93,11 @@ fn asks() -> impl Strategy<Value = Ask> {
     )
 }
 
+/// Every kind but joins, which are added where a child has two parents, and lanes, which hold tasks.
 fn kinds() -> impl Strategy<Value = SchedulerKind> {
-    use SchedulerKind as K;
-    prop::sample::select(vec![
-        K::FIXED_PRIORITY,
-        K::LIMIT,
-        K::PROPORTIONAL_SHARE,
-        K::SFQ,
-        K::EEVDF,
-        K::STRIDE,
-        K::LOTTERY,
-        K::RESERVATION,
-        K::CBS,
-        K::SRMS,
-        K::TBS,
-        K::RESOURCE_KERNEL,
-        K::RIALTO,
-        K::RIALTO_NT,
-        K::SPRING,
-        K::BSS_I,
-        K::PSHED,
-        K::SFS,
-        K::ROUND_ROBIN,
-        K::EDF,
-        K::LAXITY,
-        K::FIFO,
-        K::TIME_SHARING,
-        K::LINUX,
-        K::WINDOWS_2000,
-    ])
+    let stands_alone = |kind: &SchedulerKind| !kind.chooses_parent() && kind.children != Children::Tasks;
+    let kinds: Vec<SchedulerKind> = SchedulerKind::in_files().into_iter().filter(stands_alone).collect();
+    prop::sample::select(kinds)
 }
 
 fn quanta() -> impl Strategy<Value = Quantum> {
@@ -125,7 +114,7 @@ fn scheduler(kind: SchedulerKind, quantum: Quantum, mut children: Vec<(Ask, Tree
             *child = Tree::Thread(Demand::Endless);
         }
     }
-    if kind == SchedulerKind::SRMS {
+    if kind.children == Children::Bursts {
         for (place, (_, child)) in children.iter_mut().enumerate() {
             let bursts = match child {
                 Tree::Thread(Demand::Bursts(bursts, _)) => std::mem::take(bursts),
@@ -158,6 +147,17 @@ pub fn trees() -> impl Strategy<Value = Tree> {
 pub fn trees_of(kind: SchedulerKind) -> impl Strategy<Value = Tree> {
     let children = prop::collection::vec((asks(), below()), 1..5);
     (quanta(), children).prop_map(move |(quantum, children)| scheduler(kind, quantum, children))
+}
+
+/// A hierarchy with a scheduler of this kind at its root or somewhere below.
+pub fn trees_with(kind: SchedulerKind) -> BoxedStrategy<Tree> {
+    if kind.chooses_parent() {
+        return trees_of(SchedulerKind::FIXED_PRIORITY).boxed();
+    }
+    let child = prop_oneof![2 => below(), 1 => trees_of(kind)];
+    let above = (kinds(), quanta(), prop::collection::vec((asks(), child), 1..4))
+        .prop_map(|(kind, quantum, children)| scheduler(kind, quantum, children));
+    prop_oneof![2 => trees_of(kind), 1 => above].boxed()
 }
 
 /// Limits below whatever gives something that they accept, which is sometimes another limit or the highest place below that.
@@ -374,7 +374,7 @@ impl Grown<'_> {
                     let request = request(*kind, &asks, place);
                     let edge = match (&request, root.first().cloned()) {
                         (Request::Guarantee(Guarantee::Reservation(_)), Some(top))
-                            if ask.is_joined && *kind != SchedulerKind::SRMS =>
+                            if ask.is_joined && kind.children != Children::Bursts =>
                         {
                             (self.join(&name, request, top), Request::Nothing)
                         }
@@ -417,7 +417,7 @@ fn request(kind: SchedulerKind, asks: &[Ask], place: usize) -> Request {
         Some(Test::RateMonotonic) => 3 * total,
         _ => total,
     };
-    if kind == SchedulerKind::SRMS {
+    if kind.children == Children::Bursts {
         let superperiod = 2_000_000 * u64::from(statistical_period(place));
         let allowance = superperiod * u64::from(weight) / total;
         return reserved((Continuity::Basic, Hardness::Hard), allowance, superperiod);
