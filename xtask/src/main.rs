@@ -24,7 +24,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run everything that has to hold: format, lints, documentation, all tests, loom models, vectors.
+    /// Run everything that has to hold: format, lints, documentation, all tests, models, vectors.
     ///
     /// Installs the toolchain components it needs and, as root where there is apt-get, the packages babeltrace2, which
     /// checks CTF exports, and python3-jsonschema, which checks the schema of system files. Needs neither network (once dependencies are fetched), nor root, nor a quiet machine; what a
@@ -87,7 +87,7 @@ fn test(options: &TestOptions) -> Result<(), String> {
     println!("==> running the tests");
     let mut score = Score::default();
     score.run(&programs.alone, &[]);
-    programs.computing.extend(other_tests(&environment));
+    programs.computing.extend(other_tests(&environment, &skipped));
     score.run(&programs.waiting, &programs.computing);
     print!("{skipped}");
     println!("{}", score.sum()?);
@@ -116,30 +116,32 @@ fn checks() -> [Step; 3] {
 }
 
 /// Tests that are no programs of their own before cargo makes them.
-fn other_tests(environment: &[(&str, String)]) -> [Step; 3] {
+fn other_tests(environment: &[(&str, String)], skipped: &Skipped) -> Vec<Step> {
     let mut examples =
         Step::cargo("examples in the documentation", &["test", "--workspace", "--doc", "--quiet"]);
     for (key, value) in environment {
         examples = examples.env(key, value);
     }
-    let loom = [
-        "test",
-        "-p",
-        "talea-runtime",
-        "-p",
-        "talea-trace",
-        "--profile",
-        "loom",
-        "--test",
-        "loom",
-        "--quiet",
-    ];
-    [
+    let loom = ["test", "-p", "talea-ring", "--profile", "loom", "--test", "loom", "--quiet"];
+    let mut steps = vec![
         examples,
         // Loom replaces the atomics at compile time, so its models are built apart.
         Step::cargo("loom models", &loom)
             .env("RUSTFLAGS", "--cfg loom")
             .env("CARGO_TARGET_DIR", "target/loom"),
         Step::cargo("vectors", &["run", "--quiet", "--", "vectors", "vectors", "--quiet"]),
-    ]
+    ];
+    // Miri comes with nightly toolchains alone, which nobody has to have.
+    let miri = Step::cargo("protocols under Miri", &MIRI)
+        // The futex of rustix makes a pointer of a number, which is no use of memory.
+        .env("MIRIFLAGS", "-Zmiri-permissive-provenance")
+        .env("CARGO_TARGET_DIR", "target/miri");
+    match Step::cargo("miri", &["+nightly", "miri", "--version"]).capture().failure {
+        None => steps.push(miri),
+        Some(_) => skipped.note(miri.name(), "there is no nightly toolchain with Miri"),
+    }
+    steps
 }
+
+/// Small on purpose: Miri looks at every access.
+const MIRI: [&str; 8] = ["+nightly", "miri", "test", "-p", "talea-ring", "--test", "protocols", "--quiet"];

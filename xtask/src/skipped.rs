@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io;
+use std::io::{self, Seek, SeekFrom, Write};
 use tempfile::NamedTempFile;
 
 /// The tests of a run that say that they are skipped. Shown as a list by reason.
@@ -15,6 +15,15 @@ impl Skipped {
     /// There is no room for temporary files.
     pub fn collect() -> io::Result<Self> {
         tempfile::Builder::new().prefix("talea-skipped-").tempfile().map(Skipped)
+    }
+
+    /// `test` is skipped for this reason.
+    pub fn note(&self, test: &str, reason: &str) {
+        let noted = self.0.reopen().and_then(|mut file| {
+            file.seek(SeekFrom::End(0))?;
+            writeln!(file, "{test}\t{reason}")
+        });
+        noted.unwrap_or_else(|error| eprintln!("xtask: {test} is skipped, {reason}; not listed: {error}"));
     }
 
     /// The file's path, for the environment of the tests.
@@ -55,7 +64,6 @@ fn listed(lines: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write as _;
 
     #[test]
     fn what_is_skipped_is_listed_by_its_reason() {
