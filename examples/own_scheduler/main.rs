@@ -12,7 +12,7 @@ use talea::{Duration, Run};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let own = talea::schedulers::register(&weighted_turns::ROW)?;
-    let system = talea::read("examples/own-scheduler.toml".as_ref())?.system;
+    let system = talea::read("examples/own_scheduler/system.toml".as_ref())?.system;
 
     let check = talea::check(&system)?;
     println!("{own} keeps what is required of it: {}", check.holds());

@@ -39,6 +39,7 @@ each! {
     srms: SRMS,
     bss_i: BSS_I,
     pshed: PSHED,
+    soft_cbs: SOFT_CBS,
     time_sharing: TIME_SHARING,
     linux: LINUX,
     windows_2000: WINDOWS_2000,

@@ -1,7 +1,7 @@
 //! Kinds of schedulers: what each is called, what can be said of one, what it accepts and gives, and what it promises.
 //!
 //! A kind is a [`Declaration`], a plain value, and a [`SchedulerKind`] is a handle to one. The built-in ones are the rows of
-//! [`table`](self::table); a program [registers](register) its own, and from then on they are found by name like the built-in ones.
+//! one table; a program [registers](register) its own, and from then on they are found by name like the built-in ones.
 //! What is looked up here is all that the guarantee system and system files know of a scheduler; its code is elsewhere.
 //!
 //! * [`declaration`]: what there is to say of a kind.

@@ -56,3 +56,17 @@ pub fn admitted_job_by_job(offer: &Offer<'_>) -> Result<Converted, Refused> {
     let admitted = reserve(offer)?;
     Ok(Converted { outputs: vec![no_promise(); offer.requests.len()], ..admitted })
 }
+
+/// ALL -> PS+, RESU -> PS+: of what the children ask for the share is kept, in the long run. By earliest deadline a child that always wants
+/// the processor has its amount by each deadline of its own; but who goes on with a later deadline had something ahead of its time, and may
+/// wait for as long afterwards.
+///
+/// # Errors
+/// As [`reserve`].
+pub fn reserve_on_average(offer: &Offer<'_>) -> Result<Converted, Refused> {
+    let mut reserved = reserve(offer)?;
+    for output in &mut reserved.outputs {
+        output.label = Label::real(Guarantee::Ps(output.label.absolute_share()));
+    }
+    Ok(reserved)
+}

@@ -102,6 +102,9 @@ pub const KERNEL: [Conversion; 2] = both(&[Kind::Resbs, Kind::Resbh], Standing::
 pub const RIALTO: [Conversion; 2] = both(&[Kind::Rescs], Standing::Adaptable);
 /// Of uniformly slower processors.
 pub const SLOWER: [Conversion; 2] = both(&[Kind::Resu], Standing::Shown);
+/// Of reservations that are kept on the average.
+pub const AVERAGE: [Conversion; 2] =
+    [many(Kind::All, &[Kind::Ps], Standing::Ours), many(Kind::Resu, &[Kind::Ps], Standing::Ours)];
 /// Of admission job by job.
 pub const STATISTICAL: [Conversion; 2] =
     [many(Kind::All, &[Kind::Null], Standing::Ours), many(Kind::Resu, &[Kind::Null], Standing::Ours)];

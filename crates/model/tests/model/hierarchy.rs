@@ -116,6 +116,18 @@ fn warps_leave_the_long_run_only() {
     assert!(failure.contains("voice") && failure.contains("PS 0.4"), "{failure}");
 }
 
+#[test]
+fn every_kind_and_parameter_stands_in_the_documentation() {
+    let text = include_str!("../../../../docs/policies.md");
+    for kind in SchedulerKind::in_files() {
+        let names = std::iter::once(kind.name()).chain(kind.declaration().synonyms.iter().copied());
+        let parameters = kind.declaration().parameters.iter().map(|parameter| parameter.name);
+        for word in names.chain(parameters) {
+            assert!(text.contains(&format!("`{word}`")), "{word} of {kind}");
+        }
+    }
+}
+
 /// Chains of a thousand schedulers, and as many beside each other, are read and derived like small ones.
 #[test]
 fn a_thousand_levels() {

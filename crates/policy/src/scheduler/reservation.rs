@@ -256,3 +256,6 @@ const fn row(kind: SchedulerKind) -> Row {
 
 pub(super) static ROW: Row = row(SchedulerKind::RESERVATION);
 pub(super) static CBS: Row = row(SchedulerKind::CBS);
+pub(super) static SOFT_CBS: Row = Row::new(SchedulerKind::SOFT_CBS, |facts| {
+    Ok(Config { exhaustion: Exhaustion::Postpone, capacity: facts.speed() }.into())
+});

@@ -267,12 +267,13 @@ pub(super) static ROW: Row =
     Row::new(SchedulerKind::RESOURCE_KERNEL, |facts| Ok(Config { quantum: facts.quantum() }.into()))
         .registering(parameters);
 
-/// A reserve as its guarantee says: hard or soft.
+/// A reserve as its guarantee says: hard, or soft, which the scheduler may take for firm.
 fn parameters(facts: &Facts<'_>, child: &str, request: &Request) -> Result<Parameters, ConfigureError> {
     let usual = facts.parameters(child, request)?;
     let Parameters::Reservation { budget, period } = usual else { return Ok(usual) };
     let hardness = reservation_in(request).map(talea_guarantee::guarantee::Reservation::hardness);
     let enforcement = match hardness {
+        Some(Hardness::Soft) if facts.word("enforcement") == "firm" => Enforcement::Firm,
         Some(Hardness::Soft) => Enforcement::Soft,
         Some(Hardness::Hard) | None => Enforcement::Hard,
     };

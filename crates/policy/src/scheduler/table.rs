@@ -98,6 +98,7 @@ static BUILT_IN: &[&Row] = &[
     &super::srms::ROW,
     &super::slower_processor::BSS_I,
     &super::slower_processor::PSHED,
+    &super::reservation::SOFT_CBS,
     &super::time_sharing::ROW,
     &super::time_sharing::LINUX,
     &super::time_sharing::WINDOWS_2000,

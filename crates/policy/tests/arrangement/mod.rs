@@ -1,3 +1,4 @@
 //! Descriptions as engines.
 
 mod live;
+mod parameters;

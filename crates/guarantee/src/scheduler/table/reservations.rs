@@ -5,7 +5,8 @@ use crate::conversion::admission::Test;
 use crate::conversion::{self, table};
 use crate::guarantee::Kind;
 use crate::scheduler::{
-    Alike, Asks, BelowSlower, Children, Deadlines, Declaration, Parameter, Periods, Plans, SchedulerKind,
+    Affects, Alike, Asks, BelowSlower, Children, Deadlines, Declaration, Parameter, Periods, Plans, Preset,
+    SchedulerKind, Values,
 };
 
 /// What all of them have in common.
@@ -52,6 +53,7 @@ rows! {
     /// Constant-bandwidth servers that stop when their budget is used (Abeni and Buttazzo 1998).
     CBS = Declaration {
         name: "cbs",
+        synonyms: &["constant-bandwidth"],
         about: "Constant-bandwidth servers that stop at the end of their budget.",
         source: "Abeni and Buttazzo 1998",
         alike: Some(Alike::Code("reservation")),
@@ -63,6 +65,7 @@ rows! {
     /// Total-bandwidth servers (Spuri and Buttazzo 1996).
     TBS = Declaration {
         name: "tbs",
+        synonyms: &["total-bandwidth"],
         about: "Total-bandwidth servers: a request has a deadline by which it can be served at the reserved rate, and is served by \
                 earliest deadline first. It does not stop anybody. Requests are served in pieces of at most the budget.",
         source: "Spuri and Buttazzo 1996",
@@ -78,7 +81,17 @@ rows! {
         about: "Reserves in the order of their periods, admitted by response times. A hard one stops its child when it is used up, \
                 after a soft one it competes with all that have none.",
         source: "Oikawa and Rajkumar 1999",
-        parameters: &[Parameter::TURN],
+        parameters: &[
+            Parameter::TURN,
+            Parameter {
+                name: "enforcement",
+                values: Values::Word(&["soft", "firm"]),
+                preset: Preset::Word("soft"),
+                affects: Affects::Schedule,
+                about: "What becomes of a soft reserve (RESBS) that is used up: it competes with the children that have none (soft), or \
+                        runs when nobody else wants to (firm).",
+            },
+        ],
         asks: Asks::Guarantee(&[Kind::Resbs, Kind::Resbh]),
         admission: Some(Test::RateMonotonic),
         conversions: &table::KERNEL,
@@ -113,7 +126,16 @@ rows! {
                 search for a plan is bounded, so that it may refuse what would fit.",
         source: "Stankovic et al. 1999",
         alike: Some(Alike::Promises("reservation")),
-        parameters: &[Parameter::TURN],
+        parameters: &[
+            Parameter::TURN,
+            Parameter {
+                name: "effort",
+                values: Values::Integer { min: 1, max: 1_000_000 },
+                preset: Preset::Integer(24_000),
+                affects: Affects::Schedule,
+                about: "How many choices are tried for each child, some for each piece of the longest plan, before it is refused.",
+            },
+        ],
         below_slower: BelowSlower::Unknown,
         plans: Plans::Everything,
         kernel_lacks: "the kernel follows no plans",
@@ -123,6 +145,7 @@ rows! {
     /// Statistical rate-monotonic scheduling: an allowance in every superperiod (Atlas and Bestavros 1998).
     SRMS = Declaration {
         name: "srms",
+        synonyms: &["statistical-rate-monotonic"],
         about: "An allowance in every superperiod, the next longer period; a job is admitted when it is released if what it takes fits \
                 into what is left, and else runs in the background. So it promises nothing for every job.",
         source: "Atlas and Bestavros 1998",
@@ -152,5 +175,19 @@ rows! {
         alike: Some(Alike::Code("bss-i")),
         place: 7,
         ..SLOWER
+    };
+    /// Constant-bandwidth servers as published, which do not stop (Abeni and Buttazzo 1998).
+    SOFT_CBS = Declaration {
+        name: "soft-cbs",
+        about: "Constant-bandwidth servers as published: a child that has used up its budget competes on with a deadline one period later, \
+                so that the processor is never left idle while somebody wants it. What was had ahead may be missing later, so that only \
+                the share is promised, in the long run.",
+        source: "Abeni and Buttazzo 1998",
+        asks: Asks::Guarantee(&[Kind::Resbs]),
+        conversions: &table::AVERAGE,
+        convert: conversion::reserve_on_average,
+        kernel_lacks: "a deadline thread of the kernel stops at the end of its budget, this one's do not",
+        place: 27,
+        ..ADMITTING
     };
 }

@@ -80,6 +80,7 @@ rows! {
     /// Surplus fair scheduling of several processors (Chandra et al. 2000).
     SFS = Declaration {
         name: "sfs",
+        synonyms: &["surplus-fair"],
         about: "Shares of several processors at once, made feasible first, so that nobody is owed more than one processor; the children \
                 with the least surplus run.",
         source: "Chandra et al. 2000",

@@ -380,8 +380,7 @@ impl super::Config for Config {
     }
 }
 
-/// Choices for each child: some for each piece of the longest plan.
-const EFFORT: u32 = 24_000;
-
-pub(super) static ROW: Row =
-    Row::new(SchedulerKind::SPRING, |facts| Ok(Config { effort: EFFORT, quantum: facts.quantum() }.into()));
+pub(super) static ROW: Row = Row::new(SchedulerKind::SPRING, |facts| {
+    let effort = u32::try_from(facts.integer("effort")).expect("its kind declares the range");
+    Ok(Config { effort, quantum: facts.quantum() }.into())
+});

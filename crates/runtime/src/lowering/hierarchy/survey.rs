@@ -337,7 +337,7 @@ impl<'a> Surveyor<'a> {
 }
 
 /// What a scheduler is made from, if it is that of this type.
-fn configured<'a, C: Config>(post: &'a Post) -> Option<&'a C> {
+fn configured<C: Config>(post: &Post) -> Option<&C> {
     match &post.role {
         Role::Scheduler(configuration, _) => configuration.of(),
         Role::Lanes | Role::Thread => None,
