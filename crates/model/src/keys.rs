@@ -43,7 +43,7 @@ pub(crate) enum Kind {
     /// One of `known`. `later` are values of the design that this version refuses with `reason`.
     Word { known: fn() -> Vec<&'static str>, later: &'static [&'static str], reason: &'static str },
     /// A kind of scheduler.
-    KindOfScheduler,
+    Scheduler,
     /// One of these.
     OneOf(&'static [&'static str]),
     /// 0 to 4 or a name.
@@ -393,7 +393,7 @@ pub(crate) static SCHEDULER: Table = Table {
         },
         Key {
             name: "kind",
-            kind: Kind::KindOfScheduler,
+            kind: Kind::Scheduler,
             presence: Required,
             doc: "What it is: docs/policies.md has each kind, docs/guarantees.md what it accepts and gives.",
         },

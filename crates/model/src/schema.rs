@@ -82,7 +82,7 @@ fn property(key: &Key) -> Value {
         Kind::Time => json!({ "$ref": "#/$defs/time" }),
         Kind::Word { known, .. } => json!({ "enum": known() }),
         Kind::OneOf(words) => json!({ "enum": words }),
-        Kind::KindOfScheduler => json!({ "enum": scheduler_kinds() }),
+        Kind::Scheduler => json!({ "enum": scheduler_kinds() }),
         Kind::Criticality => json!({ "enum": criticalities() }),
         Kind::Integer { min, max } => {
             json!({ "type": "integer", "minimum": number(*min), "maximum": number(*max) })
