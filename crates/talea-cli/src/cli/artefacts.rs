@@ -90,7 +90,7 @@ impl Reserved {
             output::json(&result)?;
         } else {
             let mut lines = output::Lines::new();
-            lines.line(heading)?;
+            lines.prose(heading)?;
             lines.line(&report::text(report))?;
             for table in more {
                 lines.line(&format!("\n{table}"))?;

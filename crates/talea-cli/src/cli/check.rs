@@ -5,11 +5,11 @@ mod hierarchy;
 use super::failure::{Failure, Verdict};
 use super::lowering;
 use super::options::{FailOn, SystemOptions, lanes_of, positive};
-use super::output::{self, Lines, Sheet};
+use super::output::{self, Lines, Sheet, wrap};
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use talea_check::advice::{Advice, advise};
+use talea_check::advice::{Advice, Ranked, advise};
 use talea_check::sensitivity::{Sensitivity, sensitivity};
 use talea_check::{self as check, Check, CheckReport, NodeCheck, TaskCheck};
 use talea_model::{Criticality, Strategy, System};
@@ -164,18 +164,18 @@ fn ranked(options: &Options, system: &System) -> Result<Advice, Failure> {
 
 fn show(options: &Options, system: &System, plans: &[Plan], answer: &Answer) -> Result<(), Failure> {
     let mut lines = Lines::new();
-    lines.line(&heading(system))?;
+    lines.prose(&heading(system))?;
     for check in &answer.check.hierarchies {
         lines.line(&hierarchy::show(system, check, &options.system.system))?;
         if let Some(lowering) = hierarchy::lowering(system, check) {
             lines.line(&format!("\n{}", lowering::parts(&check.node, &lowering.account())))?;
         }
         if options.explain {
-            lines.line(&hierarchy::explanation(check))?;
+            lines.prose(&hierarchy::explanation(check))?;
         }
     }
     if !answer.check.hierarchies.is_empty() {
-        lines.line(&format!("\n{}", hierarchy::conclusion(&answer.check.hierarchies)))?;
+        lines.prose(&format!("\n{}", hierarchy::conclusion(&answer.check.hierarchies)))?;
         let absent = answer.check.hierarchies.iter().flat_map(|check| hierarchy::absentees(system, check));
         absent.for_each(|warning| eprintln!("warning: {warning}"));
     }
@@ -198,20 +198,20 @@ fn show_tasks(
         let node = &answer.check.report.nodes[index];
         lines.line(&lanes(system, index, node))?;
         for warning in &plans[index].warnings {
-            lines.line(&format!("warning: {warning}"))?;
+            lines.prose(&format!("warning: {warning}"))?;
         }
         lines.line("")?;
     }
     lines.line(&tasks(&answer.check.report))?;
     if options.explain {
-        lines.line(&explanation(&answer.check.report))?;
+        lines.prose(&explanation(&answer.check.report))?;
     }
     let open: Vec<&TaskCheck> = answer.check.report.tasks.iter().filter(|task| task.why.is_some()).collect();
     if !open.is_empty() {
         lines.line("\nwhy not")?;
     }
     for task in open {
-        lines.line(&format!("  {}: {}", task.name, task.why.as_deref().unwrap_or_default()))?;
+        lines.prose(&format!("  {}: {}", task.name, task.why.as_deref().unwrap_or_default()))?;
     }
     if let Some(sensitivity) = &answer.sensitivity {
         lines.line(&margins(&answer.check.report, sensitivity))?;
@@ -219,7 +219,7 @@ fn show_tasks(
     if let Some(advice) = &answer.advice {
         lines.line(&ranking(advice))?;
     }
-    lines.line(&format!("\n{}", conclusion(&answer.check.report)))
+    lines.prose(&format!("\n{}", conclusion(&answer.check.report)))
 }
 
 fn heading(system: &System) -> String {
@@ -272,7 +272,7 @@ fn lanes(system: &System, index: usize, node: &NodeCheck) -> String {
         cpus.join(", "),
         percent(node.utilisation / node.processors as f64),
     )];
-    let mut sheet = Sheet::new(4, &["level", "lane", "order", "operations", "used", "with those above"]);
+    let mut sheet = Sheet::new(4, &["level", "lane", "order", "operations", "used", "with those\nabove"]);
     for lane in &node.lanes {
         sheet.row(vec![
             lane.level.to_string(),
@@ -286,25 +286,25 @@ fn lanes(system: &System, index: usize, node: &NodeCheck) -> String {
     parts.push(sheet.render());
     if let Some(set) = &node.critical_set {
         let members = if set.is_empty() { "nothing".into() } else { shortened(set) };
-        parts.push(format!(
+        parts.push(wrap(&format!(
             "overloaded in the worst case; the longest prefix by period that fits: {members} (the critical set of \
              maximum urgency first)"
-        ));
+        )));
     }
     let lanes = node.lanes.len();
     if lanes > 0 && lanes < node.processors {
-        parts.push(format!(
+        parts.push(wrap(&format!(
             "warning: {lanes} lane(s) on {} processors: a lane is served by one processor at a time, so the \
              others stay idle; give each processor a node of its own, or use a strategy with more lanes",
             node.processors
-        ));
+        )));
     }
     parts.join("\n")
 }
 
 fn tasks(report: &CheckReport) -> String {
-    let mut sheet =
-        Sheet::new(2, &["task", "criticality", "deadline", "longest response", "left", "verdict", "mostly"]);
+    let headings = ["task", "criticality", "deadline", "longest\nresponse", "left", "verdict", "mostly"];
+    let mut sheet = Sheet::new(2, &headings).with_text_last();
     for task in &report.tasks {
         let criticality =
             Criticality::from_level(task.criticality).map_or(String::new(), |level| level.to_string());
@@ -388,7 +388,7 @@ fn margins(report: &CheckReport, sensitivity: &Sensitivity) -> String {
     }
     lines.push(sheet.render());
     if !sensitivity.protected.is_empty() {
-        lines.push(format!("  so that it and these hold: {}", shortened(&sensitivity.protected)));
+        lines.push(wrap(&format!("  so that it and these hold: {}", shortened(&sensitivity.protected))));
     }
     if sensitivity.left_out > 0 {
         lines.push(format!("  {} tasks are left out: their margins are too costly", sensitivity.left_out));
@@ -398,7 +398,7 @@ fn margins(report: &CheckReport, sensitivity: &Sensitivity) -> String {
 
 fn ranking(advice: &Advice) -> String {
     let mut lines = vec!["\nadvice: the choice rests on the circumstances".to_string()];
-    lines.extend(advice.environment.iter().map(|fact| format!("  {fact}")));
+    lines.extend(advice.environment.iter().map(|fact| wrap(&format!("  {fact}"))));
     let columns = ["", "strategy", "critical proved", "hard missed", "soft met", "soft proved", "switches"];
     let mut sheet = Sheet::new(2, &columns);
     for (place, ranked) in advice.ranking.iter().enumerate() {
@@ -413,7 +413,8 @@ fn ranking(advice: &Advice) -> String {
         ]);
     }
     lines.push(sheet.render());
-    lines.extend(advice.ranking.iter().map(|ranked| format!("  {}: {}", ranked.strategy, ranked.reason)));
+    let reason = |ranked: &Ranked| wrap(&format!("  {}: {}", ranked.strategy, ranked.reason));
+    lines.extend(advice.ranking.iter().map(reason));
     lines.push(format!(
         "  hard assurance first, soft deadlines second; each strategy simulated for {}",
         Duration::from_nanos(advice.simulated_ns)

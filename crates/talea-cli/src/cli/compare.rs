@@ -153,11 +153,10 @@ impl Observer for Watch {
 }
 
 fn text(trials: &[Trial]) -> String {
-    let mut overall = Sheet::new(
+    let mut deadlines = Sheet::new(
         1,
         &[
             "strategy",
-            "lanes",
             "hard met",
             "hard missed",
             "soft met",
@@ -165,22 +164,14 @@ fn text(trials: &[Trial]) -> String {
             "effectiveness",
             "efficiency",
             "bad samples",
-            "preemptions",
-            "switches",
         ],
     );
+    let mut dispatching = Sheet::new(1, &["strategy", "lanes", "preemptions", "switches"]);
     for trial in trials {
         let (hard, soft) = (trial.score(Kind::Hard), trial.score(Kind::Soft));
         let samples = &trial.report.samples;
-        let nodes = &trial.report.nodes;
-        let is_unseen = nodes.iter().any(|node| trial.report.shares_unseen(&node.name));
-        let sum = |count: fn(&talea_trace::accounting::NodeReport) -> u64| match is_unseen {
-            true => "?".into(),
-            false => nodes.iter().map(count).sum::<u64>().to_string(),
-        };
-        overall.row(vec![
+        deadlines.row(vec![
             trial.strategy.to_string(),
-            trial.report.lanes.len().to_string(),
             hard.met.to_string(),
             (hard.missed + hard.skipped).to_string(),
             soft.met.to_string(),
@@ -188,11 +179,26 @@ fn text(trials: &[Trial]) -> String {
             format!("{:.1}", samples.mean_effectiveness),
             samples.mean_efficiency.map_or("-".into(), |mean| format!("{:.1} %", mean * 100.0)),
             format!("{}/{}", samples.samples_with_critical_failure, samples.samples),
+        ]);
+        let nodes = &trial.report.nodes;
+        let is_unseen = nodes.iter().any(|node| trial.report.shares_unseen(&node.name));
+        let sum = |count: fn(&talea_trace::accounting::NodeReport) -> u64| match is_unseen {
+            true => "?".into(),
+            false => nodes.iter().map(count).sum::<u64>().to_string(),
+        };
+        dispatching.row(vec![
+            trial.strategy.to_string(),
+            trial.report.lanes.len().to_string(),
             sum(|node| node.preemptions),
             sum(|node| node.job_switches),
         ]);
     }
-    format!("{}\n\ndeadlines met, in percent of those offered\n{}", overall.render(), by_task(trials))
+    format!(
+        "{}\n\n{}\n\ndeadlines met, in percent of those offered\n{}",
+        deadlines.render(),
+        dispatching.render(),
+        by_task(trials)
+    )
 }
 
 fn by_task(trials: &[Trial]) -> String {

@@ -25,7 +25,7 @@ pub fn main(options: &Options) -> super::Outcome {
     } else {
         let mut lines = output::Lines::new();
         for finding in &findings {
-            lines.line(&line(finding))?;
+            lines.prose(&line(finding))?;
         }
         lines.line(&format!(
             "{} ok, {} warnings, {} failures",

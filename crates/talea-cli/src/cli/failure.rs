@@ -119,13 +119,11 @@ fn show_problems(file: &str, text: &str, list: &[Problem]) {
     eprintln!("{}: {}{warnings}{shown}", file, count(errors, "error"));
 }
 
-/// Columns that a drawn line fills at most; of longer ones the part around the problem is shown.
-const WIDTH: usize = 100;
-
+/// Of lines that are longer than the output is wide, the part around the problem is shown.
 fn renderer() -> Renderer {
     let is_coloured = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let renderer = if is_coloured { Renderer::styled() } else { Renderer::plain() };
-    renderer.decor_style(DecorStyle::Unicode).term_width(WIDTH)
+    renderer.decor_style(DecorStyle::Unicode).term_width(super::output::WIDTH)
 }
 
 /// The problem with its line, if it has a place, and what to do about it.

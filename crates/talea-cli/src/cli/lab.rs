@@ -55,12 +55,12 @@ pub fn main(options: &Options) -> super::Outcome {
 fn list() -> super::Outcome {
     let mut lines = output::Lines::new();
     for experiment in ALL {
-        lines.line(&format!(
+        lines.prose(&format!(
             "{:<12} {}\n{:<12} {}",
             experiment.name, experiment.title, "", experiment.source
         ))?;
         if !experiment.parts.is_empty() {
-            lines.line(&format!("{:<12} parts: {}", "", experiment.parts.join(", ")))?;
+            lines.prose(&format!("{:<12} parts: {}", "", experiment.parts.join(", ")))?;
         }
     }
     lines.finish()?;
@@ -91,10 +91,10 @@ fn run(arguments: &RunArguments) -> super::Outcome {
     let mut lines = output::Lines::new();
     lines.line(&format!("{}\n\n{}\n", experiment.title, findings.table))?;
     for claim in &findings.claims {
-        lines.line(&format!("{:<19} {}\n{:<19} {}", claim.verdict, claim.statement, "", claim.figures))?;
+        lines.prose(&format!("{:<19} {}\n{:<19} {}", claim.verdict, claim.statement, "", claim.figures))?;
     }
     let files: Vec<String> = findings.files.iter().map(|file| file.display().to_string()).collect();
-    lines.line(&format!("\nwritten: {}", files.join(", ")))?;
+    lines.prose(&format!("\nwritten: {}", files.join(", ")))?;
     if let Extent::Cancelled { done, all } = findings.extent {
         lines.line(&format!("interrupted after {done} of {all} runs; the results are of these"))?;
     }

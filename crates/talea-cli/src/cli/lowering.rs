@@ -1,6 +1,6 @@
 //! What of a hierarchy the kernel does by itself, and why not the rest.
 
-use super::output::Sheet;
+use super::output::{Sheet, wrap};
 use talea_runtime::lowering::hierarchy::PartAccount;
 
 /// Everybody with what the kernel has it as, or the reasons why the infrastructure keeps it, each with all that it concerns.
@@ -25,5 +25,5 @@ pub fn parts(node: &str, parts: &[PartAccount]) -> String {
     }
     let mut lines = vec![format!("node {node}: not lowered to the kernel; the infrastructure schedules it")];
     lines.extend(reasons.iter().map(|(why, names)| format!("  {}: {why}", names.join(", "))));
-    lines.join("\n")
+    wrap(&lines.join("\n"))
 }

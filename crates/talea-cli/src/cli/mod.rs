@@ -30,7 +30,7 @@ use std::process::ExitCode;
 
 /// Describe a real-time event-driven system once; check it, simulate it, run it, trace it.
 #[derive(Parser)]
-#[command(name = "talea", version, max_term_width = 110, after_help = AFTER_HELP)]
+#[command(name = "talea", version, max_term_width = output::WIDTH, after_help = AFTER_HELP)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,

@@ -4,7 +4,7 @@ mod hierarchy;
 
 pub use hierarchy::threads;
 
-use super::output::Sheet;
+use super::output::{Sheet, wrap};
 use talea_time::Duration;
 use talea_trace::accounting::{Distribution, Figure, LaneReport, Report, TaskReport};
 use talea_trace::{Origin, Told};
@@ -28,91 +28,58 @@ pub fn text_of(report: &Report, told: &Told) -> String {
     for hierarchy in &report.hierarchies {
         parts.push(format!("{}\n", hierarchy::promises(hierarchy)));
     }
-    parts.push(summary(report, told));
-    parts.extend(warnings(report, told));
+    parts.push(wrap(&summary(report, told)));
+    parts.extend(warnings(report, told).iter().map(|warning| wrap(warning)));
     parts.join("\n")
 }
 
 fn tasks(report: &Report, told: &Told) -> String {
-    let mut sheet = Sheet::new(
-        2,
-        &[
-            "task",
-            "kind",
-            "period",
-            "deadline",
-            "released",
-            "completed",
-            "met",
-            "missed",
-            "skipped",
-            "aborted",
-            "min",
-            "p50",
-            "p99",
-            "p99.9",
-            "max",
-        ],
-    );
+    let headings = ["task", "kind", "period", "released", "completed", "met", "missed", "skipped", "aborted"];
+    let mut counts = Sheet::new(2, &headings);
+    let mut times = Sheet::new(1, &["response time", "deadline", "min", "p50", "p99", "p99.9", "max"]);
     for task in report.tasks.iter().filter(|task| task.activity.is_task()) {
-        let mut row = vec![
+        counts.row(vec![
             task.name.clone(),
             kind(task).into(),
             exact(task.period_ns),
-            exact(task.deadline_ns),
             cell(told, Figure::Released, task.released.to_string()),
             cell(told, Figure::Completed, task.completed.to_string()),
             cell(told, Figure::Met, task.met.to_string()),
             cell(told, Figure::Missed, count(task.missed)),
             cell(told, Figure::Skipped, count(task.skipped)),
             cell(told, Figure::Aborted, count(task.aborted)),
-        ];
+        ]);
+        let mut row = vec![task.name.clone(), exact(task.deadline_ns)];
         row.extend(cells(told, Figure::Response, spread(task.response_ns.as_ref())));
-        sheet.row(row);
+        times.row(row);
     }
-    sheet.render()
+    format!("{}\n\n{}", counts.render(), times.render())
 }
 
 /// Every operation; those that are tasks of their own have their response times above.
 fn operations(report: &Report, told: &Told) -> String {
-    let mut sheet = Sheet::new(
-        2,
-        &[
-            "operation",
-            "lane",
-            "released",
-            "completed",
-            "met",
-            "missed",
-            "preempted",
-            "release p50",
-            "p99",
-            "max",
-            "response p50",
-            "p99",
-            "max",
-        ],
-    );
+    let headings = ["operation", "lane", "released", "completed", "met", "missed", "preempted"];
+    let mut counts = Sheet::new(2, &headings);
+    let headings = ["operation", "released late p50", "p99", "max", "response p50", "p99", "max"];
+    let mut times = Sheet::new(1, &headings);
     let of_tasks = report.operations.iter().filter(|operation| !is_thread(&report.lanes[operation.lane]));
     for operation in of_tasks {
-        let mut row = vec![
+        let lane = &report.lanes[operation.lane];
+        counts.row(vec![
             operation.name.clone(),
-            report.lanes[operation.lane].label.clone(),
+            lane.label.clone(),
             cell(told, Figure::Released, operation.released.to_string()),
             cell(told, Figure::Completed, operation.completed.to_string()),
             cell(told, Figure::Met, operation.met.to_string()),
             cell(told, Figure::Missed, count(operation.missed)),
-            cell(
-                told,
-                Figure::Preemptions,
-                preemptions(report, &report.lanes[operation.lane].node, operation.preemptions),
-            ),
-        ];
+            cell(told, Figure::Preemptions, preemptions(report, &lane.node, operation.preemptions)),
+        ]);
+        let mut row = vec![operation.name.clone()];
         row.extend(cells(told, Figure::Lateness, middle(operation.release_lateness_ns.as_ref())));
         row.extend(cells(told, Figure::Response, middle(operation.response_ns.as_ref())));
-        sheet.row(row);
+        times.row(row);
     }
-    sheet.render()
+    format!("{}\n\n{}", counts.render(), times.render())
 }
 
 fn lanes(report: &Report, told: &Told) -> String {

@@ -1,7 +1,7 @@
 //! What the processors' time went into, as tables.
 
 use super::artefacts::SEE_SHARING;
-use super::output::{Sheet, length};
+use super::output::{Sheet, length, wrap};
 use talea_time::Duration;
 use talea_trace::usage::{CostUsage, Dispatching, NodeUsage, OperationUsage, Spread, UsageReport};
 use talea_trace::{CostKind, Told};
@@ -111,7 +111,7 @@ fn closing(usage: &UsageReport, node: &NodeUsage) -> String {
         exact(node.error_ns),
     );
     for remark in remarks(usage, node) {
-        text.push_str(&format!("\n  {remark}"));
+        text.push_str(&format!("\n{}", wrap(&format!("  {remark}"))));
     }
     text
 }
@@ -163,13 +163,13 @@ pub fn jobs(usage: &UsageReport) -> String {
         &[
             "per job",
             "jobs",
-            "execution min",
+            "execution\nmin",
             "mean",
             "max",
-            "overhead min",
+            "overhead\nmin",
             "mean",
             "max",
-            "response min",
+            "response\nmin",
             "mean",
             "max",
         ],

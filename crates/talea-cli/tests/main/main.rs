@@ -29,3 +29,4 @@ mod simulated;
 mod support;
 mod trace;
 mod verified;
+mod widths;

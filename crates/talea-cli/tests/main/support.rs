@@ -69,6 +69,11 @@ impl Done {
         self
     }
 
+    /// What is on standard output as one line, for sentences that may be in several.
+    pub fn words(&self) -> String {
+        self.stdout.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
     pub fn last_line(&self) -> &str {
         self.stdout.lines().last().unwrap_or_default()
     }

@@ -49,8 +49,7 @@ fn stats_are_those_of_the_run() {
     let node = &usage["nodes"][0];
     assert_eq!((node["available_ns"].as_i64(), node["error_ns"].as_i64()), (Some(2_000_000_000), Some(0)));
     let text = run(&["trace", "stats", &trace, "--jobs"]).exits(0).stdout;
-    for part in ["overload under criticality", "sum: 2s of 2s (1 processor for 2s), error 0", "execution min"]
-    {
+    for part in ["overload under criticality", "sum: 2s of 2s (1 processor for 2s), error 0", "per job"] {
         assert!(text.contains(part), "{text}");
     }
 }

@@ -2,7 +2,7 @@
 
 mod problems;
 
-use crate::cli::output::Sheet;
+use crate::cli::output::{Sheet, wrap};
 use std::path::Path;
 use talea_check::hierarchy::{Child, Composition, HierarchyCheck, Row, Sibling, State, rows};
 use talea_model::System;
@@ -27,13 +27,14 @@ pub fn show(system: &System, check: &HierarchyCheck, file: &Path) -> String {
         sheet.row(cells(&row, &mut rules));
     }
     parts.push(sheet.render());
-    parts.extend(rules.0.iter().enumerate().map(|(index, rule)| format!("  [{}] {rule}", index + 1)));
+    let rule = |(index, rule): (usize, &String)| wrap(&legible(&format!("  [{}] {rule}", index + 1)));
+    parts.extend(rules.0.iter().enumerate().map(rule));
     match check.verdict {
         Composition::Composes => {}
-        Composition::OnPaper => parts.push(doubts(check)),
-        Composition::Refused | Composition::Fails => parts.push(problems::told(check, file)),
+        Composition::OnPaper => parts.push(wrap(&legible(&doubts(check)))),
+        Composition::Refused | Composition::Fails => parts.push(wrap(&legible(&problems::told(check, file)))),
     }
-    legible(&parts.join("\n"))
+    parts.join("\n")
 }
 
 /// What `talea run` would do with the hierarchy on this machine; nothing if it cannot be run.
@@ -85,6 +86,15 @@ impl Rules {
         });
         format!("[{}]", index + 1)
     }
+
+    /// `PSBE 0.5 10ms (Theorem 4), …` with marks instead of the reasons.
+    fn in_short(&mut self, taken: &str) -> String {
+        let mut short = |step: &str| match step.trim_end_matches(')').split_once(" (") {
+            Some((guarantee, reason)) => format!("{guarantee} {}", self.mark(reason)),
+            None => step.into(),
+        };
+        taken.split("), ").map(&mut short).collect::<Vec<_>>().join(", ")
+    }
 }
 
 fn cells(row: &Row, rules: &mut Rules) -> Vec<String> {
@@ -96,7 +106,7 @@ fn cells(row: &Row, rules: &mut Rules) -> Vec<String> {
     };
     let receives = row.receives.as_ref().map(ToString::to_string);
     let uses = match row.state {
-        State::Served => row.taken.clone(),
+        State::Served => rules.in_short(&row.taken),
         State::Failed => "not enough".into(),
         State::Unknown => String::new(),
     };

@@ -18,40 +18,31 @@ pub fn listing(run: &Controllable, listing: &Listing) -> Result<(), Failure> {
         listing.node,
         cpus.join(", ")
     ))?;
-    let headings = [
-        "scheduled by",
-        "kind",
-        "asks for",
-        "promised",
-        "requires",
-        "state",
-        "granted",
-        "received",
-        "used",
-        "broken",
-    ];
-    let mut sheet = Sheet::new(6, &headings);
+    let mut promises = Sheet::new(5, &["scheduled by", "kind", "asks for", "promised", "requires"]);
+    let mut times = Sheet::new(2, &["time", "state", "granted", "received", "used", "broken"]);
     for index in 0..listing.rows.len() {
-        sheet.row(cells(&listing.rows, index));
+        promises.row(promised(&listing.rows, index));
+        times.row(had(&listing.rows[index]));
     }
-    lines.line(&sheet.render())?;
+    lines.line(&format!("{}\n\n{}", promises.render(), times.render()))?;
     if listing.rows.iter().any(|row| row.proviso.is_some()) {
         lines.line("\n* not known to be kept")?;
     }
     for (row, proviso) in listing.rows.iter().filter_map(|row| Some((row, row.proviso.as_ref()?))) {
         let parent = row.parent.as_deref().unwrap_or_default();
-        lines.line(&format!("  {} from {parent}: {proviso}", row.name))?;
+        lines.prose(&format!("  {} from {parent}: {proviso}", row.name))?;
     }
     if !listing.findings.is_empty() {
         lines.line("\nnot enough for")?;
     }
     for finding in &listing.findings {
-        lines.line(&format!("  {finding}"))?;
+        lines.prose(&format!("  {finding}"))?;
     }
     lines.finish()
 }
 
-fn cells(rows: &[Row], index: usize) -> Vec<String> {
+/// What somebody is, asks for and is promised.
+fn promised(rows: &[Row], index: usize) -> Vec<String> {
     let row = &rows[index];
     let kind = match row.quantum {
         Some(quantum) if row.kind != "elsewhere" => format!("{} {quantum}", row.kind),
@@ -68,6 +59,13 @@ fn cells(rows: &[Row], index: usize) -> Vec<String> {
             (Some(guarantee), Some(_)) => format!("{guarantee} *"),
         },
         optional(&row.requires),
+    ]
+}
+
+/// What somebody has had of the processors.
+fn had(row: &Row) -> Vec<String> {
+    vec![
+        row.name.clone(),
         row.state.clone().unwrap_or_else(|| "not there".into()),
         length(row.granted_ns),
         row.received_ns.map_or_else(String::new, length),
@@ -111,7 +109,7 @@ pub fn done(done: &Done) -> Result<(), Failure> {
             None => format!("  {parent} promises {child} {}", text(after)),
             Some(_) => format!("  {parent} promises {child} {}, not {} any more", text(after), text(before)),
         };
-        lines.line(&format!("{line}{}", if proviso.is_some() { " (not known to be kept)" } else { "" }))?;
+        lines.prose(&format!("{line}{}", if proviso.is_some() { " (not known to be kept)" } else { "" }))?;
     }
     lines.finish()?;
     for warning in &done.warnings {

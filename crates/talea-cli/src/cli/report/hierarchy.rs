@@ -1,7 +1,7 @@
 //! Threads of hierarchies, and what came of the guarantees.
 
 use super::{cell, cells, count, is_thread, middle, preemptions, used};
-use crate::cli::output::{Sheet, length};
+use crate::cli::output::{Sheet, length, wrap};
 use talea_policy::arrangement::{Breach, Kept, Side, Verdict};
 use talea_time::Duration;
 use talea_trace::Told;
@@ -43,9 +43,9 @@ const ENDLESS_NS: i64 = 100 * 365 * 86_400 * 1_000_000_000;
 
 /// Every edge with its guarantee and whether it was kept.
 pub fn promises(hierarchy: &HierarchyReport) -> String {
-    let headings =
-        ["from", "to", "guarantee", "kept", "wanted", "received", "withheld", "judged", "broken", "worst"];
+    let headings = ["from", "to", "guarantee", "kept", "wanted", "received", "withheld", "judged", "broken"];
     let mut sheet = Sheet::new(4, &headings);
+    let mut worst_of = Vec::new();
     for edge in &hierarchy.edges {
         let (broken, at_worst) = edge.broken();
         sheet.row(vec![
@@ -58,14 +58,18 @@ pub fn promises(hierarchy: &HierarchyReport) -> String {
             edge.receipts.map_or("-".into(), |receipts| withheld(receipts.withheld_ns)),
             edge.judged.map_or("-".into(), |judged| judged.to_string()),
             count(broken),
-            at_worst.map_or("-".into(), worst),
         ]);
+        if let Some(breach) = at_worst {
+            worst_of.push(wrap(&format!("  worst of {} to {}: {}", edge.parent, edge.child, worst(breach))));
+        }
     }
     let until = match &hierarchy.ended_early {
         None => String::new(),
         Some(ended) => format!(", judged until the hierarchy ended early at {}", time(ended.at_ns)),
     };
-    format!("node {}: guarantees{until}\n{}", hierarchy.node, sheet.render())
+    let mut lines = vec![format!("node {}: guarantees{until}", hierarchy.node), sheet.render()];
+    lines.extend(worst_of);
+    lines.join("\n")
 }
 
 fn time(ns: i64) -> String {

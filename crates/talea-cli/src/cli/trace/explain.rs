@@ -6,7 +6,7 @@ use super::{named, open, unreadable, warn_of_beginning, warn_of_damage};
 use crate::cli::draft::{self, Draft, Readers};
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::options::distinct;
-use crate::cli::output::{self, Sheet};
+use crate::cli::output::{self, Sheet, wrap};
 use clap::Args;
 use intervals::{after_arrival, intervals};
 use std::io::Write;
@@ -173,7 +173,7 @@ fn unknown_task(name: &str, metadata: &Metadata) -> Failure {
 
 fn print(answer: &Explanations) -> Result<(), Failure> {
     let mut lines = output::Lines::new();
-    heading(answer).lines().flat_map(|line| wrapped(line, 100)).try_for_each(|line| lines.line(&line))?;
+    lines.prose(&heading(answer))?;
     for one in &answer.list {
         lines.line("")?;
         for line in text(answer, one) {
@@ -187,13 +187,13 @@ fn print(answer: &Explanations) -> Result<(), Failure> {
         }
     }
     for line in losses(answer) {
-        lines.line(&format!("\n{line}"))?;
+        lines.prose(&format!("\n{line}"))?;
     }
     let gaps = gaps(answer);
     if !gaps.is_empty() {
         lines.line("")?;
     }
-    gaps.iter().flat_map(|gap| wrapped(gap, 100)).try_for_each(|line| lines.line(&line))?;
+    gaps.iter().try_for_each(|gap| lines.prose(gap))?;
     lines.finish()
 }
 
@@ -350,7 +350,7 @@ fn heading(answer: &Explanations) -> String {
 /// One explanation, in lines of at most a hundred columns where names allow it.
 fn text(answer: &Explanations, one: &Explanation) -> Vec<String> {
     let mut lines = vec![summary(answer, one)];
-    lines.extend(wrapped(&answer.sentence(one), 96).into_iter().map(|line| format!("  {line}")));
+    lines.push(wrap(&format!("  {}", answer.sentence(one))));
     if one.hops.len() > 1 {
         lines.extend(path(answer, one));
     }
@@ -429,21 +429,4 @@ fn totals(answer: &Explanations, one: &Explanation) -> String {
 fn since_start(answer: &Explanations, at: Instant) -> String {
     let ns = at.as_nanos().saturating_sub(answer.metadata.start.as_nanos());
     format!("{:.6} s", ns as f64 / 1e9)
-}
-
-/// The text in lines of at most `columns`, broken at blanks.
-fn wrapped(text: &str, columns: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let last = lines.last_mut().expect("there is a line");
-        if !last.is_empty() && last.chars().count() + 1 + word.chars().count() > columns {
-            lines.push(word.to_string());
-        } else {
-            if !last.is_empty() {
-                last.push(' ');
-            }
-            last.push_str(word);
-        }
-    }
-    lines
 }

@@ -29,6 +29,7 @@ use talea_trace::{
             .multiple(true)
             .args(["perfetto", "ctf", "parquet", "csv", "schedule", "svg"])
     ),
+    override_usage = "talea trace export [OPTIONS] <FORMATS>... <PID|NAME|FILE>",
     group(ArgGroup::new("records").multiple(true).args(["perfetto", "ctf", "parquet", "csv"])),
     after_help = "\
 Any formats can be asked for at once. Memory does not grow with the trace.

@@ -3,7 +3,7 @@
 use super::{named, passive, unreadable};
 use crate::cli::Outcome;
 use crate::cli::failure::{Failure, Verdict};
-use crate::cli::output::{self, Sheet};
+use crate::cli::output::{self, Sheet, wrap};
 use clap::Args;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -45,9 +45,9 @@ fn all(streams: &[Listed], options: &Options) -> Result<(), Failure> {
     }
     if streams.is_empty() {
         output::print("no streams: no program of yours publishes one, and none has left one")?;
-        return output::print(
+        return output::print(&wrap(
             "  `talea run SYSTEM` publishes one while it runs, and so does every program that calls talea_trace::stream::Stream::publish",
-        );
+        ));
     }
     let mut sheet = Sheet::new(5, &["pid", "name", "state", "system", "followed by", "threads", "records"]);
     for stream in streams {
@@ -97,7 +97,7 @@ fn one(stream: &Listed, options: &Options) -> Result<(), Failure> {
         ))?;
     }
     if !content.by_hand.is_empty() {
-        lines.line(&format!("switched on by hand: {}", content.by_hand.join(", ")))?;
+        lines.prose(&format!("switched on by hand: {}", content.by_hand.join(", ")))?;
     }
     if content.unringed > 0 {
         lines.line(&format!("{} events found no ring", content.unringed))?;
@@ -107,20 +107,20 @@ fn one(stream: &Listed, options: &Options) -> Result<(), Failure> {
     // What the kernel tells it tells of itself, not through programs.
     let families = content.directory.name_space().families().iter();
     for family in families.filter(|family| family.number != KERNEL.number) {
-        lines.line(&format!("{} ({:#04x})  {}", family.name, family.number, family.about))?;
+        lines.prose(&format!("{} ({:#04x})  {}", family.name, family.number, family.about))?;
         for event in family.events.iter() {
             let name = format!("{}.{}", family.name, event.name);
             let mark = if wanted.contains(&name.as_str()) { "on " } else { "off" };
             let fields: Vec<String> =
                 event.fields.iter().map(|field| format!("{}: {}", field.name, field.kind.name())).collect();
-            lines.line(&format!("  {mark} {name}({})  {}", fields.join(", "), event.about))?;
+            lines.prose(&format!("  {mark} {name}({})  {}", fields.join(", "), event.about))?;
         }
         let entry = content.directory.entries().iter().find(|entry| entry.family.name == family.name);
         for entity in entry.iter().flat_map(|entry| &entry.passive) {
             let name = format!("{}.{}", family.name, entity.name);
             let mark = if wanted.contains(&name.as_str()) { "on " } else { "off" };
             let reading = trace.reading(&name).map_err(|error| unreadable(&stream.path, &error))?;
-            lines.line(&format!("  {mark} {name} = {}  {}", passive::line(&reading), entity.about))?;
+            lines.prose(&format!("  {mark} {name} = {}  {}", passive::line(&reading), entity.about))?;
         }
     }
     lines.finish()

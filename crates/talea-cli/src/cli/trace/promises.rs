@@ -18,7 +18,8 @@ pub fn has_hierarchy(metadata: &Metadata) -> bool {
 /// Every edge with its guarantee, and whether the trace has a breach of it.
 pub fn table(promises: &PromisesReport, told: &Told) -> String {
     let is_told = told.has(Event::VIOLATION);
-    let mut sheet = Sheet::new(4, &["node", "from", "to", "guarantee", "broken", "by the kernel", "worst"]);
+    let mut sheet = Sheet::new(4, &["node", "from", "to", "guarantee", "broken", "by the kernel", "worst"])
+        .with_text_last();
     let times = |count: &u64| match (is_told, count) {
         (false, _) => "?".to_string(),
         (true, 0) => "-".to_string(),
@@ -146,7 +147,7 @@ fn print(
         let edge = &promises.edges[breach.edge];
         let seconds = breach.to_ns as f64 / 1e9;
         let (parent, child, guarantee) = (&edge.parent, &edge.child, &edge.guarantee);
-        lines.line(&format!("{seconds:>14.9}  {parent} to {child}, {guarantee}: {}", amount(breach)))?;
+        lines.prose(&format!("{seconds:>14.9}  {parent} to {child}, {guarantee}: {}", amount(breach)))?;
     }
     let more = promises.broken().saturating_sub(promises.breaches.len().min(limit) as u64);
     if more > 0 {
@@ -164,14 +165,15 @@ fn print(
         count => format!(" ({count} by what the kernel withheld)"),
     };
     let watched = promises.edges.len();
-    lines.line(&format!("{}: {verdict}{by_kernel}, of {watched} that were watched", report.system))?;
-    lines.line(
+    lines.prose(&format!("{}: {verdict}{by_kernel}, of {watched} that were watched", report.system))?;
+    lines.prose(
         "note: who ran the hierarchy judged its guarantees, and its word is taken for it; of one that was lowered to settings \
          of the kernel nobody judged them. That its schedulers chose as they should is not judged again",
     )?;
     let lanes = with_lanes(metadata);
     if !lanes.is_empty() {
-        lines.line(&format!("note: the lanes of {} were not judged beside a hierarchy", lanes.join(", ")))?;
+        lines
+            .prose(&format!("note: the lanes of {} were not judged beside a hierarchy", lanes.join(", ")))?;
     }
     lines.finish()
 }

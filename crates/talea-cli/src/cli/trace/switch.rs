@@ -73,7 +73,7 @@ fn still_on(path: &Path, events: &Selection) -> Result<(), Failure> {
         is_any_on = true;
         let dead = if consumer.liveness == Liveness::Dead { ", which has ended" } else { "" };
         let (name, pid) = (&consumer.name, consumer.pid);
-        lines.line(&format!("still on for \"{name}\" (process {pid}{dead}): {}", kept.join(", ")))?;
+        lines.prose(&format!("still on for \"{name}\" (process {pid}{dead}): {}", kept.join(", ")))?;
     }
     if is_any_on {
         lines.line("an entity is on as long as anybody wants it; theirs ends when they stop following")?;

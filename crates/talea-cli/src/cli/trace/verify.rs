@@ -136,7 +136,7 @@ fn print(report: &VerifyReport, metadata: &Metadata, limit: usize) -> Result<(),
             ns => format!(", for {}", Duration::from_nanos(ns).rounded()),
         };
         let seconds = violation.at_ns as f64 / 1e9;
-        lines.line(&format!(
+        lines.prose(&format!(
             "{seconds:>14.9}  {:<14}  {who}{}{length}{}",
             violation.rule.name(),
             violation.text,
@@ -157,7 +157,7 @@ fn print(report: &VerifyReport, metadata: &Metadata, limit: usize) -> Result<(),
     }
     lines.line(&rules(report))?;
     for line in summary(report, metadata) {
-        lines.line(&line)?;
+        lines.prose(&line)?;
     }
     lines.finish()
 }

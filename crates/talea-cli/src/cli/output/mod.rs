@@ -1,7 +1,12 @@
 //! Standard output: lines, tables and JSON. A reader that goes away (`| head`) ends the command quietly.
 
+mod sheet;
+mod wrap;
+
+pub use sheet::Sheet;
+pub use wrap::{WIDTH, wrap};
+
 use super::failure::Failure;
-use comfy_table::{Cell, CellAlignment, LineStyle, Table, TableStyle};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, ErrorKind, StdoutLock, Write};
 use talea_time::Duration;
@@ -18,6 +23,11 @@ impl Lines {
     /// Prints one line.
     pub fn line(&mut self, line: &str) -> Result<(), Failure> {
         check(writeln!(self.0, "{line}"))
+    }
+
+    /// Prints sentences, in lines that fit the [width](wrap::width) of the output.
+    pub fn prose(&mut self, text: &str) -> Result<(), Failure> {
+        self.line(&wrap(text))
     }
 
     /// Writes out what is left. Without it a full device would go unnoticed.
@@ -74,44 +84,6 @@ fn check(written: io::Result<()>) -> Result<(), Failure> {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
         Err(error) => Err(Failure::new(format!("cannot write to standard output: {error}"), "")),
         Ok(()) => Ok(()),
-    }
-}
-
-/// A table whose first `text_columns` columns are left-aligned and the others, numbers, right-aligned.
-pub struct Sheet {
-    table: Table,
-    text_columns: usize,
-}
-
-impl Sheet {
-    /// A sheet with these headings.
-    pub fn new(text_columns: usize, headings: &[&str]) -> Self {
-        let mut sheet = Sheet { table: Table::new(), text_columns };
-        sheet.table.load_style(TableStyle::new().header_separator(LineStyle::new('─', '─', '─', '─')));
-        let cells = sheet.cells(headings.iter().map(ToString::to_string).collect());
-        sheet.table.set_header(cells);
-        sheet
-    }
-
-    /// Adds a row.
-    pub fn row(&mut self, row: Vec<String>) {
-        let cells = self.cells(row);
-        self.table.add_row(cells);
-    }
-
-    /// The table as text without trailing blanks.
-    pub fn render(&self) -> String {
-        let lines: Vec<String> = self.table.lines().map(|line| line.trim_end().to_string()).collect();
-        lines.join("\n")
-    }
-
-    fn cells(&self, row: Vec<String>) -> Vec<Cell> {
-        let align = |(column, text): (usize, String)| {
-            let alignment =
-                if column < self.text_columns { CellAlignment::Left } else { CellAlignment::Right };
-            Cell::new(text).set_alignment(alignment)
-        };
-        row.into_iter().enumerate().map(align).collect()
     }
 }
 

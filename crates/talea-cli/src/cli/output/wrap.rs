@@ -1,0 +1,82 @@
+//! How wide what is printed may be, and sentences in lines of that width.
+
+use std::io::{self, IsTerminal};
+
+/// Columns that help, tables and sentences fill at most: what a terminal beside an editor shows, and a page of documentation.
+pub const WIDTH: usize = 100;
+
+/// A terminal that is narrower than this gets lines of this width, which it breaks itself.
+const NARROWEST: usize = 40;
+
+/// What lines that go on are indented by, beyond the indentation of their first.
+const HANGING: usize = 2;
+
+/// A line may begin with a label, set apart by blanks that end before this column; then it goes on beside the label.
+const LABELS: usize = 30;
+
+/// The columns that there are: [`WIDTH`], or fewer where standard output is a terminal that has fewer.
+pub fn width() -> usize {
+    let stdout = io::stdout();
+    let columns = match stdout.is_terminal() {
+        true => rustix::termios::tcgetwinsize(&stdout).map_or(0, |size| usize::from(size.ws_col)),
+        false => 0,
+    };
+    // Some terminals say that they have none.
+    if columns == 0 { WIDTH } else { columns.clamp(NARROWEST, WIDTH) }
+}
+
+/// Sentences in lines that fit the output. Each line of `text` stays one if it fits, and is else broken at blanks; its further
+/// lines are indented a little more than the first, or stand below what is beside its label.
+pub fn wrap(text: &str) -> String {
+    let columns = width();
+    let lines: Vec<String> = text.lines().map(|line| wrapped(line, columns)).collect();
+    lines.join("\n")
+}
+
+fn wrapped(line: &str, columns: usize) -> String {
+    if line.chars().count() <= columns {
+        return line.to_string();
+    }
+    let indent = line.chars().take_while(|letter| *letter == ' ').count();
+    let further = label(line, indent).unwrap_or(indent + HANGING);
+    let mut lines = vec![" ".repeat(indent)];
+    let mut used = indent;
+    // Blanks within a line stay where it is not broken.
+    for (place, word) in line[indent..].split(' ').enumerate() {
+        let length = word.chars().count();
+        let last = lines.last_mut().expect("there is a line");
+        if place > 0 && used + 1 + length > columns {
+            lines.push(" ".repeat(further) + word);
+            used = further + length;
+        } else {
+            let blank = if place > 0 { " " } else { "" };
+            last.push_str(blank);
+            last.push_str(word);
+            used += blank.len() + length;
+        }
+    }
+    let lines: Vec<&str> = lines.iter().map(|line| line.trim_end()).collect();
+    lines.join("\n")
+}
+
+/// The column at which stands what is beside the line's label, if it has one.
+fn label(line: &str, indent: usize) -> Option<usize> {
+    let letters: Vec<char> = line.chars().take(LABELS).collect();
+    let gap = (indent..letters.len()).find(|place| letters[*place..].starts_with(&[' ', ' ']))?;
+    let beside = letters[gap..].iter().position(|letter| *letter != ' ')?;
+    Some(gap + beside)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::wrapped;
+
+    #[test]
+    fn lines_are_broken_at_blanks_and_go_on_indented() {
+        assert_eq!(wrapped("one two three", 13), "one two three");
+        assert_eq!(wrapped("one two three", 12), "one two\n  three");
+        assert_eq!(wrapped("  a:  one two three", 12), "  a:  one\n      two\n      three");
+        assert_eq!(wrapped("unbreakable", 5), "unbreakable");
+        assert_eq!(wrapped("größer als vier", 10), "größer als\n  vier");
+    }
+}
