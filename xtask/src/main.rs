@@ -1,4 +1,4 @@
-//! Developer commands: `cargo xtask test`, `cargo xtask bench`.
+//! Developer commands: `cargo xtask test`, `cargo xtask bench`, `cargo xtask reference`.
 
 #![forbid(unsafe_code)]
 
@@ -36,6 +36,8 @@ enum Command {
     Bench(bench::Options),
     /// Check licences, bans and sources of all dependencies (needs cargo-deny).
     Deny,
+    /// Write docs/system-file.md and docs/command.md anew from what the code declares.
+    Reference,
 }
 
 #[derive(Args)]
@@ -62,6 +64,7 @@ fn main() -> ExitCode {
     let ended = match Arguments::parse().command {
         Command::Test(options) => test(&options),
         Command::Bench(options) => bench::run(&options).map(|path| println!("written: {}", path.display())),
+        Command::Reference => run_all(&[reference()]),
         Command::Deny => run_all(&[Step::cargo("deny", &["deny", "check", "licenses", "bans", "sources"])]),
     };
     match ended {
@@ -71,6 +74,12 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The test that compares the pages, told to write them instead.
+fn reference() -> Step {
+    let arguments = ["test", "--quiet", "--package", "talea-cli", "--bin", "talea", "reference"];
+    Step::cargo("reference pages", &arguments).env("TALEA_WRITE_REFERENCE", "1")
 }
 
 fn test(options: &TestOptions) -> Result<(), String> {

@@ -14,6 +14,7 @@ mod hierarchy;
 mod keys;
 mod parse;
 mod problem;
+mod reference;
 mod schema;
 mod suggest;
 mod system;
@@ -26,6 +27,7 @@ pub use description::*;
 pub use hierarchy::*;
 pub use parse::{FILE_BYTES_LIMIT, Parsed, parse, read};
 pub use problem::{Location, Problem, Problems};
+pub use reference::reference;
 pub use schema::json_schema;
 pub use system::{Operation, OperationId, System};
 pub use validate::{

@@ -53,8 +53,12 @@ pub struct Options {
 #[derive(Subcommand)]
 enum Action {
     /// Show the hierarchy: who is promised what, and who received how much
+    #[command(after_help = "Example:\n  talea ctl multimedia list")]
     List,
     /// Add a scheduler without children
+    #[command(
+        after_help = "Example:\n  talea ctl multimedia add-scheduler BG --kind round-robin --under \"FP=priority 0\""
+    )]
     AddScheduler {
         /// Its name
         name: String,
@@ -88,11 +92,13 @@ Examples:
         command: Vec<String>,
     },
     /// Remove a scheduler without children, or let a thread go on as an ordinary one
+    #[command(after_help = "Example:\n  talea ctl multimedia remove build")]
     Remove {
         /// Which
         name: String,
     },
     /// Put a thread, or a scheduler with all below it, under another scheduler
+    #[command(after_help = "Example:\n  talea ctl multimedia move build --under PS --share 1")]
     Move {
         /// Who
         name: String,
@@ -100,6 +106,9 @@ Examples:
         place: Places,
     },
     /// Begin a reservation: move under a scheduler until `release`
+    #[command(
+        after_help = "Example:\n  talea ctl multimedia reserve build --under RES --guarantee \"RESBH 2ms 40ms\""
+    )]
     Reserve {
         /// Who
         name: String,
@@ -107,6 +116,7 @@ Examples:
         place: Place,
     },
     /// Ask the parent for something else
+    #[command(after_help = "Example:\n  talea ctl multimedia change build --guarantee \"RESBH 1ms 40ms\"")]
     Change {
         /// Who asks
         name: String,
@@ -117,6 +127,7 @@ Examples:
         asked: Asked,
     },
     /// End a reservation: back to where it began
+    #[command(after_help = "Example:\n  talea ctl multimedia release build")]
     Release {
         /// Who
         name: String,

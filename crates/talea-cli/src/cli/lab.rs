@@ -19,12 +19,14 @@ pub struct Options {
 #[derive(Subcommand)]
 enum Command {
     /// List the experiments
+    #[command(after_help = "Example:\n  talea lab list")]
     List,
     /// Run an experiment
     Run(RunArguments),
 }
 
 #[derive(Args)]
+#[command(after_help = "Example:\n  talea lab run strategies --sim --quick")]
 struct RunArguments {
     /// Name of the experiment
     name: String,

@@ -16,6 +16,8 @@ mod lowering;
 mod options;
 mod output;
 mod progress;
+#[cfg(test)]
+mod reference;
 mod report;
 mod run;
 mod sim;
@@ -71,6 +73,7 @@ enum Command {
     /// Test what this machine and account allow, with the fix for what is missing
     Doctor(doctor::Options),
     /// Print the JSON Schema of system files
+    #[command(after_help = "Example:\n  talea schema > talea.schema.json")]
     Schema,
 }
 

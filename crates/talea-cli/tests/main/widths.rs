@@ -19,7 +19,8 @@ fn fits(arguments: &[&str]) -> String {
 /// The help of a command and of all those below it, and how many there are.
 fn help_fits(command: &[&str]) -> usize {
     let help = fits(&[&["help"], command].concat());
-    fits(&[command, &["--help"]].concat());
+    let long = fits(&[command, &["--help"]].concat());
+    assert!(long.contains("\nExample"), "talea {} --help has no example", command.join(" "));
     let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     let listed = listed.take_while(|line| line.starts_with("  "));
     // What a command does may go on below, further to the right.

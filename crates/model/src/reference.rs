@@ -1,0 +1,217 @@
+//! The reference page of system files, generated from the declarations that the reader uses.
+
+use crate::hierarchy::SchedulerKind;
+use crate::keys::{CPUS, FILE, Key, Kind, Literal, Presence, Table};
+use std::fmt::Write as _;
+use talea_guarantee::conversion::table::Conversion;
+use talea_guarantee::scheduler::{Affects, Alike, Asks, Children, Intake, Parameter, Preset, Values};
+
+/// What stands before the tables.
+const HEAD: &str = "\
+# The system file, key by key
+
+A system file is [TOML](https://toml.io). Unknown keys are errors, and all problems of a file are shown at once. An editor completes and
+checks keys with the JSON Schema that `talea schema` prints. [The glossary](glossary.md) explains terms, [policies](policies.md) how
+schedulers decide, [guarantees](guarantees.md) what they promise each other.
+
+Times are texts with a unit, `ns`, `us`, `ms`, `s`, `min` or `h`, such as `\"2.5ms\"`. Names are texts. Guarantees are texts such as
+`\"RESBH 5ms 33ms\"`.
+";
+
+/// The reference page of system files, in Markdown: every table and key, and every kind of scheduler.
+pub fn reference() -> String {
+    let mut page = String::from(HEAD);
+    describe(&FILE, &mut page, &mut Vec::new());
+    page.push_str(SCHEDULERS);
+    for kind in SchedulerKind::in_files() {
+        scheduler(kind, &mut page);
+    }
+    page
+}
+
+/// A table with its keys, and the tables below it, each once.
+fn describe(table: &'static Table, page: &mut String, seen: &mut Vec<&'static str>) {
+    if seen.contains(&table.header) {
+        return;
+    }
+    seen.push(table.header);
+    let title = if table.header.is_empty() { "The file".into() } else { heading(table) };
+    let _ = write!(
+        page,
+        "\n## {title}\n\n{}\n\n| Key | Type | If it is left out | Meaning | Example |\n|---|---|---|---|---|\n",
+        table.doc
+    );
+    for key in table.known() {
+        let cells = [format!("`{}`", key.name), kind(key), presence(key), key.doc.into(), example(key)];
+        let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
+        let _ = writeln!(page, "| {} |", cells.join(" | "));
+    }
+    for key in table.known() {
+        if let Kind::One(below) | Kind::Many(below) = key.kind {
+            describe(below, page, seen);
+        }
+    }
+}
+
+fn heading(table: &Table) -> String {
+    if table.is_inline() { "An entry of `under`".into() } else { format!("`{}`", table.header) }
+}
+
+fn kind(key: &Key) -> String {
+    let words = |words: &[&str]| {
+        let words: Vec<String> = words.iter().map(|word| format!("`\"{word}\"`")).collect();
+        words.join(", ")
+    };
+    match &key.kind {
+        Kind::Name => "name".into(),
+        Kind::NodeName => "name of a node".into(),
+        Kind::SubtaskNames => "list of names of subtasks".into(),
+        Kind::Time => "time".into(),
+        Kind::Word { known, .. } => words(&known()),
+        Kind::OneOf(known) => words(known),
+        Kind::Scheduler => "[kind of scheduler](#kinds-of-schedulers)".into(),
+        Kind::Criticality => {
+            "0 to 4, or `\"very-low\"`, `\"low\"`, `\"medium\"`, `\"high\"`, `\"very-high\"`".into()
+        }
+        Kind::Integer { min, max } => format!("whole number, {min} to {max}"),
+        Kind::Cpus => format!("list of whole numbers, {} to {}", CPUS.start(), CPUS.end()),
+        Kind::Execution => {
+            "time, or `{ uniform = [least, greatest] }`, `{ list = [times] }`, `{ trace = \"file\" }`".into()
+        }
+        Kind::SchedulerName => "name of a scheduler".into(),
+        Kind::Guarantee => "guarantee".into(),
+        Kind::Work => "`\"cpu-bound\"`, or `{ burst = execution time, period = time }`".into(),
+        Kind::Command => "list of texts".into(),
+        Kind::One(_) => "table".into(),
+        Kind::Many(table) if table.is_inline() => "list of tables".into(),
+        Kind::Many(_) => "tables".into(),
+        Kind::Later(_) => unreachable!("it cannot be written"),
+    }
+}
+
+fn presence(key: &Key) -> String {
+    match &key.presence {
+        Presence::Required => "**required**".into(),
+        Presence::Optional => "nothing".into(),
+        Presence::Default(literal) => format!("`{}`", written(literal)),
+        Presence::DefaultFrom(words) => (*words).into(),
+    }
+}
+
+fn written(literal: &Literal) -> String {
+    match literal {
+        Literal::Text(text) => format!("\"{text}\""),
+        Literal::Integer(number) => number.to_string(),
+        Literal::Integers(numbers) => format!("{numbers:?}"),
+    }
+}
+
+/// A line as it could stand in a file.
+fn example(key: &Key) -> String {
+    let value = match &key.kind {
+        Kind::One(table) => return format!("`{}`", table.header),
+        Kind::Many(table) if !table.is_inline() => return format!("`{}`", table.header),
+        Kind::Many(_) => "[{ scheduler = \"FP\", priority = 2 }]".into(),
+        Kind::Name => format!("\"{}\"", if key.name == "name" { "navigation" } else { key.name }),
+        Kind::NodeName => "\"local\"".into(),
+        Kind::SubtaskNames => "[\"left\", \"right\"]".into(),
+        Kind::Time if matches!(key.presence, Presence::Default(_)) => "\"20us\"".into(),
+        Kind::Time => "\"50ms\"".into(),
+        Kind::Word { known, .. } => known().last().map(|word| format!("\"{word}\"")).unwrap_or_default(),
+        Kind::OneOf(known) => known.last().map(|word| format!("\"{word}\"")).unwrap_or_default(),
+        Kind::Scheduler => "\"reservation\"".into(),
+        Kind::Criticality => "\"high\"".into(),
+        Kind::Integer { min, max } => 7.clamp(*min, *max).to_string(),
+        Kind::Cpus => "[0, 1]".into(),
+        Kind::Execution => "{ uniform = [\"1ms\", \"4ms\"] }".into(),
+        Kind::SchedulerName => "\"RES\"".into(),
+        Kind::Guarantee => "\"RESBH 5ms 33ms\"".into(),
+        Kind::Work => "{ burst = \"5ms\", period = \"33ms\" }".into(),
+        Kind::Command => "[\"xz\", \"-9\", \"big.tar\"]".into(),
+        Kind::Later(_) => unreachable!("it cannot be written"),
+    };
+    format!("`{} = {value}`", key.name)
+}
+
+/// What stands before the kinds.
+const SCHEDULERS: &str = "
+## Kinds of schedulers
+
+What `kind` of a `[[scheduler]]` can be. \"Guarantees\" is what a kind makes of what it is given: `RESBH+` are any number of such
+guarantees, one for each child; what is on the left is the weakest guarantee that is enough. Programs that embed Talea can register
+kinds of their own.
+";
+
+fn scheduler(kind: SchedulerKind, page: &mut String) {
+    let _ = write!(page, "\n### `{}`\n\n{}\n\n", kind.name(), kind.about);
+    if !kind.synonyms.is_empty() {
+        let names: Vec<String> = kind.synonyms.iter().map(|name| format!("`{name}`")).collect();
+        let _ = writeln!(page, "- Also written: {}", names.join(", "));
+    }
+    match kind.alike {
+        Some(Alike::Code(other)) => {
+            let _ = writeln!(page, "- The same code as `{other}` under another name");
+        }
+        Some(Alike::Promises(other)) => {
+            let _ = writeln!(page, "- Promises the same as `{other}`");
+        }
+        None => {}
+    }
+    let _ = writeln!(page, "- Each child asks for: {}", asks(kind.asks));
+    let _ = writeln!(page, "- Children: {}", children(kind.children));
+    if kind.intake == Intake::Several {
+        page.push_str("- Takes several processors, or stands under several schedulers\n");
+    }
+    for parameter in kind.parameters {
+        let _ = writeln!(page, "- Parameter {}", described(parameter));
+    }
+    if !kind.conversions.is_empty() {
+        let rows: Vec<String> = kind.conversions.iter().map(|row: &Conversion| format!("`{row}`")).collect();
+        let _ = writeln!(page, "- Guarantees: {}", rows.join(", "));
+    }
+    if let Some(test) = kind.admission {
+        let _ = writeln!(page, "- Admits children while {test}");
+    }
+    let _ = writeln!(page, "- Source: {}", kind.source);
+}
+
+/// What a child writes beside the scheduler's name.
+fn asks(asks: Asks) -> String {
+    match asks {
+        Asks::NoChildren => "nothing; its threads are the node's tasks".into(),
+        asks => asks.wanted(),
+    }
+}
+
+fn children(children: Children) -> &'static str {
+    match children {
+        Children::One => "one at most",
+        Children::Many => "any number of schedulers and threads",
+        Children::Threads => "any number of threads, whose jobs it orders",
+        Children::Bursts => "any number of threads with bursts",
+        Children::Tasks => "none in the file: the node's tasks are in its lanes",
+    }
+}
+
+fn described(parameter: &Parameter) -> String {
+    let values = match parameter.values {
+        Values::Time => "a time above zero".into(),
+        Values::Integer { min, max } => format!("a whole number, {min} to {max}"),
+        Values::Word(words) => {
+            let words: Vec<String> = words.iter().map(|word| format!("`\"{word}\"`")).collect();
+            words.join(" or ")
+        }
+        Values::Parent => "the name of one of its parents".into(),
+    };
+    let preset = match parameter.preset {
+        Preset::Nanos(nanos) => format!("`\"{}\"`", talea_time::Duration::from_nanos(nanos)),
+        Preset::Integer(number) => format!("`{number}`"),
+        Preset::Word(word) => format!("`\"{word}\"`"),
+        Preset::Open(words) => words.into(),
+    };
+    let affects = match parameter.affects {
+        Affects::Guarantees => "",
+        Affects::Schedule => " No guarantee depends on it.",
+    };
+    format!("`{}`: {values}; if it is left out, {preset}. {}{affects}", parameter.name, parameter.about)
+}
