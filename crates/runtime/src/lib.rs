@@ -31,7 +31,7 @@
 //! | `lane_thread`, `preemptive` | the two kinds of lanes |
 //! | `job_table`, `join`, `window` | bounded, preallocated state of jobs and joins, and its size |
 //! | `seat` | preemption between lanes, seen without system calls |
-//! | [`inbox`], [`bell`], [`timer`], [`burn`], [`sys`] | what all of it stands on |
+//! | [`talea_ring`], [`timer`], [`burn`], [`sys`] | what all of it stands on |
 
 pub mod burn;
 pub mod cluster;

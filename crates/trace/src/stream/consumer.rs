@@ -1,6 +1,6 @@
 //! Following a stream: from the process that writes it or from another one.
 //!
-//! A [`Consumer`] has a bit in the stream's switches (see [`super::control`]), a cursor in each ring, and a filter
+//! A [`Consumer`] has a bit in the stream's switches (see [`talea_ring::control`]), a cursor in each ring, and a filter
 //! that leaves out what only others asked for. Another process maps the control pages to write there and everything
 //! else to read only. All rings a stream will ever have are in the file from its beginning, so threads that appear
 //! later are followed like the others.

@@ -17,7 +17,7 @@
 //!
 //! | File | What is in it |
 //! |---|---|
-//! | [`control`] | consumers and switches: the protocol |
+//! | [`talea_ring::control`] | consumers and switches: the protocol |
 //! | [`directory`] | families in a file: the protocol and the documents |
 //! | [`registry`] | families in a process |
 //! | [`selection`] | choosing by name |
