@@ -2,7 +2,7 @@
 //!
 //! The limits are those of an optimised build: 64 MiB for a thousand tasks and 24 MiB for ten. Its code and the libraries
 //! are up to 18 MiB of that, 15 MiB where it is optimised as a whole. Those of a build for tests are several times as
-//! large, so what is held here is everything else: the highest resident memory less what is mapped from programs.
+//! large, so what is held here is everything else: the most that is resident at a time less what is mapped from programs.
 
 use crate::support::{folder, talea, write};
 use std::collections::BTreeMap;
@@ -68,14 +68,16 @@ fn processes_of(process: u32) -> Vec<u32> {
     std::iter::once(process).chain(children.flat_map(processes_of)).collect()
 }
 
-/// What a process has had at most, and of its own has now; `None` if it has ended.
+/// What a process has now; `None` if it has ended. Memory that is locked stays, so that looking now and then sees the most; the
+/// kernel's own high-water mark counts pages of programs, too, of which it may have taken some back since.
 fn resident(process: u32) -> Option<Taken> {
     let status = read_to_string(format!("/proc/{process}/status")).ok()?;
     let kib = |key: &str| -> Option<u64> {
         let line = status.lines().find_map(|line| line.strip_prefix(key))?;
         line.trim().trim_end_matches("kB").trim().parse().ok()
     };
-    Some(Taken { resident: kib("VmHWM:")?.saturating_sub(kib("RssFile:")?), own: kib("RssAnon:")? })
+    let own = kib("RssAnon:")?;
+    Some(Taken { resident: own + kib("RssShmem:")?, own })
 }
 
 fn takes(command: &str, system: &str) -> Taken {
