@@ -68,8 +68,8 @@ fn processes_of(process: u32) -> Vec<u32> {
     std::iter::once(process).chain(children.flat_map(processes_of)).collect()
 }
 
-/// What a process has now; `None` if it has ended. Memory that is locked stays, so that looking now and then sees the most; the
-/// kernel's own high-water mark counts pages of programs, too, of which it may have taken some back since.
+/// What a process has now, both figures from one look; `None` if it has ended. The high-water mark counts pages of programs, too,
+/// and those mapped at another instant cannot be taken off it. A peak between two looks is not seen.
 fn resident(process: u32) -> Option<Taken> {
     let status = read_to_string(format!("/proc/{process}/status")).ok()?;
     let kib = |key: &str| -> Option<u64> {
