@@ -25,7 +25,7 @@ const BENCHMARKS: [(&str, &str); 7] = [
     ("talea-sim", "hierarchies"),
     ("talea-runtime", "mechanisms"),
     ("talea-lab", "hierarchies"),
-    ("talea-trace", "streams"),
+    ("talea-record", "streams"),
 ];
 
 /// Runs every benchmark and writes the report; its path.

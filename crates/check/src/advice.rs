@@ -12,11 +12,11 @@ use serde::Serialize;
 use std::cmp::Reverse;
 use talea_analysis::Effort;
 use talea_analysis::system::analyse;
+use talea_insight::Accounting;
 use talea_model::{Strategy, System};
 use talea_policy::strategy::plan_system;
 use talea_sim::Simulation;
 use talea_time::{Duration, Instant};
-use talea_trace::Accounting;
 
 /// Jobs that each strategy is simulated for at most: in an overload, all of them may wait in memory.
 const JOBS: i64 = 1_000_000;

@@ -1,6 +1,6 @@
 //! How the deadlines of a run fared, hard and soft ones apart.
 
-use talea_trace::Report;
+use talea_insight::Report;
 
 /// What a missed deadline means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,10 +7,10 @@ use serde::Serialize;
 use std::collections::HashMap;
 use talea_model::{Description, Execution, System};
 use talea_policy::strategy::Plan;
+use talea_record::event::{Complete, Typed};
+use talea_record::{Event, Record, Sink};
 use talea_sim::Simulation;
 use talea_time::{Duration, Instant};
-use talea_trace::event::{Complete, Typed};
-use talea_trace::{Event, Record, Sink};
 
 /// Jobs simulated before the search ends without an answer: well under a second.
 const JOBS: i64 = 500_000;

@@ -9,9 +9,9 @@ use talea_guarantee::scheduler::{Asks, Intake};
 use talea_model::{SchedulerBuilder, SchedulerKind, System, ThreadBuilder, ThreadWork};
 use talea_policy::arrangement::{Basis, Kept};
 use talea_policy::scheduler::Row;
+use talea_record::{Record, Sink};
 use talea_sim::Simulation;
 use talea_time::{Duration, Instant};
-use talea_trace::{Record, Sink};
 
 /// A sink for those who look at the books alone.
 #[derive(Clone, Copy, Debug)]

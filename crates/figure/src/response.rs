@@ -4,8 +4,8 @@ use crate::drawing::{SMALL, TEXT, UNSEEN, shortened, svg};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use std::error::Error;
+use talea_insight::explain::{Blamed, Explanation, Explanations, Kind, Outcome};
 use talea_time::Instant;
-use talea_trace::explain::{Blamed, Explanation, Explanations, Kind, Outcome};
 
 /// What is drawn in one colour.
 const GROUPS: [(&str, RGBColor); 10] = [

@@ -2,8 +2,9 @@
 //! and nobody saw which of them ran, the rows of all their lanes say so, in a colour of its own.
 
 use crate::drawing::{Owner, Span, TimeLine};
+use talea_insight::{Runner, Segment, Segments};
+use talea_record::{JobId, Metadata, Record, Sink, Typed};
 use talea_time::Instant;
-use talea_trace::{JobId, Metadata, Record, Runner, Segment, Segments, Sink, Typed};
 
 /// Collects from records what the picture shows.
 pub struct Builder {
@@ -22,7 +23,7 @@ impl Builder {
     /// For the stretch of the run between `from` and `to`.
     pub fn new(metadata: &Metadata, from: Instant, to: Instant) -> Self {
         let several = metadata.nodes.len() > 1;
-        let row = |lane: &talea_trace::LaneEntry| match several {
+        let row = |lane: &talea_record::LaneEntry| match several {
             true => format!("{}: {} ({})", metadata.nodes[lane.node].name, lane.label, lane.discipline),
             false => format!("{} ({})", lane.label, lane.discipline),
         };
@@ -98,9 +99,9 @@ fn add(
 mod tests {
     use super::*;
     use talea_model::Criticality;
+    use talea_record::Event;
+    use talea_record::{Activity, LaneEntry, NodeEntry, OperationEntry, Origin, TaskEntry};
     use talea_time::{Duration, Work};
-    use talea_trace::Event;
-    use talea_trace::{Activity, LaneEntry, NodeEntry, OperationEntry, Origin, TaskEntry};
 
     const NAMES: [&str; 2] = ["nav", "route"];
 

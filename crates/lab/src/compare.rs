@@ -1,11 +1,11 @@
 //! One system under several strategies, on one clock, with the identical demand.
 
 use talea_check::score::{Kind, Score};
+use talea_insight::{Accounting, Report};
 use talea_model::{Strategy, System};
 use talea_runtime::{Executive, Operations, PrepareError, RunOptions, StopHandle};
 use talea_sim::{Simulation, SimulationError};
 use talea_time::{Duration, Instant};
-use talea_trace::{Accounting, Report};
 
 /// Where time passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]

@@ -9,12 +9,11 @@ use crate::sys::clock::MonotonicClock;
 use crate::sys::stop::{Slept, StopFlag};
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
+use talea_insight::{Accounting, Report, Samples};
+use talea_record::event::Dates;
+use talea_record::stream::{Consumer, Seat, clock};
+use talea_record::{CreateError, Event, LogWriter, Merge, Metadata, Record, Sink};
 use talea_time::{Clock, Duration, Instant};
-use talea_trace::event::Dates;
-use talea_trace::stream::{Consumer, Seat, clock};
-use talea_trace::{
-    Accounting, CreateError, Event, LogWriter, Merge, Metadata, Record, Report, Samples, Sink,
-};
 
 /// How a job ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

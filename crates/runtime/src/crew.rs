@@ -23,10 +23,10 @@ use talea_model::{LaneDispatch, Late, OperationId, Scheduling, System};
 use talea_policy::discipline::Discipline;
 use talea_policy::lane::LaneQueue;
 use talea_policy::strategy::{Lane, Plan};
+use talea_record::event::Receive;
+use talea_record::{RingFile, RingWriter, ThreadRole};
 use talea_ring::inbox::Receiver;
 use talea_time::Clock;
-use talea_trace::event::Receive;
-use talea_trace::{RingFile, RingWriter, ThreadRole};
 
 /// What a thread is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -446,8 +446,8 @@ mod tests {
     use crate::cluster::link::{self, Link, Message};
     use crate::prepare::plans;
     use talea_model::{Strategy, TaskBuilder};
+    use talea_record::JobId;
     use talea_time::{Duration, Instant, Work};
-    use talea_trace::JobId;
 
     #[test]
     fn a_lane_in_which_late_jobs_stand_last_has_as_many_slots_as_asked_for() {

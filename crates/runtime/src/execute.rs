@@ -11,9 +11,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::PoisonError;
 use talea_policy::demand;
 use talea_policy::job::Job;
+use talea_record::event::{Dates, Flag};
+use talea_record::{CostKind, JobId};
 use talea_time::Instant;
-use talea_trace::event::{Dates, Flag};
-use talea_trace::{CostKind, JobId};
 
 /// What the thread that runs a job does around it.
 pub(crate) trait Surroundings {

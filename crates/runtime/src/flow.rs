@@ -21,11 +21,11 @@ use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 use talea_model::OperationId;
 use talea_policy::job::Job;
+use talea_record::event::{Dates, Flag, Send};
+use talea_record::{JobId, ThreadRole};
 use talea_ring::bell::Bell;
 use talea_ring::inbox::Sender;
 use talea_time::Instant;
-use talea_trace::event::{Dates, Flag, Send};
-use talea_trace::{JobId, ThreadRole};
 
 /// How a lane is told that there is something in its inbox.
 pub(crate) enum Call {

@@ -21,10 +21,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use talea_policy::job::Job;
 use talea_policy::lane::LaneQueue;
+use talea_record::{CostKind, JobId};
 use talea_ring::bell::Bell;
 use talea_ring::inbox::Receiver;
 use talea_time::{Clock, Instant, Work};
-use talea_trace::{CostKind, JobId};
 
 /// Everything a lane's thread owns.
 pub(crate) struct LaneThread {

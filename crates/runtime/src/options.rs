@@ -3,9 +3,9 @@
 use crate::lowering::Band;
 use crate::run::StopHandle;
 use crate::timer::Tail;
+use talea_insight::Samples;
+use talea_record::stream::Selection;
 use talea_time::{Duration, Instant};
-use talea_trace::Samples;
-use talea_trace::stream::Selection;
 use thiserror::Error;
 
 /// How much the run insists on real-time scheduling.
@@ -88,7 +88,7 @@ pub struct RunOptions {
     /// The instant from which arrivals count.
     pub start: Start,
     /// Instances of one operation that may be in flight, rounded up to a power of two; further ones are
-    /// skipped as [`talea_trace::SkipReason::Full`]. `None`: 1024, or all that the run has; in a large system less, so that
+    /// skipped as [`talea_record::SkipReason::Full`]. `None`: 1024, or all that the run has; in a large system less, so that
     /// all of them stay within 131 072 jobs, the windows of all operations spanning about the same time.
     pub window: Option<usize>,
     /// Threads of a preemptive lane, at least one: as many jobs can have been granted the processor and
@@ -99,7 +99,7 @@ pub struct RunOptions {
     /// Records each thread can write before the collector has read them, rounded up to a power of two. `None`: 16 384, or
     /// less (4 096 at least) where no users' operations run and that is as much as the busiest thread writes in two seconds.
     pub ring_records: Option<usize>,
-    /// Length of a sample, over which effectiveness is judged (see [`talea_trace::Samples`]).
+    /// Length of a sample, over which effectiveness is judged (see [`talea_insight::Samples`]).
     pub sample: Duration,
     /// By how much a scheduler of a hierarchy may miss what it promised before that counts as broken. Real machines switch
     /// late.

@@ -6,8 +6,8 @@ use crate::sys::thread::ThreadReport;
 use crate::timer::SpinCost;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use talea_insight::Report;
 use talea_time::Duration;
-use talea_trace::Report;
 
 /// How a run came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

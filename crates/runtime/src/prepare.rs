@@ -26,11 +26,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use talea_model::{Scheduling, System};
 use talea_policy::strategy::{Anomaly, Plan, plan_lanes};
+use talea_record::stream::AttachError;
+use talea_record::{CreateError, Metadata, Origin, Switches};
 use talea_ring::bell::Bell;
 use talea_ring::inbox::Links;
 use talea_time::Instant;
-use talea_trace::stream::AttachError;
-use talea_trace::{CreateError, Metadata, Origin, Switches};
 use thiserror::Error;
 
 /// Why a run could not be prepared. No thread is left over.

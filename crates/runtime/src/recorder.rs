@@ -2,13 +2,13 @@
 
 use crate::sys::clock::MonotonicClock;
 use crate::sys::cpu;
-use talea_time::{Clock, Instant};
-use talea_trace::event::{
+use talea_record::event::{
     Abort, BuiltinEvent, Complete, Cost, Dates, Flag, Preempt, Release, Resume, RunEnd, RunStart, Skip,
     Sleep, Start, Thread, Timer, Wake,
 };
-use talea_trace::stream::{LocalWriter, builtin_switch};
-use talea_trace::{CostKind, Event, JobId, Record, RingWriter, RunOutcome, Sink, SkipReason, ThreadRole};
+use talea_record::stream::{LocalWriter, builtin_switch};
+use talea_record::{CostKind, Event, JobId, Record, RingWriter, RunOutcome, Sink, SkipReason, ThreadRole};
+use talea_time::{Clock, Instant};
 
 /// What a thread's recorder is made of before there is the thread.
 pub(crate) struct Recording {

@@ -14,9 +14,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use talea_model::{OperationId, Overrun, System};
 use talea_policy::demand::{self, Purpose};
+use talea_record::event::{Dates, Flag};
+use talea_record::{CostKind, Event, JobId, SkipReason, ThreadRole};
 use talea_time::{Clock, Duration, Instant};
-use talea_trace::event::{Dates, Flag};
-use talea_trace::{CostKind, Event, JobId, SkipReason, ThreadRole};
 
 /// The first subtasks of one task on one node; they are released, skipped and aborted together. (First
 /// subtasks of a task on other nodes are those nodes' own business: no node waits for another to release.)

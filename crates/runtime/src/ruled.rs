@@ -9,8 +9,8 @@ use crate::outcome::ThreadAttributes;
 use crate::sys::sched::Policy;
 use talea_model::{Scheduling, System};
 use talea_policy::strategy::Plan;
+use talea_record::RingWriter;
 use talea_time::Instant;
-use talea_trace::RingWriter;
 
 /// A node with everybody in their places.
 pub(crate) enum Ruled {

@@ -12,9 +12,9 @@ use crate::sys::clock::MonotonicClock;
 use crate::sys::stop::{Slept, StopFlag};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
+use talea_insight::Report;
+use talea_insight::accounting::HierarchyReport;
 use talea_time::{Clock, Duration, Instant};
-use talea_trace::Report;
-use talea_trace::accounting::HierarchyReport;
 
 /// Stops a run from another thread.
 #[derive(Clone, Debug)]

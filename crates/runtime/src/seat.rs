@@ -23,8 +23,8 @@
 use crate::flow::{Hand, Shared};
 use crate::recorder::Subject;
 use std::sync::atomic::{AtomicU64, Ordering};
+use talea_record::JobId;
 use talea_time::Instant;
-use talea_trace::JobId;
 
 /// No job: not a packed job of any system.
 const IDLE: u64 = u64::MAX;

@@ -7,9 +7,9 @@ use crate::prepare::{Hosted, PrepareError};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use talea_model::{OperationId, Scheduling, System};
-use talea_trace::stream::publish::PublishError;
-use talea_trace::stream::{Consumer, Start, Stream, StreamDirectory};
-use talea_trace::{Metadata, RingFile, RingShape};
+use talea_record::stream::publish::PublishError;
+use talea_record::stream::{Consumer, Start, Stream, StreamDirectory};
+use talea_record::{Metadata, RingFile, RingShape};
 use tempfile::TempDir;
 
 /// Rings for threads that the operations of a system start themselves.

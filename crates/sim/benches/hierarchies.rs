@@ -11,11 +11,12 @@
 use std::num::NonZeroU32;
 use std::process::ExitCode;
 use std::time::Instant as WallClock;
+use talea_insight::Accounting;
 use talea_measure::{Effort, Report, Request as Arguments, Role, Samples};
 use talea_model::{Execution, Request, SchedulerBuilder, SchedulerKind, System, ThreadBuilder, ThreadWork};
+use talea_record::{Event, Record, Sink};
 use talea_sim::Simulation;
 use talea_time::{Duration, Instant, Work};
-use talea_trace::{Accounting, Event, Record, Sink};
 
 /// What is simulated between two readings of the clock.
 const SLICE: Duration = Duration::from_millis(500);

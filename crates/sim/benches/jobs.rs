@@ -7,10 +7,11 @@
 //! sink that only counts: what the policies and the engine cost without the accounting.
 
 use std::process::ExitCode;
+use talea_insight::Accounting;
 use talea_model::{Criticality, Execution, LaneDispatch, Strategy, System, TaskBuilder};
+use talea_record::{Event, Record, Sink};
 use talea_sim::Simulation;
 use talea_time::{Duration, Instant, Work};
-use talea_trace::{Accounting, Event, Record, Sink};
 
 /// Counts completed jobs.
 struct Counter(u64);

@@ -6,8 +6,8 @@
 //! stretch, or several, of the job's time on its processor, and none is longer than it was on it.
 
 use talea_policy::hierarchy::VpId;
+use talea_record::CostKind;
 use talea_time::{Instant, Work};
-use talea_trace::CostKind;
 
 /// The order in which a job pays.
 const ORDER: [CostKind; 4] = [CostKind::Release, CostKind::Switch, CostKind::Queue, CostKind::Delivery];

@@ -13,9 +13,9 @@ use talea_policy::composition::{Composition, compose};
 use talea_policy::hierarchy::{Engine, Parameters, SchedulerId, VpId};
 use talea_policy::job::Job;
 use talea_policy::strategy::Plan;
+use talea_record::event::{Abort, Complete, Dates, Flag, Preempt, Release, Resume, Skip, Start, Timer};
+use talea_record::{CostKind, JobId, Record, Sink, SkipReason};
 use talea_time::{Duration, Instant, Work};
-use talea_trace::event::{Abort, Complete, Dates, Flag, Preempt, Release, Resume, Skip, Start, Timer};
-use talea_trace::{CostKind, JobId, Record, Sink, SkipReason};
 
 /// Jobs a lane's queue holds before it allocates more.
 const QUEUE_CAPACITY: usize = 64;

@@ -8,9 +8,9 @@ use talea_policy::arrangement::{ArrangeError, Kept};
 use talea_policy::demand::{self, Purpose};
 use talea_policy::hierarchy::VpId;
 use talea_policy::strategy::{NodeAnomaly, Plan, plan_lanes_of};
+use talea_record::event::{RunEnd, RunStart};
+use talea_record::{JobId, Metadata, Origin, Record, RunOutcome, Sink, SkipReason};
 use talea_time::{Duration, Instant, Work};
-use talea_trace::event::{RunEnd, RunStart};
-use talea_trace::{JobId, Metadata, Origin, Record, RunOutcome, Sink, SkipReason};
 
 /// Why a system cannot be simulated. Nothing has been simulated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -31,7 +31,8 @@
 //!
 //! The crate gathers and adds nothing of its own but [`Run`] and [`simulate`]: the parts are `talea-model`
 //! (descriptions), `talea-guarantee` (promises), `talea-policy` (decisions), `talea-check` (verdicts),
-//! `talea-sim` (virtual time), `talea-runtime` (real threads) and `talea-trace` (records and what is computed from them).
+//! `talea-sim` (virtual time), `talea-runtime` (real threads), `talea-record` (what runs
+//! write), `talea-insight` (what is computed from it) and `talea-export` (traces for others).
 
 #![forbid(unsafe_code)]
 
@@ -55,6 +56,6 @@ pub use system::{
 pub use talea_figure as figure;
 #[cfg(feature = "interchange")]
 pub use talea_interchange as interchange;
+pub use talea_record::family;
 pub use talea_time::{Duration, Instant, Work};
-pub use talea_trace::family;
 pub use trace::Report;

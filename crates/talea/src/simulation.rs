@@ -14,9 +14,9 @@
 //! [`simulate`] gives the report of a whole simulation. A [`Simulation`] is advanced step by step, into whatever takes its
 //! records: the accounting, a trace file, a program of yours.
 
+use talea_insight::{Accounting, Report};
 use talea_model::System;
 use talea_time::{Duration, Instant};
-use talea_trace::{Accounting, Report};
 
 pub use talea_sim::{DispatchRecords, Simulation, SimulationError};
 

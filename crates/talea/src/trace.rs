@@ -50,7 +50,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub use talea_trace::{
-    Accounting, Damage, Event, JobId, LogError, LogWriter, Metadata, Record, Records, Replayed, Report, Sink,
-    TraceError, TraceFile, TraceKind, explain, family, format_record, stream,
+pub use talea_export as export;
+pub use talea_export::format_record;
+pub use talea_insight::{Accounting, Report, explain};
+pub use talea_record::{
+    Damage, Event, JobId, LogError, LogWriter, Metadata, Record, Records, Replayed, Sink, TraceError,
+    TraceFile, TraceKind, family, stream,
 };

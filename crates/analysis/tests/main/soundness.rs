@@ -13,9 +13,9 @@ use talea_model::{
     Subtask, System, Task,
 };
 use talea_policy::strategy::{Plan, plan_system};
+use talea_record::{Event, Record, Sink};
 use talea_sim::Simulation;
 use talea_time::{Duration, Instant, Work};
-use talea_trace::{Event, Record, Sink};
 
 /// Systems looked at in one run of the tests.
 const SYSTEMS: u64 = 6_000;

@@ -148,7 +148,7 @@ pub enum ExperimentError {
         /// The trace.
         path: PathBuf,
         /// Why.
-        cause: talea_trace::TraceError,
+        cause: talea_record::TraceError,
     },
     /// A result cannot be written.
     #[error("cannot write {path}: {cause}")]

@@ -5,14 +5,15 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::fmt::Debug;
+use talea_insight::{Segment, Segments};
 use talea_model::{
     Criticality, Description, Execution, LaneDispatch, Late, Laxity, Node, Overhead, Overrun, Strategy,
     Subtask, System, Task,
 };
 use talea_policy::strategy::plan_node;
+use talea_record::{JobId, Metadata, Record, Sink, Typed};
 use talea_sim::Simulation;
 use talea_time::{Duration, Instant, Work};
-use talea_trace::{JobId, Metadata, Record, Segment, Segments, Sink, Typed};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

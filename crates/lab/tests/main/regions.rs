@@ -15,10 +15,10 @@ use talea_lab::statistics::Explained;
 use talea_model::{Execution, Strategy};
 use talea_policy::demand;
 use talea_policy::strategy::plan_system;
+use talea_record::{Event, Record, Sink};
 use talea_runtime::StopHandle;
 use talea_sim::Simulation;
 use talea_time::{Duration, Instant, Work};
-use talea_trace::{Event, Record, Sink};
 
 /// Cancels when a number of runs have begun.
 struct Patience {
@@ -379,7 +379,7 @@ fn samples_count_operations_by_their_deadlines() {
         let at = |ms: i64| (ms * 1_000_000) as u64;
         sampler.record(Record {
             time: Instant::from_nanos(ms * 1_000_000),
-            causal: talea_trace::JobId { operation, instance: 0 }.pack(),
+            causal: talea_record::JobId { operation, instance: 0 }.pack(),
             words: [at(arrival_ms), at(deadline_ms)],
             event,
             source,

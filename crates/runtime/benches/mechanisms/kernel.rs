@@ -9,11 +9,11 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use talea_measure::{Report, Role, Samples};
+use talea_record::{Event, Metadata, Origin, Record, RecordSource, RingFile, Sink};
+use talea_recording::kernel::{KernelEvent, KernelOptions, KernelStream, Processors};
 use talea_runtime::sys::clock::MonotonicClock;
 use talea_runtime::sys::thread::spawn;
 use talea_time::{Clock, Instant};
-use talea_trace::kernel::{KernelEvent, KernelOptions, KernelStream, Processors};
-use talea_trace::{Event, Metadata, Origin, Record, RecordSource, RingFile, Sink};
 
 const STACK: usize = 256 * 1024;
 /// There and back, in one turn.
@@ -71,7 +71,7 @@ pub fn measure(stage: &Stage, effort: Effort, report: &mut Report) {
     report.add(group, "of the kernel, decoded", Role::Subject, kernel);
 }
 
-fn open(cpu: u16, events: &[KernelEvent]) -> Result<Option<KernelStream>, talea_trace::KernelError> {
+fn open(cpu: u16, events: &[KernelEvent]) -> Result<Option<KernelStream>, talea_recording::KernelError> {
     if events.is_empty() {
         return Ok(None);
     }

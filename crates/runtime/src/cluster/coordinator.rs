@@ -19,9 +19,9 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use talea_model::System;
+use talea_record::TraceFile;
+use talea_record::stream::{AttachError, Consumer, Selection, Start as FromWhere};
 use talea_time::{Clock, Duration, Instant};
-use talea_trace::TraceFile;
-use talea_trace::stream::{AttachError, Consumer, Selection, Start as FromWhere};
 use thiserror::Error;
 
 /// Why a run of several processes did not come about. All members have been ended.

@@ -10,8 +10,8 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
 use rustix::io::{Errno, read, write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use talea_record::JobId;
 use talea_time::Instant;
-use talea_trace::JobId;
 
 /// A predecessor of `job` has completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Which of the kernel's events a trace can have.
 
 use super::Finding;
-use talea_trace::kernel::{
+use talea_recording::kernel::{
     KernelEvent, KernelOptions, KernelPart, KernelScope, Obstacle, Preflight, preflight,
 };
 
@@ -66,7 +66,7 @@ fn withheld(name: &'static str, lack: &str, obstacle: &Obstacle) -> Finding {
 mod tests {
     use super::super::Status::{Ok, Warn};
     use super::*;
-    use talea_trace::kernel::Cause;
+    use talea_recording::kernel::Cause;
 
     fn obstacle(part: KernelPart) -> Obstacle {
         Obstacle { part, cause: Cause::Paranoid, found: "it is 2".into(), remedy: "`sysctl x`".into() }

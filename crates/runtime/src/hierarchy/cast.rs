@@ -25,9 +25,9 @@ use talea_policy::arrangement::{ArrangeError, Arrangement, Kept, Leaf, Promise, 
 use talea_policy::demand::{self, Purpose};
 use talea_policy::hierarchy::SchedulerId;
 use talea_policy::strategy::Plan;
+use talea_record::event::Thread;
+use talea_record::{EdgeEntry, Metadata, Record, RingWriter, Sink, ThreadRole};
 use talea_time::{Clock, Duration, Instant};
-use talea_trace::event::Thread;
-use talea_trace::{EdgeEntry, Metadata, Record, RingWriter, Sink, ThreadRole};
 use thiserror::Error;
 
 /// Members that may come on top of those of the description while it runs.

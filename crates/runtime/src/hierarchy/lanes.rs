@@ -26,8 +26,8 @@ use std::sync::Arc;
 use talea_model::{LaneDispatch, System};
 use talea_policy::hierarchy::{Parameters, SchedulerId};
 use talea_policy::strategy::Plan;
+use talea_record::{JobId, ThreadRole};
 use talea_time::Instant;
-use talea_trace::{JobId, ThreadRole};
 
 /// A lane that waits to be taken in.
 pub(crate) struct Berth {

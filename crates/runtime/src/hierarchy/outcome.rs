@@ -3,9 +3,9 @@
 use crate::lowering::hierarchy::PartAccount;
 use crate::managed::{Finale, JudgedBy, Parking, Received, Summary};
 use serde::{Deserialize, Serialize};
+use talea_insight::accounting::EndedEarly;
 use talea_policy::arrangement::Kept;
 use talea_time::{Instant, Work};
-use talea_trace::accounting::EndedEarly;
 
 /// How a member that may not run is kept from running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -14,9 +14,9 @@ use crate::sys::clock::MonotonicClock;
 use crate::sys::sched::{self, Policy};
 use crate::sys::{Tid, affinity};
 use rustix::process::{Signal, kill_process_group};
+use talea_record::event::{Complete, Dates, Release, Thread};
+use talea_record::{Record, RingWriter, Sink, ThreadRole};
 use talea_time::{Clock, Instant, Work};
-use talea_trace::event::{Complete, Dates, Release, Thread};
-use talea_trace::{Record, RingWriter, Sink, ThreadRole};
 
 /// Threads of a process that are taken in; more stay ordinary ones.
 const THREADS_OF_ONE: usize = 256;

@@ -9,8 +9,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use talea_record::ThreadRole;
 use talea_time::{Clock, Instant};
-use talea_trace::ThreadRole;
 
 pub(super) struct ReleaseThread {
     pub shared: Arc<Shared>,

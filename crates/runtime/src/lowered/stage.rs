@@ -29,8 +29,8 @@ use std::sync::mpsc::sync_channel;
 use talea_guarantee::derivation::derive;
 use talea_model::ThreadWork;
 use talea_policy::arrangement::{Blueprint, Kept};
+use talea_record::RingWriter;
 use talea_time::{Instant, Work};
-use talea_trace::RingWriter;
 
 const STACK: usize = 256 * 1024;
 

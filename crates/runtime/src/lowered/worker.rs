@@ -10,8 +10,8 @@ use crate::sys::clock::{MonotonicClock, thread_cpu_time};
 use crate::sys::memory::prefault_stack;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use talea_record::{JobId, ThreadRole};
 use talea_time::{Clock, Instant};
-use talea_trace::{JobId, ThreadRole};
 
 pub(super) struct Worker {
     pub shared: Arc<Shared>,

@@ -10,7 +10,7 @@ use super::state::Caller;
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use talea_trace::kernel::{Told, WakeWatch};
+use talea_recording::kernel::{Told, WakeWatch};
 
 use super::lock::PiLock;
 

@@ -19,12 +19,12 @@ use std::collections::BinaryHeap;
 use talea_guarantee::monitor::Violation;
 use talea_policy::arrangement::{Kept, Watch};
 use talea_policy::hierarchy::{Context, Transition, VpId};
-use talea_time::{Instant, Work};
-use talea_trace::event::{
+use talea_record::event::{
     self, Abort, BuiltinEvent, Complete, Dates, Flag, Preempt, Release, Resume, RunEnd, RunStart, Start,
 };
-use talea_trace::stream::builtin_switch;
-use talea_trace::{JobId, Record, RingWriter, RunOutcome, Sink};
+use talea_record::stream::builtin_switch;
+use talea_record::{JobId, Record, RingWriter, RunOutcome, Sink};
+use talea_time::{Instant, Work};
 
 /// Where a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

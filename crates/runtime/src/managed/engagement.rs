@@ -6,8 +6,8 @@
 
 use super::part::{Boarding, Part};
 use talea_policy::job::Job;
+use talea_record::JobId;
 use talea_time::Instant;
-use talea_trace::JobId;
 
 /// What a member does in a run.
 #[derive(Clone, Debug)]

@@ -7,8 +7,8 @@ use super::state::State;
 use std::fmt;
 use std::sync::Arc;
 use talea_policy::job::Job;
+use talea_record::JobId;
 use talea_time::Instant;
-use talea_trace::JobId;
 
 /// How [`Handle::block`] ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

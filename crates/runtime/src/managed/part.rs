@@ -5,9 +5,9 @@ use std::sync::Arc;
 use talea_model::OperationId;
 use talea_policy::demand;
 use talea_policy::job::Job;
+use talea_record::JobId;
+use talea_record::event::Dates;
 use talea_time::{Duration, Instant, Work};
-use talea_trace::JobId;
-use talea_trace::event::Dates;
 
 /// What becomes of a member's jobs, which are done one after the other. Jobs `done..arrived` are not done yet.
 #[derive(Clone, Debug)]

@@ -7,8 +7,8 @@ use super::seat::Notified;
 use super::set::Received;
 use super::state::State;
 use talea_policy::hierarchy::Occupant;
+use talea_record::JobId;
 use talea_time::Instant;
-use talea_trace::JobId;
 
 impl State {
     /// What the run has due at `now`.

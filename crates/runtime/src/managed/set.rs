@@ -26,9 +26,9 @@ use std::process::ExitStatus;
 use std::sync::{Arc, Mutex, PoisonError};
 use talea_policy::arrangement::{Promise, Receipts, Watch};
 use talea_policy::hierarchy::{Engine, Message, Refusal, SchedulerId, VpId};
+use talea_record::RingWriter;
+use talea_recording::kernel::WakeWatch;
 use talea_time::{Instant, Work};
-use talea_trace::RingWriter;
-use talea_trace::kernel::WakeWatch;
 
 /// Of a thread that no user's code runs on, in bytes.
 pub(crate) const STACK: usize = 256 * 1024;
@@ -432,7 +432,7 @@ fn check(engine: &Engine, options: &Options) -> Result<(), SetError> {
     affinity::checked(&cpus)?;
     let limits = [
         ("members", options.members_max, guardian::THREADS_MAX),
-        ("threads", options.threads_max, talea_trace::kernel::WATCHED_MAX),
+        ("threads", options.threads_max, talea_recording::kernel::WATCHED_MAX),
     ];
     for (what, asked, most) in limits {
         if asked > most {

@@ -15,8 +15,8 @@ use super::shared::Shared;
 use crate::sys::Tid;
 use std::sync::{Mutex, PoisonError};
 use talea_policy::hierarchy::VpState;
+use talea_recording::kernel::WakeWatch;
 use talea_time::Duration;
-use talea_trace::kernel::WakeWatch;
 
 /// How often the warden looks.
 pub const LOOK_EVERY: Duration = Duration::from_millis(10);

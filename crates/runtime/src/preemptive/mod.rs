@@ -49,9 +49,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use talea_policy::job::Job;
 use talea_policy::lane::LaneQueue;
+use talea_record::{CostKind, JobId, ThreadRole};
 use talea_ring::inbox::Receiver;
 use talea_time::{Clock, Instant, Work};
-use talea_trace::{CostKind, JobId, ThreadRole};
 
 pub(crate) use slot::{SlotCell, SlotThread};
 

@@ -8,9 +8,9 @@ use crate::seat::vacate;
 use crate::sys::clock::{MonotonicClock, thread_cpu_time};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use talea_record::{JobId, ThreadRole};
 use talea_ring::bell::Bell;
 use talea_time::{Clock, Instant};
-use talea_trace::{JobId, ThreadRole};
 
 /// Room for the one job that a slot is given at a time, with the number of jobs in the lane.
 #[derive(Debug)]

@@ -63,7 +63,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-talea_trace::family! {
+talea_record::family! {
     /// What the code of an operation tells.
     counted {
         /// A job ran.

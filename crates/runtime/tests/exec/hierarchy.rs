@@ -4,9 +4,9 @@
 use super::*;
 use crate::managed::stage;
 use std::path::Path;
+use talea_insight::accounting::HierarchyReport;
 use talea_model::System;
 use talea_runtime::{HierarchyError, ParkingOutcome, PrepareError};
-use talea_trace::accounting::HierarchyReport;
 
 /// The system of these tables on the last CPU. The real one, so that nobody else is disturbed.
 pub(super) fn described(cpu: u16, tables: &str) -> System {

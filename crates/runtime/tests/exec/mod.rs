@@ -20,9 +20,9 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use talea_model::{Strategy, System, SystemBuilder, TaskBuilder};
+use talea_record::{Event, JobId, Record, TraceFile};
 use talea_runtime::{Ending, Executive, FinishedJob, Operations, Outcome, RtMode, RunOptions};
 use talea_time::{Duration, Work};
-use talea_trace::{Event, JobId, Record, TraceFile};
 
 /// Runs of several systems at once would get into each other's way on the same processors.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {

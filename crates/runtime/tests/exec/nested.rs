@@ -4,9 +4,9 @@
 use super::hierarchy::described;
 use super::*;
 use crate::managed::stage;
+use talea_insight::accounting::HierarchyReport;
 use talea_policy::arrangement::Kept;
 use talea_runtime::lowering::Band;
-use talea_trace::accounting::HierarchyReport;
 
 /// Lanes with a reservation, a thread with another, and one that takes what is left.
 const RESERVED: &str = "

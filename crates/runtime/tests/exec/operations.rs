@@ -88,7 +88,7 @@ fn jobs_of_one_operation_never_run_at_once() {
     }
 }
 
-talea_trace::family! {
+talea_record::family! {
     /// What the code of an operation tells.
     told {
         /// A step was made.

@@ -4,9 +4,9 @@ use super::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use talea_model::Overrun;
+use talea_record::SkipReason;
 use talea_runtime::JobContext;
 use talea_runtime::burn::Burner;
-use talea_trace::SkipReason;
 
 fn overloaded(overrun: Overrun) -> System {
     system(Strategy::Rms).task(task("busy", 10, 25).overrun(overrun)).build().expect("a system")

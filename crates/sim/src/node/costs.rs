@@ -8,9 +8,9 @@ use super::{Node, Slot};
 use crate::ledger::Paid;
 use talea_model::OperationId;
 use talea_policy::hierarchy::VpId;
+use talea_record::event::{Cost, Receive, Send};
+use talea_record::{CostKind, JobId, Record, Sink};
 use talea_time::Instant;
-use talea_trace::event::{Cost, Receive, Send};
-use talea_trace::{CostKind, JobId, Record, Sink};
 
 impl Node {
     /// Records the payments that are complete at `now`.

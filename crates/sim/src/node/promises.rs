@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use talea_guarantee::guarantee::Guarantee;
 use talea_policy::arrangement::{Kept, Promise, Watch};
 use talea_policy::hierarchy::Transition;
+use talea_record::event::Violation;
+use talea_record::{EdgeEntry, Record, Sink};
 use talea_time::Instant;
-use talea_trace::event::Violation;
-use talea_trace::{EdgeEntry, Record, Sink};
 
 /// The watch over a node's hierarchy.
 pub(super) struct Watching {

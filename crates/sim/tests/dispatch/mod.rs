@@ -6,9 +6,9 @@ use proptest::prelude::*;
 use std::collections::HashMap;
 use talea_model::System;
 use talea_policy::demand;
+use talea_record::{CostKind, Event, JobId, Record};
 use talea_sim::DispatchRecords;
 use talea_time::Work;
-use talea_trace::{CostKind, Event, JobId, Record};
 
 const UNTIL: i64 = 120;
 

@@ -4,14 +4,15 @@ use crate::replay::{metadata, records, records_with};
 use crate::systems::{Scope, dispatch, systems};
 use proptest::prelude::*;
 use std::convert::Infallible;
-use talea_model::{LaneDispatch, System};
-use talea_policy::demand;
-use talea_sim::DispatchRecords;
-use talea_time::{Duration, Instant, Work};
-use talea_trace::explain::{
+use talea_insight::explain::{
     Cause, Explanation, Explanations, Kind, MOST, Order, Outcome, Question, Subject, Which, explain,
 };
-use talea_trace::{Accounting, Event, JobId, Metadata, Record, Report, Segment, Segments, Sink};
+use talea_insight::{Accounting, Report, Segment, Segments};
+use talea_model::{LaneDispatch, System};
+use talea_policy::demand;
+use talea_record::{Event, JobId, Metadata, Record, Sink};
+use talea_sim::DispatchRecords;
+use talea_time::{Duration, Instant, Work};
 
 const UNTIL: i64 = 120;
 
@@ -127,7 +128,7 @@ proptest! {
             prop_assert!(!answer.sentence(one).is_empty());
         }
         let report = report(&metadata, &records);
-        let sum = |of: fn(&talea_trace::accounting::TaskReport) -> u64| report.tasks.iter().map(of).sum::<u64>();
+        let sum = |of: fn(&talea_insight::accounting::TaskReport) -> u64| report.tasks.iter().map(of).sum::<u64>();
         prop_assert_eq!(answer.counts.met, sum(|task| task.met));
         prop_assert_eq!(answer.counts.skipped, sum(|task| task.skipped));
         prop_assert_eq!(answer.counts.aborted, sum(|task| task.aborted));

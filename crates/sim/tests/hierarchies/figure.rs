@@ -6,13 +6,14 @@ use crate::replay::{Everything, records_with};
 use std::num::NonZeroU32;
 use talea_guarantee::guarantee::Guarantee;
 use talea_guarantee::monitor::{Monitor, Standing, Tally};
+use talea_insight::Accounting;
 use talea_model::{
     Execution, Request, SchedulerBuilder, SchedulerKind, System, SystemBuilder, ThreadBuilder, ThreadWork,
 };
 use talea_policy::arrangement::Kept;
+use talea_record::{Event, JobId};
 use talea_sim::{DispatchRecords, Simulation};
 use talea_time::{Duration, Instant, Work};
-use talea_trace::{Accounting, Event, JobId};
 
 const END: Instant = Instant::from_nanos(6_600_000_000);
 

@@ -9,9 +9,9 @@ use talea_guarantee::label::Label;
 use talea_guarantee::monitor::{Monitor, Standing};
 use talea_guarantee::rewrite::Choice;
 use talea_model::System;
+use talea_record::{Event, JobId, Record, Sink};
 use talea_sim::Simulation;
 use talea_time::{Duration, Instant};
-use talea_trace::{Event, JobId, Record, Sink};
 
 const END: Instant = Instant::from_nanos(2_000_000_000);
 

@@ -4,9 +4,9 @@ use super::figure::{bursts, figure};
 use crate::replay::Everything;
 use talea_model::{Overhead, Request, SchedulerBuilder, SchedulerKind, System, ThreadBuilder, ThreadWork};
 use talea_policy::arrangement::{Kept, Verdict};
+use talea_record::{Event, Record};
 use talea_sim::{DispatchRecords, Simulation};
 use talea_time::{Instant, Work};
-use talea_trace::{Event, Record};
 
 const END: Instant = Instant::from_nanos(1_000_000_000);
 

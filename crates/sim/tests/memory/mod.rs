@@ -4,9 +4,9 @@ use talea_model::{
     Criticality, Description, Execution, LaneDispatch, Late, Laxity, Node, Overhead, Overrun, Strategy,
     Subtask, System, Task,
 };
+use talea_record::{Record, Sink};
 use talea_sim::Simulation;
 use talea_time::{Duration, Instant, Work};
-use talea_trace::{Record, Sink};
 
 /// Statistics only: how many records there were.
 struct Count(u64);

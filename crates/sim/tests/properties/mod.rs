@@ -36,7 +36,7 @@ proptest! {
     #[test]
     fn a_run_is_a_prefix_of_a_longer_one(system in systems(Scope::COSTLY), until in 1..UNTIL) {
         let (short, long) = (records(&system, &[], until), records(&system, &[], UNTIL));
-        let before = |list: &[talea_trace::Record]| {
+        let before = |list: &[talea_record::Record]| {
             list.iter().take_while(|record| record.time.as_nanos() < until).copied().collect::<Vec<_>>()
         };
         prop_assert_eq!(before(&short), before(&long));

@@ -8,8 +8,8 @@ use talea_model::{
     Criticality, Description, Execution, LaneDispatch, Late, Laxity, Node, Overhead, Overrun, Strategy,
     Subtask, System, Task,
 };
+use talea_record::{Event, Record};
 use talea_time::{Duration, Work};
-use talea_trace::{Event, Record};
 
 /// Who ran when and what completed, from the records of a system with one processor.
 fn told(records: &[Record]) -> (Vec<Segment>, Vec<Completion>) {

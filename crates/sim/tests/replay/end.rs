@@ -2,8 +2,8 @@
 
 use super::judge::Judge;
 use talea_policy::demand;
+use talea_record::JobId;
 use talea_time::{Instant, Work};
-use talea_trace::JobId;
 
 /// Judges a run whose last record has been taken.
 pub fn judge(judge: &Judge<'_>) {

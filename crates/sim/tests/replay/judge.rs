@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use talea_model::{LaneDispatch, OperationId, Overrun, System};
 use talea_policy::demand;
 use talea_policy::strategy::plan_system;
+use talea_record::{Event, JobId, Metadata, Origin, Record};
 use talea_time::{Duration, Instant, Work};
-use talea_trace::{Event, JobId, Metadata, Origin, Record};
 
 /// One job as the records tell it.
 #[derive(Clone, Debug)]

@@ -8,9 +8,9 @@ pub use judge::judge;
 
 use talea_model::System;
 use talea_policy::strategy::plan_system;
+use talea_record::{Metadata, Origin, Record, Sink};
 use talea_sim::{DispatchRecords, Simulation};
 use talea_time::Instant;
-use talea_trace::{Metadata, Origin, Record, Sink};
 
 /// All records, in memory.
 #[derive(Default)]

@@ -3,11 +3,12 @@
 use crate::replay::{metadata, records, records_with};
 use crate::systems::{Scope, systems};
 use proptest::prelude::*;
+use talea_insight::usage::UsageReport;
+use talea_insight::{Accounting, Usage};
 use talea_policy::demand;
+use talea_record::{Event, Metadata, Record, Sink};
 use talea_sim::DispatchRecords;
 use talea_time::{Duration, Instant};
-use talea_trace::usage::UsageReport;
-use talea_trace::{Accounting, Event, Metadata, Record, Sink, Usage};
 
 const UNTIL: i64 = 120;
 

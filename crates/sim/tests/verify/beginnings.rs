@@ -3,11 +3,12 @@
 use super::verify;
 use crate::replay::{metadata, records_with};
 use std::path::Path;
+use talea_insight::Usage;
+use talea_insight::verify::Rule;
 use talea_model::System;
+use talea_record::{Event, Metadata, Record, Sink, ThreadRole};
 use talea_sim::DispatchRecords;
 use talea_time::{Duration, Instant};
-use talea_trace::verify::Rule;
-use talea_trace::{Event, Metadata, Record, Sink, ThreadRole, Usage};
 
 fn system(cpus: &str, tasks: &str) -> System {
     let text = format!(

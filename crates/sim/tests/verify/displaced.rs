@@ -3,11 +3,11 @@
 use super::verify;
 use crate::replay::{metadata, records_with};
 use std::path::Path;
+use talea_insight::verify::{Certainty, Judged, Rule, RuleReport, VerifyReport};
 use talea_model::System;
+use talea_record::{Event, JobId, Metadata, Origin, Record, ThreadRole};
 use talea_sim::DispatchRecords;
 use talea_time::{Duration, Instant};
-use talea_trace::verify::{Certainty, Judged, Rule, RuleReport, VerifyReport};
-use talea_trace::{Event, JobId, Metadata, Origin, Record, ThreadRole};
 
 const HIGH: u64 = 1;
 const LOW: u64 = 2;

@@ -7,12 +7,12 @@ mod mutations;
 use crate::replay::{metadata, records_with};
 use crate::systems::{Scope, dispatch, systems};
 use proptest::prelude::*;
+use talea_insight::verify::{Rule, Verifier, VerifyReport};
 use talea_model::{Strategy as StrategyKind, SubtaskBuilder, System, TaskBuilder};
 use talea_policy::strategy::plan_system;
+use talea_record::{Event, Metadata, Record, Sink};
 use talea_sim::DispatchRecords;
 use talea_time::{Duration, Work};
-use talea_trace::verify::{Rule, Verifier, VerifyReport};
-use talea_trace::{Event, Metadata, Record, Sink};
 
 const UNTIL: i64 = 120;
 
@@ -120,7 +120,7 @@ proptest! {
             records[place] = Record::from_words(damaged);
         }
         verify(&metadata, &records, &system, Duration::ZERO);
-        let mut usage = talea_trace::Usage::new(&metadata);
+        let mut usage = talea_insight::Usage::new(&metadata);
         records.iter().for_each(|record| usage.record(*record));
         usage.finish();
         // Where no job is left that ended, it is refused.
@@ -128,7 +128,7 @@ proptest! {
             records.iter().for_each(|record| sink.record(*record));
             Ok::<(), std::convert::Infallible>(())
         };
-        let _ = talea_trace::explain::explain(&metadata, crate::explain::EVERYTHING, replay);
+        let _ = talea_insight::explain::explain(&metadata, crate::explain::EVERYTHING, replay);
     }
 }
 

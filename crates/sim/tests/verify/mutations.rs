@@ -3,12 +3,12 @@
 use super::verify;
 use crate::replay::{metadata, records_with};
 use std::path::Path;
+use talea_insight::verify::{Rule, Verifier, VerifyReport};
 use talea_model::System;
 use talea_policy::strategy::{Plan, plan_system};
+use talea_record::{Event, Record, SkipReason, ThreadRole};
 use talea_sim::{DispatchRecords, Simulation};
 use talea_time::{Duration, Instant};
-use talea_trace::verify::{Rule, Verifier, VerifyReport};
-use talea_trace::{Event, Record, SkipReason, ThreadRole};
 
 /// A system of one node. `tasks` are name, period, deadline, phase, execution and criticality.
 fn system(settings: &str, tasks: &[(&str, i64, i64, i64, i64, &str)]) -> System {

@@ -13,8 +13,10 @@ use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use talea_export::ScheduleCsv;
+use talea_insight::Report;
+use talea_record::{Damage, Event, LogWriter, Metadata, Record, Sink, Told, TraceFile};
 use talea_time::{Duration, Instant};
-use talea_trace::{Damage, Event, LogWriter, Metadata, Record, Report, ScheduleCsv, Sink, Told, TraceFile};
 
 /// Name of the result in an `--out` folder.
 const RESULT: &str = "result.json";

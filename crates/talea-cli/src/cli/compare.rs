@@ -11,9 +11,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use talea_check::score::Kind;
 use talea_lab::compare::{Clock, Observer, Plan, Trial, compare};
 use talea_model::Strategy;
+use talea_record::Told;
 use talea_runtime::{RtMode, RunOptions, StopHandle};
 use talea_time::Duration;
-use talea_trace::Told;
 
 /// Run one system under several strategies, with the identical demand, and put the results side by side.
 ///
@@ -182,7 +182,7 @@ fn text(trials: &[Trial]) -> String {
         ]);
         let nodes = &trial.report.nodes;
         let is_unseen = nodes.iter().any(|node| trial.report.shares_unseen(&node.name));
-        let sum = |count: fn(&talea_trace::accounting::NodeReport) -> u64| match is_unseen {
+        let sum = |count: fn(&talea_insight::accounting::NodeReport) -> u64| match is_unseen {
             true => "?".into(),
             false => nodes.iter().map(count).sum::<u64>().to_string(),
         };

@@ -1,9 +1,9 @@
 //! What a trace holds at all, as tables: records by event, and who used the processors.
 
 use super::output::{Sheet, length};
+use talea_insight::machine::MachineReport;
+use talea_record::contents::ContentsReport;
 use talea_time::Duration;
-use talea_trace::contents::ContentsReport;
-use talea_trace::machine::MachineReport;
 
 /// Threads and interrupts listed one by one.
 const LISTED: usize = 20;

@@ -14,7 +14,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use talea_trace::CtfExport;
+use talea_export::CtfExport;
 use tempfile::{Builder, NamedTempFile, TempDir};
 
 /// What the names of drafts begin with. All that are called so have been locked from the beginning.

@@ -106,7 +106,7 @@ pub fn main() -> ExitCode {
 type Outcome = Result<Verdict, Failure>;
 
 /// The answer that a report gives.
-fn verdict(report: &talea_trace::Report, fail_on: options::FailOn) -> Verdict {
+fn verdict(report: &talea_insight::Report, fail_on: options::FailOn) -> Verdict {
     let fine = match fail_on {
         options::FailOn::Hard => report.critical_met() && report.promises_kept(),
         options::FailOn::Any => report.all_met() && report.promises_kept(),

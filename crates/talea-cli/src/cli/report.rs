@@ -5,9 +5,9 @@ mod hierarchy;
 pub use hierarchy::threads;
 
 use super::output::{Sheet, wrap};
+use talea_insight::accounting::{Distribution, Figure, LaneReport, Report, TaskReport};
+use talea_record::{Origin, Told};
 use talea_time::Duration;
-use talea_trace::accounting::{Distribution, Figure, LaneReport, Report, TaskReport};
-use talea_trace::{Origin, Told};
 
 /// The whole report of a run that was recorded as a whole, as text.
 pub fn text(report: &Report) -> String {
@@ -167,7 +167,7 @@ fn summary(report: &Report, told: &Told) -> String {
             cell(told, Figure::Preemptions, seen(report, &node.name, node.preemptions)),
         ));
     }
-    if [Figure::Met, Figure::Missed, Figure::Skipped].iter().any(|figure| !told.knows(*figure)) {
+    if [Figure::Met, Figure::Missed, Figure::Skipped].iter().any(|figure| !figure.is_known(told)) {
         lines.push("how many deadlines were met of all there were is not known".into());
         return lines.join("\n");
     }
@@ -210,7 +210,7 @@ fn warnings(report: &Report, told: &Told) -> Vec<String> {
                 .into(),
         );
     }
-    if never > 0 && told.knows(Figure::Missed) {
+    if never > 0 && Figure::Missed.is_known(told) {
         let (instances, that) = if never == 1 { ("instance", "it") } else { ("instances", "them") };
         warnings.push(format!(
             "{never} released {instances} had not ended at the end; response times are without {that}"
@@ -234,7 +234,7 @@ fn kind(task: &TaskReport) -> &'static str {
 
 /// A figure, if the trace tells it.
 fn cell(told: &Told, figure: Figure, text: String) -> String {
-    if told.knows(figure) { text } else { "?".into() }
+    if figure.is_known(told) { text } else { "?".into() }
 }
 
 fn cells<const COUNT: usize>(told: &Told, figure: Figure, texts: [String; COUNT]) -> [String; COUNT] {

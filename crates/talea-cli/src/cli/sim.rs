@@ -5,11 +5,12 @@ use super::options::{ResultOptions, SystemOptions, lanes_of, positive, who_decid
 use super::{artefacts, progress};
 use clap::Args;
 use std::sync::atomic::{AtomicBool, Ordering};
+use talea_insight::accounting::HierarchyReport;
+use talea_insight::{Accounting, Report};
 use talea_model::{Node, Scheduler, System, Thread, ThreadWork};
+use talea_record::Sink;
 use talea_sim::{DispatchRecords, Simulation};
 use talea_time::{Duration, Instant};
-use talea_trace::accounting::HierarchyReport;
-use talea_trace::{Accounting, Report, Sink};
 
 /// Run a system in virtual time, deterministically: the same file and seed give the same bytes.
 ///

@@ -2,9 +2,9 @@
 
 use super::artefacts::SEE_SHARING;
 use super::output::{Sheet, length, wrap};
+use talea_insight::usage::{CostUsage, Dispatching, NodeUsage, OperationUsage, Spread, UsageReport};
+use talea_record::{CostKind, Told};
 use talea_time::Duration;
-use talea_trace::usage::{CostUsage, Dispatching, NodeUsage, OperationUsage, Spread, UsageReport};
-use talea_trace::{CostKind, Told};
 
 /// Programs named one by one.
 const PROGRAMS: usize = 8;

@@ -81,7 +81,7 @@ fn a_damaged_trace_is_no_proof() {
     let mut bytes = fs::read(&trace).expect("there");
     let data = u64::from_le_bytes(bytes[48..56].try_into().expect("a word")) as usize;
     // The lane of the eleventh record.
-    bytes[data + 10 * talea_trace::Record::BYTES + 35] ^= 0x40;
+    bytes[data + 10 * talea_record::Record::BYTES + 35] ^= 0x40;
     fs::write(&trace, &bytes).expect("writable");
     let done = run(&["trace", "verify", &system, &trace]);
     assert!(done.stderr.contains("1 record cannot be and is left out, the first at byte"), "{}", done.stderr);

@@ -3,7 +3,7 @@
 use crate::support::{Running, TRACE, eventually, example, folder, run, talea, within};
 use rustix::process::Signal;
 use std::io::{BufRead, BufReader};
-use talea_trace::Record;
+use talea_record::Record;
 
 #[test]
 fn an_interrupted_run_reports_what_it_did() {

@@ -2,8 +2,8 @@
 
 use crate::support::{TRACE, example, folder, run, within};
 use std::path::Path;
+use talea_record::{Event, LogWriter, Record, Sink, TraceFile};
 use talea_time::Instant;
-use talea_trace::{Event, LogWriter, Record, Sink, TraceFile};
 
 /// A trace of a simulated run that holds what came after a job of it had been released, and not yet completed.
 fn late(place: &tempfile::TempDir) -> (String, Record) {

@@ -6,10 +6,10 @@ use rustix::process::Signal;
 use serde_json::json;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use talea_trace::TraceFile;
-use talea_trace::stream::{Operator, Selection, Start, Stream, Switching};
+use talea_record::TraceFile;
+use talea_record::stream::{Operator, Selection, Start, Stream, Switching};
 
-talea_trace::family! {
+talea_record::family! {
     /// What a robot does.
     robot {
         /// A step.

@@ -3,7 +3,7 @@
 use crate::support::{Done, Program, Running, eventually, example, folder, listed, recorded, run, within};
 use serde_json::Value;
 use std::path::Path;
-use talea_trace::{Event, Record, RunOutcome, ThreadRole, TraceFile};
+use talea_record::{Event, Record, RunOutcome, ThreadRole, TraceFile};
 
 /// Who follows it besides the program itself.
 pub fn consumers(name: &str) -> Vec<Value> {
@@ -300,7 +300,7 @@ fn what_is_no_stream_is_not_taken_for_one_that_has_ended() {
     let place = folder();
     let (text, log) = (within(&place, "text"), within(&place, "log.talea"));
     std::fs::write(&text, "dear").expect("writable");
-    talea_trace::LogWriter::create(Path::new(&log), &talea_trace::Metadata::bare("log"))
+    talea_record::LogWriter::create(Path::new(&log), &talea_record::Metadata::bare("log"))
         .expect("writable")
         .finish()
         .expect("written");

@@ -4,7 +4,7 @@
 use crate::support::{Done, Running, TRACE, eventually, example, folder, run, within, write};
 use rustix::process::Signal;
 use std::fs;
-use talea_trace::Record;
+use talea_record::Record;
 
 /// The run, unless it was refused for want of privileges.
 fn permitted(done: Done) -> Option<Done> {

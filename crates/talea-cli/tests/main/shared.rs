@@ -3,7 +3,7 @@
 use crate::support::{Done, TRACE, example, folder, run, within};
 use std::fs;
 use std::path::Path;
-use talea_trace::{Event, Metadata, Origin, Sink, TraceFile};
+use talea_record::{Event, Metadata, Origin, Sink, TraceFile};
 
 /// A simulated run as threads of this kind would have recorded it, which do not see each other take a processor.
 fn recorded_as(place: &tempfile::TempDir, realtime: bool) -> String {
@@ -12,7 +12,7 @@ fn recorded_as(place: &tempfile::TempDir, realtime: bool) -> String {
     let simulated = TraceFile::open(&Path::new(&out).join(TRACE)).expect("just written");
     let metadata = Metadata { origin: Origin::Threads { realtime }, ..simulated.metadata().clone() };
     let file = within(place, "recorded.talea");
-    let mut log = talea_trace::LogWriter::create(Path::new(&file), &metadata).expect("a new file");
+    let mut log = talea_record::LogWriter::create(Path::new(&file), &metadata).expect("a new file");
     for record in simulated.records().expect("readable") {
         let record = record.expect("undamaged");
         if ![Event::PREEMPT, Event::RESUME].contains(&record.event) {

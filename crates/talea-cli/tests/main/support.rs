@@ -205,7 +205,7 @@ pub fn recorded(system: &str, options: &[&str]) -> (tempfile::TempDir, String) {
 /// A folder with a trace that holds no system: a program's own events, and switches of two processors between threads 7
 /// ("worker") and 8 for 100 us.
 pub fn bare() -> (tempfile::TempDir, String) {
-    use talea_trace::{Event, LogWriter, Metadata, Record, Sink};
+    use talea_record::{Event, LogWriter, Metadata, Record, Sink};
     let place = folder();
     let trace = within(&place, "bare.talea");
     let mut log = LogWriter::create(Path::new(&trace), &Metadata::bare("filter")).expect("writable");
@@ -266,7 +266,7 @@ impl Program {
         let arguments = ["trace", "record", "--attach", &self.name, "--events", events, "--kernel", kernel];
         let mut recording = Running::start(&[&arguments[..], &["--out", &file]].concat());
         recording.await_file(Path::new(&file));
-        recording.await_growth(Path::new(&file), 20 * talea_trace::Record::BYTES as u64);
+        recording.await_growth(Path::new(&file), 20 * talea_record::Record::BYTES as u64);
         (recording, file)
     }
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
-use talea_trace::{Event, Record, TraceFile};
+use talea_record::{Event, Record, TraceFile};
 
 /// A folder with the trace of two simulated seconds of the overload example in `out`.
 fn traced() -> (tempfile::TempDir, String) {
@@ -167,7 +167,7 @@ fn babeltrace_finds_every_event_of_a_simulated_run() {
     run(&["trace", "export", &trace, "--ctf", &ctf]).exits(0);
     let Some(printed) = babeltrace(&ctf) else { return };
     let file = TraceFile::open(trace.as_ref()).expect("a trace");
-    let names = talea_trace::NameSpace::default();
+    let names = talea_record::NameSpace::default();
     let mut expected: Vec<String> = Vec::new();
     for record in file.records().expect("readable") {
         let record = record.expect("readable");

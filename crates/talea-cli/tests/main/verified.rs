@@ -4,7 +4,7 @@ use crate::support::{Program, bare, example, folder, recorded, run, traced, with
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
-use talea_trace::{Event, LogWriter, Record, Sink, TraceFile};
+use talea_record::{Event, LogWriter, Record, Sink, TraceFile};
 
 /// What the report says of a rule.
 fn rule<'a>(report: &'a Value, name: &str) -> &'a Value {

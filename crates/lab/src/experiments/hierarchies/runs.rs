@@ -7,10 +7,10 @@ use crate::experiments::listening::{Heard, Listener, Told};
 use std::path::Path;
 use talea_model::System;
 use talea_policy::arrangement::Kept;
+use talea_record::{Record, Sink, TraceFile};
 use talea_runtime::{Executive, HierarchyOutcome, Lower, Operations, Outcome, RunOptions};
 use talea_sim::Simulation;
 use talea_time::{Duration, Instant};
-use talea_trace::{Record, Sink, TraceFile};
 
 /// What a run left.
 #[derive(Clone, Debug)]
@@ -109,7 +109,7 @@ fn replay(
     log: &Path,
     of_kernel: &[Record],
     infrastructure: &Infrastructure,
-) -> Result<Service, talea_trace::TraceError> {
+) -> Result<Service, talea_record::TraceError> {
     let file = TraceFile::open(log)?;
     let mut ledger = Ledger::new(file.metadata(), infrastructure);
     let mut of_kernel = of_kernel.iter().copied().peekable();

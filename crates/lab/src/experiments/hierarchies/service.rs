@@ -13,9 +13,9 @@
 //! The systems of the experiment have one processor.
 
 use std::collections::HashSet;
+use talea_record::event::{Resume, Start, Typed};
+use talea_record::{Event, Metadata, Record, Sink, ThreadRole};
 use talea_time::{Duration, Instant};
-use talea_trace::event::{Resume, Start, Typed};
-use talea_trace::{Event, Metadata, Record, Sink, ThreadRole};
 
 /// What is withheld for less is the way from a decision to the switch, or an interrupt.
 pub const MOMENT: Duration = Duration::from_micros(100);
@@ -205,7 +205,7 @@ pub struct Infrastructure {
 impl Ledger {
     /// For a run of a system on one processor.
     pub fn new(metadata: &Metadata, infrastructure: &Infrastructure) -> Self {
-        let member = |operation: &talea_trace::OperationEntry| Member {
+        let member = |operation: &talea_record::OperationEntry| Member {
             name: operation.name.clone(),
             lane: operation.lane,
             thread: None,
@@ -343,8 +343,8 @@ mod tests {
     use super::*;
     use crate::experiments::hierarchies::setting::{BACKGROUND, Configuration, RENDERER};
     use talea_policy::strategy::plan_lanes_of;
+    use talea_record::Origin;
     use talea_time::Instant;
-    use talea_trace::Origin;
 
     const FRAMES: u32 = 10;
     const OTHERS: u32 = 11;

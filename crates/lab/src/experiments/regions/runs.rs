@@ -8,10 +8,10 @@ use crate::experiments::ExperimentError;
 use crate::experiments::listening::{Heard, Listener, Told};
 use std::path::Path;
 use talea_model::{Strategy, System};
+use talea_record::{Record, Sink, TraceFile};
 use talea_runtime::{Executive, Operations, RunOptions};
 use talea_sim::Simulation;
 use talea_time::{Duration, Instant};
-use talea_trace::{Record, Sink, TraceFile};
 
 /// Samples at the beginning that are left out: until all phases have passed and the queues have the length that the load gives them.
 pub const WARM_UP: usize = 1;
@@ -120,7 +120,7 @@ fn processors(system: &System) -> Vec<u16> {
 }
 
 /// The run's own records and the kernel's, in the order of time.
-fn replay(log: &Path, of_kernel: &[Record]) -> Result<Sampler, talea_trace::TraceError> {
+fn replay(log: &Path, of_kernel: &[Record]) -> Result<Sampler, talea_record::TraceError> {
     let file = TraceFile::open(log)?;
     let mut sampler = Sampler::new(file.metadata());
     let mut of_kernel = of_kernel.iter().copied().peekable();

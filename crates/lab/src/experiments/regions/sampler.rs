@@ -8,9 +8,9 @@
 //! them were served, which is what it is to explain.
 
 use super::switching::{Observed, Threads};
+use talea_record::event::{Complete, Cost, Start, Typed};
+use talea_record::{CostKind, Event, Metadata, Origin, Record, Sink, TaskEntry};
 use talea_time::{Duration, Instant};
-use talea_trace::event::{Complete, Cost, Start, Typed};
-use talea_trace::{CostKind, Event, Metadata, Origin, Record, Sink, TaskEntry};
 
 /// Length of a sample: [`super::setting::HYPERPERIOD`].
 const LENGTH: Duration = super::setting::HYPERPERIOD;

@@ -20,9 +20,9 @@
 //! The regions have one processor, so there is one sequence of switches.
 
 use std::collections::{HashMap, HashSet};
+use talea_record::event::{Switch, Timer, Typed};
+use talea_record::{Event, Record, ThreadRole};
 use talea_time::{Duration, Instant};
-use talea_trace::event::{Switch, Timer, Typed};
-use talea_trace::{Event, Record, ThreadRole};
 
 /// The number of the builtin family `kernel`.
 fn is_of_kernel(event: Event) -> bool {

@@ -6,9 +6,9 @@
 use std::collections::HashMap;
 use talea_analysis::Task;
 use talea_model::{LaneDispatch, Late, Strategy, System, TaskBuilder};
+use talea_record::{Event, JobId, Record, Sink};
 use talea_sim::Simulation;
 use talea_time::{Duration, Instant};
-use talea_trace::{Event, JobId, Record, Sink};
 
 /// More offset vectors than this are not tried.
 const VECTORS_MAX: i64 = 100_000;

@@ -6,9 +6,9 @@ use super::{
     task,
 };
 use talea_model::{Criticality, LaneDispatch, Strategy, TaskBuilder};
+use talea_record::Event;
 use talea_runtime::RtMode;
 use talea_time::Work;
-use talea_trace::Event;
 
 const LONG_MS: i64 = 60;
 

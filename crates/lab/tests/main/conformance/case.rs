@@ -3,7 +3,7 @@
 use super::{Clock, Levels, Mark, Observation};
 use std::collections::BTreeMap;
 use talea_model::System;
-use talea_trace::{Event, Record};
+use talea_record::{Event, Record};
 
 /// Which jobs have an order among each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,10 +4,10 @@ use super::Observation;
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use talea_model::System;
+use talea_record::{Event, Record, TraceFile};
 use talea_runtime::{Executive, Operations, RtMode, RunOptions, Start};
 use talea_sim::Simulation;
 use talea_time::{Duration, Instant};
-use talea_trace::{Event, Record, TraceFile};
 
 /// Whether a lower lane of a processor is kept from running while a higher one has work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 
 use super::{Case, DISPATCHES, Mark, Scope, Situation, clock, conforms, ms, task};
 use talea_model::{LaneDispatch, Strategy, SubtaskBuilder, System, SystemBuilder, TaskBuilder};
+use talea_record::Event;
 use talea_time::Work;
-use talea_trace::Event;
 
 fn two_nodes(strategy: Strategy, dispatch: LaneDispatch) -> SystemBuilder {
     let [first, second] = clock::cpus();

@@ -1,8 +1,8 @@
 //! What a run was like, in terms of its jobs' order.
 
 use super::Levels;
+use talea_record::{Event, Metadata, Record};
 use talea_time::Instant;
-use talea_trace::{Event, Metadata, Record};
 
 /// The records of a run.
 pub struct Observation {

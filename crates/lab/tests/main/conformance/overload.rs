@@ -3,8 +3,8 @@
 use super::case::jobs;
 use super::{Case, DISPATCHES, Mark, Scope, Situation, conforms, system, task};
 use talea_model::{Overrun, Strategy};
+use talea_record::Event;
 use talea_time::Work;
-use talea_trace::Event;
 
 const PERIOD_MS: i64 = 10;
 const EXECUTION_MS: i64 = 150;

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
-use talea_trace::stream::publish::PlaceError;
+use talea_record::stream::publish::PlaceError;
 use thiserror::Error;
 
 /// Clients at a time.

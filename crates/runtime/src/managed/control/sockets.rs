@@ -1,6 +1,6 @@
 //! Where control sockets are, and who calls them.
 //!
-//! They are in the folder `control` of the user's [streams](talea_trace::stream::publish), under `PID.NAME`, open to the user alone, as the
+//! They are in the folder `control` of the user's [streams](talea_record::stream::publish), under `PID.NAME`, open to the user alone, as the
 //! folders above them are: whoever can open the file may control the run.
 
 use super::protocol::{Answer, Command, Insistence, Outcome, Request, VERSION};
@@ -10,8 +10,8 @@ use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use talea_trace::stream::StreamDirectory;
-use talea_trace::stream::publish::PlaceError;
+use talea_record::stream::StreamDirectory;
+use talea_record::stream::publish::PlaceError;
 use thiserror::Error;
 
 /// Longest answer that is read.

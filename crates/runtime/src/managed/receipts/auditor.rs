@@ -13,11 +13,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use talea_policy::arrangement::{Receipts, Watch};
 use talea_policy::hierarchy::VpId;
+use talea_record::event;
+use talea_record::stream::builtin_switch;
+use talea_record::{Record, RingWriter, Sink};
+use talea_recording::kernel::{KernelEvent, KernelOptions, KernelScope, KernelStream, Processors};
 use talea_time::{Clock, Duration, Instant, Work};
-use talea_trace::event;
-use talea_trace::kernel::{KernelEvent, KernelOptions, KernelScope, KernelStream, Processors};
-use talea_trace::stream::builtin_switch;
-use talea_trace::{Record, RingWriter, Sink};
 
 /// How often it looks.
 const INTERVAL: Duration = Duration::from_millis(50);

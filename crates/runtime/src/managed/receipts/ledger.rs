@@ -6,8 +6,8 @@ use std::collections::{HashMap, VecDeque};
 use talea_guarantee::monitor::Violation;
 use talea_policy::arrangement::{Breach, Change, Receipts, Watch};
 use talea_policy::hierarchy::{Transition, VpId, VpState};
+use talea_record::{Record, Typed};
 use talea_time::{Duration, Instant, Work};
-use talea_trace::{Record, Typed};
 
 /// Spells of an edge that are remembered to say whether a window held any.
 const REMEMBERED: usize = 32;

@@ -6,8 +6,8 @@ use super::withholding::Infrastructure;
 use talea_guarantee::guarantee::Guarantee;
 use talea_policy::arrangement::{Change, Promise, Receipts, Watch};
 use talea_policy::hierarchy::{ProcessorId, Transition, VpId, VpState};
+use talea_record::{Event, Record};
 use talea_time::{Duration, Instant, Work};
-use talea_trace::{Event, Record};
 
 const SCHEDULER: VpId = VpId::from_index(0);
 const VIDEO: VpId = VpId::from_index(1);

@@ -2,10 +2,10 @@
 
 use super::{cell, cells, count, is_thread, middle, preemptions, used};
 use crate::cli::output::{Sheet, length, wrap};
+use talea_insight::accounting::{EndedEarly, Figure, HierarchyReport, Report};
 use talea_policy::arrangement::{Breach, Kept, Side, Verdict};
+use talea_record::Told;
 use talea_time::Duration;
-use talea_trace::Told;
-use talea_trace::accounting::{EndedEarly, Figure, HierarchyReport, Report};
 
 /// Every thread with what it received and what became of its bursts.
 pub fn threads(report: &Report, told: &Told) -> String {

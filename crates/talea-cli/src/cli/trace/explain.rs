@@ -12,13 +12,13 @@ use intervals::{after_arrival, intervals};
 use std::io::Write;
 use std::path::PathBuf;
 use talea_figure::response;
-use talea_model::OperationId;
-use talea_time::{Duration, Instant};
-use talea_trace::explain::{
+use talea_insight::explain::{
     ExplainError, Explanation, Explanations, MOST, Outcome, Question, Subject, Total, Unexplainable, Which,
     explain,
 };
-use talea_trace::{Damage, Event, JobId, Metadata, Origin, Sink, Told, TraceError, TraceFile};
+use talea_model::OperationId;
+use talea_record::{Damage, Event, JobId, Metadata, Origin, Sink, Told, TraceError, TraceFile};
+use talea_time::{Duration, Instant};
 
 /// Explanations of missed deadlines that one reads at once.
 const FEW: usize = 5;

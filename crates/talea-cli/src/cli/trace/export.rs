@@ -12,13 +12,11 @@ use std::fmt::Display;
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
+use talea_export::{CtfError, CtfExport, ParquetExport, PerfettoExport, ScheduleCsv, export_csv};
 use talea_figure::timeline;
+use talea_record::stream::Selection;
+use talea_record::{NameSpace, Record, Sink, TraceError, TraceFile};
 use talea_time::{Duration, Instant};
-use talea_trace::stream::Selection;
-use talea_trace::{
-    CtfError, CtfExport, NameSpace, ParquetExport, PerfettoExport, Record, ScheduleCsv, Sink, TraceError,
-    TraceFile, export_csv,
-};
 
 /// Write the trace for other programs
 #[derive(Args)]

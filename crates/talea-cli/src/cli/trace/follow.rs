@@ -7,12 +7,13 @@ use crate::cli::interrupt;
 use crate::cli::output::{self, Audience};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use talea_export::Listing;
+use talea_record::stream::publish::Listed;
+use talea_record::stream::{Consumer, Liveness, Selection, Start};
+use talea_record::{Event, Metadata, Record, TraceFile};
+use talea_recording::recording::SETTLING;
 use talea_runtime::sys::clock::MonotonicClock;
 use talea_time::{Clock, Duration};
-use talea_trace::recording::SETTLING;
-use talea_trace::stream::publish::Listed;
-use talea_trace::stream::{Consumer, Liveness, Selection, Start};
-use talea_trace::{Event, Listing, Metadata, Record, TraceFile};
 
 /// How often the rings are looked at.
 const LOOK: Duration = Duration::from_millis(20);

@@ -7,10 +7,10 @@ use crate::cli::output::{self, Sheet, wrap};
 use clap::Args;
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use talea_trace::event::KERNEL;
-use talea_trace::stream::publish::{Content, Listed, ListedConsumer};
-use talea_trace::stream::{Liveness, StreamDirectory};
-use talea_trace::{RingState, TraceFile};
+use talea_record::event::KERNEL;
+use talea_record::stream::publish::{Content, Listed, ListedConsumer};
+use talea_record::stream::{Liveness, StreamDirectory};
+use talea_record::{RingState, TraceFile};
 
 /// Show the programs whose streams can be followed, or what one of them can tell.
 #[derive(Args)]
@@ -46,7 +46,7 @@ fn all(streams: &[Listed], options: &Options) -> Result<(), Failure> {
     if streams.is_empty() {
         output::print("no streams: no program of yours publishes one, and none has left one")?;
         return output::print(&wrap(
-            "  `talea run SYSTEM` publishes one while it runs, and so does every program that calls talea_trace::stream::Stream::publish",
+            "  `talea run SYSTEM` publishes one while it runs, and so does every program that calls talea_record::stream::Stream::publish",
         ));
     }
     let mut sheet = Sheet::new(5, &["pid", "name", "state", "system", "followed by", "threads", "records"]);

@@ -20,9 +20,9 @@ use clap::{Args, Subcommand};
 use std::fmt::Display;
 use std::io;
 use std::path::Path;
-use talea_trace::stream::Switching;
-use talea_trace::told::Beginning;
-use talea_trace::{Damage, Metadata, NameSpace, Told, TraceError, TraceFile, TraceKind};
+use talea_record::stream::Switching;
+use talea_record::told::Beginning;
+use talea_record::{Damage, Metadata, NameSpace, Told, TraceError, TraceFile, TraceKind};
 
 /// Record programs from outside, follow them, and look into traces: records, numbers, reasons, and exports.
 #[derive(Args)]

@@ -4,8 +4,8 @@
 
 use crate::cli::failure::Failure;
 use std::path::{Path, PathBuf};
-use talea_trace::stream::StreamDirectory;
-use talea_trace::stream::publish::{FindError, Listed};
+use talea_record::stream::StreamDirectory;
+use talea_record::stream::publish::{FindError, Listed};
 
 const HELP: &str = "`talea trace list` shows the streams there are; a file can be named, too";
 

@@ -1,8 +1,8 @@
 //! What passive entities hold, for people and as JSON.
 
 use serde_json::{Map, Value as Json, json};
-use talea_trace::namespace::Value;
-use talea_trace::stream::passive::{HistogramReading, Reading};
+use talea_record::namespace::Value;
+use talea_record::stream::passive::{HistogramReading, Reading};
 
 /// On one line.
 pub fn line(reading: &Reading) -> String {

@@ -6,7 +6,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Seek;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use talea_trace::recording::Recording;
+use talea_recording::recording::Recording;
 
 /// The file to write, tried before anything is started, and this recorder's alone. What is there is not touched until the
 /// recording begins.

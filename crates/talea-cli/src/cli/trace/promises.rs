@@ -5,10 +5,11 @@ use crate::cli::output::{self, Sheet, length};
 use crate::cli::report;
 use serde::Serialize;
 use std::path::Path;
+use talea_insight::promises::{Breach, EdgeReport, PromisesReport, Side};
+use talea_insight::{Accounting, Promises, Report};
 use talea_model::System;
+use talea_record::{Contents, Damage, Event, Metadata, Told, TraceFile};
 use talea_time::Duration;
-use talea_trace::promises::{Breach, EdgeReport, PromisesReport, Side};
-use talea_trace::{Accounting, Contents, Damage, Event, Metadata, Promises, Report, Told, TraceFile};
 
 /// Whether schedulers, not lanes alone, said who runs next.
 pub fn has_hierarchy(metadata: &Metadata) -> bool {

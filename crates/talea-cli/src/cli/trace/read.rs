@@ -6,10 +6,10 @@ use crate::cli::output::{self, Sheet};
 use clap::Args;
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use talea_trace::stream::passive::Reading;
-use talea_trace::stream::publish::Listed;
-use talea_trace::stream::{Directory, Liveness, Operator};
-use talea_trace::{TraceFile, TraceKind};
+use talea_record::stream::passive::Reading;
+use talea_record::stream::publish::Listed;
+use talea_record::stream::{Directory, Liveness, Operator};
+use talea_record::{TraceFile, TraceKind};
 
 /// Read counters, histograms and objects of a program.
 ///
@@ -102,7 +102,7 @@ fn choose(directory: &Directory, wanted: &[String], path: &str) -> Result<Vec<(S
     if chosen.is_empty() {
         return Err(Failure::new(
             format!("the program of {path} has no counters, histograms or objects (yet)"),
-            "programs declare them with talea_trace::family!; `talea trace show --follow` shows events",
+            "programs declare them with talea_record::family!; `talea trace show --follow` shows events",
         ));
     }
     Ok(chosen)

@@ -15,14 +15,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use talea_runtime::sys::clock::MonotonicClock;
-use talea_time::{Clock, Duration, Instant};
-use talea_trace::TraceFile;
-use talea_trace::kernel::{KernelEvent, KernelOptions, KernelScope, KernelStream, KernelTotals, preflight};
-use talea_trace::recording::{Recorded, Recording, RecordingError};
-use talea_trace::stream::{
+use talea_record::TraceFile;
+use talea_record::stream::{
     Directory, Liveness, Selection, SelectionError, Start, StreamDirectory, UnknownName, descends_from,
 };
+use talea_recording::kernel::{
+    KernelEvent, KernelOptions, KernelScope, KernelStream, KernelTotals, preflight,
+};
+use talea_recording::recording::{Recorded, Recording, RecordingError};
+use talea_runtime::sys::clock::MonotonicClock;
+use talea_time::{Clock, Duration, Instant};
 
 /// Record what programs and the kernel tell, from outside, into one trace.
 ///
@@ -207,7 +209,7 @@ fn tell_of_no_stream(options: &Options) {
     eprintln!("note: no stream was followed, for {program} published none; it tells nothing of its own");
     eprintln!(
         "  help: --kernel auto records when its threads ran; a Rust program publishes a stream with \
-         talea_trace::stream::Stream::publish, and `talea run` does"
+         talea_record::stream::Stream::publish, and `talea run` does"
     );
 }
 

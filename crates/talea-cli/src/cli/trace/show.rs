@@ -6,8 +6,9 @@ use crate::cli::output;
 use clap::Args;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use talea_trace::stream::{Later, Selection};
-use talea_trace::{Event, Listing, Metadata, NameSpace, Record};
+use talea_export::Listing;
+use talea_record::stream::{Later, Selection};
+use talea_record::{Event, Metadata, NameSpace, Record};
 
 /// Print records, one per line
 #[derive(Args)]

@@ -7,13 +7,14 @@ use crate::cli::{contents, output, report, usage};
 use clap::Args;
 use serde::Serialize;
 use std::path::PathBuf;
+use talea_insight::machine::MachineReport;
+use talea_insight::promises::PromisesReport;
+use talea_insight::usage::UsageReport;
+use talea_insight::{Accounting, Machine, Promises, Report, Usage};
+use talea_record::contents::ContentsReport;
+use talea_record::told::Beginning;
+use talea_record::{Contents, Damage, Told};
 use talea_time::Duration;
-use talea_trace::contents::ContentsReport;
-use talea_trace::machine::MachineReport;
-use talea_trace::promises::PromisesReport;
-use talea_trace::told::Beginning;
-use talea_trace::usage::UsageReport;
-use talea_trace::{Accounting, Contents, Damage, Machine, Promises, Report, Told, Usage};
 
 /// Compute the table of results again, or show what a trace without jobs holds
 ///

@@ -5,8 +5,8 @@ use crate::cli::failure::{Failure, Verdict};
 use crate::cli::{Outcome, output};
 use clap::Args;
 use std::path::{Path, PathBuf};
-use talea_trace::stream::publish::Listed;
-use talea_trace::stream::{Liveness, Operator, Selection, Switching};
+use talea_record::stream::publish::Listed;
+use talea_record::stream::{Liveness, Operator, Selection, Switching};
 
 /// Switch events of a running program on or off from outside.
 ///

@@ -6,12 +6,12 @@ use crate::cli::options::{SystemOptions, plans};
 use crate::cli::output::{self, Sheet};
 use clap::Args;
 use std::path::PathBuf;
-use talea_time::Duration;
-use talea_trace::verify::{
+use talea_insight::verify::{
     Certainty, Coverage, Judged, OtherSystem, Rule, RuleReport, Unjudgeable, Verifier, VerifyReport,
     default_tolerance,
 };
-use talea_trace::{Contents, Metadata, Origin, TraceFile};
+use talea_record::{Contents, Metadata, Origin, TraceFile};
+use talea_time::Duration;
 
 /// Check that a trace obeyed the policy of a system: lanes, orders, preemption, releases, precedence, overruns
 ///

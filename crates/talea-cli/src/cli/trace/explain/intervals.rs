@@ -1,7 +1,7 @@
 //! The intervals of one response, in the order of time: all of them, or of many the longest and the rest folded in between.
 
+use talea_insight::explain::{Explanation, Explanations, Interval};
 use talea_time::{Duration, Instant};
-use talea_trace::explain::{Explanation, Explanations, Interval};
 
 /// Intervals that are listed one by one.
 const SHOWN: usize = 30;
@@ -75,7 +75,7 @@ pub fn after_arrival(one: &Explanation, at: Instant) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use talea_trace::explain::{Cause, Stage};
+    use talea_insight::explain::{Cause, Stage};
 
     #[test]
     fn the_longest_stand_alone_and_nothing_is_left_out() {

@@ -1,0 +1,344 @@
+//! A record in words: what every table and listing shows of it.
+//!
+//! Numbers become names where the metadata or the format have them. Instants count from [`Metadata::start`], as the
+//! record's own time does; the instant 0, with which events say "none", is absent (in virtual time, whose runs start
+//! at 0, it is an instant like any other).
+
+use super::table::EventTable;
+use crate::show::since;
+use serde::{Serialize, Serializer};
+use std::borrow::Cow;
+use std::fmt::{self, Write as _};
+use talea_record::event::Meaning;
+use talea_record::namespace::{Field, FieldKind, Part, Value};
+use talea_record::{Event, JobId, Metadata, NameSpace, Record};
+use talea_time::{Duration, Instant};
+
+/// A field's value as tables show it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Shown<'a> {
+    /// There is none.
+    Absent,
+    /// A number without sign.
+    Unsigned(u64),
+    /// A number with sign; nanoseconds from the start, or of a length of time.
+    Signed(i64),
+    /// A number with a fraction.
+    Float(f64),
+    /// True or false.
+    Bool(bool),
+    /// A text, or the name of what a number stands for.
+    Text(Cow<'a, str>),
+}
+
+/// The type of a field's [`Shown`] values, besides [`Shown::Absent`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum ShownKind {
+    Unsigned,
+    Signed,
+    Float,
+    Bool,
+    Text,
+}
+
+/// Decodes records against one name space.
+#[derive(Debug)]
+pub(crate) struct Decoder {
+    metadata: Metadata,
+    events: EventTable<Declared>,
+}
+
+/// A declared event.
+#[derive(Debug)]
+pub(crate) struct Declared {
+    /// Name of its family.
+    pub family: String,
+    /// Its name.
+    pub name: String,
+    /// Its number.
+    pub event: Event,
+    fields: Vec<(Field, Meaning)>,
+}
+
+/// A record, as far as it is the same for all events.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Row<'a> {
+    /// Nanoseconds from the start.
+    pub time_ns: i64,
+    /// The event's name, or its number if no family declares it.
+    pub event: Cow<'a, str>,
+    /// Its family's name, if one declares it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub family: Option<&'a str>,
+    /// Node it happened on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<&'a str>,
+    /// Processor it happened on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<u16>,
+    /// Label of the lane it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lane: Option<&'a str>,
+    /// Task of the job it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task: Option<&'a str>,
+    /// Name of the job's operation within its task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subtask: Option<&'a str>,
+    /// Number of the job's instance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub job: Option<u64>,
+    /// Nominal release of the job, from the start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub release_ns: Option<i64>,
+    /// Deadline of the job, from the start, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline_ns: Option<i64>,
+}
+
+impl Decoder {
+    /// A decoder for a run's records.
+    pub fn new(metadata: &Metadata, names: &NameSpace) -> Self {
+        let declared = names.families().iter().flat_map(|family| {
+            family.events.iter().map(|entry| {
+                let event = family.event(entry);
+                let fields = entry.fields.iter().map(|field| (field.clone(), event.meaning(&field.name)));
+                let (family, name) = (family.name.clone().into_owned(), entry.name.clone().into_owned());
+                (event, Declared { family, name, event, fields: fields.collect() })
+            })
+        });
+        Decoder { events: EventTable::new(declared), metadata: metadata.clone() }
+    }
+
+    /// The run's tables.
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// Every declared event.
+    pub fn declared(&self) -> &[Declared] {
+        self.events.values()
+    }
+
+    /// The event's declaration.
+    pub fn event(&self, event: Event) -> Option<&Declared> {
+        self.events.get(event)
+    }
+
+    /// What all events have.
+    pub fn row(&self, record: &Record) -> Row<'_> {
+        let metadata = &self.metadata;
+        let declared = self.event(record.event);
+        let job = record.event.is_about_job().then(|| record.job_numbers());
+        let operation =
+            job.and_then(|(operation, _)| metadata.operations.get(operation).zip(Some(operation)));
+        Row {
+            time_ns: since(record.time, metadata.start),
+            event: declared.map_or_else(
+                || format!("{:#06x}", record.event.0).into(),
+                |declared| declared.name.as_str().into(),
+            ),
+            family: declared.map(|declared| declared.family.as_str()),
+            node: node_name(metadata, record),
+            cpu: (record.cpu != Record::NO_CPU).then_some(record.cpu),
+            lane: lane_label(metadata, record),
+            task: operation.map(|(entry, _)| metadata.tasks[entry.task].name.as_str()),
+            subtask: operation.map(|(_, index)| metadata.subtask_name(index)),
+            job: job.map(|(_, instance)| instance),
+            release_ns: record.dates().map(|dates| since(dates.nominal, metadata.start)),
+            deadline_ns: record.deadline().map(|deadline| since(deadline, metadata.start)),
+        }
+    }
+}
+
+impl Declared {
+    /// Names and types of its fields.
+    pub fn kinds(&self) -> impl Iterator<Item = (&str, ShownKind)> {
+        self.fields.iter().map(|(field, meaning)| (field.name.as_ref(), kind(field.kind, *meaning)))
+    }
+
+    /// The values of its fields in `record`, in the same order.
+    pub fn values<'a>(
+        &'a self,
+        metadata: &'a Metadata,
+        record: &'a Record,
+    ) -> impl Iterator<Item = (&'a str, Shown<'a>)> {
+        let values = self.fields.iter();
+        values.map(|(field, meaning)| (field.name.as_ref(), shown(metadata, field, *meaning, record)))
+    }
+}
+
+impl Declared {
+    /// The fields that [`Row`] does not have.
+    fn beside_row(&self) -> impl Iterator<Item = &(Field, Meaning)> {
+        let in_row = |field: &Field, meaning: Meaning| {
+            matches!(meaning, Meaning::Node | Meaning::Lane)
+                || (self.event.is_about_job()
+                    && field.kind == FieldKind::Job
+                    && field.place.part == Part::Causal)
+        };
+        self.fields.iter().filter(move |(field, meaning)| !in_row(field, *meaning))
+    }
+
+    /// Names and types of the fields that [`Row`] does not have.
+    pub fn kinds_beside_row(&self) -> impl Iterator<Item = (&str, ShownKind)> {
+        self.beside_row().map(|(field, meaning)| (field.name.as_ref(), kind(field.kind, *meaning)))
+    }
+
+    /// Their values in `record`, in the same order.
+    pub fn values_beside_row<'a>(
+        &'a self,
+        metadata: &'a Metadata,
+        record: &'a Record,
+    ) -> impl Iterator<Item = Shown<'a>> {
+        self.beside_row().map(|(field, meaning)| shown(metadata, field, *meaning, record))
+    }
+
+    /// The fields in words, without those that [`Row`] has; instants in seconds from the start.
+    pub fn for_people<'a>(
+        &'a self,
+        metadata: &'a Metadata,
+        record: &'a Record,
+    ) -> impl Iterator<Item = (&'a str, String)> {
+        let others = self.beside_row();
+        others.map(|(field, meaning)| {
+            let value = match (shown(metadata, field, *meaning, record), field.kind) {
+                (Shown::Absent, _) => "-".to_owned(),
+                (Shown::Signed(ns), FieldKind::Instant) => format!("{:.9}s", ns as f64 / 1e9),
+                (Shown::Signed(ns), FieldKind::Duration) => Duration::from_nanos(ns).rounded().to_string(),
+                (Shown::Text(text), FieldKind::Text) => format!("{text:?}"),
+                (value, _) => value.to_string(),
+            };
+            (field.name.as_ref(), value)
+        })
+    }
+}
+
+fn kind(kind: FieldKind, meaning: Meaning) -> ShownKind {
+    match (kind, meaning) {
+        (_, Meaning::Node | Meaning::Lane | Meaning::Operation | Meaning::Code(_)) => ShownKind::Text,
+        (FieldKind::U64 | FieldKind::U32 | FieldKind::U16 | FieldKind::U8, _) => ShownKind::Unsigned,
+        (FieldKind::F64 | FieldKind::F32, _) => ShownKind::Float,
+        (FieldKind::Bool, _) => ShownKind::Bool,
+        (FieldKind::Job | FieldKind::Text, _) => ShownKind::Text,
+        _ => ShownKind::Signed,
+    }
+}
+
+/// A field's value, of the type that [`kind`] says.
+fn shown<'a>(metadata: &'a Metadata, field: &Field, meaning: Meaning, record: &Record) -> Shown<'a> {
+    match field.value(record) {
+        Value::Unsigned(number) => match meaning {
+            Meaning::Number | Meaning::Deadline => Shown::Unsigned(number),
+            named => named_value(metadata, named, number),
+        },
+        Value::Signed(number) | Value::Duration(number) => Shown::Signed(number),
+        Value::Instant(_) if meaning == Meaning::Deadline && record.deadline().is_none() => Shown::Absent,
+        Value::Instant(0) if metadata.start != Instant::ZERO => Shown::Absent,
+        Value::Instant(ns) => Shown::Signed(since(Instant::from_nanos(ns), metadata.start)),
+        Value::Float(number) => Shown::Float(number),
+        Value::Bool(value) => Shown::Bool(value),
+        Value::Job(job) if job.pack() == u64::MAX => Shown::Absent,
+        Value::Job(job) => Shown::Text(job_text(metadata, job).into()),
+        Value::Text(text) => Shown::Text(text.into()),
+    }
+}
+
+/// The name of what `number` stands for, or the number as text.
+fn named_value(metadata: &Metadata, meaning: Meaning, number: u64) -> Shown<'_> {
+    let index = usize::try_from(number).unwrap_or(usize::MAX);
+    let name = match meaning {
+        Meaning::Lane if number == u64::from(Record::NO_LANE) => return Shown::Absent,
+        Meaning::Lane => metadata.lanes.get(index).map(|lane| lane.label.as_str()),
+        Meaning::Node => metadata.nodes.get(index).map(|node| node.name.as_str()),
+        Meaning::Operation => metadata.operations.get(index).map(|operation| operation.name.as_str()),
+        Meaning::Code(codes) => codes.label(number),
+        Meaning::Number | Meaning::Deadline => None,
+    };
+    Shown::Text(name.map_or_else(|| number.to_string().into(), Cow::Borrowed))
+}
+
+/// `nav.filter#12`.
+fn job_text(metadata: &Metadata, job: JobId) -> String {
+    match metadata.operations.get(job.operation.index()) {
+        Some(operation) => format!("{}#{}", operation.name, job.instance),
+        None => format!("{}#{}", job.operation.index(), job.instance),
+    }
+}
+
+/// The lane that a record is about, by its index.
+pub(crate) fn lane_of(metadata: &Metadata, record: &Record) -> Option<usize> {
+    record.lane().filter(|lane| *lane < metadata.lanes.len())
+}
+
+/// The node that a record is about, by its index.
+pub(crate) fn node_of(metadata: &Metadata, record: &Record) -> Option<usize> {
+    let node = match record.node() {
+        Some(node) => node,
+        None => metadata.lanes[lane_of(metadata, record)?].node,
+    };
+    (node < metadata.nodes.len()).then_some(node)
+}
+
+pub(crate) fn node_name<'a>(metadata: &'a Metadata, record: &Record) -> Option<&'a str> {
+    Some(&metadata.nodes[node_of(metadata, record)?].name)
+}
+
+pub(crate) fn lane_label<'a>(metadata: &'a Metadata, record: &Record) -> Option<&'a str> {
+    Some(&metadata.lanes[lane_of(metadata, record)?].label)
+}
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Shown::Absent => Ok(()),
+            Shown::Unsigned(value) => value.fmt(f),
+            Shown::Signed(value) => value.fmt(f),
+            Shown::Float(value) => value.fmt(f),
+            Shown::Bool(value) => value.fmt(f),
+            Shown::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+impl Serialize for Shown<'_> {
+    /// As the JSON value of its type; numbers that JSON does not have as text.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Shown::Absent => serializer.serialize_none(),
+            Shown::Unsigned(value) => serializer.serialize_u64(*value),
+            Shown::Signed(value) => serializer.serialize_i64(*value),
+            Shown::Float(value) if value.is_finite() => serializer.serialize_f64(*value),
+            Shown::Float(value) => serializer.collect_str(value),
+            Shown::Bool(value) => serializer.serialize_bool(*value),
+            Shown::Text(text) => serializer.serialize_str(text),
+        }
+    }
+}
+
+/// Appends `name=value;name=value`, with a backslash before `;`, `=` and backslashes in names and values, and `\n`,
+/// `\r` for ends of lines.
+pub(crate) fn push_pairs<'a>(text: &mut String, pairs: impl Iterator<Item = (&'a str, Shown<'a>)>) {
+    for (index, (name, value)) in pairs.enumerate() {
+        if index > 0 {
+            text.push(';');
+        }
+        push_escaped(text, name);
+        text.push('=');
+        match value {
+            Shown::Text(value) => push_escaped(text, &value),
+            value => write!(text, "{value}").expect("text grows"),
+        }
+    }
+}
+
+fn push_escaped(text: &mut String, plain: &str) {
+    for c in plain.chars() {
+        match c {
+            ';' | '=' | '\\' => text.extend(['\\', c]),
+            '\n' => text.push_str("\\n"),
+            '\r' => text.push_str("\\r"),
+            c => text.push(c),
+        }
+    }
+}

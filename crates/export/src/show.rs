@@ -1,0 +1,176 @@
+//! Records as text: lines for people, and JSON for scripts.
+
+use crate::decode::{Declared, Decoder, Row, Shown, lane_label, node_name};
+use serde::{Serialize, Serializer};
+use talea_record::event::Lost;
+use talea_record::{Metadata, NameSpace, Record, RunOutcome, SkipReason, Typed};
+use talea_time::{Duration, Instant};
+
+/// Shows records by the declarations of a name space.
+#[derive(Debug)]
+pub struct Listing {
+    decoder: Decoder,
+}
+
+impl Listing {
+    /// A listing of a run's records.
+    pub fn new(metadata: &Metadata, names: &NameSpace) -> Self {
+        Listing { decoder: Decoder::new(metadata, names) }
+    }
+
+    /// One line for people without its end: as [`format_record`], and `name=value` for the typed fields of events
+    /// that it has no words for.
+    pub fn line(&self, record: &Record) -> String {
+        format(self.decoder.metadata(), record, self.decoder.event(record.event))
+    }
+
+    /// One line of JSON without its end: `time_ns`, `event`, `family`, `node`, `cpu`, `lane`, `task`, `subtask`,
+    /// `job`, `release_ns` and `deadline_ns` as the columns of the [CSV export](crate::csv), left out where
+    /// the event does not have them, `causal` where it is not that job, and `fields`, an object of the typed fields.
+    /// An event that no family declares has its raw words there.
+    pub fn json(&self, record: &Record) -> String {
+        let fields = Fields { decoder: &self.decoder, record };
+        let causal = (record.causal != 0 && !record.event.is_about_job()).then_some(record.causal);
+        let line = JsonLine { row: self.decoder.row(record), causal, fields };
+        serde_json::to_string(&line).expect("texts and numbers")
+    }
+}
+
+#[derive(Serialize)]
+struct JsonLine<'a> {
+    #[serde(flatten)]
+    row: Row<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    causal: Option<u64>,
+    fields: Fields<'a>,
+}
+
+struct Fields<'a> {
+    decoder: &'a Decoder,
+    record: &'a Record,
+}
+
+impl Serialize for Fields<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let record = self.record;
+        match self.decoder.event(record.event) {
+            Some(declared) => serializer.collect_map(declared.values(self.decoder.metadata(), record)),
+            None => serializer.collect_map(
+                [
+                    ("word0", record.words[0]),
+                    ("word1", record.words[1]),
+                    ("source", record.source.into()),
+                    ("arg", record.arg.into()),
+                ]
+                .map(|(name, value)| (name, Shown::Unsigned(value))),
+            ),
+        }
+    }
+}
+
+/// One line without its end: time since [`Metadata::start`] in seconds, node, processor, lane, event,
+/// job, and what the event tells besides. Events of a program's own families come raw; see [`Listing`].
+pub fn format_record(metadata: &Metadata, record: &Record) -> String {
+    format(metadata, record, None)
+}
+
+fn format(metadata: &Metadata, record: &Record, declared: Option<&Declared>) -> String {
+    let seconds = since(record.time, metadata.start) as f64 / 1e9;
+    let event = match (record.event.name(), declared) {
+        (Some(name), _) => name.to_owned(),
+        (None, Some(declared)) => format!("{}:{}", declared.family, declared.name),
+        (None, None) => format!("event {:#06x}", record.event.0),
+    };
+    let node = node_name(metadata, record).unwrap_or("-");
+    let cpu = if record.cpu == Record::NO_CPU { "-".into() } else { format!("cpu{}", record.cpu) };
+    let lane = lane_label(metadata, record).unwrap_or("-");
+    let mut line = format!("{seconds:>16.9}  {node:<10} {cpu:<5} {lane:<14} {event:<9}");
+    if record.event.is_about_job() {
+        line.push_str(&format!(" {}", metadata.job_name(record.job())));
+    }
+    let detail = match (detail(metadata, record), declared) {
+        (Some(detail), _) => detail,
+        (None, Some(declared)) => fields(metadata, record, declared),
+        (None, None) => raw(record),
+    };
+    if !detail.is_empty() {
+        line.push_str("  ");
+        line.push_str(&detail);
+    }
+    line
+}
+
+/// `name=value name=value`, without what the line has in columns of its own.
+fn fields(metadata: &Metadata, record: &Record, declared: &Declared) -> String {
+    let pairs = declared.for_people(metadata, record);
+    pairs.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+}
+
+fn raw(record: &Record) -> String {
+    let [first, second] = record.words;
+    let (causal, source, arg) = (record.causal, record.source, record.arg);
+    match record.event.name() {
+        Some(_) => String::new(),
+        None => format!("causal {causal:#x}, words {first:#x} {second:#x}, source {source}, arg {arg}"),
+    }
+}
+
+/// What an event tells besides, in words; `None` for events without words of their own.
+fn detail(metadata: &Metadata, record: &Record) -> Option<String> {
+    let length = |ns: i64| Duration::from_nanos(ns).rounded().to_string();
+    let to_deadline = record.deadline().map(|deadline| since(deadline, record.time));
+    let due = || to_deadline.map_or("no deadline".to_owned(), |left| format!("due in {}", length(left)));
+    let after = |release: Instant| since(record.time, release);
+    let detail = match record.typed() {
+        Typed::RunStart(start) => {
+            let planned = |end| format!("planned for {}", length(since(end, record.time)));
+            start.planned_end.map(planned).unwrap_or_default()
+        }
+        Typed::RunEnd(end) if end.how == RunOutcome::CutOff => "cut off: its process was gone".into(),
+        Typed::RunEnd(_) | Typed::Resume(_) => String::new(),
+        Typed::Lost(lost) => losses(lost),
+        Typed::Release(release) if after(release.nominal) > 0 => {
+            format!("{}, released {} late", due(), length(after(release.nominal)))
+        }
+        Typed::Release(_) => due(),
+        Typed::Start(start) => format!("{} in the lane", start.depth),
+        Typed::Preempt(preempt) => {
+            preempt.by.map(|by| format!("by {}", metadata.job_name(by))).unwrap_or_default()
+        }
+        Typed::Complete(complete) => {
+            let is_last = |operation: &talea_record::OperationEntry| operation.is_last;
+            let ends = metadata.operations.get(complete.job.operation.index()).is_some_and(is_last);
+            let verdict = match to_deadline.filter(|_| ends) {
+                Some(left) if left < 0 => format!(", MISSED by {}", length(left.saturating_neg())),
+                Some(left) => format!(", met with {} left", length(left)),
+                None => String::new(),
+            };
+            format!("after {}{verdict}", length(after(complete.nominal)))
+        }
+        Typed::Skip(skip) => match skip.reason.known() {
+            Some(SkipReason::Overrun) => "the job before is unfinished".into(),
+            Some(SkipReason::Full) => "too many instances in flight".into(),
+            None => format!("reason {}", skip.reason.number()),
+        },
+        Typed::Abort(abort) if abort.running.0 => {
+            format!("while running, after {}", length(after(abort.nominal)))
+        }
+        Typed::Abort(abort) => format!("while waiting, after {}", length(after(abort.nominal))),
+        _ => return None,
+    };
+    Some(detail)
+}
+
+fn losses(Lost { records, ring, .. }: Lost) -> String {
+    match ring {
+        Record::KERNEL if records == 0 => "what the kernel told may be among them".into(),
+        Record::KERNEL => format!("{records} records of the kernel"),
+        Record::DAMAGED => format!("{records} damaged records"),
+        ring => format!("{records} records of ring {ring}"),
+    }
+}
+
+/// `later - earlier` in nanoseconds; records of damaged files may be centuries apart.
+pub(crate) fn since(later: Instant, earlier: Instant) -> i64 {
+    later.as_nanos().saturating_sub(earlier.as_nanos())
+}

@@ -1,0 +1,7 @@
+//! Integration tests of the exporters, read back by other programs and decoders.
+
+mod ctf;
+mod exports;
+mod perfetto;
+mod shared;
+mod tables;

@@ -1,0 +1,435 @@
+//! The Perfetto export, decoded again by nothing but the wire format and the numbers of Perfetto's protos.
+
+use std::collections::BTreeMap;
+use talea_export::*;
+use talea_record::namespace::*;
+use talea_record::*;
+use talea_samples::*;
+
+/// A protobuf message as a list of fields, by nothing but the wire format.
+#[derive(Clone, Debug)]
+enum Wire {
+    Number(u64),
+    Bytes(Vec<u8>),
+}
+
+fn varint(bytes: &mut &[u8]) -> u64 {
+    let mut value = 0;
+    for shift in (0..).step_by(7) {
+        let (byte, rest) = bytes.split_first().expect("a varint is whole");
+        *bytes = rest;
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            break;
+        }
+    }
+    value
+}
+
+fn fields(mut bytes: &[u8]) -> Vec<(u64, Wire)> {
+    let mut fields = Vec::new();
+    while !bytes.is_empty() {
+        let key = varint(&mut bytes);
+        let mut take = |length: usize| {
+            let (taken, rest) = bytes.split_at(length);
+            bytes = rest;
+            taken.to_vec()
+        };
+        let field = match key & 7 {
+            1 => Wire::Number(u64::from_le_bytes(take(8).try_into().unwrap())),
+            0 => Wire::Number(varint(&mut bytes)),
+            2 => {
+                let length = varint(&mut bytes) as usize;
+                let (taken, rest) = bytes.split_at(length);
+                bytes = rest;
+                Wire::Bytes(taken.to_vec())
+            }
+            other => panic!("wire type {other} is not used"),
+        };
+        fields.push((key >> 3, field));
+    }
+    fields
+}
+
+/// The values of field `number` in a message.
+fn numbers(message: &[u8], number: u64) -> Vec<u64> {
+    let of = |(tag, field)| match field {
+        Wire::Number(value) if tag == number => Some(value),
+        _ => None,
+    };
+    fields(message).into_iter().filter_map(of).collect()
+}
+
+fn parts(message: &[u8], number: u64) -> Vec<Vec<u8>> {
+    let of = |(tag, field)| match field {
+        Wire::Bytes(value) if tag == number => Some(value),
+        _ => None,
+    };
+    fields(message).into_iter().filter_map(of).collect()
+}
+
+fn text(message: &[u8], number: u64) -> Option<String> {
+    parts(message, number).pop().map(|bytes| String::from_utf8(bytes).unwrap())
+}
+
+/// A trace as the UI shows it.
+#[derive(Debug, Default)]
+struct Picture {
+    /// Names of tracks with those of their parents: `mission/CPU 0`.
+    tracks: BTreeMap<u64, String>,
+    /// `track begin-end name`, in nanoseconds since the start.
+    slices: Vec<String>,
+    /// `track time name`.
+    instants: Vec<String>,
+    /// `track time value`.
+    counters: Vec<String>,
+    /// The slices and instants on each arrow, as `track time name`, in the order of time.
+    flows: BTreeMap<u64, Vec<String>>,
+    /// By `track time name`, the annotations of beginnings and instants; by `track time end`, of ends.
+    annotations: BTreeMap<String, Vec<(String, String)>>,
+}
+
+impl Picture {
+    /// Decodes a trace and requires that it is well-formed: parents first, slices nested, all of them ended.
+    fn of(bytes: &[u8]) -> Self {
+        let mut picture = Picture::default();
+        assert!(fields(bytes).iter().all(|(tag, _)| *tag == 1), "a trace is packets");
+        let packets = parts(bytes, 1);
+        assert_eq!(numbers(&packets[0], 13), [1], "the sequence begins with the first packet");
+        assert!(packets[1..].iter().all(|packet| numbers(packet, 13).is_empty()));
+        assert!(packets.iter().all(|packet| numbers(packet, 10) == [1]));
+        // TracePacket: timestamp = 8, track_event = 11, track_descriptor = 60.
+        let mut events = Vec::new();
+        for packet in &packets {
+            parts(packet, 60).iter().for_each(|track| picture.describe(track));
+            for event in parts(packet, 11) {
+                let track = numbers(&event, 11)[0];
+                assert!(picture.tracks.contains_key(&track), "a track is described before its events");
+                events.push((numbers(packet, 8)[0] as i64 - RUN_START_NS, event));
+            }
+        }
+        events.sort_by_key(|(time, _)| *time);
+        let mut open: BTreeMap<u64, Vec<(i64, String)>> = BTreeMap::new();
+        for (time, event) in &events {
+            picture.event(*time, event, &mut open);
+        }
+        assert!(open.values().all(Vec::is_empty), "every slice ends: {open:?}");
+        picture.slices.sort();
+        picture
+    }
+
+    /// TrackDescriptor: uuid = 1, name = 2, process = 3 (pid = 1, name = 6), parent = 5, counter = 8.
+    fn describe(&mut self, track: &[u8]) {
+        let process = parts(track, 3).pop();
+        let name = process.as_ref().map_or_else(|| text(track, 2), |process| text(process, 6)).unwrap();
+        let name = match numbers(track, 5).pop() {
+            Some(parent) => format!("{}/{name}", self.tracks.get(&parent).expect("parents come first")),
+            None => name,
+        };
+        self.tracks.insert(numbers(track, 1)[0], name);
+    }
+
+    /// TrackEvent: annotations = 4, type = 9, track = 11, name = 23, counter = 30 or 44, flow = 47.
+    fn event(&mut self, time: i64, event: &[u8], open: &mut BTreeMap<u64, Vec<(i64, String)>>) {
+        let uuid = numbers(event, 11)[0];
+        let track = self.tracks[&uuid].clone();
+        let name = text(event, 23);
+        let place = format!("{track} {time} {}", name.as_deref().unwrap_or("end"));
+        match numbers(event, 9)[0] {
+            1 => open.entry(uuid).or_default().push((time, name.unwrap())),
+            2 => {
+                let (begin, name) = open.entry(uuid).or_default().pop().expect("an end has a beginning");
+                self.slices.push(format!("{track} {begin}-{time} {name}"));
+            }
+            3 => self.instants.push(place.clone()),
+            4 => {
+                let value = numbers(event, 44).pop().map(|bits| f64::from_bits(bits).to_string());
+                let value = value.unwrap_or_else(|| (numbers(event, 30)[0] as i64).to_string());
+                self.counters.push(format!("{track} {time} {value}"));
+            }
+            other => panic!("event type {other}"),
+        }
+        for flow in numbers(event, 47) {
+            self.flows.entry(flow).or_default().push(place.clone());
+        }
+        let annotations: Vec<_> = parts(event, 4).iter().map(|part| annotation(part)).collect();
+        if !annotations.is_empty() {
+            self.annotations.insert(place, annotations);
+        }
+    }
+
+    /// The arrows, without those that connect nothing.
+    fn arrows(&self) -> Vec<String> {
+        let mut arrows: Vec<String> =
+            self.flows.values().filter(|ends| ends.len() > 1).map(|ends| ends.join(" > ")).collect();
+        arrows.sort();
+        arrows
+    }
+}
+
+/// DebugAnnotation: bool = 2, uint = 3, int = 4, double = 5, string = 6, name = 10.
+fn annotation(part: &[u8]) -> (String, String) {
+    let number = |tag| numbers(part, tag).pop();
+    let value = number(2)
+        .map(|value| format!("bool {}", value != 0))
+        .or_else(|| number(3).map(|value| format!("uint {value}")))
+        .or_else(|| number(4).map(|value| format!("int {}", value as i64)))
+        .or_else(|| number(5).map(|bits| format!("double {}", f64::from_bits(bits))))
+        .or_else(|| text(part, 6).map(|text| format!("string {text}")))
+        .unwrap_or("none".into());
+    (text(part, 10).unwrap(), value)
+}
+
+fn picture(metadata: &Metadata, names: &NameSpace, records: &[Record], end: i64) -> Picture {
+    let mut export = PerfettoExport::new(metadata, names, Vec::new());
+    records.iter().for_each(|record| export.record(*record));
+    Picture::of(&export.finish(at(end)).unwrap())
+}
+
+#[test]
+fn jobs_have_slices_on_processors_and_lanes() {
+    let picture = picture(&metadata(), &NameSpace::default(), &small_run(), ms(45));
+    let names: Vec<_> = picture.tracks.values().map(String::as_str).collect();
+    let expected = [
+        "mission",
+        "mission/CPU 0",
+        "mission/CPU 1",
+        "mission/lane 0: 10ms",
+        "mission/lane 1: 20ms",
+        "mission/lane 1: 20ms (2)",
+        "mission/lane 0: 10ms queue",
+        "mission/lane 1: 20ms queue",
+    ];
+    assert_eq!(names, expected);
+    let expected = [
+        "mission/CPU 0 0-10 route.plan",
+        "mission/CPU 0 10-12 nav",
+        "mission/CPU 0 12-15 route.plan",
+        "mission/CPU 0 20-25 route.plan",
+        "mission/CPU 0 30-45 nav",
+        "mission/CPU 1 15-23 route.draw",
+        "mission/lane 0: 10ms 10-12 nav",
+        "mission/lane 0: 10ms 30-45 nav",
+        "mission/lane 1: 20ms (2) 20-25 route.plan",
+        "mission/lane 1: 20ms 0-15 route.plan",
+        "mission/lane 1: 20ms 15-23 route.draw",
+    ]
+    .map(in_ms);
+    assert_eq!(picture.slices, expected);
+    let of = |kind: &str| -> Vec<&str> {
+        let found = picture.instants.iter().filter(|name| name.contains(kind));
+        found.map(|name| name.split_once(": ").unwrap().1).collect()
+    };
+    let missed = ["20ms 20000000 deadline missed: route.draw #0", "10ms 40000000 deadline missed: nav #3"];
+    assert_eq!(of("missed"), missed);
+    assert_eq!(of("skip"), ["10ms 0 skip: nav #0"]);
+    assert_eq!(of("abort"), ["20ms 25000000 abort: route.plan #1"]);
+    assert_eq!(of("release").len(), 5);
+    let queue: Vec<_> = picture.counters.iter().map(|counter| counter.rsplit_once(' ').unwrap().1).collect();
+    assert_eq!(queue, ["1", "1", "2", "1", "1"]);
+    let draw_end = &picture.annotations["mission/lane 1: 20ms 23000000 end"];
+    let expected = [("response_ns", "int 8000000"), ("lateness_ns", "int 3000000")];
+    assert_eq!(*draw_end, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+}
+
+/// `track 1-2 name` with the times in milliseconds as nanoseconds.
+fn in_ms(slice: &str) -> String {
+    let words = slice.split(' ').map(|word| match word.split_once('-') {
+        Some((begin, end)) => match (begin.parse::<i64>(), end.parse::<i64>()) {
+            (Ok(begin), Ok(end)) => format!("{}-{}", begin * MS, end * MS),
+            _ => word.to_owned(),
+        },
+        None => word.to_owned(),
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn arrows_lead_from_release_to_start_and_from_job_to_successor() {
+    let picture = picture(&metadata(), &NameSpace::default(), &small_run(), ms(45));
+    let lane = "mission/lane 1: 20ms";
+    let expected = [
+        "mission/lane 0: 10ms 10000000 release: nav #1 > mission/lane 0: 10ms 10000000 nav".to_owned(),
+        "mission/lane 0: 10ms 30000000 release: nav #3 > mission/lane 0: 10ms 30000000 nav".to_owned(),
+        format!("{lane} 0 release: route.plan #0 > {lane} 0 route.plan"),
+        format!("{lane} 0 route.plan > {lane} 15000000 release: route.draw #0"),
+        format!("{lane} 15000000 release: route.draw #0 > {lane} 15000000 route.draw"),
+        format!("{lane} 20000000 release: route.plan #1 > {lane} (2) 20000000 route.plan"),
+    ];
+    assert_eq!(picture.arrows(), expected);
+}
+
+/// `plan` on node `mission` tells `draw` on node `display`.
+#[test]
+fn arrows_cross_nodes_with_the_message() {
+    let mut metadata = metadata();
+    metadata.nodes.push(NodeEntry { name: "display".into(), cpus: vec![0], switches: Switches::default() });
+    metadata.lanes.push(LaneEntry { node: 1, level: 0, label: "draw".into(), discipline: "fifo".into() });
+    metadata.operations[2].lane = 2;
+    let plan = |event, time| job(event, RUN_START_NS + time, 1, 4, [RUN_START_NS, RUN_START_NS + 99], 1);
+    let draw = |event, time| Record { source: 2, ..job(event, RUN_START_NS + time, 2, 4, [0, 0], 1) };
+    let records = [
+        plan(Event::RELEASE, 1),
+        plan(Event::START, 2),
+        plan(Event::COMPLETE, 10),
+        Record { words: [2, 0], ..plan(Event::SEND, 11) },
+        Record { words: [RUN_START_NS as u64 + 11, 0], ..draw(Event::RECEIVE, 15) },
+        draw(Event::RELEASE, 16),
+        draw(Event::START, 17),
+        draw(Event::COMPLETE, 20),
+    ];
+    let picture = picture(&metadata, &NameSpace::default(), &records, RUN_START_NS + 30);
+    let (from, to) = ("mission/lane 1: 20ms", "display/lane 0: draw");
+    let expected = [
+        format!("{to} 16 release: route.draw #4 > {to} 17 route.draw"),
+        format!("{from} 1 release: route.plan #4 > {from} 2 route.plan"),
+        format!(
+            "{from} 11 send: route.draw #4 > {to} 15 receive: route.draw #4 > {to} 16 release: route.draw #4"
+        ),
+        format!("{from} 2 route.plan > {from} 11 send: route.draw #4 > {to} 16 release: route.draw #4"),
+    ];
+    assert_eq!(picture.arrows(), expected);
+    let took = &picture.annotations[&format!("{to} 15 receive: route.draw #4")];
+    assert_eq!(*took, [("took_ns".into(), "int 4".into())]);
+}
+
+fn after(event: Event, time: i64, words: [u64; 2], cpu: u16) -> Record {
+    Record { event, words, cpu, arg: 0, causal: 0, source: 0, time: at(RUN_START_NS + time) }
+}
+
+fn named(time: i64, tid: u64, name: &str) -> Record {
+    Record {
+        causal: tid | 900 << 32,
+        ..after(Event::THREAD_NAME, time, Text::new(name).words(), Record::NO_CPU)
+    }
+}
+
+/// From thread to thread on a processor.
+fn switch(time: i64, cpu: u16, from: u64, to: u64) -> Record {
+    after(Event::SWITCH, time, [from | to << 32, 900 << 32], cpu)
+}
+
+#[test]
+fn the_kernel_says_who_really_ran() {
+    let lane = Record {
+        event: Event::THREAD,
+        words: [7 | 900 << 32, 0],
+        source: 0,
+        arg: ThreadRole::Lane as u16,
+        ..numbered(RUN_START_NS as u64)
+    };
+    let records = [
+        lane,
+        named(1, 8, "hog"),
+        switch(10, 0, 0, 8),
+        after(Event::WAKEUP, 12, [7 | 8 << 32, 0], 0),
+        switch(13, 0, 8, 7),
+        after(Event::IRQ_ENTER, 14, [3, 0], 0),
+        after(Event::IRQ_EXIT, 15, [3, 0], 0),
+        after(Event::SYSCALL_ENTER, 16, [202, 7], 0),
+        switch(17, 0, 7, 0),
+        switch(20, 1, 0, 7),
+        after(Event::SYSCALL_EXIT, 21, [-4i64 as u64, 7], 1),
+        named(22, 7, "lane-10ms"),
+        switch(25, 1, 7, u32::MAX.into()),
+        switch(26, 1, u32::MAX.into(), 0),
+        switch(27, 0, 0, 7),
+        // Its leaving processor 0 is lost.
+        switch(28, 1, 0, 7),
+    ];
+    let picture = picture(&metadata(), &NameSpace::default(), &records, RUN_START_NS + 30);
+    let thread = "mission/lane-10ms (7)";
+    let expected = [
+        "Kernel/CPU 0 interrupts 14-15 interrupt 3".to_owned(),
+        "Kernel/CPU 0 threads 10-13 hog (8)".to_owned(),
+        "Kernel/CPU 0 threads 13-17 lane 10ms (7)".to_owned(),
+        "Kernel/CPU 0 threads 27-28 lane-10ms (7)".to_owned(),
+        "Kernel/CPU 1 threads 20-25 lane 10ms (7)".to_owned(),
+        "Kernel/CPU 1 threads 25-26 not observed".to_owned(),
+        "Kernel/CPU 1 threads 28-30 lane-10ms (7)".to_owned(),
+        "Other threads/hog (8) 10-13 CPU 0".to_owned(),
+        "mission/lane 10ms (7)/lane 10ms (7) system calls 16-21 system call 202".to_owned(),
+        format!("{thread} 13-17 CPU 0"),
+        format!("{thread} 20-25 CPU 1"),
+        format!("{thread} 27-28 CPU 0"),
+        format!("{thread} 28-30 CPU 1"),
+    ];
+    assert_eq!(picture.slices, expected);
+    assert_eq!(
+        picture.arrows(),
+        ["Kernel/CPU 0 threads 12 wake lane 10ms (7) > Kernel/CPU 0 threads 13 lane 10ms (7)"]
+    );
+}
+
+#[test]
+fn dispatching_and_release_lateness_have_tracks() {
+    let cost = |time, cost: u64, kind| Record { arg: kind as u16, ..after(Event::COST, time, [cost, 3], 1) };
+    let start = RUN_START_NS as u64;
+    let records = [
+        cost(100, 20, CostKind::Queue),
+        // It was preempted meanwhile, so it began no later than the one before ended.
+        cost(110, 50, CostKind::Release),
+        after(Event::TIMER, 120, [start + 115, start + 112], 0),
+    ];
+    let picture = picture(&metadata(), &NameSpace::default(), &records, RUN_START_NS + 200);
+    let expected = [
+        "mission/CPU 1 dispatching 100-110 release",
+        "mission/CPU 1 dispatching 80-100 queue",
+        "mission/releases 115-120 timer",
+    ];
+    assert_eq!(picture.slices, expected);
+    assert_eq!(picture.counters, ["mission/release lateness 120 5"]);
+    let annotations = &picture.annotations["mission/CPU 1 dispatching 100 release"];
+    assert_eq!(annotations[0], ("cost_ns".into(), "int 50".into()));
+    let annotations = &picture.annotations["mission/releases 115 timer"];
+    assert_eq!(annotations[1], ("woken_after_ns".into(), "int -3".into()));
+}
+
+#[test]
+fn events_of_programs_stand_with_their_thread_and_losses_are_seen() {
+    let names = {
+        let mut names = strange_names();
+        let fields = vec![Field::new("volts", FieldKind::F64, Part::First)];
+        let event = EventEntry { number: 1, name: "level".into(), about: "".into(), fields: fields.into() };
+        let family =
+            Family { number: 0x41, name: "battery".into(), about: "".into(), events: vec![event].into() };
+        names.add(family).unwrap();
+        names
+    };
+    let narrow = Record { arg: 1 << 8, ..after(Event(0x7701), 6, [0xffff_fff6_fffe_05ff, 1 | 2 << 16], 1) };
+    let release = job(Event::RELEASE, RUN_START_NS + 1, 0, 5, [RUN_START_NS, RUN_START_NS + 99], 1);
+    let records = [
+        release,
+        Record { causal: release.causal, ..after(Event(0x4101), 2, [(-0.5f64).to_bits(), 0], 0) },
+        named(3, 8, "sampler"),
+        switch(5, 1, 0, 8),
+        narrow,
+        after(Event(0x7704), 7, Text::new("ü\"").words(), Record::NO_CPU),
+        after(Event(0x4444), 8, [9, 8], 0),
+        Record { source: 3, ..after(Event::LOST, 9, [17, 0], Record::NO_CPU) },
+        Record { source: Record::KERNEL, ..after(Event::LOST, 10, [5, 0], 1) },
+    ];
+    let picture = picture(&metadata(), &names, &records, RUN_START_NS + 20);
+    let expected = [
+        "mission/lane 0: 10ms 1 release: nav #5",
+        "Program events on CPU 0 2 battery:level",
+        "Other threads/sampler (8) 6 größe {strange}:narrow",
+        "Program events 7 größe {strange}:text",
+        "Program events on CPU 0 8 event 0x4444",
+        "Lost records 9 17 records of ring 3 lost",
+        "Lost records 10 5 records of the kernel lost on CPU 1",
+    ];
+    assert_eq!(picture.instants, expected);
+    assert_eq!(picture.counters, ["battery:level volts 2 -0.5"]);
+    assert_eq!(
+        picture.arrows(),
+        ["mission/lane 0: 10ms 1 release: nav #5 > Program events on CPU 0 2 battery:level"]
+    );
+    let shown = |place: &str| -> Vec<String> {
+        picture.annotations[place].iter().map(|(name, value)| format!("{name}: {value}")).collect()
+    };
+    let narrow = shown("Other threads/sampler (8) 6 größe {strange}:narrow");
+    assert_eq!(narrow[..5], ["i8: int -1", "u8: uint 5", "i16: int -2", "i32: int -10", "bool: bool true"]);
+    assert_eq!(shown("Program events 7 größe {strange}:text"), ["text: string ü\"", "event: uint 0"]);
+    assert_eq!(shown("Program events on CPU 0 2 battery:level")[0], "volts: double -0.5");
+}

@@ -1,0 +1,305 @@
+//! Causes: what a stretch of a response time went into.
+
+use crate::occupancy::Interrupt;
+use serde::Serialize;
+use talea_record::{CostKind, JobId};
+use talea_time::{Duration, Instant};
+
+/// Why a job was not further at the end of an interval than a response time of nothing would have had it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Cause {
+    /// The description asks for this delay between arrival and release.
+    Jitter,
+    /// The release thread was not yet awake although the release was due; without TIMER records, everything up to the
+    /// release.
+    Timer,
+    /// The release thread was awake: it spun, or released others first.
+    Releasing,
+    /// The completion of `of` was under way to another node.
+    Message {
+        /// The predecessor.
+        of: JobId,
+    },
+    /// Between the completion of a predecessor on the same node and the release.
+    Handover,
+    /// A job of the same lane had the lane.
+    Peer {
+        /// The job.
+        job: JobId,
+        /// Why it had the lane.
+        order: Order,
+    },
+    /// A job of a higher lane ran.
+    Higher {
+        /// The job.
+        job: JobId,
+    },
+    /// A job of a lower lane ran: an inversion.
+    Lower {
+        /// The job.
+        job: JobId,
+    },
+    /// The processor dispatched: a COST record says what it did, or a thread of the run worked between jobs.
+    Dispatch {
+        /// What it did, if that is recorded.
+        kind: Option<CostKind>,
+    },
+    /// The lane's thread was being woken.
+    WakeUp,
+    /// No record tells of anybody on the processor.
+    Idle,
+    /// The events that would tell were not recorded.
+    Unrecorded,
+    /// Nobody had the processor although a thread of the run could go on: the kernel held it off.
+    Withheld,
+    /// A thread of the run's own process that neither runs jobs nor releases them had the processor.
+    Companion {
+        /// Its number.
+        thread: u32,
+    },
+    /// A thread of another program, or of the kernel, had the processor.
+    Program {
+        /// Its number.
+        thread: u32,
+    },
+    /// An interrupt handler had the processor.
+    Interrupt {
+        /// Which.
+        interrupt: Interrupt,
+    },
+    /// The job itself executed.
+    Execution,
+    /// Several jobs that had begun shared the processor, and nobody saw which of them ran: this one, another one, or both by
+    /// turns.
+    Shared,
+    /// The job had begun, its thread slept, and nobody took its place: it waited for something outside.
+    Blocked,
+    /// Records that would tell were overwritten before they could be read.
+    Uncertain,
+    /// What would tell is from before the recording.
+    Unheard,
+    /// The records contradict each other, or end too early.
+    Unclear,
+    /// So many intervals that they stand in the totals only.
+    Condensed,
+}
+
+/// Why another job had the lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// Its key is the smaller one, or equal and it came first.
+    Ahead,
+    /// It had the lane before this job was released and keeps it to its end.
+    RunsToCompletion,
+    /// This job was late, and late work goes last.
+    LateGoesLast,
+    /// Its key is the greater one, and yet it got the lane while this job was released: the lane had not taken this job in,
+    /// or orders by what its records do not show.
+    Behind,
+    /// The record of its release is not in the trace.
+    Unknown,
+}
+
+/// A cause without who is to blame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "they are those of Cause and Order")]
+pub enum Kind {
+    Jitter,
+    Timer,
+    Releasing,
+    Message,
+    Handover,
+    Ahead,
+    RunsToCompletion,
+    LateGoesLast,
+    Behind,
+    Peer,
+    Higher,
+    Lower,
+    Switch,
+    Queue,
+    Release,
+    Delivery,
+    Dispatch,
+    WakeUp,
+    Idle,
+    Unrecorded,
+    Withheld,
+    Companion,
+    Program,
+    Interrupt,
+    Execution,
+    Shared,
+    Blocked,
+    Uncertain,
+    Unheard,
+    Unclear,
+    Condensed,
+}
+
+/// Who is to blame for an interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Blamed {
+    /// Nobody in particular.
+    Nobody,
+    /// The jobs of the operation of this index.
+    Operation(usize),
+    /// The thread of this number.
+    Thread(u32),
+    /// This interrupt.
+    Interrupt(Interrupt),
+}
+
+impl Cause {
+    /// The cause without who is to blame.
+    pub fn kind(self) -> Kind {
+        match self {
+            Cause::Jitter => Kind::Jitter,
+            Cause::Timer => Kind::Timer,
+            Cause::Releasing => Kind::Releasing,
+            Cause::Message { .. } => Kind::Message,
+            Cause::Handover => Kind::Handover,
+            Cause::Peer { order: Order::Ahead, .. } => Kind::Ahead,
+            Cause::Peer { order: Order::RunsToCompletion, .. } => Kind::RunsToCompletion,
+            Cause::Peer { order: Order::LateGoesLast, .. } => Kind::LateGoesLast,
+            Cause::Peer { order: Order::Behind, .. } => Kind::Behind,
+            Cause::Peer { order: Order::Unknown, .. } => Kind::Peer,
+            Cause::Higher { .. } => Kind::Higher,
+            Cause::Lower { .. } => Kind::Lower,
+            Cause::Dispatch { kind: Some(CostKind::Switch) } => Kind::Switch,
+            Cause::Dispatch { kind: Some(CostKind::Queue) } => Kind::Queue,
+            Cause::Dispatch { kind: Some(CostKind::Release) } => Kind::Release,
+            Cause::Dispatch { kind: Some(CostKind::Delivery) } => Kind::Delivery,
+            Cause::Dispatch { kind: None } => Kind::Dispatch,
+            Cause::WakeUp => Kind::WakeUp,
+            Cause::Idle => Kind::Idle,
+            Cause::Unrecorded => Kind::Unrecorded,
+            Cause::Withheld => Kind::Withheld,
+            Cause::Companion { .. } => Kind::Companion,
+            Cause::Program { .. } => Kind::Program,
+            Cause::Interrupt { .. } => Kind::Interrupt,
+            Cause::Execution => Kind::Execution,
+            Cause::Shared => Kind::Shared,
+            Cause::Blocked => Kind::Blocked,
+            Cause::Uncertain => Kind::Uncertain,
+            Cause::Unheard => Kind::Unheard,
+            Cause::Unclear => Kind::Unclear,
+            Cause::Condensed => Kind::Condensed,
+        }
+    }
+
+    /// The job that is to blame, if it is one.
+    pub fn job(self) -> Option<JobId> {
+        match self {
+            Cause::Message { of: job }
+            | Cause::Peer { job, .. }
+            | Cause::Higher { job }
+            | Cause::Lower { job } => Some(job),
+            _ => None,
+        }
+    }
+
+    /// Who is to blame.
+    pub fn blamed(self) -> Blamed {
+        match self {
+            Cause::Companion { thread } | Cause::Program { thread } => Blamed::Thread(thread),
+            Cause::Interrupt { interrupt } => Blamed::Interrupt(interrupt),
+            _ => self.job().map_or(Blamed::Nobody, |job| Blamed::Operation(job.operation.index())),
+        }
+    }
+}
+
+impl Kind {
+    /// What happened, in a few words that a name can follow.
+    pub fn words(self) -> &'static str {
+        match self {
+            Kind::Jitter => "release jitter",
+            Kind::Timer => "late wake-up of the release thread",
+            Kind::Releasing => "release thread spinning or busy",
+            Kind::Message => "message from",
+            Kind::Handover => "hand-over from the predecessor",
+            Kind::Ahead => "same lane, ahead by key:",
+            Kind::RunsToCompletion => "same lane, not preemptible:",
+            Kind::LateGoesLast => "same lane, late work goes last:",
+            Kind::Behind => "same lane, behind by key:",
+            Kind::Peer => "same lane:",
+            Kind::Higher => "higher lane:",
+            Kind::Lower => "lower lane, an inversion:",
+            Kind::Switch => "dispatching: switch",
+            Kind::Queue => "dispatching: queue",
+            Kind::Release => "dispatching: release",
+            Kind::Delivery => "dispatching: delivery",
+            Kind::Dispatch => "dispatching, not broken down",
+            Kind::WakeUp => "wake-up of the lane's thread",
+            Kind::Idle => "ready, processor idle",
+            Kind::Unrecorded => "not recorded",
+            Kind::Withheld => "the processor withheld by the kernel",
+            Kind::Companion => "the program's other thread:",
+            Kind::Program => "other program:",
+            Kind::Interrupt => "interrupt:",
+            Kind::Execution => "own execution",
+            Kind::Shared => "shared unseen by several begun jobs",
+            Kind::Blocked => "blocked by itself",
+            Kind::Uncertain => "uncertain, records were lost",
+            Kind::Unheard => "unknown, from before the recording",
+            Kind::Unclear => "unclear, the records do not say",
+            Kind::Condensed => "many short intervals, in the totals only",
+        }
+    }
+
+    /// Whether nobody knows what the time went into, for want of records that there were.
+    pub fn is_uncertain(self) -> bool {
+        matches!(self, Kind::Uncertain | Kind::Unheard | Kind::Unclear)
+    }
+
+    /// Whether nobody knows what the time went into, for want of events that were not recorded.
+    pub fn is_unrecorded(self) -> bool {
+        matches!(self, Kind::Unrecorded | Kind::Shared)
+    }
+
+    /// Whether the time was the job's own.
+    pub fn is_own(self) -> bool {
+        matches!(self, Kind::Execution | Kind::Blocked)
+    }
+}
+
+/// How far a job was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stage {
+    /// Not yet released.
+    Coming,
+    /// Released, not yet begun.
+    Waiting,
+    /// Begun: what is not its own execution is preemption.
+    Begun,
+}
+
+/// A stretch of the response time with one cause. Longer than nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interval {
+    /// When it begins.
+    pub from: Instant,
+    /// When it ends.
+    pub to: Instant,
+    /// Index of the hop it belongs to.
+    pub hop: usize,
+    /// How far the hop's job was.
+    pub stage: Stage,
+    /// What it went into.
+    pub cause: Cause,
+}
+
+impl Interval {
+    /// Its length.
+    pub fn length(&self) -> Duration {
+        length(self.from, self.to)
+    }
+}
+
+/// `to - from`; records of damaged files may be centuries apart.
+pub(crate) fn length(from: Instant, to: Instant) -> Duration {
+    Duration::from_nanos(to.as_nanos().saturating_sub(from.as_nanos()))
+}

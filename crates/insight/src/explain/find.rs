@@ -1,0 +1,260 @@
+//! The first pass: which instances are to be explained, and along which jobs.
+
+use super::life::{Hop, Life, Lives, PathEnd, Turn};
+use super::sought::Sought;
+use super::{Counts, Outcome, Question, Subject, Which};
+use talea_record::contents::Lost;
+use talea_record::event::{Skip, Typed};
+use talea_record::{Event, JobId, Metadata, Record, Sink, SkipReason};
+use talea_time::Instant;
+
+/// An instance or job to explain.
+#[derive(Clone, Debug)]
+pub(super) struct Target {
+    pub subject: Subject,
+    pub outcome: Outcome,
+    pub arrival: Instant,
+    /// When its release was meant to be.
+    pub due: Instant,
+    pub woken: Option<Instant>,
+    pub deadline: Instant,
+    pub end: Instant,
+    pub path: Vec<Hop>,
+    /// The unfinished instance that had it skipped.
+    pub because: Option<Box<Target>>,
+}
+
+impl Target {
+    fn lateness_ns(&self) -> i64 {
+        self.end.as_nanos().saturating_sub(self.deadline.as_nanos())
+    }
+
+    fn response_ns(&self) -> i64 {
+        self.end.as_nanos().saturating_sub(self.arrival.as_nanos())
+    }
+}
+
+/// Takes every record and keeps the targets.
+pub(super) struct Finder<'a> {
+    metadata: &'a Metadata,
+    question: Question,
+    /// By task.
+    lives: Vec<Lives>,
+    /// The last TIMER record's wake-up and time, by node.
+    timers: Vec<Option<(Instant, Instant)>>,
+    found: Vec<Target>,
+    /// The job asked for by name.
+    sought: Option<Sought>,
+    pub counts: Counts,
+    pub lost: Lost,
+    /// The first record.
+    first: Option<Instant>,
+    last: Instant,
+    /// When each node ended.
+    ends: Vec<Option<Instant>>,
+}
+
+impl<'a> Finder<'a> {
+    pub fn new(metadata: &'a Metadata, question: Question) -> Self {
+        Finder {
+            metadata,
+            question,
+            lives: (0..metadata.tasks.len()).map(|task| Lives::new(metadata, task)).collect(),
+            timers: vec![None; metadata.nodes.len()],
+            found: Vec::new(),
+            sought: match question.which {
+                Which::This(Subject::Job(job)) => Some(Sought::new(job)),
+                _ => None,
+            },
+            counts: Counts::default(),
+            lost: Lost::default(),
+            first: None,
+            last: metadata.start,
+            ends: vec![None; metadata.nodes.len()],
+        }
+    }
+
+    /// From when on the trace tells of the run, after its records were taken.
+    pub fn begins(&self) -> Instant {
+        self.first.unwrap_or(self.metadata.start).max(self.metadata.start)
+    }
+
+    /// The targets, worst first, and the instant of the trace's end.
+    pub fn finish(mut self) -> (Vec<Target>, Counts, Lost, Instant) {
+        let end = self.ends.iter().flatten().max().copied().unwrap_or(self.last);
+        for task in 0..self.lives.len() {
+            let open: Vec<(u64, Life)> =
+                std::mem::take(&mut self.lives[task].in_flight).into_iter().collect();
+            for (instance, life) in open {
+                self.judge(task, instance, &life, Outcome::Unfinished, end);
+            }
+        }
+        self.found.extend(self.sought.take().and_then(|sought| sought.finish(self.metadata, end)));
+        self.trim();
+        (self.found, self.counts, self.lost, end)
+    }
+
+    fn job_event(&mut self, record: &Record) {
+        let job = record.job();
+        let Some(entry) = self.metadata.operations.get(job.operation.index()) else { return };
+        let node = self.metadata.lanes[entry.lane].node;
+        if self.ends[node].is_some_and(|end| record.time > end) {
+            return;
+        }
+        let timer = self.timers[node].filter(|(_, at)| *at <= record.time).map(|(woken, _)| woken);
+        let task = entry.task;
+        if let Some(sought) = &mut self.sought {
+            sought.take(record, timer);
+        }
+        let Some(turn) = self.lives[task].take(self.metadata, record, timer) else { return };
+        match turn {
+            Turn::Goes => {}
+            Turn::Completed => self.resolve(task, job.instance, Outcome::Met, record.time),
+            Turn::Aborted => self.resolve(task, job.instance, Outcome::Aborted, record.time),
+            Turn::Skipped => {
+                let full = Skip::read(record).is_some_and(|skip| skip.reason == SkipReason::Full);
+                let reason = if full { SkipReason::Full } else { SkipReason::Overrun };
+                self.resolve(task, job.instance, Outcome::Skipped { reason }, record.time);
+            }
+        }
+    }
+
+    /// The instance is over, at `end`.
+    fn resolve(&mut self, task: usize, instance: u64, outcome: Outcome, end: Instant) {
+        if let Some(life) = self.lives[task].resolve(instance) {
+            self.judge(task, instance, &life, outcome, end);
+        }
+    }
+
+    /// Counts an instance that is over, or that the trace's end cut off, and keeps it if it is asked for.
+    fn judge(&mut self, task: usize, instance: u64, life: &Life, outcome: Outcome, end: Instant) {
+        let late = end > life.deadline;
+        let outcome = match outcome {
+            Outcome::Met if late => Outcome::Missed,
+            other => other,
+        };
+        let failed = match outcome {
+            Outcome::Met => false,
+            // Whatever completes at the end itself is not cut off.
+            Outcome::Unfinished => end >= life.deadline,
+            _ => true,
+        };
+        let subject = Subject::Instance { task, number: instance };
+        let in_scope = self.question.task.is_none_or(|wanted| wanted == task);
+        if in_scope {
+            self.counts.add(outcome, failed);
+        }
+        match self.question.which {
+            Which::Failed if in_scope && failed => self.keep(task, subject, life, outcome, end),
+            Which::Worst if in_scope && !matches!(outcome, Outcome::Skipped { .. }) => {
+                self.keep(task, subject, life, outcome, end);
+            }
+            Which::This(wanted) if wanted == subject => self.keep(task, subject, life, outcome, end),
+            // The record of a skip is about the first of the first operations, and stands for all.
+            Which::This(Subject::Job(job))
+                if job.instance == instance
+                    && matches!(outcome, Outcome::Skipped { .. })
+                    && self.metadata.operations[job.operation.index()].task == task =>
+            {
+                self.keep(task, subject, life, outcome, end);
+            }
+            _ => {}
+        }
+    }
+
+    fn keep(&mut self, task: usize, subject: Subject, life: &Life, outcome: Outcome, end: Instant) {
+        let Subject::Instance { number, .. } = subject else { return };
+        let because = match outcome {
+            Outcome::Skipped { .. } => self.hindrance(task, number, end).map(Box::new),
+            _ => None,
+        };
+        let path = match outcome {
+            Outcome::Skipped { .. } => Vec::new(),
+            Outcome::Unfinished => self.path(task, number, life, PathEnd::Stuck),
+            _ => self.path(task, number, life, PathEnd::Latest),
+        };
+        self.found.push(target(subject, life, outcome, end, path, because));
+        if self.found.len() >= 2 * self.question.limit.max(self.metadata.tasks.len()).max(16) {
+            self.trim();
+        }
+    }
+
+    fn path(&self, task: usize, number: u64, life: &Life, end: PathEnd) -> Vec<Hop> {
+        self.lives[task].critical_path(self.metadata, number, life, end)
+    }
+
+    /// The unfinished instance because of which `number` was skipped `at` that instant.
+    fn hindrance(&self, task: usize, number: u64, at: Instant) -> Option<Target> {
+        let lives = &self.lives[task];
+        let (instance, operation) = lives.hinders(self.metadata, number)?;
+        let life = lives.in_flight.get(&instance)?;
+        let subject = Subject::Job(JobId { operation, instance });
+        let path = lives.hop(life, instance, operation.index()).into_iter().collect();
+        Some(target(subject, life, Outcome::Unfinished, at, path, None))
+    }
+
+    /// Keeps the worst.
+    fn trim(&mut self) {
+        match self.question.which {
+            Which::Failed => {
+                self.found.sort_by_key(|target| (-i128::from(target.lateness_ns()), target.end));
+                self.found.truncate(self.question.limit);
+            }
+            Which::Worst => {
+                self.found.sort_by_key(|target| (-i128::from(target.response_ns()), target.end));
+                let mut seen = vec![false; self.metadata.tasks.len()];
+                self.found.retain(|target| match target.subject {
+                    Subject::Instance { task, .. } => !std::mem::replace(&mut seen[task], true),
+                    Subject::Job(_) => true,
+                });
+                // A task whose worst so far is among no `limit` worst comes back if it does worse.
+                self.found.truncate(self.question.limit);
+            }
+            Which::This(_) => self.found.truncate(1),
+        }
+    }
+}
+
+fn target(
+    subject: Subject,
+    life: &Life,
+    outcome: Outcome,
+    end: Instant,
+    path: Vec<Hop>,
+    because: Option<Box<Target>>,
+) -> Target {
+    let (arrival, due, woken, deadline) = (life.arrival, life.due, life.woken, life.deadline);
+    // Only damaged records have a release before its arrival.
+    let end = end.max(arrival);
+    Target { subject, outcome, arrival, due, woken, deadline, end, path, because }
+}
+
+impl Sink for Finder<'_> {
+    fn record(&mut self, record: Record) {
+        self.last = self.last.max(record.time);
+        // The names of threads that the kernel tells at its start are from before everything.
+        if record.event != Event::THREAD_NAME {
+            self.first.get_or_insert(record.time);
+        }
+        match record.typed() {
+            _ if record.event.is_job() => self.job_event(&record),
+            Typed::Timer(timer) => {
+                if let Some(last) = self.timers.get_mut(usize::from(timer.node)) {
+                    *last = Some((timer.woken, record.time));
+                }
+            }
+            Typed::Receive(receive) => {
+                if let Some(entry) = self.metadata.operations.get(receive.job.operation.index()) {
+                    self.lives[entry.task].hear(receive.job, record.time);
+                }
+            }
+            Typed::Lost(lost) => self.lost.add(lost),
+            Typed::RunEnd(over) => {
+                if let Some(end) = self.ends.get_mut(usize::from(over.node)) {
+                    *end = Some(record.time);
+                }
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! The lives of a task's instances, from arrival to resolution, in memory that grows with the instances in flight only.
+
+use std::collections::BTreeMap;
+use talea_model::OperationId;
+use talea_policy::demand;
+use talea_record::event::Typed;
+use talea_record::{JobId, Metadata, Record};
+use talea_time::Instant;
+
+/// How far a job got.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct JobLife {
+    pub released: Option<Instant>,
+    pub started: Option<Instant>,
+    /// Completed or aborted.
+    pub ended: Option<Instant>,
+    /// When the last message about a predecessor came.
+    pub message: Option<Instant>,
+}
+
+/// One instance of a task.
+#[derive(Clone, Debug)]
+pub(super) struct Life {
+    pub arrival: Instant,
+    /// When its release was meant to be: arrival plus jitter.
+    pub due: Instant,
+    /// When the release thread said it was awake for this release, if it said so.
+    pub woken: Option<Instant>,
+    pub deadline: Instant,
+    /// By position among the task's operations.
+    pub jobs: Vec<JobLife>,
+    /// Last operations that have not completed.
+    lasts_left: usize,
+}
+
+/// What a record means for the instance it is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    Goes,
+    Completed,
+    Aborted,
+    Skipped,
+}
+
+/// Which job a path ends with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PathEnd {
+    /// The one that ended last: it completed or aborted the instance.
+    Latest,
+    /// The unfinished one that was released first, or the one that ended last if none is released.
+    Stuck,
+}
+
+/// One job on the way to the end of an instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hop {
+    /// The job.
+    pub job: JobId,
+    /// When it was released; when it is first heard of if the record of its release was lost.
+    pub released: Instant,
+    /// When it began, if it did.
+    pub started: Option<Instant>,
+    /// When it completed or was aborted, if it did.
+    pub ended: Option<Instant>,
+    /// When the message that released it arrived, if that is recorded.
+    pub received: Option<Instant>,
+}
+
+/// The instances of one task.
+#[derive(Debug)]
+pub(super) struct Lives {
+    task: usize,
+    /// Its operations in file order.
+    operations: Vec<usize>,
+    lasts: usize,
+    pub in_flight: BTreeMap<u64, Life>,
+    /// The greatest number seen.
+    highest: Option<u64>,
+}
+
+/// More instances in flight than this can only be instances whose end was lost.
+const LIMIT: usize = 1 << 14;
+
+impl Lives {
+    pub fn new(metadata: &Metadata, task: usize) -> Self {
+        let of_task = |(_, operation): &(usize, &talea_record::OperationEntry)| operation.task == task;
+        let operations: Vec<usize> =
+            metadata.operations.iter().enumerate().filter(of_task).map(|(index, _)| index).collect();
+        let lasts = operations.iter().filter(|index| metadata.operations[**index].is_last).count();
+        Lives { task, operations, lasts, in_flight: BTreeMap::new(), highest: None }
+    }
+
+    /// Takes a record about one of the task's jobs. `woken` is when the release thread of the job's node last woke.
+    /// Returns what it means for the instance, which stays in flight until [`Self::resolve`].
+    pub fn take(&mut self, metadata: &Metadata, record: &Record, woken: Option<Instant>) -> Option<Turn> {
+        let job = record.job();
+        let place = self.operations.iter().position(|index| *index == job.operation.index())?;
+        if !self.in_flight.contains_key(&job.instance) {
+            // What follows an instance that is resolved, or was given up, changes nothing.
+            if self.highest.is_some_and(|highest| job.instance <= highest) {
+                return None;
+            }
+            self.begin(metadata, record);
+        }
+        let life = self.in_flight.get_mut(&job.instance)?;
+        let entry = &metadata.operations[job.operation.index()];
+        let own = &mut life.jobs[place];
+        let first = own.released.is_none() && own.started.is_none();
+        match record.typed() {
+            Typed::Release(_) => {
+                own.released = Some(record.time);
+                if entry.predecessors.is_empty() && life.woken.is_none() {
+                    life.woken = woken;
+                }
+            }
+            Typed::Start(_) if own.started.is_none() => own.started = Some(record.time),
+            Typed::Complete(complete) if own.ended.is_none() => {
+                own.ended = Some(record.time);
+                life.deadline = complete.deadline;
+                life.lasts_left -= usize::from(entry.is_last);
+                if entry.is_last && life.lasts_left == 0 {
+                    return Some(Turn::Completed);
+                }
+            }
+            Typed::Abort(_) => {
+                own.ended = Some(record.time);
+                return Some(Turn::Aborted);
+            }
+            Typed::Skip(_) => return Some(Turn::Skipped),
+            _ => {}
+        }
+        let own = &mut life.jobs[place];
+        if first && own.released.is_none() && own.started.is_none() {
+            own.started = own.ended;
+        }
+        Some(Turn::Goes)
+    }
+
+    /// A message about a predecessor of the job arrived at `now`.
+    pub fn hear(&mut self, job: JobId, now: Instant) {
+        let Some(place) = self.operations.iter().position(|index| *index == job.operation.index()) else {
+            return;
+        };
+        if let Some(life) = self.in_flight.get_mut(&job.instance)
+            && life.jobs[place].released.is_none()
+        {
+            life.jobs[place].message = Some(now);
+        }
+    }
+
+    fn begin(&mut self, metadata: &Metadata, record: &Record) {
+        let entry = &metadata.tasks[self.task];
+        let instance = record.job().instance;
+        let is_first = metadata.operations[record.job().operation.index()].predecessors.is_empty();
+        let told = record.dates();
+        let since_first = entry.period.as_nanos().saturating_mul(i64::try_from(instance).unwrap_or(i64::MAX));
+        let computed_ns = metadata.start.saturating_add(entry.phase).as_nanos().saturating_add(since_first);
+        let nominal_ns = told.filter(|_| is_first).map(|dates| dates.nominal.as_nanos());
+        let arrival_ns = nominal_ns.unwrap_or(computed_ns);
+        let arrival = Instant::from_nanos(arrival_ns);
+        let jitter = demand::release_jitter_from(entry.jitter, entry.jitter_stream, instance);
+        let computed = Instant::from_nanos(arrival_ns.saturating_add(entry.deadline.as_nanos()));
+        let life = Life {
+            arrival,
+            due: Instant::from_nanos(arrival_ns.saturating_add(jitter.as_nanos())),
+            woken: None,
+            deadline: told.map_or(computed, |dates| dates.deadline),
+            jobs: vec![JobLife::default(); self.operations.len()],
+            lasts_left: self.lasts,
+        };
+        self.highest = Some(instance);
+        self.in_flight.insert(instance, life);
+        if self.in_flight.len() > LIMIT {
+            self.in_flight.pop_first();
+        }
+    }
+
+    /// The instance is over.
+    pub fn resolve(&mut self, instance: u64) -> Option<Life> {
+        self.in_flight.remove(&instance)
+    }
+
+    /// The unfinished instance because of which another one is skipped, and its unfinished first operation.
+    pub fn hinders(&self, metadata: &Metadata, before: u64) -> Option<(u64, OperationId)> {
+        let unfinished_first = |life: &Life| {
+            let unfinished = |(place, index): (usize, &usize)| {
+                let is_first = metadata.operations[*index].predecessors.is_empty();
+                let job = &life.jobs[place];
+                (is_first && job.released.is_some() && job.ended.is_none()).then_some(*index)
+            };
+            self.operations.iter().enumerate().find_map(unfinished)
+        };
+        let earlier = self.in_flight.range(..before).rev();
+        earlier
+            .filter_map(|(instance, life)| Some((*instance, unfinished_first(life)?)))
+            .map(|(instance, index)| (instance, OperationId::from_index(index)))
+            .next()
+    }
+
+    /// The job of the operation as a hop.
+    pub fn hop(&self, life: &Life, instance: u64, operation: usize) -> Option<Hop> {
+        let job = &life.jobs[self.operations.iter().position(|index| *index == operation)?];
+        let released = job.released.or(job.started).or(job.ended)?;
+        let id = JobId { operation: OperationId::from_index(operation), instance };
+        let received = job.message.filter(|at| *at <= released);
+        Some(Hop { job: id, released, started: job.started, ended: job.ended, received })
+    }
+
+    /// The jobs on the way to the end of the instance, first to last: each was released when the one before it
+    /// completed, or when the message about that arrived.
+    pub fn critical_path(&self, metadata: &Metadata, instance: u64, life: &Life, end: PathEnd) -> Vec<Hop> {
+        let mut path = Vec::new();
+        let mut next = self.last_of_path(metadata, life, end);
+        while let Some(operation) = next {
+            let Some(hop) = self.hop(life, instance, operation) else { break };
+            path.push(hop);
+            if path.len() > self.operations.len() {
+                // Only metadata that contradict themselves have such a cycle.
+                break;
+            }
+            next = self.trigger(metadata, life, operation, hop.released);
+        }
+        path.reverse();
+        path
+    }
+
+    /// The operation that the path ends with.
+    fn last_of_path(&self, metadata: &Metadata, life: &Life, end: PathEnd) -> Option<usize> {
+        let jobs = || self.operations.iter().zip(&life.jobs);
+        let unfinished =
+            jobs().filter(|(_, job)| job.released.or(job.started).is_some() && job.ended.is_none());
+        let stuck = unfinished.min_by_key(|(_, job)| job.released.or(job.started));
+        let ended = jobs().filter(|(_, job)| job.ended.is_some());
+        let latest = ended.max_by_key(|(index, job)| (job.ended, metadata.operations[**index].is_last));
+        let choice = match end {
+            PathEnd::Latest => latest,
+            PathEnd::Stuck => stuck.or(latest),
+        };
+        choice.map(|(index, _)| *index)
+    }
+
+    /// The predecessor whose completion, or the message about it, released the operation.
+    fn trigger(
+        &self,
+        metadata: &Metadata,
+        life: &Life,
+        operation: usize,
+        released: Instant,
+    ) -> Option<usize> {
+        let node = |index: usize| metadata.lanes[metadata.operations[index].lane].node;
+        let life_of = |index: usize| {
+            self.operations.iter().position(|known| *known == index).map(|place| life.jobs[place])
+        };
+        let predecessors = &metadata.operations[operation].predecessors;
+        let ended = |index: usize| life_of(index).and_then(|job| job.ended).filter(|at| *at <= released);
+        let here = predecessors.iter().copied().filter(|index| node(*index) == node(operation));
+        let local = here.filter_map(|index| Some((ended(index)?, index))).max();
+        // A successor is released in the very instant in which its predecessor on the same node completes, unless it
+        // waited for a message.
+        let message = life_of(operation)?.message;
+        let by_message = |completed: Instant| message.is_some_and(|heard| heard > completed);
+        if let Some((_, index)) = local.filter(|(at, _)| *at == released && !by_message(*at)) {
+            return Some(index);
+        }
+        let away = predecessors.iter().copied().filter(|index| node(*index) != node(operation));
+        let remote = away.filter_map(|index| Some((ended(index)?, index))).max();
+        remote.or(local).map(|(_, index)| index)
+    }
+}

@@ -1,0 +1,513 @@
+//! Why a job took as long as it did: its response time split into intervals, each with its cause.
+//!
+//! An explanation follows an instance of a task from its arrival to its end along its *critical path*: the jobs each of
+//! which was released when the one before it completed. The intervals have no gaps and no overlaps, so they add up to
+//! the response time exactly, in nanoseconds; that is asserted.
+//!
+//! ```text
+//!   arrival      due        release          start      preempted          end
+//!      │ jitter   │ timer ... │ waiting ...    │ execution │ by ... │ execution │   then the next hop
+//! ```
+//!
+//! | Before the release | While waiting, and when preempted | Own |
+//! |---|---|---|
+//! | jitter, timer, withheld, programs, interrupts, releasing, message, hand-over | peers, higher and lower lanes, shared, dispatching, wake-up, idle, withheld, programs, interrupts | execution, blocked |
+//!
+//! The trace is read twice: first to find the instances (`find` keeps those in flight), then to see what happened in
+//! their windows (`watch` keeps those that are open). So memory depends on the backlog and on how many explanations
+//! are asked for ([`MOST`]), not on the length of the trace.
+//!
+//! What is told depends on what is recorded. The records of jobs alone leave "ready, processor idle" where dispatch
+//! records tell of wake-ups and costs and kernel records of other threads and interrupts ([`talea_record::Event::COST`],
+//! [`talea_record::Event::SWITCH`]). What an event would have told that the trace is known to lack ([`Told`]) is "not recorded": a
+//! processor without a job is idle only where dispatching or the kernel is recorded. Where the kernel chooses between jobs that
+//! have begun, and its switches were not recorded, the time is shared and no job's ([`Cause::Shared`]). Where records were lost, or a recording
+//! that came to the run under way has not yet heard of who was at work, an interval is uncertain; nothing is guessed. A trace
+//! without the ends of jobs explains nothing ([`Unexplainable`]).
+
+mod cause;
+mod find;
+mod json;
+mod life;
+mod pieces;
+mod sentence;
+mod sought;
+mod watch;
+
+pub use crate::occupancy::Interrupt;
+pub use cause::{Blamed, Cause, Interval, Kind, Order, Stage};
+pub use life::Hop;
+
+use crate::occupancy::Occupancy;
+use cause::length;
+use find::{Finder, Target};
+use pieces::{Pieces, Sums, add};
+use std::collections::BTreeMap;
+use talea_record::contents::{Contents, Lost};
+use talea_record::told::Beginning;
+use talea_record::{Event, JobId, Metadata, Sink, SkipReason, Told};
+use talea_time::{Duration, Instant};
+use thiserror::Error;
+use watch::{Release, Seen, Watcher};
+
+/// What a program should ask for at most at once: an explanation takes a few kilobytes as a rule, and up to half a
+/// megabyte of a job that starves.
+pub const MOST: usize = 1_000;
+
+/// What to explain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// Which instances or jobs.
+    pub which: Which,
+    /// Of this task only, by its index.
+    pub task: Option<usize>,
+    /// How many of them at most. Each is kept whole, so memory grows with this number; see [`MOST`].
+    pub limit: usize,
+}
+
+/// Which instances or jobs to explain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// Those that missed their deadline, were aborted, skipped, or are unfinished after their deadline; the latest first.
+    Failed,
+    /// The one of the greatest response time of every task.
+    Worst,
+    /// This one.
+    This(Subject),
+}
+
+/// What is explained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// An instance of a task, from its arrival to the end of its last subtask.
+    Instance {
+        /// Index of the task.
+        task: usize,
+        /// Number of the instance.
+        number: u64,
+    },
+    /// One job, from its own release.
+    Job(JobId),
+}
+
+/// How it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// By its deadline.
+    Met,
+    /// After its deadline.
+    Missed,
+    /// Aborted.
+    Aborted,
+    /// Never released.
+    Skipped {
+        /// Why.
+        reason: SkipReason,
+    },
+    /// Not at all before the trace's end, or before the instant the explanation is for.
+    Unfinished,
+}
+
+/// Instances by how they ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// By their deadline.
+    pub met: u64,
+    /// After their deadline.
+    pub missed: u64,
+    /// Aborted.
+    pub aborted: u64,
+    /// Skipped.
+    pub skipped: u64,
+    /// Unfinished at the end and past their deadline.
+    pub overdue: u64,
+    /// Unfinished at the end and before their deadline.
+    pub in_flight: u64,
+}
+
+impl Counts {
+    fn add(&mut self, outcome: Outcome, failed: bool) {
+        *match outcome {
+            Outcome::Met => &mut self.met,
+            Outcome::Missed => &mut self.missed,
+            Outcome::Aborted => &mut self.aborted,
+            Outcome::Skipped { .. } => &mut self.skipped,
+            Outcome::Unfinished if failed => &mut self.overdue,
+            Outcome::Unfinished => &mut self.in_flight,
+        } += 1;
+    }
+
+    /// Those that did not end by their deadline.
+    pub fn failed(&self) -> u64 {
+        self.missed + self.aborted + self.skipped + self.overdue
+    }
+}
+
+/// How much of a response time one cause took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Total {
+    /// The cause.
+    pub kind: Kind,
+    /// Who is to blame.
+    pub blamed: Blamed,
+    /// Time before the release.
+    pub coming: Duration,
+    /// Time between release and beginning.
+    pub waiting: Duration,
+    /// Time after the beginning.
+    pub begun: Duration,
+    /// Number of intervals.
+    pub intervals: u64,
+}
+
+impl Total {
+    /// All of it.
+    pub fn sum(&self) -> Duration {
+        self.coming + self.waiting + self.begun
+    }
+}
+
+/// Why one instance or job took as long as it did.
+#[derive(Clone, Debug)]
+pub struct Explanation {
+    /// What is explained.
+    pub subject: Subject,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Its nominal release, from which its response counts.
+    pub arrival: Instant,
+    /// Its absolute deadline.
+    pub deadline: Instant,
+    /// Its end, or the end of what is known.
+    pub end: Instant,
+    /// Its critical path.
+    pub hops: Vec<Hop>,
+    /// From `arrival` to `end` without gaps, in order. None for what was skipped.
+    pub intervals: Vec<Interval>,
+    /// The same by cause, the greatest first.
+    pub totals: Vec<Total>,
+    /// The unfinished job because of which it was skipped, up to that instant.
+    pub because: Option<Box<Explanation>>,
+}
+
+impl Explanation {
+    /// From nominal release to end.
+    pub fn response(&self) -> Duration {
+        length(self.arrival, self.end)
+    }
+
+    /// From deadline to end, positive if it missed.
+    pub fn lateness(&self) -> Duration {
+        length(self.deadline, self.end)
+    }
+
+    /// Time of which records were lost, are from before the recording, or contradict each other.
+    pub fn uncertain(&self) -> Duration {
+        let of_lost = self.totals.iter().filter(|total| total.kind.is_uncertain());
+        of_lost.map(Total::sum).sum()
+    }
+
+    /// Whether jobs shared a processor in it, or in what was in its way, and nobody saw which of them ran.
+    fn is_shared_unseen(&self) -> bool {
+        self.totals.iter().any(|total| total.kind == Kind::Shared)
+            || self.because.as_ref().is_some_and(|because| because.is_shared_unseen())
+    }
+
+    /// Time of which the events that would tell were not recorded.
+    pub fn unrecorded(&self) -> Duration {
+        let unrecorded = self.totals.iter().filter(|total| total.kind.is_unrecorded());
+        unrecorded.map(Total::sum).sum()
+    }
+}
+
+/// The answer to a [`Question`].
+#[derive(Debug)]
+pub struct Explanations {
+    /// The tables of the run.
+    pub metadata: Metadata,
+    /// What was asked.
+    pub question: Question,
+    /// From when on the trace tells of the run: a recording can begin when it is under way.
+    pub begins: Instant,
+    /// The explanations, worst first.
+    pub list: Vec<Explanation>,
+    /// Instances of the task asked about, or of all tasks, by how they ended.
+    pub counts: Counts,
+    /// Records lost in the whole trace.
+    pub lost: Lost,
+    /// Which events the trace has.
+    pub told: Told,
+    /// Names of threads that are to blame.
+    pub threads: BTreeMap<u32, String>,
+}
+
+/// Why nothing in a trace can be explained.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Unexplainable {
+    /// The ends of jobs were not recorded, so nobody knows how an instance fared.
+    #[error("the trace has no records of {}, so nobody knows when jobs ended and which were late", .missing.join(", "))]
+    Incomplete {
+        /// Names of all events of jobs that were not recorded.
+        missing: Vec<String>,
+    },
+}
+
+/// Why there is no explanation.
+#[derive(Debug, Error)]
+pub enum ExplainError<E> {
+    /// The trace does not have what it takes.
+    #[error(transparent)]
+    Unexplainable(Unexplainable),
+    /// The trace cannot be read.
+    #[error(transparent)]
+    Replay(#[from] E),
+}
+
+/// What of a response no event tells that was recorded, in the order of the response.
+const NEEDS: [(&str, &[Event]); 6] = [
+    ("whether the run was under way before", &[Event::RUN_START]),
+    ("when jobs were released", &[Event::RELEASE]),
+    ("what came before the release", &[Event::TIMER]),
+    ("how long messages took to be received", &[Event::RECEIVE]),
+    ("who had the processors", &[Event::START, Event::PREEMPT, Event::RESUME, Event::ABORT]),
+    ("whether a processor without a job was idle or dispatched", &[Event::COST, Event::WAKE, Event::SLEEP]),
+];
+
+/// What of a response the kernel alone could tell, where it chooses between jobs unseen.
+const SHARED: &str = "which of several begun jobs had the processor that they shared";
+
+impl Explanations {
+    /// What the trace leaves open for want of events that were not recorded: what it is, and the names of the events.
+    pub fn gaps(&self) -> Vec<(&'static str, Vec<String>)> {
+        let mut gaps = self.gaps_of_run();
+        if self.list.iter().any(Explanation::is_shared_unseen) {
+            gaps.push((SHARED, self.told.missing(&[Event::SWITCH])));
+        }
+        gaps.retain(|(_, missing)| !missing.is_empty());
+        gaps
+    }
+
+    /// The same without what only the kernel could have told.
+    fn gaps_of_run(&self) -> Vec<(&'static str, Vec<String>)> {
+        let is_distributed = self.metadata.nodes.len() > 1;
+        let needs = NEEDS.iter().filter(|(_, events)| is_distributed || *events != [Event::RECEIVE]);
+        needs.map(|(what, events)| (*what, self.told.missing(events))).collect()
+    }
+}
+
+/// Explains what is asked for. `replay` gives every record of the trace to a sink, in the order of time; it is called
+/// twice.
+///
+/// # Errors
+/// Those of `replay`, and if the trace does not tell enough.
+///
+/// # Panics
+/// If `metadata` do not pass [`Metadata::check`].
+pub fn explain<E>(
+    metadata: &Metadata,
+    question: Question,
+    mut replay: impl FnMut(&mut dyn Sink) -> Result<(), E>,
+) -> Result<Explanations, ExplainError<E>> {
+    metadata.check().expect("metadata are consistent");
+    let mut finder = (Finder::new(metadata, question), Contents::new(metadata));
+    replay(&mut finder)?;
+    let (finder, contents) = finder;
+    let begins = finder.begins();
+    let told = Told::of(metadata, &contents);
+    if !told.has(Event::COMPLETE) {
+        let missing = told.missing_of_jobs();
+        return Err(ExplainError::Unexplainable(Unexplainable::Incomplete { missing }));
+    }
+    let (targets, counts, lost, _) = finder.finish();
+    let doubt = doubt(&told, lost);
+    let flat: Vec<&Target> =
+        targets.iter().flat_map(|target| std::iter::once(target).chain(target.because.as_deref())).collect();
+    let mut watcher = Watcher::new(metadata, &told, &flat);
+    replay(&mut watcher)?;
+    let mut seen = watcher.finish();
+    let mut built = flat
+        .iter()
+        .enumerate()
+        .map(|(index, target)| build(metadata, (&told, doubt), target, index, &mut seen));
+    let mut list: Vec<Explanation> = Vec::new();
+    for target in &targets {
+        let mut explanation = built.next().expect("one for every target");
+        explanation.because = target.because.as_ref().and_then(|_| built.next().map(Box::new));
+        list.push(explanation);
+    }
+    drop(built);
+    let threads = blamed_threads(&list, &seen.occupancy);
+    Ok(Explanations { metadata: metadata.clone(), question, begins, list, counts, lost, told, threads })
+}
+
+/// Why records that must have been are not there.
+fn doubt(told: &Told, lost: Lost) -> Cause {
+    match told.beginning() {
+        _ if !told.missing_of_jobs().is_empty() => Cause::Unrecorded,
+        _ if lost.programs > 0 => Cause::Uncertain,
+        Beginning::UnderWay => Cause::Unheard,
+        _ => Cause::Unclear,
+    }
+}
+
+fn blamed_threads(list: &[Explanation], occupancy: &Occupancy) -> BTreeMap<u32, String> {
+    let totals = list
+        .iter()
+        .flat_map(|one| one.totals.iter().chain(one.because.iter().flat_map(|because| &because.totals)));
+    let threads = totals.filter_map(|total| match total.blamed {
+        Blamed::Thread(thread) => Some(thread),
+        _ => None,
+    });
+    threads.filter_map(|thread| Some((thread, occupancy.thread_name(thread)?.to_owned()))).collect()
+}
+
+/// The intervals of a whole response, from what is known of its hops.
+struct Builder {
+    end: Instant,
+    cursor: Instant,
+    intervals: Vec<Interval>,
+    sums: Sums,
+}
+
+impl Builder {
+    /// The time up to `to` had this cause; nothing if that is past already.
+    fn put(&mut self, to: Instant, hop: usize, cause: Cause) {
+        let to = to.min(self.end);
+        if to > self.cursor {
+            let interval = Interval { from: self.cursor, to, hop, stage: Stage::Coming, cause };
+            add(&mut self.sums, &interval);
+            self.intervals.push(interval);
+            self.cursor = to;
+        }
+    }
+
+    /// The intervals of a hop, which begin where the ones so far end.
+    fn join(&mut self, pieces: Pieces) {
+        let (intervals, sums) = pieces.finish();
+        let whole = intervals.first().is_none_or(|first| first.from == self.cursor)
+            && intervals.last().is_none_or(|last| last.to <= self.end);
+        if whole {
+            for (key, (ns, count)) in sums {
+                let sum = self.sums.entry(key).or_default();
+                *sum = (sum.0.saturating_add(ns), sum.1 + count);
+            }
+            self.cursor = intervals.last().map_or(self.cursor, |last| last.to);
+            self.intervals.extend(intervals);
+        }
+        // Otherwise the records contradict each other; the caller fills the gap with doubt.
+    }
+}
+
+fn build(
+    metadata: &Metadata,
+    (told, doubt): (&Told, Cause),
+    target: &Target,
+    index: usize,
+    seen: &mut Seen,
+) -> Explanation {
+    let Target { subject, outcome, arrival, deadline, end, .. } = *target;
+    let skipped = matches!(outcome, Outcome::Skipped { .. });
+    let mut builder = Builder { end, cursor: arrival, intervals: Vec::new(), sums: Sums::new() };
+    for (position, hop) in target.path.iter().enumerate() {
+        match position.checked_sub(1) {
+            _ if !told.has(Event::RELEASE) => builder.put(hop.released, position, Cause::Unrecorded),
+            None if is_first(metadata, hop) => {
+                before_first(&mut builder, target, hop, seen.releases.get(&index), told);
+            }
+            None => builder.put(hop.released, 0, doubt),
+            Some(before) => between(metadata, &mut builder, &target.path[before], hop, position, told),
+        }
+        if let Some(pieces) = seen.pieces.remove(&(index, position)) {
+            builder.join(pieces);
+        }
+        let until = hop.ended.unwrap_or(end);
+        builder.put(until, position, doubt);
+    }
+    let last_hop = target.path.len().saturating_sub(1);
+    if !skipped {
+        let tail = match target.path.last().filter(|hop| hop.ended.is_some()) {
+            Some(hop) if told.has(Event::RELEASE) => Cause::Message { of: hop.job },
+            _ => doubt,
+        };
+        builder.put(end, last_hop, tail);
+        assert_exact(&builder.intervals, arrival, end);
+    }
+    let hops = target.path.clone();
+    let totals = totals(&builder.sums);
+    let intervals = builder.intervals;
+    Explanation { subject, outcome, arrival, deadline, end, hops, intervals, totals, because: None }
+}
+
+/// From the arrival to the release of the first job.
+fn before_first(builder: &mut Builder, target: &Target, hop: &Hop, release: Option<&Release>, told: &Told) {
+    let timer = if told.has(Event::TIMER) { Cause::Timer } else { Cause::Unrecorded };
+    builder.put(target.due.min(hop.released), 0, Cause::Jitter);
+    let woken = target.woken.unwrap_or(hop.released).clamp(target.due.min(hop.released), hop.released);
+    for (from, to, cause) in release.iter().flat_map(|release| &release.detained) {
+        builder.put((*from).min(woken), 0, timer);
+        builder.put((*to).min(woken), 0, *cause);
+    }
+    builder.put(woken, 0, timer);
+    builder.put(hop.released, 0, Cause::Releasing);
+}
+
+/// Whether the hop's job waits for no other one.
+fn is_first(metadata: &Metadata, hop: &Hop) -> bool {
+    metadata.operations[hop.job.operation.index()].predecessors.is_empty()
+}
+
+/// From the completion of a job to the release of the next one on the path.
+fn between(
+    metadata: &Metadata,
+    builder: &mut Builder,
+    before: &Hop,
+    hop: &Hop,
+    position: usize,
+    told: &Told,
+) {
+    let node = |job: JobId| metadata.lanes[metadata.operations[job.operation.index()].lane].node;
+    if node(before.job) == node(hop.job) {
+        builder.put(hop.released, position, Cause::Handover);
+        return;
+    }
+    if !told.has(Event::RECEIVE) {
+        builder.put(hop.released, position, Cause::Unrecorded);
+        return;
+    }
+    let received = hop.received.unwrap_or(hop.released);
+    builder.put(received, position, Cause::Message { of: before.job });
+    builder.put(hop.released, position, Cause::Dispatch { kind: Some(talea_record::CostKind::Delivery) });
+}
+
+/// # Panics
+/// If the intervals do not follow each other without gaps from `arrival` to `end`.
+fn assert_exact(intervals: &[Interval], arrival: Instant, end: Instant) {
+    let mut cursor = arrival;
+    for interval in intervals {
+        assert!(
+            interval.from == cursor && interval.to > cursor,
+            "an interval begins where the last one ended"
+        );
+        cursor = interval.to;
+    }
+    assert_eq!(cursor, end, "the intervals add up to the response time");
+}
+
+fn totals(sums: &Sums) -> Vec<Total> {
+    let mut by_cause: BTreeMap<(Kind, Blamed), Total> = BTreeMap::new();
+    for (&(stage, kind, blamed), &(ns, count)) in sums {
+        let none = Duration::ZERO;
+        let fresh = Total { kind, blamed, coming: none, waiting: none, begun: none, intervals: 0 };
+        let total = by_cause.entry((kind, blamed)).or_insert(fresh);
+        let part = match stage {
+            Stage::Coming => &mut total.coming,
+            Stage::Waiting => &mut total.waiting,
+            Stage::Begun => &mut total.begun,
+        };
+        *part += Duration::from_nanos(ns);
+        total.intervals += count;
+    }
+    let mut totals: Vec<Total> = by_cause.into_values().collect();
+    totals.sort_by_key(|total| std::cmp::Reverse(total.sum()));
+    totals
+}

@@ -1,0 +1,77 @@
+//! One job that is asked about by name, whatever becomes of its instance.
+
+use super::find::Target;
+use super::life::Hop;
+use super::{Outcome, Subject};
+use talea_policy::demand;
+use talea_record::event::{Dates, Typed};
+use talea_record::{JobId, Metadata, Record};
+use talea_time::Instant;
+
+/// What is known of the job.
+#[derive(Debug)]
+pub(super) struct Sought {
+    job: JobId,
+    /// Its nominal release and its deadline.
+    dates: Option<Dates>,
+    released: Option<Instant>,
+    started: Option<Instant>,
+    ended: Option<(Instant, Outcome)>,
+    woken: Option<Instant>,
+}
+
+impl Sought {
+    pub fn new(job: JobId) -> Self {
+        Sought { job, dates: None, released: None, started: None, ended: None, woken: None }
+    }
+
+    /// Takes a record of any job. `woken` is when the release thread of the record's node last woke.
+    pub fn take(&mut self, record: &Record, woken: Option<Instant>) {
+        if record.job() != self.job || self.ended.is_some() {
+            return;
+        }
+        match record.typed() {
+            Typed::Release(_) => {
+                self.released = Some(record.time);
+                self.woken = woken;
+            }
+            Typed::Start(_) => self.started = self.started.or(Some(record.time)),
+            Typed::Complete(complete) if record.time > complete.deadline => {
+                self.ended = Some((record.time, Outcome::Missed));
+            }
+            Typed::Complete(_) => self.ended = Some((record.time, Outcome::Met)),
+            Typed::Abort(_) => self.ended = Some((record.time, Outcome::Aborted)),
+            _ => return,
+        }
+        self.dates = self.dates.or(record.dates());
+    }
+
+    /// The job as a target of a trace that ends at `end`, if the trace tells of it.
+    pub fn finish(self, metadata: &Metadata, end: Instant) -> Option<Target> {
+        let released = self.released.or(self.started).or(self.ended.map(|(at, _)| at))?;
+        let (end, outcome) = self.ended.unwrap_or((end, Outcome::Unfinished));
+        let entry = &metadata.operations[self.job.operation.index()];
+        let task = &metadata.tasks[entry.task];
+        let unknown = Dates { nominal: released, deadline: Instant::MAX };
+        let Dates { nominal, deadline } = self.dates.unwrap_or(unknown);
+        let (arrival, due) = if entry.predecessors.is_empty() {
+            let jitter = demand::release_jitter_from(task.jitter, task.jitter_stream, self.job.instance);
+            (nominal, nominal.saturating_add(jitter))
+        } else {
+            (released, released)
+        };
+        let ended = self.ended.map(|(at, _)| at);
+        let hop = Hop { job: self.job, released, started: self.started, ended, received: None };
+        Some(Target {
+            subject: Subject::Job(self.job),
+            outcome,
+            arrival,
+            due,
+            woken: self.woken,
+            deadline,
+            end: end.max(arrival),
+            path: vec![hop],
+            because: None,
+        })
+    }
+}

@@ -1,0 +1,461 @@
+//! The second pass: what happened while the jobs of the targets were released and unfinished.
+
+use super::cause::{Cause, Order, Stage};
+use super::find::Target;
+use super::life::Hop;
+use super::pieces::{Cost, Pieces, Spot};
+use crate::occupancy::{Occupancy, Occupant, Unknown, Wakefulness};
+use std::collections::HashMap;
+use talea_record::event::{self, Typed};
+use talea_record::told::Beginning;
+use talea_record::{CostKind, Event, JobId, Metadata, Record, Sink, Told};
+use talea_time::{Duration, Instant};
+
+/// Records that tell of the time before them may come this much after it.
+const LINGERING: Duration = Duration::from_millis(10);
+/// Unfinished jobs whose keys are remembered; more can only be jobs whose end was lost.
+const KEYS: usize = 1 << 18;
+
+/// What decides a job's place in its lane.
+#[derive(Clone, Copy, Debug)]
+struct Facts {
+    released: Instant,
+    deadline: Instant,
+    /// When it last got the lane.
+    got: Option<Instant>,
+}
+
+/// What of the time on processors the trace tells.
+#[derive(Clone, Copy, Debug)]
+struct Telling {
+    /// Whose job executes.
+    jobs: bool,
+    /// Whether a processor without a job dispatches or is idle.
+    dispatching: bool,
+}
+
+impl Telling {
+    fn of(metadata: &Metadata, told: &Told, node: usize) -> Self {
+        let of_jobs = told.has_all(&[Event::START, Event::COMPLETE, Event::ABORT]);
+        // On one processor, whoever begins displaces whoever runs.
+        let is_alone = metadata.nodes[node].cpus.len() == 1;
+        let jobs = of_jobs && (is_alone || told.has_all(&[Event::PREEMPT, Event::RESUME]));
+        Telling { jobs, dispatching: jobs && told.has_all(&[Event::COST, Event::WAKE, Event::SLEEP]) }
+    }
+}
+
+/// One job of one target, from its release to its end.
+struct Watch {
+    /// Index of the target, and of the hop within.
+    place: (usize, usize),
+    hop: Hop,
+    node: usize,
+    lane: usize,
+    end: Instant,
+    pieces: Pieces,
+}
+
+/// What was seen of all targets.
+pub(super) struct Seen {
+    /// Of every job, by target and hop.
+    pub pieces: HashMap<(usize, usize), Pieces>,
+    /// By target.
+    pub releases: HashMap<usize, Release>,
+    /// At the end.
+    pub occupancy: Occupancy,
+}
+
+/// Watches the jobs on the targets' paths.
+pub(super) struct Watcher<'a> {
+    metadata: &'a Metadata,
+    pub occupancy: Occupancy,
+    facts: HashMap<u64, Facts>,
+    /// By node.
+    telling: Vec<Telling>,
+    beginning: Beginning,
+    /// Jobs to come, the last of which is the next.
+    coming: Vec<Watch>,
+    open: Vec<Watch>,
+    done: Vec<((usize, usize), Pieces)>,
+    /// With the index of the target.
+    releases: Vec<(usize, Release)>,
+    cursor: Instant,
+}
+
+/// The way to the first release of a target, on which others can keep the release thread from waking.
+#[derive(Debug)]
+pub(super) struct Release {
+    node: usize,
+    due: Instant,
+    released: Instant,
+    /// Stretches, in order, in which the kernel tells what kept the thread from a processor.
+    pub detained: Vec<(Instant, Instant, Cause)>,
+}
+
+impl Release {
+    /// The cause kept the thread off between the instants, as far as its release was due and had not come.
+    fn detain(&mut self, from: Instant, to: Instant, cause: Cause) {
+        let (from, to) = (from.max(self.due), to.min(self.released));
+        match self.detained.last_mut() {
+            _ if from >= to => {}
+            Some((_, end, last)) if *last == cause && *end == from => *end = to,
+            _ => self.detained.push((from, to, cause)),
+        }
+    }
+}
+
+impl<'a> Watcher<'a> {
+    pub fn new(metadata: &'a Metadata, told: &Told, targets: &[&Target]) -> Self {
+        let mut coming = Vec::new();
+        let mut releases = Vec::new();
+        for (target, described) in targets.iter().enumerate() {
+            for (position, hop) in described.path.iter().enumerate() {
+                let lane = metadata.operations[hop.job.operation.index()].lane;
+                let end = hop.ended.unwrap_or(described.end).min(described.end);
+                if position == 0 {
+                    let node = metadata.lanes[lane].node;
+                    let (due, released) = (described.due, hop.released);
+                    releases.push((target, Release { node, due, released, detained: Vec::new() }));
+                }
+                coming.push(Watch {
+                    place: (target, position),
+                    hop: *hop,
+                    node: metadata.lanes[lane].node,
+                    lane,
+                    end,
+                    pieces: Pieces::new(position, hop.released),
+                });
+            }
+        }
+        coming.sort_by_key(|watch| std::cmp::Reverse(watch.hop.released));
+        Watcher {
+            metadata,
+            occupancy: Occupancy::new(metadata),
+            facts: HashMap::new(),
+            beginning: told.beginning(),
+            telling: (0..metadata.nodes.len()).map(|node| Telling::of(metadata, told, node)).collect(),
+            coming,
+            open: Vec::new(),
+            done: Vec::new(),
+            releases,
+            cursor: metadata.start,
+        }
+    }
+
+    /// What was seen, at the end of the trace.
+    pub fn finish(mut self) -> Seen {
+        self.reach(Instant::MAX);
+        self.done.extend(self.open.into_iter().map(|watch| (watch.place, watch.pieces)));
+        Seen {
+            pieces: self.done.into_iter().collect(),
+            releases: self.releases.into_iter().collect(),
+            occupancy: self.occupancy,
+        }
+    }
+
+    /// Nothing changed up to `now`: what kept release threads off did so until then.
+    fn hold(&mut self, now: Instant) {
+        let from = self.cursor;
+        self.cursor = from.max(now);
+        for node in 0..self.metadata.nodes.len() {
+            let Some(cause) = self.detention(node) else { continue };
+            for (_, release) in self.releases.iter_mut().filter(|(_, release)| release.node == node) {
+                release.detain(from, now, cause);
+            }
+        }
+    }
+
+    /// What of others keeps the node's release thread from waking: that a processor is withheld, or else that strangers have
+    /// all of them, of which a program counts before an interrupt, which is short. Where a job, a lane or nobody has one, it is
+    /// the wake-up itself that is late.
+    fn detention(&self, node: usize) -> Option<Cause> {
+        if self.occupancy.is_withheld(node) {
+            return Some(Cause::Withheld);
+        }
+        let strangers = (0..self.occupancy.processors(node).len()).map(|index| {
+            match self.occupancy.occupant(node, index) {
+                Occupant::Companion(thread) => Some((0, Cause::Companion { thread })),
+                Occupant::Program(thread) => Some((0, Cause::Program { thread })),
+                Occupant::Interrupt(interrupt) => Some((1, Cause::Interrupt { interrupt })),
+                _ => None,
+            }
+        });
+        let strangers: Option<Vec<(u8, Cause)>> = strangers.collect();
+        strangers?.into_iter().min_by_key(|(rank, _)| *rank).map(|(_, cause)| cause)
+    }
+
+    /// Everything up to `now` was as it is.
+    fn reach(&mut self, now: Instant) {
+        self.hold(now);
+        while self.coming.last().is_some_and(|watch| watch.hop.released <= now) {
+            self.open.extend(self.coming.pop());
+        }
+        let Watcher { metadata, occupancy, facts, telling, open, beginning, .. } = self;
+        let view = View { metadata, occupancy, facts, telling, beginning: *beginning };
+        for watch in open {
+            let to = now.min(watch.end);
+            if to > watch.pieces.cursor() {
+                watch.reach(&view, to);
+            }
+        }
+        let over = |watch: &mut Watch| watch.end.saturating_add(LINGERING) < now;
+        self.done.extend(self.open.extract_if(.., over).map(|watch| (watch.place, watch.pieces)));
+    }
+
+    fn learn(&mut self, record: &Record) {
+        match record.typed() {
+            Typed::Release(release) => {
+                if self.facts.len() >= KEYS {
+                    self.facts.clear();
+                }
+                let facts = Facts { released: record.time, deadline: release.deadline, got: None };
+                self.facts.insert(record.causal, facts);
+            }
+            Typed::Start(_) | Typed::Resume(_) => {
+                if let Some(facts) = self.facts.get_mut(&record.causal) {
+                    facts.got = Some(record.time);
+                }
+            }
+            Typed::Complete(_) | Typed::Abort(_) => {
+                self.facts.remove(&record.causal);
+            }
+            _ => {}
+        }
+    }
+
+    fn cost(&mut self, record: &Record, told: event::Cost) {
+        let lane = Some(usize::from(told.lane)).filter(|lane| *lane < self.metadata.lanes.len());
+        let node = lane.map_or(told.node as usize, |lane| self.metadata.lanes[lane].node);
+        let cost = Cost {
+            from: Instant::from_nanos(record.time.as_nanos().saturating_sub(told.length_ns())),
+            to: record.time,
+            cpu: record.cpu,
+            lane,
+            kind: told.kind.known(),
+        };
+        for watch in self.open.iter_mut().filter(|watch| watch.node == node) {
+            watch.pieces.overlay(cost, watch.lane);
+        }
+    }
+}
+
+impl Sink for Watcher<'_> {
+    fn record(&mut self, record: Record) {
+        self.reach(record.time);
+        self.occupancy.apply(&record);
+        match record.typed() {
+            _ if record.event.is_job() => self.learn(&record),
+            Typed::Cost(cost) => self.cost(&record, cost),
+            Typed::Lost(lost) if !lost.is_of_kernel() => {
+                let since = lost.since_or_zero();
+                self.open.iter_mut().for_each(|watch| watch.pieces.doubt(since, record.time));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Who has a processor, as far as the records tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Holder {
+    One(Occupant),
+    /// One of several jobs that have begun; nobody saw which.
+    Several,
+}
+
+/// What is known at one instant.
+struct View<'a> {
+    metadata: &'a Metadata,
+    occupancy: &'a Occupancy,
+    facts: &'a HashMap<u64, Facts>,
+    telling: &'a [Telling],
+    beginning: Beginning,
+}
+
+impl Watch {
+    /// Splits the time up to `to`, in which nothing changed, where the job's stage does.
+    fn reach(&mut self, view: &View<'_>, to: Instant) {
+        let began = self.hop.started.unwrap_or(Instant::MAX);
+        if self.pieces.cursor() < began {
+            self.put(view, to.min(began), Stage::Waiting);
+        }
+        if self.pieces.cursor() < to {
+            self.put(view, to, Stage::Begun);
+        }
+    }
+
+    fn put(&mut self, view: &View<'_>, to: Instant, stage: Stage) {
+        let (cause, spot) = self.cause(view, stage);
+        self.pieces.push(to, stage, cause, spot);
+    }
+
+    /// What the time goes into right now.
+    ///
+    /// On several processors a job that has none could have any of them. The one to ask about is the least important:
+    /// one where its own lane dispatches, an idle one, the one of the lowest lane, and so on.
+    fn cause(&self, view: &View<'_>, stage: Stage) -> (Cause, Spot) {
+        let processors = view.occupancy.processors(self.node);
+        if !view.telling[self.node].jobs {
+            return (self.told_by_kernel(view), Spot { cpu: None, lane: None });
+        }
+        let holders = || (0..processors.len()).map(|index| (index, view.holder(self.node, index)));
+        let at = |index: usize, lane: Option<usize>| Spot { cpu: Some(processors[index].cpu), lane };
+        let blamed = |index: usize, holder: Holder| match holder {
+            Holder::One(who) => (self.blame(view, who, stage), at(index, who_lane(view, who))),
+            Holder::Several => (Cause::Shared, at(index, None)),
+        };
+        let is_own = |(_, holder): &(usize, Holder)| *holder == Holder::One(Occupant::Job(self.hop.job));
+        if let Some((index, _)) = holders().find(is_own) {
+            return (Cause::Execution, at(index, Some(self.lane)));
+        }
+        if let Some(index) = view.occupancy.seat_of(self.node, self.hop.job) {
+            return match view.holder(self.node, index) {
+                Holder::One(Occupant::Idle) => (Cause::Blocked, at(index, None)),
+                holder => blamed(index, holder),
+            };
+        }
+        let of_lane = |(_, holder): &(usize, Holder)| match holder {
+            Holder::One(Occupant::Job(job)) => view.occupancy.lane_of(*job) == Some(self.lane),
+            _ => false,
+        };
+        let chosen = holders()
+            .find(of_lane)
+            .or_else(|| holders().min_by_key(|(_, holder)| self.importance(view, *holder)));
+        match chosen {
+            Some((index, holder)) => blamed(index, holder),
+            None if !view.tells_idle(self.node) => (Cause::Unrecorded, Spot { cpu: None, lane: None }),
+            None => (Cause::Idle, Spot { cpu: None, lane: None }),
+        }
+    }
+
+    /// What the kernel alone tells, where events of jobs were not recorded: of one processor, that others have it.
+    fn told_by_kernel(&self, view: &View<'_>) -> Cause {
+        let is_alone = view.occupancy.processors(self.node).len() == 1;
+        let who = view.occupancy.occupant(self.node, 0);
+        let is_anothers = matches!(
+            who,
+            Occupant::Companion(_)
+                | Occupant::Program(_)
+                | Occupant::Interrupt(_)
+                | Occupant::Withheld
+                | Occupant::Release
+                | Occupant::Receiver
+        );
+        let is_known = is_alone && is_anothers && view.occupancy.identifies(self.node);
+        if is_known { self.blame(view, who, Stage::Waiting) } else { Cause::Unrecorded }
+    }
+
+    /// Who is asked first why it has its processor although this job has none.
+    fn importance(&self, view: &View<'_>, holder: Holder) -> (u8, usize) {
+        let Holder::One(who) = holder else { return (3, usize::MAX) };
+        match who {
+            Occupant::Unknown(_) => (0, 0),
+            Occupant::Lane(lane) if lane == self.lane => (1, 0),
+            Occupant::Idle => (2, 0),
+            Occupant::Companion(_) | Occupant::Program(_) | Occupant::Withheld => (4, 0),
+            Occupant::Interrupt(_) => (5, 0),
+            Occupant::Release | Occupant::Receiver | Occupant::Lane(_) => (6, 0),
+            Occupant::Job(job) => {
+                let level = view.level(job);
+                let rank = if level > view.level(self.hop.job) { 3 } else { 7 };
+                (rank, usize::MAX - level)
+            }
+        }
+    }
+
+    /// The cause, given who has the processor that this job could have.
+    fn blame(&self, view: &View<'_>, who: Occupant, stage: Stage) -> Cause {
+        match who {
+            Occupant::Unknown(Unknown::Lost) => Cause::Uncertain,
+            // Whether the run had begun before is told by the record of its beginning alone.
+            Occupant::Unknown(Unknown::Unheard) if view.beginning == Beginning::Unknown => Cause::Unrecorded,
+            Occupant::Unknown(Unknown::Unheard) => Cause::Unheard,
+            Occupant::Companion(thread) => Cause::Companion { thread },
+            Occupant::Program(thread) => Cause::Program { thread },
+            Occupant::Withheld => Cause::Withheld,
+            Occupant::Interrupt(interrupt) => Cause::Interrupt { interrupt },
+            Occupant::Release => Cause::Dispatch { kind: Some(CostKind::Release) },
+            Occupant::Receiver => Cause::Dispatch { kind: Some(CostKind::Delivery) },
+            Occupant::Lane(_) => Cause::Dispatch { kind: None },
+            // The lanes may have dispatched, of which nothing was recorded.
+            Occupant::Idle if !view.tells_idle(self.node) => Cause::Unrecorded,
+            Occupant::Idle if view.occupancy.awake(self.lane) == Wakefulness::Asleep => Cause::WakeUp,
+            Occupant::Idle => Cause::Idle,
+            Occupant::Job(job) => match view.level(job).cmp(&view.level(self.hop.job)) {
+                std::cmp::Ordering::Less => Cause::Higher { job },
+                std::cmp::Ordering::Greater => Cause::Lower { job },
+                std::cmp::Ordering::Equal => Cause::Peer { job, order: self.order(view, job, stage) },
+            },
+        }
+    }
+
+    /// Why the other job of the lane had it.
+    fn order(&self, view: &View<'_>, other: JobId, stage: Stage) -> Order {
+        let (Some(own), Some(theirs)) = (view.facts.get(&self.hop.job.pack()), view.facts.get(&other.pack()))
+        else {
+            return Order::Unknown;
+        };
+        let own_key = view.urgency(self.lane, self.hop.job, own);
+        let their_key = view.urgency(self.lane, other, theirs);
+        let had_it_before = theirs.got.is_some_and(|got| got <= own.released);
+        // The lane chose between the two when the other one last got it, and again when this one came.
+        let chosen = theirs.got.map(|got| got.max(own.released));
+        let late = |key: Instant| chosen.is_some_and(|chosen| key <= chosen);
+        let has_lateness = view.metadata.lanes[self.lane].discipline != "fifo";
+        let went_last = has_lateness && late(own_key) && !late(their_key);
+        if their_key <= own_key {
+            Order::Ahead
+        } else if had_it_before && stage == Stage::Waiting && own_key > own.released {
+            Order::RunsToCompletion
+        } else if went_last {
+            Order::LateGoesLast
+        } else if had_it_before && stage == Stage::Waiting {
+            Order::RunsToCompletion
+        } else {
+            Order::Behind
+        }
+    }
+}
+
+/// The lane whose thread or job has the processor.
+fn who_lane(view: &View<'_>, who: Occupant) -> Option<usize> {
+    match who {
+        Occupant::Job(job) => view.occupancy.lane_of(job),
+        Occupant::Lane(lane) => Some(lane),
+        _ => None,
+    }
+}
+
+impl View<'_> {
+    /// Who has the processor. Where jobs share one unseen, those that it does not execute may be on any other of the node.
+    fn holder(&self, node: usize, index: usize) -> Holder {
+        let occupancy = self.occupancy;
+        match occupancy.occupant(node, index) {
+            Occupant::Job(_) if occupancy.is_shared_unseen(node, index) => Holder::Several,
+            Occupant::Idle | Occupant::Lane(_) if occupancy.is_any_shared_unseen(node) => Holder::Several,
+            who => Holder::One(who),
+        }
+    }
+
+    /// Whether a processor of which nobody says anything is idle.
+    fn tells_idle(&self, node: usize) -> bool {
+        let by_kernel = self.occupancy.hears_kernel() && self.occupancy.identifies(node);
+        self.telling[node].dispatching || self.telling[node].jobs && by_kernel
+    }
+
+    fn level(&self, job: JobId) -> usize {
+        self.occupancy.lane_of(job).map_or(usize::MAX, |lane| self.metadata.lanes[lane].level)
+    }
+
+    /// The constant key of a job that has not begun (`docs/policies.md`).
+    fn urgency(&self, lane: usize, job: JobId, facts: &Facts) -> Instant {
+        match self.metadata.lanes[lane].discipline.as_str() {
+            "fifo" => facts.released,
+            "laxity" => {
+                let wcet_ns = self.metadata.operations[job.operation.index()].wcet.as_nanos();
+                Instant::from_nanos(facts.deadline.as_nanos().saturating_sub(wcet_ns))
+            }
+            _ => facts.deadline,
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! What is computed from records.
+//!
+//! | Module | What it answers |
+//! |---|---|
+//! | [`accounting`] | what the run achieved |
+//! | [`schedule`] | who ran where and when |
+//! | [`explain`] | why a job took as long as it did |
+//! | [`machine`] | who used the processors, where there is no system |
+//! | [`usage`] | what the processors' time went into |
+//! | [`promises`] | which guarantees of hierarchies were broken |
+//! | [`verify`] | whether the policy was obeyed |
+//!
+//! Everything here takes records of a [`talea_record::Metadata`] and gives values; nothing here knows who wrote them.
+
+#![forbid(unsafe_code)]
+
+pub mod accounting;
+pub mod explain;
+pub mod machine;
+mod occupancy;
+pub mod promises;
+pub mod schedule;
+pub mod usage;
+pub mod verify;
+
+pub use accounting::{Accounting, Report, Samples};
+pub use machine::Machine;
+pub use promises::Promises;
+pub use schedule::{Runner, Segment, Segments};
+pub use usage::Usage;

@@ -1,0 +1,488 @@
+//! Who has which processor right now, as far as the records of jobs, of dispatching and of the kernel tell.
+//!
+//! Three layers, each of which knows better than the one before where it is recorded:
+//!
+//! | Layer | Records | What it tells |
+//! |---|---|---|
+//! | jobs | START, PREEMPT, RESUME, COMPLETE, ABORT | whose job a processor executes |
+//! | lanes | WAKE, SLEEP | that a lane's thread is at work between its jobs |
+//! | kernel | SWITCH, IRQ with THREAD, THREAD_NAME | which thread really has the processor, and interrupts |
+//!
+//! Of other threads the kernel tells the process. Those of the processes that run the system are theirs, not others'.
+//!
+//! The kernel speaks of threads, and only a THREAD record says which lane's one is. Where a node's lanes have none, the
+//! kernel does not override the jobs: else the node's own threads would pass for other programs.
+//!
+//! A thread of the run that has lost its processor although it could go on waits for it until it is somewhere again. If the
+//! processor is idle meanwhile, as real-time throttling leaves it, the kernel *withholds* it.
+//!
+//! A job that starts on a processor which another one still has displaces it, and the other one goes on when the displacing
+//! one has left. In virtual time, and where real threads have real-time priorities, the higher lane has the one processor
+//! meanwhile. Otherwise the kernel chooses unseen between the two, and nobody knows which of them runs
+//! ([`Occupancy::is_shared_unseen`]).
+//!
+//! That no record tells of anybody on a processor makes it idle only where records would tell. After lost records, and
+//! where the recording came to a run under way, nothing is known of a processor until a record of its own says something;
+//! nor is a processor without a job idle while there are lanes of which nothing was heard yet, for their jobs of before
+//! may have any. Where the kernel has been heard of at all, it tells of every processor from its first switch on; before
+//! that, and after a loss, one without a job is unknown.
+
+mod hear;
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use talea_record::event::{Coded, IrqEnter};
+use talea_record::{InterruptKind, JobId, Metadata, NodeEntry, Origin, Record};
+
+/// Who has a processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Occupant {
+    /// A job executes.
+    Job(JobId),
+    /// A lane's thread between its jobs.
+    Lane(usize),
+    /// The release thread.
+    Release,
+    /// The thread that takes messages.
+    Receiver,
+    /// Another thread of a process of the run, by its number: its collector, say, or its first one.
+    Companion(u32),
+    /// A thread of another program, or of the kernel, by its number.
+    Program(u32),
+    /// An interrupt handler.
+    Interrupt(Interrupt),
+    /// Nobody, although a thread of the run could go on: the kernel holds it off.
+    Withheld,
+    /// Nobody that any record tells of.
+    Idle,
+    /// No record tells although one must have been written.
+    Unknown(Unknown),
+}
+
+/// Who has a processor, as far as anybody saw it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Possession {
+    /// This one.
+    By(Occupant),
+    /// One of several jobs that have begun, or none of them: [`Occupancy::unseen_sharers`].
+    SharedUnseen,
+}
+
+/// Why it is not known who has a processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unknown {
+    /// Records that would tell were lost.
+    Lost,
+    /// They are from before the recording.
+    Unheard,
+}
+
+/// An interrupt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Interrupt {
+    /// What its number counts: an [`talea_record::InterruptKind`], or 0 if the trace does not say.
+    pub kind: u16,
+    /// Its number.
+    pub number: u64,
+}
+
+impl From<IrqEnter> for Interrupt {
+    fn from(interrupt: IrqEnter) -> Self {
+        Interrupt { kind: interrupt.kind.number(), number: interrupt.irq }
+    }
+}
+
+impl fmt::Display for Interrupt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match InterruptKind::from_code(self.kind) {
+            Some(InterruptKind::Device) => "line ",
+            Some(InterruptKind::Soft) => "soft ",
+            Some(InterruptKind::Local) => "vector ",
+            None => "",
+        };
+        write!(f, "{kind}{}", self.number)
+    }
+}
+
+/// Where a lane's thread is, by the kernel's records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whereabouts {
+    /// They do not tell.
+    Untold,
+    /// On a processor.
+    On,
+    /// On none although it could go on.
+    Displaced,
+    /// On none, and it may wait for something else.
+    Off,
+}
+
+/// Whether a lane's thread is at work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Wakefulness {
+    /// The trace has no records of it.
+    #[default]
+    Untold,
+    Asleep,
+    Awake,
+}
+
+/// A thread of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Lane(usize),
+    Release,
+    Receiver,
+}
+
+#[derive(Debug)]
+struct Lane {
+    node: usize,
+    level: usize,
+    awake: Wakefulness,
+    /// The processor of its last record.
+    cpu: u16,
+    /// The job it last ran, while that is unfinished.
+    current: Option<JobId>,
+    hearing: Hearing,
+}
+
+/// Who goes on when a job begins on a processor that another one still has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Displacing {
+    /// The one of the higher lane.
+    ByLevel,
+    /// Whichever the kernel chooses, on any processor of the node.
+    Unseen,
+}
+
+impl Displacing {
+    fn of(origin: Origin, node: &NodeEntry) -> Self {
+        match origin {
+            Origin::Simulation { .. } | Origin::Threads { realtime: true } if node.cpus.len() == 1 => {
+                Displacing::ByLevel
+            }
+            _ => Displacing::Unseen,
+        }
+    }
+}
+
+/// Whether it is known what a lane does, which may have begun to run a job before the records began, or be lost with them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hearing {
+    Awaited(Unknown),
+    Begun,
+}
+
+/// Whether the beginning of a node's run is in the trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Beginning {
+    Awaited,
+    Passed,
+}
+
+/// Whether the kernel tells of processors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kernel {
+    Unheard,
+    Heard,
+}
+
+/// One processor of one node.
+#[derive(Debug)]
+pub(crate) struct Processor {
+    /// Its Linux number.
+    pub cpu: u16,
+    /// The job it executes last, below it those it displaced unseen.
+    jobs: Vec<JobId>,
+    /// The thread the kernel gave it to; `None` until its first switch, and after a loss until the next one.
+    thread: Option<u32>,
+    /// Why the thread is not known, while it is not.
+    unseen: Unknown,
+    interrupts: Vec<Interrupt>,
+    /// The threads of the run that lost the processor although they could go on, until they have one.
+    waiting: Vec<u32>,
+    doubt: Doubt,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Doubt {
+    None,
+    /// Nothing has been heard since records were lost, or since the recording came to the run under way.
+    Since(Unknown),
+}
+
+/// The state of all processors.
+#[derive(Debug)]
+pub(crate) struct Occupancy {
+    lanes: Vec<Lane>,
+    lane_of_operation: Vec<usize>,
+    nodes: Vec<Vec<Processor>>,
+    /// By node.
+    displacing: Vec<Displacing>,
+    /// Whether a THREAD record of a lane of the node has come.
+    identified: Vec<bool>,
+    /// By node.
+    beginnings: Vec<Beginning>,
+    kernel: Kernel,
+    threads: HashMap<u32, Role>,
+    /// Threads of the run that were made ready and have had no processor since.
+    woken: HashSet<u32>,
+    /// The processes that the threads of the run are of.
+    processes: HashSet<u32>,
+    /// Threads of these processes.
+    companions: HashSet<u32>,
+    names: HashMap<u32, String>,
+}
+
+impl Occupancy {
+    /// Nobody has anything yet.
+    pub fn new(metadata: &Metadata) -> Self {
+        let lane = |entry: &talea_record::LaneEntry| Lane {
+            node: entry.node,
+            level: entry.level,
+            awake: Wakefulness::Untold,
+            cpu: Record::NO_CPU,
+            current: None,
+            hearing: Hearing::Begun,
+        };
+        let processors =
+            |entry: &talea_record::NodeEntry| entry.cpus.iter().map(|cpu| Processor::new(*cpu)).collect();
+        Occupancy {
+            lanes: metadata.lanes.iter().map(lane).collect(),
+            lane_of_operation: metadata.operations.iter().map(|operation| operation.lane).collect(),
+            nodes: metadata.nodes.iter().map(processors).collect(),
+            displacing: metadata.nodes.iter().map(|node| Displacing::of(metadata.origin, node)).collect(),
+            identified: vec![false; metadata.nodes.len()],
+            beginnings: vec![Beginning::Awaited; metadata.nodes.len()],
+            kernel: Kernel::Unheard,
+            threads: HashMap::new(),
+            woken: HashSet::new(),
+            processes: HashSet::new(),
+            companions: HashSet::new(),
+            names: HashMap::new(),
+        }
+    }
+
+    /// The processors of a node.
+    pub fn processors(&self, node: usize) -> &[Processor] {
+        &self.nodes[node]
+    }
+
+    /// The lane of a job's operation, if the metadata know it.
+    pub fn lane_of(&self, job: JobId) -> Option<usize> {
+        self.lane_of_operation.get(job.operation.index()).copied()
+    }
+
+    /// Whether the lane's thread is at work.
+    pub fn awake(&self, lane: usize) -> Wakefulness {
+        self.lanes[lane].awake
+    }
+
+    /// What the thread is called: its own name, or what it does in the run.
+    pub fn thread_name(&self, thread: u32) -> Option<&str> {
+        self.names.get(&thread).map(String::as_str)
+    }
+
+    /// Who has the processor at `index` of the node.
+    pub fn occupant(&self, node: usize, index: usize) -> Occupant {
+        let processor = &self.nodes[node][index];
+        match self.interrupt(node, index) {
+            Some(interrupt) if processor.doubt == Doubt::None => Occupant::Interrupt(interrupt),
+            _ => self.holder(node, index),
+        }
+    }
+
+    /// The interrupt handler that has the processor now.
+    pub fn interrupt(&self, node: usize, index: usize) -> Option<Interrupt> {
+        self.nodes[node][index].interrupts.last().copied()
+    }
+
+    /// Who has the processor when no interrupt has it.
+    pub fn holder(&self, node: usize, index: usize) -> Occupant {
+        let processor = &self.nodes[node][index];
+        if let Doubt::Since(unknown) = processor.doubt {
+            return Occupant::Unknown(unknown);
+        }
+        match processor.thread {
+            Some(thread) if !self.identified[node] && self.says_itself(node, processor, thread) => {}
+            // A thread that is not observed may as well be the idle one, unless it keeps a job from its processor.
+            Some(Record::UNSEEN_THREAD) if processor.jobs.is_empty() => return Occupant::Idle,
+            Some(_) if processor.is_withheld() => return Occupant::Withheld,
+            Some(thread) => return self.of_thread(node, thread),
+            None => {}
+        }
+        if let Some(job) = processor.jobs.last() {
+            return Occupant::Job(*job);
+        }
+        let nobody = match self.kernel {
+            Kernel::Heard if processor.thread.is_none() => Occupant::Unknown(processor.unseen),
+            Kernel::Unheard => self.awaited(node).map_or(Occupant::Idle, Occupant::Unknown),
+            Kernel::Heard => Occupant::Idle,
+        };
+        self.lane_at_work(node, processor).map_or(nobody, Occupant::Lane)
+    }
+
+    /// Whether there are lanes of the node that may run a job of which no record tells.
+    pub fn awaits(&self, node: usize) -> bool {
+        self.awaited(node).is_some()
+    }
+
+    /// Why not everything is known of the node's lanes.
+    fn awaited(&self, node: usize) -> Option<Unknown> {
+        let mut lanes = self.lanes.iter().filter(|lane| lane.node == node);
+        lanes.find_map(|lane| match lane.hearing {
+            Hearing::Awaited(unknown) => Some(unknown),
+            Hearing::Begun => None,
+        })
+    }
+
+    /// Whether the kernel has told of a processor.
+    pub fn hears_kernel(&self) -> bool {
+        self.kernel == Kernel::Heard
+    }
+
+    /// The lane whose thread says that it works on the processor.
+    fn lane_at_work(&self, node: usize, processor: &Processor) -> Option<usize> {
+        let works_here =
+            |lane: &Lane| lane.node == node && lane.awake == Wakefulness::Awake && lane.cpu == processor.cpu;
+        self.lanes.iter().position(works_here)
+    }
+
+    /// Whether the run's own records say who has the processor. The idle thread is known without any other.
+    fn says_itself(&self, node: usize, processor: &Processor, thread: u32) -> bool {
+        !processor.jobs.is_empty() || thread != 0 && self.lane_at_work(node, processor).is_some()
+    }
+
+    /// Whether the thread is known to be one of the run's.
+    pub fn is_of_run(&self, thread: u32) -> bool {
+        self.threads.contains_key(&thread)
+    }
+
+    /// Whether the trace says which threads are those of the node's lanes.
+    pub fn identifies(&self, node: usize) -> bool {
+        self.identified[node]
+    }
+
+    fn of_thread(&self, node: usize, thread: u32) -> Occupant {
+        match self.threads.get(&thread) {
+            None if thread == 0 => Occupant::Idle,
+            Some(Role::Lane(lane)) if self.lanes[*lane].node == node => match &self.lanes[*lane] {
+                Lane { current: Some(job), .. } => Occupant::Job(*job),
+                Lane { hearing: Hearing::Awaited(unknown), .. } => Occupant::Unknown(*unknown),
+                _ => Occupant::Lane(*lane),
+            },
+            Some(Role::Release) => Occupant::Release,
+            Some(Role::Receiver) => Occupant::Receiver,
+            _ if self.companions.contains(&thread) => Occupant::Companion(thread),
+            _ => Occupant::Program(thread),
+        }
+    }
+
+    /// The processor that the job has according to the records of jobs, even if someone else is on it just now.
+    pub fn seat_of(&self, node: usize, job: JobId) -> Option<usize> {
+        self.nodes[node].iter().position(|processor| processor.jobs.contains(&job))
+    }
+
+    /// Whether several jobs that have begun on the processor share it, of which no record says which one runs, nor whether
+    /// another one went on elsewhere.
+    pub fn is_shared_unseen(&self, node: usize, index: usize) -> bool {
+        let processor = &self.nodes[node][index];
+        let is_seen = self.is_seen(node, processor);
+        let Some((last, displaced)) = processor.jobs.split_last().filter(|_| !is_seen) else { return false };
+        let level = |job: &JobId| self.lane_of(*job).map(|lane| self.lanes[lane].level);
+        match self.displacing[node] {
+            Displacing::ByLevel => displaced.iter().any(|other| level(other) <= level(last)),
+            Displacing::Unseen => !displaced.is_empty(),
+        }
+    }
+
+    /// Whether the kernel says which of the run's threads has the processor.
+    fn is_seen(&self, node: usize, processor: &Processor) -> bool {
+        processor.thread.is_some() && self.identified[node]
+    }
+
+    /// Who has the processor at `index` of the node. Where jobs share one unseen, those that it does not execute may be on any
+    /// other of the node that nobody else is known to have.
+    pub fn possession(&self, node: usize, index: usize) -> Possession {
+        match self.occupant(node, index) {
+            Occupant::Job(_) if self.is_shared_unseen(node, index) => Possession::SharedUnseen,
+            Occupant::Idle | Occupant::Lane(_)
+                if !self.is_seen(node, &self.nodes[node][index]) && self.is_any_shared_unseen(node) =>
+            {
+                Possession::SharedUnseen
+            }
+            who => Possession::By(who),
+        }
+    }
+
+    /// The jobs that may have the processors of the node of which nobody saw who has them.
+    pub fn unseen_sharers(&self, node: usize) -> impl Iterator<Item = JobId> + '_ {
+        let processors = self.nodes[node].iter().enumerate();
+        let shared = processors.filter(move |(index, _)| self.is_shared_unseen(node, *index));
+        shared.flat_map(|(_, processor)| processor.jobs.iter().copied())
+    }
+
+    /// The jobs that have begun on the processor and have not left it, the last one last.
+    pub fn sharers(&self, node: usize, index: usize) -> &[JobId] {
+        &self.nodes[node][index].jobs
+    }
+
+    /// Where the threads of the lane are, or the one of them that is best off.
+    pub fn whereabouts(&self, lane: usize) -> Whereabouts {
+        let processors = &self.nodes[self.lanes[lane].node];
+        let of_lane =
+            || self.threads.iter().filter(|(_, role)| **role == Role::Lane(lane)).map(|(thread, _)| thread);
+        let has = |thread: &u32| processors.iter().any(|processor| processor.thread == Some(*thread));
+        let could_go_on = |thread: &u32| {
+            self.woken.contains(thread)
+                || processors.iter().any(|processor| processor.waiting.contains(thread))
+        };
+        let is_told =
+            processors.iter().all(|processor| processor.thread.is_some()) && of_lane().next().is_some();
+        if of_lane().any(has) {
+            Whereabouts::On
+        } else if !is_told {
+            Whereabouts::Untold
+        } else if of_lane().any(could_go_on) {
+            Whereabouts::Displaced
+        } else {
+            Whereabouts::Off
+        }
+    }
+
+    /// Whether jobs share any processor of the node unseen.
+    pub fn is_any_shared_unseen(&self, node: usize) -> bool {
+        (0..self.nodes[node].len()).any(|index| self.is_shared_unseen(node, index))
+    }
+
+    /// The job of the lane that has a processor, even if someone else is on it just now.
+    pub fn job_of_lane(&self, node: usize, lane: usize) -> Option<JobId> {
+        let mut jobs = self.nodes[node].iter().flat_map(|processor| &processor.jobs);
+        jobs.find(|job| self.lane_of(**job) == Some(lane)).copied()
+    }
+
+    /// Whether a processor of the node is withheld from a thread that could go on.
+    pub fn is_withheld(&self, node: usize) -> bool {
+        self.nodes[node].iter().any(Processor::is_withheld)
+    }
+}
+
+impl Processor {
+    /// Whether it is idle although a thread of the run could go on.
+    fn is_withheld(&self) -> bool {
+        !self.waiting.is_empty() && self.thread == Some(0)
+    }
+
+    fn new(cpu: u16) -> Self {
+        Processor {
+            cpu,
+            jobs: Vec::new(),
+            thread: None,
+            unseen: Unknown::Unheard,
+            interrupts: Vec::new(),
+            waiting: Vec::new(),
+            doubt: Doubt::None,
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! What each record changes.
+
+use super::{Beginning, Doubt, Hearing, Kernel, Occupancy, Processor, Role, Unknown, Wakefulness};
+use talea_record::event::{Abort, Switch, Thread};
+use talea_record::{Event, JobId, Record, ThreadRole, Typed};
+
+/// More names of threads than this are not kept.
+const NAMES: usize = 1 << 16;
+
+impl Occupancy {
+    /// Takes a record into account.
+    pub fn apply(&mut self, record: &Record) {
+        if record.event.is_job() {
+            self.hear_job(record);
+        }
+        match record.typed() {
+            Typed::RunStart(start) => self.begin(usize::from(start.node)),
+            Typed::Start(_) | Typed::Resume(_) => self.enter(record),
+            Typed::Preempt(_) => self.leave(record),
+            Typed::Complete(_) | Typed::Abort(_) => self.end(record),
+            Typed::Wake(wake) => self.set_awake(wake.lane, record.cpu, Wakefulness::Awake),
+            Typed::Sleep(sleep) => self.set_awake(sleep.lane, record.cpu, Wakefulness::Asleep),
+            Typed::Thread(thread) => self.meet(thread),
+            Typed::Switch(switch) => self.switch(record.cpu, switch),
+            Typed::Wakeup(wakeup) => self.wake_up(wakeup.tid),
+            Typed::IrqEnter(interrupt) => {
+                self.on_cpu(record.cpu, |processor| processor.interrupts.push(interrupt.into()));
+            }
+            Typed::IrqExit(_) => self.on_cpu(record.cpu, |processor| {
+                processor.interrupts.pop();
+            }),
+            Typed::ThreadName(named) if self.names.len() < NAMES => {
+                self.names.insert(named.tid, named.name.to_string());
+            }
+            // The records of jobs are whole: what they tell holds until the kernel is heard of again.
+            Typed::Lost(lost) if lost.is_of_kernel() => {
+                self.woken.clear();
+                self.on_cpu(record.cpu, |processor| {
+                    processor.thread = None;
+                    processor.unseen = Unknown::Lost;
+                    processor.waiting.clear();
+                    processor.interrupts.clear();
+                });
+            }
+            Typed::Lost(_) => (0..self.nodes.len()).for_each(|node| self.doubt(node, Unknown::Lost)),
+            _ => {}
+        }
+    }
+
+    /// A thread that still has a processor does not lose it by being woken, and says itself how it leaves.
+    fn wake_up(&mut self, thread: u32) {
+        let has = |processor: &Processor| processor.thread == Some(thread);
+        if self.threads.contains_key(&thread) && !self.nodes.iter().flatten().any(has) {
+            self.woken.insert(thread);
+        }
+    }
+
+    fn switch(&mut self, cpu: u16, switch: Switch) {
+        self.kernel = Kernel::Heard;
+        let (from, to) = (switch.from_tid, switch.to_tid);
+        self.woken.remove(&from);
+        self.woken.remove(&to);
+        for (thread, process) in [(from, switch.from_pid), (to, switch.to_pid)] {
+            if self.processes.contains(&process) {
+                self.companions.insert(thread);
+            }
+        }
+        let waits = switch.preempted.0 && self.threads.contains_key(&from);
+        let processors = self.nodes.iter_mut().flatten();
+        processors.for_each(|processor| processor.waiting.retain(|thread| *thread != to && *thread != from));
+        self.on_cpu(cpu, |processor| {
+            processor.thread = Some(to);
+            processor.waiting.extend(waits.then_some(from));
+            processor.doubt = Doubt::None;
+        });
+    }
+
+    /// Every processor with this number: nodes that are processes of one machine may share it.
+    fn on_cpu(&mut self, cpu: u16, mut change: impl FnMut(&mut Processor)) {
+        self.nodes.iter_mut().flatten().filter(|processor| processor.cpu == cpu).for_each(&mut change);
+    }
+
+    fn enter(&mut self, record: &Record) {
+        let job = record.job();
+        let Some(lane) = self.lane_of(job) else { return };
+        let node = self.lanes[lane].node;
+        self.nodes[node].iter_mut().for_each(|processor| processor.jobs.retain(|other| *other != job));
+        // A lane runs one job at a time on one processor: the record of another one's leaving was lost.
+        let lanes = &self.lane_of_operation;
+        let of_lane = |other: &JobId| lanes.get(other.operation.index()) == Some(&lane);
+        let processors = &mut self.nodes[node];
+        let has_every = processors.iter().all(|processor| processor.jobs.iter().any(of_lane));
+        for processor in processors.iter_mut().filter(|processor| has_every || processor.cpu == record.cpu) {
+            processor.jobs.retain(|other| !of_lane(other));
+        }
+        let index =
+            processors.iter().position(|processor| processor.cpu == record.cpu).unwrap_or_else(|| {
+                processors.push(Processor::new(record.cpu));
+                processors.len() - 1
+            });
+        processors[index].jobs.push(job);
+        processors[index].doubt = Doubt::None;
+        let lane = &mut self.lanes[lane];
+        lane.current = Some(job);
+        lane.cpu = record.cpu;
+        if lane.awake == Wakefulness::Asleep {
+            lane.awake = Wakefulness::Awake;
+        }
+    }
+
+    /// Takes the job from the processor it has, which is not the record's if its thread has migrated since.
+    fn leave(&mut self, record: &Record) {
+        let job = record.job();
+        let Some(lane) = self.lane_of(job) else { return };
+        let had_one = Abort::read(record).is_none_or(|abort| abort.running.0);
+        for processor in &mut self.nodes[self.lanes[lane].node] {
+            processor.jobs.retain(|other| *other != job);
+            if had_one && processor.cpu == record.cpu {
+                processor.doubt = Doubt::None;
+            }
+        }
+    }
+
+    fn end(&mut self, record: &Record) {
+        self.leave(record);
+        let job = record.job();
+        if let Some(lane) = self.lane_of(job)
+            && self.lanes[lane].current == Some(job)
+        {
+            self.lanes[lane].current = None;
+        }
+    }
+
+    fn set_awake(&mut self, lane: u16, cpu: u16, awake: Wakefulness) {
+        if let Some(lane) = self.lanes.get_mut(usize::from(lane)) {
+            lane.awake = awake;
+            lane.cpu = cpu;
+            lane.hearing = Hearing::Begun;
+        }
+    }
+
+    /// The run begins on the node: nobody has anything yet.
+    fn begin(&mut self, node: usize) {
+        let Some(beginning) = self.beginnings.get_mut(node) else { return };
+        if std::mem::replace(beginning, Beginning::Passed) == Beginning::Awaited {
+            self.nodes[node].iter_mut().for_each(|processor| processor.doubt = Doubt::None);
+            self.lanes
+                .iter_mut()
+                .filter(|lane| lane.node == node)
+                .for_each(|lane| lane.hearing = Hearing::Begun);
+        }
+    }
+
+    /// The first job of a node that was not seen to begin was under way before. A lane is heard of when a job of it
+    /// gets or loses a processor, which a release does not say.
+    fn hear_job(&mut self, record: &Record) {
+        let Some(index) = self.lane_of(record.job()) else { return };
+        let node = self.lanes[index].node;
+        if std::mem::replace(&mut self.beginnings[node], Beginning::Passed) == Beginning::Awaited {
+            self.doubt(node, Unknown::Unheard);
+        }
+        if !matches!(record.event, Event::RELEASE | Event::SKIP) {
+            self.lanes[index].hearing = Hearing::Begun;
+        }
+    }
+
+    fn meet(&mut self, thread: Thread) {
+        let role = thread.role.known();
+        // 0 is what the kernel has for its idle thread.
+        if role != Some(ThreadRole::Program) && thread.pid != 0 {
+            self.processes.insert(thread.pid);
+        }
+        let lane = usize::from(thread.lane);
+        let role = match role {
+            Some(ThreadRole::Release) => Role::Release,
+            Some(ThreadRole::Receiver) => Role::Receiver,
+            _ if lane < self.lanes.len() => {
+                self.identified[self.lanes[lane].node] = true;
+                Role::Lane(lane)
+            }
+            _ => return,
+        };
+        self.threads.insert(thread.tid, role);
+    }
+
+    /// What was known until now may not be so any more, or nothing was: of every processor and lane of the node, until it
+    /// is heard of.
+    fn doubt(&mut self, node: usize, why: Unknown) {
+        for processor in &mut self.nodes[node] {
+            processor.doubt = Doubt::Since(why);
+            processor.waiting.clear();
+            processor.jobs.clear();
+        }
+        for lane in self.lanes.iter_mut().filter(|lane| lane.node == node) {
+            (lane.current, lane.hearing) = (None, Hearing::Awaited(why));
+            if lane.awake == Wakefulness::Awake {
+                lane.awake = Wakefulness::Untold;
+            }
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! What the processors' time went into: execution, overhead and idleness (Zhang et al., tables 1 to 5).
+//!
+//! Every nanosecond of every processor between a node's beginning and its end goes into exactly one account, so the
+//! accounts add up to the number of processors times the duration; what the records leave open is stated beside them.
+//!
+//! | Account | What it holds |
+//! |---|---|
+//! | execution | jobs, by operation |
+//! | shared unseen | jobs that had begun on one processor, of which nobody saw which one ran |
+//! | overhead | dispatching, by the kind that COST records tell; what lanes' threads did besides, not broken down |
+//! | companions | other threads of the run's own processes: their collectors, say |
+//! | interrupts, programs | what the kernel's records tell of others on the processor |
+//! | withheld | nobody, although a thread of the run could go on: the kernel held it off |
+//! | unobserved | threads that the kernel does not show to the user who recorded |
+//! | idle | nobody that any record tells of: without WAKE, SLEEP and kernel records, unrecorded dispatching too |
+//! | unknown | time of which records were lost, or of which nothing was heard yet |
+//! | unrecorded | time that only events would tell of that the trace is known to lack ([`talea_record::Told`]) |
+//!
+//! An account of which the events were not recorded has no figure, `None`. Its time is in *unrecorded*, so that the accounts
+//! add up all the same.
+//!
+//! What going from one thread to another costs is told by COST records in virtual time, and on real threads by the kernel's
+//! switches (`switches`).
+//!
+//! A COST record tells of the time before it. The latest few thousand stretches of each processor therefore stay open;
+//! [`NodeUsage::unplaced_ns`] says how much of the costs found no time of their own, because a job of another lane ran
+//! meanwhile.
+
+mod jobs;
+mod report;
+mod strip;
+mod switches;
+
+pub use report::{CostUsage, Dispatching, NodeUsage, OperationUsage, ProgramUsage, Spread, UsageReport};
+
+use crate::occupancy::{Interrupt, Occupancy, Occupant, Possession};
+use jobs::Jobs;
+use std::collections::{BTreeSet, HashMap};
+use strip::{Cost, Strip};
+use switches::{Switches, Whose};
+use talea_record::event::{self, Lost, Switch, Typed};
+use talea_record::{Contents, CostKind, Event, JobId, Metadata, Record, Sink};
+use talea_time::Instant;
+
+/// What a stretch of a processor's time went into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    Job(JobId),
+    /// One of several jobs; nobody saw which.
+    Shared,
+    /// Dispatching that a COST record tells of.
+    Cost(CostKind),
+    /// A thread of the run between jobs.
+    Dispatch,
+    Companion(u32),
+    Program(u32),
+    /// A thread that the kernel does not name to who recorded.
+    Unobserved,
+    Interrupt(Interrupt),
+    Withheld,
+    Idle,
+    Unknown,
+}
+
+impl Use {
+    fn of(possession: Possession) -> Self {
+        let Possession::By(occupant) = possession else { return Use::Shared };
+        match occupant {
+            Occupant::Job(job) => Use::Job(job),
+            Occupant::Lane(_) => Use::Dispatch,
+            Occupant::Release => Use::Cost(CostKind::Release),
+            Occupant::Receiver => Use::Cost(CostKind::Delivery),
+            Occupant::Companion(thread) => Use::Companion(thread),
+            Occupant::Program(Record::UNSEEN_THREAD) => Use::Unobserved,
+            Occupant::Program(thread) => Use::Program(thread),
+            Occupant::Interrupt(interrupt) => Use::Interrupt(interrupt),
+            Occupant::Withheld => Use::Withheld,
+            Occupant::Idle => Use::Idle,
+            Occupant::Unknown(_) => Use::Unknown,
+        }
+    }
+}
+
+/// The accounts of one node, in nanoseconds.
+#[derive(Debug, Default)]
+struct Accounts {
+    /// By operation index.
+    execution: Vec<i64>,
+    /// Time in which several jobs shared a processor unseen.
+    shared: i64,
+    /// The operations that these were of, by index.
+    sharing: BTreeSet<usize>,
+    costs: [i64; CostKind::ALL.len()],
+    counts: [u64; CostKind::ALL.len()],
+    dispatch: i64,
+    companions: HashMap<u32, i64>,
+    programs: HashMap<u32, i64>,
+    /// Threads that are not observed.
+    unobserved: i64,
+    interrupts: i64,
+    withheld: i64,
+    idle: i64,
+    unknown: i64,
+    /// Part of the COST records that overlapped with what was not theirs.
+    unplaced: i64,
+}
+
+impl Accounts {
+    fn add(&mut self, what: Use, ns: i64) {
+        let account = match what {
+            Use::Job(job) => &mut self.execution[job.operation.index()],
+            Use::Shared => &mut self.shared,
+            Use::Cost(kind) => &mut self.costs[kind.place()],
+            Use::Dispatch => &mut self.dispatch,
+            Use::Companion(thread) => self.companions.entry(thread).or_default(),
+            Use::Program(thread) => self.programs.entry(thread).or_default(),
+            Use::Unobserved => &mut self.unobserved,
+            Use::Interrupt(_) => &mut self.interrupts,
+            Use::Withheld => &mut self.withheld,
+            Use::Idle => &mut self.idle,
+            Use::Unknown => &mut self.unknown,
+        };
+        *account = account.saturating_add(ns);
+    }
+}
+
+#[derive(Debug)]
+struct Node {
+    start: Option<Instant>,
+    end: Option<Instant>,
+    strips: Vec<Strip>,
+    accounts: Accounts,
+    silence: Silence,
+}
+
+/// Jobs that began and no record of dispatching with them: where dispatching is recorded throughout there are few.
+#[derive(Debug, Default)]
+struct Silence {
+    now: u64,
+    longest: u64,
+}
+
+impl Silence {
+    /// So many mean that dispatching was not recorded then.
+    const TOO_LONG: u64 = 256;
+
+    fn hear(&mut self, event: Event) {
+        match event {
+            Event::START => self.now += 1,
+            _ => self.now = 0,
+        }
+        self.longest = self.longest.max(self.now);
+    }
+
+    fn is_too_long(&self) -> bool {
+        self.longest > Self::TOO_LONG
+    }
+}
+
+/// Computes a [`UsageReport`] from records, in memory that does not grow with them.
+#[derive(Debug)]
+pub struct Usage {
+    metadata: Metadata,
+    occupancy: Occupancy,
+    nodes: Vec<Node>,
+    jobs: Jobs,
+    contents: Contents,
+    switches: Switches,
+    last: Instant,
+}
+
+impl Usage {
+    /// For a run of the system that `metadata` describe.
+    ///
+    /// # Panics
+    /// If `metadata` do not pass [`Metadata::check`].
+    pub fn new(metadata: &Metadata) -> Self {
+        metadata.check().expect("metadata are consistent");
+        let accounts = || Accounts { execution: vec![0; metadata.operations.len()], ..Accounts::default() };
+        let node = |_| Node {
+            start: None,
+            end: None,
+            strips: Vec::new(),
+            accounts: accounts(),
+            silence: Silence::default(),
+        };
+        Usage {
+            metadata: metadata.clone(),
+            occupancy: Occupancy::new(metadata),
+            nodes: metadata.nodes.iter().map(node).collect(),
+            jobs: Jobs::new(metadata),
+            contents: Contents::new(metadata),
+            switches: Switches::default(),
+            last: metadata.start,
+        }
+    }
+
+    /// The accounts of a run whose nodes without an end of their own ended with the last record.
+    pub fn finish(mut self) -> UsageReport {
+        let end = self.last;
+        for index in 0..self.nodes.len() {
+            self.close(index, end);
+        }
+        report::build(self)
+    }
+
+    /// Every processor of the node was used up to `now` as it is. Nothing before the node's start or after its end counts.
+    fn reach(&mut self, index: usize, now: Instant) {
+        let node = &mut self.nodes[index];
+        let Some(start) = node.start else { return };
+        let now = node.end.map_or(now, |end| now.min(end));
+        let processors = self.occupancy.processors(index);
+        while node.strips.len() < processors.len() {
+            node.strips.push(Strip::new(processors[node.strips.len()].cpu, start));
+        }
+        for (place, strip) in node.strips.iter_mut().enumerate() {
+            if now <= strip.cursor() {
+                continue;
+            }
+            let what = Use::of(self.occupancy.possession(index, place));
+            let ns = now.as_nanos().saturating_sub(strip.cursor().as_nanos());
+            match what {
+                Use::Job(job) => self.jobs.executes(job, ns),
+                Use::Shared => {
+                    for job in self.occupancy.unseen_sharers(index) {
+                        self.jobs.shares(job);
+                        node.accounts.sharing.insert(job.operation.index());
+                    }
+                }
+                _ => {}
+            }
+            let accounts = &mut node.accounts;
+            strip.push(now, what, |what, ns| accounts.add(what, ns));
+        }
+    }
+
+    fn reach_all(&mut self, now: Instant) {
+        (0..self.nodes.len()).for_each(|index| self.reach(index, now));
+    }
+
+    /// The node ends: nothing after `end` counts.
+    fn close(&mut self, index: usize, end: Instant) {
+        self.reach(index, end);
+        let node = &mut self.nodes[index];
+        node.end = node.end.or(Some(end));
+        let accounts = &mut node.accounts;
+        node.strips.iter_mut().for_each(|strip| strip.settle(|what, ns| accounts.add(what, ns)));
+    }
+
+    fn cost(&mut self, record: &Record, told: event::Cost) {
+        let Some(kind) = told.kind.known() else { return };
+        let lane = Some(usize::from(told.lane)).filter(|lane| *lane < self.metadata.lanes.len());
+        let index = lane.map_or(told.node as usize, |lane| self.metadata.lanes[lane].node);
+        if index >= self.nodes.len() || self.nodes[index].end.is_some() {
+            return;
+        }
+        self.reach(index, record.time);
+        let cost_ns = told.length_ns();
+        let from = Instant::from_nanos(record.time.as_nanos().saturating_sub(cost_ns));
+        let node = &mut self.nodes[index];
+        node.silence.hear(record.event);
+        let count = &mut node.accounts.counts[kind.place()];
+        *count = count.saturating_add(u64::from(told.count));
+        let strip = node.strips.iter_mut().find(|strip| strip.cpu() == record.cpu);
+        let mut placed_ns = 0i64;
+        if let Some(strip) = strip {
+            let cost = Cost { from, to: record.time, lane, kind };
+            let (occupancy, jobs) = (&self.occupancy, &mut self.jobs);
+            strip.overlay(
+                cost,
+                |job| occupancy.lane_of(job),
+                |job, ns| {
+                    placed_ns = ns.saturating_add(placed_ns);
+                    match job {
+                        Some(job) => jobs.pays(job, ns),
+                        None => jobs.lane_pays(lane, kind, ns),
+                    }
+                },
+            );
+        }
+        node.accounts.unplaced = node.accounts.unplaced.saturating_add(cost_ns.saturating_sub(placed_ns));
+    }
+
+    /// Somebody gets the processor, which takes what the thread before has not told of.
+    fn switch(&mut self, record: &Record, switch: Switch) {
+        let whose = |thread: u32| match self.occupancy.is_of_run(thread) {
+            true => Whose::Run,
+            false => Whose::Others,
+        };
+        let (from, to) = (whose(switch.from_tid), whose(switch.to_tid));
+        let left = self.switches.switch(record.cpu, record.time, from, to);
+        if from == Whose::Others && to == Whose::Others {
+            return;
+        }
+        if let Some(node) = self.node_on(record.cpu) {
+            self.nodes[node].accounts.counts[CostKind::Switch.place()] += 1;
+        }
+        if let Some(left) = left {
+            self.paint(record.cpu, left, record.time);
+        }
+    }
+
+    /// A thread of the run tells something on its processor: it has arrived there.
+    fn hear(&mut self, record: &Record) {
+        if record.cpu == Record::NO_CPU {
+            return;
+        }
+        let cost_ns = event::Cost::read(record).map_or(0, |cost| cost.length_ns());
+        if let Some(since) = self.switches.hear(record.cpu, record.time) {
+            self.reach_all(record.time);
+            let until = Instant::from_nanos(record.time.as_nanos().saturating_sub(cost_ns));
+            self.paint(record.cpu, since, until);
+        }
+    }
+
+    fn paint(&mut self, cpu: u16, from: Instant, to: Instant) {
+        if let Some(node) = self.node_on(cpu) {
+            let strips = self.nodes[node].strips.iter_mut();
+            strips.filter(|strip| strip.cpu() == cpu).for_each(|strip| strip.switching(from, to));
+        }
+    }
+
+    /// The running node that has the processor and whose threads are known.
+    fn node_on(&self, cpu: u16) -> Option<usize> {
+        let runs = |node: &Node| node.start.is_some() && node.end.is_none();
+        let is_on = |index: usize| {
+            let strips = &self.nodes[index].strips;
+            runs(&self.nodes[index]) && strips.iter().any(|strip| strip.cpu() == cpu)
+        };
+        (0..self.nodes.len()).find(|index| is_on(*index) && self.occupancy.identifies(*index))
+    }
+
+    fn lost(&mut self, record: &Record, lost: Lost) {
+        self.reach_all(record.time);
+        if lost.is_of_kernel() {
+            self.switches.forget(record.cpu);
+            return;
+        }
+        let since = lost.since_or_zero();
+        for node in self.nodes.iter_mut().filter(|node| node.end.is_none()) {
+            let jobs = &mut self.jobs;
+            for strip in &mut node.strips {
+                strip.doubt(since, record.time, |job, ns| jobs.executes(job, ns.saturating_neg()));
+            }
+        }
+    }
+}
+
+impl Sink for Usage {
+    fn record(&mut self, record: Record) {
+        self.last = self.last.max(record.time);
+        self.contents.record(record);
+        if record.event.family() != Event::SWITCH.family() {
+            self.hear(&record);
+        }
+        let node_of_lane = |usage: &Self| usage.metadata.lanes.get(record.lane()?).map(|lane| lane.node);
+        match record.typed() {
+            Typed::RunStart(start) => {
+                if let Some(node) = self.nodes.get_mut(usize::from(start.node)) {
+                    node.start = node.start.or(Some(record.time));
+                }
+            }
+            Typed::RunEnd(end) if usize::from(end.node) < self.nodes.len() => {
+                self.close(usize::from(end.node), record.time);
+            }
+            _ if record.event.is_job() => {
+                if let Some(node) = node_of_lane(self) {
+                    self.nodes[node].start = self.nodes[node].start.or(Some(record.time));
+                    self.reach(node, record.time);
+                    if record.event == Event::START {
+                        self.nodes[node].silence.hear(record.event);
+                    }
+                }
+                self.jobs.take(&record);
+            }
+            Typed::Wake(_) | Typed::Sleep(_) => {
+                if let Some(node) = node_of_lane(self) {
+                    self.nodes[node].silence.hear(record.event);
+                    self.reach(node, record.time);
+                }
+            }
+            Typed::Switch(switch) => {
+                self.reach_all(record.time);
+                self.switch(&record, switch);
+            }
+            Typed::IrqEnter(_) | Typed::IrqExit(_) => self.reach_all(record.time),
+            Typed::Cost(cost) => self.cost(&record, cost),
+            Typed::Lost(lost) => self.lost(&record, lost),
+            _ => {}
+        }
+        self.occupancy.apply(&record);
+    }
+}

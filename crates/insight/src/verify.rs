@@ -1,0 +1,122 @@
+//! Whether a trace obeyed the policy of a system.
+//!
+//! The records are replayed against the plan that the system's strategy gives, with nothing but the rules of
+//! `docs/policies.md`: who was ready is known from releases and ends, who should have run from levels and keys.
+//!
+//! | [`Rule`] | What must hold |
+//! |---|---|
+//! | plan | every operation is in the lane and level that the plan gives it |
+//! | life | a job is released, begins, completes, in this order and once |
+//! | release | not before arrival plus jitter, with the arrival and deadline that the description gives |
+//! | precedence | a job is released after all its predecessors have completed |
+//! | overrun | what happens to an instance that arrives while the one before is unfinished |
+//! | lanes | no job of a lower lane runs while a higher lane is ready |
+//! | idle | no processor idles while a lane is ready; its own thread's dispatching is overhead and no idling |
+//! | order | a lane runs the job of the smallest key, late ones last if the system says so |
+//! | non-preemption | a job that has begun keeps a non-preemptive lane |
+//!
+//! Real threads take time to wake up, so `lanes`, `idle` and `order` have a tolerance: a wrong state shorter than it, and a
+//! job released less than it before its lane chose, are no violations; nor is an instance that `overrun` ends or skips
+//! that much late. The time of interrupts is not counted, and they neither begin nor end a wrong state. Simulated traces
+//! need none. The default for threads is a rule of thumb, measured on no machine; the report has the longest wrong state
+//! that it let pass, for whoever wants to choose a better one.
+//!
+//! A job that has begun runs only if the kernel lets it. Where the kernel's switches were recorded, one that could go on and has no
+//! processor while a lower lane has one violates `lanes`. Where they were not, and jobs of several lanes have begun on one
+//! processor without a record of preemption, nobody knows which of them runs: `lanes` is
+//! [judged in part](Judged::ObeyedInPart), or not at all.
+//!
+//! A processor of real threads that seems idle may be held off by the kernel, as real-time throttling does. Where the kernel
+//! was not recorded nobody can tell, and what `idle` finds is [possible](Certainty::Possible) only.
+//!
+//! What is not recorded is neither obeyed nor violated. Where records were lost, or the recording began with the run under
+//! way, nothing is known of the jobs before; they are not judged, and counted. What a processor does is unknown until the
+//! first record that tells of it, and what the lanes of a node do until each was heard of. A trace without all events of
+//! jobs is not judged at all ([`Coverage`]), `lanes` and `idle` are not where the kernel tells of threads and nothing says
+//! which are the lanes', and a rule of which it has no case is [not judged](Judged::NotJudged).
+
+mod choices;
+mod coverage;
+mod instances;
+mod judge;
+mod lives;
+mod order;
+mod plans;
+mod processors;
+mod releases;
+mod report;
+mod same;
+mod suspicion;
+
+pub use coverage::{Coverage, Unjudgeable};
+pub use report::{Certainty, Judged, Rule, RuleReport, VerifyReport, Violation};
+pub use same::OtherSystem;
+
+use judge::Judge;
+use talea_model::System;
+use talea_policy::strategy::Plan;
+use talea_record::{Metadata, Origin, Sink};
+use talea_time::{Duration, Instant};
+
+/// Violations that are listed one by one; all are counted.
+pub const LISTED: usize = 1_000;
+
+/// The tolerance for a trace of this origin unless another one is asked for: none in virtual time, and on real threads
+/// what waking up a thread may take.
+pub fn default_tolerance(origin: Origin) -> Duration {
+    match origin {
+        Origin::Simulation { .. } => Duration::ZERO,
+        Origin::Threads { .. } => Duration::from_micros(200),
+    }
+}
+
+/// Checks records as they come, in memory that depends on the backlog only.
+#[derive(Debug)]
+pub struct Verifier<'a> {
+    judge: Judge<'a>,
+}
+
+impl<'a> Verifier<'a> {
+    /// For the trace with `metadata` of a run that should have followed `system`, whose nodes have `plans`. The trace is
+    /// taken to have everything.
+    ///
+    /// # Errors
+    /// [`OtherSystem`] if the trace belongs to a system that differs in more than its strategy and lanes.
+    ///
+    /// # Panics
+    /// If `metadata` do not pass [`Metadata::check`], or the plans are not those of `system`.
+    pub fn new(
+        metadata: &'a Metadata,
+        system: &'a System,
+        plans: &'a [Plan],
+        tolerance: Duration,
+    ) -> Result<Self, OtherSystem> {
+        metadata.check().expect("metadata are consistent");
+        let expected = Metadata::new(system, plans, metadata.origin, metadata.start);
+        same::check(metadata, &expected)?;
+        Ok(Verifier { judge: Judge::new(metadata, expected, system, plans, tolerance) })
+    }
+
+    /// The same for a trace that has less than everything.
+    #[must_use]
+    pub fn with_coverage(mut self, coverage: Coverage) -> Self {
+        self.judge.coverage = coverage;
+        self
+    }
+
+    /// The result at the end of the trace.
+    pub fn finish(self) -> VerifyReport {
+        self.judge.finish()
+    }
+}
+
+impl Sink for Verifier<'_> {
+    fn record(&mut self, record: talea_record::Record) {
+        self.judge.take(&record);
+    }
+}
+
+/// `to - from`; records of damaged files may be centuries apart.
+fn length(from: Instant, to: Instant) -> Duration {
+    Duration::from_nanos(to.as_nanos().saturating_sub(from.as_nanos()))
+}

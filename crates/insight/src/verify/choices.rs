@@ -1,0 +1,74 @@
+//! What a lane runs: the order of its jobs, and that one which has begun keeps a non-preemptive lane.
+
+use super::judge::{Judge, Lane};
+use super::order::{LastRan, Ready};
+use super::report::Rule;
+use super::suspicion::{Course, State, Suspicion, What};
+use talea_model::LaneDispatch;
+use talea_record::JobId;
+use talea_time::Work;
+
+impl Judge<'_> {
+    /// Whether the lane runs the job that it should.
+    pub(super) fn judge_order(&mut self, index: usize) {
+        let lane = &self.lanes[index];
+        let mut running = lane.ready.iter().filter(|(_, ready)| ready.running.is_some());
+        let (first, second) = (running.next(), running.next());
+        let Some((&own, ready)) = first else { return self.suspect_order(index, None) };
+        if lane.ready.len() > 1 {
+            self.findings.count_case(Rule::Order);
+        }
+        if let (Some((&other, _)), true) = (second, self.is_simulated()) {
+            let (job, other) = (JobId::unpack(own), Some(JobId::unpack(other)));
+            return self.find(Rule::Life, job, other, || "two jobs of a lane have processors".into());
+        }
+        let better = self.better(lane, own, ready);
+        if lane.order.rules.dispatch == LaneDispatch::Preemptive {
+            let running = Some(JobId::unpack(own));
+            let wrong = better.map(|waiting| State { what: What::Misordered, running, waiting });
+            return self.suspect_order(index, wrong);
+        }
+        if lane.chosen != Some(own) || ready.service > Work::ZERO {
+            return;
+        }
+        if lane.ready.len() > 1 {
+            self.findings.count_case(Rule::NonPreemption);
+        }
+        let begun = lane.ready.iter().find(|(job, other)| **job != own && other.service > Work::ZERO);
+        if let Some((&other, _)) = begun {
+            let (job, other) = (JobId::unpack(own), Some(JobId::unpack(other)));
+            self.find(Rule::NonPreemption, job, other, || "it got the lane of a job that had begun".into());
+        } else if let Some(other) = better {
+            let job = JobId::unpack(own);
+            self.find(Rule::Order, job, Some(other), || {
+                "it got the lane before a job that comes first".into()
+            });
+        }
+    }
+
+    /// The job of the lane that should have it instead of `own`, if there is one.
+    fn better(&self, lane: &Lane, own: u64, ready: &Ready) -> Option<JobId> {
+        let in_time = |other: &Ready| other.released.saturating_add(self.tolerance) <= self.now;
+        let preemptive = lane.order.rules.dispatch == LaneDispatch::Preemptive;
+        let outranks = |(job, other): &(&u64, &Ready)| {
+            let last_ran = match lane.last_ran {
+                Some(last) if last == own => LastRan::Running,
+                Some(last) if last == **job => LastRan::Waiting,
+                _ => LastRan::Neither,
+            };
+            lane.order.outranks(other, ready, last_ran, self.now, self.tolerance)
+        };
+        let others = lane.ready.iter().filter(|(job, _)| **job != own);
+        let mut rivals = others.filter(|(_, other)| preemptive || in_time(other));
+        rivals.find(outranks).map(|(job, _)| JobId::unpack(*job))
+    }
+
+    fn suspect_order(&mut self, index: usize, wrong: Option<State>) {
+        let known = self.lanes[index].misordered;
+        let lasts = known.zip(wrong).is_some_and(|(known, new)| known.state.running == new.running);
+        if !lasts {
+            self.lanes[index].misordered = wrong.map(|state| Suspicion::new(state, self.now, Course::Runs));
+            self.conclude(known);
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! The replay: what is known of every job, and whom to ask about each record and about the time in between.
+//!
+//! Several records fall on one instant, and only the last state of an instant lasts. So releases, ends and beginnings are
+//! judged when their records come, and who runs is judged when the instant is over. What is judged stands by rules in
+//! `plans`, `lives`, `releases`, `choices` and `processors`.
+
+use super::Coverage;
+use super::instances::Instances;
+use super::order::{LaneOrder, Ready};
+use super::report::{Certainty, Finding, Findings, Rule, VerifyReport};
+use super::suspicion::Suspicion;
+use crate::occupancy::Occupancy;
+use std::collections::BTreeMap;
+use talea_model::System;
+use talea_policy::strategy::Plan;
+use talea_record::event::{Lost, Typed};
+use talea_record::{Event, JobId, Metadata, Origin, Record};
+use talea_time::{Duration, Instant};
+
+/// What is known of one lane of the plan.
+#[derive(Debug)]
+pub(super) struct Lane {
+    pub node: usize,
+    pub level: usize,
+    pub order: LaneOrder,
+    /// Released and unfinished, by packed job.
+    pub ready: BTreeMap<u64, Ready>,
+    /// The unfinished job that last executed.
+    pub last_ran: Option<u64>,
+    /// The job that got a processor in this instant.
+    pub chosen: Option<u64>,
+    /// Something was released into it, ended, or got a processor in this instant.
+    pub touched: bool,
+    /// It is ready and does not run, and why that would be wrong.
+    pub starved: Option<Suspicion>,
+    /// It runs a job although another one is before it.
+    pub misordered: Option<Suspicion>,
+}
+
+/// Since when the instances of a task are known from their beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Known {
+    FromTheBeginning,
+    /// From the next first release on.
+    AfterLoss,
+    /// The recording began with the run under way, in every ring at another instant: from the second first release on.
+    Joining,
+    From(u64),
+}
+
+/// Whether the beginning of the run is in the trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Beginning {
+    Awaited,
+    Passed,
+}
+
+#[derive(Debug)]
+pub(super) struct Judge<'a> {
+    beginning: Beginning,
+    pub trace: &'a Metadata,
+    /// What the trace's tables should be.
+    pub expected: Metadata,
+    pub system: &'a System,
+    pub tolerance: Duration,
+    pub coverage: Coverage,
+    pub lanes: Vec<Lane>,
+    /// Position of each operation in its lane.
+    pub ranks: Vec<u32>,
+    pub instances: Vec<Instances>,
+    pub known: Vec<Known>,
+    pub now: Instant,
+    pub findings: Findings,
+    pub unjudged: u64,
+    pub lost: u64,
+    pub jobs: u64,
+    pub occupancy: Occupancy,
+    pub node_touched: Vec<bool>,
+    /// Whether the node has more than one lane.
+    pub has_levels: Vec<bool>,
+    ends: Vec<Option<Instant>>,
+    /// Jobs that began in this instant, and no record of their release had come yet.
+    pub unreleased: Vec<Record>,
+    /// Operations already found in another lane.
+    pub misplaced: Vec<bool>,
+}
+
+impl<'a> Judge<'a> {
+    pub fn new(
+        trace: &'a Metadata,
+        expected: Metadata,
+        system: &'a System,
+        plans: &[Plan],
+        tolerance: Duration,
+    ) -> Self {
+        let of_plans = plans.iter().enumerate();
+        let lanes: Vec<(usize, &talea_policy::strategy::Lane)> =
+            of_plans.flat_map(|(node, plan)| plan.lanes.iter().map(move |lane| (node, lane))).collect();
+        let mut ranks = vec![0; expected.operations.len()];
+        for (rank, member) in lanes.iter().flat_map(|(_, lane)| lane.members.iter().enumerate()) {
+            ranks[member.index()] = rank as u32;
+        }
+        let lane = |(node, lane): (usize, &talea_policy::strategy::Lane)| Lane {
+            node,
+            level: lane.level,
+            order: LaneOrder { discipline: lane.discipline, rules: lane.rules },
+            ready: BTreeMap::new(),
+            last_ran: None,
+            chosen: None,
+            touched: false,
+            starved: None,
+            misordered: None,
+        };
+        let mut judge = Judge {
+            trace,
+            system,
+            tolerance,
+            coverage: Coverage::whole(trace),
+            lanes: lanes.into_iter().map(lane).collect(),
+            ranks,
+            instances: (0..trace.tasks.len()).map(|task| Instances::new(trace, task)).collect(),
+            beginning: Beginning::Awaited,
+            known: vec![Known::FromTheBeginning; trace.tasks.len()],
+            now: trace.start,
+            findings: Findings::new(),
+            unjudged: 0,
+            lost: 0,
+            jobs: 0,
+            occupancy: Occupancy::new(&expected),
+            node_touched: vec![false; trace.nodes.len()],
+            has_levels: plans.iter().map(|plan| plan.lanes.len() > 1).collect(),
+            ends: vec![None; trace.nodes.len()],
+            unreleased: Vec::new(),
+            misplaced: vec![false; trace.operations.len()],
+            expected,
+        };
+        judge.compare_plans();
+        judge
+    }
+
+    pub fn is_simulated(&self) -> bool {
+        matches!(self.trace.origin, Origin::Simulation { .. })
+    }
+
+    /// Takes the next record.
+    pub fn take(&mut self, record: &Record) {
+        if record.time > self.now {
+            self.end_instant();
+            self.advance(record.time);
+        }
+        match record.typed() {
+            _ if record.event.is_job() => {
+                if std::mem::replace(&mut self.beginning, Beginning::Passed) == Beginning::Awaited {
+                    // The recording began when the run was under way.
+                    self.known.fill(Known::Joining);
+                }
+                self.job_event(record);
+            }
+            Typed::RunStart(_) => self.beginning = Beginning::Passed,
+            Typed::Lost(lost) if !lost.is_of_kernel() => self.forget(lost),
+            Typed::RunEnd(end) => self.end_node(usize::from(end.node)),
+            _ => {}
+        }
+        let kernel_was_heard = self.occupancy.hears_kernel();
+        self.occupancy.apply(record);
+        if self.occupancy.hears_kernel() != kernel_was_heard {
+            // From now on it has to tell of every processor.
+            self.node_touched.fill(true);
+        }
+        self.touch_nodes(record);
+    }
+
+    pub fn finish(mut self) -> VerifyReport {
+        self.end_instant();
+        (0..self.ends.len()).for_each(|node| self.end_node(node));
+        let unheard_nodes = self.coverage.unheard(self.trace);
+        let (dispatching, longest_dispatching_ns) = self.findings.dispatching();
+        let (rules, violations) = self.findings.finish();
+        VerifyReport {
+            system: self.expected.system,
+            strategy: self.expected.strategy,
+            strategy_of_trace: self.trace.strategy.clone(),
+            tolerance_ns: self.tolerance.as_nanos(),
+            jobs: self.jobs,
+            unjudged: self.unjudged,
+            unheard_nodes,
+            unidentified_nodes: self.coverage.unidentified(self.trace),
+            has_kernel: self.occupancy.hears_kernel(),
+            lost_records: self.lost,
+            impossible_records: 0,
+            altered_stretches: 0,
+            dispatching,
+            longest_dispatching_ns,
+            rules,
+            violations,
+        }
+    }
+
+    /// A violation at this instant.
+    pub fn find(&mut self, rule: Rule, job: JobId, other: Option<JobId>, text: impl FnOnce() -> String) {
+        let (certainty, at, duration) = (Certainty::Certain, self.now, Duration::ZERO);
+        let finding = Finding { rule, certainty, at, duration, job: Some(job), other };
+        self.findings.add(self.trace, finding, text);
+    }
+
+    fn job_event(&mut self, record: &Record) {
+        let job = record.job();
+        let Some(entry) = self.expected.operations.get(job.operation.index()) else {
+            return self.find(Rule::Life, job, None, || "the system has no such operation".into());
+        };
+        let lane = entry.lane;
+        if self.ends[self.lanes[lane].node].is_some_and(|end| record.time > end) {
+            return;
+        }
+        self.check_lane(record);
+        // Also a job that is not judged takes a processor or leaves it.
+        self.node_touched[self.lanes[lane].node] = true;
+        if self.is_half_known(record) {
+            self.unjudged += 1;
+            return self.pass_by(record, lane);
+        }
+        self.findings.count_case(Rule::Life);
+        match record.typed() {
+            Typed::Release(release) => self.release(record, release, lane),
+            Typed::Start(_) | Typed::Resume(_) => self.begin(record, lane),
+            Typed::Preempt(_) => self.stop(job, lane),
+            Typed::Complete(_) => self.complete(job, lane),
+            Typed::Abort(abort) => self.abort(abort, lane),
+            Typed::Skip(skip) => self.skip(record, skip),
+            _ => unreachable!("an event of a job's life"),
+        }
+        // Neither a preemption nor a skip has the lane choose anew.
+        self.lanes[lane].touched |= !matches!(record.event, Event::PREEMPT | Event::SKIP);
+    }
+
+    /// Time goes on: whoever has a processor executes.
+    fn advance(&mut self, now: Instant) {
+        self.now = now;
+        for lane in &mut self.lanes {
+            let executing =
+                lane.ready.iter().find(|(_, ready)| ready.running.is_some_and(|since| since < now));
+            if let Some((job, _)) = executing {
+                lane.last_ran = Some(*job);
+            }
+        }
+    }
+
+    /// Judges the state in which an instant leaves the processors.
+    fn end_instant(&mut self) {
+        for record in std::mem::take(&mut self.unreleased) {
+            let lane = self.expected.operations[record.job().operation.index()].lane;
+            if self.lanes[lane].ready.contains_key(&record.causal) {
+                self.begin(&record, lane);
+            } else {
+                // From now on it is the job that the lane last ran.
+                self.lanes[lane].last_ran = None;
+                self.unknown(record.job());
+            }
+        }
+        for lane in 0..self.lanes.len() {
+            if std::mem::take(&mut self.lanes[lane].touched) {
+                self.judge_order(lane);
+            }
+            self.lanes[lane].chosen = None;
+        }
+        for node in 0..self.node_touched.len() {
+            if std::mem::take(&mut self.node_touched[node]) {
+                self.judge_node(node);
+            }
+        }
+    }
+
+    /// Nothing of the node counts after this instant.
+    fn end_node(&mut self, node: usize) {
+        if self.ends.get(node).is_none_or(Option::is_some) {
+            return;
+        }
+        self.ends[node] = Some(self.now);
+        for index in 0..self.lanes.len() {
+            if self.lanes[index].node == node {
+                let lane = &mut self.lanes[index];
+                let (starved, misordered) = (lane.starved.take(), lane.misordered.take());
+                lane.ready.clear();
+                (lane.touched, lane.chosen) = (false, None);
+                self.conclude(starved);
+                self.conclude(misordered);
+            }
+        }
+    }
+
+    /// Records were lost: what was known may not be so any more.
+    fn forget(&mut self, lost: Lost) {
+        self.lost = self.lost.saturating_add(lost.records);
+        for lane in &mut self.lanes {
+            lane.ready.clear();
+            (lane.last_ran, lane.chosen, lane.starved, lane.misordered) = (None, None, None, None);
+        }
+        for (instances, known) in self.instances.iter_mut().zip(&mut self.known) {
+            instances.list.clear();
+            *known = Known::AfterLoss;
+        }
+    }
+}

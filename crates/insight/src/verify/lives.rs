@@ -1,0 +1,138 @@
+//! The life of every job: released, begun, completed, in this order and once.
+
+use super::instances::Progress;
+use super::judge::{Judge, Known};
+use super::order::Ready;
+use super::report::Rule;
+use talea_policy::job::Job;
+use talea_record::event::{Abort, Release};
+use talea_record::{Event, JobId, Record};
+use talea_time::{Instant, Work};
+
+impl Judge<'_> {
+    /// Whether the job is of an instance that was under way when the recording began.
+    pub(super) fn is_half_known(&mut self, record: &Record) -> bool {
+        let job = record.job();
+        let entry = &self.trace.operations[job.operation.index()];
+        let known = &mut self.known[entry.task];
+        let is_release =
+            matches!(record.event, Event::RELEASE | Event::SKIP) && entry.predecessors.is_empty();
+        if *known == Known::Joining && is_release {
+            *known = Known::From(job.instance + 1);
+        }
+        match *known {
+            Known::Joining => true,
+            Known::From(first) => self.lost == 0 && job.instance < first,
+            Known::FromTheBeginning | Known::AfterLoss => false,
+        }
+    }
+
+    /// A job that is not judged has the lane, or leaves it: what it last ran decides between equals.
+    pub(super) fn pass_by(&mut self, record: &Record, lane: usize) {
+        let job = record.job();
+        match record.event {
+            Event::START | Event::RESUME => self.lanes[lane].last_ran = Some(job.pack()),
+            Event::COMPLETE | Event::ABORT => drop(self.leave(job, lane)),
+            _ => {}
+        }
+    }
+
+    /// Enters a released job; `release` is the instant that the policy orders by.
+    pub(super) fn enter(&mut self, told: Release, lane: usize, release: Instant) {
+        let job = told.job;
+        let operation = job.operation.index();
+        let policy_job = Job {
+            release,
+            deadline: told.deadline,
+            wcet: self.expected.operations[operation].wcet,
+            rank: self.ranks[operation],
+            number: job.instance,
+            tag: 0,
+        };
+        let (service, running, begun) = (Work::ZERO, None, false);
+        let ready = Ready { job: policy_job, released: self.now, service, running, begun };
+        self.lanes[lane].ready.insert(job.pack(), ready);
+        self.jobs += 1;
+    }
+
+    pub(super) fn begin(&mut self, record: &Record, lane: usize) {
+        let (job, now) = (record.job(), self.now);
+        let Some(ready) = self.lanes[lane].ready.get_mut(&job.pack()) else {
+            // Rings are merged by time alone: the release of this very instant may come right after.
+            return self.unreleased.push(*record);
+        };
+        let wrong = match (record.event, ready.begun, ready.running) {
+            (_, _, Some(_)) => Some("it got a processor while it had one"),
+            (Event::START, true, _) => Some("it began twice"),
+            (Event::RESUME, false, _) => Some("it went on before it had begun"),
+            _ => None,
+        };
+        ready.begun = true;
+        ready.running = Some(now);
+        self.lanes[lane].chosen = Some(job.pack());
+        if let Some(text) = wrong {
+            self.find(Rule::Life, job, None, || text.into());
+        }
+    }
+
+    /// The job loses its processor.
+    pub(super) fn stop(&mut self, job: JobId, lane: usize) {
+        let now = self.now;
+        let lane = &mut self.lanes[lane];
+        let Some(ready) = lane.ready.get_mut(&job.pack()) else { return self.unknown(job) };
+        if ready.running.is_none() {
+            return self.find(Rule::Life, job, None, || "it lost a processor that it did not have".into());
+        }
+        ready.service = ready.executed(now);
+        ready.running = None;
+        if lane.chosen == Some(job.pack()) {
+            lane.chosen = None;
+        }
+    }
+
+    /// The job is over. Returns whether it was known.
+    pub(super) fn leave(&mut self, job: JobId, lane: usize) -> Option<Ready> {
+        let lane = &mut self.lanes[lane];
+        let ready = lane.ready.remove(&job.pack());
+        if lane.last_ran == Some(job.pack()) {
+            lane.last_ran = None;
+        }
+        if lane.chosen == Some(job.pack()) {
+            lane.chosen = None;
+        }
+        ready
+    }
+
+    /// A record about a job of which nothing else is known.
+    pub(super) fn unknown(&mut self, job: JobId) {
+        let task = self.trace.operations[job.operation.index()].task;
+        let is_known = match self.known[task] {
+            Known::FromTheBeginning => true,
+            Known::From(first) => job.instance >= first,
+            Known::AfterLoss | Known::Joining => false,
+        };
+        if self.lost > 0 || !is_known {
+            self.unjudged += 1;
+        } else {
+            self.find(Rule::Life, job, None, || "it was not released, or had ended".into());
+        }
+    }
+
+    pub(super) fn complete(&mut self, job: JobId, lane: usize) {
+        let Some(ready) = self.leave(job, lane) else { return self.unknown(job) };
+        if !ready.begun || ready.running.is_none() && self.is_simulated() {
+            self.find(Rule::Life, job, None, || "it completed without having a processor".into());
+        }
+        self.completes(job);
+    }
+
+    pub(super) fn abort(&mut self, abort: Abort, lane: usize) {
+        let job = abort.job;
+        if self.leave(job, lane).is_none() {
+            return self.unknown(job);
+        }
+        self.check_abort(abort);
+        let task = self.trace.operations[job.operation.index()].task;
+        self.instances[task].set(job, Progress::Aborted(self.now));
+    }
+}

@@ -1,0 +1,204 @@
+//! Releases, skips and aborts: what the description asks for before a lane gets a job.
+
+use super::instances::Progress;
+use super::judge::{Judge, Known};
+use super::length;
+use super::report::Rule;
+use talea_model::{OperationId, Overrun};
+use talea_policy::demand;
+use talea_record::event::{Abort, Release, Skip};
+use talea_record::{JobId, Record, SkipReason};
+use talea_time::{Duration, Instant};
+
+impl Judge<'_> {
+    pub(super) fn release(&mut self, record: &Record, told: Release, lane: usize) {
+        let job = record.job();
+        let entry = &self.trace.operations[job.operation.index()];
+        let (task, is_first) = (entry.task, entry.predecessors.is_empty());
+        if self.known[task] == Known::AfterLoss && is_first {
+            self.known[task] = Known::From(job.instance);
+        }
+        match self.instances[task].progress(job) {
+            None | Some(Progress::Coming) => {}
+            Some(Progress::Aborted(_)) => {
+                self.find(Rule::Life, job, None, || {
+                    "it was released although it was skipped or aborted".into()
+                });
+            }
+            Some(_) => self.find(Rule::Life, job, None, || "it was released twice".into()),
+        }
+        let arrival = self.arrival(task, job.instance);
+        let deadline = saturating(arrival, self.trace.tasks[task].deadline);
+        let ordered_by = if is_first {
+            self.check_overrun(record);
+            self.check_first(record, arrival)
+        } else {
+            self.check_precedence(record);
+            self.now
+        };
+        let nominal = if is_first { arrival } else { record.time };
+        self.findings.count_case(Rule::Release);
+        if (told.nominal, told.deadline) != (nominal, deadline) {
+            self.find(Rule::Release, job, None, || {
+                "its arrival or deadline is not that of the description".into()
+            });
+        }
+        self.instances[task].set(job, Progress::Released);
+        self.enter(told, lane, ordered_by);
+    }
+
+    fn arrival(&self, task: usize, instance: u64) -> Instant {
+        let entry = &self.trace.tasks[task];
+        let since_first = i64::try_from(instance).unwrap_or(i64::MAX).saturating_mul(entry.period.as_nanos());
+        saturating(saturating(self.trace.start, entry.phase), Duration::from_nanos(since_first))
+    }
+
+    /// A first job is released at its arrival and jitter, in virtual time, or later, on threads. Returns that instant.
+    fn check_first(&mut self, record: &Record, arrival: Instant) -> Instant {
+        let job = record.job();
+        let entry = &self.trace.tasks[self.trace.operations[job.operation.index()].task];
+        let jitter = demand::release_jitter_from(entry.jitter, entry.jitter_stream, job.instance);
+        let due = saturating(arrival, jitter);
+        if record.time < due {
+            let early = length(record.time, due);
+            self.find(Rule::Release, job, None, || format!("it was released {} early", early.rounded()));
+        } else if record.time > due && self.is_simulated() {
+            let late = length(due, record.time);
+            self.find(Rule::Release, job, None, || format!("it was released {} late", late.rounded()));
+        }
+        due
+    }
+
+    fn check_precedence(&mut self, record: &Record) {
+        let job = record.job();
+        let entry = &self.trace.operations[job.operation.index()];
+        let task = entry.task;
+        match self.known[task] {
+            Known::FromTheBeginning => {}
+            Known::From(first) if job.instance >= first => {}
+            _ => {
+                self.unjudged += 1;
+                return;
+            }
+        }
+        let node = |index: usize| self.expected.lanes[self.expected.operations[index].lane].node;
+        let here = node(job.operation.index());
+        let heard = |before: &usize| self.coverage.hears(node(*before));
+        if !entry.predecessors.iter().all(heard) {
+            self.unjudged += 1;
+            return;
+        }
+        self.findings.count_case(Rule::Precedence);
+        let missing = entry.predecessors.iter().copied().find(|before| {
+            let id = JobId { operation: OperationId::from_index(*before), instance: job.instance };
+            let away = node(*before) != here && self.is_simulated();
+            let delay = if away { self.system.message_delay } else { Duration::ZERO };
+            match self.instances[task].progress(id) {
+                Some(Progress::Completed(at)) => saturating(at, delay) > record.time,
+                _ => true,
+            }
+        });
+        if let Some(before) = missing {
+            let other = JobId { operation: OperationId::from_index(before), instance: job.instance };
+            self.find(Rule::Precedence, job, Some(other), || {
+                "it was released before its predecessor was done".into()
+            });
+        }
+    }
+
+    /// Whether the operation is a first one that decides, with the given one, about overruns: in virtual time all of
+    /// the task, on threads those of the same node.
+    fn decides_with(&self, operation: usize) -> impl Fn(usize) -> bool {
+        let node = |index: usize| self.expected.lanes[self.expected.operations[index].lane].node;
+        let (here, everywhere) = (node(operation), self.is_simulated());
+        move |other| {
+            self.expected.operations[other].predecessors.is_empty() && (everywhere || node(other) == here)
+        }
+    }
+
+    fn check_overrun(&mut self, record: &Record) {
+        self.findings.count_case(Rule::Overrun);
+        let job = record.job();
+        let task = self.trace.operations[job.operation.index()].task;
+        let unfinished = {
+            let decides = self.decides_with(job.operation.index());
+            self.instances[task].unfinished_before(job.instance, decides).next()
+        };
+        let Some((instance, index)) = unfinished else { return };
+        let other = JobId { operation: OperationId::from_index(index), instance };
+        match self.system.tasks[task].overrun {
+            Overrun::Queue => {}
+            Overrun::SkipNext => self.find(Rule::Overrun, job, Some(other), || {
+                "it was released while the one before was unfinished, and should have been skipped".into()
+            }),
+            Overrun::Abort if self.is_simulated() => self.find(Rule::Overrun, job, Some(other), || {
+                "it was released while the one before was unfinished and not aborted".into()
+            }),
+            // On threads a running job is told to stop and does so later.
+            Overrun::Abort => {
+                if let Some(doomed) = self.instances[task].list.get_mut(&instance) {
+                    doomed.doomed = doomed.doomed.or(Some(record.time));
+                }
+            }
+        }
+    }
+
+    pub(super) fn skip(&mut self, record: &Record, skip: Skip) {
+        let job = skip.job;
+        let task = self.trace.operations[job.operation.index()].task;
+        let (unfinished, last_end) = {
+            let decides = self.decides_with(job.operation.index());
+            let unfinished = self.instances[task].unfinished_before(job.instance, &decides).next().is_some();
+            (unfinished, self.instances[task].last_end_before(job.instance, &decides))
+        };
+        self.instances[task].set(job, Progress::Aborted(self.now));
+        self.findings.count_case(Rule::Overrun);
+        if skip.reason != SkipReason::Overrun {
+            return;
+        }
+        if self.system.tasks[task].overrun != Overrun::SkipNext {
+            return self
+                .find(Rule::Overrun, job, None, || "it was skipped, which is not the task's policy".into());
+        }
+        let just_ended = last_end.is_some_and(|end| saturating(end, self.tolerance) > record.time);
+        if !unfinished && !just_ended {
+            // What was released before the loss may be unfinished; nothing is when another one is released.
+            if self.known[task] != Known::FromTheBeginning {
+                self.unjudged += 1;
+            } else {
+                self.find(Rule::Overrun, job, None, || {
+                    "it was skipped, and nothing before it was unfinished".into()
+                });
+            }
+        }
+    }
+
+    /// The job completed: was it to be aborted?
+    pub(super) fn completes(&mut self, job: JobId) {
+        let task = self.trace.operations[job.operation.index()].task;
+        let is_first = self.trace.operations[job.operation.index()].predecessors.is_empty();
+        let doomed = self.instances[task].list.get(&job.instance).and_then(|instance| instance.doomed);
+        if let Some(since) = doomed.filter(|since| is_first && saturating(*since, self.tolerance) < self.now)
+        {
+            let after = length(since, self.now);
+            self.find(Rule::Overrun, job, None, || {
+                format!("it completed {} after the next instance should have had it aborted", after.rounded())
+            });
+        }
+        self.instances[task].set(job, Progress::Completed(self.now));
+    }
+
+    pub(super) fn check_abort(&mut self, abort: Abort) {
+        let job = abort.job;
+        let entry = &self.trace.operations[job.operation.index()];
+        // On threads a job also ends so when its code panics, and a successor when there is no room for it.
+        let has_another_reason = !self.is_simulated() && (abort.running.0 || !entry.predecessors.is_empty());
+        if self.system.tasks[entry.task].overrun != Overrun::Abort && !has_another_reason {
+            self.find(Rule::Overrun, job, None, || "it was aborted, which is not the task's policy".into());
+        }
+    }
+}
+
+fn saturating(at: Instant, by: Duration) -> Instant {
+    Instant::from_nanos(at.as_nanos().saturating_add(by.as_nanos()))
+}

@@ -1,0 +1,332 @@
+//! What a verification found.
+
+use super::LISTED;
+use serde::Serialize;
+use talea_record::{Damage, JobId, Metadata};
+use talea_time::{Duration, Instant};
+
+/// What must hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rule {
+    /// Every operation is in the lane that the plan gives it.
+    Plan,
+    /// A job is released, begins and ends, in this order and once.
+    Life,
+    /// Releases are not early, and have the arrival and deadline of the description.
+    Release,
+    /// A job is released after its predecessors.
+    Precedence,
+    /// The overrun policy.
+    Overrun,
+    /// No lower lane runs while a higher one is ready.
+    Lanes,
+    /// No processor idles while a lane is ready.
+    Idle,
+    /// A lane runs the job of the smallest key.
+    Order,
+    /// A job that has begun keeps a non-preemptive lane.
+    NonPreemption,
+}
+
+impl Rule {
+    /// Every rule, in the order of the documentation.
+    pub const ALL: [Rule; 9] = [
+        Rule::Plan,
+        Rule::Life,
+        Rule::Release,
+        Rule::Precedence,
+        Rule::Overrun,
+        Rule::Lanes,
+        Rule::Idle,
+        Rule::Order,
+        Rule::NonPreemption,
+    ];
+
+    /// Its name, as in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Rule::Plan => "plan",
+            Rule::Life => "life",
+            Rule::Release => "release",
+            Rule::Precedence => "precedence",
+            Rule::Overrun => "overrun",
+            Rule::Lanes => "lanes",
+            Rule::Idle => "idle",
+            Rule::Order => "order",
+            Rule::NonPreemption => "non-preemption",
+        }
+    }
+}
+
+/// Whether a finding is sure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Certainty {
+    /// The records leave no other explanation.
+    Certain,
+    /// Only the kernel could tell who had the processor and whether it was held off, and it was not recorded.
+    Possible,
+}
+
+/// Something that should not have been.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Violation {
+    /// The rule.
+    pub rule: Rule,
+    /// Whether it is sure.
+    pub certainty: Certainty,
+    /// When it began, in nanoseconds since the run's start.
+    pub at_ns: i64,
+    /// How long it lasted; 0 for what has no length.
+    pub duration_ns: i64,
+    /// The job that did what it should not have, by name.
+    pub job: Option<String>,
+    /// The job that suffered from it, by name.
+    pub other: Option<String>,
+    /// What happened, as a sentence.
+    pub text: String,
+}
+
+/// The violations of one rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct RuleReport {
+    /// The rule.
+    pub rule: Rule,
+    /// Situations in which the rule says what has to be.
+    pub cases: u64,
+    /// Violations that are certain.
+    pub violations: u64,
+    /// What is a violation unless the kernel held a processor or a thread off.
+    pub possible: u64,
+    /// The longest of those.
+    pub longest_possible_ns: i64,
+    /// The longest.
+    pub longest_ns: i64,
+    /// Wrong states that the tolerance let pass.
+    pub tolerated: u64,
+    /// The longest of those.
+    pub longest_tolerated_ns: i64,
+    /// Times longer than the tolerance in which only the kernel could tell whether it was obeyed, and did not: jobs of
+    /// several lanes had begun on one processor. They are in no other figure.
+    pub unseen: u64,
+    /// The longest of those.
+    pub longest_unseen_ns: i64,
+}
+
+/// What a trace says about a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judged {
+    /// It had cases, and all of them are as they should be.
+    Obeyed,
+    /// Not all of them.
+    Violated,
+    /// Not all of them, unless the kernel held a processor or a thread off.
+    PossiblyViolated,
+    /// Those cases of it that could be judged are, and others could not be.
+    ObeyedInPart,
+    /// The trace has no case of it that could be judged.
+    NotJudged,
+}
+
+impl RuleReport {
+    /// What the trace says about the rule.
+    pub fn judged(&self) -> Judged {
+        match (self.violations, self.possible, self.cases) {
+            (0, 0, 0) => Judged::NotJudged,
+            (0, 0, _) if self.unseen > 0 => Judged::ObeyedInPart,
+            (0, 0, _) => Judged::Obeyed,
+            (0, _, _) => Judged::PossiblyViolated,
+            _ => Judged::Violated,
+        }
+    }
+}
+
+/// Everything a verification found.
+#[derive(Clone, Debug, Serialize)]
+pub struct VerifyReport {
+    /// Name of the system.
+    pub system: String,
+    /// The strategy that was asked for.
+    pub strategy: String,
+    /// The strategy that the trace says it followed.
+    pub strategy_of_trace: String,
+    /// What is no violation yet.
+    pub tolerance_ns: i64,
+    /// Jobs that were judged.
+    pub jobs: u64,
+    /// Records about jobs that could not be judged: of what is before them, records were lost or there were none yet.
+    pub unjudged: u64,
+    /// Nodes with operations of which the trace has no record.
+    pub unheard_nodes: Vec<String>,
+    /// Nodes whose lanes' threads are not known from the others that the kernel tells of, so that neither lanes nor idle
+    /// could be judged there.
+    pub unidentified_nodes: Vec<String>,
+    /// Whether the kernel told who had the processors. Without, its holding one off cannot be told from idleness.
+    pub has_kernel: bool,
+    /// Records lost.
+    pub lost_records: u64,
+    /// Records that cannot be, and were left out.
+    pub impossible_records: u64,
+    /// Stretches of records that are not what was written.
+    pub altered_stretches: u64,
+    /// Times, longer than the tolerance, in which a lane's thread had a processor without a job while a job was ready. That is
+    /// overhead and violates no rule.
+    pub dispatching: u64,
+    /// The longest of those.
+    pub longest_dispatching_ns: i64,
+    /// By rule, all of them.
+    pub rules: Vec<RuleReport>,
+    /// The first [`LISTED`] violations.
+    pub violations: Vec<Violation>,
+}
+
+impl VerifyReport {
+    /// The same of a trace with this damage.
+    #[must_use]
+    pub fn with_damage(self, damage: &Damage) -> Self {
+        VerifyReport { impossible_records: damage.impossible, altered_stretches: damage.altered, ..self }
+    }
+
+    /// Whether the trace was as it was written.
+    pub fn is_whole(&self) -> bool {
+        self.impossible_records + self.altered_stretches == 0
+    }
+
+    /// What may be violations.
+    pub fn possible(&self) -> u64 {
+        self.rules.iter().map(|rule| rule.possible).sum()
+    }
+
+    /// All violations that are certain.
+    pub fn count(&self) -> u64 {
+        self.rules.iter().map(|rule| rule.violations).sum()
+    }
+
+    /// Rules of which the trace has no case.
+    pub fn not_judged(&self) -> impl Iterator<Item = Rule> {
+        let without = |rule: &&RuleReport| rule.judged() == Judged::NotJudged && rule.unseen == 0;
+        self.rules.iter().filter(without).map(|rule| rule.rule)
+    }
+
+    /// Rules that could not be judged all of the time, because nobody saw who had a processor.
+    pub fn left_open(&self) -> impl Iterator<Item = &RuleReport> {
+        self.rules.iter().filter(|rule| rule.unseen > 0)
+    }
+
+    /// Whether something that the rules speak of could not be judged for want of records.
+    pub fn is_partial(&self) -> bool {
+        let unknown = self.unheard_nodes.len() + self.unidentified_nodes.len();
+        unknown > 0 || self.left_open().next().is_some()
+    }
+
+    /// The violations of one rule.
+    pub fn of(&self, rule: Rule) -> u64 {
+        self.rules.iter().filter(|report| report.rule == rule).map(|report| report.violations).sum()
+    }
+}
+
+/// Collects violations.
+#[derive(Debug)]
+pub(super) struct Findings {
+    rules: Vec<RuleReport>,
+    list: Vec<Violation>,
+    /// Times in which a lane's thread had a processor without a job, and the longest of them.
+    dispatching: (u64, i64),
+}
+
+/// A violation without its names.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Finding {
+    pub rule: Rule,
+    pub certainty: Certainty,
+    pub at: Instant,
+    pub duration: Duration,
+    pub job: Option<JobId>,
+    pub other: Option<JobId>,
+}
+
+impl Findings {
+    pub fn new() -> Self {
+        let rule = |rule: &Rule| RuleReport {
+            rule: *rule,
+            cases: 0,
+            violations: 0,
+            possible: 0,
+            longest_possible_ns: 0,
+            longest_ns: 0,
+            tolerated: 0,
+            longest_tolerated_ns: 0,
+            unseen: 0,
+            longest_unseen_ns: 0,
+        };
+        Findings { rules: Rule::ALL.iter().map(rule).collect(), list: Vec::new(), dispatching: (0, 0) }
+    }
+
+    fn of(&mut self, rule: Rule) -> &mut RuleReport {
+        // They stand in the order of their declaration.
+        &mut self.rules[rule as usize]
+    }
+
+    /// The rule said what had to be.
+    pub fn count_case(&mut self, rule: Rule) {
+        self.of(rule).cases += 1;
+    }
+
+    /// A wrong state that the tolerance lets pass.
+    pub fn tolerate(&mut self, rule: Rule, duration: Duration) {
+        let report = self.of(rule);
+        report.tolerated += 1;
+        report.longest_tolerated_ns = report.longest_tolerated_ns.max(duration.as_nanos());
+    }
+
+    /// A time in which only the kernel could tell whether the rule was obeyed.
+    pub fn leave_open(&mut self, rule: Rule, duration: Duration) {
+        let report = self.of(rule);
+        report.unseen += 1;
+        report.longest_unseen_ns = report.longest_unseen_ns.max(duration.as_nanos());
+    }
+
+    /// A time in which a lane's thread had a processor without a job.
+    pub fn dispatched(&mut self, duration: Duration) {
+        let (count, longest_ns) = &mut self.dispatching;
+        *count += 1;
+        *longest_ns = (*longest_ns).max(duration.as_nanos());
+    }
+
+    /// How often a lane's thread had a processor without a job, and the longest in nanoseconds.
+    pub fn dispatching(&self) -> (u64, i64) {
+        self.dispatching
+    }
+
+    /// Counts a violation and, if it is one of the first, keeps it with `text`.
+    pub fn add(&mut self, metadata: &Metadata, finding: Finding, text: impl FnOnce() -> String) {
+        let Finding { rule, certainty, at, duration, job, other } = finding;
+        let duration_ns = duration.as_nanos();
+        let report = self.of(rule);
+        let (count, longest_ns) = match certainty {
+            Certainty::Certain => (&mut report.violations, &mut report.longest_ns),
+            Certainty::Possible => (&mut report.possible, &mut report.longest_possible_ns),
+        };
+        *count += 1;
+        *longest_ns = (*longest_ns).max(duration_ns);
+        if self.list.len() < LISTED {
+            let name = |job: JobId| metadata.job_name(job);
+            self.list.push(Violation {
+                rule,
+                certainty,
+                at_ns: at.as_nanos().saturating_sub(metadata.start.as_nanos()),
+                duration_ns,
+                job: job.map(name),
+                other: other.map(name),
+                text: text(),
+            });
+        }
+    }
+
+    /// By rule, and the list in the order of time.
+    pub fn finish(mut self) -> (Vec<RuleReport>, Vec<Violation>) {
+        self.list.sort_by_key(|violation| violation.at_ns);
+        (self.rules, self.list)
+    }
+}

@@ -1,0 +1,181 @@
+//! States that are wrong if they last.
+
+use super::judge::Judge;
+use super::length;
+use super::report::{Certainty, Finding, Rule};
+use talea_record::JobId;
+use talea_time::{Duration, Instant};
+
+/// What is wrong with a state, or what nobody can tell of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    /// A job of a lower lane has a processor.
+    Lower,
+    /// One of several jobs of lower lanes has; nobody saw which.
+    LowerUnnamed,
+    /// The thread of a lower lane has, without a job.
+    LowerThread,
+    /// The waiting job has begun and could go on, and a lower lane has a processor.
+    Displaced,
+    Idle,
+    /// A lane's thread has a processor without a job, which is overhead.
+    Overhead,
+    Misordered,
+    /// Only the kernel could tell whether the rule is obeyed, and does not.
+    Unseen(Rule),
+}
+
+impl What {
+    fn rule(self) -> Rule {
+        match self {
+            What::Lower | What::LowerUnnamed | What::LowerThread | What::Displaced => Rule::Lanes,
+            What::Idle | What::Overhead => Rule::Idle,
+            What::Misordered => Rule::Order,
+            What::Unseen(rule) => rule,
+        }
+    }
+
+    /// Whether a lower lane has what a higher one should have.
+    fn is_lower(self) -> bool {
+        matches!(self, What::Lower | What::LowerUnnamed | What::LowerThread)
+    }
+
+    /// What happened, as a sentence about the job that should not have had what it has, or else about the one that waits.
+    fn text(self, running: Option<JobId>, company: Company) -> &'static str {
+        match (self, running, company) {
+            (What::Displaced, Some(_), Company::Alone) => {
+                "it ran while a job of a higher lane had begun and could go on"
+            }
+            (What::Displaced, Some(_), Company::Others) => {
+                "it and others of lower lanes ran while a job of a higher lane had begun and could go on"
+            }
+            (What::Displaced, None, _) => "it had begun and could go on while lower lanes had the processor",
+            (What::LowerThread, None, Company::Alone) => {
+                "it was ready while the thread of a lower lane had the processor"
+            }
+            (What::LowerUnnamed, None, Company::Alone) => {
+                "it was ready while jobs of lower lanes shared the processor"
+            }
+            (What::Lower | What::LowerUnnamed | What::LowerThread, None, _) => {
+                "it was ready while lower lanes had the processor"
+            }
+            (What::Lower | What::LowerUnnamed | What::LowerThread, Some(_), Company::Alone) => {
+                "it ran while a job of a higher lane was ready"
+            }
+            (What::Lower | What::LowerUnnamed | What::LowerThread, Some(_), Company::Others) => {
+                "it and others of lower lanes ran while a job of a higher lane was ready"
+            }
+            (What::Idle, ..) => "it was ready while a processor idled",
+            (What::Misordered, ..) => "it kept the lane while a job that comes first waited",
+            (What::Overhead, ..) => "it was ready while a lane's thread had the processor without a job",
+            (What::Unseen(_), ..) => "nobody saw who had the processor",
+        }
+    }
+}
+
+/// Whether the one that is named had all of the time what it should not have had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Company {
+    Alone,
+    /// Others of lower lanes had it, too.
+    Others,
+}
+
+/// A state that may be wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct State {
+    pub what: What,
+    /// Who has what it should not have, if somebody has.
+    pub running: Option<JobId>,
+    pub waiting: JobId,
+}
+
+impl State {
+    /// Whether the other state is the same wrong, by whomever.
+    fn is_same_wrong(&self, other: &State) -> bool {
+        self.what == other.what || self.what.is_lower() && other.what.is_lower()
+    }
+}
+
+/// A state that is wrong if it lasts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Suspicion {
+    pub state: State,
+    company: Company,
+    since: Instant,
+    /// How long it lasted up to `counted`, without interrupts.
+    lasted: Duration,
+    counted: Instant,
+    course: Course,
+}
+
+/// Whether a wrong state lasts longer with time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Course {
+    Runs,
+    /// Interrupts have the processors.
+    Interrupted,
+}
+
+impl Suspicion {
+    pub fn new(state: State, since: Instant, course: Course) -> Self {
+        let company = Company::Alone;
+        Suspicion { state, company, since, lasted: Duration::ZERO, counted: since, course }
+    }
+
+    /// Whether the state that begins `now` with this course is the same wrong, which lasts then.
+    pub fn lasts(&mut self, now: Instant, state: State, course: Course) -> bool {
+        if !self.state.is_same_wrong(&state) {
+            return false;
+        }
+        if self.state.running != state.running {
+            self.company = Company::Others;
+        }
+        self.state.running = self.state.running.or(state.running);
+        // That a lower lane ran jobs is surer than that its thread had the processor.
+        if self.state.what == What::LowerThread {
+            self.state.what = state.what;
+        }
+        self.lasted = self.duration(now);
+        (self.counted, self.course) = (now, course);
+        true
+    }
+
+    /// How long it has lasted, without interrupts.
+    fn duration(&self, now: Instant) -> Duration {
+        let more = match self.course {
+            Course::Runs => length(self.counted, now),
+            Course::Interrupted => Duration::ZERO,
+        };
+        Duration::from_nanos(self.lasted.as_nanos().saturating_add(more.as_nanos()))
+    }
+}
+
+impl Judge<'_> {
+    /// A suspicious state is over; it was a violation if it lasted.
+    pub(super) fn conclude(&mut self, suspicion: Option<Suspicion>) {
+        let Some(suspicion) = suspicion else { return };
+        let (State { what, running, waiting }, company) = (suspicion.state, suspicion.company);
+        let (rule, duration) = (what.rule(), suspicion.duration(self.now));
+        match what {
+            What::Overhead | What::Unseen(_) if duration <= self.tolerance => return,
+            What::Overhead => return self.findings.dispatched(duration),
+            What::Unseen(rule) => return self.findings.leave_open(rule, duration),
+            _ if duration <= self.tolerance => {
+                if duration > Duration::ZERO {
+                    self.findings.tolerate(rule, duration);
+                }
+                return;
+            }
+            _ => {}
+        }
+        let (job, other) = (running.or(Some(waiting)), running.map(|_| waiting));
+        // Who has the processor is inferred from what threads say of their own jobs. While the kernel holds the thread of a
+        // higher lane off, as by throttling, the processor idles or a lower lane has it, and only the kernel tells of that.
+        let is_of_processor = matches!(what.rule(), Rule::Idle | Rule::Lanes);
+        let is_doubtful = is_of_processor && !self.is_simulated() && !self.occupancy.hears_kernel();
+        let certainty = if is_doubtful { Certainty::Possible } else { Certainty::Certain };
+        let finding = Finding { rule, certainty, at: suspicion.since, duration, job, other };
+        self.findings.add(self.trace, finding, || what.text(running, company).into());
+    }
+}

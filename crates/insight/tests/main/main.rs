@@ -1,0 +1,4 @@
+//! Integration tests of what is computed from records.
+
+mod accounting;
+mod explained;

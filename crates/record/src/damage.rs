@@ -1,0 +1,352 @@
+//! Records that cannot be, and logs that are not what was written: recognised in one place, before anybody computes with
+//! them.
+//!
+//! A **log** is sealed: after every few hundred records, and at its end, stands a checksum of what came since the last one
+//! and of the tables before (see [`crate::log`]). So no changed bit goes unnoticed, but nobody can say which record of a
+//! stretch it is in. A **record that cannot be** is told by itself and by its neighbours, in logs and in rings: an event that
+//! no family declares, a job, lane, node or edge that the tables do not have, a processor beyond every machine's, a time that
+//! neither fits what came before nor what comes next. Such records are left out and counted; what is left is delivered.
+//!
+//! What a record may say and yet not have happened, such as a job that ends twice, is no damage: `verify` of `talea-insight` finds it.
+
+use crate::event::{Coded, Dates, RunEnd};
+use crate::namespace::FIRST_FREE;
+use crate::{
+    CostKind, Event, Metadata, NameSpace, Record, RunOutcome, SkipReason, ThreadRole, ViolationSide,
+};
+use serde::{Serialize, Serializer};
+use std::fmt;
+use std::sync::Arc;
+use talea_time::{Duration, Instant};
+
+/// Records of one file are at most so much out of order; what comes later was held up by nothing that recorders know.
+pub const DISORDER: Duration = Duration::from_secs(10);
+/// A last record that nothing confirms is at most so much behind the one before.
+const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 3600);
+/// Linux knows no processor of a greater number.
+const PROCESSORS: u16 = 8_192;
+
+/// What is wrong with a trace file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Damage {
+    /// Records that nobody can have written. They are left out.
+    pub impossible: u64,
+    /// The first of them.
+    #[serde(serialize_with = "as_text")]
+    pub first: Option<(Place, Fault)>,
+    /// Stretches of a log whose checksum is not that of their records. What can be is delivered all the same.
+    pub altered: u64,
+    /// The first of them, in bytes of the file.
+    pub first_altered: Option<(u64, u64)>,
+    /// Bytes of a last record that is not whole; it is left out.
+    pub cut_bytes: u64,
+    /// Whether a log ends as its writer ends one.
+    pub ending: Ending,
+    /// Nodes whose runs were cut off, because their processes were gone before they ended: nothing is wrong with the file,
+    /// and the latest that they did is missing.
+    pub cut_off: u64,
+}
+
+/// Whether a file ends as its writer ends one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ending {
+    /// It does, or it has no end, as rings.
+    #[default]
+    Whole,
+    /// Its writer is still at work, or was ended by others, or the file was cut off.
+    Open,
+}
+
+/// Where a record stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// At this byte of a log.
+    Byte(u64),
+    /// In the ring of this number of a file of rings.
+    Ring(u16),
+}
+
+/// Why a record cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// No family declares this event.
+    Event(Event),
+    /// The tables have no operation of this index.
+    Operation(usize),
+    /// The instance of this number had not arrived by then.
+    Instance(u64),
+    /// The tables have no lane, node or edge of this index, or the kernel's number stands for another source.
+    Source(u16),
+    /// No machine has a processor of this number.
+    Processor(u16),
+    /// Its time does not fit those of its neighbours, or is before the run.
+    Time(Instant),
+    /// A word or argument has a value that the event does not know.
+    Value,
+}
+
+impl Damage {
+    /// Whether there is any, an open end of the file or of the run not counted.
+    pub fn is_none(&self) -> bool {
+        self.impossible == 0 && self.altered == 0 && self.cut_bytes == 0
+    }
+
+    /// A sentence for each kind of damage, without the file's name.
+    pub fn sentences(&self) -> Vec<String> {
+        let mut told = Vec::new();
+        if let Some((place, fault)) = self.first {
+            let (records, are) = match self.impossible {
+                1 => ("record", "is"),
+                _ => ("records", "are"),
+            };
+            told.push(format!(
+                "{} {records} cannot be and {are} left out, the first {place}: {fault}",
+                self.impossible
+            ));
+        }
+        if let Some((from, to)) = self.first_altered {
+            let (stretches, have) = match self.altered {
+                1 => ("stretch of records has", "it is"),
+                _ => ("stretches of records have", "the first is"),
+            };
+            told.push(format!(
+                "{} {stretches} another checksum than when written, so what follows from them is in doubt; {have} bytes \
+                 {from} to {to}",
+                self.altered
+            ));
+        }
+        match (self.cut_bytes, self.ending) {
+            (0, Ending::Whole) => {}
+            (0, Ending::Open) => told.push(
+                "it does not end as its writer ends it: the writer was cut off or is still at work, so the latest records \
+                 may be missing"
+                    .into(),
+            ),
+            (cut, _) => told.push(format!("the last {cut} bytes are part of a record; the writer was cut off")),
+        }
+        if self.cut_off > 0 {
+            let what = match self.cut_off {
+                1 => "the run was cut off: its process was gone".to_owned(),
+                nodes => format!("the runs of {nodes} nodes were cut off: their processes were gone"),
+            };
+            told.push(format!("{what} before it had ended, so what was under way then has no end"));
+        }
+        told
+    }
+
+    /// What is wrong with both of two parts of a file.
+    pub(crate) fn and(mut self, other: &Damage) -> Self {
+        self.impossible += other.impossible;
+        self.first = self.first.or(other.first);
+        self.cut_off += other.cut_off;
+        self
+    }
+
+    /// A record that is delivered.
+    pub(crate) fn pass(&mut self, record: &Record) {
+        if RunEnd::read(record).is_some_and(|end| end.how == RunOutcome::CutOff) {
+            self.cut_off += 1;
+        }
+    }
+
+    pub(crate) fn note(&mut self, place: Place, fault: Fault) {
+        self.impossible += 1;
+        self.first.get_or_insert((place, fault));
+    }
+}
+
+fn as_text<S: Serializer>(first: &Option<(Place, Fault)>, serializer: S) -> Result<S::Ok, S::Error> {
+    first.map(|(place, fault)| format!("{place}: {fault}")).serialize(serializer)
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Byte(byte) => write!(f, "at byte {byte}"),
+            Place::Ring(ring) => write!(f, "in ring {ring}"),
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::Event(event) => write!(f, "no family declares event {:#06x}", event.0),
+            Fault::Operation(index) => write!(f, "the tables have no operation {index}"),
+            Fault::Instance(number) => write!(f, "instance {number} had not arrived by then"),
+            Fault::Source(source) => write!(f, "its event cannot be from source {source}"),
+            Fault::Processor(cpu) => write!(f, "no machine has a processor {cpu}"),
+            Fault::Time(time) => write!(f, "its time, {} ns, does not fit the others", time.as_nanos()),
+            Fault::Value => f.write_str("it has a value that its event does not know"),
+        }
+    }
+}
+
+/// Tells the records of one source that cannot be from the others.
+#[derive(Debug)]
+pub(crate) struct Screen {
+    rules: Arc<Rules>,
+    latest: Option<Instant>,
+}
+
+/// What the tables and the families of a file allow.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    /// By event number.
+    declared: Vec<bool>,
+    start: Instant,
+    nodes: usize,
+    lanes: usize,
+    edges: usize,
+    /// Of all nodes.
+    pub cpus: Vec<u16>,
+    /// Phase and period of each operation's task.
+    arrivals: Vec<(Duration, Duration)>,
+}
+
+impl Rules {
+    /// Of a file with these tables and families.
+    pub fn new(metadata: &Metadata, names: &NameSpace) -> Self {
+        let mut declared = vec![false; usize::from(u16::MAX) + 1];
+        for family in names.families() {
+            for entry in family.events.iter() {
+                declared[usize::from(family.event(entry).0)] = true;
+            }
+        }
+        let arrival = |operation: &crate::OperationEntry| {
+            let task = &metadata.tasks[operation.task];
+            (task.phase, task.period)
+        };
+        Rules {
+            declared,
+            start: metadata.start,
+            nodes: metadata.nodes.len(),
+            lanes: metadata.lanes.len(),
+            edges: metadata.edges.len(),
+            cpus: metadata.nodes.iter().flat_map(|node| node.cpus.iter().copied()).collect(),
+            arrivals: metadata.operations.iter().map(arrival).collect(),
+        }
+    }
+}
+
+impl Screen {
+    pub fn new(rules: &Arc<Rules>) -> Self {
+        Screen { rules: Arc::clone(rules), latest: None }
+    }
+
+    /// What is wrong with the next record of a source, `ahead` of which stands another one, if that is known.
+    pub fn check(&mut self, record: &Record, ahead: Option<Record>) -> Option<Fault> {
+        let fault = self.rules.check(record).or_else(|| self.misplaced(record, ahead));
+        if fault.is_none() {
+            self.latest = self.latest.max(Some(record.time));
+        }
+        fault
+    }
+
+    /// Whether its time fits neither what came before nor what comes next.
+    fn misplaced(&self, record: &Record, ahead: Option<Record>) -> Option<Fault> {
+        let time = record.time;
+        let fault = Some(Fault::Time(time));
+        let is_much_later = |a: Instant, b: Instant| a > b.saturating_add(DISORDER);
+        if time < Instant::ZERO {
+            return fault;
+        }
+        let Some(latest) = self.latest else {
+            return fault.filter(|_| ahead.is_some_and(|ahead| is_much_later(time, ahead.time)));
+        };
+        if is_much_later(latest, time) {
+            return fault;
+        }
+        match ahead {
+            // The one after it goes on where the one before it was.
+            Some(ahead) => {
+                fault.filter(|_| is_much_later(time, ahead.time) && !is_much_later(latest, ahead.time))
+            }
+            None if record.event == Event::RUN_END => None,
+            None => fault.filter(|_| time > latest.saturating_add(LONGEST_PAUSE)),
+        }
+    }
+}
+
+impl Rules {
+    /// What is wrong with the record by itself.
+    fn check(&self, record: &Record) -> Option<Fault> {
+        if !self.declared[usize::from(record.event.0)] {
+            return Some(Fault::Event(record.event));
+        }
+        if record.cpu != Record::NO_CPU && record.cpu >= PROCESSORS {
+            return Some(Fault::Processor(record.cpu));
+        }
+        let source = usize::from(record.source);
+        // The draft of a recording has records of jobs before it has tables.
+        let has_system = self.nodes > 0;
+        let within = |limit: usize| (has_system && source >= limit).then_some(Fault::Source(record.source));
+        let or_none = |limit: usize| if record.source == Record::NO_LANE { None } else { within(limit) };
+        let known = |is_known: bool| (!is_known).then_some(Fault::Value);
+        let is_past = |word: u64| word <= record.time.as_nanos().saturating_add(DISORDER.as_nanos()) as u64;
+        match record.event {
+            Event::RUN_START | Event::RUN_END | Event::TIMER => within(self.nodes),
+            // No thread writes more than one record a nanosecond.
+            Event::LOST => known(record.words.into_iter().all(is_past)),
+            Event::THREAD => {
+                let lane = or_none(self.lanes);
+                let is_role = ThreadRole::from_code(record.arg).is_some();
+                // Programs that are no Talea system have no nodes, and threads all the same.
+                let has_node = !has_system || record.words[1] < self.nodes as u64;
+                lane.or_else(|| known(is_role && has_node))
+            }
+            event if event.is_job() => within(self.lanes).or_else(|| self.check_job(record)),
+            Event::COST => {
+                let is_kind = CostKind::from_code(record.arg).is_some();
+                or_none(self.lanes).or_else(|| known(is_kind && is_past(record.words[0])))
+            }
+            Event::WAKE | Event::SLEEP => within(self.lanes),
+            Event::SEND | Event::RECEIVE => {
+                within(self.lanes).or_else(|| self.check_operation(record.job_numbers().0))
+            }
+            Event::VIOLATION => {
+                let [from, to] = record.words;
+                within(self.edges).or_else(|| {
+                    known(from <= to && is_past(to) && ViolationSide::from_code(record.arg).is_some())
+                })
+            }
+            event if event.family() == Event::SWITCH.family() => {
+                (record.source != Record::KERNEL).then_some(Fault::Source(record.source))
+            }
+            event => {
+                debug_assert!(event.family() >= FIRST_FREE, "every builtin event has its case");
+                None
+            }
+        }
+    }
+
+    fn check_operation(&self, index: usize) -> Option<Fault> {
+        (self.nodes > 0 && index >= self.arrivals.len()).then_some(Fault::Operation(index))
+    }
+
+    fn check_job(&self, record: &Record) -> Option<Fault> {
+        let (index, instance) = record.job_numbers();
+        let Some((phase, period)) = self.arrivals.get(index) else { return self.check_operation(index) };
+        if record.time.saturating_add(DISORDER) < self.start {
+            return Some(Fault::Time(record.time));
+        }
+        let number = i64::try_from(instance).unwrap_or(i64::MAX);
+        let since_start = phase.as_nanos().saturating_add(period.as_nanos().saturating_mul(number));
+        let arrival = self.start.saturating_add(Duration::from_nanos(since_start));
+        // A record from before the start cannot be told from one of a run whose start was set later.
+        if record.time >= self.start && arrival > record.time.saturating_add(DISORDER) {
+            return Some(Fault::Instance(instance));
+        }
+        let fits = |dates: Dates| {
+            dates.nominal >= Instant::ZERO && dates.nominal <= record.time.saturating_add(DISORDER)
+        };
+        let fits = record.dates().is_none_or(fits);
+        let is_known = match record.event {
+            Event::SKIP => SkipReason::from_code(record.arg).is_some(),
+            Event::ABORT => record.arg <= 1,
+            _ => true,
+        };
+        (!fits || !is_known).then_some(Fault::Value)
+    }
+}

@@ -1,0 +1,99 @@
+//! The lists of values that fields of builtin events have.
+
+use super::declare::codes;
+use super::field::Coded;
+use serde::{Deserialize, Serialize};
+
+codes! {
+    /// How a run ended.
+    RunOutcome "run_end" {
+        /// At its planned end, or where somebody stopped it: it says so itself.
+        Over = 0 "over",
+        /// Its process was gone and had not ended it. A recorder says so, of an instant when the process was there or had just
+        /// been.
+        CutOff = 1 "cut-off",
+    }
+    /// Why an instance was skipped.
+    SkipReason "skip_reason" {
+        /// The overrun policy is `skip-next` and the previous job was unfinished.
+        Overrun = 1 "overrun",
+        /// More instances in flight than the bounded tables hold.
+        Full = 2 "full",
+    }
+    /// What dispatching costs time for.
+    #[derive(Hash, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    CostKind "cost_kind" {
+        /// Changing from one job to another.
+        Switch = 1 "switch",
+        /// Putting jobs into a lane's order and choosing the first.
+        Queue = 2 "queue",
+        /// Waking up in time and releasing what is due.
+        Release = 3 "release",
+        /// Handing a completion to another node, or taking it.
+        Delivery = 4 "delivery",
+    }
+    /// What a thread of a run is for.
+    ThreadRole "thread_role" {
+        /// It runs the jobs of a lane.
+        Lane = 1 "lane",
+        /// It releases jobs by the clock.
+        Release = 2 "release",
+        /// It takes messages from other nodes.
+        Receiver = 3 "receiver",
+        /// It is a thread of the program, and does none of these.
+        Program = 4 "program",
+        /// It is of a process that serves the recorded program and is no part of its system, such as the one that starts those
+        /// of several nodes.
+        Companion = 5 "companion",
+    }
+    /// Where a wake-up came from.
+    WakeContext "wake_context" {
+        /// The waking thread itself.
+        Thread = 1 "thread",
+        /// A soft interrupt; the waking thread is the one it interrupted or that serves it.
+        SoftInterrupt = 2 "soft-interrupt",
+        /// An interrupt, such as that of a timer; the waking thread is the one it interrupted.
+        Interrupt = 3 "interrupt",
+    }
+    /// What an interrupt's number counts.
+    #[derive(Hash, PartialOrd, Ord)]
+    InterruptKind "interrupt_kind" {
+        /// The kernel's interrupt lines, as in /proc/interrupts.
+        Device = 1 "device",
+        /// The kernel's soft interrupts, in the order of /proc/softirqs from 0 on.
+        Soft = 2 "soft",
+        /// The vectors of an x86 processor's own controller: timer, rescheduling, calls between processors.
+        Local = 3 "local",
+    }
+    /// How a guarantee was broken.
+    ViolationSide "violation_side" {
+        /// Less was granted than promised.
+        Least = 1 "least",
+        /// More was granted than promised.
+        Most = 2 "most",
+        /// As much was granted and less received, for the kernel withheld it.
+        Withheld = 3 "withheld",
+    }
+}
+
+impl Codes {
+    /// The name of `value`, if the list has it.
+    pub fn label(self, value: u64) -> Option<&'static str> {
+        self.entries().iter().find(|(code, _)| u64::from(*code) == value).map(|(_, name)| *name)
+    }
+}
+
+impl CostKind {
+    /// Its place in [`Self::ALL`].
+    pub fn place(self) -> usize {
+        self as usize - 1
+    }
+}
+
+impl ThreadRole {
+    /// Whether the thread is one of the system that is described.
+    pub fn is_of_system(self) -> bool {
+        matches!(self, ThreadRole::Lane | ThreadRole::Release | ThreadRole::Receiver)
+    }
+}

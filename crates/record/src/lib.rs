@@ -1,0 +1,77 @@
+//! What a run writes, and how it is read.
+//!
+//! A run, simulated or real, is a stream of [`Record`]s in the order of time, and [`Metadata`] that say
+//! what the numbers in them mean. Whatever takes records is a [`Sink`].
+//!
+//! | Module | What it does |
+//! |---|---|
+//! | [`event`] | what records say: every event with typed fields, declared once |
+//! | [`namespace`] | families of events, by number and name, and what their words mean |
+//! | [`ring`] | per-thread rings in a shared file: one writer, any number of readers, crash-proof |
+//! | [`stream`] | rings of a live process: families, switches, consumers, where to find them |
+//! | [`log`] | a complete trace in one file |
+//! | [`merge`] | several sources of records as one stream |
+//! | [`read`] | opens either kind of file |
+//! | [`damage`] | what in it cannot be, and is left out |
+//! | [`contents`] | what a trace holds at all |
+//! | [`told`] | what it can tell, and what was not recorded |
+
+#![deny(unsafe_code)]
+
+pub mod contents;
+pub mod damage;
+pub mod event;
+mod layout;
+pub mod log;
+#[expect(unsafe_code, reason = "a mapped file is memory that only this module can vouch for")]
+mod mapping;
+pub mod merge;
+mod metadata;
+pub mod namespace;
+pub mod read;
+mod record;
+pub mod ring;
+pub mod stream;
+pub mod told;
+
+pub use contents::Contents;
+pub use damage::Damage;
+pub use event::{
+    CostKind, InterruptKind, RunOutcome, SkipReason, ThreadRole, Typed, ViolationSide, WakeContext,
+};
+pub use log::{LogError, LogWriter};
+pub use merge::{Merge, RecordSource};
+pub use metadata::*;
+pub use namespace::NameSpace;
+pub use read::{Records, Replayed, TraceError, TraceFile, TraceKind};
+pub use record::{Event, JobId, Record};
+pub use ring::{CreateError, RingFile, RingReader, RingShape, RingState, RingWriter};
+pub use told::Told;
+
+/// Whatever takes records as they happen: a ring, a file, the accounting, or several of them.
+pub trait Sink {
+    /// Takes one record. Records of one writer come in the order of their time.
+    fn record(&mut self, record: Record);
+}
+
+/// Every sink in turn.
+impl<A: Sink, B: Sink> Sink for (A, B) {
+    #[inline]
+    fn record(&mut self, record: Record) {
+        self.0.record(record);
+        self.1.record(record);
+    }
+}
+
+impl<S: Sink + ?Sized> Sink for &mut S {
+    #[inline]
+    fn record(&mut self, record: Record) {
+        (**self).record(record);
+    }
+}
+
+impl Sink for Vec<Record> {
+    fn record(&mut self, record: Record) {
+        self.push(record);
+    }
+}

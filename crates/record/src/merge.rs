@@ -1,0 +1,183 @@
+//! Several sources of records as one stream in the order of time.
+//!
+//! Each source, a ring or a processor of the kernel stream, is in the order of time by itself, so a k-way
+//! merge suffices. The order is total: time, then the source's place in the list given to [`Merge::new`],
+//! then the position in the source.
+//!
+//! While writers are at work, a record may be delivered once no earlier one can still appear. Only the
+//! caller knows when that is: between reading the clock and writing the record a thread can be
+//! preempted. [`Merge::poll`] therefore takes a horizon, usually "now" minus the longest such delay
+//! (10 ms is generous for real-time threads); a record that turns up behind what was delivered is
+//! delivered all the same and counted in [`Merge::late`].
+
+use crate::ring::RingReader;
+use crate::{Metadata, Record, Sink, TraceFile};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use talea_time::Instant;
+use thiserror::Error;
+
+/// Records of one writer, in the order of their time.
+pub trait RecordSource {
+    /// The next record, without taking it; `None` if there is none at the moment.
+    fn peek(&mut self) -> Option<Record>;
+    /// Takes the next record: the one that [`Self::peek`] shows, unless an earlier one has come since.
+    fn take(&mut self) -> Option<Record>;
+}
+
+impl RecordSource for RingReader {
+    #[inline]
+    fn peek(&mut self) -> Option<Record> {
+        RingReader::peek(self)
+    }
+    #[inline]
+    fn take(&mut self) -> Option<Record> {
+        RingReader::take(self)
+    }
+}
+
+/// A k-way merge of sources.
+#[derive(Debug)]
+pub struct Merge<S = RingReader> {
+    sources: Vec<S>,
+    /// The time of the next record of each source that has one.
+    waiting: BinaryHeap<Reverse<(Instant, usize)>>,
+    /// The sources that had nothing when last looked at.
+    idle: Vec<usize>,
+    latest: Instant,
+    late: u64,
+}
+
+/// The files do not belong to one run: their tables differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error(
+    "trace file {index} (counted from 0) describes another system than the first one; merge files of one run only"
+)]
+pub struct DifferentRuns {
+    /// The first file that differs from file 0.
+    pub index: usize,
+}
+
+impl Merge {
+    /// Records that were overwritten before they could be read, over all rings.
+    pub fn lost(&self) -> u64 {
+        self.sources.iter().map(RingReader::missed).sum()
+    }
+
+    /// The rings, from where they have been read to.
+    pub(crate) fn into_readers(self) -> Vec<RingReader> {
+        self.sources
+    }
+
+    /// Follows all rings of several files, such as those of the node processes of one run. Logs among
+    /// them contribute nothing.
+    ///
+    /// # Errors
+    /// If the tables of the files differ.
+    pub fn of_files(files: &[TraceFile]) -> Result<Self, DifferentRuns> {
+        let tables = |metadata: &Metadata| {
+            // One process may lack real-time priority where another has it.
+            let mut tables = metadata.clone();
+            tables.origin = files[0].metadata().origin;
+            tables
+        };
+        for (index, file) in files.iter().enumerate() {
+            if tables(file.metadata()) != *files[0].metadata() {
+                return Err(DifferentRuns { index });
+            }
+        }
+        Ok(Merge::new(files.iter().flat_map(TraceFile::rings).collect()))
+    }
+}
+
+impl<S: RecordSource> Merge<S> {
+    /// Merges these sources, in this order where times are equal.
+    pub fn new(sources: Vec<S>) -> Self {
+        let idle = (0..sources.len()).collect();
+        let waiting = BinaryHeap::with_capacity(sources.len());
+        Merge { sources, waiting, idle, latest: Instant::from_nanos(i64::MIN), late: 0 }
+    }
+
+    /// Adds a source, behind the others where times are equal. What it has from before the last horizon
+    /// is delivered late.
+    pub fn add(&mut self, source: S) {
+        self.idle.push(self.sources.len());
+        self.sources.push(source);
+    }
+
+    /// The sources, in their order.
+    pub fn sources(&self) -> &[S] {
+        &self.sources
+    }
+
+    /// One of the sources, by its place. What it is given to say comes after what it has said to have next.
+    pub fn source_mut(&mut self, place: usize) -> &mut S {
+        &mut self.sources[place]
+    }
+
+    /// The sources, in their order, with what has not been delivered.
+    pub fn into_sources(self) -> Vec<S> {
+        self.sources
+    }
+
+    /// Delivers every record before `horizon` in order of time and returns their number.
+    pub fn poll(&mut self, horizon: Instant, sink: &mut impl Sink) -> u64 {
+        self.refresh();
+        let mut delivered = 0;
+        while self.waiting.peek().is_some_and(|Reverse((time, _))| *time < horizon) {
+            let record = self.take().expect("a source is waiting");
+            sink.record(record);
+            delivered += 1;
+        }
+        delivered
+    }
+
+    /// Delivers everything there is, for when all writers are done.
+    pub fn drain(&mut self, sink: &mut impl Sink) -> u64 {
+        self.refresh();
+        let mut delivered = 0;
+        while let Some(record) = self.next_available() {
+            sink.record(record);
+            delivered += 1;
+        }
+        delivered
+    }
+
+    /// The earliest record there is, regardless of any horizon.
+    pub(crate) fn next_available(&mut self) -> Option<Record> {
+        if self.waiting.is_empty() {
+            self.refresh();
+        }
+        self.take()
+    }
+
+    /// Records delivered behind a later one, because they were written after their horizon had passed.
+    pub fn late(&self) -> u64 {
+        self.late
+    }
+
+    /// Looks again at sources that had nothing.
+    fn refresh(&mut self) {
+        let (sources, waiting) = (&mut self.sources, &mut self.waiting);
+        self.idle.retain(|source| match sources[*source].peek() {
+            Some(record) => {
+                waiting.push(Reverse((record.time, *source)));
+                false
+            }
+            None => true,
+        });
+    }
+
+    /// Takes the earliest record of the waiting sources.
+    fn take(&mut self) -> Option<Record> {
+        let Reverse((_, source)) = self.waiting.pop()?;
+        let record = self.sources[source].take().expect("a waiting source has a record");
+        match self.sources[source].peek() {
+            Some(next) => self.waiting.push(Reverse((next.time, source))),
+            None => self.idle.push(source),
+        }
+        self.late += u64::from(record.time < self.latest);
+        self.latest = self.latest.max(record.time);
+        Some(record)
+    }
+}

@@ -1,0 +1,453 @@
+//! What the records of a run refer to by number, stored beside them so that a trace stands alone.
+
+use crate::event::builtin;
+use crate::record::JobId;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use talea_model::{Criticality, System};
+use talea_policy::demand::{self, Purpose};
+use talea_policy::strategy::Plan;
+use talea_time::{Duration, Instant, Work};
+use thiserror::Error;
+
+/// The tables behind the numbers in records, and what the run was.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Metadata {
+    /// Name of the system.
+    pub system: String,
+    /// Keyword of the strategy; `its schedulers` where no node has lanes.
+    pub strategy: String,
+    /// Virtual or real time.
+    pub origin: Origin,
+    /// The instant from which arrivals count: job `k` of a task arrives at `start + phase + k * period`.
+    pub start: Instant,
+    /// Nodes, by index.
+    pub nodes: Vec<NodeEntry>,
+    /// Lanes over all nodes, by index; a record's `source`.
+    pub lanes: Vec<LaneEntry>,
+    /// Tasks, by index.
+    pub tasks: Vec<TaskEntry>,
+    /// Operations, by [`talea_model::OperationId`].
+    pub operations: Vec<OperationEntry>,
+    /// Edges of the nodes' hierarchies of schedulers, by index; watched unless the kernel schedules the node.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edges: Vec<EdgeEntry>,
+    /// The builtin events, as `job.release`, that every stream of a recording was asked for; those of the kernel, which
+    /// tells what it is permitted to, are not among them. `None` where nobody chose: the log of a run itself has
+    /// everything, and of rings it is unknown what was wanted when.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<BTreeSet<String>>,
+    /// What made the time of day of the times on CLOCK_MONOTONIC when the log was begun: nanoseconds to be added. `None` in
+    /// virtual time, and of rings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub realtime_offset_ns: Option<i64>,
+}
+
+/// Who made the records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Origin {
+    /// The virtual-time simulator with this seed.
+    Simulation {
+        /// The seed.
+        seed: u64,
+    },
+    /// Real threads. `realtime` is false if any lane ran without real-time priority ("no-rt").
+    Threads {
+        /// Whether every lane had a real-time priority.
+        realtime: bool,
+    },
+}
+
+/// A node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeEntry {
+    /// Its name.
+    pub name: String,
+    /// Its processors by Linux number.
+    pub cpus: Vec<u16>,
+    /// Whether its records say who has its processors.
+    #[serde(default, skip_serializing_if = "Switches::are_recorded")]
+    pub switches: Switches,
+}
+
+/// Whether records of jobs say when a job that has begun has a processor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Switches {
+    /// They do, as far as [`Origin`] permits it.
+    #[default]
+    Recorded,
+    /// They do not: the kernel schedules the threads by itself. What a job received is not known, nor how often it was
+    /// preempted.
+    Unseen,
+}
+
+impl Switches {
+    /// Whether they are recorded.
+    pub fn are_recorded(&self) -> bool {
+        *self == Switches::Recorded
+    }
+}
+
+/// An edge of a hierarchy of schedulers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EdgeEntry {
+    /// Index of the node.
+    pub node: usize,
+    /// The scheduler above.
+    pub parent: String,
+    /// The scheduler or thread below.
+    pub child: String,
+    /// What is promised, in time of the real processor.
+    pub guarantee: String,
+}
+
+/// What executes: a task, or a thread of a hierarchy, whose bursts are jobs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Activity {
+    /// A task.
+    #[default]
+    Task,
+    /// A thread.
+    Thread,
+}
+
+impl Activity {
+    /// Whether it is a task.
+    pub fn is_task(&self) -> bool {
+        *self == Activity::Task
+    }
+}
+
+/// A lane of a node, or the place of a thread under its scheduler.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaneEntry {
+    /// Index of its node.
+    pub node: usize,
+    /// Level on its node, 0 highest.
+    pub level: usize,
+    /// What it is for.
+    pub label: String,
+    /// `fifo`, `deadline` or `laxity`; `thread` for the place of a thread, whose level says nothing.
+    pub discipline: String,
+}
+
+impl LaneEntry {
+    /// Whether it is the place of a thread under its scheduler.
+    pub fn is_thread(&self) -> bool {
+        self.discipline == "thread"
+    }
+}
+
+/// A task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TaskEntry {
+    /// Its name.
+    pub name: String,
+    /// Its period.
+    pub period: Duration,
+    /// Its relative end-to-end deadline.
+    pub deadline: Duration,
+    /// Arrival of its first instance after the start.
+    pub phase: Duration,
+    /// Greatest delay from arrival to release that the description asks for.
+    pub jitter: Duration,
+    /// The stream of [`talea_policy::demand`] that the delay of each instance is drawn from.
+    pub jitter_stream: u64,
+    /// Its criticality; critical is hard.
+    pub criticality: Criticality,
+    /// What it is.
+    #[serde(default, skip_serializing_if = "Activity::is_task")]
+    pub activity: Activity,
+}
+
+/// An operation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OperationEntry {
+    /// Its name.
+    pub name: String,
+    /// Index of its task.
+    pub task: usize,
+    /// Index of the lane that serves it.
+    pub lane: usize,
+    /// Its worst-case execution time.
+    pub wcet: Work,
+    /// Operations it waits for; empty for a first subtask.
+    pub predecessors: Vec<usize>,
+    /// Whether no operation waits for it; a task's instance is complete when all its last operations are.
+    pub is_last: bool,
+}
+
+impl Metadata {
+    /// The tables for `system` whose node `i` is served by the lanes of `plans[i]`, and whose threads, if they [are
+    /// tasks](System::with_threads_as_tasks), have places of their own behind the lanes of their node.
+    ///
+    /// # Panics
+    /// If a plan lacks an operation of its node, which [`talea_policy::strategy::plan_node`] rules out.
+    pub fn new(system: &System, plans: &[Plan], origin: Origin, start: Instant) -> Self {
+        let mut lane_of = vec![None; system.operations().len()];
+        let mut lanes = Vec::new();
+        for (node, plan) in plans.iter().enumerate() {
+            for lane in &plan.lanes {
+                for member in &lane.members {
+                    lane_of[member.index()] = Some(lanes.len());
+                }
+                lanes.push(LaneEntry {
+                    node,
+                    level: lane.level,
+                    label: lane.label.clone(),
+                    discipline: lane.discipline.to_string(),
+                });
+            }
+            for (place, thread) in system.threads_on(node).enumerate() {
+                let Some(operation) = system.operation_of_thread(thread) else { continue };
+                lane_of[operation.index()] = Some(lanes.len());
+                lanes.push(LaneEntry {
+                    node,
+                    level: plan.lanes.len() + place,
+                    label: system.threads[thread].name.clone(),
+                    discipline: "thread".into(),
+                });
+            }
+        }
+        let operations = system
+            .operations()
+            .iter()
+            .map(|operation| OperationEntry {
+                name: operation.name.clone(),
+                task: operation.task,
+                lane: lane_of[operation.id.index()].expect("every operation has a lane on its node"),
+                wcet: system.subtask(operation.id).wcet,
+                predecessors: operation.predecessors.iter().map(|id| id.index()).collect(),
+                is_last: operation.successors.is_empty(),
+            })
+            .collect();
+        let tasks = system
+            .tasks
+            .iter()
+            .enumerate()
+            .map(|(index, task)| TaskEntry {
+                name: task.name.clone(),
+                period: task.period,
+                deadline: task.deadline,
+                phase: task.phase,
+                jitter: task.jitter,
+                jitter_stream: demand::stream(system.seed, Purpose::Jitter, index),
+                criticality: task.criticality,
+                activity: match system.thread_of_task(index) {
+                    Some(_) => Activity::Thread,
+                    None => Activity::Task,
+                },
+            })
+            .collect();
+        let nodes = system
+            .nodes
+            .iter()
+            .map(|node| NodeEntry {
+                name: node.name.clone(),
+                cpus: node.cpus.clone(),
+                switches: Switches::default(),
+            })
+            .collect();
+        let strategy = match system.has_lanes() {
+            true => system.strategy.to_string(),
+            false => "its schedulers".into(),
+        };
+        let system = system.name.clone();
+        let edges = Vec::new();
+        let (recorded, realtime_offset_ns) = (None, None);
+        Metadata {
+            system,
+            strategy,
+            origin,
+            start,
+            nodes,
+            lanes,
+            tasks,
+            operations,
+            edges,
+            recorded,
+            realtime_offset_ns,
+        }
+    }
+
+    /// What a program that is no Talea system has to say: its name, on real threads, and empty tables.
+    pub fn bare(name: &str) -> Self {
+        Metadata {
+            system: name.to_owned(),
+            strategy: String::new(),
+            origin: Origin::Threads { realtime: false },
+            start: Instant::ZERO,
+            nodes: Vec::new(),
+            lanes: Vec::new(),
+            tasks: Vec::new(),
+            operations: Vec::new(),
+            edges: Vec::new(),
+            recorded: None,
+            realtime_offset_ns: None,
+        }
+    }
+
+    /// Name of a job for people: `nav.filter #12`.
+    pub fn job_name(&self, job: JobId) -> String {
+        match self.operations.get(job.operation.index()) {
+            Some(operation) => format!("{} #{}", operation.name, job.instance),
+            None => format!("operation {} #{}", job.operation.index(), job.instance),
+        }
+    }
+
+    /// Name of an operation within its task: `filter` for `nav.filter`, `nav` for the task `nav` of one
+    /// operation.
+    ///
+    /// # Panics
+    /// If there is no such operation.
+    pub fn subtask_name(&self, operation: usize) -> &str {
+        let entry = &self.operations[operation];
+        let task = &self.tasks[entry.task].name;
+        entry.name.strip_prefix(task.as_str()).and_then(|rest| rest.strip_prefix('.')).unwrap_or(&entry.name)
+    }
+
+    /// Whether there are tables of a system. Without, records tell of programs and of the machine, but of no jobs.
+    pub fn has_system(&self) -> bool {
+        !self.nodes.is_empty()
+    }
+
+    /// The first node on which a hierarchy of schedulers, not lanes alone, says who runs next; none in most systems.
+    pub fn hierarchy(&self) -> Option<usize> {
+        let of_threads = self.lanes.iter().filter(|lane| lane.discipline == "thread").map(|lane| lane.node);
+        self.edges.iter().map(|edge| edge.node).chain(of_threads).min()
+    }
+
+    /// The schedulers above the thread whose place is `lane`, the root first. Of several ways up it is the first described;
+    /// none where no edge is watched.
+    pub fn schedulers_above(&self, lane: &LaneEntry) -> Vec<&str> {
+        let above = |child: &str| {
+            let mut edges = self.edges.iter().filter(|edge| edge.node == lane.node);
+            edges.find(|edge| edge.child == child).map(|edge| edge.parent.as_str())
+        };
+        let mut path: Vec<&str> = Vec::new();
+        let mut next = above(&lane.label);
+        // Damaged tables may go round in circles.
+        while let Some(scheduler) = next.filter(|scheduler| !path.contains(scheduler)) {
+            path.push(scheduler);
+            next = above(scheduler);
+        }
+        path.reverse();
+        path
+    }
+
+    /// The events of jobs, by name, that the recording is known not to have been asked for.
+    pub fn unrecorded_job_events(&self) -> Vec<String> {
+        let Some(recorded) = &self.recorded else { return Vec::new() };
+        let family = builtin::JOB;
+        let names = family.events.iter().map(|entry| format!("{}.{}", family.name, entry.name));
+        names.filter(|name| !recorded.contains(name)).collect()
+    }
+
+    /// Checks that the tables refer to each other correctly, as [`Self::new`] makes them and a
+    /// damaged file may not.
+    ///
+    /// # Errors
+    /// The first contradiction.
+    pub fn check(&self) -> Result<(), MetadataError> {
+        let within = |table: &'static str, entry: usize, index: usize, length: usize| {
+            if index < length {
+                Ok(())
+            } else {
+                Err(MetadataError::Reference { table, entry, index, length })
+            }
+        };
+        for (table, length, limit) in [
+            ("nodes", self.nodes.len(), usize::from(u16::MAX)),
+            ("lanes", self.lanes.len(), usize::from(u16::MAX)),
+            ("operations", self.operations.len(), talea_model::OperationId::LIMIT),
+        ] {
+            if length > limit {
+                return Err(MetadataError::TooMany { table, length, limit });
+            }
+        }
+        for (entry, lane) in self.lanes.iter().enumerate() {
+            within("lanes", entry, lane.node, self.nodes.len())?;
+        }
+        for (entry, edge) in self.edges.iter().enumerate() {
+            within("edges", entry, edge.node, self.nodes.len())?;
+        }
+        let mut has_last = vec![false; self.tasks.len()];
+        for (entry, operation) in self.operations.iter().enumerate() {
+            within("operations", entry, operation.task, self.tasks.len())?;
+            within("operations", entry, operation.lane, self.lanes.len())?;
+            for predecessor in &operation.predecessors {
+                within("operations", entry, *predecessor, self.operations.len())?;
+            }
+            has_last[operation.task] |= operation.is_last;
+        }
+        match has_last.iter().position(|has| !has) {
+            Some(task) => Err(MetadataError::NoLastOperation { task: self.tasks[task].name.clone() }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A contradiction within [`Metadata`].
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum MetadataError {
+    /// An entry refers to another one that is not there.
+    #[error("entry {entry} of {table} refers to entry {index} of a table of {length}")]
+    Reference {
+        /// The table of the entry.
+        table: &'static str,
+        /// The entry.
+        entry: usize,
+        /// What it refers to.
+        index: usize,
+        /// Length of the table it refers to.
+        length: usize,
+    },
+    /// A table is longer than records can number.
+    #[error("{table} has {length} entries; records can number {limit}")]
+    TooMany {
+        /// The table.
+        table: &'static str,
+        /// Its length.
+        length: usize,
+        /// The greatest possible length.
+        limit: usize,
+    },
+    /// A task that can never complete.
+    #[error("task \"{task}\" has no last operation")]
+    NoLastOperation {
+        /// Its name.
+        task: String,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schedulers_stand_above_a_thread_from_the_root_down_also_where_tables_are_damaged() {
+        let mut metadata = Metadata::bare("x");
+        let edges =
+            [("FP", "RES"), ("RES", "J"), ("FP", "J"), ("J", "a"), ("P", "Q"), ("Q", "P"), ("P", "b")];
+        metadata.edges = edges
+            .map(|(parent, child)| EdgeEntry {
+                node: 0,
+                parent: parent.into(),
+                child: child.into(),
+                guarantee: "NULL".into(),
+            })
+            .into();
+        let thread = |node: usize, label: &str| LaneEntry {
+            node,
+            level: 0,
+            label: label.into(),
+            discipline: "thread".into(),
+        };
+        assert_eq!(metadata.schedulers_above(&thread(0, "a")), ["FP", "RES", "J"]);
+        assert_eq!(metadata.schedulers_above(&thread(0, "b")), ["Q", "P"]);
+        assert!(metadata.schedulers_above(&thread(1, "a")).is_empty(), "another node");
+    }
+}

@@ -1,0 +1,11 @@
+//! Integration tests of records: files, rings, streams, families, and processes that share them.
+
+mod allocation;
+mod corruption;
+mod damaged;
+mod declared;
+mod files;
+mod killed;
+mod layout;
+mod passive;
+mod streams;

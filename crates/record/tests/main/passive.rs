@@ -1,0 +1,170 @@
+//! Counters, histograms and objects: updated by threads, read from outside.
+
+use crate::declared::{on_a_thread, publish};
+use talea_record::namespace::Value;
+use talea_record::stream::passive::{HistogramReading, Reading};
+use talea_record::stream::*;
+use talea_record::*;
+
+talea_record::family! {
+    /// What the camera does.
+    pub camera {
+        /// Pictures taken.
+        counter pictures;
+        /// A picture was taken.
+        taken(number: u32);
+        /// From the trigger to the picture.
+        histogram delay(lower: -10, width: 10, buckets: 3);
+        /// Where it looks.
+        object pose: Pose {
+            /// To the side.
+            pan: f64,
+            tilt: f32,
+            zoom: i8,
+        }
+        /// Something that has the name of a keyword.
+        counter(value: u64);
+    }
+}
+
+/// Nothing but passive entities.
+mod quiet {
+    talea_record::family! {
+        /// It tells nothing by itself.
+        pub silent {
+            /// Once or more.
+            counter times;
+        }
+    }
+}
+
+fn reading(published: &Stream, name: &str) -> Reading {
+    TraceFile::open(published.path()).unwrap().reading(name).unwrap()
+}
+
+#[test]
+fn passive_entities_are_updated_while_wanted_and_keep_what_they_have() {
+    let published = publish(1);
+    let stream = &published.stream;
+    camera::FAMILY.register().unwrap();
+    on_a_thread("passive", || {
+        let _local = stream.attach_thread("passive").unwrap();
+        let update = || {
+            camera::pictures.add(2);
+            [-11, -10, 0, 9, 20, 21].into_iter().for_each(|value| camera::delay.add(value));
+            camera::pose.set(camera::Pose { pan: 0.5, tilt: -1.0, zoom: -3 });
+        };
+        update();
+        assert_eq!(reading(stream, "camera.pictures"), Reading::Counter(0), "nobody wants it");
+        assert_eq!(reading(stream, "camera.pose"), Reading::Object(None));
+        let selection = "camera.pictures,camera.delay,camera.pose".parse().unwrap();
+        let consumer = TraceFile::attach(stream.path(), "reader", &selection, Start::Now).unwrap();
+        update();
+        update();
+        drop(consumer);
+        update();
+        assert_eq!(reading(stream, "camera.pictures"), Reading::Counter(4));
+        let histogram = HistogramReading { lower: -10, width: 10, below: 2, inside: vec![2, 4, 0], above: 4 };
+        assert_eq!(reading(stream, "camera.delay"), Reading::Histogram(histogram.clone()));
+        let fields = [("pan", Value::Float(0.5)), ("tilt", Value::Float(-1.0)), ("zoom", Value::Signed(-3))];
+        let fields = fields.map(|(name, value)| (name.to_owned(), value)).to_vec();
+        assert_eq!(reading(stream, "camera.pose"), Reading::Object(Some(fields)));
+        assert_eq!(camera::pictures.get(), Some(4));
+        assert_eq!(camera::delay.get(), Some(histogram));
+        assert_eq!(camera::pose.get(), Some(camera::Pose { pan: 0.5, tilt: -1.0, zoom: -3 }));
+    });
+    assert_eq!(camera::pictures.get(), None, "this thread has no stream");
+}
+
+#[test]
+fn looking_resets_only_when_asked() {
+    let published = publish(1);
+    let stream = &published.stream;
+    camera::FAMILY.register().unwrap();
+    let mut operator = Operator::open(stream.path()).unwrap();
+    operator.switch(&"camera".parse().unwrap(), Switching::On).unwrap();
+    on_a_thread("reset", || {
+        let _local = stream.attach_thread("reset").unwrap();
+        camera::pictures.add(7);
+        camera::delay.add(3);
+    });
+    assert_eq!(reading(stream, "camera.pictures"), Reading::Counter(7));
+    assert_eq!(operator.take("camera.pictures").unwrap(), Reading::Counter(7));
+    assert_eq!(reading(stream, "camera.pictures"), Reading::Counter(0));
+    let Reading::Histogram(taken) = operator.take("camera.delay").unwrap() else { panic!() };
+    assert_eq!(taken.inside, [0, 1, 0]);
+    let message = |name: &str| operator.take(name).unwrap_err().to_string();
+    let messages = ["camera.picture", "camera.taken"].map(message);
+    assert_eq!(messages[0], "there is no \"camera.picture\"; did you mean \"camera.pictures\"?");
+    assert_eq!(messages[1], "\"camera.taken\" is an event, which is followed and not read");
+}
+
+/// Threads without a writer have no ring for it, but their stream's counters.
+#[test]
+fn a_lazy_thread_counts_without_taking_a_ring() {
+    let published = publish(1);
+    quiet::silent::FAMILY.register().unwrap();
+    let mut operator = Operator::open(published.stream.path()).unwrap();
+    operator.switch(&"silent".parse().unwrap(), Switching::On).unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| (0..1000).for_each(|_| quiet::silent::times.add(1)));
+        }
+    });
+    assert_eq!(operator.take("silent.times").unwrap(), Reading::Counter(4000));
+    let rings = TraceFile::open(published.stream.path()).unwrap().rings();
+    assert_eq!(rings[1].state(), RingState::Unused);
+}
+
+#[test]
+fn updates_allocate_nothing() {
+    let published = publish(1);
+    camera::FAMILY.register().unwrap();
+    let mut operator = Operator::open(published.stream.path()).unwrap();
+    operator.switch(&"camera".parse().unwrap(), Switching::On).unwrap();
+    on_a_thread("bound", || {
+        let _local = published.stream.attach_thread("bound").unwrap();
+        let count = allocation_counter::measure(|| {
+            for n in 0..1000 {
+                camera::pictures.add(1);
+                camera::delay.add(n);
+                camera::pose.set(camera::Pose { pan: n as f64, tilt: 0.0, zoom: 0 });
+            }
+        });
+        assert_eq!((count.count_total, camera::pictures.get()), (0, Some(1000)));
+    });
+}
+
+#[test]
+fn an_object_is_copied_whole_while_it_is_replaced() {
+    let published = publish(1);
+    camera::FAMILY.register().unwrap();
+    let mut operator = Operator::open(published.stream.path()).unwrap();
+    operator.switch(&"camera.pose".parse().unwrap(), Switching::On).unwrap();
+    let trace = TraceFile::open(published.stream.path()).unwrap();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let _local = published.stream.attach_thread("writer").unwrap();
+            for n in (0..100i8).cycle() {
+                let value = f64::from(n);
+                camera::pose.set(camera::Pose { pan: value, tilt: value as f32, zoom: n });
+                if done.load(std::sync::atomic::Ordering::Relaxed) {
+                    break;
+                }
+            }
+        });
+        let mut copies = 0;
+        while copies < 2_000 {
+            let Reading::Object(Some(fields)) = trace.reading("camera.pose").unwrap() else { continue };
+            let [Value::Float(pan), Value::Float(tilt), Value::Signed(zoom)] =
+                [0, 1, 2].map(|at| fields[at].1.clone())
+            else {
+                panic!("{fields:?}")
+            };
+            assert_eq!((pan, pan as i64), (tilt, zoom), "of one update");
+            copies += 1;
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+}

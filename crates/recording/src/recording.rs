@@ -1,0 +1,596 @@
+//! Recording from outside: what several processes and the kernel tell, as one log.
+//!
+//! A [`Recording`] follows streams that processes publish and the kernel's events, merges them on their common clock
+//! and writes a log like any other. It can begin before there is anything to follow: what it records until it knows
+//! the tables of the run waits in memory, at most [`PENDING_MAX`] records and [`PENDING_FOR`] long.
+//!
+//! ```text
+//!             older than DRAFT_AFTER               tables known, or waited for long enough
+//!  waiting  -------------------------->  draft  -------------------------------------------->  log
+//!           --------------------------------------------------------------------------------->
+//! ```
+//! **A recorder that is killed** leaves what it had written: each poll writes out what has settled, so that the latest
+//! records, some [`SETTLING`] and the time between two polls, are missing. What waits for tables is written as a draft
+//! without them, which is replaced in one step when they come, so that no more than [`DRAFT_AFTER`] is missing there.
+//!
+//! The log says which events it was to have ([`talea_record::Metadata::recorded`]), so that nobody takes what was not asked for
+//! as what did not happen.
+//!
+//! Whatever is asked for, the log says of each ring whose thread has it: when the recorder begins to follow the stream
+//! and when a thread takes a ring later. It has the marks of the run, too ([`MARKS`]), and in its head the instant that
+//! arrivals count from, which the stream tells even where its mark was written before anybody followed: without it no
+//! record would say when anything happened within the run.
+//!
+//! A program that is killed cannot say that its run has ended. The recorder sees that the process is gone and says it in
+//! its place, behind everything that the process wrote ([`RunOutcome::CutOff`](talea_record::RunOutcome::CutOff)).
+//!
+//! Families that programs register are numbered by each process on its own, so the same number can mean different
+//! families in two streams. In the log each family has one number, and the recording translates.
+
+mod output;
+
+use crate::any_source::AnySource;
+use crate::kernel::{KernelControl, KernelSource, KernelTotals};
+use output::Output;
+use std::cell::RefCell;
+use std::collections::{BTreeSet, VecDeque};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use talea_record::event::{Lost, Thread, builtin};
+use talea_record::log::LogError;
+use talea_record::merge::{Merge, RecordSource};
+use talea_record::namespace::{FIRST_FREE, Family, NameSpaceError};
+use talea_record::stream::{
+    AttachError, Directory, DirectoryError, Liveness, Seat, Selection, SelectionError, Start, UnknownName,
+};
+use talea_record::stream::{builtin_switch, clock};
+use talea_record::{CreateError, Event, Record, RingReader, Sink, ThreadRole, TraceError, TraceFile};
+use talea_time::{Duration, Instant};
+use thiserror::Error;
+
+/// Records that wait in memory while the tables of the run are not known.
+pub const PENDING_MAX: usize = 1 << 20;
+/// How long records wait there.
+pub const PENDING_FOR: Duration = Duration::from_secs(10);
+/// How old what waits may become before a draft of the log is written.
+pub const DRAFT_AFTER: Duration = Duration::from_millis(500);
+/// A record younger than this may be preceded by one that is not written yet.
+pub const SETTLING: Duration = Duration::from_millis(50);
+
+/// Recorded of every stream, asked for or not: the times of everything else are counted from one and up to the other.
+pub const MARKS: [Event; 2] = [Event::RUN_START, Event::RUN_END];
+
+/// Why something could not be recorded. What has been recorded before is in the log.
+#[derive(Debug, Error)]
+pub enum RecordingError {
+    /// A stream cannot be followed.
+    #[error("cannot follow {path}: {source}")]
+    Attach {
+        /// The stream.
+        path: PathBuf,
+        /// Why.
+        source: AttachError,
+    },
+    /// A stream of another system than the one whose tables the log has.
+    #[error(
+        "{path} is of system \"{found}\", and this recording of \"{recorded}\"; record it into a file of its own"
+    )]
+    OtherSystem {
+        /// The stream.
+        path: PathBuf,
+        /// Its system.
+        found: String,
+        /// The recording's.
+        recorded: String,
+    },
+    /// The tables came when the log had begun without.
+    #[error(
+        "{path} began when the recording had been under way for long without its tables; attach to it instead"
+    )]
+    TooLate {
+        /// The stream.
+        path: PathBuf,
+    },
+    /// The directory of a stream is damaged.
+    #[error("the directory of {path} is damaged: {source}")]
+    Directory {
+        /// The stream.
+        path: PathBuf,
+        /// How.
+        source: DirectoryError,
+    },
+    /// The log has no room for another family.
+    #[error("family \"{family}\" of {path} has no place in the recording: {source}")]
+    Family {
+        /// The stream.
+        path: PathBuf,
+        /// The family.
+        family: String,
+        /// Why.
+        source: NameSpaceError,
+    },
+    /// The log cannot be created.
+    #[error(transparent)]
+    Create(#[from] CreateError),
+    /// The log could not be written.
+    #[error(transparent)]
+    Write(#[from] LogError),
+}
+
+impl RecordingError {
+    /// Whether the stream is still being created, so that it can be followed later.
+    pub fn is_premature(&self) -> bool {
+        let RecordingError::Attach { source: AttachError::Trace(error), .. } = self else { return false };
+        matches!(error, TraceError::Empty | TraceError::Unfinished)
+    }
+}
+
+/// What a recording holds at its end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recorded {
+    /// Records in the log.
+    pub records: u64,
+    /// Of these, the records of programs that nobody asked for: whose a ring is, and the [`MARKS`] of the run.
+    pub unasked: u64,
+    /// Records of streams that were overwritten before they could be read.
+    pub lost: u64,
+    /// Records that came too late to be put in order.
+    pub late: u64,
+    /// Nodes whose runs were cut off: their processes were gone before they had ended them.
+    pub cut_off: u64,
+    /// What the kernel told, if it was asked.
+    pub kernel: Option<KernelTotals>,
+}
+
+/// A recording under way.
+#[derive(Debug)]
+pub struct Recording {
+    merge: Merge<Renumbered>,
+    streams: Vec<Followed>,
+    kernel: Option<KernelControl>,
+    families: Families,
+    output: Output,
+    began: Instant,
+    /// Records that say whose processes there are.
+    counted_in: u64,
+}
+
+/// A stream that is followed.
+#[derive(Debug)]
+struct Followed {
+    path: PathBuf,
+    seat: Seat,
+    numbers: Rc<RefCell<Numbers>>,
+    /// Families of its directory that have numbers.
+    known: usize,
+    choice: Choice,
+    /// Place of its first ring among the sources.
+    place: usize,
+    course: Course,
+}
+
+/// Whether the process of a stream was seen to be gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Course {
+    GoesOn,
+    Gone,
+}
+
+/// What is recorded of a stream.
+#[derive(Clone, Debug)]
+enum Choice {
+    /// What was chosen when it was attached to.
+    Fixed,
+    /// This, as far as there are families for it.
+    Growing { selection: Selection, unknown: Vec<UnknownName> },
+}
+
+impl Followed {
+    /// Chooses what was asked for and has been registered since.
+    fn choose_anew(&mut self) -> Result<(), RecordingError> {
+        let Choice::Growing { selection, unknown } = &mut self.choice else { return Ok(()) };
+        let failed = |source| RecordingError::Attach { path: self.path.clone(), source };
+        let directory = self.seat.directory().map_err(|error| failed(error.into()))?;
+        let known;
+        (known, *unknown) = selection.known_in(directory);
+        self.seat.select(&known).map_err(failed)
+    }
+}
+
+/// The numbers that the families of one stream have in the log.
+#[derive(Debug)]
+struct Numbers([Option<u8>; 256]);
+
+impl Default for Numbers {
+    /// Builtin families have the same numbers everywhere.
+    fn default() -> Self {
+        Numbers(std::array::from_fn(|number| u8::try_from(number).ok().filter(|number| *number < FIRST_FREE)))
+    }
+}
+
+impl Numbers {
+    /// The event in the log; `None` while its family is not known.
+    fn translate(&self, event: Event) -> Option<Event> {
+        let [family, number] = event.0.to_be_bytes();
+        let family = self.0[usize::from(family)]?;
+        Some(Event(u16::from_be_bytes([family, number])))
+    }
+}
+
+/// A source whose user families have the log's numbers. A record of a family that is not known yet waits, and what
+/// is behind it, until the stream's directory has been looked at.
+#[derive(Debug)]
+struct Renumbered {
+    source: AnySource,
+    numbers: Rc<RefCell<Numbers>>,
+    /// Those of the [`MARKS`] that were not asked for.
+    unasked: Vec<Event>,
+    counts: Counts,
+    introduction: Introduction,
+    /// What is to come behind everything that a process wrote that is gone.
+    obituary: VecDeque<Record>,
+}
+
+/// Records of a source by what they are.
+#[derive(Debug, Default)]
+struct Counts {
+    /// What LOST records tell of.
+    lost: u64,
+    /// What nobody asked for.
+    unasked: u64,
+}
+
+/// What the log says of the thread that has a ring. The THREAD record that it wrote itself may be overwritten or not
+/// asked for, and without it nobody knows the kernel's threads from those of the program.
+#[derive(Debug, Default)]
+struct Introduction {
+    /// Process and number of the last thread that was introduced.
+    known: Option<(u32, u32)>,
+    /// A THREAD record that is to come before whatever the ring has next.
+    due: Option<Record>,
+}
+
+impl Introduction {
+    /// Looks whose ring it is now.
+    fn look(&mut self, ring: &RingReader) {
+        if let Some(thread) = ring.thread()
+            && let who = Some((thread.pid, thread.tid))
+            && who != std::mem::replace(&mut self.known, who)
+        {
+            self.due = Some(thread.at(clock::now(), Record::NO_CPU));
+        }
+    }
+
+    /// Whether the record is of the thread that is to be introduced, and says so.
+    fn introduces(&self, record: &Record) -> bool {
+        Thread::read(record).is_some_and(|thread| self.known == Some((thread.pid, thread.tid)))
+    }
+
+    /// The record that is due before `next`, which may be the same from the thread itself.
+    fn before(&mut self, next: Option<Record>) -> Option<Record> {
+        let due = self.due?;
+        match next {
+            Some(next) if self.introduces(&next) => {
+                self.due = None;
+                None
+            }
+            Some(next) => Some(Record { time: due.time.min(next.time), ..due }),
+            None => Some(due),
+        }
+    }
+}
+
+impl Renumbered {
+    fn new(source: AnySource, numbers: Rc<RefCell<Numbers>>, unasked: Vec<Event>) -> Self {
+        let (counts, introduction) = (Counts::default(), Introduction::default());
+        Renumbered { source, numbers, unasked, counts, introduction, obituary: VecDeque::new() }
+    }
+
+    fn introduce(&mut self) -> Option<Record> {
+        if let AnySource::Ring(ring) = &self.source {
+            self.introduction.look(ring);
+        }
+        self.introduction.due?;
+        self.introduction.before(self.source.peek())
+    }
+}
+
+impl RecordSource for Renumbered {
+    fn peek(&mut self) -> Option<Record> {
+        if let Some(thread) = self.introduce() {
+            return Some(thread);
+        }
+        let Some(record) = self.source.peek() else { return self.obituary.front().copied() };
+        let event = self.numbers.borrow().translate(record.event)?;
+        Some(Record { event, ..record })
+    }
+
+    fn take(&mut self) -> Option<Record> {
+        if let Some(thread) = self.introduce() {
+            self.introduction.due = None;
+            self.counts.unasked += 1;
+            return Some(thread);
+        }
+        self.peek()?;
+        // An earlier record may have come, of a family that is known as well: only rings have others.
+        let Some(record) = self.source.take() else { return self.obituary.pop_front() };
+        let event = self.numbers.borrow().translate(record.event).unwrap_or(record.event);
+        if let Some(lost) = Lost::read(&record) {
+            self.counts.lost += lost.records;
+        }
+        self.counts.unasked += u64::from(self.unasked.contains(&event));
+        Some(Record { event, ..record })
+    }
+}
+
+/// The families of the log beyond the builtin ones, from the number [`FIRST_FREE`] on.
+#[derive(Debug, Default)]
+struct Families(Vec<Family>);
+
+impl Families {
+    /// The family with its number in the log: that of the same family of another process, or the next one.
+    fn place(&mut self, family: &Family) -> Option<Family> {
+        let same = |known: &&Family| Family { number: family.number, ..(*known).clone() } == *family;
+        if let Some(known) = self.0.iter().find(same) {
+            return Some(known.clone());
+        }
+        let number = u8::try_from(self.0.len()).ok()?.checked_add(FIRST_FREE)?;
+        let mut name = family.name.clone();
+        // Another process has another family of that name.
+        for copy in 2.. {
+            if self.0.iter().all(|known| known.name != name) {
+                break;
+            }
+            name = format!("{}#{copy}", family.name).into();
+        }
+        let placed = Family { number, name, ..family.clone() };
+        self.0.push(placed.clone());
+        Some(placed)
+    }
+}
+
+impl Recording {
+    /// A recording into `path` of something called `name`. The file is created when it is known what is recorded, at
+    /// the latest at the end.
+    pub fn new(path: &Path, name: &str) -> Self {
+        let output = Output::new(path, name);
+        let (streams, families) = (Vec::new(), Families::default());
+        Recording {
+            merge: Merge::new(Vec::new()),
+            streams,
+            kernel: None,
+            families,
+            output,
+            began: clock::now(),
+            counted_in: 0,
+        }
+    }
+
+    /// The process with this number serves the program that is recorded, whether or not it tells anything itself: what the kernel
+    /// tells of its threads is not of other programs.
+    pub fn count_in(&mut self, process: u32) {
+        let (lane, role) = (Record::NO_LANE, ThreadRole::Companion.into());
+        let thread = Thread { tid: process, pid: process, node: 0, lane, role };
+        self.counted_in += 1;
+        // Before everything else that there is to be of it.
+        self.output.record(thread.at(self.began, Record::NO_CPU));
+    }
+
+    /// Removes what a killed recorder into `path` may have left beside it. Only for who knows that no other one is at work.
+    pub fn remove_left_behind(path: &Path) {
+        // What is not there, or cannot be removed, is replaced when its place is needed.
+        let _ = std::fs::remove_file(output::draft_of(path));
+    }
+
+    /// Follows the stream at `path`, as a consumer that wants what `selection` chooses. `start` says whether what the
+    /// rings hold already belongs to it.
+    ///
+    /// # Errors
+    /// If the stream cannot be followed, does not have what is chosen, or is of another system; the recording goes on
+    /// without it.
+    pub fn follow(&mut self, path: &Path, selection: &Selection, start: Start) -> Result<(), RecordingError> {
+        self.begin_to_follow(path, selection, start, |selection, _| (selection, Choice::Fixed))
+    }
+
+    /// As [`Self::follow`], also where the stream has only a part of what is chosen: the rest is recorded from when its
+    /// families are registered on and a [poll](Self::poll) has seen that. [`Self::unknown`] has what never came.
+    ///
+    /// # Errors
+    /// As [`Self::follow`], but for names that are not there.
+    pub fn follow_as_it_grows(
+        &mut self,
+        path: &Path,
+        selection: &Selection,
+        start: Start,
+    ) -> Result<(), RecordingError> {
+        self.begin_to_follow(path, selection, start, |selection, directory| {
+            let (known, unknown) = selection.known_in(directory);
+            (known, Choice::Growing { selection, unknown })
+        })
+    }
+
+    fn begin_to_follow(
+        &mut self,
+        path: &Path,
+        asked: &Selection,
+        start: Start,
+        choose: impl FnOnce(Selection, &Directory) -> (Selection, Choice),
+    ) -> Result<(), RecordingError> {
+        let failed = |source| RecordingError::Attach { path: path.into(), source };
+        let trace = TraceFile::open(path).map_err(|error| failed(error.into()))?;
+        let metadata = trace.metadata().clone();
+        self.output.is_to_have(&metadata, path)?;
+        let directory = trace.directory().map_err(|error| failed(error.into()))?;
+        let (selection, choice) = choose(asked.with(&MARKS), &directory);
+        let events = asked_for(&selection, &directory).map_err(|error| failed(error.into()))?;
+        let asked = asked.known_in(&directory).0.events(directory.name_space());
+        let asked = asked.map_err(|error| failed(error.into()))?;
+        let unasked: Vec<Event> = MARKS.into_iter().filter(|mark| !asked.contains(mark)).collect();
+        let name = self.output.consumer_name();
+        let (seat, readers) = TraceFile::attach(path, &name, &selection, start).map_err(failed)?.into_parts();
+        let numbers = Rc::new(RefCell::new(Numbers::default()));
+        let place = self.merge.sources().len();
+        for reader in readers {
+            let numbers = Rc::clone(&numbers);
+            self.merge.add(Renumbered::new(reader.into(), numbers, unasked.clone()));
+        }
+        self.streams.push(Followed {
+            path: path.into(),
+            seat,
+            numbers,
+            known: 0,
+            choice,
+            place,
+            course: Course::GoesOn,
+        });
+        self.output.take_tables(metadata);
+        self.output.note_events(events);
+        self.look_at_directories()
+    }
+
+    /// Names that were asked for and that no stream followed [as it grows](Self::follow_as_it_grows) has had so far, with what
+    /// the latest of these says about it.
+    pub fn unknown(&self) -> Vec<UnknownName> {
+        let mut growing = self.streams.iter().rev().filter_map(|stream| match &stream.choice {
+            Choice::Fixed => None,
+            Choice::Growing { unknown, .. } => Some(unknown),
+        });
+        let mut missing = growing.next().cloned().unwrap_or_default();
+        for unknown in growing {
+            missing.retain(|missing| unknown.iter().any(|unknown| unknown.name == missing.name));
+        }
+        missing
+    }
+
+    /// Records what the kernel tells, too.
+    ///
+    /// # Panics
+    /// If it does so already.
+    pub fn hear(&mut self, control: KernelControl, sources: Vec<KernelSource>) {
+        assert!(self.kernel.replace(control).is_none(), "one kernel stream tells everything");
+        for source in sources {
+            self.merge.add(Renumbered::new(source.into(), Rc::default(), Vec::new()));
+        }
+    }
+
+    /// The kernel's events, to wait for them.
+    pub fn kernel(&self) -> Option<&KernelControl> {
+        self.kernel.as_ref()
+    }
+
+    /// Whether any stream is followed.
+    pub fn follows_any(&self) -> bool {
+        !self.streams.is_empty()
+    }
+
+    /// Whether any of the streams goes on.
+    pub fn any_goes_on(&self) -> bool {
+        self.streams.iter().any(|stream| stream.seat.liveness() == Liveness::Alive)
+    }
+
+    /// No further stream will be followed, so the log waits for nothing but the beginning of a run that is prepared.
+    pub fn expect_no_more(&mut self) {
+        self.output.expect_no_tables();
+    }
+
+    /// Records what has settled by `now`. To be called every few milliseconds, or the rings overrun.
+    ///
+    /// # Errors
+    /// If the directory of a stream is damaged, or the log cannot be created or written.
+    pub fn poll(&mut self, now: Instant) -> Result<(), RecordingError> {
+        self.look_at_directories()?;
+        self.look_for_start();
+        self.look_for_the_gone(now);
+        self.merge.poll(now - SETTLING, &mut self.output);
+        self.output.settle(now);
+        self.output.result()
+    }
+
+    /// Ends the recording: takes what is left and completes the log.
+    ///
+    /// # Errors
+    /// As [`Self::poll`]; the log holds what could be written.
+    pub fn finish(mut self) -> Result<Recorded, RecordingError> {
+        if let Some(kernel) = &mut self.kernel {
+            // What it has told until now is there whether or not it stops.
+            let _ = kernel.stop();
+        }
+        self.look_at_directories()?;
+        self.look_for_start();
+        self.look_for_the_gone(clock::now());
+        self.merge.drain(&mut self.output);
+        let mut recorded =
+            Recorded { late: self.merge.late(), unasked: self.counted_in, ..Recorded::default() };
+        recorded.kernel = self.kernel.as_ref().map(KernelControl::totals);
+        for source in self.merge.into_sources() {
+            recorded.unasked += source.counts.unasked;
+            if matches!(source.source, AnySource::Ring(_)) {
+                recorded.lost += source.counts.lost;
+            }
+        }
+        recorded.cut_off = self.output.cut_off();
+        recorded.records = self.output.finish()?;
+        Ok(recorded)
+    }
+
+    /// A stream that was published before its run began gets to know when that is.
+    fn look_for_start(&mut self) {
+        if let Some(start) = self.streams.iter().find_map(|stream| stream.seat.run_start()) {
+            self.output.learn_start(start);
+        }
+    }
+
+    /// Says of the runs of processes that are gone that they have ended, should they not have done so themselves.
+    fn look_for_the_gone(&mut self, now: Instant) {
+        for stream in self.streams.iter_mut().filter(|stream| stream.course == Course::GoesOn) {
+            let Some(pid) = stream.seat.gone() else { continue };
+            stream.course = Course::Gone;
+            // Behind its last record, and not before what has been delivered of others.
+            let last = stream.seat.latest().map(|last| last.saturating_add(Duration::from_nanos(1)));
+            let time = last.map_or(now - SETTLING, |last| last.max(now - SETTLING));
+            let ends = (0..self.output.nodes()).map(|node| output::cut_off(time, node, pid));
+            self.merge.source_mut(stream.place).obituary.extend(ends);
+        }
+    }
+
+    /// Gives families that have been registered since numbers in the log.
+    fn look_at_directories(&mut self) -> Result<(), RecordingError> {
+        for stream in &mut self.streams {
+            let path = || stream.path.clone();
+            let directory = stream
+                .seat
+                .directory()
+                .map_err(|source| RecordingError::Directory { path: path(), source })?;
+            for entry in &directory.entries()[stream.known..] {
+                let family = &entry.family;
+                let error = |source| RecordingError::Family {
+                    path: path(),
+                    family: family.name.clone().into_owned(),
+                    source,
+                };
+                let taken = || NameSpaceError::Taken {
+                    name: family.name.clone().into_owned(),
+                    number: family.number,
+                };
+                let placed = self.families.place(family).ok_or_else(taken).map_err(error)?;
+                stream.numbers.borrow_mut().0[usize::from(family.number)] = Some(placed.number);
+                self.output.enter(placed).map_err(error)?;
+            }
+            let known = directory.entries().len();
+            if known > std::mem::replace(&mut stream.known, known) {
+                stream.choose_anew()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The names of the events of Talea itself that `selection` chooses in `directory`, without the kernel's, which no
+/// stream has.
+fn asked_for(selection: &Selection, directory: &Directory) -> Result<BTreeSet<String>, SelectionError> {
+    let switches = selection.resolve(directory)?.switches;
+    let families = builtin::ALL.iter().filter(|family| family.number != builtin::KERNEL.number);
+    let events = families.flat_map(|family| family.events.iter().map(move |entry| (family, entry)));
+    let chosen = events.filter(|(family, entry)| switches.contains(builtin_switch(family.event(entry))));
+    Ok(chosen.map(|(family, entry)| format!("{}.{}", family.name, entry.name)).collect())
+}

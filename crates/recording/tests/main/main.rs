@@ -1,0 +1,6 @@
+//! Integration tests of the kernel stream and of recordings.
+
+mod allocation;
+mod kernel;
+mod kernel_support;
+mod recorded;
