@@ -240,7 +240,7 @@ impl Payload {
 ///         /// The filter restarted.
 ///         reset(cause: u32, attempts: u16);
 ///         /// A position was used by a job.
-///         used(age: talea_time::Duration) for job: crate::JobId;
+///         used(age: talea_time::Duration) for job: talea_record::JobId;
 ///     }
 /// }
 /// nav::fix(47.1, 8.5);
