@@ -5,12 +5,11 @@
 //! at 0, it is an instant like any other).
 
 use super::table::EventTable;
-use crate::show::since;
 use serde::{Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
+use talea_record::declaration::{Field, FieldKind, Part, Value};
 use talea_record::event::Meaning;
-use talea_record::namespace::{Field, FieldKind, Part, Value};
 use talea_record::{Event, JobId, Metadata, NameSpace, Record};
 use talea_time::{Duration, Instant};
 
@@ -341,4 +340,9 @@ fn push_escaped(text: &mut String, plain: &str) {
             c => text.push(c),
         }
     }
+}
+
+/// `later - earlier` in nanoseconds; records of damaged files may be centuries apart.
+pub(crate) fn since(later: Instant, earlier: Instant) -> i64 {
+    later.as_nanos().saturating_sub(earlier.as_nanos())
 }

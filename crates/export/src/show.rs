@@ -1,6 +1,6 @@
 //! Records as text: lines for people, and JSON for scripts.
 
-use crate::decode::{Declared, Decoder, Row, Shown, lane_label, node_name};
+use crate::decode::{Declared, Decoder, Row, Shown, lane_label, node_name, since};
 use serde::{Serialize, Serializer};
 use talea_record::event::Lost;
 use talea_record::{Metadata, NameSpace, Record, RunOutcome, SkipReason, Typed};
@@ -168,9 +168,4 @@ fn losses(Lost { records, ring, .. }: Lost) -> String {
         Record::DAMAGED => format!("{records} damaged records"),
         ring => format!("{records} records of ring {ring}"),
     }
-}
-
-/// `later - earlier` in nanoseconds; records of damaged files may be centuries apart.
-pub(crate) fn since(later: Instant, earlier: Instant) -> i64 {
-    later.as_nanos().saturating_sub(earlier.as_nanos())
 }

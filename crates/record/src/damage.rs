@@ -9,8 +9,8 @@
 //!
 //! What a record may say and yet not have happened, such as a job that ends twice, is no damage: `verify` of `talea-insight` finds it.
 
+use crate::declaration::FIRST_FREE;
 use crate::event::{Coded, Dates, RunEnd};
-use crate::namespace::FIRST_FREE;
 use crate::{
     CostKind, Event, Metadata, NameSpace, Record, RunOutcome, SkipReason, ThreadRole, ViolationSide,
 };

@@ -15,7 +15,6 @@ mod declare;
 mod field;
 mod layout;
 
-use crate::namespace::NameSpace;
 use crate::record::{Event, Record};
 use talea_guarantee::monitor::{self, Bound};
 use talea_time::{Duration, Instant};
@@ -109,13 +108,6 @@ impl Record {
     pub fn with_spare_dates(mut self, dates: Dates) -> Self {
         self.words = [dates.nominal, dates.deadline].map(|at| at.as_nanos() as u64);
         self
-    }
-}
-
-impl Default for NameSpace {
-    /// The builtin families.
-    fn default() -> Self {
-        NameSpace::of(ALL)
     }
 }
 

@@ -18,16 +18,20 @@
 //!       rings: control pages, directory, passive area and from the data offset the rings, each at a multiple of 4096
 //! ```
 //!
-//! What the control pages hold is in [`crate::stream::control`], the directory in [`crate::stream::directory`], the
+//! What the control pages hold is in [`talea_ring::control`], the directory in [`crate::directory`], the
 //! rings in [`crate::ring`]. Directory and passive area are holes in the file until something stands there.
 //!
 //! All numbers are little-endian, on disk and in the mapping; Talea builds for little-endian machines only.
 
-use crate::read::TraceError;
+use crate::directory::DirectoryError;
+use crate::metadata::MetadataError;
+use crate::passive::{PASSIVE_WORDS, ReadingError};
 use crate::record::Record;
 use crate::{Metadata, Origin};
+use std::io;
 use std::ops::Range;
 use talea_ring::control::CONTROL_WORDS;
+use thiserror::Error;
 
 #[cfg(target_endian = "big")]
 compile_error!("trace files are mapped as little-endian words");
@@ -49,9 +53,67 @@ const CONTROL_BYTES: u64 = CONTROL_WORDS as u64 * 8;
 /// Bytes of the directory: room for some hundred families.
 const DIRECTORY_BYTES: u64 = 256 << 10;
 /// Bytes of the passive area of a ring file.
-pub(crate) const PASSIVE_BYTES: u64 = 1 << 20;
+pub(crate) const PASSIVE_BYTES: u64 = 8 * PASSIVE_WORDS as u64;
 const KIND_RINGS: u32 = 1;
 const KIND_LOG: u32 = 2;
+
+/// Why a file could not be read as a trace.
+#[derive(Debug, Error)]
+pub enum TraceError {
+    /// The file cannot be opened or read.
+    #[error("cannot read: {0}")]
+    Io(#[from] io::Error),
+    /// The file has no content.
+    #[error("the file is empty; was the run that should have written it killed before it began?")]
+    Empty,
+    /// The file does not begin as a trace does.
+    #[error("this is not a Talea trace")]
+    NotATrace,
+    /// The file's writer has not finished creating it, or died on the way.
+    #[error("the trace is not complete from its creation; if the run has only just begun, try again")]
+    Unfinished,
+    /// Another version of the format.
+    #[error(
+        "the trace has format version {found}, but this Talea reads version {} of streams and {} of logs",
+        RINGS_VERSION,
+        LOG_VERSION
+    )]
+    OtherVersion {
+        /// The file's version.
+        found: u32,
+    },
+    /// The time stamps are from a clock this version does not know.
+    #[error("the trace uses an unknown clock \"{0}\"")]
+    UnknownClock(String),
+    /// A part of the head contradicts the others or the format.
+    #[error("the head of the trace is damaged: {0}")]
+    CorruptHeader(&'static str),
+    /// The file is shorter than its head says.
+    #[error("the trace is cut off: it has {has} bytes of at least {needs}")]
+    Truncated {
+        /// Bytes the head asks for.
+        needs: u64,
+        /// Bytes the file has.
+        has: u64,
+    },
+    /// The metadata are not what they should be.
+    #[error("the metadata of the trace are damaged: {0}")]
+    UnreadableMetadata(#[from] serde_json::Error),
+    /// The metadata contradict themselves.
+    #[error("the metadata of the trace are damaged: {0}")]
+    InconsistentMetadata(#[from] MetadataError),
+    /// Metadata or families of a log are not what its writer wrote.
+    #[error(
+        "the metadata or the directory of the trace are damaged: they have another checksum than when written"
+    )]
+    AlteredTables,
+    /// The families are not what they should be.
+    #[error("the directory of the trace is damaged: {0}")]
+    Directory(#[from] DirectoryError),
+    /// What was to be read is not there.
+    #[error(transparent)]
+    Reading(#[from] ReadingError),
+}
 
 /// The fixed part of a file's head, validated against the file's length.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,7 +6,8 @@
 //! | Module | What it does |
 //! |---|---|
 //! | [`event`] | what records say: every event with typed fields, declared once |
-//! | [`namespace`] | families of events, by number and name, and what their words mean |
+//! | [`declaration`] | families of events, and what their words mean |
+//! | [`namespace`] | the families of a trace, by number and name |
 //! | [`ring`] | per-thread rings in a shared file: one writer, any number of readers, crash-proof |
 //! | [`stream`] | rings of a live process: families, switches, consumers, where to find them |
 //! | [`log`] | a complete trace in one file |
@@ -20,18 +21,24 @@
 
 pub mod contents;
 pub mod damage;
+pub mod declaration;
+mod directory;
 pub mod event;
 mod layout;
+mod live;
 pub mod log;
 #[expect(unsafe_code, reason = "a mapped file is memory that only this module can vouch for")]
 mod mapping;
 pub mod merge;
 mod metadata;
 pub mod namespace;
+mod passive;
 pub mod read;
 mod record;
 pub mod ring;
+mod selection;
 pub mod stream;
+mod suggestion;
 pub mod told;
 
 pub use contents::Contents;
@@ -39,11 +46,12 @@ pub use damage::Damage;
 pub use event::{
     CostKind, InterruptKind, RunOutcome, SkipReason, ThreadRole, Typed, ViolationSide, WakeContext,
 };
+pub use layout::TraceError;
 pub use log::{LogError, LogWriter};
 pub use merge::{Merge, RecordSource};
 pub use metadata::*;
 pub use namespace::NameSpace;
-pub use read::{Records, Replayed, TraceError, TraceFile, TraceKind};
+pub use read::{Records, Replayed, TraceFile, TraceKind};
 pub use record::{Event, JobId, Record};
 pub use ring::{CreateError, RingFile, RingReader, RingShape, RingState, RingWriter};
 pub use told::Told;

@@ -11,10 +11,11 @@
 //! metadata and directory, as they were then. The last one says that the log has come to its end. Readers keep seals to
 //! themselves; what they make of one that does not fit is in [`crate::damage`].
 
+use crate::declaration::Family;
+use crate::directory::{Directory, Entry, FIRST_SWITCH, encode};
 use crate::layout::{Body, Clock, Header, encode_metadata};
-use crate::namespace::{Family, NameSpace, NameSpaceError};
+use crate::namespace::{NameSpace, NameSpaceError};
 use crate::ring::replace;
-use crate::stream::directory::{Directory, Entry, FIRST_SWITCH, encode};
 use crate::{CreateError, Event, Metadata, Record, Sink};
 use crc32fast::Hasher;
 use std::fs::{File, OpenOptions};
@@ -41,7 +42,7 @@ pub struct LogWriter {
     failure: Option<io::Error>,
 }
 
-/// The directory region of a log; see [`crate::stream::directory`].
+/// The directory region of a log; see [`crate::directory`].
 #[derive(Debug)]
 struct LogDirectory {
     start: u64,

@@ -11,11 +11,10 @@
 //! delivered all the same and counted in [`Merge::late`].
 
 use crate::ring::RingReader;
-use crate::{Metadata, Record, Sink, TraceFile};
+use crate::{Record, Sink};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use talea_time::Instant;
-use thiserror::Error;
 
 /// Records of one writer, in the order of their time.
 pub trait RecordSource {
@@ -48,16 +47,6 @@ pub struct Merge<S = RingReader> {
     late: u64,
 }
 
-/// The files do not belong to one run: their tables differ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error(
-    "trace file {index} (counted from 0) describes another system than the first one; merge files of one run only"
-)]
-pub struct DifferentRuns {
-    /// The first file that differs from file 0.
-    pub index: usize,
-}
-
 impl Merge {
     /// Records that were overwritten before they could be read, over all rings.
     pub fn lost(&self) -> u64 {
@@ -67,26 +56,6 @@ impl Merge {
     /// The rings, from where they have been read to.
     pub(crate) fn into_readers(self) -> Vec<RingReader> {
         self.sources
-    }
-
-    /// Follows all rings of several files, such as those of the node processes of one run. Logs among
-    /// them contribute nothing.
-    ///
-    /// # Errors
-    /// If the tables of the files differ.
-    pub fn of_files(files: &[TraceFile]) -> Result<Self, DifferentRuns> {
-        let tables = |metadata: &Metadata| {
-            // One process may lack real-time priority where another has it.
-            let mut tables = metadata.clone();
-            tables.origin = files[0].metadata().origin;
-            tables
-        };
-        for (index, file) in files.iter().enumerate() {
-            if tables(file.metadata()) != *files[0].metadata() {
-                return Err(DifferentRuns { index });
-            }
-        }
-        Ok(Merge::new(files.iter().flat_map(TraceFile::rings).collect()))
     }
 }
 

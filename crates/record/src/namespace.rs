@@ -1,265 +1,21 @@
-//! The name space: families of events, by number and name, with what each event's words mean.
-//!
-//! A [`Family`] is plain data, made once from its declaration and stored beside the records, so that every
-//! listing, decoder and exporter works for families it has never heard of. The families that Talea itself writes
-//! are in [`event::builtin`](crate::event::builtin); programs add theirs from [`FIRST_FREE`] on.
-//!
-//! After Niehaus et al.'s data streams, in which subsystems register families of entities and consumers list and
-//! switch them by number or name.
+//! The name space: the families whose events a trace may hold, found by number and name.
 
-use crate::record::{Event, JobId, Record};
+use crate::declaration::{EventEntry, Family};
+use crate::event::builtin;
+use crate::record::Event;
 use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
-use std::fmt;
-
-mod text;
-
-pub use text::Text;
-
-/// The first family number that is not reserved for Talea.
-pub const FIRST_FREE: u8 = 0x40;
-
-/// Events that belong together and are listed and switched together.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Family {
-    /// Its number: the high byte of its [`Event`]s.
-    pub number: u8,
-    /// Its name, unique within a name space.
-    pub name: Cow<'static, str>,
-    /// What it is about, one sentence.
-    pub about: Cow<'static, str>,
-    /// Its events, in the order of their numbers.
-    pub events: Cow<'static, [EventEntry]>,
-}
-
-/// One kind of event.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EventEntry {
-    /// Its number within the family: the low byte of its [`Event`].
-    pub number: u8,
-    /// Its name, unique within the family.
-    pub name: Cow<'static, str>,
-    /// What it says, one sentence.
-    pub about: Cow<'static, str>,
-    /// What its words mean.
-    pub fields: Cow<'static, [Field]>,
-}
-
-/// A value in a record.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Field {
-    /// Its name, unique within the event.
-    pub name: Cow<'static, str>,
-    /// Its type.
-    pub kind: FieldKind,
-    /// Where it stands.
-    pub place: Place,
-}
-
-/// The type of a field.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum FieldKind {
-    /// 64 bits without sign.
-    U64,
-    /// 64 bits with sign.
-    I64,
-    /// 64 bits, floating point.
-    F64,
-    /// 32 bits without sign.
-    U32,
-    /// 32 bits with sign.
-    I32,
-    /// 32 bits, floating point.
-    F32,
-    /// 16 bits without sign.
-    U16,
-    /// 16 bits with sign.
-    I16,
-    /// 8 bits without sign.
-    U8,
-    /// 8 bits with sign.
-    I8,
-    /// 8 bits, 0 or 1.
-    Bool,
-    /// 64 bits: nanoseconds on the trace's clock.
-    Instant,
-    /// 64 bits: nanoseconds.
-    Duration,
-    /// 64 bits: a packed [`JobId`].
-    Job,
-    /// Both words: up to 16 bytes of UTF-8, padded with zeros.
-    Text,
-}
-
-/// Where a field stands in a record; `shift` counts bits from the lowest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Place {
-    /// The part of the record.
-    pub part: Part,
-    /// Its lowest bit in that part.
-    pub shift: u8,
-}
-
-/// A part of a record that fields stand in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Part {
-    /// [`Record::causal`].
-    Causal,
-    /// `words[0]` of [`Record::words`].
-    First,
-    /// `words[1]` of [`Record::words`].
-    Second,
-    /// [`Record::arg`].
-    Arg,
-    /// [`Record::source`].
-    Source,
-}
-
-/// A decoded field.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Value {
-    /// A number without sign.
-    Unsigned(u64),
-    /// A number with sign.
-    Signed(i64),
-    /// A number with a fraction.
-    Float(f64),
-    /// True or false.
-    Bool(bool),
-    /// Nanoseconds on the trace's clock.
-    Instant(i64),
-    /// A length of time in nanoseconds.
-    Duration(i64),
-    /// A job.
-    Job(JobId),
-    /// A text.
-    Text(String),
-}
-
-impl FieldKind {
-    /// As it is written in listings.
-    pub const fn name(self) -> &'static str {
-        match self {
-            FieldKind::U64 => "u64",
-            FieldKind::I64 => "i64",
-            FieldKind::F64 => "f64",
-            FieldKind::U32 => "u32",
-            FieldKind::I32 => "i32",
-            FieldKind::F32 => "f32",
-            FieldKind::U16 => "u16",
-            FieldKind::I16 => "i16",
-            FieldKind::U8 => "u8",
-            FieldKind::I8 => "i8",
-            FieldKind::Bool => "bool",
-            FieldKind::Instant => "instant",
-            FieldKind::Duration => "duration",
-            FieldKind::Job => "job",
-            FieldKind::Text => "text",
-        }
-    }
-
-    /// Bits it occupies from its lowest one on; a [`FieldKind::Text`] has 128.
-    pub const fn bits(self) -> u32 {
-        match self {
-            FieldKind::U8 | FieldKind::I8 | FieldKind::Bool => 8,
-            FieldKind::U16 | FieldKind::I16 => 16,
-            FieldKind::U32 | FieldKind::I32 | FieldKind::F32 => 32,
-            FieldKind::Text => 128,
-            _ => 64,
-        }
-    }
-}
-
-impl Part {
-    /// Bits of the part.
-    pub const fn bits(self) -> u32 {
-        match self {
-            Part::Causal | Part::First | Part::Second => 64,
-            Part::Arg | Part::Source => 16,
-        }
-    }
-
-    #[inline]
-    fn of(self, record: &Record) -> u64 {
-        match self {
-            Part::Causal => record.causal,
-            Part::First => record.words[0],
-            Part::Second => record.words[1],
-            Part::Arg => u64::from(record.arg),
-            Part::Source => u64::from(record.source),
-        }
-    }
-}
-
-impl Place {
-    /// What stands there, from its lowest bit on; bits above the field are the neighbours'.
-    #[inline]
-    pub fn raw(self, record: &Record) -> u64 {
-        self.part.of(record) >> self.shift
-    }
-}
-
-impl Field {
-    /// A field of this name and type at the lowest bit of `part`.
-    pub const fn new(name: &'static str, kind: FieldKind, part: Part) -> Self {
-        Field { name: Cow::Borrowed(name), kind, place: Place { part, shift: 0 } }
-    }
-
-    /// The same field, `shift` bits further up.
-    #[must_use]
-    pub const fn shifted(mut self, shift: u8) -> Self {
-        self.place.shift = shift;
-        self
-    }
-
-    /// Whether the field lies within its part, as a damaged file's may not.
-    pub const fn fits(&self) -> bool {
-        match self.kind {
-            FieldKind::Text => matches!(self.place, Place { part: Part::First, shift: 0 }),
-            kind => self.place.shift as u32 + kind.bits() <= self.place.part.bits(),
-        }
-    }
-
-    /// The field's value in `record`.
-    ///
-    /// # Panics
-    /// If the field does not [fit](Self::fits); name spaces from files are checked when they are read.
-    pub fn value(&self, record: &Record) -> Value {
-        assert!(self.fits(), "field {} reaches beyond its part of the record", self.name);
-        let raw = self.place.raw(record);
-        match self.kind {
-            FieldKind::U64 => Value::Unsigned(raw),
-            FieldKind::U32 => Value::Unsigned(u64::from(raw as u32)),
-            FieldKind::U16 => Value::Unsigned(u64::from(raw as u16)),
-            FieldKind::U8 => Value::Unsigned(u64::from(raw as u8)),
-            FieldKind::I64 => Value::Signed(raw as i64),
-            FieldKind::I32 => Value::Signed(i64::from(raw as i32)),
-            FieldKind::I16 => Value::Signed(i64::from(raw as i16)),
-            FieldKind::I8 => Value::Signed(i64::from(raw as i8)),
-            FieldKind::F64 => Value::Float(f64::from_bits(raw)),
-            FieldKind::F32 => Value::Float(f64::from(f32::from_bits(raw as u32))),
-            FieldKind::Bool => Value::Bool(raw as u8 != 0),
-            FieldKind::Instant => Value::Instant(raw as i64),
-            FieldKind::Duration => Value::Duration(raw as i64),
-            FieldKind::Job => Value::Job(JobId::unpack(raw)),
-            FieldKind::Text => Value::Text(Text::from_words(record.words).to_string()),
-        }
-    }
-}
-
-impl Family {
-    /// The number that records of this family's event carry.
-    pub fn event(&self, entry: &EventEntry) -> Event {
-        Event(u16::from(self.number) << 8 | u16::from(entry.number))
-    }
-}
 
 /// All families whose events a trace may hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NameSpace {
     families: Vec<Family>,
+}
+
+impl Default for NameSpace {
+    /// The builtin families.
+    fn default() -> Self {
+        NameSpace { families: builtin::ALL.to_vec() }
+    }
 }
 
 /// Why a family could not be added to a name space.
@@ -292,11 +48,6 @@ pub enum NameSpaceError {
 }
 
 impl NameSpace {
-    /// The name space of these families, which are in the order of their numbers.
-    pub(crate) fn of(families: &[Family]) -> Self {
-        NameSpace { families: families.to_vec() }
-    }
-
     /// The families in the order of their numbers.
     pub fn families(&self) -> &[Family] {
         &self.families
@@ -354,30 +105,10 @@ fn check(family: &Family) -> Result<(), NameSpaceError> {
     Ok(())
 }
 
-impl fmt::Display for Value {
-    /// Numbers as they are; instants and durations as nanoseconds; a job as `operation/instance` by number.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Value::Unsigned(value) => value.fmt(f),
-            Value::Signed(value) | Value::Instant(value) | Value::Duration(value) => value.fmt(f),
-            Value::Float(value) => value.fmt(f),
-            Value::Bool(value) => value.fmt(f),
-            Value::Job(job) => write!(f, "{}/{}", job.operation.index(), job.instance),
-            Value::Text(text) => f.write_str(text),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::builtin;
-    use talea_time::Instant;
-
-    fn record(words: [u64; 2]) -> Record {
-        let (event, source, cpu, arg) = (Event(0x4000), 7, 0, 0x1234);
-        Record { time: Instant::ZERO, causal: 5, words, event, source, cpu, arg }
-    }
+    use crate::declaration::{Field, FieldKind, Part};
 
     #[test]
     fn builtin_families_are_consistent_and_in_order() {
@@ -403,26 +134,6 @@ mod tests {
             assert_eq!(space.event(event).map(|(_, entry)| entry.name.as_ref()), Some(name));
             assert_eq!(event.name(), Some(name));
         }
-    }
-
-    #[test]
-    fn fields_are_cut_out_of_their_words() {
-        let record = record([0xffff_fffe_0000_0003, 1.5f64.to_bits()]);
-        let value = |kind, part, shift| Field::new("x", kind, part).shifted(shift).value(&record);
-        assert_eq!(value(FieldKind::U32, Part::First, 0), Value::Unsigned(3));
-        assert_eq!(value(FieldKind::I32, Part::First, 32), Value::Signed(-2));
-        assert_eq!(value(FieldKind::F64, Part::Second, 0), Value::Float(1.5));
-        assert_eq!(value(FieldKind::U8, Part::Arg, 8), Value::Unsigned(0x12));
-        assert_eq!(value(FieldKind::U64, Part::Causal, 0), Value::Unsigned(5));
-    }
-
-    #[test]
-    fn texts_come_back_and_are_cut_between_characters() {
-        let field = Field::new("name", FieldKind::Text, Part::First);
-        let there_and_back = |text: &str| field.value(&record(Text::new(text).words()));
-        assert_eq!(there_and_back("lane 3"), Value::Text("lane 3".into()));
-        assert_eq!(there_and_back("exactly-16-bytes"), Value::Text("exactly-16-bytes".into()));
-        assert_eq!(there_and_back("fifteen bytes..é"), Value::Text("fifteen bytes..".into()));
     }
 
     #[test]

@@ -3,18 +3,16 @@
 mod screened;
 
 use crate::damage::{Damage, Rules};
-use crate::layout::{Body, HEADER_BYTES, Header};
+use crate::directory::{Directory, DirectoryError};
+use crate::layout::{Body, HEADER_BYTES, Header, TraceError};
 use crate::log::Closing;
 use crate::mapping::Mapping;
 use crate::merge::{Merge, RecordSource};
-use crate::metadata::MetadataError;
+use crate::passive::{self, Reading, ReadingError, words_of};
 use crate::ring::{RingReader, open_readers};
-use crate::stream::directory::{Directory, DirectoryError};
-use crate::stream::passive::{self, Reading, ReadingError, words_of};
 use crate::{Event, Metadata, NameSpace, Origin, Record, Sink};
 use screened::{LogReader, ScreenedRing, last_seal};
 use std::fs::File;
-use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -22,64 +20,6 @@ use talea_ring::control::Control;
 use talea_ring::region::Region;
 use talea_time::Instant;
 use thiserror::Error;
-
-/// Why a file could not be read as a trace.
-#[derive(Debug, Error)]
-pub enum TraceError {
-    /// The file cannot be opened or read.
-    #[error("cannot read: {0}")]
-    Io(#[from] io::Error),
-    /// The file has no content.
-    #[error("the file is empty; was the run that should have written it killed before it began?")]
-    Empty,
-    /// The file does not begin as a trace does.
-    #[error("this is not a Talea trace")]
-    NotATrace,
-    /// The file's writer has not finished creating it, or died on the way.
-    #[error("the trace is not complete from its creation; if the run has only just begun, try again")]
-    Unfinished,
-    /// Another version of the format.
-    #[error(
-        "the trace has format version {found}, but this Talea reads version {} of streams and {} of logs",
-        crate::layout::RINGS_VERSION,
-        crate::layout::LOG_VERSION
-    )]
-    OtherVersion {
-        /// The file's version.
-        found: u32,
-    },
-    /// The time stamps are from a clock this version does not know.
-    #[error("the trace uses an unknown clock \"{0}\"")]
-    UnknownClock(String),
-    /// A part of the head contradicts the others or the format.
-    #[error("the head of the trace is damaged: {0}")]
-    CorruptHeader(&'static str),
-    /// The file is shorter than its head says.
-    #[error("the trace is cut off: it has {has} bytes of at least {needs}")]
-    Truncated {
-        /// Bytes the head asks for.
-        needs: u64,
-        /// Bytes the file has.
-        has: u64,
-    },
-    /// The metadata are not what they should be.
-    #[error("the metadata of the trace are damaged: {0}")]
-    UnreadableMetadata(#[from] serde_json::Error),
-    /// The metadata contradict themselves.
-    #[error("the metadata of the trace are damaged: {0}")]
-    InconsistentMetadata(#[from] MetadataError),
-    /// Metadata or families of a log are not what its writer wrote.
-    #[error(
-        "the metadata or the directory of the trace are damaged: they have another checksum than when written"
-    )]
-    AlteredTables,
-    /// The families are not what they should be.
-    #[error("the directory of the trace is damaged: {0}")]
-    Directory(#[from] DirectoryError),
-    /// What was to be read is not there.
-    #[error(transparent)]
-    Reading(#[from] ReadingError),
-}
 
 /// An opened trace file.
 #[derive(Debug)]
@@ -357,5 +297,37 @@ impl Iterator for Records {
             }
             Source::Log(reader) => reader.next(),
         }
+    }
+}
+
+/// The files do not belong to one run: their tables differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error(
+    "trace file {index} (counted from 0) describes another system than the first one; merge files of one run only"
+)]
+pub struct DifferentRuns {
+    /// The first file that differs from file 0.
+    pub index: usize,
+}
+
+impl Merge {
+    /// Follows all rings of several files, such as those of the node processes of one run. Logs among
+    /// them contribute nothing.
+    ///
+    /// # Errors
+    /// If the tables of the files differ.
+    pub fn of_files(files: &[TraceFile]) -> Result<Self, DifferentRuns> {
+        let tables = |metadata: &Metadata| {
+            // One process may lack real-time priority where another has it.
+            let mut tables = metadata.clone();
+            tables.origin = files[0].metadata().origin;
+            tables
+        };
+        for (index, file) in files.iter().enumerate() {
+            if tables(file.metadata()) != *files[0].metadata() {
+                return Err(DifferentRuns { index });
+            }
+        }
+        Ok(Merge::new(files.iter().flat_map(TraceFile::rings).collect()))
     }
 }

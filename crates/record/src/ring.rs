@@ -36,12 +36,10 @@ pub use talea_ring::header::RingState;
 pub use writer::RingWriter;
 
 use crate::layout::{Body, Clock, Header, PAGE_BYTES, RING_HEADER_BYTES, encode_metadata, ring_stride};
+use crate::live::LiveFile;
+use crate::live::process::Owner;
+use crate::live::registry::{self, RegisterError};
 use crate::mapping::Mapping;
-use crate::stream::consumer::{AttachError, Consumer, Source, Start};
-use crate::stream::live::LiveFile;
-use crate::stream::process::Owner;
-use crate::stream::registry::{self, RegisterError};
-use crate::stream::selection::Selection;
 use crate::{Metadata, Record};
 use std::fs::{File, FileType, OpenOptions};
 use std::io;
@@ -50,7 +48,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-pub(crate) use talea_ring::header::Place;
+use talea_ring::header::Place;
 use talea_time::Instant;
 use thiserror::Error;
 
@@ -194,14 +192,6 @@ impl RingFile {
     /// Readers of all rings from their beginning, for a collector in the same process.
     pub fn readers(&self) -> Vec<RingReader> {
         readers(&self.live.mapping, &self.live.places)
-    }
-
-    /// Follows the rings as a consumer called `name`, who sees what `selection` chooses.
-    ///
-    /// # Errors
-    /// If the selection names what is not there or there are too many consumers.
-    pub fn attach(&self, name: &str, selection: &Selection, from: Start) -> Result<Consumer, AttachError> {
-        Consumer::new(Source::of_live(&self.live), name, selection, from)
     }
 
     /// Touches every page, so that writing causes no page fault later (on tmpfs; see the module).

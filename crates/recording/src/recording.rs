@@ -36,10 +36,11 @@ use std::cell::RefCell;
 use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use talea_record::declaration::{FIRST_FREE, Family};
 use talea_record::event::{Lost, Thread, builtin};
 use talea_record::log::LogError;
 use talea_record::merge::{Merge, RecordSource};
-use talea_record::namespace::{FIRST_FREE, Family, NameSpaceError};
+use talea_record::namespace::NameSpaceError;
 use talea_record::stream::{
     AttachError, Directory, DirectoryError, Liveness, Seat, Selection, SelectionError, Start, UnknownName,
 };

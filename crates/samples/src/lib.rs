@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use talea_model::{Criticality, OperationId};
-use talea_record::namespace::{EventEntry, Family, Field, FieldKind, Part};
+use talea_record::declaration::{EventEntry, Family, Field, FieldKind, Part};
 use talea_record::*;
 use talea_time::{Duration, Instant, Work};
 
@@ -104,8 +104,8 @@ pub fn event(event: u16, time: i64) -> Record {
 
 /// A family with every type of field, names that TSDL cannot hold, and an event without fields.
 pub fn strange_family() -> Family {
-    use talea_record::namespace::FieldKind::*;
-    use talea_record::namespace::Part::*;
+    use talea_record::declaration::FieldKind::*;
+    use talea_record::declaration::Part::*;
     let entry = |number, name: &'static str, fields: Vec<Field>| EventEntry {
         number,
         name: name.into(),

@@ -9,7 +9,7 @@
 //! their number as `id`, as LTTng calls those that it has no name for.
 
 use super::layout::{Content, Layout, Type};
-use talea_record::namespace::{Part, Place};
+use talea_record::declaration::{Part, Place};
 use talea_record::{Event, InterruptKind, NameSpace, Record, Typed};
 
 /// What differs from the declaration.

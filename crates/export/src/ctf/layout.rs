@@ -3,8 +3,8 @@
 use super::kernel::{self, KernelLayout};
 use super::text::{Distinct, identifier};
 use crate::threads::Threads;
+use talea_record::declaration::{EventEntry, FIRST_FREE, Family, Field, FieldKind, Part, Place, Text};
 use talea_record::event::{Meaning, Switch};
-use talea_record::namespace::{EventEntry, FIRST_FREE, Family, Field, FieldKind, Part, Place, Text};
 use talea_record::{Event, JobId, Record};
 use talea_time::Instant;
 

@@ -3,7 +3,7 @@
 use super::jobs::cpu_name;
 use super::packets::{Mark, Packets, Track, annotation};
 use crate::decode::node_of;
-use crate::show::since;
+use crate::decode::since;
 use std::collections::BTreeMap;
 use talea_record::event::{Cost, Timer};
 use talea_record::{CostKind, Metadata, Record, Typed};

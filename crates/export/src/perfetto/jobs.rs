@@ -2,7 +2,7 @@
 
 use super::messages::DebugAnnotation;
 use super::packets::{Flow, Mark, Packets, Track, annotation};
-use crate::show::since;
+use crate::decode::since;
 use std::collections::BTreeMap;
 use talea_insight::schedule::{Runner, Segment, Segments};
 use talea_model::OperationId;

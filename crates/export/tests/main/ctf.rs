@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 use talea_export::*;
+use talea_record::declaration::*;
 use talea_record::namespace::*;
 use talea_record::*;
 use talea_samples::*;

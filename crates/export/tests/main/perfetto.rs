@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use talea_export::*;
+use talea_record::declaration::*;
 use talea_record::namespace::*;
 use talea_record::*;
 use talea_samples::*;

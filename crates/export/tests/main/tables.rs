@@ -4,6 +4,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Field as Cell, Row};
 use std::collections::BTreeMap;
 use talea_export::{Listing, ParquetExport, export_csv};
+use talea_record::declaration::*;
 use talea_record::namespace::*;
 use talea_record::*;
 use talea_samples::*;

@@ -5,7 +5,7 @@ use super::codes::{CostKind, InterruptKind, RunOutcome, SkipReason, ThreadRole, 
 use super::declare::events;
 use super::field::{Code, FieldType, Flag, Meaning};
 use super::layout::Layout;
-use crate::namespace::{EventEntry, Family, Field, Part, Place, Text};
+use crate::declaration::{EventEntry, Family, Field, Part, Place, Text};
 use crate::record::{Event, JobId, Record};
 use std::borrow::Cow;
 use talea_time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! Types that fields of events can have: how a value stands in a record, how it is decoded, what exports show of it.
 
 use super::Codes;
-use crate::namespace::{FieldKind, Part, Place, Text};
+use crate::declaration::{FieldKind, Part, Place, Text};
 use crate::record::{JobId, Record};
 use std::fmt;
 use std::marker::PhantomData;

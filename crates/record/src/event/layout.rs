@@ -1,7 +1,7 @@
 //! What a builtin event's records are about, for readers that take all events alike.
 
 use super::Meaning;
-use crate::namespace::{Field, FieldKind, Part, Place};
+use crate::declaration::{Field, FieldKind, Part, Place};
 
 /// Where the records of an event say what they are about, from its declaration.
 #[derive(Clone, Copy, Debug)]

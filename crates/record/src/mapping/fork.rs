@@ -17,7 +17,7 @@
 //! child a mapping of the file that nobody has a pointer into.
 
 use super::Mapping;
-use super::thread::set_unattached;
+use super::unattached::set_unattached;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 use std::io;
 use std::sync::OnceLock;

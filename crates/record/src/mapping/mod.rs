@@ -1,18 +1,17 @@
 //! A file as shared 64-bit atomics, and what the way of an event into it needs beyond safe code.
 //!
-//! Everything above works on the slice [`Mapping::words`] with bounds-checked indices. Only an event's own way goes
-//! without checks: [`thread`] holds what the calling thread writes to, [`slots`] a ring for its writer, and [`counter`]
-//! reads the processor's counter. [`fork`] keeps processes that are forked off out of it.
+//! Everything above works on the slice [`Mapping::words`] with bounds-checked indices. [`counter`] reads the processor's counter,
+//! and [`fork`] keeps processes that are forked off out of the mapping.
 
 pub(crate) mod counter;
 pub(crate) mod fork;
-pub(crate) mod slots;
-pub(crate) mod thread;
+pub(crate) mod unattached;
 
 use memmap2::{MmapOptions, MmapRaw};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use talea_ring::primitive::Memory;
 
@@ -71,6 +70,18 @@ impl Mapping {
         // Talea, are atomic, so they do not race; loads from read-only mappings are relaxed (see
         // `talea_ring::slots`), which is permitted on read-only memory.
         unsafe { std::slice::from_raw_parts(self.map.as_ptr().cast::<AtomicU64>(), length) }
+    }
+
+    /// The words of a mapping, for whoever keeps the mapping for as long as the words are used.
+    ///
+    /// # Safety
+    /// The caller keeps an `Arc` of the mapping until after the last use of the words, whose lifetime does not say how
+    /// long that is, and does not give them away for longer.
+    pub unsafe fn pinned(mapping: &Arc<Mapping>) -> &'static [AtomicU64] {
+        let words = mapping.words();
+        // SAFETY: the words stay where they are and mapped until the last `Arc` of the mapping is dropped, which the
+        // caller promises to come after their last use.
+        unsafe { std::slice::from_raw_parts(words.as_ptr(), words.len()) }
     }
 
     /// The words of these bytes of the mapping.

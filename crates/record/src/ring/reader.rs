@@ -3,7 +3,7 @@
 use super::{Place, RingState};
 use crate::event::{Lost, Thread};
 use crate::mapping::Mapping;
-use crate::stream::filter::RingFilter;
+use crate::selection::RingFilter;
 use crate::{Event, Record};
 use std::collections::VecDeque;
 use std::sync::Arc;

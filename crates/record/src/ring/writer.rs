@@ -1,8 +1,8 @@
 //! Writing a ring.
 
 use super::Place;
-use crate::mapping::slots::PinnedSlots;
-use crate::stream::live::LiveFile;
+use crate::live::LiveFile;
+use crate::live::slots::PinnedSlots;
 use crate::{Record, Sink};
 use std::cell::Cell;
 use std::sync::Arc;

@@ -8,15 +8,15 @@
 //! **Exactness.** What is chosen holds from the records on that are written after [`Seat::select`] has returned, and
 //! not for records that were written before it was called; in between either may be the case.
 
-use super::directory::{Directory, DirectoryError};
-use super::filter::{Choices, EventFilter, RingFilter};
-use super::live::LiveFile;
-use super::passive::{self, Reading, words_of};
-use super::process::{Liveness, Owner, is_dead};
-use super::selection::{Later, Resolved, Selection, SelectionError};
+use crate::directory::{Directory, DirectoryError};
 use crate::layout::Header;
+use crate::live::LiveFile;
+use crate::live::process::{Liveness, Owner, is_dead};
 use crate::mapping::Mapping;
-use crate::ring::{RingReader, open_readers, readers};
+use crate::passive::{self, Reading, words_of};
+use crate::ring::{RingFile, RingReader, open_readers, readers};
+use crate::selection::{Choices, EventFilter, RingFilter};
+use crate::selection::{Later, Resolved, Selection, SelectionError};
 use crate::{Merge, Sink, TraceError, TraceFile};
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -421,5 +421,15 @@ impl Operator {
         let wanted = self.pages.control().wanted(OPERATOR);
         let on = self.directory.entities().filter(|(_, _, switch)| wanted.contains(*switch));
         Ok(on.map(|(family, name, _)| format!("{family}.{name}")).collect())
+    }
+}
+
+impl RingFile {
+    /// Follows the rings as a consumer called `name`, who sees what `selection` chooses.
+    ///
+    /// # Errors
+    /// If the selection names what is not there or there are too many consumers.
+    pub fn attach(&self, name: &str, selection: &Selection, from: Start) -> Result<Consumer, AttachError> {
+        Consumer::new(Source::of_live(self.live()), name, selection, from)
     }
 }

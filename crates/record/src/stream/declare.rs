@@ -9,10 +9,10 @@
 
 use super::local;
 use super::passive::PassiveKind;
-use super::registry::{PassiveDeclaration, RegisterError, register};
+use super::thread::switch;
+use crate::declaration::{FIRST_FREE, Family, FieldKind, Part, Place};
 use crate::event::{FieldType, WordType};
-use crate::mapping::thread::switch;
-use crate::namespace::{FIRST_FREE, Family, FieldKind, Part, Place};
+use crate::live::registry::{PassiveDeclaration, RegisterError, register};
 use crate::record::{Event, Record};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -251,7 +251,7 @@ impl Payload {
 /// ```
 ///
 /// Fields have the types of [`FieldType`]. Together they have 144 bits: two words and 16 bits; a
-/// [`Text`](crate::namespace::Text) has both words.
+/// [`Text`](crate::declaration::Text) has both words.
 /// What stands behind `for` is the causal id, the first argument. More than fits is an error of compilation:
 ///
 /// ```compile_fail
@@ -369,9 +369,9 @@ macro_rules! family {
     };
     // All of them.
     (@entities [$family:ident] [$($about:expr)*] [$($event:ident)*] [$($passive:tt)*] [$number:expr]) => {
-        const EVENTS: &[$crate::namespace::EventEntry] = &[$($event::ENTRY),*];
+        const EVENTS: &[$crate::declaration::EventEntry] = &[$($event::ENTRY),*];
         $crate::family! { @passive [] [EVENTS.len()] $($passive)* }
-        const DECLARATION: $crate::namespace::Family = $crate::namespace::Family {
+        const DECLARATION: $crate::declaration::Family = $crate::declaration::Family {
             number: NUMBER,
             name: ::std::borrow::Cow::Borrowed(stringify!($family)),
             about: ::std::borrow::Cow::Borrowed(concat!($($about, "\n"),*).trim_ascii()),
@@ -415,7 +415,7 @@ macro_rules! family {
             #[allow(unused_imports)]
             use super::*;
             #[allow(unused_imports)]
-            use $crate::namespace::{EventEntry, Field, FieldKind, Part, Place};
+            use $crate::declaration::{EventEntry, Field, FieldKind, Part, Place};
             use $crate::event::FieldType;
             use $crate::stream::declare::{pack, place_of};
             use ::std::borrow::Cow;

@@ -20,10 +20,11 @@
 
 use super::clock;
 use super::declare::{DeclaredFamily, Payload};
-use super::directory::builtin_switch;
-use super::live::LiveFile;
+use super::thread::{ASKED, Attachment, switch, with_ring};
+use crate::directory::builtin_switch;
 use crate::event::Thread;
-use crate::mapping::thread::{ASKED, Attachment, set_unattached, switch, with_ring};
+use crate::live::LiveFile;
+use crate::mapping::unattached::set_unattached;
 use crate::ring::RingWriter;
 use crate::{Event, Record, Sink, ThreadRole};
 use rustix::process::getpid;

@@ -18,9 +18,9 @@
 //! | File | What is in it |
 //! |---|---|
 //! | [`talea_ring::control`] | consumers and switches: the protocol |
-//! | [`directory`] | families in a file: the protocol and the documents |
-//! | [`registry`] | families in a process |
-//! | [`selection`] | choosing by name |
+//! | `directory` | families in a file: the protocol and the documents |
+//! | `live` | the file as its process has it, and families in a process |
+//! | `selection` | choosing by name |
 //! | [`consumer`] | following and switching |
 //! | [`declare`] | declaring families: the macro |
 //! | [`local`] | the calling thread's ring |
@@ -30,21 +30,17 @@
 pub mod clock;
 pub mod consumer;
 pub mod declare;
-pub mod directory;
-pub(crate) mod filter;
-pub(crate) mod live;
 pub mod local;
 pub mod passive;
-pub(crate) mod process;
 pub mod publish;
-pub mod registry;
-pub mod selection;
+#[expect(unsafe_code, reason = "an event's own way into the ring goes without checks")]
+mod thread;
 
+pub use crate::directory::{Directory, DirectoryError, Entry, builtin_switch};
+pub use crate::live::process::{Liveness, descends_from};
+pub use crate::live::registry::{PassiveDeclaration, RegisterError, register};
+pub use crate::selection::{Later, Selection, SelectionError, UnknownName};
 pub use consumer::{AttachError, Consumer, Operator, Seat, Start, Switching};
 pub use declare::DeclaredFamily;
-pub use directory::{Directory, DirectoryError, Entry, builtin_switch};
 pub use local::{AttachThreadError, LocalWriter, attach_thread};
-pub use process::{Liveness, descends_from};
 pub use publish::{Listed, Stream, StreamDirectory};
-pub use registry::{PassiveDeclaration, RegisterError, register};
-pub use selection::{Later, Selection, SelectionError, UnknownName};

@@ -6,11 +6,11 @@
 //! are removed when the next stream is published.
 
 use super::clock::{self, Keeper};
-use super::directory::Directory;
 use super::local::{self, AttachThreadError, LocalWriter};
-use super::process::{Liveness, Owner};
-use super::selection::{hint, nearest};
+use crate::directory::Directory;
+use crate::live::process::{Liveness, Owner};
 use crate::ring::{RingFile, RingShape};
+use crate::suggestion::{hint, nearest};
 use crate::{CreateError, Metadata, RingReader, RingState, TraceError, TraceFile};
 use rustix::process::geteuid;
 use std::collections::BTreeSet;

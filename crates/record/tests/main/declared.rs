@@ -5,7 +5,7 @@
 use allocation_counter::measure;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use talea_model::OperationId;
-use talea_record::namespace::{FIRST_FREE, Value};
+use talea_record::declaration::{FIRST_FREE, Value};
 use talea_record::stream::declare::{number_of, pack};
 use talea_record::stream::*;
 use talea_record::*;
@@ -303,7 +303,7 @@ fn a_family_registers_itself_for_those_who_want_everything() {
 
 #[test]
 fn fields_are_packed_whenever_they_fit() {
-    use namespace::FieldKind::{self, F64, I8, U16, U32, U64};
+    use declaration::FieldKind::{self, F64, I8, U16, U32, U64};
     use proptest::prelude::*;
     assert!(pack::<3>(&[U16, U64, F64]).is_some(), "the short one goes last");
     assert!(pack::<3>(&[U64, U64, U32]).is_none());

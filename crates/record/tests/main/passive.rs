@@ -1,7 +1,7 @@
 //! Counters, histograms and objects: updated by threads, read from outside.
 
 use crate::declared::{on_a_thread, publish};
-use talea_record::namespace::Value;
+use talea_record::declaration::Value;
 use talea_record::stream::passive::{HistogramReading, Reading};
 use talea_record::stream::*;
 use talea_record::*;

@@ -3,8 +3,8 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use talea_record::stream::publish::{FindError, KEPT_DEAD, PlaceError, PublishError};
-use talea_record::stream::registry::{RegisterError, register};
 use talea_record::stream::*;
+use talea_record::stream::{RegisterError, register};
 use talea_record::*;
 use talea_samples::*;
 

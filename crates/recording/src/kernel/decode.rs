@@ -13,10 +13,10 @@ use super::occupancy::{Leaves, Occupancy, Switch, Thread};
 use super::tracepoint::{Edge, FieldAt, Meaning, Tracepoint};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use talea_record::declaration::Text;
 use talea_record::event::{
     self, Flag, IrqEnter, IrqExit, Lost, SyscallEnter, SyscallExit, ThreadExit, ThreadName, Wakeup,
 };
-use talea_record::namespace::Text;
 use talea_record::{Event, Record, WakeContext};
 use talea_time::Instant;
 

@@ -7,8 +7,8 @@ use super::options::KernelScope;
 use std::collections::HashMap;
 use std::sync::Mutex;
 use talea_record::Record;
+use talea_record::declaration::Text;
 use talea_record::event::ThreadName;
-use talea_record::namespace::Text;
 use talea_time::Instant;
 
 /// Names by thread number.

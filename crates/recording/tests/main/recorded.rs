@@ -1,7 +1,7 @@
 //! Recording from outside: what is in the file, and when.
 
 use std::path::Path;
-use talea_record::stream::registry::register;
+use talea_record::stream::register;
 use talea_record::stream::*;
 use talea_record::*;
 use talea_recording::recording::{DRAFT_AFTER, Recording, RecordingError, SETTLING};

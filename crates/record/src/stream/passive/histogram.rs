@@ -1,19 +1,10 @@
 //! Histograms.
-//!
-//! ```text
-//! word
-//!    0  values below the first bucket, 1 values above the last
-//!    2  values in each bucket
-//! ```
 
-use super::{Entity, HistogramReading, PassiveKind};
+use super::Entity;
+use crate::passive::{HistogramReading, OUTSIDE, PassiveKind, histogram};
 use crate::stream::declare::DeclaredFamily;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
-use talea_ring::primitive::SharedWord;
-
-/// Words before the buckets.
-pub(super) const OUTSIDE: usize = 2;
 
 /// How often values fell below, into each of and above `BUCKETS` buckets of `WIDTH` from `LOWER` on. A value on the
 /// border of two buckets is in the upper one.
@@ -59,19 +50,8 @@ impl<const LOWER: i64, const WIDTH: u64, const BUCKETS: u32> Histogram<LOWER, WI
 
     /// Its counts in the calling thread's stream; `None` if there is none.
     pub fn get(&self) -> Option<HistogramReading> {
-        self.0.look(Self::WORDS, |words| reading(LOWER, WIDTH, words, |word| word.load(Relaxed)))
+        self.0.look(Self::WORDS, |words| histogram(LOWER, WIDTH, words, |word| word.load(Relaxed)))
     }
-}
-
-/// A reading of these words, each read by `look`.
-pub(super) fn reading<W: SharedWord>(
-    lower: i64,
-    width: u64,
-    words: &[W],
-    look: impl Fn(&W) -> u64,
-) -> HistogramReading {
-    let inside = words[OUTSIDE..].iter().map(&look).collect();
-    HistogramReading { lower, width, below: look(&words[0]), inside, above: look(&words[1]) }
 }
 
 #[cfg(test)]

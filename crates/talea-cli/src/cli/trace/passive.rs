@@ -1,7 +1,7 @@
 //! What passive entities hold, for people and as JSON.
 
 use serde_json::{Map, Value as Json, json};
-use talea_record::namespace::Value;
+use talea_record::declaration::Value;
 use talea_record::stream::passive::{HistogramReading, Reading};
 
 /// On one line.

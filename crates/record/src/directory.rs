@@ -9,11 +9,12 @@
 //! There is one writer. What it appends becomes visible with one store to word 0, so a reader sees whole documents at
 //! any time, also in the file of a process that was killed.
 
-use super::passive::{PassiveEntry, ReadingError, check_passive};
-use super::selection::nearest;
+use crate::declaration::{FIRST_FREE, Family};
 use crate::event::builtin;
-use crate::namespace::{FIRST_FREE, Family, NameSpace, NameSpaceError};
+use crate::namespace::{NameSpace, NameSpaceError};
+use crate::passive::{PASSIVE_ALIGNMENT, PASSIVE_WORDS, PassiveEntry, ReadingError};
 use crate::record::Event;
+use crate::suggestion::nearest;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use talea_ring::control::ASSIGNABLE;
@@ -219,4 +220,23 @@ pub(crate) fn encode(entry: &Entry) -> Vec<u8> {
     bytes.extend(json);
     bytes.resize(bytes.len().next_multiple_of(WORD_BYTES), 0);
     bytes
+}
+
+/// A passive entity that cannot be where its entry says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Misplaced;
+
+/// Checks what a damaged file may have wrong about an entry's passive entities.
+fn check_passive(entry: &Entry) -> Result<(), Misplaced> {
+    let first = entry.switch + event_span(&entry.family);
+    for (index, passive) in entry.passive.iter().enumerate() {
+        let words = passive.kind.words();
+        let is_inside = passive.place.checked_add(words).is_some_and(|end| end <= PASSIVE_WORDS);
+        let is_placed = is_inside && passive.place.is_multiple_of(PASSIVE_ALIGNMENT);
+        let is_switched = passive.switch == first + index && passive.switch < ASSIGNABLE;
+        if !(is_placed && is_switched && passive.kind.is_possible()) {
+            return Err(Misplaced);
+        }
+    }
+    Ok(())
 }

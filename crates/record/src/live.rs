@@ -1,18 +1,23 @@
 //! A ring file as the process sees it that writes it.
 
-use super::directory::Entry;
-use super::passive::words_of;
-use super::registry::RegisterError;
+pub(crate) mod process;
+pub(crate) mod registry;
+#[expect(unsafe_code, reason = "words are kept beside the mapping that they are in")]
+pub(crate) mod slots;
+
+use crate::directory::Entry;
 use crate::layout::{Header, PAGE_BYTES, Regions};
 use crate::mapping::Mapping;
 use crate::mapping::fork::Private;
-use crate::ring::Place;
+use crate::passive::words_of;
+use registry::RegisterError;
 use rustix::fs::{FallocateFlags, fallocate};
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use talea_ring::control::Control;
+use talea_ring::header::Place;
 use talea_ring::region::Region;
 
 /// A ring file that this process writes, mapped as a whole.

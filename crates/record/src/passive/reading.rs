@@ -1,7 +1,7 @@
 //! Looking at passive entities from outside.
 
-use super::{PassiveEntry, PassiveKind, histogram};
-use crate::namespace::{Field, Part, Value};
+use super::{OUTSIDE, PassiveEntry, PassiveKind};
+use crate::declaration::{Field, Part, Value};
 use crate::record::{Event, Record};
 use std::sync::atomic::Ordering::Relaxed;
 use talea_ring::object::Copied;
@@ -65,7 +65,7 @@ fn look<W: SharedWord>(entry: &PassiveEntry, words: &[W], look: impl Fn(&W) -> u
     match &entry.kind {
         PassiveKind::Counter => Reading::Counter(look(&words[0])),
         PassiveKind::Histogram { lower, width, .. } => {
-            Reading::Histogram(histogram::reading(*lower, *width, words, look))
+            Reading::Histogram(histogram(*lower, *width, words, look))
         }
         PassiveKind::Object { fields } => {
             let decode = |(field, word): (&super::ObjectField, u64)| {
@@ -79,4 +79,15 @@ fn look<W: SharedWord>(entry: &PassiveEntry, words: &[W], look: impl Fn(&W) -> u
             Reading::Object(copy.map(|copy| fields.iter().zip(copy).map(decode).collect()))
         }
     }
+}
+
+/// A reading of these words, each read by `look`.
+pub(crate) fn histogram<W: SharedWord>(
+    lower: i64,
+    width: u64,
+    words: &[W],
+    look: impl Fn(&W) -> u64,
+) -> HistogramReading {
+    let inside = words[OUTSIDE..].iter().map(&look).collect();
+    HistogramReading { lower, width, below: look(&words[0]), inside, above: look(&words[1]) }
 }

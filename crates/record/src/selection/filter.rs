@@ -4,8 +4,8 @@
 //! records that were written before still wait in the rings. So a change holds from a position of each ring on:
 //! records before it were written under the old choice.
 
-use super::directory::Directory;
-use super::selection::Later;
+use super::Later;
+use crate::directory::Directory;
 use crate::record::Event;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -119,7 +119,7 @@ impl RingFilter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stream::selection::Selection;
+    use crate::selection::Selection;
 
     fn filter(text: &str) -> EventFilter {
         let directory = Directory::default();

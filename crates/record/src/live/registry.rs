@@ -6,10 +6,11 @@
 //!
 //! Lock order: the registry, nothing inside.
 
-use super::directory::{Entry, FIRST_SWITCH, encode, event_span};
-use super::live::LiveFile;
-use super::passive::{PASSIVE_ALIGNMENT, PASSIVE_WORDS, PassiveEntry, PassiveKind};
-use crate::namespace::{FIRST_FREE, Family, NameSpace, NameSpaceError};
+use super::LiveFile;
+use crate::declaration::{FIRST_FREE, Family};
+use crate::directory::{Entry, FIRST_SWITCH, encode, event_span};
+use crate::namespace::{NameSpace, NameSpaceError};
+use crate::passive::{PASSIVE_ALIGNMENT, PASSIVE_WORDS, PassiveEntry, PassiveKind};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io;

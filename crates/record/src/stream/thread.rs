@@ -5,13 +5,14 @@
 //! others own; [`Attachment`] says why they are there whenever a thread looks.
 //!
 //! Three kinds of switches have all bits set ([`ASKED`]) and lead to the slow way, which finds out what to do:
-//! those of threads that are not attached while a stream could be ([`set_unattached`]), those of events that are not
+//! those of threads that are not attached while a stream could be ([`set_unattached`](crate::mapping::unattached::set_unattached)), those of events that are not
 //! registered, and those of streams that have ended.
 
-use super::Mapping;
-use crate::layout::PASSIVE_BYTES;
+use crate::live::LiveFile;
+use crate::mapping::Mapping;
+use crate::mapping::unattached::{Switches, UNATTACHED};
+use crate::passive::PASSIVE_WORDS;
 use crate::ring::RingWriter;
-use crate::stream::live::LiveFile;
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::rc::Rc;
@@ -21,13 +22,8 @@ use talea_ring::control::{SWITCHES, SWITCHES_AT};
 
 /// All bits of a switch: ask.
 pub(crate) const ASKED: u64 = u64::MAX;
-const PASSIVE_WORDS: usize = PASSIVE_BYTES as usize / size_of::<u64>();
 
-type Switches = [AtomicU64; SWITCHES];
 type Passive = [AtomicU64; PASSIVE_WORDS];
-
-/// The switches of threads that are attached to nothing.
-static UNATTACHED: Switches = [const { AtomicU64::new(0) }; SWITCHES];
 
 struct Thread {
     /// Never null.
@@ -46,25 +42,6 @@ thread_local! {
             ring: Cell::new(std::ptr::null()),
         }
     };
-}
-
-impl Mapping {
-    /// The words of a mapping, for whoever keeps the mapping for as long as the words are used.
-    ///
-    /// # Safety
-    /// The caller keeps an `Arc` of the mapping until after the last use of the words, whose lifetime does not say how
-    /// long that is, and does not give them away for longer.
-    pub(super) unsafe fn pinned(mapping: &Arc<Mapping>) -> &'static [AtomicU64] {
-        let words = mapping.words();
-        // SAFETY: the words stay where they are and mapped until the last `Arc` of the mapping is dropped, which the
-        // caller promises to come after their last use.
-        unsafe { std::slice::from_raw_parts(words.as_ptr(), words.len()) }
-    }
-}
-
-/// Whether threads that are not attached are to ask, because there is a stream for them.
-pub(crate) fn set_unattached(word: u64) {
-    UNATTACHED.iter().for_each(|switch| switch.store(word, Ordering::Relaxed));
 }
 
 /// The switch, for the calling thread.

@@ -1,7 +1,7 @@
 //! A ring's words, for as long as its writer is there.
 
-use super::Mapping;
-use crate::stream::live::LiveFile;
+use super::LiveFile;
+use crate::mapping::Mapping;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;

@@ -9,7 +9,12 @@
 //! stands for any letters: `job.re*`, `*.start`. A name alone is a family, or, where no family is called so, what is called so
 //! in any family: `complete` is `job.complete`.
 
-use super::directory::Directory;
+mod filter;
+
+pub(crate) use filter::{Choices, EventFilter, RingFilter};
+
+use crate::directory::Directory;
+use crate::suggestion::{hint, nearest};
 use crate::{Event, NameSpace};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -79,14 +84,6 @@ pub enum SelectionError {
         /// The most similar name, with its family.
         suggestion: Option<String>,
     },
-}
-
-/// What to try instead of a name that is not in what is `listed`.
-pub(super) fn hint(listed: &str, suggestion: &Option<String>) -> String {
-    match suggestion {
-        Some(name) => format!("; did you mean \"{name}\"?"),
-        None => format!("; list the {listed} to see what there is"),
-    }
 }
 
 /// What can be chosen from.
@@ -291,13 +288,6 @@ fn fits(written: &str, name: &str) -> bool {
         }
     }
     rest.ends_with(last)
-}
-
-/// The name most like `written`, if any is like it.
-pub(super) fn nearest<'a>(written: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
-    let likeness = names.map(|name| (strsim::jaro_winkler(written, name), name));
-    let best = likeness.max_by(|a, b| a.0.total_cmp(&b.0));
-    best.filter(|(likeness, _)| *likeness > 0.7).map(|(_, name)| name.to_owned())
 }
 
 impl FromStr for Selection {
