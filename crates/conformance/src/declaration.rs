@@ -1,11 +1,11 @@
 //! Whether a kind is what its declaration says, as far as that can be seen without running it.
 
+use talea_guarantee::conversion::Refused;
 use talea_guarantee::conversion::table::{Accepts, Conversion, Provides};
-use talea_guarantee::conversion::{Refused, convert};
 use talea_guarantee::exact::Span;
 use talea_guarantee::guarantee::{Guarantee, Kind};
-use talea_guarantee::hierarchy::Request;
 use talea_guarantee::label::Label;
+use talea_guarantee::request::Request;
 use talea_guarantee::rewrite::{Cell, cell};
 use talea_guarantee::scheduler::{Algorithm, Demand, Scope};
 use talea_model::SchedulerKind;
@@ -33,7 +33,7 @@ fn converts(algorithm: &Algorithm, kind: Kind, requests: &[Request]) {
     let requests: Vec<&Request> = requests.iter().collect();
     let rows: Vec<&Conversion> =
         algorithm.kind().declaration().conversions.iter().filter(|row| accepts(row, kind)).collect();
-    match convert(algorithm, 0, &given, &requests) {
+    match algorithm.convert(0, &given, &requests) {
         // A reservation of a size of its own is not made of what has no size that would say which.
         Err(Refused::Unacceptable { .. }) => {
             let is_settled = |row: &&Conversion| match row.accepts {

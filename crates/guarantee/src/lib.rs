@@ -4,8 +4,9 @@
 //! * [`guarantee`]: the nine kinds of guarantee, with exact parameters ([`exact`]); [`notation`] reads and prints them.
 //! * [`label`]: a guarantee where it stands, below a slower processor or not.
 //! * [`rewrite`]: which guarantee is another one too, by which of the six theorems ([`theorem`]).
+//! * [`request`]: what a child asks of its scheduler.
+//! * [`conversion`]: what schedulers make of what they are given, and whether they can admit their children.
 //! * [`scheduler`]: the kinds of schedulers, built-in and own, each declared once.
-//! * [`conversion`]: what they make of what they are given, and whether they can admit their children.
 //! * [`hierarchy`]: schedulers, threads and edges as plain values.
 //! * [`derivation`]: the guarantee on every edge with its grounds, or who does not receive what it needs.
 //! * [`remedy`]: what to change then.
@@ -57,6 +58,7 @@ pub mod monitor;
 pub mod notation;
 pub mod proviso;
 pub mod remedy;
+pub mod request;
 pub mod rewrite;
 pub mod scheduler;
 pub mod theorem;

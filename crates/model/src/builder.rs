@@ -27,6 +27,7 @@
 mod hierarchy;
 
 use crate::description::*;
+use crate::execution::Execution;
 use crate::suggest::known_words;
 use crate::validate::violations_besides;
 use crate::{Place, Severity, System, Violation};

@@ -5,6 +5,7 @@ use crate::hierarchy::{Asks, Request, Scheduler, SchedulerKind, Under};
 use std::num::NonZeroU32;
 use talea_guarantee::exact::Span;
 use talea_guarantee::hierarchy::{self, Edge, Hierarchy};
+use talea_guarantee::request;
 use talea_guarantee::scheduler::{Algorithm, Scope};
 use talea_time::Duration;
 
@@ -85,11 +86,11 @@ impl Description {
     fn edge(&self, child: &str, under: &Under) -> Edge {
         let parent = &self.schedulers[under.scheduler];
         let request = match (&under.request, parent.kind.asks) {
-            (Request::Priority(priority), Asks::Priority) => hierarchy::Request::Priority(*priority),
+            (Request::Priority(priority), Asks::Priority) => request::Request::Priority(*priority),
             // A level of time sharing changes nothing about what it promises.
-            (Request::Nothing | Request::Priority(_), _) => hierarchy::Request::Nothing,
-            (Request::Share { weight, .. }, _) => hierarchy::Request::Weight(*weight),
-            (Request::Guarantee(guarantee), _) => hierarchy::Request::Guarantee(guarantee.clone()),
+            (Request::Nothing | Request::Priority(_), _) => request::Request::Nothing,
+            (Request::Share { weight, .. }, _) => request::Request::Weight(*weight),
+            (Request::Guarantee(guarantee), _) => request::Request::Guarantee(guarantee.clone()),
         };
         Edge { parent: parent.name.clone(), child: child.into(), request }
     }

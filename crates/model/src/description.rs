@@ -1,9 +1,9 @@
 //! The vocabulary of a system description: plain values, each with its meaning and unit.
 
+use crate::execution::Execution;
 use crate::hierarchy::{Scheduler, Thread};
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::sync::Arc;
 use talea_time::{Duration, Work};
 
 /// A whole system as its author wrote it, with defaults filled in, not yet validated.
@@ -85,29 +85,6 @@ pub struct Subtask {
     pub exec: Execution,
     /// Indices of the predecessors within the task; empty for a first subtask.
     pub after: Vec<usize>,
-}
-
-/// Execution times of synthetic work, job by job.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Execution {
-    /// Every job takes this long.
-    Constant(Work),
-    /// Uniform between the two, both included, drawn from the system's seed.
-    Uniform(Work, Work),
-    /// Job `k` takes entry `k` modulo the length, which is at least one. Lists written in the
-    /// system file and lists read from a trace file become the same thing.
-    List(Arc<[Work]>),
-}
-
-impl Execution {
-    /// The largest execution time this can produce.
-    pub fn max(&self) -> Work {
-        match self {
-            Execution::Constant(work) => *work,
-            Execution::Uniform(_, high) => *high,
-            Execution::List(list) => list.iter().copied().max().unwrap_or(Work::ZERO),
-        }
-    }
 }
 
 /// Costs of the mechanisms, charged by the simulator and later counted by the analysis.

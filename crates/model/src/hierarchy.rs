@@ -5,7 +5,7 @@
 //! place in a hierarchy too: the scheduler of kind [`lanes`](SchedulerKind::LANES) is all lanes of its node, with the
 //! virtual processor that it is given in the place of a whole one.
 
-use crate::description::Execution;
+use crate::execution::Execution;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroU32;

@@ -10,8 +10,10 @@
 mod builder;
 mod composition;
 mod description;
+mod execution;
 mod hierarchy;
 mod keys;
+mod operation;
 mod parse;
 mod problem;
 mod reference;
@@ -24,12 +26,14 @@ mod write;
 pub use builder::{SchedulerBuilder, SubtaskBuilder, SystemBuilder, TaskBuilder, ThreadBuilder, Violations};
 pub use composition::Scheduling;
 pub use description::*;
+pub use execution::Execution;
 pub use hierarchy::*;
+pub use operation::{Operation, OperationId};
 pub use parse::{FILE_BYTES_LIMIT, Parsed, parse, read};
 pub use problem::{Location, Problem, Problems};
 pub use reference::reference;
 pub use schema::json_schema;
-pub use system::{Operation, OperationId, System};
+pub use system::System;
 pub use validate::{
     CPU_LIMIT, HIERARCHY_LIMIT, NAME_BYTES_LIMIT, NODE_LIMIT, Place, Severity, TIME_LIMIT, Violation,
     violations,

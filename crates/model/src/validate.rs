@@ -10,9 +10,9 @@ pub(crate) use graph::topological_ranks;
 pub use hierarchy::HIERARCHY_LIMIT;
 pub use times::TIME_LIMIT;
 
-use crate::OperationId;
 use crate::composition::Scheduling;
 use crate::description::{Description, Node, Strategy, Subtask, Task};
+use crate::operation::OperationId;
 use std::collections::HashMap;
 use std::fmt;
 

@@ -1,7 +1,8 @@
 //! Writes a system as a file that reads back as the same system.
 
 use crate::System;
-use crate::description::{Execution, Node, Subtask, Task};
+use crate::description::{Node, Subtask, Task};
+use crate::execution::Execution;
 use crate::hierarchy::{Request, Scheduler, Setting, Thread, ThreadWork, Under};
 use std::fmt::{self, Display, Write};
 use talea_time::Duration;

@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 use talea_guarantee::exact::Span;
 use talea_guarantee::hierarchy::{self as derived, Hierarchy};
 use talea_guarantee::remedy::{Refusal, Ruling};
+use talea_guarantee::request::Request as Asked;
 use talea_guarantee::scheduler::{Algorithm, Plans};
 use talea_model::{Description, Request, Scheduler, SchedulerKind, Settings, System, Under};
 use talea_policy::arrangement::{ArrangeError, arrange};
@@ -138,10 +139,10 @@ impl<'s> Seating<'s> {
             before.is_some_and(|before| before.parent == edge.parent && before.request == edge.request);
         match (said, &edge.request) {
             (Some(said), _) if same && said.fits(kind.asks) => said.clone(),
-            (_, derived::Request::Nothing) => Request::Nothing,
-            (_, derived::Request::Priority(priority)) => Request::Priority(*priority),
-            (_, derived::Request::Weight(weight)) => Request::share(*weight),
-            (_, derived::Request::Guarantee(guarantee)) => Request::Guarantee(guarantee.clone()),
+            (_, Asked::Nothing) => Request::Nothing,
+            (_, Asked::Priority(priority)) => Request::Priority(*priority),
+            (_, Asked::Weight(weight)) => Request::share(*weight),
+            (_, Asked::Guarantee(guarantee)) => Request::Guarantee(guarantee.clone()),
         }
     }
 }

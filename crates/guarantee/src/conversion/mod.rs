@@ -2,7 +2,8 @@
 //!
 //! [`table`] holds the published table. The functions here apply a row: rewrite what is given to something that
 //! the scheduler accepts, admit what its children ask for, and label the edges below. A kind's declaration names the one that is its
-//! own; an own kind may name one of them, call one and change what it makes, or do all of it by itself.
+//! own; an own kind may name one of them, call one and change what it makes, or do all of it by itself. An [`Offer`] holds all that
+//! a conversion depends on, so that none has to know how kinds are declared or looked up.
 //!
 //! * `structural`: fixed priority, join, limit and time sharing, which have no algorithm-specific parameters.
 //! * `shares`: proportional shares, with and without bounded error.
@@ -18,10 +19,9 @@ pub mod table;
 
 use crate::exact::{Share, Span};
 use crate::guarantee::{Guarantee, Kind};
-use crate::hierarchy::Request;
 use crate::label::Label;
+use crate::request::Request;
 use crate::rewrite::{Choice, Rewritten};
-use crate::scheduler::Algorithm;
 use admission::Overload;
 use serde::Serialize;
 use std::num::NonZeroU32;
@@ -93,8 +93,10 @@ impl Refused {
 /// The requests are of the form that its kind declares, which [`Graph`](crate::hierarchy::Graph) checks.
 #[derive(Clone, Copy, Debug)]
 pub struct Offer<'a> {
-    /// The scheduler.
-    pub algorithm: &'a Algorithm,
+    /// Its quantum, if its guarantees depend on one.
+    pub quantum: Option<&'a Span>,
+    /// The test by which its kind admits children, if the kind declares one.
+    pub admission: Option<admission::Test>,
     /// Of a join: the position of the guarantee that it takes.
     pub taken: usize,
     /// What it is given: one for each edge into it.
@@ -121,7 +123,7 @@ impl Offer<'_> {
     /// # Panics
     /// If the kind does not declare one that its guarantees depend on.
     pub fn quantum(&self) -> &Span {
-        self.algorithm.quantum().expect("the kind declares a quantum")
+        self.quantum.expect("the kind declares a quantum")
     }
 
     /// The test by which the kind admits its children.
@@ -129,22 +131,8 @@ impl Offer<'_> {
     /// # Panics
     /// If it declares none.
     pub fn admission(&self) -> admission::Test {
-        self.algorithm.kind().admission.expect("the kind declares how it admits")
+        self.admission.expect("the kind declares how it admits")
     }
-}
-
-/// Applies a scheduler to the guarantees that it is `given`, one for each edge into it, and the requests of its
-/// children. `taken` is the position of the guarantee that a join takes.
-///
-/// # Errors
-/// What it is given is unacceptable, or it cannot admit its children.
-pub fn convert(
-    algorithm: &Algorithm,
-    taken: usize,
-    given: &[Label],
-    requests: &[&Request],
-) -> Result<Converted, Refused> {
-    (algorithm.kind().convert)(&Offer { algorithm, taken, given, requests })
 }
 
 /// The first of `kinds` that `given` is or can be rewritten to, with the rewrites.

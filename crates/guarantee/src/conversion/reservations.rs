@@ -5,8 +5,8 @@ use super::structural::no_promise;
 use super::{Accepted, Converted, Grounds, Offer, Output, Refused};
 use crate::exact::{Share, Span};
 use crate::guarantee::{Guarantee, Kind};
-use crate::hierarchy::Request;
 use crate::label::Label;
+use crate::request::Request;
 
 /// ALL -> B+, RESU -> B+, where B is what the children ask for. Below a slower processor amounts and rates count its
 /// time, and so does the admission test.

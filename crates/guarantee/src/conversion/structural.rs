@@ -2,8 +2,8 @@
 
 use super::{Accepted, Converted, Grounds, Offer, Output, Refused, accept};
 use crate::guarantee::{Continuity, Guarantee, Hardness, Kind};
-use crate::hierarchy::Request;
 use crate::label::Label;
+use crate::request::Request;
 use crate::rewrite::{Choice, Rewritten, Rule};
 
 fn as_it_is(input: usize) -> Accepted {

@@ -1,10 +1,11 @@
 //! One walk down the hierarchy, with every join decided.
 
 use super::{Derivation, DerivedEdge, DerivedScheduler, DerivedThread, Finding, Problem};
-use crate::conversion::{Accepted, convert};
+use crate::conversion::Accepted;
 use crate::guarantee::Guarantee;
-use crate::hierarchy::{Graph, Node, NodeId, Request};
+use crate::hierarchy::{Graph, Node, NodeId};
 use crate::label::Label;
+use crate::request::Request;
 use crate::scheduler::Algorithm;
 use std::collections::VecDeque;
 
@@ -104,7 +105,7 @@ impl<'g, 'h> Walk<'g, 'h> {
     ) {
         let below = self.graph.below(node);
         let requests: Vec<&Request> = below.iter().map(|edge| self.graph.request(*edge)).collect();
-        let converted = match convert(algorithm, taken, given, &requests) {
+        let converted = match algorithm.convert(taken, given, &requests) {
             Ok(converted) => converted,
             Err(refused) => return self.fail(node, Problem::Scheduler(refused)),
         };

@@ -1,8 +1,9 @@
 //! A hierarchy whose parts fit together, by number.
 
-use super::{Fault, Hierarchy, Request};
+use super::{Fault, Hierarchy};
 use crate::exact::Span;
 use crate::guarantee::{Guarantee, Kind};
+use crate::request::Request;
 use crate::scheduler::{Algorithm, Demand, Intake};
 use std::collections::{BTreeMap, VecDeque};
 

@@ -2,7 +2,8 @@
 
 use crate::exact::Span;
 use crate::guarantee::Guarantee;
-use crate::hierarchy::{Edge, Hierarchy, Request, Scheduler};
+use crate::hierarchy::{Edge, Hierarchy, Scheduler};
+use crate::request::Request;
 use crate::scheduler::{Algorithm, SchedulerKind, article};
 use serde::Serialize;
 use std::fmt;

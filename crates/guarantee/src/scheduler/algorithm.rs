@@ -1,7 +1,10 @@
 //! A kind of scheduler with the parameters that its guarantees depend on.
 
 use super::{Affects, Parameter, SchedulerKind, Scope};
+use crate::conversion::{Converted, Offer, Refused};
 use crate::exact::Span;
+use crate::label::Label;
+use crate::request::Request;
 use serde::Serialize;
 use std::fmt;
 use thiserror::Error;
@@ -104,6 +107,21 @@ impl Algorithm {
     /// [`in_derivations`](SchedulerKind::in_derivations).
     pub fn every(quantum: &Span) -> Vec<Algorithm> {
         SchedulerKind::in_derivations().into_iter().map(|kind| Algorithm::new(kind, quantum)).collect()
+    }
+
+    /// Applies it to the guarantees that it is `given`, one for each edge into it, and the requests of its children. `taken` is the
+    /// position of the guarantee that a join takes.
+    ///
+    /// # Errors
+    /// What it is given is unacceptable, or it cannot admit its children.
+    pub fn convert(
+        &self,
+        taken: usize,
+        given: &[Label],
+        requests: &[&Request],
+    ) -> Result<Converted, Refused> {
+        let (quantum, admission) = (self.quantum(), self.kind.admission);
+        (self.kind.convert)(&Offer { quantum, admission, taken, given, requests })
     }
 
     /// What it is.

@@ -4,13 +4,13 @@ use crate::sketch::{algorithm, guarantee};
 use crate::supply::{Supply, any_supply, whole};
 use proptest::prelude::*;
 use std::num::NonZeroU32;
+use talea_guarantee::conversion::Refused;
 use talea_guarantee::conversion::admission::{Test, admit};
 use talea_guarantee::conversion::table::{Accepts, Conversion, Provides};
-use talea_guarantee::conversion::{Refused, convert};
 use talea_guarantee::exact::{Ratio, Share, Span};
 use talea_guarantee::guarantee::{Guarantee, Kind};
-use talea_guarantee::hierarchy::Request;
 use talea_guarantee::label::Label;
+use talea_guarantee::request::Request;
 use talea_guarantee::rewrite::{Cell, cell};
 use talea_guarantee::scheduler::{Algorithm, Demand, SchedulerKind};
 
@@ -65,7 +65,7 @@ fn every_algorithm_does_what_its_row_says() {
             // A limit on the whole processor or a share needs a period.
             let unsettled =
                 algorithm.kind() == SchedulerKind::LIMIT && matches!(kind, Kind::All | Kind::Psbe);
-            match convert(&algorithm, 0, &given, &wanted) {
+            match algorithm.convert(0, &given, &wanted) {
                 Err(Refused::Unacceptable { .. }) => {
                     assert!(rows.is_empty() || unsettled, "{algorithm} refuses {kind}");
                 }
@@ -108,7 +108,7 @@ fn the_rows_read_as_published() {
 fn given(algorithm: &Algorithm, inputs: &[&str], wanted: &[Request]) -> Vec<String> {
     let given: Vec<Label> = inputs.iter().map(|text| Label::real(guarantee(text))).collect();
     let wanted: Vec<&Request> = wanted.iter().collect();
-    let converted = convert(algorithm, 0, &given, &wanted).expect("it is acceptable");
+    let converted = algorithm.convert(0, &given, &wanted).expect("it is acceptable");
     converted.outputs.iter().map(|output| output.label.to_string()).collect()
 }
 
@@ -138,7 +138,7 @@ fn slower_processors_nest() {
     let slower = algorithm("pshed", 1);
     let half = Request::Guarantee(guarantee("RESU 0.5"));
     let nested = Label::paced(guarantee("RESU 0.5"), &Share::new(Ratio::new(1.into(), 2.into())).unwrap());
-    let below = convert(&slower, 0, &[nested], &[&half]).expect("half of a quarter").outputs;
+    let below = slower.convert(0, &[nested], &[&half]).expect("half of a quarter").outputs;
     assert_eq!(below[0].label.absolute(), guarantee("RESU 0.125"));
 }
 
@@ -216,7 +216,7 @@ proptest! {
         let own = Guarantee::Psbe { error: supply.error(share.ratio()), share };
         let fair = Algorithm::new(SchedulerKind::SFQ, &Span::from_nanos(quantum));
         let wanted = weights(&weight);
-        let outputs = convert(&fair, 0, &[Label::real(own)], &wanted.iter().collect::<Vec<_>>()).expect("PSBE");
+        let outputs = fair.convert(0, &[Label::real(own)], &wanted.iter().collect::<Vec<_>>()).expect("PSBE");
         let weight: Vec<u64> = weight.iter().map(|weight| u64::from(*weight)).collect();
         let served = fair_queuing(&supply, quantum as usize, &weight, 60 * supply.0.len());
         for (output, served) in outputs.outputs.iter().zip(&served) {
@@ -245,7 +245,7 @@ proptest! {
         let slower = Label::real(Guarantee::Resu(Share::new(Ratio::new(above.into(), below.into())).expect("a rate")));
         let fair = Algorithm::new(SchedulerKind::SFQ, &Span::from_nanos(quantum * above));
         let one = weights(&[1]);
-        let converted = convert(&fair, 0, &[slower], &one.iter().collect::<Vec<_>>()).expect("RESU");
+        let converted = fair.convert(0, &[slower], &one.iter().collect::<Vec<_>>()).expect("RESU");
         let steps = &converted.accepted[0].steps;
         prop_assert_eq!(steps.len(), 2);
         for step in steps {

@@ -8,8 +8,9 @@ use std::num::NonZeroU32;
 use talea_guarantee::derivation::{Derivation, NotDerived, derive, derive_given};
 use talea_guarantee::exact::{Ratio, Share, Span};
 use talea_guarantee::guarantee::{Guarantee, Hardness, Kind, Reservation};
-use talea_guarantee::hierarchy::{Edge, Hierarchy, Request, Scheduler, Thread};
+use talea_guarantee::hierarchy::{Edge, Hierarchy, Scheduler, Thread};
 use talea_guarantee::label::Label;
+use talea_guarantee::request::Request;
 use talea_guarantee::scheduler::{Algorithm, Demand, Intake, SchedulerKind};
 
 /// Whether joins say whose guarantee they take.

@@ -3,7 +3,8 @@
 use std::num::NonZeroU32;
 use talea_guarantee::exact::Span;
 use talea_guarantee::guarantee::Guarantee;
-use talea_guarantee::hierarchy::{Edge, Hierarchy, Request, Scheduler, Thread};
+use talea_guarantee::hierarchy::{Edge, Hierarchy, Scheduler, Thread};
+use talea_guarantee::request::Request;
 use talea_guarantee::scheduler::Algorithm;
 
 pub fn guarantee(text: &str) -> Guarantee {

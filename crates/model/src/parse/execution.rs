@@ -2,7 +2,7 @@
 
 use super::file;
 use super::values::{Misfit, Reading, elements, found, time, time_fault};
-use crate::description::Execution;
+use crate::execution::Execution;
 use crate::keys::Key;
 use crate::suggest::known_words;
 use std::collections::HashMap;

@@ -1,5 +1,6 @@
 use super::*;
 use crate::description::*;
+use crate::execution::Execution;
 use talea_time::{Duration, Work};
 
 fn subtask(name: &str, after: &[usize]) -> Subtask {

@@ -1,7 +1,8 @@
 //! Rules about times: signs, the range, and how a task's times fit each other.
 
 use super::{Place, Violation, label};
-use crate::description::{Description, Execution, Task};
+use crate::description::{Description, Task};
+use crate::execution::Execution;
 use talea_time::{Duration, Work};
 
 /// The longest time in a description, ten years, so that no sum of a few times and no instant of a

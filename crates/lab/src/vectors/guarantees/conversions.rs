@@ -4,11 +4,10 @@ use super::{Complaint, read, same};
 use serde::Deserialize;
 use serde_json::Value;
 use std::num::NonZeroU32;
-use talea_guarantee::conversion::convert;
 use talea_guarantee::exact::{Share, Span};
 use talea_guarantee::guarantee::{Continuity, Guarantee, Hardness, Kind, Reservation};
-use talea_guarantee::hierarchy::Request;
 use talea_guarantee::label::Label;
+use talea_guarantee::request::Request;
 use talea_guarantee::rewrite::Choice;
 use talea_guarantee::scheduler::{Algorithm, SchedulerKind};
 
@@ -62,7 +61,7 @@ fn formula(case: &Formula) -> Result<(), Complaint> {
     let algorithm = Algorithm::new(SchedulerKind::SFQ, &Span::from_nanos(case.quantum_ns));
     let requests: Vec<Request> = case.weights.iter().map(|weight| Request::Weight(*weight)).collect();
     let requests: Vec<&Request> = requests.iter().collect();
-    let converted = convert(&algorithm, 0, &[Label::real(case.r#in.clone())], &requests);
+    let converted = algorithm.convert(0, &[Label::real(case.r#in.clone())], &requests);
     let outputs = converted.map_err(|refused| Complaint::Unreadable(refused.to_string()))?.outputs;
     same("expect, its length", &case.expect.len(), &outputs.len())?;
     for (thread, (expected, got)) in case.expect.iter().zip(&outputs).enumerate() {

@@ -7,7 +7,8 @@ use std::num::NonZeroU32;
 use talea_guarantee::derivation::{DerivedEdge, NotDerived, derive};
 use talea_guarantee::exact::{Share, Span};
 use talea_guarantee::guarantee::{Guarantee, Kind, Reservation};
-use talea_guarantee::hierarchy::{Edge, Hierarchy, Request, Scheduler, Thread};
+use talea_guarantee::hierarchy::{Edge, Hierarchy, Scheduler, Thread};
+use talea_guarantee::request::Request;
 use talea_guarantee::scheduler::{Algorithm, Demand, SchedulerKind};
 
 #[derive(Deserialize)]
