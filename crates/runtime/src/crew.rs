@@ -1,17 +1,18 @@
 //! The threads of a run: created with what they need, and ended together.
 
-use crate::cluster::link::{Inlet, InletStop, Received};
 use crate::flow::{Equipment, Shared};
 use crate::hierarchy::Berth;
 use crate::lane_thread::{ByPriority, LaneThread};
+use crate::link::{Inlet, InletStop, Received};
 use crate::lowering::{LanePriorities, Lowering};
+use crate::managed::Marks;
 use crate::operation::Behaviour;
 use crate::options::RunOptions;
 use crate::outcome::{NodeSpin, ThreadAttributes};
+use crate::preemption::LanePreemption;
 use crate::preemptive::{Controller, Grades, Slot, SlotCell, SlotThread};
-use crate::recorder::{Marks, Recording};
+use crate::recorder::Recording;
 use crate::release::{ReleaseThread, Source};
-use crate::seat::Seat;
 use crate::sys::clock::MonotonicClock;
 use crate::sys::memory::prefault_stack;
 use crate::sys::sched::Policy;
@@ -322,7 +323,7 @@ impl Station<'_> {
             lane,
             slots,
             grades: self.realtime.then_some(grades),
-            seat: Seat::new(self.processor(site.node)),
+            preemption: LanePreemption::new(self.processor(site.node)),
             granted: None,
         };
         Box::new(move || {
@@ -443,8 +444,8 @@ impl Drop for Crew {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::link::{self, Link, Message};
-    use crate::prepare::plans;
+    use crate::link::{self, Link, Message};
+    use crate::plans::plans;
     use talea_model::{Strategy, TaskBuilder};
     use talea_record::JobId;
     use talea_time::{Duration, Instant, Work};

@@ -1,9 +1,10 @@
 //! Running one job: from START to COMPLETE or ABORT, on whatever thread the lane chose.
 
-use crate::flow::{Hand, OperationPanic, Shared};
+use crate::flow::{Hand, Shared};
 use crate::job_table::{Begin, Finish};
 use crate::layout::OperationSite;
 use crate::operation::{Behaviour, JobContext};
+use crate::outcome::OperationPanic;
 use crate::recorder::Subject;
 use std::any::Any;
 use std::cell::Cell;
@@ -92,7 +93,7 @@ fn call(shared: &Shared, site: &OperationSite, job: &Job, surroundings: &impl Su
         told_the_end.set(told_the_end.get() || over);
         over
     };
-    let context = JobContext { shared, name: &site.name, job, checkpoint: &checkpoint };
+    let context = JobContext { jobs: &shared.jobs, name: &site.name, job, checkpoint: &checkpoint };
     match &shared.behaviours[site.id.index()] {
         Behaviour::Synthetic => {
             let demand = demand::execution_from(&site.exec, site.stream, job.number);

@@ -7,16 +7,16 @@
 //! releaser between two pushes.
 
 use crate::burn::Burner;
-use crate::cluster::link::{Link, Message};
 use crate::job_table::{InFlight, JobTable, Tag, WindowFull};
 use crate::join::{Arrival, JoinTable};
 use crate::layout::{Layout, OperationSite};
+use crate::link::{Link, Message};
 use crate::managed::Waker;
+use crate::occupancy::Processor;
 use crate::operation::Behaviour;
+use crate::outcome::OperationPanic;
 use crate::recorder::{Recorder, Recording, Subject};
-use crate::seat::Processor;
 use crate::sys::stop::StopFlag;
-use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 use talea_model::OperationId;
@@ -94,17 +94,6 @@ impl Port {
         let pushed = self.sender.push(tag);
         assert!(pushed.is_ok(), "two pieces of news about the job {tag}");
     }
-}
-
-/// A panic in a user's operation.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OperationPanic {
-    /// The operation's name.
-    pub operation: String,
-    /// Number of the instance.
-    pub instance: u64,
-    /// What the panic said.
-    pub message: String,
 }
 
 /// Things that should not happen, counted.

@@ -15,7 +15,7 @@
 use crate::execute::{Surroundings, execute};
 use crate::flow::{Hand, Shared};
 use crate::job_table::Begin;
-use crate::seat::{Seat, vacate};
+use crate::preemption::{LanePreemption, vacate};
 use crate::sys::clock::MonotonicClock;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -49,21 +49,26 @@ pub(crate) trait Footing: Surroundings {
 pub(crate) struct ByPriority<'a> {
     shared: &'a Shared,
     bell: &'a Bell,
-    seat: Seat,
+    preemption: LanePreemption,
     /// The word of the node's processor, if preemption is recorded.
     processor: Option<usize>,
 }
 
 impl<'a> ByPriority<'a> {
     pub fn new(shared: &'a Shared, lane: usize, processor: Option<usize>) -> Self {
-        ByPriority { shared, bell: shared.port(lane).bell(), seat: Seat::new(processor), processor }
+        ByPriority {
+            shared,
+            bell: shared.port(lane).bell(),
+            preemption: LanePreemption::new(processor),
+            processor,
+        }
     }
 }
 
 impl Surroundings for ByPriority<'_> {
     fn begin(&mut self, hand: &mut Hand, job: JobId, record: impl FnOnce(&mut Hand, Instant)) {
         let now = MonotonicClock.now();
-        self.seat.take(self.shared, hand, job, now);
+        self.preemption.take(self.shared, hand, job, now);
         record(hand, now);
     }
 
@@ -78,7 +83,7 @@ impl Surroundings for ByPriority<'_> {
 
 impl Footing for ByPriority<'_> {
     fn give_back(&mut self, hand: &mut Hand) {
-        self.seat.leave(self.shared, hand, MonotonicClock.now());
+        self.preemption.leave(self.shared, hand, MonotonicClock.now());
     }
 
     fn sleep(&mut self, has_work: impl Fn() -> bool) {

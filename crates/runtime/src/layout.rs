@@ -1,9 +1,11 @@
 //! The fixed tables of a run: where each operation runs and what follows it.
 
+use crate::managed::TaskTimes;
+use std::path::PathBuf;
 use talea_model::{Execution, OperationId, System};
 use talea_policy::demand::{self, Purpose};
 use talea_policy::strategy::Plan;
-use talea_time::{Duration, Instant, Work};
+use talea_time::Work;
 
 /// What the threads need to know about one operation.
 #[derive(Clone, Debug)]
@@ -28,25 +30,6 @@ pub(crate) struct OperationSite {
     pub stream: u64,
 }
 
-/// What the threads need to know about one task.
-#[derive(Clone, Debug)]
-pub(crate) struct TaskSite {
-    pub period: Duration,
-    pub deadline: Duration,
-    pub phase: Duration,
-}
-
-impl TaskSite {
-    /// The arrival of `instance` when arrivals count from `start`.
-    pub fn arrival(&self, start: Instant, instance: u64) -> Instant {
-        let periods = i64::try_from(instance).ok().and_then(|count| self.period.checked_mul(count));
-        match periods.and_then(|distance| distance.checked_add(self.phase)) {
-            Some(distance) => start.saturating_add(distance),
-            None => Instant::MAX,
-        }
-    }
-}
-
 /// One lane among the lanes of all nodes, or the place of a thread of a hierarchy, which records number with them.
 #[derive(Clone, Debug)]
 pub(crate) struct LaneSite {
@@ -63,11 +46,29 @@ pub(crate) enum SiteKind {
     Thread,
 }
 
+/// Which nodes this process runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Hosted {
+    /// All of them.
+    All,
+    /// One of several processes that share a directory.
+    Node { node: usize, directory: PathBuf },
+}
+
+impl Hosted {
+    pub fn hosts(&self, node: usize) -> bool {
+        match self {
+            Hosted::All => true,
+            Hosted::Node { node: own, .. } => *own == node,
+        }
+    }
+}
+
 /// The tables.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     pub operations: Vec<OperationSite>,
-    pub tasks: Vec<TaskSite>,
+    pub tasks: Vec<TaskTimes>,
     pub lanes: Vec<LaneSite>,
     /// Operations of this process; the position is [`OperationSite::local`].
     pub local: Vec<OperationId>,
@@ -132,7 +133,7 @@ impl Layout {
         let tasks = system
             .tasks
             .iter()
-            .map(|task| TaskSite { period: task.period, deadline: task.deadline, phase: task.phase })
+            .map(|task| TaskTimes { period: task.period, deadline: task.deadline, phase: task.phase })
             .collect();
         Layout { operations, tasks, lanes, local }
     }

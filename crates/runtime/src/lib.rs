@@ -30,15 +30,15 @@
 //! | `release`, `flow`, `execute` | a job from its release to its completion |
 //! | `lane_thread`, `preemptive` | the two kinds of lanes |
 //! | `job_table`, `join`, `window` | bounded, preallocated state of jobs and joins, and its size |
-//! | `seat` | preemption between lanes, seen without system calls |
+//! | `occupancy`, `preemption` | preemption between lanes, seen without system calls |
 //! | [`talea_ring`], [`timer`], [`burn`], [`sys`] | what all of it stands on |
 
 pub mod burn;
 pub mod cluster;
 mod collector;
-mod command;
 mod crew;
 pub mod doctor;
+mod error;
 mod execute;
 mod flow;
 mod hierarchy;
@@ -46,32 +46,39 @@ mod job_table;
 mod join;
 mod lane_thread;
 mod layout;
+mod link;
 mod lowered;
 pub mod lowering;
 pub mod managed;
+mod names;
+mod occupancy;
 mod operation;
 mod options;
 mod outcome;
+mod plans;
+mod preemption;
 mod preemptive;
 mod prepare;
 mod recorder;
 mod release;
 mod ruled;
 mod run;
-mod seat;
 mod store;
 pub mod sys;
 mod thread_clock;
+mod throttling;
 pub mod timer;
 mod window;
 
 pub use collector::{Ending, FinishedJob, OnFinished};
-pub use hierarchy::{
-    HierarchyError, HierarchyOutcome, MemberOutcome, ParkingOutcome, ScheduledBy, ShortQuantum, absentees,
-};
-pub use managed::{JudgedBy, LongestSpell};
+pub use error::PrepareError;
+pub use hierarchy::{HierarchyError, absentees};
+pub use managed::{JudgedBy, LongestSpell, ShortQuantum};
 pub use operation::{JobContext, Operation, Operations, UnknownOperation};
-pub use options::{Lower, RtMode, RunOptions, Start, UnknownRtMode};
-pub use outcome::{LostNode, Mishaps, NodeSpin, OperationPanic, Outcome, Stopped, ThreadAttributes};
-pub use prepare::{Executive, PrepareError};
-pub use run::{Prepared, StopHandle};
+pub use options::{Lower, RtMode, RunOptions, Start, StopHandle, UnknownRtMode};
+pub use outcome::{
+    HierarchyOutcome, LostNode, MemberOutcome, Mishaps, NodeSpin, OperationPanic, Outcome, ParkingOutcome,
+    ScheduledBy, Stopped, ThreadAttributes,
+};
+pub use prepare::Executive;
+pub use run::Prepared;

@@ -1,6 +1,6 @@
 //! What runs when a job runs: a user's closure, or synthetic work.
 
-use crate::flow::Shared;
+use crate::job_table::JobTable;
 use crate::sys::clock::MonotonicClock;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
@@ -106,7 +106,7 @@ impl OneAtATime {
 
 /// A job as its operation sees it.
 pub struct JobContext<'a> {
-    pub(crate) shared: &'a Shared,
+    pub(crate) jobs: &'a JobTable,
     pub(crate) name: &'a str,
     pub(crate) job: &'a Job,
     /// Called at every cancellation point of the job; says whether the run is over.
@@ -158,6 +158,6 @@ impl JobContext<'_> {
     /// Whether the job is to stop: its instance was aborted, or the run is over. An operation that takes
     /// long asks now and then and returns when told; nothing is ever torn out of its hands.
     pub fn aborted(&self) -> bool {
-        (self.checkpoint)() || self.shared.jobs.is_stopping(self.job.tag, self.job.number)
+        (self.checkpoint)() || self.jobs.is_stopping(self.job.tag, self.job.number)
     }
 }

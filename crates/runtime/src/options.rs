@@ -1,7 +1,7 @@
 //! What a run is asked for.
 
 use crate::lowering::Band;
-use crate::run::StopHandle;
+use crate::sys::stop::StopFlag;
 use crate::timer::Tail;
 use talea_insight::Samples;
 use talea_record::stream::Selection;
@@ -70,6 +70,43 @@ pub enum Start {
     After(Duration),
     /// At this instant of CLOCK_MONOTONIC, the same for all processes of a run.
     At(Instant),
+}
+
+/// Stops a run from another thread.
+#[derive(Clone, Debug)]
+pub struct StopHandle(StopFlag);
+
+impl Default for StopHandle {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl StopHandle {
+    /// A handle for [`RunOptions::stop`]; [`Prepared::stop_handle`](crate::Prepared::stop_handle) is that of a prepared run.
+    pub fn new() -> Self {
+        StopHandle(StopFlag::new())
+    }
+
+    /// That of a run which this flag ends.
+    pub(crate) fn of(flag: StopFlag) -> Self {
+        StopHandle(flag)
+    }
+
+    pub(crate) fn flag(&self) -> StopFlag {
+        self.0.clone()
+    }
+
+    /// Whether the run was told to stop.
+    pub fn is_stopped(&self) -> bool {
+        self.0.is_stopped()
+    }
+
+    /// Ends the run: operations under way are told, and [`Prepared::run`](crate::Prepared::run) returns with the results so far
+    /// when they have returned. May be called more than once, and from a signal handler.
+    pub fn stop(&self) {
+        self.0.stop();
+    }
 }
 
 /// Options of a run. `RunOptions::default()` is a good start; change what differs.

@@ -1,13 +1,15 @@
 //! What a run leaves.
 
-pub use crate::flow::OperationPanic;
-use crate::hierarchy::HierarchyOutcome;
+mod hierarchy;
+
 use crate::sys::thread::ThreadReport;
 use crate::timer::SpinCost;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use talea_insight::Report;
 use talea_time::Duration;
+
+pub use hierarchy::{HierarchyOutcome, MemberOutcome, ParkingOutcome, ScheduledBy};
 
 /// How a run came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,6 +75,17 @@ impl NodeSpin {
     pub fn share(&self) -> f64 {
         SpinCost { spun: self.spun, over: self.over, times: self.times }.share()
     }
+}
+
+/// A panic in a user's operation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OperationPanic {
+    /// The operation's name.
+    pub operation: String,
+    /// Number of the instance.
+    pub instance: u64,
+    /// What the panic said.
+    pub message: String,
 }
 
 /// A process of the run that ended before the run did.

@@ -26,27 +26,6 @@ pub(crate) struct Recorder {
     cpu: Option<u16>,
 }
 
-/// Which marks of a node's run somebody records. Each is recorded once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Marks {
-    Both,
-    /// That it begins. A release thread says so early, before the first release.
-    Beginning,
-    /// That it ends. A hierarchy says so when the last of its records has been written.
-    End,
-}
-
-impl Marks {
-    /// Whether this one, RUN_START or RUN_END, is among them.
-    pub fn include(self, event: Event) -> bool {
-        match self {
-            Marks::Both => true,
-            Marks::Beginning => event == Event::RUN_START,
-            Marks::End => event == Event::RUN_END,
-        }
-    }
-}
-
 /// What a job event is about.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subject {

@@ -5,7 +5,8 @@
 
 use crate::flow::{Equipment, Hand, Release, Shared};
 use crate::job_table::{Abort, InFlight};
-use crate::recorder::{Marks, Subject};
+use crate::managed::Marks;
+use crate::recorder::Subject;
 use crate::sys::clock::MonotonicClock;
 use crate::timer::{Sleeper, SpinCost, Woken};
 use std::cmp::Reverse;

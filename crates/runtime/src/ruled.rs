@@ -1,11 +1,11 @@
 //! A node with a hierarchy of schedulers as the run knows it: whoever schedules it.
 
-use crate::hierarchy::{Berth, Hierarchy, HierarchyError, HierarchyOutcome, Stage};
+use crate::hierarchy::{Berth, Hierarchy, HierarchyError, Stage};
 use crate::lowered::LoweredNode;
 use crate::lowering::hierarchy::{Lowering, PartAccount, Reason, lower_hierarchy};
 use crate::lowering::machine::{Machine, admits};
 use crate::options::{Lower, RtMode, RunOptions};
-use crate::outcome::ThreadAttributes;
+use crate::outcome::{HierarchyOutcome, ThreadAttributes};
 use crate::sys::sched::Policy;
 use talea_model::{Scheduling, System};
 use talea_policy::strategy::Plan;

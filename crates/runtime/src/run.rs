@@ -2,51 +2,18 @@
 
 use crate::collector::{Collected, Collector, OnFinished};
 use crate::crew::Crew;
-use crate::hierarchy::HierarchyOutcome;
-use crate::options::{RunOptions, Start};
-use crate::outcome::{Mishaps, NodeSpin, Outcome, Stopped, ThreadAttributes};
-use crate::prepare::PrepareError;
+use crate::error::PrepareError;
+use crate::options::{RunOptions, Start, StopHandle};
+use crate::outcome::{HierarchyOutcome, Mishaps, NodeSpin, Outcome, Stopped, ThreadAttributes};
 use crate::ruled::Ruled;
 use crate::store::Store;
 use crate::sys::clock::MonotonicClock;
-use crate::sys::stop::{Slept, StopFlag};
+use crate::sys::stop::Slept;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use talea_insight::Report;
 use talea_insight::accounting::HierarchyReport;
 use talea_time::{Clock, Duration, Instant};
-
-/// Stops a run from another thread.
-#[derive(Clone, Debug)]
-pub struct StopHandle(StopFlag);
-
-impl Default for StopHandle {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl StopHandle {
-    /// A handle for [`RunOptions::stop`]; [`Prepared::stop_handle`] is that of a prepared run.
-    pub fn new() -> Self {
-        StopHandle(StopFlag::new())
-    }
-
-    pub(crate) fn flag(&self) -> StopFlag {
-        self.0.clone()
-    }
-
-    /// Whether the run was told to stop.
-    pub fn is_stopped(&self) -> bool {
-        self.0.is_stopped()
-    }
-
-    /// Ends the run: operations under way are told, and [`Prepared::run`] returns with the results so far
-    /// when they have returned. May be called more than once, and from a signal handler.
-    pub fn stop(&self) {
-        self.0.stop();
-    }
-}
 
 /// Everybody who takes part.
 pub(crate) struct Cast {
@@ -131,7 +98,7 @@ impl Prepared {
 
     /// Stops the run; for a signal handler or another thread.
     pub fn stop_handle(&self) -> StopHandle {
-        StopHandle(self.cast.crew.shared.stop.clone())
+        StopHandle::of(self.cast.crew.shared.stop.clone())
     }
 
     /// Whether every lane has a real-time priority.

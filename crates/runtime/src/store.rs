@@ -1,9 +1,12 @@
 //! Where the records of this process's threads go: a published stream, which others can find and follow.
 
+use crate::error::PrepareError;
 use crate::flow::Shared;
+use crate::layout::Hosted;
+use crate::names::{RUNS_AT_ONCE, plain};
 use crate::operation::Behaviour;
 use crate::options::RunOptions;
-use crate::prepare::{Hosted, PrepareError};
+
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use talea_model::{OperationId, Scheduling, System};
@@ -14,9 +17,6 @@ use tempfile::TempDir;
 
 /// Rings for threads that the operations of a system start themselves.
 const SPARE: usize = 4;
-/// Runs of one system in one process that are told apart by name.
-pub(crate) const RUNS_AT_ONCE: u32 = 1000;
-
 /// The rings of this process.
 pub(crate) struct Store {
     pub metadata: Metadata,
@@ -141,15 +141,6 @@ fn publish(name: &str, metadata: &Metadata, shape: RingShape<'_>) -> Result<Stre
     published
 }
 
-/// A name with everything replaced that a stream's cannot have, and not too long for a number.
-pub(crate) fn plain(name: &str) -> String {
-    const BYTES: usize = 56;
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_' || c == '.';
-    let plain: String = name.chars().map(|c| if is_plain(c) { c } else { '_' }).take(BYTES).collect();
-    let plain = plain.trim_start_matches('.');
-    if plain.is_empty() { "system".into() } else { plain.into() }
-}
-
 fn private(metadata: &Metadata, shape: RingShape<'_>) -> Result<RingFile, PrepareError> {
     let directory = temporary_directory()?;
     Ok(RingFile::create_shaped(&rings_of(directory.path(), 0), metadata, shape)?)
@@ -171,17 +162,4 @@ pub(crate) fn temporary_directory() -> Result<TempDir, PrepareError> {
         .prefix("talea-")
         .tempdir_in(&parent)
         .map_err(|source| PrepareError::Io { path: parent, source })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn any_system_has_a_name_for_its_stream() {
-        assert_eq!(plain("ofp"), "ofp");
-        assert_eq!(plain("flight program/1"), "flight_program_1");
-        assert_eq!(plain("..."), "system");
-        assert_eq!(plain(&"é".repeat(100)), "_".repeat(56));
-    }
 }

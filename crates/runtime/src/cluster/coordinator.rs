@@ -1,15 +1,16 @@
 //! The process that starts the others, gives the start, and makes one report of all.
 
-use super::link;
 use super::wire::{
     DIRECTORY_VARIABLE, FromMember, NODE_VARIABLE, ToMember, control_of, fingerprint, receive, send,
 };
 use crate::collector::Collector;
-use crate::options::{RunOptions, Start};
+use crate::error::PrepareError;
+use crate::link;
+use crate::options::{RunOptions, Start, StopHandle};
 use crate::outcome::{LostNode, Outcome, Stopped};
-use crate::prepare::{PrepareError, check_apart, metadata, plans};
+use crate::plans::{check_apart, metadata, plans};
 use crate::ruled::foresee;
-use crate::run::{Ended, StopHandle, outcome};
+use crate::run::{Ended, outcome};
 use crate::store::{COLLECTOR, rings_of, temporary_directory};
 use crate::sys::clock::MonotonicClock;
 use std::io::{self, BufRead, BufReader};

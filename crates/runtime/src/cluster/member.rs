@@ -3,11 +3,13 @@
 use super::wire::{
     DIRECTORY_VARIABLE, FromMember, NODE_VARIABLE, ToMember, control_of, fingerprint, receive, send,
 };
+use crate::error::PrepareError;
+use crate::layout::Hosted;
 use crate::managed::STACK;
 use crate::operation::Operations;
 use crate::options::RunOptions;
 use crate::outcome::Stopped;
-use crate::prepare::{Hosted, PrepareError, prepare};
+use crate::prepare::prepare;
 use crate::run::Ended;
 use std::io::{self, BufReader};
 use std::net::Shutdown;
@@ -171,7 +173,7 @@ fn clear(directory: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::link;
+    use crate::link;
     use crate::options::RtMode;
     use std::os::unix::net::UnixListener;
     use talea_model::{Strategy, TaskBuilder};

@@ -24,7 +24,6 @@
 //! the coordinator only, which then stops them in order.
 
 mod coordinator;
-pub(crate) mod link;
 mod member;
 mod wire;
 

@@ -1,8 +1,7 @@
 //! What coordinator and members say to each other: one JSON text per line.
 
-use crate::hierarchy::HierarchyOutcome;
 use crate::options::{Lower, RunOptions};
-use crate::outcome::{Mishaps, NodeSpin, Stopped, ThreadAttributes};
+use crate::outcome::{HierarchyOutcome, Mishaps, NodeSpin, Stopped, ThreadAttributes};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, BufRead, Write};

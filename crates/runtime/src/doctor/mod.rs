@@ -17,8 +17,7 @@ mod grants;
 mod kernel;
 mod machine;
 
-pub(crate) use kernel::fair_part;
-
+use crate::sys::setting::read;
 use std::fmt;
 
 /// How a finding bears on a run.
@@ -77,11 +76,6 @@ pub fn examine() -> Vec<Finding> {
     findings.extend(kernel::examine());
     findings.extend(machine::examine());
     findings
-}
-
-/// A file of proc or sys without the surrounding blanks; `None` where it is missing or closed to us.
-fn read(path: &str) -> Option<String> {
-    std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }
 
 /// Runs a trial in a thread of its own, so that what it sets on itself ends with it.

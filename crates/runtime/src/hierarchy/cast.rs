@@ -1,22 +1,20 @@
 //! Everybody takes their places: the threads of a node's hierarchy, and their parts in the run.
 
+use super::accounts::{Role, early_end, members};
 use super::control::{self, Control};
+use super::error::HierarchyError;
 use super::lanes::{self, Berth};
-use super::outcome::{HierarchyOutcome, ParkingOutcome, Role, ScheduledBy, early_end, members};
-use super::quantum::ShortQuantum;
 use crate::burn::Burner;
-use crate::command;
-use crate::layout::TaskSite;
 use crate::managed::control::{Governor, Obeys};
 use crate::managed::{
-    Admission, AdmitError, Arrivals, Bands, Blocks, Course, Engagement, Handle, HowOften, MORE_TO_HOLD,
-    ManagedSet, MemberId, Notes, Options, Own, Parking, Part, STACK, Scribe, SetError, Sight, Target,
+    Admission, AdmitError, Arrivals, Blocks, Course, Engagement, Handle, HowOften, MORE_TO_HOLD, ManagedSet,
+    Marks, MemberId, Notes, Options, Own, Parking, Part, STACK, Scribe, ShortQuantum, Sight, Target,
+    TaskTimes, command,
 };
-use crate::outcome::ThreadAttributes;
-use crate::recorder::{Marks, Recorder, Recording};
+use crate::outcome::{HierarchyOutcome, ParkingOutcome, ScheduledBy, ThreadAttributes};
+use crate::recorder::{Recorder, Recording};
 use crate::sys::clock::MonotonicClock;
 use crate::sys::memory::prefault_stack;
-use crate::sys::sched::SchedError;
 use std::sync::Arc;
 use talea_guarantee::guarantee::Guarantee;
 use talea_model::{Execution, OperationId, System, ThreadWork};
@@ -28,86 +26,11 @@ use talea_policy::strategy::Plan;
 use talea_record::event::Thread;
 use talea_record::{EdgeEntry, Metadata, Record, RingWriter, Sink, ThreadRole};
 use talea_time::{Clock, Duration, Instant};
-use thiserror::Error;
 
 /// Members that may come on top of those of the description while it runs.
 const MORE_MEMBERS: usize = 64;
 /// Of the stack of a thread that burns.
 pub(crate) const PREFAULTED: usize = 32 * 1024;
-
-/// Why a hierarchy cannot be run. No thread is left over, and no program.
-#[derive(Debug, Error)]
-pub enum HierarchyError {
-    /// The schedulers refuse what the description asks of them.
-    #[error(transparent)]
-    Arrange(#[from] ArrangeError),
-    /// The infrastructure could not be set up.
-    #[error(transparent)]
-    Set(#[from] SetError),
-    /// A thread was refused.
-    #[error(transparent)]
-    Admit(#[from] AdmitError),
-    /// Threads would take turns faster than real ones can.
-    #[error(transparent)]
-    ShortQuantum(#[from] ShortQuantum),
-    /// A lane whose jobs preempt each other has several threads, among which the schedulers above would have to choose.
-    #[error(
-        "scheduler \"{scheduler}\": on real threads lanes below other schedulers run every job they begin to its end; write \
-         `lane_dispatch = \"nonpreemptive\"`, give the tasks a node of their own, or simulate it (`talea sim`)"
-    )]
-    PreemptiveLanes {
-        /// The scheduler of the lanes.
-        scheduler: String,
-    },
-    /// A lane that chooses anew at every tick needs the simulator.
-    #[error(
-        "scheduler \"{scheduler}\": lane \"{lane}\" chooses anew every {tick}, which only the simulator does"
-    )]
-    Ticks {
-        /// The scheduler of the lanes.
-        scheduler: String,
-        /// The lane's label.
-        lane: String,
-        /// Its tick.
-        tick: Duration,
-    },
-    /// Who releases the tasks of the lanes has to stand above all that the schedulers grant a processor.
-    #[error(
-        "the release thread of the tasks has priority {top}, but the schedulers above their lanes use {bands}; raise the top of \
-         the band"
-    )]
-    ReleaseTooLow {
-        /// The highest priority that the run may use.
-        top: u8,
-        /// Those of the hierarchy.
-        bands: Bands,
-    },
-    /// The kernel does not give a thread the policy that the hierarchy was lowered to.
-    #[error("{thread}: {source}\n  `--no-lower` leaves the hierarchy to the infrastructure")]
-    Kernel {
-        /// The thread of the description.
-        thread: String,
-        /// What is refused, with its remedy.
-        source: SchedError,
-    },
-    /// Without real-time priorities nobody is kept from running.
-    #[error(
-        "a hierarchy of schedulers is enforced by real-time priorities, which this process does not have{}\n  \
-         `talea doctor` tests what is permitted; `talea sim` needs none of it",
-        reasons(missing)
-    )]
-    NotEnforceable {
-        /// What is not permitted, each with its remedy; nothing if nobody asked.
-        missing: Vec<String>,
-    },
-}
-
-fn reasons(missing: &[String]) -> String {
-    match missing {
-        [] => "; leave out `--rt off`".into(),
-        _ => format!(":\n  {}", missing.join("\n  ")),
-    }
-}
 
 /// What a hierarchy is made from.
 pub(crate) struct Stage<'a> {
@@ -316,7 +239,7 @@ impl Stage<'_> {
             false => HowOften::Periodically,
         };
         let arrivals = Arrivals {
-            task: Arc::new(TaskSite { period: task.period, deadline: task.deadline, phase: task.phase }),
+            task: Arc::new(TaskTimes { period: task.period, deadline: task.deadline, phase: task.phase }),
             jitter: task.jitter,
             jitter_stream: demand::stream(self.system.seed, Purpose::Jitter, task_index),
             how_often,

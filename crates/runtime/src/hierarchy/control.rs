@@ -1,9 +1,10 @@
 //! Whoever may can change the hierarchy of a run while it runs.
 
-use super::outcome::{ParkingOutcome, Role};
+use super::accounts::Role;
 use crate::managed::Parking;
 use crate::managed::control::{Governor, Obeys, ServeError, Server, Sockets};
-use crate::store::{RUNS_AT_ONCE, plain};
+use crate::names::{RUNS_AT_ONCE, plain};
+use crate::outcome::ParkingOutcome;
 use std::sync::Arc;
 use talea_model::{Description, System};
 

@@ -15,7 +15,7 @@
 //! it sleeps and who tells of preemptions. A started job keeps its lane until it ends, so there is nothing that the engine
 //! would have to know about it.
 
-use super::cast::HierarchyError;
+use super::error::HierarchyError;
 use crate::execute::Surroundings;
 use crate::flow::{Equipment, Hand};
 use crate::lane_thread::{Footing, LaneThread};

@@ -18,22 +18,19 @@
 //! | `cast` | everybody takes their places: the threads and their parts |
 //! | `control` | changes from outside while it runs |
 //! | `lanes` | the tasks' lanes as members |
-//! | `caps` | who may not receive more than is promised |
-//! | `outcome` | what came of it |
+//! | `accounts` | what came of its members |
 //! | `present` | programs and processes that are not there |
 
+mod accounts;
 mod cast;
 mod control;
+mod error;
 mod lanes;
-mod outcome;
 mod present;
-mod quantum;
 
-pub use cast::HierarchyError;
+pub(crate) use accounts::early_end;
 pub(crate) use cast::{Hierarchy, Labour, PREFAULTED, Stage, edges, rings_of};
 pub(crate) use control::Control;
+pub use error::HierarchyError;
 pub(crate) use lanes::{Berth, below_others, release_is_above};
-pub(crate) use outcome::early_end;
-pub use outcome::{HierarchyOutcome, MemberOutcome, ParkingOutcome, ScheduledBy};
 pub use present::absentees;
-pub use quantum::ShortQuantum;

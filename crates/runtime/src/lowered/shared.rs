@@ -1,7 +1,7 @@
 //! What the threads of a lowered node know of each other.
 
 use crate::flow::Gate;
-use crate::seat::Processor;
+use crate::occupancy::Processor;
 use crate::sys::clock::MonotonicClock;
 use crate::sys::stop::StopFlag;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};

@@ -6,19 +6,16 @@ use super::release::ReleaseThread;
 use super::shared::Shared;
 use super::warden::{Account, Warden};
 use super::worker::Worker;
-use crate::command::{self, Started};
-use crate::hierarchy::early_end;
-use crate::hierarchy::{
-    Control, HierarchyError, HierarchyOutcome, MemberOutcome, ParkingOutcome, ScheduledBy, Stage,
-};
+use crate::hierarchy::{Control, HierarchyError, Stage, early_end};
 use crate::lowering::hierarchy::{PartAccount, Settings, Switches, ThreadSetting};
 use crate::managed::bands::Bands;
+use crate::managed::command::{self, Started};
 use crate::managed::guardian::{Guardian, PROGRAMS_MAX};
 use crate::managed::proc;
 use crate::managed::{AdmitError, SetError};
-use crate::outcome::ThreadAttributes;
+use crate::occupancy::Stay;
+use crate::outcome::{HierarchyOutcome, MemberOutcome, ParkingOutcome, ScheduledBy, ThreadAttributes};
 use crate::recorder::Recording;
-use crate::seat::Stay;
 use crate::sys::Tid;
 use crate::sys::sched::Policy;
 use crate::sys::thread::{JoinHandle, spawn};

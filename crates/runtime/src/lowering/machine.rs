@@ -1,9 +1,11 @@
 //! What the kernel offers a node, found out by trying and reading, so that nothing is promised by version number alone.
 
-use crate::doctor::fair_part;
 use crate::sys::affinity::AffinityError;
 use crate::sys::sched::{self, Policy, SchedError};
 use crate::sys::thread::{SpawnError, spawn};
+use crate::throttling::ordinary_part;
+
+pub use crate::throttling::OrdinaryPart;
 use std::fs;
 use std::ops::RangeInclusive;
 use talea_time::{Duration, Work};
@@ -19,15 +21,6 @@ pub struct Machine {
     pub ordinary: Option<OrdinaryPart>,
     /// Reservations for threads that are bound to these processors.
     pub reservations: Result<Reservations, Refusal>,
-}
-
-/// What the kernel keeps for ordinary threads, or from real-time ones: the fair server since 6.12, throttling before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OrdinaryPart {
-    /// How much.
-    pub amount: Work,
-    /// Of each of these.
-    pub period: Duration,
 }
 
 /// How SCHED_DEADLINE can be had.
@@ -83,7 +76,7 @@ impl Machine {
         Machine {
             round_robin_slice: real_time.clone().ok().flatten(),
             real_time: real_time.map(|_| ()),
-            ordinary: fair_part(),
+            ordinary: ordinary_part(),
             reservations: reservations(cpus),
         }
     }

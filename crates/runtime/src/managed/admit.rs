@@ -1,6 +1,7 @@
 //! Taking members in: own threads, commands, and threads of other processes.
 
 use super::bands::{self, Level, Ordinary, Turns};
+use super::command::Started;
 use super::engagement::Engagement;
 use super::guardian::{self, Guardian};
 use super::handle::{Handle, Waker};
@@ -13,7 +14,6 @@ use super::proc;
 use super::seat::{Sat, Seat};
 use super::set::{Departed, ManagedSet, MemberId, Received, STACK};
 use super::shared::Shared;
-use crate::command::Started;
 use crate::sys::Tid;
 use crate::sys::sched::Policy;
 use crate::sys::thread::spawn;

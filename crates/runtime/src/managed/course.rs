@@ -13,7 +13,6 @@ use super::engagement::Engagement;
 use super::part::{Boarding, Part};
 use super::receipts::{Notes, What};
 use super::set::Received;
-use crate::recorder::Marks;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use talea_guarantee::monitor::Violation;
@@ -23,8 +22,29 @@ use talea_record::event::{
     self, Abort, BuiltinEvent, Complete, Dates, Flag, Preempt, Release, Resume, RunEnd, RunStart, Start,
 };
 use talea_record::stream::builtin_switch;
-use talea_record::{JobId, Record, RingWriter, RunOutcome, Sink};
+use talea_record::{Event, JobId, Record, RingWriter, RunOutcome, Sink};
 use talea_time::{Instant, Work};
+
+/// Which marks of a node's run somebody records. Each is recorded once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Marks {
+    Both,
+    /// That it begins. A release thread says so early, before the first release.
+    Beginning,
+    /// That it ends. A hierarchy says so when the last of its records has been written.
+    End,
+}
+
+impl Marks {
+    /// Whether this one, RUN_START or RUN_END, is among them.
+    pub fn include(self, event: Event) -> bool {
+        match self {
+            Marks::Both => true,
+            Marks::Beginning => event == Event::RUN_START,
+            Marks::End => event == Event::RUN_END,
+        }
+    }
+}
 
 /// Where a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

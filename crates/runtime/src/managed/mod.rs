@@ -64,6 +64,7 @@
 pub(crate) mod account;
 mod admit;
 pub(crate) mod bands;
+pub(crate) mod command;
 pub mod control;
 mod controller;
 mod course;
@@ -80,6 +81,7 @@ pub(crate) mod origin;
 mod part;
 mod perform;
 pub(crate) mod proc;
+mod quantum;
 pub(crate) mod receipts;
 mod safe;
 mod seat;
@@ -91,7 +93,7 @@ pub(crate) mod warden;
 
 pub(crate) use admit::{MORE_TO_HOLD, Own};
 pub use bands::Bands;
-pub(crate) use course::{Course, Finale, Scribe};
+pub(crate) use course::{Course, Finale, Marks, Scribe};
 pub(crate) use engagement::{Engagement, LanePart};
 pub use govern::NotDismissed;
 pub use handle::{Blocked, Handle, Waker};
@@ -100,7 +102,8 @@ pub use member::Blocks;
 pub use options::{
     Admission, AdmitError, CONTROLLER_BUDGET, CONTROLLER_PERIOD, ControllerPolicy, Options, SetError, Target,
 };
-pub(crate) use part::{Arrivals, HowOften, Part};
+pub(crate) use part::{Arrivals, HowOften, Part, TaskTimes};
+pub use quantum::ShortQuantum;
 pub use receipts::{JudgedBy, LongestSpell};
 pub(crate) use receipts::{Notes, Sight};
 pub(crate) use set::STACK;

@@ -1,6 +1,5 @@
 //! A member's part in a run: what arrives for it, and how far it is.
 
-use crate::layout::TaskSite;
 use std::sync::Arc;
 use talea_model::OperationId;
 use talea_policy::demand;
@@ -8,6 +7,25 @@ use talea_policy::job::Job;
 use talea_record::JobId;
 use talea_record::event::Dates;
 use talea_time::{Duration, Instant, Work};
+
+/// When the jobs of a task arrive, and are due.
+#[derive(Clone, Debug)]
+pub(crate) struct TaskTimes {
+    pub period: Duration,
+    pub deadline: Duration,
+    pub phase: Duration,
+}
+
+impl TaskTimes {
+    /// The arrival of `instance` when arrivals count from `start`.
+    pub fn arrival(&self, start: Instant, instance: u64) -> Instant {
+        let periods = i64::try_from(instance).ok().and_then(|count| self.period.checked_mul(count));
+        match periods.and_then(|distance| distance.checked_add(self.phase)) {
+            Some(distance) => start.saturating_add(distance),
+            None => Instant::MAX,
+        }
+    }
+}
 
 /// What becomes of a member's jobs, which are done one after the other. Jobs `done..arrived` are not done yet.
 #[derive(Clone, Debug)]
@@ -26,7 +44,7 @@ pub(crate) struct Part {
 #[derive(Clone, Debug)]
 pub(crate) struct Arrivals {
     /// The thread as a task; what never ends arrives once.
-    pub task: Arc<TaskSite>,
+    pub task: Arc<TaskTimes>,
     pub jitter: Duration,
     /// The stream of [`demand`] that each instance's delay is drawn from.
     pub jitter_stream: u64,
@@ -146,7 +164,7 @@ mod tests {
 
     fn part(how_often: HowOften) -> Part {
         let ms = Duration::from_millis;
-        let task = TaskSite { period: ms(10), deadline: ms(8), phase: ms(3) };
+        let task = TaskTimes { period: ms(10), deadline: ms(8), phase: ms(3) };
         let arrivals = Arrivals { task: Arc::new(task), jitter: Duration::ZERO, jitter_stream: 0, how_often };
         Part::new(OperationId::from_index(4), 2, arrivals, Work::from_millis(1))
     }

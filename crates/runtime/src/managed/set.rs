@@ -1,6 +1,7 @@
 //! A managed set: setting it up, reading what its members received, ending it.
 
 use super::bands::Level;
+use super::command::{self, Started};
 use super::controller::{Controller, TIMER, WAKEUPS};
 use super::course::{Course, Finale};
 use super::guardian::{self, Guardian};
@@ -13,7 +14,6 @@ use super::sentinel::Sentinel;
 use super::shared::{Post, Shared};
 use super::state::{State, Totals};
 use super::warden::Warden;
-use crate::command::{self, Started};
 use crate::sys::affinity;
 use crate::sys::sched::Policy;
 use crate::sys::thread::{JoinHandle, ThreadReport, spawn};

@@ -39,8 +39,8 @@ use crate::flow::{Equipment, Hand, Shared};
 use crate::job_table::Tag;
 use crate::lane_thread::forget;
 use crate::operation::Behaviour;
+use crate::preemption::LanePreemption;
 use crate::recorder::Subject;
-use crate::seat::Seat;
 use crate::sys::Tid;
 use crate::sys::clock::MonotonicClock;
 use crate::sys::sched::{Policy, set_thread};
@@ -94,7 +94,7 @@ pub(crate) struct Controller {
     pub lane: usize,
     pub slots: Vec<Slot>,
     pub grades: Option<Grades>,
-    pub seat: Seat,
+    pub preemption: LanePreemption,
     /// The slot whose job is to run.
     pub granted: Option<usize>,
 }
@@ -171,7 +171,7 @@ impl Controller {
             let current = self.queue.current().map(|progress| progress.job);
             let executed = current.map_or(Work::ZERO, |job| self.executed(&job));
             let Some(job) = self.queue.elect(now, executed) else {
-                self.seat.leave(&self.shared, hand, now);
+                self.preemption.leave(&self.shared, hand, now);
                 return;
             };
             let held_by = self.slot_of(job.tag);
@@ -236,7 +236,7 @@ impl Controller {
         if let Some(outranked) = outranked {
             self.park(hand, outranked, id, now);
         }
-        self.seat.take(&self.shared, hand, id, now);
+        self.preemption.take(&self.shared, hand, id, now);
         // A job that began while it was parked, because the granted one blocked, was never preempted.
         let preempted = std::mem::take(&mut self.slots[position].preempted);
         if preempted && self.shared.jobs.is_under_way(job.tag, job.number) {

@@ -4,7 +4,7 @@
 use crate::execute::{Surroundings, execute};
 use crate::flow::{Equipment, Hand, Shared};
 use crate::job_table::Tag;
-use crate::seat::vacate;
+use crate::preemption::vacate;
 use crate::sys::clock::{MonotonicClock, thread_cpu_time};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};

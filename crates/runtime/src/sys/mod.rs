@@ -9,6 +9,7 @@
 //! | [`thread`] | threads created with their policy and CPUs, attributes read back |
 //! | [`clock`] | the monotonic clock, a thread's processor time |
 //! | [`cpu`] | the CPU a thread runs on |
+//! | [`setting`] | settings of the kernel |
 //! | [`stdio`] | where programs print |
 //! | [`stop`] | the word that ends a run, on which threads can sleep |
 
@@ -17,6 +18,7 @@ pub mod clock;
 pub mod cpu;
 pub mod memory;
 pub mod sched;
+pub mod setting;
 pub mod stdio;
 pub mod stop;
 pub mod thread;

@@ -28,7 +28,7 @@ impl ShortQuantum {
     }
 
     /// Refuses a node with such a quantum.
-    pub(super) fn refuse_on(system: &System, node: usize) -> Result<(), Self> {
+    pub(crate) fn refuse_on(system: &System, node: usize) -> Result<(), Self> {
         let own = system.schedulers.iter().filter(|scheduler| scheduler.node == node);
         let mut quanta = own.filter_map(|scheduler| Some((&scheduler.name, scheduler.quantum?)));
         quanta.try_for_each(|(name, quantum)| ShortQuantum::refuse(name, quantum))

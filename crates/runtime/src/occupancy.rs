@@ -20,11 +20,8 @@
 //! is recorded as started but not as preempted. On nodes of several processors threads migrate and the
 //! word would lie; there, and without real-time priorities, no preemption is recorded at all.
 
-use crate::flow::{Hand, Shared};
-use crate::recorder::Subject;
 use std::sync::atomic::{AtomicU64, Ordering};
 use talea_record::JobId;
-use talea_time::Instant;
 
 /// No job: not a packed job of any system.
 const IDLE: u64 = u64::MAX;
@@ -82,47 +79,5 @@ impl Stay {
         let victim = self.holding.take()?.victim.filter(|victim| is_under_way(*victim));
         processor.0.store(victim.map_or(IDLE, JobId::pack), Ordering::Relaxed);
         victim
-    }
-}
-
-/// A lane's view of its processor's word.
-#[derive(Debug)]
-pub(crate) struct Seat {
-    /// Index into [`Shared::processors`]; `None` where preemption is not recorded.
-    processor: Option<usize>,
-    stay: Stay,
-}
-
-impl Seat {
-    pub fn new(processor: Option<usize>) -> Self {
-        Seat { processor, stay: Stay::default() }
-    }
-
-    /// The lane gives the processor to `job`, from a lower lane, from another job of its own, or
-    /// from nobody.
-    pub fn take(&mut self, shared: &Shared, hand: &mut Hand, job: JobId, now: Instant) {
-        let Some(processor) = self.processor else { return };
-        let is_under_way = |victim| shared.is_under_way(victim);
-        if let Some(victim) = self.stay.take(&shared.processors[processor], job, is_under_way) {
-            let subject = Subject { job: victim, lane: shared.layout.operation(victim.operation).lane };
-            hand.recorder.put(now, subject.preempt(job));
-        }
-    }
-
-    /// The lane has nothing to do and gives the processor back.
-    pub fn leave(&mut self, shared: &Shared, hand: &mut Hand, now: Instant) {
-        let Some(processor) = self.processor else { return };
-        let is_under_way = |victim| shared.is_under_way(victim);
-        if let Some(victim) = self.stay.leave(&shared.processors[processor], is_under_way) {
-            let subject = Subject { job: victim, lane: shared.layout.operation(victim.operation).lane };
-            hand.recorder.put(now, subject.resume());
-        }
-    }
-}
-
-/// A job of the lane has ended; nothing runs until the lane takes the processor again.
-pub(crate) fn vacate(shared: &Shared, processor: Option<usize>) {
-    if let Some(processor) = processor {
-        shared.processors[processor].vacate();
     }
 }

@@ -4,7 +4,7 @@
 //! stopped and ended together, and a Ctrl-C at the terminal reaches the run alone, which then ends its commands; if the run is killed, its guardian does. The command is
 //! not reaped before its end is asked for: until then its number, which is also its group's, is nobody else's.
 
-use crate::managed::guardian::{CommandNote, Guardian};
+use super::guardian::{CommandNote, Guardian};
 use crate::sys::{Tid, stdio};
 use rustix::process::{Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use std::io;

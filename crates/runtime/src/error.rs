@@ -1,0 +1,120 @@
+//! Why a run cannot be.
+
+use crate::hierarchy::HierarchyError;
+use crate::lowering::LoweringError;
+use crate::operation::UnknownOperation;
+use crate::sys::affinity::{self, AffinityError};
+use crate::sys::thread::SpawnError;
+use rustix::io::Errno;
+use std::path::PathBuf;
+use talea_policy::strategy::Anomaly;
+use talea_record::CreateError;
+use talea_record::stream::AttachError;
+use thiserror::Error;
+
+/// Why a run could not be prepared. No thread is left over.
+#[derive(Debug, Error)]
+pub enum PrepareError {
+    /// The strategy cannot sort the operations of a node into lanes.
+    #[error("node \"{node}\": {}", anomalies.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Anomalies {
+        /// The node.
+        node: String,
+        /// All of them.
+        anomalies: Vec<Anomaly>,
+    },
+    /// The lanes of a node do not fit what the kernel offers.
+    #[error("node \"{node}\": {source}")]
+    Lowering {
+        /// The node.
+        node: String,
+        /// What does not fit.
+        source: LoweringError,
+    },
+    /// A node's hierarchy of schedulers cannot be run.
+    #[error("node \"{node}\": {source}")]
+    Hierarchy {
+        /// The node.
+        node: String,
+        /// Why.
+        source: Box<HierarchyError>,
+    },
+    /// Code was given for an operation that the system does not have.
+    #[error(transparent)]
+    UnknownOperation(#[from] UnknownOperation),
+    /// A node names processors that this machine does not have or this process may not use.
+    #[error(
+        "node \"{node}\" is to run on cpu {}, but this process may use only {}; \
+         change `cpus` of the node, or run where those cpus are available",
+        affinity::list(missing),
+        affinity::list(available)
+    )]
+    MissingCpus {
+        /// The node.
+        node: String,
+        /// Processors it names in vain.
+        missing: Vec<u16>,
+        /// Processors there are.
+        available: Vec<u16>,
+    },
+    /// Two hierarchies would each grant the same processor.
+    #[error(
+        "nodes \"{first}\" and \"{second}\" both have cpu {cpu}, and a hierarchy of schedulers each, which would both grant it; \
+         give each node cpus of its own, or put both hierarchies below one root (`talea sim` and `talea check` take them to \
+         be different machines)"
+    )]
+    SharedCpu {
+        /// A node.
+        first: String,
+        /// The other.
+        second: String,
+        /// What both have.
+        cpu: u16,
+    },
+    /// The processors of this process could not be determined.
+    #[error(transparent)]
+    Affinity(#[from] AffinityError),
+    /// Strict mode, and something that real-time scheduling needs is not permitted.
+    #[error(
+        "real-time scheduling is not available to this process:\n  {}\nRun `talea doctor` for details, or choose `--rt warn` to run without",
+        missing.join("\n  ")
+    )]
+    NotPermitted {
+        /// What was refused, each with its remedy.
+        missing: Vec<String>,
+    },
+    /// A thread could not be created.
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+    /// Strict mode, and the kernel gave a thread something else than was asked for.
+    #[error("the kernel did not give these threads what they need: {}", threads.join("; "))]
+    OtherAttributes {
+        /// The threads with what they have and what was wanted.
+        threads: Vec<String>,
+    },
+    /// The rings for the trace could not be created.
+    #[error(transparent)]
+    Rings(#[from] CreateError),
+    /// The rings cannot be followed.
+    #[error(transparent)]
+    Attach(#[from] AttachError),
+    /// The directory for the rings, or a log, could not be created.
+    #[error("cannot create {path}: {source}")]
+    Io {
+        /// Where.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The collector's thread could not be created.
+    #[error("cannot create the collector's thread: {0}; look at `ulimit -u` and the cgroup's pids.max")]
+    Collector(#[source] std::io::Error),
+    /// The pipes to the other processes of the run could not be opened.
+    #[error("cannot open the pipes to the other nodes in {directory}: {source}")]
+    Link {
+        /// The run's directory.
+        directory: PathBuf,
+        /// What the system said.
+        source: Errno,
+    },
+}
