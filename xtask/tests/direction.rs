@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 /// Every crate of the workspace; each may depend only on crates before it.
-const ORDER: [&str; 22] = [
+const ORDER: [&str; 23] = [
     "talea-time",
     "talea-measure",
     "talea-ring",
+    "talea-linux",
     "talea-guarantee",
     "talea-model",
     "talea-interchange",

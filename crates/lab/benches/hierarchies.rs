@@ -9,9 +9,9 @@ use std::process::ExitCode;
 use talea_lab::compare::Observer;
 use talea_lab::experiments::hierarchies::hand_over::{self, LEVELS};
 use talea_lab::experiments::hierarchies::operations::{self, Measured, Operation, Way};
+use talea_linux::affinity;
 use talea_measure::{Effort, Report, Request, Role, Samples};
 use talea_runtime::StopHandle;
-use talea_runtime::sys::affinity;
 use talea_time::Duration;
 
 /// Nobody watches.

@@ -5,11 +5,11 @@
 //! here.
 
 use crate::managed::STACK;
-use crate::sys::clock::MonotonicClock;
-use crate::sys::stop::{Slept, StopFlag};
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use talea_insight::{Accounting, Report, Samples};
+use talea_linux::clock::MonotonicClock;
+use talea_linux::stop::{Slept, StopFlag};
 use talea_record::event::Dates;
 use talea_record::stream::{Consumer, Seat, clock};
 use talea_record::{CreateError, Event, LogWriter, Merge, Metadata, Record, Sink};

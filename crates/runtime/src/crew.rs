@@ -13,13 +13,13 @@ use crate::preemption::LanePreemption;
 use crate::preemptive::{Controller, Grades, Slot, SlotCell, SlotThread};
 use crate::recorder::Recording;
 use crate::release::{ReleaseThread, Source};
-use crate::sys::clock::MonotonicClock;
-use crate::sys::memory::prefault_stack;
-use crate::sys::sched::Policy;
-use crate::sys::thread::{JoinHandle, SpawnError, spawn};
-use crate::timer::Sleeper;
 use rustix::io::Errno;
 use std::sync::Arc;
+use talea_linux::clock::MonotonicClock;
+use talea_linux::memory::prefault_stack;
+use talea_linux::sched::Policy;
+use talea_linux::thread::{JoinHandle, SpawnError, spawn};
+use talea_linux::timer::Sleeper;
 use talea_model::{LaneDispatch, Late, OperationId, Scheduling, System};
 use talea_policy::discipline::Discipline;
 use talea_policy::lane::LaneQueue;
@@ -373,7 +373,12 @@ impl Station<'_> {
 }
 
 impl Crew {
-    fn hire(&mut self, station: &Station<'_>, role: Role, duty: Duty) -> Result<crate::sys::Tid, SpawnError> {
+    fn hire(
+        &mut self,
+        station: &Station<'_>,
+        role: Role,
+        duty: Duty,
+    ) -> Result<talea_linux::Tid, SpawnError> {
         let cpus = &station.system.nodes[station.node(role)].cpus;
         let stack = station.stack(role);
         let thread = spawn(&station.name(role), station.policy(role), cpus, stack, move || {

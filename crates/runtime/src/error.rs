@@ -3,10 +3,10 @@
 use crate::hierarchy::HierarchyError;
 use crate::lowering::LoweringError;
 use crate::operation::UnknownOperation;
-use crate::sys::affinity::{self, AffinityError};
-use crate::sys::thread::SpawnError;
 use rustix::io::Errno;
 use std::path::PathBuf;
+use talea_linux::affinity::{self, AffinityError};
+use talea_linux::thread::SpawnError;
 use talea_policy::strategy::Anomaly;
 use talea_record::CreateError;
 use talea_record::stream::AttachError;

@@ -6,7 +6,6 @@
 //! that belongs together has been pushed, ring. Ringing last keeps a higher lane from preempting the
 //! releaser between two pushes.
 
-use crate::burn::Burner;
 use crate::job_table::{InFlight, JobTable, Tag, WindowFull};
 use crate::join::{Arrival, JoinTable};
 use crate::layout::{Layout, OperationSite};
@@ -16,9 +15,10 @@ use crate::occupancy::Processor;
 use crate::operation::Behaviour;
 use crate::outcome::OperationPanic;
 use crate::recorder::{Recorder, Recording, Subject};
-use crate::sys::stop::StopFlag;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
+use talea_linux::burn::Burner;
+use talea_linux::stop::StopFlag;
 use talea_model::OperationId;
 use talea_policy::job::Job;
 use talea_record::event::{Dates, Flag, Send};

@@ -31,9 +31,8 @@
 //! | `lane_thread`, `preemptive` | the two kinds of lanes |
 //! | `job_table`, `join`, `window` | bounded, preallocated state of jobs and joins, and its size |
 //! | `occupancy`, `preemption` | preemption between lanes, seen without system calls |
-//! | [`talea_ring`], [`timer`], [`burn`], [`sys`] | what all of it stands on |
+//! | [`talea_ring`], [`talea_linux`] | what all of it stands on |
 
-pub mod burn;
 pub mod cluster;
 mod collector;
 mod crew;
@@ -64,10 +63,6 @@ mod release;
 mod ruled;
 mod run;
 mod store;
-pub mod sys;
-mod thread_clock;
-mod throttling;
-pub mod timer;
 mod window;
 
 pub use collector::{Ending, FinishedJob, OnFinished};

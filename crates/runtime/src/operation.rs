@@ -1,9 +1,9 @@
 //! What runs when a job runs: a user's closure, or synthetic work.
 
 use crate::job_table::JobTable;
-use crate::sys::clock::MonotonicClock;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
+use talea_linux::clock::MonotonicClock;
 use talea_model::System;
 use talea_policy::job::Job;
 use talea_time::{Clock, Duration, Instant};

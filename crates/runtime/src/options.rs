@@ -1,9 +1,9 @@
 //! What a run is asked for.
 
 use crate::lowering::Band;
-use crate::sys::stop::StopFlag;
-use crate::timer::Tail;
 use talea_insight::Samples;
+use talea_linux::stop::StopFlag;
+use talea_linux::timer::Tail;
 use talea_record::stream::Selection;
 use talea_time::{Duration, Instant};
 use thiserror::Error;

@@ -2,11 +2,11 @@
 
 mod hierarchy;
 
-use crate::sys::thread::ThreadReport;
-use crate::timer::SpinCost;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use talea_insight::Report;
+use talea_linux::thread::ThreadReport;
+use talea_linux::timer::SpinCost;
 use talea_time::Duration;
 
 pub use hierarchy::{HierarchyOutcome, MemberOutcome, ParkingOutcome, ScheduledBy};

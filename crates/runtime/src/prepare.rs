@@ -1,6 +1,5 @@
 //! Preparing a run: everything that may fail, allocate or take time.
 
-use crate::burn::Burner;
 use crate::crew::{Inboxes, Staff, Station};
 use crate::error::PrepareError;
 use crate::flow::{Call, Gate, Port, Shared, Tally};
@@ -17,12 +16,13 @@ use crate::plans::{NO_LANES, check_apart, metadata, plans, unset};
 use crate::ruled::{Ruled, decide};
 use crate::run::{Cast, Prepared};
 use crate::store::{Store, ring_records};
-use crate::sys::affinity;
-use crate::sys::memory::lock_all;
-use crate::sys::sched::Policy;
-use crate::sys::thread::spawn;
 use crate::window;
 use std::sync::{Arc, OnceLock};
+use talea_linux::affinity;
+use talea_linux::burn::Burner;
+use talea_linux::memory::lock_all;
+use talea_linux::sched::Policy;
+use talea_linux::thread::spawn;
 use talea_model::{Scheduling, System};
 use talea_policy::strategy::Plan;
 use talea_ring::bell::Bell;

@@ -1,7 +1,7 @@
 //! A thread's way to its own trace ring.
 
-use crate::sys::clock::MonotonicClock;
-use crate::sys::cpu;
+use talea_linux::clock::MonotonicClock;
+use talea_linux::cpu;
 use talea_record::event::{
     Abort, BuiltinEvent, Complete, Cost, Dates, Flag, Preempt, Release, Resume, RunEnd, RunStart, Skip,
     Sleep, Start, Thread, Timer, Wake,

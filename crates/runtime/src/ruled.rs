@@ -6,7 +6,7 @@ use crate::lowering::hierarchy::{Lowering, PartAccount, Reason, lower_hierarchy}
 use crate::lowering::machine::{Machine, admits};
 use crate::options::{Lower, RtMode, RunOptions};
 use crate::outcome::{HierarchyOutcome, ThreadAttributes};
-use crate::sys::sched::Policy;
+use talea_linux::sched::Policy;
 use talea_model::{Scheduling, System};
 use talea_policy::strategy::Plan;
 use talea_record::RingWriter;

@@ -7,12 +7,12 @@ use crate::options::{RunOptions, Start, StopHandle};
 use crate::outcome::{HierarchyOutcome, Mishaps, NodeSpin, Outcome, Stopped, ThreadAttributes};
 use crate::ruled::Ruled;
 use crate::store::Store;
-use crate::sys::clock::MonotonicClock;
-use crate::sys::stop::Slept;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use talea_insight::Report;
 use talea_insight::accounting::HierarchyReport;
+use talea_linux::clock::MonotonicClock;
+use talea_linux::stop::Slept;
 use talea_time::{Clock, Duration, Instant};
 
 /// Everybody who takes part.

@@ -4,5 +4,5 @@
 #![cfg(not(loom))]
 
 mod exec;
+mod inbox;
 mod managed;
-mod os;

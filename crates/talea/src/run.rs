@@ -27,8 +27,8 @@ use talea_model::System;
 use talea_runtime::{Executive, OnFinished, Operations};
 use talea_time::Duration;
 
+pub use talea_linux::timer::Tail;
 pub use talea_runtime::managed::control;
-pub use talea_runtime::timer::Tail;
 pub use talea_runtime::{
     Ending, FinishedJob, HierarchyOutcome, JobContext, Lower, Mishaps, Outcome, PrepareError, Prepared,
     RtMode, RunOptions, StopHandle, Stopped,

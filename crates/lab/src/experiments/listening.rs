@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
+use talea_linux::affinity;
+use talea_linux::clock::MonotonicClock;
 use talea_record::Record;
 use talea_recording::kernel::{KernelEvent, KernelScope, Processors, Recorder};
 use talea_recording::{KernelError, KernelOptions, KernelStream};
-use talea_runtime::sys::affinity;
-use talea_runtime::sys::clock::MonotonicClock;
 use talea_time::{Clock, Duration};
 
 /// Whose switches the kernel told.

@@ -327,7 +327,7 @@ fn operations_are_done_on_a_running_hierarchy() {
 #[test]
 fn context_switches_are_made_in_every_way() {
     let _alone = alone();
-    let cpu = talea_runtime::sys::affinity::allowed().expect("readable")[0];
+    let cpu = talea_linux::affinity::allowed().expect("readable")[0];
     for way in hand_over::Way::all() {
         let Some(taken) = permitted(way.measure(cpu, 8)) else { return };
         let Some(taken) = taken else { continue };

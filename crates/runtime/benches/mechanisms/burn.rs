@@ -1,10 +1,10 @@
 //! By how much synthetic work exceeds what it was asked for.
 
 use super::{Effort, Stage};
+use talea_linux::burn::Burner;
+use talea_linux::clock::thread_cpu_time;
+use talea_linux::thread::spawn;
 use talea_measure::{Report, Role, Samples};
-use talea_runtime::burn::Burner;
-use talea_runtime::sys::clock::thread_cpu_time;
-use talea_runtime::sys::thread::spawn;
 use talea_time::{Duration, Work};
 
 const STACK: usize = 256 * 1024;

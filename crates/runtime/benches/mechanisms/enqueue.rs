@@ -8,12 +8,12 @@ use std::hint::{black_box, spin_loop};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
+use talea_linux::clock::MonotonicClock;
+use talea_linux::sched::Policy;
+use talea_linux::thread::spawn;
 use talea_measure::{Report, Role, Samples};
 use talea_ring::bell::Bell;
 use talea_ring::inbox::Links;
-use talea_runtime::sys::clock::MonotonicClock;
-use talea_runtime::sys::sched::Policy;
-use talea_runtime::sys::thread::spawn;
 use talea_time::{Clock, Duration};
 
 /// More than a releaser writes down of a job for its lane.

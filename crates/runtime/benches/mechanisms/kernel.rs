@@ -8,11 +8,11 @@ use rustix::thread::futex::{self, Flags};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use talea_linux::clock::MonotonicClock;
+use talea_linux::thread::spawn;
 use talea_measure::{Report, Role, Samples};
 use talea_record::{Event, Metadata, Origin, Record, RecordSource, RingFile, Sink};
 use talea_recording::kernel::{KernelEvent, KernelOptions, KernelStream, Processors};
-use talea_runtime::sys::clock::MonotonicClock;
-use talea_runtime::sys::thread::spawn;
 use talea_time::{Clock, Instant};
 
 const STACK: usize = 256 * 1024;

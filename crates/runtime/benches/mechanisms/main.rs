@@ -13,9 +13,9 @@ mod release;
 mod wake;
 
 use std::process::ExitCode;
+use talea_linux::sched::{self, Policy};
+use talea_linux::{affinity, memory};
 use talea_measure::{Report, Request};
-use talea_runtime::sys::sched::{self, Policy};
-use talea_runtime::sys::{affinity, memory};
 
 /// How much is measured: numbers of samples.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -3,11 +3,11 @@
 use super::{Effort, Stage};
 use rustix::thread::{ClockId, clock_nanosleep_absolute};
 use rustix::time::Timespec;
+use talea_linux::clock::MonotonicClock;
+use talea_linux::stop::StopFlag;
+use talea_linux::thread::spawn;
+use talea_linux::timer::{Sleeper, Tail, Woken};
 use talea_measure::{Report, Role, Samples};
-use talea_runtime::sys::clock::MonotonicClock;
-use talea_runtime::sys::stop::StopFlag;
-use talea_runtime::sys::thread::spawn;
-use talea_runtime::timer::{Sleeper, Tail, Woken};
 use talea_time::{Clock, Duration, Instant};
 
 const STACK: usize = 256 * 1024;

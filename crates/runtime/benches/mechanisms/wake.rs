@@ -5,12 +5,12 @@ use super::{Effort, Stage};
 use rustix::thread::futex::{self, Flags};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use talea_linux::clock::MonotonicClock;
+use talea_linux::stop::StopFlag;
+use talea_linux::thread::{JoinHandle, spawn};
 use talea_measure::{Report, Role, Samples};
 use talea_ring::bell::{Bell, Ring};
 use talea_ring::inbox::Links;
-use talea_runtime::sys::clock::MonotonicClock;
-use talea_runtime::sys::stop::StopFlag;
-use talea_runtime::sys::thread::{JoinHandle, spawn};
 use talea_time::{Clock, Duration, Instant};
 
 const STACK: usize = 256 * 1024;

@@ -1,11 +1,11 @@
 //! What needs a privilege.
 
 use super::{Finding, in_scratch_thread, read};
-use crate::sys::sched::{self, Policy, SchedError};
-use crate::sys::{affinity, memory};
 use rustix::io::Errno;
 use rustix::mm::{MlockFlags, mlock_with, munlock};
 use std::ffi::c_void;
+use talea_linux::sched::{self, Policy, SchedError};
+use talea_linux::{affinity, memory};
 use talea_time::Duration;
 
 pub(super) fn examine() -> Vec<Finding> {

@@ -1,9 +1,9 @@
 //! How the kernel is built and set.
 
 use super::{Finding, read};
-use crate::throttling::{Throttling, version};
 use rustix::thread::{ClockId, current_timer_slack};
 use rustix::time::clock_getres;
+use talea_linux::throttling::{Throttling, version};
 
 pub(super) fn examine() -> Vec<Finding> {
     let uname = rustix::system::uname();

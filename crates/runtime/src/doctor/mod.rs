@@ -17,8 +17,8 @@ mod grants;
 mod kernel;
 mod machine;
 
-use crate::sys::setting::read;
 use std::fmt;
+use talea_linux::setting::read;
 
 /// How a finding bears on a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn examining_changes_nothing_about_the_caller() {
-        let state = || (crate::sys::sched::get(None), crate::sys::affinity::get(None));
+        let state = || (talea_linux::sched::get(None), talea_linux::affinity::get(None));
         let before = state();
         examine();
         assert_eq!(state(), before);

@@ -4,7 +4,6 @@ use super::accounts::{Role, early_end, members};
 use super::control::{self, Control};
 use super::error::HierarchyError;
 use super::lanes::{self, Berth};
-use crate::burn::Burner;
 use crate::managed::control::{Governor, Obeys};
 use crate::managed::{
     Admission, AdmitError, Arrivals, Blocks, Course, Engagement, Handle, HowOften, MORE_TO_HOLD, ManagedSet,
@@ -13,10 +12,11 @@ use crate::managed::{
 };
 use crate::outcome::{HierarchyOutcome, ParkingOutcome, ScheduledBy, ThreadAttributes};
 use crate::recorder::{Recorder, Recording};
-use crate::sys::clock::MonotonicClock;
-use crate::sys::memory::prefault_stack;
 use std::sync::Arc;
 use talea_guarantee::guarantee::Guarantee;
+use talea_linux::burn::Burner;
+use talea_linux::clock::MonotonicClock;
+use talea_linux::memory::prefault_stack;
 use talea_model::{Execution, OperationId, System, ThreadWork};
 use talea_policy::arrangement::live::Live;
 use talea_policy::arrangement::{ArrangeError, Arrangement, Kept, Leaf, Promise, Receipts, Watch, arrange};

@@ -3,12 +3,12 @@
 use super::shared::{Shared, Waiting};
 use crate::managed::Part;
 use crate::recorder::{Recorder, Recording, Subject};
-use crate::sys::clock::MonotonicClock;
-use crate::sys::stop::Slept;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use talea_linux::clock::MonotonicClock;
+use talea_linux::stop::Slept;
 use talea_record::ThreadRole;
 use talea_time::{Clock, Instant};
 

@@ -2,10 +2,10 @@
 
 use crate::flow::Gate;
 use crate::occupancy::Processor;
-use crate::sys::clock::MonotonicClock;
-use crate::sys::stop::StopFlag;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use talea_linux::clock::MonotonicClock;
+use talea_linux::stop::StopFlag;
 use talea_ring::bell::Bell;
 use talea_time::{Clock, Instant};
 

@@ -3,8 +3,8 @@
 use super::program::Program;
 use super::shared::{Shared, Waiting};
 use crate::managed::guardian::Guardian;
-use crate::sys::clock::MonotonicClock;
 use std::sync::Arc;
+use talea_linux::clock::MonotonicClock;
 use talea_time::{Clock, Duration};
 
 /// How often programs are looked at: for threads that they have created, and whether they are still there.

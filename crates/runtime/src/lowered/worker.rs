@@ -6,10 +6,10 @@ use crate::lowering::hierarchy::Level;
 use crate::managed::Part;
 use crate::occupancy::Stay;
 use crate::recorder::{Recorder, Recording, Subject};
-use crate::sys::clock::{MonotonicClock, thread_cpu_time};
-use crate::sys::memory::prefault_stack;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use talea_linux::clock::{MonotonicClock, thread_cpu_time};
+use talea_linux::memory::prefault_stack;
 use talea_record::{JobId, ThreadRole};
 use talea_time::{Clock, Instant};
 

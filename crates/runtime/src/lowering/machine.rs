@@ -1,13 +1,13 @@
 //! What the kernel offers a node, found out by trying and reading, so that nothing is promised by version number alone.
 
-use crate::sys::affinity::AffinityError;
-use crate::sys::sched::{self, Policy, SchedError};
-use crate::sys::thread::{SpawnError, spawn};
-use crate::throttling::ordinary_part;
+use talea_linux::affinity::AffinityError;
+use talea_linux::sched::{self, Policy, SchedError};
+use talea_linux::thread::{SpawnError, spawn};
+use talea_linux::throttling::ordinary_part;
 
-pub use crate::throttling::OrdinaryPart;
 use std::fs;
 use std::ops::RangeInclusive;
+pub use talea_linux::throttling::OrdinaryPart;
 use talea_time::{Duration, Work};
 
 /// What the kernel offers this process on the processors of a node.
@@ -128,7 +128,7 @@ fn offer() -> Reservations {
 
 /// The kernel admits these policies together on `cpus`, or the first that it does not, by position, with what it said.
 pub(crate) fn admits(policies: &[Policy], cpus: &[u16]) -> Result<(), (usize, String)> {
-    let stop = crate::sys::stop::StopFlag::new();
+    let stop = talea_linux::stop::StopFlag::new();
     let mut threads = Vec::with_capacity(policies.len());
     let mut refused = Ok(());
     for (position, &policy) in policies.iter().enumerate() {

@@ -1,8 +1,8 @@
 //! Whose processor time is counted, and how much it was.
 
 use super::proc;
-use crate::sys::Tid;
-use crate::thread_clock::{process_cpu_time_of, thread_cpu_time_of};
+use talea_linux::Tid;
+use talea_linux::cpu_time::{process_cpu_time_of, thread_cpu_time_of};
 use talea_time::Work;
 
 /// A clock of processor time.

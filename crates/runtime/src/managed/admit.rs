@@ -14,14 +14,14 @@ use super::proc;
 use super::seat::{Sat, Seat};
 use super::set::{Departed, ManagedSet, MemberId, Received, STACK};
 use super::shared::Shared;
-use crate::sys::Tid;
-use crate::sys::sched::Policy;
-use crate::sys::thread::spawn;
 use rustix::io::Errno;
 use rustix::process::{Signal, kill_process_group};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
+use talea_linux::Tid;
+use talea_linux::sched::Policy;
+use talea_linux::thread::spawn;
 use talea_policy::hierarchy::VpId;
 
 /// Of what there are too many where no further program can be held.

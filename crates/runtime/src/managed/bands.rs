@@ -1,9 +1,9 @@
 //! The four priorities that a managed set takes, and the calls that move threads between them.
 
-use crate::sys::Tid;
-use crate::sys::sched::last_errno;
 use rustix::io::Errno;
 use std::fmt;
+use talea_linux::Tid;
+use talea_linux::sched::last_errno;
 
 /// Four SCHED_FIFO priorities in a row: parked, the sentinels', granted, urgent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,12 +5,12 @@
 //! not reaped before its end is asked for: until then its number, which is also its group's, is nobody else's.
 
 use super::guardian::{CommandNote, Guardian};
-use crate::sys::{Tid, stdio};
 use rustix::process::{Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
+use talea_linux::{Tid, stdio};
 
 /// The command of these words, at least one. It reads nothing, and what it prints goes to standard error.
 pub(crate) fn of_words(words: &[String]) -> Command {

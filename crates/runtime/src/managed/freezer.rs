@@ -4,12 +4,12 @@
 //! perhaps with a program in it; the next that comes by removes it.
 
 use super::warden::is_gone;
-use crate::sys::Tid;
 use rustix::process::{getpid, test_kill_process};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use talea_linux::Tid;
 
 /// Lists the processes of a cgroup, and takes in those that are written to it.
 const PROCESSES: &str = "cgroup.procs";

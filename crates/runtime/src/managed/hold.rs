@@ -16,8 +16,6 @@
 
 use super::freezer::{Group, Place};
 use super::guardian::{Guardian, HeldNote};
-use crate::sys::Tid;
-use crate::sys::sched::last_errno;
 use rustix::io::Errno;
 use rustix::process::{Signal, getpgid, kill_process, kill_process_group};
 use rustix::thread::futex::{self, Flags};
@@ -26,6 +24,8 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
+use talea_linux::Tid;
+use talea_linux::sched::last_errno;
 
 /// Whether a parked member may use a processor that nobody else wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

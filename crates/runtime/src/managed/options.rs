@@ -2,10 +2,10 @@
 
 use super::bands::Bands;
 use super::hold::Parking;
-use crate::sys::affinity::AffinityError;
-use crate::sys::thread::SpawnError;
 use rustix::io::Errno;
 use std::io;
+use talea_linux::affinity::AffinityError;
+use talea_linux::thread::SpawnError;
 use talea_policy::hierarchy::{Parameters, Refusal, SchedulerId};
 use talea_time::{Duration, Work};
 use thiserror::Error;

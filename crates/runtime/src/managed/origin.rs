@@ -5,7 +5,7 @@
 //! program had before was something else. A thread that has bound itself just so meanwhile is taken for one of these.
 
 use super::safe::{children_of, stat_field, threads_of};
-use crate::sys::Tid;
+use talea_linux::Tid;
 
 /// A CPU mask of 1024 CPUs, as the C library's.
 pub(super) const MASK_WORDS: usize = 16;
@@ -160,7 +160,7 @@ mod tests {
     use std::os::unix::process::CommandExt;
 
     fn allowed() -> Vec<u16> {
-        crate::sys::affinity::allowed().unwrap()
+        talea_linux::affinity::allowed().unwrap()
     }
 
     fn number(tid: Tid) -> i32 {

@@ -1,9 +1,9 @@
 //! What proc tells of threads: which a process has, and whether one of them can run.
 
 use super::safe::stat_field;
-use crate::sys::Tid;
 use std::fs;
 use std::io::{self, Read, Write};
+use talea_linux::Tid;
 
 /// The threads of a process, at most `most` of them.
 pub(crate) fn threads(pid: Tid, most: usize) -> io::Result<Vec<Tid>> {

@@ -14,9 +14,6 @@ use super::sentinel::Sentinel;
 use super::shared::{Post, Shared};
 use super::state::{State, Totals};
 use super::warden::Warden;
-use crate::sys::affinity;
-use crate::sys::sched::Policy;
-use crate::sys::thread::{JoinHandle, ThreadReport, spawn};
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -24,6 +21,9 @@ use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitStatus;
 use std::sync::{Arc, Mutex, PoisonError};
+use talea_linux::affinity;
+use talea_linux::sched::Policy;
+use talea_linux::thread::{JoinHandle, ThreadReport, spawn};
 use talea_policy::arrangement::{Promise, Receipts, Watch};
 use talea_policy::hierarchy::{Engine, Message, Refusal, SchedulerId, VpId};
 use talea_record::RingWriter;
@@ -125,7 +125,7 @@ impl ManagedSet {
             bands: options.bands,
             posts: options.cpus.iter().map(|_| Post::new()).collect(),
             timer,
-            stop: crate::sys::stop::StopFlag::new(),
+            stop: talea_linux::stop::StopFlag::new(),
             cause: Mutex::new(None),
         });
         let (wakeups, untraced) = match WakeWatch::open() {

@@ -3,15 +3,15 @@
 use super::bands::{self, Bands, Level, Turns};
 use super::lock::{Guard, PiLock};
 use super::state::State;
-use crate::sys::Tid;
-use crate::sys::clock::{MonotonicClock, timespec};
-use crate::sys::stop::StopFlag;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::thread::futex::{self, Flags};
 use rustix::time::{Itimerspec, TimerfdTimerFlags, Timespec, timerfd_settime};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+use talea_linux::Tid;
+use talea_linux::clock::{MonotonicClock, timespec};
+use talea_linux::stop::StopFlag;
 use talea_time::{Clock, Instant};
 
 const AWAKE: u32 = 0;

@@ -3,9 +3,9 @@
 use super::hierarchy::described;
 use super::*;
 use crate::managed::{Program, eventually, families, stage};
-use talea_runtime::sys::Tid;
-use talea_runtime::sys::affinity;
-use talea_runtime::sys::sched::{self, Policy};
+use talea_linux::Tid;
+use talea_linux::affinity;
+use talea_linux::sched::{self, Policy};
 use talea_runtime::{HierarchyError, Lower, ParkingOutcome, PrepareError, ScheduledBy};
 
 const PRIORITIES: &str = "

@@ -3,10 +3,10 @@
 use super::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use talea_linux::burn::Burner;
 use talea_model::Overrun;
 use talea_record::SkipReason;
 use talea_runtime::JobContext;
-use talea_runtime::burn::Burner;
 
 fn overloaded(overrun: Overrun) -> System {
     system(Strategy::Rms).task(task("busy", 10, 25).overrun(overrun)).build().expect("a system")

@@ -10,12 +10,12 @@ use rustix::thread::futex::{self, Flags};
 use std::process::Command;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration as StdDuration;
+use talea_linux::sched::Policy;
+use talea_linux::thread::spawn;
 use talea_measure::skip;
 use talea_policy::hierarchy::{Fraction, Parameters, SchedulerId};
 use talea_policy::scheduler::{Configuration, WakeUp, config};
 use talea_runtime::managed::{Blocks, ManagedSet, Options, Target};
-use talea_runtime::sys::sched::Policy;
-use talea_runtime::sys::thread::spawn;
 use talea_time::{Duration, Work};
 
 /// How often members are to be found blocked: at least ten times as often as it took for a refusal to end the set.

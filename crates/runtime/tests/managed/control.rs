@@ -6,6 +6,7 @@ use std::net::Shutdown;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use talea_linux::sched;
 use talea_model::{Request, SchedulerBuilder, SchedulerKind, System, ThreadBuilder, ThreadWork};
 use talea_policy::arrangement::arrange;
 use talea_policy::arrangement::live::{Change, Insistence, Live, Refused};
@@ -15,7 +16,6 @@ use talea_runtime::managed::control::protocol::{
 };
 use talea_runtime::managed::control::{Client, Governor, OwnThread, Reason, ServeError, Server, Sockets};
 use talea_runtime::managed::{Admission, AdmitError, Blocks, ManagedSet, Options, Parking};
-use talea_runtime::sys::sched;
 
 fn share(weight: u32) -> Request {
     Request::share(weight.try_into().unwrap())

@@ -3,11 +3,11 @@
 use super::{admission, after, eventually, flat, hog, part, proportional, stage};
 use std::path::Path;
 use std::process::Command;
+use talea_linux::Tid;
+use talea_linux::sched::{self, Policy};
 use talea_policy::hierarchy::Parameters;
 use talea_policy::scheduler::config;
 use talea_runtime::managed::{Blocks, ManagedSet};
-use talea_runtime::sys::Tid;
-use talea_runtime::sys::sched::{self, Policy};
 use talea_time::Work;
 
 /// Starts another process, which uses its processor for ever and whose number is written to `note`, and waits.

@@ -12,12 +12,12 @@ mod shares;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration as StdDuration, Instant as StdInstant};
+use talea_linux::affinity;
+use talea_linux::sched::{self, Policy, SchedError};
 use talea_measure::skip;
 use talea_policy::hierarchy::{Engine, Parameters, SchedulerId};
 use talea_policy::scheduler::{Announcing, Configuration, WakeUp, config};
 use talea_runtime::managed::{Admission, Handle, ManagedSet, Options, Parking, Received};
-use talea_runtime::sys::affinity;
-use talea_runtime::sys::sched::{self, Policy, SchedError};
 use talea_time::{Duration, Work};
 
 /// One set at a time: all use the same CPU.

@@ -1,13 +1,13 @@
 //! The impossible is refused with the reason, before anything is changed.
 
 use super::{Program, admission, endless, flat, hog, proportional, reservation, stage};
+use talea_linux::Tid;
+use talea_linux::sched::{self, Policy};
 use talea_policy::hierarchy::{Engine, Fraction, Parameters};
 use talea_policy::scheduler::config;
 use talea_runtime::managed::{
     Admission, AdmitError, Bands, Blocks, ManagedSet, Options, Parking, SetError, Target,
 };
-use talea_runtime::sys::Tid;
-use talea_runtime::sys::sched::{self, Policy};
 
 #[test]
 fn cpus_and_processors_have_to_match() {

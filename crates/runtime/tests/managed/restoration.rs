@@ -7,14 +7,14 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
+use talea_linux::Tid;
+use talea_linux::affinity;
+use talea_linux::sched::{self, Policy};
 use talea_policy::hierarchy::{
     Context, Decision, Engine, Fraction, Parameters, ProcessorId, Refusal, Scheduler, VpId, Width,
 };
 use talea_policy::scheduler::{Announcing, config};
 use talea_runtime::managed::{Admission, Blocks, ManagedSet, NotDismissed, Options, Parking, Target};
-use talea_runtime::sys::Tid;
-use talea_runtime::sys::affinity;
-use talea_runtime::sys::sched::{self, Policy};
 use talea_time::Work;
 
 pub(crate) fn policy(tid: u32) -> Option<Policy> {

@@ -11,9 +11,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::mpsc;
+use talea_linux::timer::Tail;
 use talea_model::System;
 use talea_runtime::cluster::{Membership, run_cluster};
-use talea_runtime::timer::Tail;
 use talea_runtime::{Executive, Lower, Operations, Outcome, RtMode, RunOptions, Stopped};
 use talea_time::Duration;
 

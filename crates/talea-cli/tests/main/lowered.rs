@@ -3,8 +3,8 @@
 use crate::support::{Running, eventually, example, folder, run, write};
 use std::fs;
 use std::process::{Child, Command};
-use talea_runtime::sys::Tid;
-use talea_runtime::sys::sched::{self, Policy, SchedError};
+use talea_linux::Tid;
+use talea_linux::sched::{self, Policy, SchedError};
 
 /// Whether real-time priorities are not permitted here, which is said on standard error then.
 fn without_priorities() -> bool {

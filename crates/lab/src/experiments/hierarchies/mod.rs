@@ -41,7 +41,7 @@ use edges::FigureTrial;
 use hand_over::Way;
 use results::{HandOvers, RendererTrial, Results};
 use setting::{Configuration, Picture};
-use talea_runtime::sys::affinity;
+use talea_linux::affinity;
 use talea_time::Duration;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {

@@ -9,6 +9,7 @@ use crate::compare::Observer;
 use crate::experiments::ExperimentError;
 use std::sync::Arc;
 use std::time::{Duration as Pause, Instant as Stopwatch};
+use talea_linux::affinity;
 use talea_model::{SchedulerKind, System};
 use talea_policy::arrangement::arrange;
 use talea_policy::arrangement::live::Live;
@@ -17,7 +18,6 @@ use talea_runtime::HierarchyError;
 use talea_runtime::managed::control::protocol::{Asks, Command, Insistence, Outcome, Tie};
 use talea_runtime::managed::control::{Client, Governor, Obeys, Server, Sockets};
 use talea_runtime::managed::{Admission, Blocks, ManagedSet, Options, Parking};
-use talea_runtime::sys::affinity;
 use talea_time::Duration;
 
 /// What is done.

@@ -8,10 +8,10 @@
 
 use super::{Clock, Observation};
 use talea_guarantee::guarantee::Guarantee;
+use talea_linux::sched::{Policy, set_self};
 use talea_model::{
     Description, Execution, Request, Scheduler, SchedulerKind, Settings, System, Thread, ThreadWork, Under,
 };
-use talea_runtime::sys::sched::{Policy, set_self};
 use talea_time::{Duration, Work};
 
 /// A clock on which every node has such a hierarchy.

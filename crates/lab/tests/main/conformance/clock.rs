@@ -106,7 +106,7 @@ pub(crate) fn alone() -> MutexGuard<'static, ()> {
 
 /// The first two processors this process may use, or twice the only one.
 pub fn cpus() -> [u16; 2] {
-    let available = talea_runtime::sys::affinity::allowed().expect("the kernel says where we may run");
+    let available = talea_linux::affinity::allowed().expect("the kernel says where we may run");
     let first = *available.first().expect("we run somewhere");
     [first, available.get(1).copied().unwrap_or(first)]
 }

@@ -1,7 +1,7 @@
 //! The levels of a flattened hierarchy, and the policies that they become.
 
 use super::{Level, PRIORITIES, RELEASE_BUDGET, RELEASE_PERIOD, Settings, Switches, ThreadSetting};
-use crate::sys::sched::Policy;
+use talea_linux::sched::Policy;
 use talea_time::Work;
 
 /// One level of a flattened hierarchy, by indices of threads.

@@ -26,13 +26,13 @@ mod survey;
 pub use reason::Reason;
 
 use super::machine::Machine;
-use crate::sys::sched::Policy;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::RangeInclusive;
 use survey::Surveyor;
 use talea_guarantee::derivation::{NotDerived, derive};
 use talea_guarantee::proviso::{Proviso, provisos};
+use talea_linux::sched::Policy;
 use talea_model::System;
 use talea_policy::arrangement::Blueprint;
 use talea_time::{Duration, Work};

@@ -1,7 +1,7 @@
 //! Why a part of a hierarchy is not lowered.
 
 use crate::lowering::machine::OrdinaryPart;
-use crate::sys::affinity::list;
+use talea_linux::affinity::list;
 use talea_model::SchedulerKind;
 use talea_time::Duration;
 use thiserror::Error;

@@ -5,8 +5,8 @@ use super::{
     Fate, Form, Lowering, PRIORITIES, Part, RELEASE_BUDGET, RELEASE_PERIOD, Reason, Settings, Switches,
 };
 use crate::lowering::machine::{Budgets, Machine, Refusal};
-use crate::sys::sched::Policy;
 use std::cmp::Reverse;
+use talea_linux::sched::Policy;
 use talea_model::{SchedulerKind, System, ThreadWork};
 use talea_policy::arrangement::{Blueprint, Post, Role, Tie};
 use talea_policy::hierarchy::Parameters;

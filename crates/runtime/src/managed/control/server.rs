@@ -6,7 +6,6 @@
 
 use super::protocol::{Answer, Command, Insistence, Outcome, Request, VERSION};
 use super::sockets::Sockets;
-use crate::sys::sched::{self, Policy};
 use serde::Deserialize;
 use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -17,6 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
+use talea_linux::sched::{self, Policy};
 use talea_record::stream::publish::PlaceError;
 use thiserror::Error;
 

@@ -15,8 +15,6 @@ mod watch;
 use super::bands::{Bands, LENT, Ordinary};
 use super::hold::Whom;
 use super::origin::{Mask, Origin};
-use crate::sys::Tid;
-use crate::sys::sched::last_errno;
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
@@ -30,6 +28,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 pub(crate) use table::{HELD_MAX, PROGRAMS_MAX, THREADS_MAX};
 use table::{Table, clear, fill, fits, used};
+use talea_linux::Tid;
+use talea_linux::sched::last_errno;
 use watch::{QUIT, RESTORE, guard};
 
 /// How often, and how far apart, what is owed at the end of a set is tried to be given back.

@@ -4,9 +4,9 @@
 use super::table::{Table, used};
 use crate::managed::bands::{Bands, LENT, Level};
 use crate::managed::safe::Text;
-use crate::sys::Tid;
 use rustix::io::Errno;
 use std::sync::atomic::Ordering;
+use talea_linux::Tid;
 
 /// How often it goes over the table, with a pause between: a thread may just be on its way into a table or a state.
 const ROUNDS: u32 = 3;

@@ -8,11 +8,11 @@ use crate::cli::output::{self, Audience};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use talea_export::Listing;
+use talea_linux::clock::MonotonicClock;
 use talea_record::stream::publish::Listed;
 use talea_record::stream::{Consumer, Liveness, Selection, Start};
 use talea_record::{Event, Metadata, Record, TraceFile};
 use talea_recording::recording::SETTLING;
-use talea_runtime::sys::clock::MonotonicClock;
 use talea_time::{Clock, Duration};
 
 /// How often the rings are looked at.

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
+use talea_linux::clock::MonotonicClock;
 use talea_record::TraceFile;
 use talea_record::stream::{
     Directory, Liveness, Selection, SelectionError, Start, StreamDirectory, UnknownName, descends_from,
@@ -23,7 +24,6 @@ use talea_recording::kernel::{
     KernelEvent, KernelOptions, KernelScope, KernelStream, KernelTotals, preflight,
 };
 use talea_recording::recording::{Recorded, Recording, RecordingError};
-use talea_runtime::sys::clock::MonotonicClock;
 use talea_time::{Clock, Duration, Instant};
 
 /// Record what programs and the kernel tell, from outside, into one trace.

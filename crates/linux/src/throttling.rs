@@ -1,6 +1,6 @@
 //! What the kernel keeps from real-time threads, by throttling or by its fair server.
 
-use crate::sys::setting::read;
+use crate::setting::read;
 use talea_time::{Duration, Work};
 
 /// What the kernel keeps for ordinary threads, or from real-time ones: the fair server since 6.12, throttling before.
@@ -14,7 +14,7 @@ pub struct OrdinaryPart {
 
 /// Whom `sched_rt_runtime_us` holds off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Throttling {
+pub enum Throttling {
     /// Real-time threads, though the processor may stay idle: all kernels before 6.12, and those that divide real-time time
     /// among groups.
     Threads,
@@ -34,13 +34,13 @@ impl Throttling {
 }
 
 /// Major and minor version.
-pub(crate) fn version(release: &str) -> (u32, u32) {
+pub fn version(release: &str) -> (u32, u32) {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|part| part.parse::<u32>().ok());
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
 /// What the kernel keeps from real-time threads in each second, by the one of the two mechanisms that keeps more.
-pub(crate) fn ordinary_part() -> Option<OrdinaryPart> {
+pub fn ordinary_part() -> Option<OrdinaryPart> {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     greater_part(
         &release,

@@ -1,6 +1,6 @@
 //! Which CPUs a thread may use.
 
-use super::Tid;
+use crate::Tid;
 use rustix::io::Errno;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::thread::Builder;
@@ -79,7 +79,10 @@ pub fn allowed() -> Result<Vec<u16>, AffinityError> {
 const SCRATCH_STACK: usize = 64 * 1024;
 
 /// The set of `cpus`, if each of them is available.
-pub(crate) fn checked(cpus: &[u16]) -> Result<CpuSet, AffinityError> {
+///
+/// # Errors
+/// See [`AffinityError`].
+pub fn checked(cpus: &[u16]) -> Result<CpuSet, AffinityError> {
     let allowed = allowed()?;
     if cpus.is_empty() {
         return Err(AffinityError::Empty { allowed });

@@ -1,9 +1,9 @@
 //! Sleepers are never early, end on the stop, and account for what they spin.
 
 use std::thread;
-use talea_runtime::sys::clock::MonotonicClock;
-use talea_runtime::sys::stop::{Slept, StopFlag};
-use talea_runtime::timer::{LEAD_MAX, Sleeper, Tail, Woken};
+use talea_linux::clock::MonotonicClock;
+use talea_linux::stop::{Slept, StopFlag};
+use talea_linux::timer::{LEAD_MAX, Sleeper, Tail, Woken};
 use talea_time::{Clock, Duration, Instant};
 
 const TAILS: [Tail; 4] = [

@@ -1,6 +1,6 @@
 //! Scheduling policies of threads: set, and read back.
 
-use super::Tid;
+use crate::Tid;
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 use std::fmt;
@@ -162,7 +162,7 @@ fn set(tid: i32, policy: Policy) -> Result<(), SchedError> {
 ///
 /// # Errors
 /// See [`SchedError`]; a reservation is refused as [`SchedError::OutOfRange`].
-pub(crate) fn lend(thread: Tid, policy: Policy) -> Result<(), SchedError> {
+pub fn lend(thread: Tid, policy: Policy) -> Result<(), SchedError> {
     check(policy)?;
     let tid = thread.as_raw_nonzero().get();
     let code = match policy {
@@ -178,7 +178,7 @@ pub(crate) fn lend(thread: Tid, policy: Policy) -> Result<(), SchedError> {
 }
 
 /// How long a SCHED_RR thread runs before the next of its priority, as the kernel rounds it; the calling thread has to be one.
-pub(crate) fn round_robin_slice() -> Option<Duration> {
+pub fn round_robin_slice() -> Option<Duration> {
     let mut slice = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `slice` is writable for the call; 0 is the calling thread.
     let code = unsafe { libc::sched_rr_get_interval(0, &raw mut slice) };
@@ -247,11 +247,12 @@ pub(crate) fn refused(tid: i32, wanted: Policy, errno: Errno) -> SchedError {
 }
 
 /// RLIMIT_RTPRIO: the highest SCHED_FIFO priority granted without the capability; 0: none.
-pub(crate) fn rtprio_limit() -> u64 {
+pub fn rtprio_limit() -> u64 {
     getrlimit(Resource::Rtprio).current.unwrap_or(u64::MAX)
 }
 
-pub(crate) fn last_errno() -> Errno {
+/// What the last system call of the calling thread by way of libc was refused with.
+pub fn last_errno() -> Errno {
     let code = std::io::Error::last_os_error().raw_os_error();
     Errno::from_raw_os_error(code.expect("the last error came from a system call"))
 }

@@ -1,13 +1,12 @@
-//! What the runtime asks of Linux.
+//! What is asked of Linux, against the real kernel. What needs a privilege that is missing says so and is skipped.
 
 mod burn;
-mod inbox;
 mod privileges;
 mod thread;
 mod timer;
 
 use std::path::Path;
-use talea_runtime::sys::sched::{self, Policy, SchedError};
+use talea_linux::sched::{self, Policy, SchedError};
 
 /// Whether this process may use SCHED_FIFO up to `priority`; says so if not.
 fn may_use_fifo(priority: u8) -> bool {
@@ -32,7 +31,7 @@ fn is_root() -> bool {
 }
 
 /// The field of a thread's `status` in proc, without the surrounding blanks.
-fn status_field(tid: talea_runtime::sys::Tid, field: &str) -> String {
+fn status_field(tid: talea_linux::Tid, field: &str) -> String {
     let path = format!("/proc/self/task/{tid}/status");
     let text = std::fs::read_to_string(Path::new(&path)).expect("a live thread has a status");
     let line = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));

@@ -11,9 +11,9 @@
 //! affinity without an error) and sends a [`ThreadReport`]; [`spawn`] returns when that has come. The
 //! caller sleeps meanwhile: it must not be the only thing that lets the new thread's CPU go idle.
 
-use super::affinity::{self, AffinityError, list};
-use super::sched::{self, Policy, SchedError};
-use super::{Tid, memory};
+use crate::affinity::{self, AffinityError, list};
+use crate::sched::{self, Policy, SchedError};
+use crate::{Tid, memory};
 use rustix::io::Errno;
 use rustix::thread::{gettid, set_current_timer_slack, set_name};
 use std::ffi::{CString, c_void};

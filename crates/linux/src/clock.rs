@@ -27,7 +27,7 @@ fn nanos(time: Timespec) -> i64 {
 
 /// The absolute time of an instant on CLOCK_MONOTONIC, as system calls want it. Instants before the
 /// clock's origin are past in any case and become the origin, which the kernel accepts.
-pub(crate) fn timespec(instant: Instant) -> Timespec {
+pub fn timespec(instant: Instant) -> Timespec {
     let ns = instant.as_nanos().max(0);
     Timespec { tv_sec: ns / 1_000_000_000, tv_nsec: ns % 1_000_000_000 }
 }

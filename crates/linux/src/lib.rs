@@ -1,5 +1,5 @@
-//! What the runtime asks of Linux, one concept a file, each call with a typed error that says what
-//! was refused and how to have it granted.
+//! What Talea asks of Linux for real-time threads, one concept a file, each call with a typed error that says what
+//! was refused and how to have it granted. It knows neither systems nor schedulers.
 //!
 //! | File | Concept |
 //! |---|---|
@@ -9,19 +9,27 @@
 //! | [`thread`] | threads created with their policy and CPUs, attributes read back |
 //! | [`clock`] | the monotonic clock, a thread's processor time |
 //! | [`cpu`] | the CPU a thread runs on |
+//! | [`cpu_time`] | the processor time of other threads and of processes |
+//! | [`timer`] | sleeping until an instant, the last microseconds spinning |
+//! | [`burn`] | synthetic work: so much processor time, burnt |
+//! | [`throttling`] | what the kernel keeps from real-time threads |
 //! | [`setting`] | settings of the kernel |
 //! | [`stdio`] | where programs print |
 //! | [`stop`] | the word that ends a run, on which threads can sleep |
 
 pub mod affinity;
+pub mod burn;
 pub mod clock;
 pub mod cpu;
+pub mod cpu_time;
 pub mod memory;
 pub mod sched;
 pub mod setting;
 pub mod stdio;
 pub mod stop;
 pub mod thread;
+pub mod throttling;
+pub mod timer;
 
 /// A kernel thread id.
 pub type Tid = rustix::thread::Pid;

@@ -1,11 +1,11 @@
 //! Threads have the attributes they were created with, and say what they have.
 
-use super::{may_use_fifo, status_field};
+use crate::{may_use_fifo, status_field};
 use std::sync::mpsc::channel;
-use talea_runtime::sys::affinity::{self, AffinityError};
-use talea_runtime::sys::sched::{self, Policy, SchedError};
-use talea_runtime::sys::thread::{SpawnError, spawn};
-use talea_runtime::sys::{cpu, memory};
+use talea_linux::affinity::{self, AffinityError};
+use talea_linux::sched::{self, Policy, SchedError};
+use talea_linux::thread::{SpawnError, spawn};
+use talea_linux::{cpu, memory};
 use talea_time::{Duration, Work};
 
 const STACK: usize = 256 * 1024;

@@ -22,8 +22,8 @@
 //! is also taken from an allowance that grows by the budget, and while that is used up a wait shorter
 //! than the lead is slept without any.
 
-use crate::sys::clock::MonotonicClock;
-use crate::sys::stop::{Slept, StopFlag};
+use crate::clock::MonotonicClock;
+use crate::stop::{Slept, StopFlag};
 use std::fmt;
 use talea_time::{Clock, Duration, Instant};
 

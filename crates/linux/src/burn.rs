@@ -7,7 +7,7 @@
 //! from the clock, so a changed processor frequency or a cold cache costs accuracy in the last
 //! chunk only; and a chunk stops short of the target, so that the steps towards it shrink.
 
-use crate::sys::clock::thread_cpu_time;
+use crate::clock::thread_cpu_time;
 use std::hint::black_box;
 use talea_time::Work;
 

@@ -1,13 +1,13 @@
 //! Everything works, or is refused with a remedy, without privileges: tried by really giving them
 //! up in a child process.
 
-use super::is_root;
+use crate::is_root;
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use std::process::Command;
-use talea_runtime::sys::memory::{self, LockError};
-use talea_runtime::sys::sched::{Policy, SchedError};
-use talea_runtime::sys::thread::{SpawnError, spawn};
+use talea_linux::memory::{self, LockError};
+use talea_linux::sched::{Policy, SchedError};
+use talea_linux::thread::{SpawnError, spawn};
 use talea_time::{Duration, Work};
 
 /// The user and group "nobody".
@@ -60,7 +60,7 @@ fn permitted(code: libc::c_int) -> Result<(), Errno> {
 #[test]
 fn without_privileges_real_time_is_refused_with_the_remedy() {
     if is_root() {
-        run_in_own_process("os::privileges::as_nobody_without_limits");
+        run_in_own_process("privileges::as_nobody_without_limits");
     }
 }
 
@@ -97,7 +97,7 @@ fn as_nobody_without_limits() {
 #[test]
 fn the_limit_grants_what_the_capability_would() {
     if is_root() {
-        run_in_own_process("os::privileges::as_nobody_with_limits");
+        run_in_own_process("privileges::as_nobody_with_limits");
     }
 }
 

@@ -4,8 +4,8 @@
 use std::cell::Cell;
 use std::sync::mpsc::channel;
 use std::thread;
-use talea_runtime::burn::Burner;
-use talea_runtime::sys::clock::thread_cpu_time;
+use talea_linux::burn::Burner;
+use talea_linux::clock::thread_cpu_time;
 use talea_time::Work;
 
 /// The thread's CPU clock from before to after `work`, and what `work` returns.

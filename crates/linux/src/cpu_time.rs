@@ -1,6 +1,6 @@
 //! The processor time of another thread of this process, or of another process.
 
-use crate::sys::Tid;
+use crate::Tid;
 use talea_time::Work;
 
 /// Linux's name for the scheduler's clock (CPUCLOCK_SCHED, 2) of a single thread (4), in the low bits of a
@@ -12,13 +12,13 @@ const PROCESS_SCHED_CLOCK: libc::clockid_t = 2;
 
 /// Processor time that the threads of a process have received since it began, or `None` if there is no such process. A
 /// system call.
-pub(crate) fn process_cpu_time_of(process: Tid) -> Option<Work> {
+pub fn process_cpu_time_of(process: Tid) -> Option<Work> {
     read((!process.as_raw_nonzero().get() << 3) | PROCESS_SCHED_CLOCK)
 }
 
 /// Processor time that the thread has received since it began, or `None` if there is no such thread. A
 /// system call.
-pub(crate) fn thread_cpu_time_of(thread: Tid) -> Option<Work> {
+pub fn thread_cpu_time_of(thread: Tid) -> Option<Work> {
     read((!thread.as_raw_nonzero().get() << 3) | THREAD_SCHED_CLOCK)
 }
 
@@ -32,7 +32,7 @@ fn read(clock: libc::clockid_t) -> Option<Work> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::clock::thread_cpu_time;
+    use crate::clock::thread_cpu_time;
 
     #[test]
     fn it_reads_the_same_clock_as_the_thread_itself() {

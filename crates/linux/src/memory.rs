@@ -51,7 +51,7 @@ pub fn unlock_all() -> Result<(), LockError> {
 }
 
 /// RLIMIT_MEMLOCK in words.
-pub(crate) fn memlock_limit() -> String {
+pub fn memlock_limit() -> String {
     match getrlimit(Resource::Memlock).current {
         None => "unlimited".into(),
         Some(bytes) => format!("{} KiB", bytes / 1024),

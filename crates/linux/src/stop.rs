@@ -1,6 +1,6 @@
 //! The word that ends a run, and on which threads can sleep until an instant or the stop.
 
-use super::clock::timespec;
+use crate::clock::timespec;
 use rustix::io::Errno;
 use rustix::thread::futex::{self, Flags};
 use std::num::NonZeroU32;
