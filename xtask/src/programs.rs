@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 /// Crates whose integration tests run by themselves.
-const ALONE: [&str; 2] = ["talea-linux", "talea-runtime"];
+const ALONE: [&str; 3] = ["talea-linux", "talea-manage", "talea-runtime"];
 
 /// Crates whose integration tests wait for threads and processes more than they compute.
 const WAITING: [&str; 2] = ["talea-cli", "talea-lab"];

@@ -10,6 +10,9 @@
 //! | [`clock`] | the monotonic clock, a thread's processor time |
 //! | [`cpu`] | the CPU a thread runs on |
 //! | [`cpu_time`] | the processor time of other threads and of processes |
+//! | [`cpu_account`] | what several of them have received together |
+//! | [`proc`] | what proc tells of threads and processes |
+//! | [`signal_safe`] | the same where nothing may be allocated, locked or panicked |
 //! | [`timer`] | sleeping until an instant, the last microseconds spinning |
 //! | [`burn`] | synthetic work: so much processor time, burnt |
 //! | [`throttling`] | what the kernel keeps from real-time threads |
@@ -21,10 +24,13 @@ pub mod affinity;
 pub mod burn;
 pub mod clock;
 pub mod cpu;
+pub mod cpu_account;
 pub mod cpu_time;
 pub mod memory;
+pub mod proc;
 pub mod sched;
 pub mod setting;
+pub mod signal_safe;
 pub mod stdio;
 pub mod stop;
 pub mod thread;

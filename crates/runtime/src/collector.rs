@@ -4,12 +4,12 @@
 //! Real-time threads only ever write into their rings. Whatever may block, allocate or take long happens
 //! here.
 
-use crate::managed::STACK;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use talea_insight::{Accounting, Report, Samples};
 use talea_linux::clock::MonotonicClock;
 use talea_linux::stop::{Slept, StopFlag};
+use talea_manage::STACK;
 use talea_record::event::Dates;
 use talea_record::stream::{Consumer, Seat, clock};
 use talea_record::{CreateError, Event, LogWriter, Merge, Metadata, Record, Sink};

@@ -1,7 +1,7 @@
 //! The fixed tables of a run: where each operation runs and what follows it.
 
-use crate::managed::TaskTimes;
 use std::path::PathBuf;
+use talea_manage::TaskTimes;
 use talea_model::{Execution, OperationId, System};
 use talea_policy::demand::{self, Purpose};
 use talea_policy::strategy::Plan;

@@ -5,7 +5,7 @@
 //! size. [`Prepared::run`] then opens the gate. From the start instant on, releasing, dispatching and
 //! tracing neither allocate nor take a lock; the only system calls are wake-ups, the timer, and the
 //! priority changes of preemptive lanes. On nodes with a hierarchy of schedulers there is the lock of the managed set, see
-//! [`managed`].
+//! [`talea_manage`].
 //!
 //! ```text
 //!  release thread ──push──► inbox ──► lane thread: order, elect, run ──► successors' inboxes
@@ -25,7 +25,6 @@
 //! | [`cluster`] | several nodes as several processes |
 //! | `hierarchy` | a description's hierarchy of schedulers, run |
 //! | `lowered` | the same where the kernel does it all |
-//! | [`managed`] | any hierarchy of schedulers over threads, other programs' too |
 //! | `prepare`, `run` | setting up, and the run as a whole |
 //! | `release`, `flow`, `execute` | a job from its release to its completion |
 //! | `lane_thread`, `preemptive` | the two kinds of lanes |
@@ -48,7 +47,6 @@ mod layout;
 mod link;
 mod lowered;
 pub mod lowering;
-pub mod managed;
 mod names;
 mod occupancy;
 mod operation;
@@ -68,7 +66,6 @@ mod window;
 pub use collector::{Ending, FinishedJob, OnFinished};
 pub use error::PrepareError;
 pub use hierarchy::{HierarchyError, absentees};
-pub use managed::{JudgedBy, LongestSpell, ShortQuantum};
 pub use operation::{JobContext, Operation, Operations, UnknownOperation};
 pub use options::{Lower, RtMode, RunOptions, Start, StopHandle, UnknownRtMode};
 pub use outcome::{
@@ -77,3 +74,4 @@ pub use outcome::{
 };
 pub use prepare::Executive;
 pub use run::Prepared;
+pub use talea_manage::{JudgedBy, LongestSpell, ShortQuantum};

@@ -5,7 +5,6 @@
 
 use crate::flow::{Equipment, Hand, Release, Shared};
 use crate::job_table::{Abort, InFlight};
-use crate::managed::Marks;
 use crate::recorder::Subject;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use talea_linux::clock::MonotonicClock;
 use talea_linux::timer::{Sleeper, SpinCost, Woken};
+use talea_manage::Marks;
 use talea_model::{OperationId, Overrun, System};
 use talea_policy::demand::{self, Purpose};
 use talea_record::event::{Dates, Flag};

@@ -5,4 +5,5 @@
 
 mod exec;
 mod inbox;
-mod managed;
+#[path = "../../manage/tests/main/programs.rs"]
+mod programs;

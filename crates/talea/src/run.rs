@@ -28,7 +28,7 @@ use talea_runtime::{Executive, OnFinished, Operations};
 use talea_time::Duration;
 
 pub use talea_linux::timer::Tail;
-pub use talea_runtime::managed::control;
+pub use talea_manage::control;
 pub use talea_runtime::{
     Ending, FinishedJob, HierarchyOutcome, JobContext, Lower, Mishaps, Outcome, PrepareError, Prepared,
     RtMode, RunOptions, StopHandle, Stopped,

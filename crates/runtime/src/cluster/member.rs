@@ -5,7 +5,6 @@ use super::wire::{
 };
 use crate::error::PrepareError;
 use crate::layout::Hosted;
-use crate::managed::STACK;
 use crate::operation::Operations;
 use crate::options::RunOptions;
 use crate::outcome::Stopped;
@@ -15,6 +14,7 @@ use std::io::{self, BufReader};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use talea_manage::STACK;
 use talea_model::System;
 use talea_time::Instant;
 use thiserror::Error;

@@ -1,8 +1,8 @@
 //! The members' accounts at the end of a run.
 
-use crate::managed::{Finale, Received, Summary};
 use crate::outcome::{MemberOutcome, ParkingOutcome};
 use talea_insight::accounting::EndedEarly;
+use talea_manage::{Finale, Received, Summary};
 use talea_time::{Instant, Work};
 
 /// What is known of the members before the run.

@@ -4,12 +4,6 @@ use super::accounts::{Role, early_end, members};
 use super::control::{self, Control};
 use super::error::HierarchyError;
 use super::lanes::{self, Berth};
-use crate::managed::control::{Governor, Obeys};
-use crate::managed::{
-    Admission, AdmitError, Arrivals, Blocks, Course, Engagement, Handle, HowOften, MORE_TO_HOLD, ManagedSet,
-    Marks, MemberId, Notes, Options, Own, Parking, Part, STACK, Scribe, ShortQuantum, Sight, Target,
-    TaskTimes, command,
-};
 use crate::outcome::{HierarchyOutcome, ParkingOutcome, ScheduledBy, ThreadAttributes};
 use crate::recorder::{Recorder, Recording};
 use std::sync::Arc;
@@ -17,6 +11,12 @@ use talea_guarantee::guarantee::Guarantee;
 use talea_linux::burn::Burner;
 use talea_linux::clock::MonotonicClock;
 use talea_linux::memory::prefault_stack;
+use talea_manage::control::{Governor, Obeys};
+use talea_manage::{
+    Admission, AdmitError, Arrivals, Blocks, Course, Engagement, Handle, HowOften, MORE_TO_HOLD, ManagedSet,
+    Marks, MemberId, Notes, Options, Own, Parking, Part, STACK, Scribe, ShortQuantum, Sight, Target,
+    TaskTimes, command,
+};
 use talea_model::{Execution, OperationId, System, ThreadWork};
 use talea_policy::arrangement::live::Live;
 use talea_policy::arrangement::{ArrangeError, Arrangement, Kept, Leaf, Promise, Receipts, Watch, arrange};

@@ -1,11 +1,11 @@
 //! Whoever may can change the hierarchy of a run while it runs.
 
 use super::accounts::Role;
-use crate::managed::Parking;
-use crate::managed::control::{Governor, Obeys, ServeError, Server, Sockets};
 use crate::names::{RUNS_AT_ONCE, plain};
 use crate::outcome::ParkingOutcome;
 use std::sync::Arc;
+use talea_manage::Parking;
+use talea_manage::control::{Governor, Obeys, ServeError, Server, Sockets};
 use talea_model::{Description, System};
 
 /// The way in from outside.

@@ -1,7 +1,7 @@
 //! Why a hierarchy cannot be run.
 
-use crate::managed::{AdmitError, Bands, SetError, ShortQuantum};
 use talea_linux::sched::SchedError;
+use talea_manage::{AdmitError, Bands, SetError, ShortQuantum};
 use talea_policy::arrangement::ArrangeError;
 use talea_time::Duration;
 use thiserror::Error;

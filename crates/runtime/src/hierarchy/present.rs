@@ -1,10 +1,10 @@
 //! Whether the programs and processes that a description names are on this machine.
 
-use crate::managed::proc::is_kernel_thread;
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use talea_linux::Tid;
+use talea_linux::proc::is_kernel_thread;
 use talea_model::{System, ThreadWork};
 
 /// What of a node's threads is not on this machine, in a sentence each. The description may be meant for another, or the

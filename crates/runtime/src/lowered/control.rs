@@ -1,7 +1,7 @@
 //! Whoever may control runs is told why this one cannot be controlled.
 
-use crate::managed::control::Obeys;
-use crate::managed::control::protocol::{Command, Force, Insistence, Outcome, Refusal};
+use talea_manage::control::Obeys;
+use talea_manage::control::protocol::{Command, Force, Insistence, Outcome, Refusal};
 
 /// Refuses everything: the kernel has the settings that the description gave, and there is no scheduler that could be asked.
 pub(super) struct Refuses {

@@ -1,19 +1,19 @@
 //! A program of somebody else under a policy of the kernel: a command of the run, or a process that was there.
 
 use crate::hierarchy::HierarchyError;
-use crate::managed::AdmitError;
-use crate::managed::Part;
-use crate::managed::account::{Account, Source};
-use crate::managed::bands::Ordinary;
-use crate::managed::guardian::{Guardian, PROGRAMS_MAX, THREADS_MAX};
-use crate::managed::origin::{Binding, Origin};
-use crate::managed::proc;
-use crate::managed::warden::{is_gone, is_thread_gone};
 use crate::outcome::ThreadAttributes;
 use rustix::process::{Signal, kill_process_group};
 use talea_linux::clock::MonotonicClock;
+use talea_linux::cpu_account::{CpuAccount, CpuClock};
+use talea_linux::proc;
+use talea_linux::proc::{is_gone, is_thread_gone};
 use talea_linux::sched::{self, Policy};
 use talea_linux::{Tid, affinity};
+use talea_manage::AdmitError;
+use talea_manage::Ordinary;
+use talea_manage::Part;
+use talea_manage::guardian::{Guardian, PROGRAMS_MAX, THREADS_MAX};
+use talea_manage::origin::{Binding, Origin};
 use talea_record::event::{Complete, Dates, Release, Thread};
 use talea_record::{Record, RingWriter, Sink, ThreadRole};
 use talea_time::{Clock, Instant, Work};
@@ -36,7 +36,7 @@ pub(super) struct Program {
     threads: Vec<Tid>,
     /// Its threads with the policy, as the kernel had them when that was first given.
     pub attributes: Vec<ThreadAttributes>,
-    account: Account,
+    account: CpuAccount,
     /// Processor time received since the start, as far as is known.
     pub received: Work,
     state: State,
@@ -76,7 +76,7 @@ impl Program {
             origin,
             threads: Vec::new(),
             attributes: Vec::new(),
-            account: Account::default(),
+            account: CpuAccount::default(),
             received: Work::ZERO,
             state: State::Waiting,
         };
@@ -182,7 +182,7 @@ impl Program {
     /// The kernel refuses what it granted before.
     pub fn release(&mut self, start: Instant) -> Result<(), HierarchyError> {
         self.state = State::Released;
-        self.account.open(Source::Process(self.post.process));
+        self.account.open(CpuClock::Process(self.post.process));
         self.note_released(start);
         match self.post.waits {
             Waits::Stopped => {

@@ -1,7 +1,6 @@
 //! The release thread: lets bursts begin at their absolute instants, and ends the run at its planned end.
 
 use super::shared::{Shared, Waiting};
-use crate::managed::Part;
 use crate::recorder::{Recorder, Recording, Subject};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use talea_linux::clock::MonotonicClock;
 use talea_linux::stop::Slept;
+use talea_manage::Part;
 use talea_record::ThreadRole;
 use talea_time::{Clock, Instant};
 

@@ -2,9 +2,9 @@
 
 use super::program::Program;
 use super::shared::{Shared, Waiting};
-use crate::managed::guardian::Guardian;
 use std::sync::Arc;
 use talea_linux::clock::MonotonicClock;
+use talea_manage::guardian::Guardian;
 use talea_time::{Clock, Duration};
 
 /// How often programs are looked at: for threads that they have created, and whether they are still there.

@@ -3,13 +3,13 @@
 use super::shared::Shared;
 use crate::hierarchy::{Labour, PREFAULTED};
 use crate::lowering::hierarchy::Level;
-use crate::managed::Part;
 use crate::occupancy::Stay;
 use crate::recorder::{Recorder, Recording, Subject};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use talea_linux::clock::{MonotonicClock, thread_cpu_time};
 use talea_linux::memory::prefault_stack;
+use talea_manage::Part;
 use talea_record::{JobId, ThreadRole};
 use talea_time::{Clock, Instant};
 

@@ -1,9 +1,9 @@
 //! What came of a hierarchy's run.
 
 use crate::lowering::hierarchy::PartAccount;
-use crate::managed::{JudgedBy, Parking};
 use serde::{Deserialize, Serialize};
 use talea_insight::accounting::EndedEarly;
+use talea_manage::{JudgedBy, Parking};
 use talea_policy::arrangement::Kept;
 
 /// How a member that may not run is kept from running.

@@ -121,7 +121,7 @@ fn allocations_are_counted() {
 /// Arrivals, decisions, records and monitors of a hierarchy, and of lanes in it.
 #[test]
 fn dispatching_for_a_hierarchy_does_not_allocate() {
-    let Some((_alone, at)) = crate::managed::stage(1) else { return };
+    let Some((_alone, at)) = crate::programs::stage(1) else { return };
     let text = format!(
         "[system]\nname = \"h\"\n[[node]]\nname = \"frugal\"\ncpus = [{}]\n\
          [[scheduler]]\nname = \"FP\"\nkind = \"fixed-priority\"\n\

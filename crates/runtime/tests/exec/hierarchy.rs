@@ -2,7 +2,7 @@
 //! and judged does not.
 
 use super::*;
-use crate::managed::stage;
+use crate::programs::stage;
 use std::path::Path;
 use talea_insight::accounting::HierarchyReport;
 use talea_model::System;

@@ -2,7 +2,7 @@
 
 use super::hierarchy::described;
 use super::*;
-use crate::managed::{Program, eventually, families, stage};
+use crate::programs::{Program, child_of, eventually, lives, parent, stage};
 use talea_linux::Tid;
 use talea_linux::affinity;
 use talea_linux::sched::{self, Policy};
@@ -175,7 +175,7 @@ fn a_process_has_the_policy_for_as_long_as_the_run_lasts() {
     let before = (sched::get(Some(tid)), affinity::get(Some(tid)));
     let tables = PRIORITIES.replace("work = \"cpu-bound\"", &format!("pid = {}", program.id()));
     let system = described(at.cpus[0], &tables).with_threads_as_tasks();
-    let seen = crate::managed::shared(Mutex::new(None));
+    let seen = std::sync::Arc::new(Mutex::new(None));
     let noted = std::sync::Arc::clone(&seen);
     let ran = run_until(&system, Operations::synthetic(), options(RtMode::Warn, 0), move |job| {
         if job.operation == "high" && job.instance == 3 {
@@ -215,16 +215,16 @@ fn the_children_of_a_command_have_its_policy_and_end_with_the_run() {
     let Some((_alone, at)) = stage(1) else { return };
     let folder = tempfile::tempdir().expect("a temporary folder");
     let note = folder.path().join("child");
-    let command = format!("run = {:?}", families::parent(&note));
+    let command = format!("run = {:?}", parent(&note));
     let system = described(at.cpus[0], &PRIORITIES.replace("work = \"cpu-bound\"", &command));
     let system = system.with_threads_as_tasks();
     let started = note.clone();
     let ran = run_until(&system, Operations::synthetic(), options(RtMode::Warn, 0), move |_| {
-        let child = families::child_of(&started);
+        let child = child_of(&started);
         child.is_some_and(|child| sched::get(Some(child)) == Ok(Policy::RoundRobin(10)))
     });
-    let child = families::child_of(&note).expect("it was started");
-    eventually("the child has ended with the run", || !families::lives(child));
+    let child = child_of(&note).expect("it was started");
+    eventually("the child has ended with the run", || !lives(child));
     let member = &ran.outcome.hierarchies[0].members[0];
     assert!(member.received_ns > 0 && member.exit.is_none(), "{member:?}");
 }

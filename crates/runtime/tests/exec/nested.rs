@@ -3,7 +3,7 @@
 
 use super::hierarchy::described;
 use super::*;
-use crate::managed::stage;
+use crate::programs::stage;
 use talea_insight::accounting::HierarchyReport;
 use talea_policy::arrangement::Kept;
 use talea_runtime::lowering::Band;

@@ -10,11 +10,9 @@ use asks::{Asked, Wish, child, tie};
 use clap::{Args, Subcommand};
 use serde_json::json;
 use talea_guarantee::guarantee::Guarantee;
+use talea_manage::control::protocol::{Answer, Child, Command, Insistence, Outcome, Program, Tie, VERSION};
+use talea_manage::control::{Client, ClientError, Controllable, FindError, Sockets};
 use talea_model::SchedulerKind;
-use talea_runtime::managed::control::protocol::{
-    Answer, Child, Command, Insistence, Outcome, Program, Tie, VERSION,
-};
-use talea_runtime::managed::control::{Client, ClientError, Controllable, FindError, Sockets};
 use talea_time::Duration;
 
 /// Look at a running hierarchy of schedulers, and change it while it runs.

@@ -20,10 +20,10 @@ use std::sync::mpsc::sync_channel;
 use talea_linux::clock::MonotonicClock;
 use talea_linux::sched::{self, Policy};
 use talea_linux::thread::{JoinHandle, SpawnError, spawn};
+use talea_manage::{Admission, Blocked, Blocks, ManagedSet, Options, Parking};
 use talea_policy::hierarchy::{Engine, Parameters, SchedulerId};
 use talea_policy::scheduler::{Announcing, Config, config};
 use talea_runtime::HierarchyError;
-use talea_runtime::managed::{Admission, Blocked, Blocks, ManagedSet, Options, Parking};
 use talea_time::{Clock, Duration, Instant};
 
 /// Depths of the hierarchies that are measured.

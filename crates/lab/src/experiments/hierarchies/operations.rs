@@ -10,14 +10,14 @@ use crate::experiments::ExperimentError;
 use std::sync::Arc;
 use std::time::{Duration as Pause, Instant as Stopwatch};
 use talea_linux::affinity;
+use talea_manage::control::protocol::{Asks, Command, Insistence, Outcome, Tie};
+use talea_manage::control::{Client, Governor, Obeys, Server, Sockets};
+use talea_manage::{Admission, Blocks, ManagedSet, Options, Parking};
 use talea_model::{SchedulerKind, System};
 use talea_policy::arrangement::arrange;
 use talea_policy::arrangement::live::Live;
 use talea_policy::strategy::plan_lanes_of;
 use talea_runtime::HierarchyError;
-use talea_runtime::managed::control::protocol::{Asks, Command, Insistence, Outcome, Tie};
-use talea_runtime::managed::control::{Client, Governor, Obeys, Server, Sockets};
-use talea_runtime::managed::{Admission, Blocks, ManagedSet, Options, Parking};
 use talea_time::Duration;
 
 /// What is done.

@@ -3,7 +3,7 @@
 use clap::Args;
 use std::num::NonZeroU32;
 use talea_guarantee::guarantee::Guarantee;
-use talea_runtime::managed::control::protocol::{Asks, Child};
+use talea_manage::control::protocol::{Asks, Child};
 use talea_time::Duration;
 
 /// What is asked for; nothing if none of these is given.

@@ -2,8 +2,8 @@
 
 use crate::cli::failure::Failure;
 use crate::cli::output::{Lines, Sheet, length};
-use talea_runtime::managed::control::Controllable;
-use talea_runtime::managed::control::protocol::{Done, Force, Listing, Promised, Refusal, Row};
+use talea_manage::control::Controllable;
+use talea_manage::control::protocol::{Done, Force, Listing, Promised, Refusal, Row};
 
 /// Deeper rows are not indented further.
 const DEEPEST: usize = 24;

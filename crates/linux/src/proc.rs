@@ -1,0 +1,134 @@
+//! What proc tells of threads: which a process has, and whether one of them can run.
+
+use crate::Tid;
+use crate::signal_safe::stat_field;
+use std::fs;
+use std::io::{self, Read, Write};
+
+/// The threads of a process, at most `most` of them.
+pub fn threads(pid: Tid, most: usize) -> io::Result<Vec<Tid>> {
+    let entries = fs::read_dir(format!("/proc/{pid}/task"))?;
+    let number = |entry: io::Result<fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();
+    Ok(entries.filter_map(number).filter_map(Tid::from_raw).take(most).collect())
+}
+
+/// `known` processes, and all that they have started and that still is theirs, at most `most` of them. Who starts something and
+/// ends before anybody looks has left an orphan, which is not found.
+pub fn families(known: Vec<Tid>, most: usize) -> Vec<Tid> {
+    let mut all = known;
+    let mut next = 0;
+    while let Some(&process) = all.get(next).filter(|_| all.len() < most) {
+        for thread in threads(process, most).unwrap_or_default() {
+            let children = fs::read_to_string(format!("/proc/{process}/task/{thread}/children"));
+            let children = children.unwrap_or_default();
+            let children = children.split_whitespace().filter_map(|child| Tid::from_raw(child.parse().ok()?));
+            for child in children {
+                if !all.contains(&child) {
+                    all.push(child);
+                }
+            }
+        }
+        next += 1;
+    }
+    all.truncate(most);
+    all
+}
+
+/// The process of a thread.
+pub fn process_of(tid: Tid) -> Option<Tid> {
+    let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
+    Tid::from_raw(line.trim().parse().ok()?)
+}
+
+/// Whether it is the kernel's own, which nobody else schedules.
+pub fn is_kernel_thread(tid: Tid) -> bool {
+    /// Of the kernel's `sched.h`, which proc(5) refers to for the ninth field.
+    const PF_KTHREAD: u64 = 0x0020_0000;
+    stat_field(tid.as_raw_nonzero().get(), 9).is_some_and(|flags| flags & PF_KTHREAD != 0)
+}
+
+/// How many threads a process has.
+pub fn thread_count(pid: Tid) -> Option<usize> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("Threads:"))?.trim().parse().ok()
+}
+
+/// Whether a thread could use a processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activity {
+    /// It runs, or would if it had a processor.
+    Runnable,
+    /// It waits for something.
+    Blocked,
+    /// It has ended.
+    Gone,
+}
+
+/// What a thread is doing, by the third field of its `stat`. Allocates nothing.
+pub fn activity(tid: Tid) -> Activity {
+    let mut path = [0_u8; 32];
+    let mut rest = &mut path[..];
+    write!(rest, "/proc/{tid}/stat").expect("a thread's number has at most seven digits");
+    let length = 32 - rest.len();
+    let path = std::str::from_utf8(&path[..length]).expect("digits and letters");
+    let mut buffer = [0_u8; 128];
+    let read = fs::File::open(path).and_then(|mut file| file.read(&mut buffer));
+    let Ok(length) = read else { return Activity::Gone };
+    // The name, in parentheses, may contain anything; it has at most 64 bytes.
+    let text = &buffer[..length];
+    let state = text.iter().rposition(|byte| *byte == b')').and_then(|at| text.get(at + 2));
+    match state {
+        Some(b'R') => Activity::Runnable,
+        Some(b'Z' | b'X') | None => Activity::Gone,
+        Some(_) => Activity::Blocked,
+    }
+}
+
+/// Whether nothing of a process, or of a thread, is left. A process may live on after its first thread.
+pub fn is_gone(tid: Tid) -> bool {
+    let all_are = |threads: Vec<Tid>| threads.into_iter().all(is_thread_gone);
+    is_thread_gone(tid) && threads(tid, usize::MAX).map_or(true, all_are)
+}
+
+/// Whether nothing of a thread is left.
+pub fn is_thread_gone(tid: Tid) -> bool {
+    activity(tid) == Activity::Gone
+}
+
+/// Whether a process is stopped by a signal.
+pub fn is_stopped(pid: Tid) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    status.lines().any(|line| line.starts_with("State:\tT"))
+}
+
+/// Processor time of a thread in nanoseconds, as the kernel last accounted it.
+pub fn run_time_ns(tid: Tid) -> Option<i64> {
+    let text = fs::read_to_string(format!("/proc/{tid}/schedstat")).ok()?;
+    text.split(' ').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::thread::gettid;
+
+    #[test]
+    fn the_reader_is_running() {
+        assert_eq!(activity(gettid()), Activity::Runnable);
+        assert_eq!(activity(Tid::from_raw(4_194_304).unwrap()), Activity::Gone);
+        let process = process_of(gettid()).unwrap();
+        assert_eq!(process, rustix::process::getpid());
+        assert!(threads(process, 4_096).unwrap().contains(&gettid()));
+        assert!(run_time_ns(gettid()).is_some());
+        assert!(!is_kernel_thread(gettid()));
+    }
+
+    #[test]
+    fn the_kernels_own_threads_are_known() {
+        // Where process numbers are the machine's own, the second is the parent of all others of its kind.
+        let kthreadd = Tid::from_raw(2).unwrap();
+        let is_it = fs::read_to_string("/proc/2/comm").is_ok_and(|name| name.trim() == "kthreadd");
+        assert_eq!(is_kernel_thread(kthreadd), is_it);
+    }
+}

@@ -1,0 +1,541 @@
+//! The governor: the description of what runs, and how it changes.
+
+use super::listing;
+use super::protocol::{Command, Done, Force, Listing, Outcome, Program, Promised, Refusal};
+use super::protocol::{Insistence as Spoken, Tie};
+use super::server::Obeys;
+use crate::govern::{NotDismissed, Restraint};
+use crate::{Admission, AdmitError, Blocks, Handle, ManagedSet, MemberId, Parking, Target, Waker};
+use crate::{ShortQuantum, command};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use talea_guarantee::guarantee::Guarantee;
+use talea_guarantee::scheduler::UnknownKind;
+use talea_model::{Description, Request, SchedulerKind, ThreadWork};
+use talea_policy::arrangement::Promise;
+use talea_policy::arrangement::live::{
+    Change, EditError, Insistence, Live, Moved, Planned, Refused, Renewed, Stake, StepError,
+};
+
+/// The description of what runs beside the set that runs it. Every change is made by one of its calls, one at a time.
+pub struct Governor {
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    /// None once the set has been taken back.
+    set: Option<ManagedSet>,
+    live: Live,
+    members: BTreeMap<String, MemberId>,
+    /// Who has come since the beginning, and how it is kept from running.
+    newcomers: Vec<(String, Parking)>,
+    /// How those are kept from running for whom that has changed.
+    parked: BTreeMap<String, Parking>,
+    /// Where those who reserve were before.
+    origins: BTreeMap<String, Vec<(String, Request)>>,
+}
+
+/// Why something was not done. Everything is as before.
+#[derive(Debug, thiserror::Error)]
+pub enum Reason {
+    /// The change was judged and refused.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// The thread cannot be taken in.
+    #[error(transparent)]
+    Admit(#[from] AdmitError),
+    /// Nobody has reserved anything under that name, or where it came from is gone.
+    #[error("\"{0}\" has not begun a reservation by `reserve`; move it to where it belongs instead")]
+    NothingReserved(String),
+    /// Its work is this program's own, so nothing that a description says can be started.
+    #[error(
+        "the work of \"{0}\" is this program's own; add a command or a process, or spawn it in the program"
+    )]
+    OwnWork(String),
+    /// Real threads cannot take turns that short.
+    #[error(transparent)]
+    ShortQuantum(#[from] ShortQuantum),
+    /// It has left meanwhile.
+    #[error("\"{0}\" has left")]
+    Left(String),
+    /// The set has ended.
+    #[error("the run has ended")]
+    Ended,
+}
+
+impl Governor {
+    /// Governs `set`, which runs what `live` describes; `members` are the description's threads that are in it, by name. Those
+    /// who are not are taken off the description.
+    ///
+    /// # Panics
+    /// If a member is not one of the description's.
+    pub fn new(set: ManagedSet, live: Live, members: impl IntoIterator<Item = (String, MemberId)>) -> Self {
+        let mut inner = Inner {
+            set: Some(set),
+            live,
+            members: BTreeMap::new(),
+            newcomers: Vec::new(),
+            parked: BTreeMap::new(),
+            origins: BTreeMap::new(),
+        };
+        for (name, member) in members {
+            inner.live.joined(&name, member.vp());
+            inner.members.insert(name, member);
+        }
+        let described: Vec<String> =
+            inner.live.blueprint().threads.iter().map(|post| post.name.clone()).collect();
+        for name in described.iter().filter(|name| !inner.members.contains_key(*name)) {
+            inner.live.left(name);
+        }
+        Governor { inner: Mutex::new(inner) }
+    }
+
+    /// Gives the set back; whatever is wanted afterwards, the run has ended. None if that was done already.
+    pub fn retire(&self) -> Option<ManagedSet> {
+        self.lock().set.take()
+    }
+
+    /// Lets `look` see the set, if it is still governed.
+    pub fn with_set<R>(&self, look: impl FnOnce(&ManagedSet) -> R) -> Option<R> {
+        self.lock().set.as_ref().map(look)
+    }
+
+    /// The threads that have come since the beginning, in that order, also those that have left again.
+    pub fn newcomers(&self) -> Vec<(String, Parking)> {
+        self.lock().newcomers.clone()
+    }
+
+    /// How somebody is or was kept from running at last; none if that is as it was when it came.
+    pub fn parking(&self, name: &str) -> Option<Parking> {
+        self.lock().parked.get(name).copied()
+    }
+
+    /// The description of what runs.
+    pub fn description(&self) -> Description {
+        let mut inner = self.lock();
+        inner.miss();
+        (**inner.live.system()).clone()
+    }
+
+    /// Who there is, with what they are promised and receive.
+    ///
+    /// # Errors
+    /// [`Reason::Ended`].
+    pub fn list(&self) -> Result<Listing, Reason> {
+        let mut inner = self.lock();
+        inner.miss();
+        let Inner { set, live, members, .. } = &*inner;
+        Ok(listing::listing(set.as_ref().ok_or(Reason::Ended)?, live, members))
+    }
+
+    /// Makes a change. A thread that it adds is a command or a process; own threads are [spawned](Self::spawn).
+    ///
+    /// # Errors
+    /// See [`Reason`].
+    pub fn change(&self, change: &Change, insistence: Insistence) -> Result<Done, Reason> {
+        self.lock().change(change, insistence)
+    }
+
+    /// Adds a thread of this process, ready to run, which ends as a member when `run` returns.
+    ///
+    /// # Errors
+    /// See [`Reason`].
+    pub fn spawn(
+        &self,
+        thread: OwnThread<'_>,
+        insistence: Insistence,
+        run: impl FnOnce(&Handle) + Send + 'static,
+    ) -> Result<(Done, Waker), Reason> {
+        let OwnThread { name, under, request, requires, blocks } = thread;
+        let change = Change::AddThread {
+            name: name.into(),
+            work: ThreadWork::CpuBound,
+            requires,
+            under: under.into(),
+            request,
+        };
+        let mut waker = None;
+        let done = self.lock().add(&change, name, insistence, |set, admission| {
+            let (member, own) = set.spawn(admission, blocks, run)?;
+            waker = Some(own);
+            Ok(member)
+        })?;
+        Ok((done, waker.expect("it was spawned")))
+    }
+
+    /// Moves somebody under a scheduler and remembers where it was.
+    ///
+    /// # Errors
+    /// See [`Reason`].
+    pub fn reserve(
+        &self,
+        name: &str,
+        under: (String, Request),
+        insistence: Insistence,
+    ) -> Result<Done, Reason> {
+        let mut inner = self.lock();
+        inner.miss();
+        let origin = inner.place(name);
+        let done = inner.change(&Change::Move { name: name.into(), under: vec![under] }, insistence)?;
+        if let Some(origin) = origin {
+            inner.origins.entry(name.into()).or_insert(origin);
+        }
+        Ok(done)
+    }
+
+    /// Moves somebody back to where it was before it reserved.
+    ///
+    /// # Errors
+    /// See [`Reason`].
+    pub fn release(&self, name: &str, insistence: Insistence) -> Result<Done, Reason> {
+        let mut inner = self.lock();
+        inner.miss();
+        let Some(under) = inner.origins.get(name).cloned() else {
+            return Err(Reason::NothingReserved(name.into()));
+        };
+        let done = inner.change(&Change::Move { name: name.into(), under }, insistence)?;
+        inner.origins.remove(name);
+        Ok(done)
+    }
+
+    /// Removes a scheduler or lets a thread go, whichever goes by the name.
+    ///
+    /// # Errors
+    /// See [`Reason`].
+    pub fn remove(&self, name: &str, insistence: Insistence) -> Result<Done, Reason> {
+        let mut inner = self.lock();
+        inner.miss();
+        let change = inner.live.removal(name).map_err(Refused::Edit)?;
+        inner.change(&change, insistence)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // Whoever panicked has left nothing half done: what is made is made under the dispatcher's lock at once.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A thread of this process that is to be governed.
+#[derive(Clone, Debug)]
+pub struct OwnThread<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Who schedules it.
+    pub under: &'a str,
+    /// What it asks for.
+    pub request: Request,
+    /// What it has to receive.
+    pub requires: Option<Guarantee>,
+    /// How it is known that it can run again.
+    pub blocks: Blocks,
+}
+
+impl Obeys for Governor {
+    fn obey(&self, command: Command, spoken: Spoken) -> Outcome {
+        let insistence = match spoken {
+            Spoken::Careful => Insistence::Careful,
+            Spoken::Forced => Insistence::Forced,
+        };
+        let ties = |under: Vec<Tie>| under.into_iter().map(edge).collect();
+        let result = match command {
+            Command::List => return self.list().map_or_else(|reason| outcome(&reason), Outcome::Listing),
+            Command::AddScheduler { name, kind, quantum, under } => {
+                let kind = match known(&kind) {
+                    Ok(kind) => kind,
+                    Err(unknown) => return unknown,
+                };
+                self.change(&Change::AddScheduler { name, kind, quantum, under: ties(under) }, insistence)
+            }
+            Command::AddThread { name, program, requires, under } => {
+                let work = match program {
+                    Program::Command(words) => ThreadWork::Command(words),
+                    Program::Process(number) => ThreadWork::Process(number),
+                };
+                let (under, request) = edge(under);
+                self.change(&Change::AddThread { name, work, requires, under, request }, insistence)
+            }
+            Command::Remove { name } => self.remove(&name, insistence),
+            Command::Move { name, under } => {
+                self.change(&Change::Move { name, under: ties(under) }, insistence)
+            }
+            Command::Reserve { name, under } => self.reserve(&name, edge(under), insistence),
+            Command::Change { name, of, asks } => {
+                self.change(&Change::Ask { name, of, request: asks.wish() }, insistence)
+            }
+            Command::Release { name } => self.release(&name, insistence),
+            Command::Replace { name, kind, quantum, children } => {
+                let kind = match known(&kind) {
+                    Ok(kind) => kind,
+                    Err(unknown) => return unknown,
+                };
+                let children = children.into_iter().map(|child| (child.name, child.asks.wish())).collect();
+                self.change(&Change::Replace { name, kind, quantum, children }, insistence)
+            }
+        };
+        result.map_or_else(|reason| outcome(&reason), Outcome::Done)
+    }
+}
+
+/// The kind of this name, if this program has one.
+fn known(kind: &str) -> Result<SchedulerKind, Outcome> {
+    kind.parse().map_err(|unknown: UnknownKind| Outcome::Misstated(format!("the kind {unknown}")))
+}
+
+fn edge(tie: Tie) -> (String, Request) {
+    let wish = tie.asks.wish();
+    (tie.scheduler, wish)
+}
+
+impl Inner {
+    fn change(&mut self, change: &Change, insistence: Insistence) -> Result<Done, Reason> {
+        match change {
+            Change::AddThread { name, work: ThreadWork::CpuBound | ThreadWork::Bursts { .. }, .. } => {
+                Err(Reason::OwnWork(name.clone()))
+            }
+            Change::AddThread { name, work, .. } => {
+                self.add(change, name, insistence, |set, admission| take_in(set, admission, work))
+            }
+            Change::RemoveThread { name } => self.dismiss(change, name, insistence),
+            _ => {
+                let planned = self.plan(change, insistence)?;
+                let done = done(&planned);
+                let restraints = self.restraints(&planned)?;
+                let set = self.set.as_ref().ok_or(Reason::Ended)?;
+                let renewed = carry_out(set, &self.live, &planned)?;
+                self.live.adopt(planned, renewed);
+                self.impose(restraints);
+                Ok(done)
+            }
+        }
+    }
+
+    fn plan(&mut self, change: &Change, insistence: Insistence) -> Result<Planned, Reason> {
+        self.miss();
+        if self.set.as_ref().is_none_or(ManagedSet::is_ended) {
+            return Err(Reason::Ended);
+        }
+        if let Change::AddScheduler { name, quantum: Some(quantum), .. }
+        | Change::Replace { name, quantum: Some(quantum), .. } = change
+        {
+            ShortQuantum::refuse(name, *quantum)?;
+        }
+        Ok(self.live.plan(change, insistence)?)
+    }
+
+    /// Takes those who have left off the description.
+    fn miss(&mut self) {
+        let Some(set) = &self.set else { return };
+        let gone: Vec<String> = self
+            .members
+            .iter()
+            .filter(|(_, member)| !set.is_member(**member))
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in gone {
+            self.forget(&name);
+            self.live.left(&name);
+        }
+    }
+
+    fn forget(&mut self, name: &str) {
+        self.members.remove(name);
+        self.origins.remove(name);
+    }
+
+    /// Where somebody is.
+    fn place(&self, name: &str) -> Option<Vec<(String, Request)>> {
+        let system = self.live.system();
+        let of_thread = system.threads.iter().find(|thread| thread.name == name).map(|thread| &thread.under);
+        let of_scheduler = || {
+            system
+                .schedulers
+                .iter()
+                .find(|scheduler| scheduler.name == name)
+                .map(|scheduler| &scheduler.under)
+        };
+        let name_of = |index: usize| system.schedulers[index].name.clone();
+        let under = of_thread.or_else(of_scheduler)?.iter();
+        Some(under.map(|under| (name_of(under.scheduler), under.request.clone())).collect())
+    }
+
+    /// Makes room for a thread, takes it in, and undoes the room if that fails.
+    fn add(
+        &mut self,
+        change: &Change,
+        name: &str,
+        insistence: Insistence,
+        take_in: impl FnOnce(&mut ManagedSet, Admission<'_>) -> Result<MemberId, AdmitError>,
+    ) -> Result<Done, Reason> {
+        let planned = self.plan(change, insistence)?;
+        let (done, promises) = (done(&planned), planned.promises.clone());
+        let restraints = self.restraints(&planned)?;
+        let set = self.set.as_mut().ok_or(Reason::Ended)?;
+        let renewed = set.govern(|engine, _, now| self.live.carry_out(&planned, engine, now));
+        let renewed = renewed.map_err(Refused::Step)?;
+        self.live.adopt(planned, renewed.clone());
+        let place = self.live.place(name).expect("it is described");
+        let parking = match self.live.blueprint().is_capped(name) {
+            true => Parking::Held,
+            false => Parking::WorkConserving,
+        };
+        let (parent, parameters) = (place.parent, place.parameters);
+        match take_in(set, Admission { name, parent, parameters, parking }) {
+            Ok(member) => {
+                self.live.joined(name, member.vp());
+                self.members.insert(name.into(), member);
+                self.newcomers.push((name.into(), parking));
+                self.parked.remove(name);
+                self.hold(&promises, &renewed);
+                self.impose(restraints);
+                Ok(done)
+            }
+            Err(error) => {
+                self.undo(name);
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Undoes the room that was made for a thread that did not come.
+    fn undo(&mut self, name: &str) {
+        let change = Change::RemoveThread { name: name.into() };
+        let (Some(set), Ok(planned)) = (&self.set, self.live.plan(&change, Insistence::Forced)) else {
+            return self.live.left(name);
+        };
+        match set.govern(|engine, _, now| self.live.carry_out(&planned, engine, now)) {
+            Ok(renewed) => self.live.adopt(planned, renewed),
+            // Schedulers that are ready for one more stay so; nobody is missing but who did not come.
+            Err(_) => self.live.left(name),
+        }
+    }
+
+    fn dismiss(&mut self, change: &Change, name: &str, insistence: Insistence) -> Result<Done, Reason> {
+        let planned = self.plan(change, insistence)?;
+        let (done, promises) = (done(&planned), planned.promises.clone());
+        let restraints = self.restraints(&planned)?;
+        let member = *self.members.get(name).ok_or_else(|| Reason::Left(name.into()))?;
+        let set = self.set.as_ref().ok_or(Reason::Ended)?;
+        let dismissed = set.dismiss(member, |engine, now| self.live.carry_out(&planned, engine, now));
+        let renewed = dismissed.map_err(|error| match error {
+            NotDismissed::Gone => Reason::Left(name.into()),
+            NotDismissed::Refused(step) => Refused::Step(step).into(),
+        })?;
+        self.forget(name);
+        self.live.adopt(planned, renewed.clone());
+        self.hold(&promises, &renewed);
+        self.impose(restraints);
+        Ok(done)
+    }
+
+    /// What it takes to hold members that will be promised maxima, and to let others go. Whoever could not be held when it came
+    /// is not tried again as long as its promise stays a maximum.
+    fn restraints(&self, planned: &Planned) -> Result<Vec<(String, Parking, Restraint)>, Reason> {
+        let set = self.set.as_ref().ok_or(Reason::Ended)?;
+        let (before, after) = (self.live.blueprint(), planned.blueprint());
+        let changes = |name: &str| match (before.is_capped(name), after.is_capped(name)) {
+            (false, true) => Some(Parking::Held),
+            (true, false) => Some(Parking::WorkConserving),
+            (false, false) | (true, true) => None,
+        };
+        let mut restraints = Vec::new();
+        for (name, member) in &self.members {
+            if after.post(name).is_some()
+                && let Some(parking) = changes(name)
+                && let Some(restraint) = set.restraint(*member, parking)?
+            {
+                restraints.push((name.clone(), parking, restraint));
+            }
+        }
+        Ok(restraints)
+    }
+
+    fn impose(&mut self, restraints: Vec<(String, Parking, Restraint)>) {
+        let Some(set) = &self.set else { return };
+        for (name, parking, restraint) in restraints {
+            set.impose(restraint);
+            self.parked.insert(name, parking);
+        }
+    }
+
+    fn hold(&self, promises: &[Moved], renewed: &Renewed) {
+        let Some(set) = &self.set else { return };
+        set.govern(|engine, watch, _| {
+            if let Some(watch) = watch {
+                self.live.hold(watch, engine, promises, renewed);
+            }
+        });
+    }
+}
+
+/// Makes a plan's steps and holds the schedulers to what they promise then, in one instant.
+fn carry_out(set: &ManagedSet, live: &Live, planned: &Planned) -> Result<Renewed, Reason> {
+    let made = set.govern(|engine, watch, now| {
+        let renewed = live.carry_out(planned, engine, now)?;
+        if let Some(watch) = watch {
+            live.hold(watch, engine, &planned.promises, &renewed);
+        }
+        Ok(renewed)
+    });
+    made.map_err(|step: StepError| Refused::Step(step).into())
+}
+
+fn take_in(
+    set: &mut ManagedSet,
+    admission: Admission<'_>,
+    work: &ThreadWork,
+) -> Result<MemberId, AdmitError> {
+    match work {
+        ThreadWork::Process(number) => set.attach(admission, Target::Process(*number)),
+        ThreadWork::Command(words) => set.command(admission, &mut command::of_words(words)),
+        ThreadWork::CpuBound | ThreadWork::Bursts { .. } => {
+            unreachable!("own work is refused before")
+        }
+    }
+}
+
+fn done(planned: &Planned) -> Done {
+    let text = |promise: &Option<Promise>| promise.as_ref().map(|promise| promise.guarantee().to_string());
+    let promised = |moved: &Moved| Promised {
+        parent: moved.parent.clone(),
+        child: moved.child.clone(),
+        before: text(&moved.before),
+        after: text(&moved.after),
+        proviso: planned
+            .provisos
+            .iter()
+            .find(|proviso| proviso.parent == moved.parent && proviso.child == moved.child)
+            .map(|proviso| proviso.reason.to_string()),
+    };
+    let mut warnings: Vec<String> =
+        planned.broken.iter().flat_map(|broken| broken.findings.clone()).collect();
+    let doubts = planned.newly_doubted.iter().map(ToString::to_string);
+    // Those that somebody requires are among the findings.
+    let others: Vec<String> = doubts.filter(|doubt| !warnings.contains(doubt)).collect();
+    warnings.extend(others);
+    Done { promises: planned.promises.iter().map(promised).collect(), warnings }
+}
+
+fn outcome(reason: &Reason) -> Outcome {
+    let in_vain =
+        |reasons: Vec<String>| Outcome::Refused(Refusal { reasons, remedy: None, force: Force::InVain });
+    match reason {
+        Reason::Ended => Outcome::Ended,
+        Reason::NothingReserved(_) | Reason::Left(_) => Outcome::Misstated(reason.to_string()),
+        Reason::Refused(Refused::Edit(
+            error @ (EditError::Unknown { .. }
+            | EditError::Parents { .. }
+            | EditError::WhichParent { .. }
+            | EditError::NotUnder { .. }
+            | EditError::Requests { .. }),
+        )) => Outcome::Misstated(error.to_string()),
+        Reason::Refused(Refused::Broken(broken)) => Outcome::Refused(Refusal {
+            reasons: broken.findings.clone(),
+            remedy: broken.remedy.clone(),
+            force: match broken.stake {
+                Stake::Promises => Force::Helps,
+                Stake::Admission => Force::InVain,
+            },
+        }),
+        other => in_vain(other.to_string().lines().map(Into::into).collect()),
+    }
+}

@@ -1,0 +1,338 @@
+//! The course of a run: arrivals from a common start to its end, what is recorded of them, and whether promises are kept.
+//!
+//! ```text
+//!   prepared ──▶ awaited ──start──▶ under way ──end──▶ over
+//! ```
+//!
+//! All of it happens under the dispatcher's lock, at scheduling points: whoever comes first after an instant at which
+//! something is due brings it about, at the latest the controller, whose timer is set to it. So the records of a
+//! hierarchy come from one place in the order in which things happened, and need one ring. Records are written when
+//! the hierarchy *decides*; the kernel follows some microseconds later, which its own events show.
+
+use crate::engagement::Engagement;
+use crate::member::Received;
+use crate::notes::{Notes, What};
+use crate::part::{Boarding, Part};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use talea_guarantee::monitor::Violation;
+use talea_policy::arrangement::{Kept, Watch};
+use talea_policy::hierarchy::{Context, Transition, VpId};
+use talea_record::event::{
+    self, Abort, BuiltinEvent, Complete, Dates, Flag, Preempt, Release, Resume, RunEnd, RunStart, Start,
+};
+use talea_record::stream::builtin_switch;
+use talea_record::{Event, JobId, Record, RingWriter, RunOutcome, Sink};
+use talea_time::{Instant, Work};
+
+/// Which marks of a node's run somebody records. Each is recorded once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Marks {
+    /// Both of them.
+    Both,
+    /// That it begins. A release thread says so early, before the first release.
+    Beginning,
+    /// That it ends. A hierarchy says so when the last of its records has been written.
+    End,
+}
+
+impl Marks {
+    /// Whether this one, RUN_START or RUN_END, is among them.
+    pub fn include(self, event: Event) -> bool {
+        match self {
+            Marks::Both => true,
+            Marks::Beginning => event == Event::RUN_START,
+            Marks::End => event == Event::RUN_END,
+        }
+    }
+}
+
+/// Where a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Prepared,
+    /// The start has been agreed on.
+    Awaited,
+    UnderWay,
+    Over,
+}
+
+/// What is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    Start,
+    /// The next job of the member at this slot.
+    Arrival(u32),
+    End,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug)]
+pub struct Finale {
+    /// What became of every promise.
+    pub kept: Vec<Kept>,
+    /// What the members that were there had received.
+    pub received: Vec<Received>,
+    /// What threads of this process that were there had received by their clocks.
+    pub clocks: Vec<(VpId, Work)>,
+    /// When the run began, when it ended, and when it was to end.
+    pub start: Instant,
+    /// When it ended.
+    pub end: Instant,
+    /// When it was to end.
+    pub planned_end: Instant,
+}
+
+/// Where a hierarchy's records go, and what they say of it.
+pub struct Scribe {
+    /// The ring.
+    pub writer: RingWriter,
+    /// Index of its node.
+    pub node: usize,
+    /// Its CPUs, in the order of its processors.
+    pub cpus: Vec<u16>,
+    /// Which marks of the run it has.
+    pub marks: Marks,
+}
+
+impl Scribe {
+    fn write(&mut self, record: Record) {
+        if self.writer.is_wanted(builtin_switch(record.event)) {
+            self.writer.record(record);
+        }
+    }
+}
+
+/// A run of a set, from its preparation to its end.
+pub struct Course {
+    scribe: Scribe,
+    pub(crate) watch: Watch,
+    /// For whoever judges what was received, if anybody does.
+    pub(crate) notes: Option<Notes>,
+    /// Number of the first edge among those of all nodes.
+    first_edge: usize,
+    /// Edges that the records' tables know: those from the beginning.
+    edges: usize,
+    stage: Stage,
+    pub(crate) start: Instant,
+    end: Instant,
+    planned_end: Instant,
+    /// The next arrival of each member, by slot.
+    agenda: BinaryHeap<Reverse<(Instant, u32)>>,
+    pub(crate) finale: Option<Finale>,
+}
+
+impl Course {
+    /// A run with at most so many members.
+    pub fn new(
+        scribe: Scribe,
+        (watch, notes): (Watch, Option<Notes>),
+        first_edge: usize,
+        members_max: usize,
+    ) -> Self {
+        Course {
+            scribe,
+            watch,
+            notes,
+            first_edge,
+            edges: 0,
+            stage: Stage::Prepared,
+            start: Instant::MAX,
+            end: Instant::MAX,
+            planned_end: Instant::MAX,
+            agenda: BinaryHeap::with_capacity(members_max),
+            finale: None,
+        }
+    }
+
+    /// It will last from `start` to `end`.
+    pub(crate) fn await_start(&mut self, start: Instant, end: Instant) {
+        (self.stage, self.start, self.end) = (Stage::Awaited, start, end);
+        self.planned_end = end;
+    }
+
+    /// When it ends or has ended, and when it was to end.
+    pub(crate) fn ends(&self) -> (Instant, Instant) {
+        (self.end, self.planned_end)
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.stage == Stage::Over
+    }
+
+    /// The instant at which something is due next.
+    pub(crate) fn next(&self) -> Option<Instant> {
+        match self.stage {
+            Stage::Prepared | Stage::Over => None,
+            Stage::Awaited => Some(self.start),
+            Stage::UnderWay => {
+                let arrival = self.agenda.peek().map_or(Instant::MAX, |Reverse((at, _))| *at);
+                Some(arrival.min(self.end)).filter(|next| *next < Instant::MAX)
+            }
+        }
+    }
+
+    /// What is due at `now`, the earliest first.
+    pub(crate) fn due(&mut self, now: Instant) -> Option<Due> {
+        if self.next()? > now {
+            return None;
+        }
+        if self.stage == Stage::Awaited {
+            return Some(Due::Start);
+        }
+        match self.agenda.peek() {
+            Some(&Reverse((at, slot))) if at < self.end => {
+                self.agenda.pop();
+                Some(Due::Arrival(slot))
+            }
+            _ => Some(Due::End),
+        }
+    }
+
+    /// The run begins.
+    pub(crate) fn begin(&mut self) {
+        self.stage = Stage::UnderWay;
+        self.note(self.start, What::Begun);
+        self.edges = self.watch.edges().count();
+        let planned_end = (self.end != Instant::MAX).then_some(self.end);
+        let node = self.scribe.node as u16;
+        self.mark(self.start, RunStart { planned_end, node });
+    }
+
+    /// The member at `slot` has another arrival to come.
+    pub(crate) fn expect(&mut self, slot: u32, part: &Part) {
+        let at = part.next_release(self.start);
+        if at < Instant::MAX && self.stage == Stage::UnderWay {
+            self.agenda.push(Reverse((at, slot)));
+        }
+    }
+
+    /// The run ends at `now`, or did at its planned end. One that had not begun begins and ends with its start.
+    pub(crate) fn close(&mut self, now: Instant, context: &Context<'_>) {
+        if self.is_over() {
+            return;
+        }
+        if self.stage != Stage::UnderWay {
+            self.start = self.start.min(now);
+            self.begin();
+        }
+        let at = now.max(self.start).min(self.end);
+        self.end = at;
+        self.note_changes();
+        self.note(context.now(), What::Over);
+        let mut broken = Vec::new();
+        self.watch.close(context, |edge, violation| broken.push((edge, violation)));
+        for (edge, violation) in broken {
+            self.violated(edge, &violation, at);
+        }
+        let node = self.scribe.node as u16;
+        self.mark(at, RunEnd { node, how: RunOutcome::Over.into() });
+        self.stage = Stage::Over;
+    }
+
+    /// Edges have come into other states at `now`.
+    #[inline]
+    pub(crate) fn judge(&mut self, transition: Transition, now: Instant) {
+        self.note(now, What::State(transition));
+        if let Some((edge, violation)) = self.watch.note(transition, now)
+            && self.stage == Stage::UnderWay
+        {
+            self.violated(edge, &violation, now.min(self.end));
+        }
+    }
+
+    /// Writes down for whoever judges what was received that something was decided.
+    #[inline]
+    pub(crate) fn note(&mut self, at: Instant, what: What) {
+        if let Some(notes) = &mut self.notes {
+            notes.write(at, what);
+        }
+    }
+
+    /// The same of edges that have come or gone, which is to be done before anything else is decided.
+    pub(crate) fn note_changes(&mut self) {
+        let Some(notes) = &mut self.notes else { return };
+        for change in self.watch.told() {
+            notes.write(change.at(), What::Change(Box::new(change)));
+        }
+    }
+
+    /// A promise has been broken. The tables of the records know no edges that came later; those are in the outcome alone.
+    fn violated(&mut self, edge: usize, violation: &Violation, at: Instant) {
+        let known = self.watch.first_between(edge);
+        if known < self.edges {
+            let broken = event::Violation::of(self.first_edge + known, violation);
+            self.scribe.write(broken.at(at, Record::NO_CPU));
+        }
+    }
+
+    /// The edge above a member that has gone is judged no more.
+    pub(crate) fn let_go(&mut self, vp: VpId, now: Instant) {
+        self.watch.let_go(vp, now);
+    }
+
+    // Records of jobs.
+
+    pub(crate) fn released(&mut self, part: &Part, number: u64, now: Instant) {
+        let Dates { nominal, deadline } = part.dates(number, self.start);
+        self.job(now, None, Release { job: part.id(number), lane: part.lane, nominal, deadline });
+    }
+
+    /// A job has got the processor of `place`.
+    pub(crate) fn boarded(
+        &mut self,
+        who: &Engagement,
+        place: usize,
+        (job, boarding): (JobId, Boarding),
+        now: Instant,
+    ) {
+        let lane = who.lane();
+        let depth = who.backlog().min(u64::from(u16::MAX)) as u16;
+        match boarding {
+            Boarding::Starts => self.job(now, Some(place), Start { job, lane, depth }),
+            Boarding::Resumes => self.job(now, Some(place), Resume { job, lane }),
+        }
+    }
+
+    /// A job has lost the processor of `place`, or goes on without one, to this one if it is known.
+    pub(crate) fn alighted(
+        &mut self,
+        lane: u16,
+        place: Option<usize>,
+        (job, by): (JobId, Option<JobId>),
+        now: Instant,
+    ) {
+        self.job(now, place, Preempt { job, lane, by });
+    }
+
+    /// A job is done. `place` is where it ran.
+    pub(crate) fn completed(&mut self, part: &Part, number: u64, place: Option<usize>, now: Instant) {
+        let Dates { nominal, deadline } = part.dates(number, self.start);
+        self.job(now, place, Complete { job: part.id(number), lane: part.lane, nominal, deadline });
+    }
+
+    /// A job was given up. `place` is where it ran.
+    pub(crate) fn aborted(&mut self, part: &Part, number: u64, place: Option<usize>, now: Instant) {
+        let Dates { nominal, deadline } = part.dates(number, self.start);
+        let (job, lane, running) = (part.id(number), part.lane, Flag(place.is_some()));
+        self.job(now, place, Abort { job, lane, nominal, deadline, running });
+    }
+
+    fn job(&mut self, now: Instant, place: Option<usize>, event: impl BuiltinEvent) {
+        let cpu = place.map_or(Record::NO_CPU, |place| self.scribe.cpus[place]);
+        self.write(event.at(now.min(self.end), cpu));
+    }
+
+    fn mark<E: BuiltinEvent>(&mut self, time: Instant, event: E) {
+        if self.scribe.marks.include(E::EVENT) {
+            self.write(event.at(time, Record::NO_CPU));
+        }
+    }
+
+    /// Nothing is written of what comes before the run or after it.
+    fn write(&mut self, record: Record) {
+        if self.stage == Stage::UnderWay {
+            self.scribe.write(record);
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! What a member does in a run: the jobs of a thread of the description, or those of a lane.
+//!
+//! A thread's jobs are numbered arrivals, which the set itself brings about. A lane's come through its inbox, and only its
+//! own thread knows which it runs: it says so when one begins and when it ends, under the dispatcher's lock, so that
+//! preemptions in between are recorded of the right one.
+
+use crate::part::{Boarding, Part};
+use talea_policy::job::Job;
+use talea_record::JobId;
+use talea_time::Instant;
+
+/// What a member does in a run.
+#[derive(Clone, Debug)]
+pub enum Engagement {
+    /// The jobs of a thread of the description.
+    Thread(Part),
+    /// The jobs of a lane.
+    Lane(LanePart),
+}
+
+/// A lane's thread as records have it.
+#[derive(Clone, Debug)]
+pub struct LanePart {
+    /// Index over the lanes of all nodes.
+    lane: u16,
+    /// Where the hierarchy lets it run.
+    place: Option<usize>,
+    job: Option<UnderWay>,
+}
+
+/// The job that a lane has begun and not ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct UnderWay {
+    id: JobId,
+    has_processor: bool,
+}
+
+impl Engagement {
+    pub(crate) fn as_thread(&self) -> Option<&Part> {
+        match self {
+            Engagement::Thread(part) => Some(part),
+            Engagement::Lane(_) => None,
+        }
+    }
+
+    pub(crate) fn as_thread_mut(&mut self) -> Option<&mut Part> {
+        match self {
+            Engagement::Thread(part) => Some(part),
+            Engagement::Lane(_) => None,
+        }
+    }
+
+    pub(crate) fn as_lane_mut(&mut self) -> Option<&mut LanePart> {
+        match self {
+            Engagement::Lane(part) => Some(part),
+            Engagement::Thread(_) => None,
+        }
+    }
+
+    /// The member's place in records.
+    pub(crate) fn lane(&self) -> u16 {
+        match self {
+            Engagement::Thread(part) => part.lane,
+            Engagement::Lane(part) => part.lane,
+        }
+    }
+
+    /// The job that is or will be next, as far as the set knows.
+    pub(crate) fn current(&self) -> Option<JobId> {
+        match self {
+            Engagement::Thread(part) => Some(part.id(part.current()?)),
+            Engagement::Lane(part) => part.job.map(|job| job.id),
+        }
+    }
+
+    /// Jobs that are not done, as far as the set knows.
+    pub(crate) fn backlog(&self) -> u64 {
+        match self {
+            Engagement::Thread(part) => part.backlog(),
+            Engagement::Lane(part) => u64::from(part.job.is_some()),
+        }
+    }
+
+    /// What the hierarchy is asked for at `now`, if it is a particular job.
+    pub(crate) fn job(&self, start: Instant, now: Instant, tag: u32) -> Option<Job> {
+        self.as_thread()?.job(start, now, tag)
+    }
+
+    /// The member has got the processor of `place`. Says what that means for its job, if anything.
+    pub(crate) fn board(&mut self, place: usize) -> Option<(JobId, Boarding)> {
+        match self {
+            Engagement::Thread(part) => {
+                let (number, boarding) = part.board(place)?;
+                Some((part.id(number), boarding))
+            }
+            Engagement::Lane(part) => part.board(place).map(|job| (job, Boarding::Resumes)),
+        }
+    }
+
+    /// The member has lost the processor of `place`. Returns the job that was running there, if one was.
+    pub(crate) fn alight(&mut self, place: usize) -> Option<JobId> {
+        match self {
+            Engagement::Thread(part) => {
+                let number = part.alight(place)?;
+                Some(part.id(number))
+            }
+            Engagement::Lane(part) => part.alight(place),
+        }
+    }
+}
+
+impl LanePart {
+    /// A lane that has begun no job.
+    pub fn new(lane: u16) -> Self {
+        LanePart { lane, place: None, job: None }
+    }
+
+    /// The lane's thread begins a job. Returns whether the hierarchy lets it run: a parked thread may use an idle processor,
+    /// and one that is being lowered on another processor runs on for a moment.
+    pub(crate) fn begin(&mut self, id: JobId) -> bool {
+        let has_processor = self.place.is_some();
+        self.job = Some(UnderWay { id, has_processor });
+        has_processor
+    }
+
+    /// The job has ended.
+    pub(crate) fn end(&mut self) {
+        self.job = None;
+    }
+
+    fn board(&mut self, place: usize) -> Option<JobId> {
+        self.place = Some(place);
+        let job = self.job.as_mut()?;
+        let regained = !std::mem::replace(&mut job.has_processor, true);
+        regained.then_some(job.id)
+    }
+
+    fn alight(&mut self, place: usize) -> Option<JobId> {
+        if self.place != Some(place) {
+            return None;
+        }
+        self.place = None;
+        let job = self.job.as_mut()?;
+        let lost = std::mem::replace(&mut job.has_processor, false);
+        lost.then_some(job.id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use talea_model::OperationId;
+
+    fn job(instance: u64) -> JobId {
+        JobId { operation: OperationId::from_index(3), instance }
+    }
+
+    #[test]
+    fn a_lane_without_a_job_gains_and_loses_processors_unrecorded() {
+        let mut lane = LanePart::new(2);
+        assert_eq!((lane.board(0), lane.alight(0)), (None, None));
+    }
+
+    #[test]
+    fn the_job_that_a_lane_has_begun_is_preempted_and_resumes_where_the_lane_does() {
+        let mut lane = LanePart::new(2);
+        lane.board(0);
+        assert!(lane.begin(job(7)));
+        assert_eq!(lane.alight(1), None, "it does not run there");
+        assert_eq!(lane.alight(0), Some(job(7)));
+        assert_eq!(lane.board(1), Some(job(7)));
+        lane.end();
+        assert!(lane.begin(job(8)), "the lane still has its processor");
+        lane.end();
+        assert_eq!(lane.alight(1), None, "nothing is under way");
+    }
+
+    #[test]
+    fn a_job_that_begins_without_leave_has_to_be_let_run_first() {
+        let mut lane = LanePart::new(2);
+        assert!(!lane.begin(job(0)));
+        assert_eq!(lane.board(0), Some(job(0)));
+        assert_eq!(lane.alight(0), Some(job(0)));
+    }
+}

@@ -1,0 +1,109 @@
+//! The guardian's life, in a process forked from one with several threads: async-signal-safe calls alone, no allocation, no
+//! lock, no panic. Standard error stays open, for what cannot be given back.
+
+use super::table::{Table, used};
+use crate::bands::{Bands, LENT, Level};
+use rustix::io::Errno;
+use std::sync::atomic::Ordering;
+use talea_linux::Tid;
+use talea_linux::signal_safe::Text;
+
+/// How often it goes over the table, with a pause between: a thread may just be on its way into a table or a state.
+const ROUNDS: u32 = 3;
+/// Rounds after which it gives up on cgroups that cannot be removed yet, because who was killed in them is still there, and on threads
+/// to which the kernel lends a priority.
+const ROUNDS_MAX: u32 = 50;
+const PAUSE_NS: i64 = 20_000_000;
+
+/// How often it looks for the warden.
+const LOOK_MS: i32 = 50;
+
+pub(super) const QUIT: u8 = b'q';
+pub(super) const RESTORE: u8 = b'r';
+
+/// The guardian's life.
+///
+/// # Safety
+/// Only in a process just forked; the descriptors are its copies.
+pub(super) unsafe fn guard(table: &Table, process: Tid, watched: i32, hear: i32, bands: Bands) -> ! {
+    let mut polled = [
+        libc::pollfd { fd: watched, events: libc::POLLIN, revents: 0 },
+        libc::pollfd { fd: hear, events: libc::POLLIN, revents: 0 },
+    ];
+    // SAFETY: async-signal-safe calls with live arguments.
+    unsafe {
+        libc::setsid();
+        libc::prctl(libc::PR_SET_NAME, c"talea-guardian".as_ptr());
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&raw mut all);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut());
+        close_all_but([libc::STDERR_FILENO, watched, hear]);
+        let priority = libc::sched_param { sched_priority: bands.priority(Level::Urgent).into() };
+        libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const priority);
+        loop {
+            libc::poll(polled.as_mut_ptr(), 2, LOOK_MS);
+            let mut word = 0_u8;
+            let told = polled[1].revents != 0 && libc::read(hear, (&raw mut word).cast(), 1) == 1;
+            if told && word == QUIT {
+                libc::_exit(0);
+            }
+            let warden = table.warden.load(Ordering::Acquire);
+            let is_gone = warden != 0
+                && libc::syscall(libc::SYS_tgkill, process.as_raw_nonzero().get(), warden, 0) != 0;
+            if is_gone || polled[0].revents != 0 || polled[1].revents != 0 {
+                restore_all(table);
+                libc::_exit(0);
+            }
+        }
+    }
+}
+
+/// # Safety
+/// Nobody uses the other descriptors.
+unsafe fn close_all_but(mut kept: [i32; 3]) {
+    kept.sort_unstable();
+    let mut first = 0_u32;
+    for kept in kept.map(|kept| kept as u32).into_iter().chain([u32::MAX]) {
+        if first < kept {
+            // SAFETY: as the caller promises.
+            unsafe { libc::syscall(libc::SYS_close_range, first, kept - 1, 0) };
+        }
+        first = first.max(kept.saturating_add(1));
+    }
+}
+
+/// The run's own commands end with it; everybody else goes on as before, and nothing of what was made for them is left.
+fn restore_all(table: &Table) {
+    used(&table.commands).for_each(|(leader, command)| command.kill(leader));
+    for round in 1..=ROUNDS_MAX {
+        let mut is_clear = true;
+        for (whom, held) in used(&table.held) {
+            is_clear &= held.let_go(whom);
+        }
+        for (tid, thread) in used(&table.threads) {
+            match (thread.restore(tid), round) {
+                // Not yet.
+                (Err(LENT), 1..ROUNDS_MAX) => is_clear = false,
+                (Err(errno), ROUNDS | ROUNDS_MAX) => complain(tid, errno),
+                _ => {}
+            }
+        }
+        used(&table.programs).for_each(|(process, program)| program.origin().unbind_all(process));
+        if is_clear && round >= ROUNDS {
+            return;
+        }
+        let pause = libc::timespec { tv_sec: 0, tv_nsec: PAUSE_NS };
+        // SAFETY: the time is live for the call.
+        unsafe { libc::nanosleep(&raw const pause, std::ptr::null_mut()) };
+    }
+}
+
+/// Says on standard error, if anybody reads it, who could not be given back what it had.
+fn complain(tid: i32, errno: Errno) {
+    let text = Text::<192>::empty().with(b"talea-guardian: thread ").with_number(tid);
+    let text = text.with(b" keeps its real-time priority (error ").with_number(errno.raw_os_error());
+    let text = text.with(b"); `chrt -o -p 0 ").with_number(tid).with(b"` takes it away\n");
+    let bytes = text.bytes();
+    // SAFETY: the bytes are live.
+    let _unheard = unsafe { libc::write(libc::STDERR_FILENO, bytes.as_ptr().cast(), bytes.len()) };
+}

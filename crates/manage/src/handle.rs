@@ -1,0 +1,162 @@
+//! What own threads and their wakers call.
+
+use crate::lock::Guard;
+use crate::seat::{Notified, Sat, Seat};
+use crate::shared::Shared;
+use crate::state::State;
+use std::fmt;
+use std::sync::Arc;
+use talea_policy::job::Job;
+use talea_record::JobId;
+use talea_time::Instant;
+
+/// How [`Handle::block`] ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blocked {
+    /// Somebody woke the thread, and it has been granted a processor.
+    Woken,
+    /// The set has ended: the thread is an ordinary one again and is expected to return.
+    Ended,
+}
+
+/// A managed thread's own end.
+pub struct Handle {
+    shared: Arc<Shared>,
+    seat: Arc<Seat>,
+}
+
+impl Handle {
+    pub(crate) fn new(shared: Arc<Shared>, seat: Arc<Seat>) -> Self {
+        Handle { shared, seat }
+    }
+
+    /// Blocks until a waker's next call, or not at all if there was one since the last time.
+    pub fn block(&self) -> Blocked {
+        match self.seat.block() {
+            Sat::Woken => Blocked::Woken,
+            Sat::Ended => Blocked::Ended,
+            // The hierarchy is told that one job has ended and the next begins.
+            Sat::AtOnce => {
+                self.shared.tell(|state, now| state.renew(self.seat.member, now));
+                Blocked::Woken
+            }
+        }
+    }
+
+    /// Blocks until a waker's next call unless `has_work`, which is asked after wake-ups so far have been taken back: whoever
+    /// publishes work and then wakes is either seen or wakes the sleeper.
+    pub fn block_unless(&self, has_work: impl Fn() -> bool) -> Blocked {
+        match self.seat.block_unless(has_work) {
+            Sat::Woken | Sat::AtOnce => Blocked::Woken,
+            Sat::Ended => Blocked::Ended,
+        }
+    }
+
+    /// The thread, which serves a lane, begins `job`. `record` is called with the instant, between two decisions.
+    pub fn begin_in_lane(&self, job: JobId, record: impl FnOnce(Instant)) {
+        let mut state = self.lock_in_turn();
+        record(self.shared.now());
+        state.begin_in_lane(self.seat.member, job, self.shared.now());
+    }
+
+    /// The job that it began has ended. `record` is called with the instant, between two decisions.
+    pub fn end_in_lane<R>(&self, record: impl FnOnce(Instant) -> R) -> R {
+        let mut state = self.lock_in_turn();
+        let recorded = record(self.shared.now());
+        state.end_in_lane(self.seat.member);
+        recorded
+    }
+
+    /// The lock, to say that a job begins or has ended. A thread that lost its processor to another one while it waited for the lock
+    /// is lent it for as long as it has the lock; its job begins or ends when the processor is its own again.
+    fn lock_in_turn(&self) -> Guard<'_, State> {
+        loop {
+            let state = self.shared.state.lock();
+            if !state.is_displaced(self.seat.member) {
+                return state;
+            }
+        }
+    }
+
+    /// The job that has arrived and is not done, of a thread that has a part in a run; waits for one. None once the set has
+    /// ended.
+    pub fn next_job(&self) -> Option<u64> {
+        while !self.is_ended() {
+            let current = self.shared.state.lock().current_job(self.seat.member);
+            match current {
+                Some(number) => return Some(number),
+                None => _ = self.block(),
+            }
+        }
+        None
+    }
+
+    /// That job is done.
+    pub fn end_job(&self) {
+        let mut state = self.lock_in_turn();
+        let now = self.shared.now();
+        state.complete(self.seat.member, now);
+        self.shared.settle_and_call(state, now);
+    }
+
+    /// Whether the set has ended: a thread that never blocks looks now and then.
+    pub fn is_ended(&self) -> bool {
+        self.seat.is_ended()
+    }
+
+    /// What wakes this thread.
+    pub fn waker(&self) -> Waker {
+        Waker { shared: Arc::clone(&self.shared), seat: Arc::clone(&self.seat) }
+    }
+}
+
+/// Wakes one managed thread, from any thread of the process.
+#[derive(Clone)]
+pub struct Waker {
+    shared: Arc<Shared>,
+    seat: Arc<Seat>,
+}
+
+impl Waker {
+    pub(crate) fn new(shared: Arc<Shared>, seat: Arc<Seat>) -> Self {
+        Waker { shared, seat }
+    }
+
+    /// Ends the thread's block, this one or the next. Several calls before it blocks are one. If the thread is granted the
+    /// caller's processor, it runs before this returns.
+    pub fn wake(&self) {
+        self.wake_with(None);
+    }
+
+    /// The same, for a job with a deadline, by which lanes and servers order their threads.
+    pub fn wake_for(&self, job: Job) {
+        self.wake_with(Some(job));
+    }
+
+    fn wake_with(&self, job: Option<Job>) {
+        if let Some(job) = job {
+            let mut state = self.shared.state.lock();
+            // The place of one that has left may be another's.
+            if let Some(Some(member)) = state.members.get_mut(self.seat.member as usize)
+                && member.seat().is_some_and(|seat| Arc::ptr_eq(seat, &self.seat))
+            {
+                member.job = Some(job);
+            }
+        }
+        if self.seat.notify() == Notified::Sleeper {
+            self.shared.tell(|state, now| state.notified(self.seat.member, now));
+        }
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Waker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Waker").finish_non_exhaustive()
+    }
+}

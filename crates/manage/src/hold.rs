@@ -1,0 +1,352 @@
+//! Hard caps: keeping a parked thread from running even on a processor that is otherwise idle.
+//!
+//! Parking by priority is work-conserving. Where a guarantee is also a maximum, a parked member is held when its
+//! processor would go idle, and let go when it is granted one:
+//!
+//! | Whose | How it is held | Acknowledged by |
+//! |---|---|---|
+//! | a thread of this process | a signal, whose handler sleeps on a word until it is let go | the handler, in the word |
+//! | a process, with cgroup v2 | a cgroup of its own is frozen | `cgroup.events` |
+//! | a process, without | SIGSTOP, which its parent can see | the states of its threads |
+//!
+//! A signal reaches a thread when it next runs, which is before it does anything else: what it receives between being asked
+//! and being held is the signal's delivery. A thread held in the middle of a library call keeps the locks that it
+//! has, as one that is parked under load does; but not the set's own, without which nobody could let it go: it is held after
+//! it has given them back ([`Shield`]). The members that the set lets run on idle processors are not touched.
+
+use crate::freezer::{Group, Place};
+use crate::guardian::{Guardian, HeldNote};
+use crate::signal_target::SignalTarget;
+use rustix::io::Errno;
+use rustix::process::Signal;
+use rustix::thread::futex::{self, Flags};
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
+use talea_linux::Tid;
+use talea_linux::sched::last_errno;
+
+/// Whether a parked member may use a processor that nobody else wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Parking {
+    /// Yes: its guarantee is a minimum.
+    #[default]
+    WorkConserving,
+    /// No: its guarantee is a maximum as well.
+    Held,
+}
+
+/// How far holding a member has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// It may run when it is granted a processor, or when nobody else wants one.
+    No,
+    /// It has been told to, and will be held before it does anything else.
+    Asked,
+    /// It cannot run.
+    Yes,
+}
+
+thread_local! {
+    /// How many locks of the set the thread has or waits for.
+    static SHIELDS: Cell<u32> = const { Cell::new(0) };
+    /// The word by which it was to be held meanwhile.
+    static DEFERRED: Cell<*const AtomicU32> = const { Cell::new(std::ptr::null()) };
+}
+
+/// Keeps the calling thread from being held while it lives: whoever has a lock of the set, or waits for it and may be
+/// handed it in the next moment, must be able to give it back.
+pub(crate) struct Shield(PhantomData<*const ()>);
+
+impl Shield {
+    pub fn raise() -> Self {
+        SHIELDS.set(SHIELDS.get() + 1);
+        compiler_fence(Ordering::SeqCst);
+        Shield(PhantomData)
+    }
+}
+
+impl Drop for Shield {
+    fn drop(&mut self) {
+        compiler_fence(Ordering::SeqCst);
+        SHIELDS.set(SHIELDS.get() - 1);
+        compiler_fence(Ordering::SeqCst);
+        if SHIELDS.get() == 0 && !DEFERRED.get().is_null() {
+            let word = DEFERRED.replace(std::ptr::null());
+            // SAFETY: the handler has put it there, and no word is ever freed.
+            stay(unsafe { &*word });
+        }
+    }
+}
+
+/// Sleeps until the thread is let go, if it is still to be held.
+fn stay(word: &AtomicU32) {
+    if word.compare_exchange(ASKED, HELD, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+        while word.load(Ordering::Acquire) == HELD {
+            let _again = futex::wait(word, Flags::PRIVATE, HELD, None);
+        }
+    }
+}
+
+const FREE: u32 = 0;
+const ASKED: u32 = 1;
+const HELD: u32 = 2;
+
+/// The means of holding one member, and whether it is used.
+pub(crate) struct Hold {
+    means: Means,
+    engaged: bool,
+    /// Given up when nothing is left to undo.
+    _note: Option<HeldNote>,
+}
+
+/// Why there are no means of holding somebody. Nothing has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoHold {
+    /// There is no cgroup for them, and not all are reached by a signal.
+    OutOfReach,
+    /// The guardian cannot remember more.
+    NoRoom,
+}
+
+enum Means {
+    /// The word is never freed: a signal may be under way to a thread that ends.
+    Signal {
+        word: &'static AtomicU32,
+    },
+    Freezer {
+        group: Group,
+    },
+    Stop {
+        whom: SignalTarget,
+    },
+}
+
+impl Hold {
+    /// Holds a thread of this process by a signal.
+    pub fn by_signal() -> Self {
+        install_handler();
+        let word = Box::leak(Box::new(AtomicU32::new(FREE)));
+        Hold { means: Means::Signal { word }, engaged: false, _note: None }
+    }
+
+    /// Holds other programs by the freezer where there is one, by SIGSTOP where there is none. `processes` says who they are
+    /// now; those whom one of them starts from then on are held with them.
+    pub fn of(
+        whom: SignalTarget,
+        processes: &dyn Fn() -> Vec<Tid>,
+        guardian: &Arc<Guardian>,
+    ) -> Result<Self, NoHold> {
+        if let Ok(place) = Place::around(whom.process())
+            && let Some(note) = guardian.note_held(whom, Some((&place.folder, &place.home)))
+            && let Ok(group) = Group::around(place, processes)
+        {
+            return Ok(Hold { means: Means::Freezer { group }, engaged: false, _note: Some(note) });
+        }
+        if processes().into_iter().any(|process| !whom.reaches(process)) {
+            return Err(NoHold::OutOfReach);
+        }
+        let note = guardian.note_held(whom, None).ok_or(NoHold::NoRoom)?;
+        Ok(Hold { means: Means::Stop { whom }, engaged: false, _note: Some(note) })
+    }
+
+    /// A process that belongs to the member now is held with it.
+    pub fn extend_to(&self, process: Tid) {
+        match &self.means {
+            Means::Freezer { group } => group.take(process),
+            // Those in the group are stopped with it, and there is nothing to do for a thread.
+            Means::Stop { .. } | Means::Signal { .. } => {}
+        }
+    }
+
+    pub fn is_engaged(&self) -> bool {
+        self.engaged
+    }
+
+    /// Holds the member; `thread` is an own member's.
+    pub fn engage(&mut self, thread: Option<Tid>) {
+        if std::mem::replace(&mut self.engaged, true) {
+            return;
+        }
+        match (&self.means, thread) {
+            (Means::Signal { word }, Some(thread)) => {
+                word.store(ASKED, Ordering::Release);
+                // A thread that has gone needs no holding.
+                let _gone = send(thread, word);
+            }
+            (Means::Signal { .. }, None) => {}
+            (Means::Freezer { group }, _) => group.write(b"1"),
+            (Means::Stop { whom }, _) => whom.send(Signal::STOP),
+        }
+    }
+
+    /// Lets the member go.
+    pub fn disengage(&mut self) {
+        if !std::mem::replace(&mut self.engaged, false) {
+            return;
+        }
+        match &self.means {
+            Means::Signal { word } => {
+                word.store(FREE, Ordering::Release);
+                futex::wake(word, Flags::PRIVATE, 1).expect("waking on a word of our own works");
+            }
+            Means::Freezer { group } => group.write(b"0"),
+            Means::Stop { whom } => whom.send(Signal::CONT),
+        }
+    }
+
+    /// What is known of it. Reads a file for a process.
+    pub fn state(&self) -> Held {
+        if !self.engaged {
+            return Held::No;
+        }
+        let acknowledged = match &self.means {
+            Means::Signal { word } => word.load(Ordering::Acquire) == HELD,
+            Means::Freezer { group } => group.is_frozen(),
+            Means::Stop { whom } => talea_linux::proc::is_stopped(whom.process()),
+        };
+        if acknowledged { Held::Yes } else { Held::Asked }
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.disengage();
+    }
+}
+
+/// A real-time signal that the C library leaves to programs and nobody is likely to use.
+fn signal() -> libc::c_int {
+    libc::SIGRTMIN() + 9
+}
+
+/// `siginfo_t` as the kernel reads it for a signal with a value.
+#[repr(C)]
+struct Queued {
+    number: i32,
+    errno: i32,
+    code: i32,
+    padding: i32,
+    pid: i32,
+    uid: u32,
+    value: *const AtomicU32,
+    rest: [u64; 12],
+}
+
+const _: () = assert!(size_of::<Queued>() == size_of::<libc::siginfo_t>());
+
+fn send(thread: Tid, word: &'static AtomicU32) -> Result<(), Errno> {
+    let process = rustix::process::getpid().as_raw_nonzero().get();
+    let queued = Queued {
+        number: signal(),
+        errno: 0,
+        code: libc::SI_QUEUE,
+        padding: 0,
+        pid: process,
+        uid: rustix::process::getuid().as_raw(),
+        value: std::ptr::from_ref(word),
+        rest: [0; 12],
+    };
+    let thread = thread.as_raw_nonzero().get();
+    // SAFETY: the information is a live `siginfo_t`, which the kernel copies. The word is never
+    // freed.
+    let code =
+        unsafe { libc::syscall(libc::SYS_rt_tgsigqueueinfo, process, thread, signal(), &raw const queued) };
+    if code == 0 { Ok(()) } else { Err(last_errno()) }
+}
+
+fn install_handler() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: zero is a valid `sigaction`, whose fields are set below.
+        let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
+        action.sa_sigaction = on_hold as extern "C" fn(_, _, _) as usize;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+        // SAFETY: the handler has the type SA_SIGINFO asks for and makes async-signal-safe calls alone.
+        let code = unsafe { libc::sigaction(signal(), &raw const action, std::ptr::null_mut()) };
+        assert_eq!(code, 0, "a real-time signal can be handled");
+    });
+}
+
+extern "C" fn on_hold(_signal: libc::c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
+    // SAFETY: the kernel passes the information of this signal.
+    let (code, sender, word) = unsafe { ((*info).si_code, (*info).si_pid(), (*info).si_value().sival_ptr) };
+    // SAFETY: the call takes nothing.
+    if code != libc::SI_QUEUE || sender != unsafe { libc::getpid() } {
+        return;
+    }
+    // SAFETY: `__errno_location` is this thread's own; the interrupted code must find it as it left it.
+    let errno = unsafe { *libc::__errno_location() };
+    // SAFETY: signals with a value come from `send` alone, and its word is never freed.
+    let word = unsafe { &*word.cast::<AtomicU32>() };
+    match SHIELDS.get() {
+        0 => stay(word),
+        _ => DEFERRED.set(word),
+    }
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = errno };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, AtomicU64};
+
+    #[test]
+    fn who_has_a_lock_of_the_set_is_held_after_it() {
+        let (tell, hear) = std::sync::mpsc::channel();
+        let (give_back, until) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            let shield = Shield::raise();
+            tell.send(rustix::thread::gettid()).unwrap();
+            while DEFERRED.get().is_null() {
+                std::hint::spin_loop();
+            }
+            tell.send(rustix::thread::gettid()).unwrap();
+            until.recv().unwrap();
+            drop(shield);
+        });
+        let tid = hear.recv().unwrap();
+        let mut hold = Hold::by_signal();
+        hold.engage(Some(tid));
+        hear.recv().unwrap();
+        assert_eq!(hold.state(), Held::Asked);
+        give_back.send(()).unwrap();
+        while hold.state() != Held::Yes {
+            std::thread::yield_now();
+        }
+        hold.disengage();
+        thread.join().unwrap();
+    }
+
+    #[test]
+    fn a_held_thread_acknowledges_and_goes_on() {
+        let (count, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+        let (tell, hear) = std::sync::mpsc::channel();
+        let (counted, stopped) = (Arc::clone(&count), Arc::clone(&stop));
+        let thread = std::thread::spawn(move || {
+            tell.send(rustix::thread::gettid()).unwrap();
+            while !stopped.load(Ordering::Relaxed) {
+                counted.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let tid = hear.recv().unwrap();
+        let mut hold = Hold::by_signal();
+        assert_eq!(hold.state(), Held::No);
+        hold.engage(Some(tid));
+        while hold.state() != Held::Yes {
+            std::thread::yield_now();
+        }
+        let seen = count.load(Ordering::Relaxed);
+        std::thread::yield_now();
+        assert_eq!(count.load(Ordering::Relaxed), seen, "held threads do not count");
+        hold.disengage();
+        while count.load(Ordering::Relaxed) == seen {
+            std::thread::yield_now();
+        }
+        stop.store(true, Ordering::Relaxed);
+        thread.join().unwrap();
+    }
+}

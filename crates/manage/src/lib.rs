@@ -1,0 +1,111 @@
+//! Any hierarchy of schedulers over real threads, on an unmodified kernel.
+//!
+//! The hierarchy engine of `talea_policy` decides which thread is to have which processor. The kernel has no such policy, but it
+//! always runs the ready thread of the highest real-time priority. So a decision becomes a change of priorities: four of
+//! them in a row, for each CPU that is managed.
+//!
+//! ```text
+//!   urgent   controller (reserved where permitted), warden; sentinels that stand in for others
+//!   granted  the threads of the member that the hierarchy granted this CPU
+//!   beside   the sentinel                       runs: whoever was granted has blocked
+//!   parked   everybody else, also those that blocked
+//!   ─────────
+//!   ordinary everything that is not managed
+//! ```
+//!
+//! *Blocking needs no tracing.* The sentinel of a CPU is always ready. When it runs, the granted thread has blocked: the sentinel
+//! parks it, so that its wake-up preempts nobody, tells the hierarchy, and grants whoever is next. *Waking up does.* Threads of
+//! this process that block by their [`Handle`] are woken by a [`Waker`], in a call; of others, the kernel tells each
+//! wake-up through a filtered tracepoint, or they are looked at every [`LOOK_EVERY`].
+//!
+//! | File | What it does |
+//! |---|---|
+//! | [`set`](ManagedSet) | setting up, reading, ending |
+//! | `admit` | taking members in |
+//! | `state` | what the lock protects: a decision becomes priorities |
+//! | `govern`, [`control`] | changing the hierarchy, from the process and from outside |
+//! | `sentinel` | one for each CPU: the local dispatcher |
+//! | `controller` | timers, wake-ups that the kernel tells |
+//! | `warden` | what nobody tells: members that have gone, new threads |
+//! | `guardian` | a process that gives everything back if this one is killed |
+//! | `hold`, `freezer` | hard caps: parked threads that may not run at all |
+//! | `origin` | where threads could run before they were bound, also those created since |
+//! | `seat`, `handle` | where own threads sleep, and how they are woken |
+//! | `course`, `part`, `engagement`, `perform` | a run with arrivals, records and monitors |
+//! | [`receipts`](JudgedBy) | what of all grants the kernel withheld |
+//! | `lock`, `bands`, `member`, `proc` | what all of it stands on |
+//!
+//! **The lock.** There is one per hierarchy, with priority inheritance; nothing waits under it but for the kernel (to move a
+//! thread between CPUs, to freeze a process), and no sentinel or controller is preempted by a thread that it raises while it
+//! holds it (see `state`). A waker may be; whoever waits for the lock then lends it its priority. Order: wake-ups before state. Taking members in allocates under it;
+//! dispatching does not allocate. A lane's thread takes it when a job begins and when it ends, for as long as the record takes, and
+//! whoever rings for a lane that sleeps takes it for a decision; ringing for one that is awake is one atomic step.
+//!
+//! **A process is one member.** Granted, all its threads are raised and take turns on the CPU by the kernel's time slice; it has
+//! blocked when all of them have. What it creates begins as ordinary threads and is taken in by the warden, up to a limit. The
+//! processes that a command of ours starts belong to its member as its own threads do, and end with the set. Those of a process
+//! that was there before are not managed: name each.
+//!
+//! **Guarantees that are maxima.** Parking is work-conserving: an idle CPU runs parked threads, last parked first. A member with
+//! [`Parking::Held`] is held instead, see `hold`.
+//!
+//! **Priority that the kernel lends.** A thread that holds a lock with priority inheritance for which a deadline thread waits runs
+//! with the deadline thread's priority, and its own cannot be changed until it gives the lock back (`bands::LENT`). Of the set's own threads it
+//! concerns sentinels, which are above everybody for that time anyway. A thread of another program stays where the kernel has
+//! it, whatever the hierarchy decides; the warden moves it within [`LOOK_EVERY`] of the end of that, [`Totals::lent`] counts it, and nothing ends by it.
+//!
+//! **If something dies.** A member that ends or is killed is taken out. If the infrastructure panics, or the guardian is killed,
+//! the set ends and the warden gives every thread back what it had. If this process is killed, the guardian does, and ends the
+//! commands of ours. It does not if both are killed at once. Where the process is only stopped, its members stay as they are.
+//!
+//! **What it costs** is measured by `cargo bench -p talea-runtime --bench mechanisms`: from a block to the next thread's first
+//! instruction, beside a hand-over by priorities alone.
+
+mod admit;
+mod bands;
+pub mod command;
+pub mod control;
+mod controller;
+mod course;
+mod engagement;
+mod freezer;
+mod govern;
+pub mod guardian;
+mod handle;
+mod hold;
+mod lock;
+mod member;
+mod notes;
+mod options;
+pub mod origin;
+mod part;
+mod perform;
+mod quantum;
+mod receipts;
+mod seat;
+mod sentinel;
+mod set;
+mod shared;
+mod signal_target;
+mod state;
+mod warden;
+
+pub use admit::{MORE_TO_HOLD, Own};
+pub use bands::{Bands, Ordinary};
+pub use course::{Course, Finale, Marks, Scribe};
+pub use engagement::{Engagement, LanePart};
+pub use govern::NotDismissed;
+pub use handle::{Blocked, Handle, Waker};
+pub use hold::{Held, Parking};
+pub use member::{Blocks, MemberId, Received};
+pub use notes::Notes;
+pub use options::{
+    Admission, AdmitError, CONTROLLER_BUDGET, CONTROLLER_PERIOD, ControllerPolicy, Options, STACK, SetError,
+    Target,
+};
+pub use part::{Arrivals, HowOften, Part, TaskTimes};
+pub use quantum::ShortQuantum;
+pub use receipts::{Audit, JudgedBy, LongestSpell, Sight};
+pub use set::{ManagedSet, Summary};
+pub use state::Totals;
+pub use warden::LOOK_EVERY;

@@ -1,0 +1,244 @@
+//! Where the threads of a program could run before they were bound, also those that it has created since.
+//!
+//! A thread inherits its creator's CPUs, so whoever is created by a bound thread is bound, and nobody has ever noted what it
+//! had before. It is known by three things together: it began after the binding, it is bound as we bind, and what its
+//! program had before was something else. A thread that has bound itself just so meanwhile is taken for one of these.
+
+use talea_linux::Tid;
+use talea_linux::signal_safe::{children_of, stat_field, threads_of};
+
+/// A CPU mask of 1024 CPUs, as the C library's.
+pub(crate) const MASK_WORDS: usize = 16;
+/// Processes below one that are looked at.
+const OFFSPRING_MAX: usize = 256;
+/// The field of a `stat` that says when a thread began, in ticks since the machine did.
+const START: usize = 22;
+/// How long after its beginning a thread may be seen first by whoever looks every 50 ms.
+const YOUNG_MS: u64 = 120;
+
+/// A set of CPUs. All calls are async-signal-safe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mask(pub(crate) [u64; MASK_WORDS]);
+
+impl Mask {
+    /// Whatever there is.
+    pub const ALL: Mask = Mask([u64::MAX; MASK_WORDS]);
+
+    pub(crate) fn of_cpus(cpus: &[u16]) -> Self {
+        let mut words = [0_u64; MASK_WORDS];
+        for cpu in cpus.iter().map(|cpu| usize::from(*cpu)) {
+            if let Some(word) = words.get_mut(cpu / 64) {
+                *word |= 1 << (cpu % 64);
+            }
+        }
+        Mask(words)
+    }
+
+    /// Where a thread may run; nothing if it has gone.
+    pub fn of(tid: i32) -> Option<Self> {
+        let mut mask = [0_u64; MASK_WORDS];
+        // SAFETY: the mask is writable for the size that is passed along.
+        let code = unsafe {
+            libc::sched_getaffinity(tid, size_of_val(&mask), mask.as_mut_ptr().cast::<libc::cpu_set_t>())
+        };
+        (code == 0).then_some(Mask(mask))
+    }
+
+    /// Lets a thread run there, as far as its cpuset does. One that has gone needs it no more.
+    pub fn give_to(self, tid: i32) {
+        // SAFETY: the mask is live and as long as it is said to be; the kernel only reads it.
+        unsafe {
+            libc::sched_setaffinity(tid, size_of_val(&self.0), self.0.as_ptr().cast::<libc::cpu_set_t>())
+        };
+    }
+
+    fn is_one_of(self, others: Mask) -> bool {
+        let bits: u32 = self.0.iter().map(|word| word.count_ones()).sum();
+        bits == 1 && self.0.iter().zip(others.0).all(|(own, other)| own & !other == 0)
+    }
+}
+
+/// How threads are bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Binding {
+    /// To one of the CPUs at a time.
+    ToOne,
+    /// To all of them.
+    ToAll,
+}
+
+/// What the threads of a program had before they were bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// Where it could run.
+    pub before: Mask,
+    pub(crate) lent: Mask,
+    pub(crate) binding: Binding,
+    /// When it was bound, in ticks since the machine began.
+    pub(crate) since: u64,
+}
+
+impl Origin {
+    /// That of a process that will be bound to `cpus`.
+    pub fn of(process: Tid, cpus: &[u16], binding: Binding) -> Self {
+        let before = Mask::of(process.as_raw_nonzero().get()).unwrap_or(Mask::ALL);
+        Origin { before, lent: Mask::of_cpus(cpus), binding, since: ticks() }
+    }
+
+    /// Whether a thread is bound only because its creator was. Reads a file.
+    pub fn has_inherited(&self, tid: i32) -> bool {
+        let is_lent = |mask: Mask| match self.binding {
+            Binding::ToOne => mask.is_one_of(self.lent),
+            Binding::ToAll => mask == self.lent,
+        };
+        Mask::of(tid).is_some_and(|mask| mask != self.before && is_lent(mask))
+            && stat_field(tid, START).is_some_and(|start| start >= self.since)
+    }
+
+    /// What a thread had if it had not been created by a bound one.
+    pub fn mask_of(&self, tid: i32) -> Mask {
+        match Mask::of(tid) {
+            Some(own) if !self.has_inherited(tid) => own,
+            _ => self.before,
+        }
+    }
+
+    /// Lets a thread run where it could, if it is bound only because its creator was.
+    pub fn unbind(&self, tid: i32) {
+        if self.has_inherited(tid) {
+            self.before.give_to(tid);
+        }
+    }
+
+    /// The same for one that has just begun. Whoever finds it bound so later knows that it has done that itself.
+    pub fn unbind_young(&self, tid: i32) {
+        let begun = |start: u64| start + YOUNG_MS * ticks_per_second() / 1_000 >= ticks();
+        if self.has_inherited(tid) && stat_field(tid, START).is_some_and(begun) {
+            self.before.give_to(tid);
+        }
+    }
+
+    /// The same as [`Self::unbind`] for all threads of a process, and of those that it has started and that still are its own.
+    pub fn unbind_all(&self, process: i32) {
+        let mut all = [0_i32; OFFSPRING_MAX];
+        all[0] = process;
+        let (mut next, mut known) = (0, 1);
+        while next < known {
+            let process = all[next];
+            threads_of(process, |tid| {
+                self.unbind(tid);
+                children_of(process, tid, |child| {
+                    if known < OFFSPRING_MAX && !all[..known].contains(&child) {
+                        all[known] = child;
+                        known += 1;
+                    }
+                });
+            });
+            next += 1;
+        }
+    }
+}
+
+/// Time since the machine began as a `stat` counts it.
+fn ticks() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the time is writable for the call.
+    unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut now) };
+    let per_second = ticks_per_second();
+    now.tv_sec as u64 * per_second + now.tv_nsec as u64 * per_second / 1_000_000_000
+}
+
+fn ticks_per_second() -> u64 {
+    // SAFETY: the call takes a number.
+    unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::thread::gettid;
+    use std::os::unix::process::CommandExt;
+
+    fn allowed() -> Vec<u16> {
+        talea_linux::affinity::allowed().unwrap()
+    }
+
+    fn number(tid: Tid) -> i32 {
+        tid.as_raw_nonzero().get()
+    }
+
+    /// The last CPU, to which a thread that calls this is bound, and where it could run.
+    fn bind_self() -> (Origin, Mask) {
+        let cpus = allowed();
+        let origin = Origin::of(gettid(), &cpus, Binding::ToOne);
+        let one = Mask::of_cpus(&cpus[cpus.len() - 1..]);
+        one.give_to(number(gettid()));
+        (origin, one)
+    }
+
+    #[test]
+    fn who_was_created_by_a_bound_thread_runs_where_that_one_could() {
+        std::thread::spawn(|| {
+            let (origin, one) = bind_self();
+            if origin.before == one {
+                return;
+            }
+            let in_heir = move || {
+                let own = number(gettid());
+                let inherited = (Mask::of(own), origin.has_inherited(own), origin.mask_of(own));
+                origin.unbind(own);
+                (inherited, Mask::of(own))
+            };
+            let (inherited, after) = std::thread::spawn(in_heir).join().unwrap();
+            assert_eq!(inherited, (Some(one), true, origin.before));
+            assert_eq!(after, Some(origin.before));
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn whoever_was_there_before_has_bound_itself() {
+        std::thread::spawn(|| {
+            let (mut origin, one) = bind_self();
+            origin.since = ticks() + 1;
+            let own = number(gettid());
+            origin.unbind(own);
+            assert_eq!((Mask::of(own), origin.mask_of(own)), (Some(one), one));
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn the_programs_of_a_process_are_unbound_with_it() {
+        std::thread::spawn(|| {
+            let (origin, one) = bind_self();
+            let mut shell = std::process::Command::new("sh");
+            let mut shell = shell.args(["-c", "sleep 60 & wait"]).process_group(0).spawn().unwrap();
+            let pid = shell.id() as i32;
+            let mut child = None;
+            while child.is_none() {
+                threads_of(pid, |tid| children_of(pid, tid, |found| child = Some(found)));
+            }
+            let child = child.expect("found");
+            let before = Mask::of(child);
+            origin.unbind_all(pid);
+            let after = (Mask::of(pid), Mask::of(child));
+            let group = Tid::from_child(&shell);
+            rustix::process::kill_process_group(group, rustix::process::Signal::KILL).unwrap();
+            shell.wait().unwrap();
+            assert_eq!(before, Some(one));
+            assert_eq!(after, (Some(origin.before), Some(origin.before)));
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn all_of_the_cpus_or_one_of_them() {
+        let two = Mask::of_cpus(&[1, 70]);
+        assert!(Mask::of_cpus(&[70]).is_one_of(two) && !two.is_one_of(two));
+        assert!(!Mask::of_cpus(&[2]).is_one_of(two));
+    }
+}

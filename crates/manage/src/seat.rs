@@ -1,0 +1,207 @@
+//! An own thread's place to sleep: a word that says what it waits for, and on which it does.
+//!
+//! ```text
+//!             1 block                     2 wake
+//!   RUNNING ───────────▶ BLOCKED ──────────────────────▶ WOKEN
+//!     │  ▲ ▲                                               │
+//!   4 │  │ └──────────────── 3 granted: futex wake ────────┘
+//!     ▼  │ 5 block, at once
+//!   NOTIFIED
+//! ```
+//!
+//! 1 and 5 are the thread's, 2 and 4 the waker's, 3 is whoever brings the thread on its processor. A thread that is WOKEN
+//! and not granted sleeps on, so its wake-up preempts nobody by itself. From every state the end of the set leads to ENDED, in
+//! which nobody blocks.
+//!
+//! **No wake-up is lost.** Every wake-up is a read-modify-write of the word, also one that leaves it as it is. So it comes
+//! before or after the thread's own last one. Before: the thread, which acquires, sees whatever was published before that
+//! wake-up, also if later ones followed. After: the wake-up finds the thread RUNNING or BLOCKED and says so. A wake-up that only
+//! *read* NOTIFIED could have read it before the thread took that back, and what it announced be seen after the thread's look.
+
+use rustix::io::Errno;
+use rustix::thread::futex::{self, Flags};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+const RUNNING: u32 = 0;
+const BLOCKED: u32 = 1;
+const NOTIFIED: u32 = 2;
+const WOKEN: u32 = 3;
+const ENDED: u32 = 4;
+
+/// How [`Seat::block`] or [`Seat::block_unless`] ended or would.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sat {
+    /// Transition 5: the wake-up, or work, was there before.
+    AtOnce,
+    /// Transitions 1 to 3.
+    Woken,
+    Ended,
+}
+
+/// What [`Seat::notify`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Notified {
+    /// Transition 2: the dispatcher has to hear of it.
+    Sleeper,
+    /// Transition 4, or a wake-up is pending already.
+    Later,
+    Ended,
+}
+
+pub(crate) struct Seat {
+    word: AtomicU32,
+    pub member: u32,
+}
+
+impl Seat {
+    /// The seat of a thread that has not begun: it waits for its first grant.
+    pub fn new(member: u32) -> Self {
+        Seat { word: AtomicU32::new(BLOCKED), member }
+    }
+
+    /// The thread's own call.
+    pub fn block(&self) -> Sat {
+        match self.word.compare_exchange(RUNNING, BLOCKED, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => self.wait(),
+            Err(NOTIFIED) => {
+                let renewed =
+                    self.word.compare_exchange(NOTIFIED, RUNNING, Ordering::AcqRel, Ordering::Acquire);
+                if renewed.is_ok() { Sat::AtOnce } else { Sat::Ended }
+            }
+            Err(_) => Sat::Ended,
+        }
+    }
+
+    /// The thread's own call when it has found nothing to do: blocks unless `has_work`. Wake-ups so far are taken back before it
+    /// is asked, so that one whose work has been done already ends no sleep.
+    pub fn block_unless(&self, has_work: impl Fn() -> bool) -> Sat {
+        loop {
+            let _stale = self.word.compare_exchange(NOTIFIED, RUNNING, Ordering::AcqRel, Ordering::Acquire);
+            if has_work() {
+                return Sat::AtOnce;
+            }
+            match self.word.compare_exchange(RUNNING, BLOCKED, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return self.wait(),
+                Err(NOTIFIED) => {}
+                Err(_) => return Sat::Ended,
+            }
+        }
+    }
+
+    /// Sleeps until transition 3 or the end.
+    pub fn wait(&self) -> Sat {
+        loop {
+            match self.word.load(Ordering::Acquire) {
+                RUNNING | NOTIFIED => return Sat::Woken,
+                ENDED => return Sat::Ended,
+                asleep => match futex::wait(&self.word, Flags::PRIVATE, asleep, None) {
+                    Ok(()) | Err(Errno::AGAIN | Errno::INTR) => {}
+                    Err(errno) => panic!("futex wait on a word of our own failed: {errno}"),
+                },
+            }
+        }
+    }
+
+    /// A waker's call.
+    pub fn notify(&self) -> Notified {
+        loop {
+            let seen = self.word.load(Ordering::Acquire);
+            let (next, result) = match seen {
+                BLOCKED => (WOKEN, Notified::Sleeper),
+                RUNNING => (NOTIFIED, Notified::Later),
+                ENDED => return Notified::Ended,
+                pending => (pending, Notified::Later),
+            };
+            if self.word.compare_exchange(seen, next, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+                return result;
+            }
+        }
+    }
+
+    /// Whether the thread sleeps here, woken or not.
+    pub fn is_asleep(&self) -> bool {
+        matches!(self.word.load(Ordering::Acquire), BLOCKED | WOKEN)
+    }
+
+    /// Whether it has been woken and waits for its grant.
+    pub fn is_woken(&self) -> bool {
+        self.word.load(Ordering::Acquire) == WOKEN
+    }
+
+    /// The first half of transition 3; says whether there is somebody to [`rouse`](Self::rouse).
+    pub fn grant(&self) -> bool {
+        self.word.compare_exchange(WOKEN, RUNNING, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// The second half, which lets the thread run.
+    pub fn rouse(&self) {
+        futex::wake(&self.word, Flags::PRIVATE, 1).expect("waking on a word of our own works");
+    }
+
+    /// The set ends, or the thread does.
+    pub fn end(&self) {
+        self.word.store(ENDED, Ordering::Release);
+        self.rouse();
+    }
+
+    pub fn is_ended(&self) -> bool {
+        self.word.load(Ordering::Relaxed) == ENDED
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wake_up_before_the_block_is_not_lost() {
+        let seat = Seat::new(0);
+        assert_eq!(seat.notify(), Notified::Sleeper);
+        assert!(seat.grant());
+        assert_eq!((seat.notify(), seat.notify()), (Notified::Later, Notified::Later));
+        assert_eq!(seat.block(), Sat::AtOnce);
+        assert!(!seat.is_asleep());
+    }
+
+    #[test]
+    fn a_wake_up_for_work_that_is_done_ends_no_sleep() {
+        let seat = std::sync::Arc::new(Seat::new(0));
+        assert_eq!(seat.notify(), Notified::Sleeper);
+        assert!(seat.grant());
+        assert_eq!(seat.notify(), Notified::Later);
+        assert_eq!(seat.block_unless(|| true), Sat::AtOnce);
+        let sleeper = std::sync::Arc::clone(&seat);
+        let asleep = std::thread::spawn(move || sleeper.block_unless(|| false));
+        while !seat.is_asleep() {
+            std::thread::yield_now();
+        }
+        assert_eq!(seat.notify(), Notified::Sleeper);
+        assert!(seat.grant());
+        seat.rouse();
+        assert_eq!(asleep.join().unwrap(), Sat::Woken);
+    }
+
+    #[test]
+    fn a_wake_up_between_the_look_and_the_sleep_has_the_thread_look_again() {
+        let seat = Seat::new(0);
+        assert_eq!(seat.notify(), Notified::Sleeper);
+        assert!(seat.grant());
+        let looks = std::cell::Cell::new(0);
+        let sat = seat.block_unless(|| {
+            looks.set(looks.get() + 1);
+            let found = looks.get() == 2;
+            if !found {
+                assert_eq!(seat.notify(), Notified::Later);
+            }
+            found
+        });
+        assert_eq!((sat, looks.get()), (Sat::AtOnce, 2));
+    }
+
+    #[test]
+    fn nobody_blocks_after_the_end() {
+        let seat = Seat::new(0);
+        seat.end();
+        assert_eq!((seat.wait(), seat.block(), seat.notify()), (Sat::Ended, Sat::Ended, Notified::Ended));
+    }
+}

@@ -1,0 +1,416 @@
+//! A managed set: setting it up, reading what its members received, ending it.
+
+use crate::bands::Level;
+use crate::command::{self, Started};
+use crate::controller::{Controller, TIMER, WAKEUPS};
+use crate::course::{Course, Finale};
+use crate::guardian::{self, Guardian};
+use crate::hold::{Held, Hold};
+use crate::lock::PiLock;
+use crate::member::{Departed, Member, MemberId, Received};
+use crate::options::{CONTROLLER_BUDGET, CONTROLLER_PERIOD, ControllerPolicy, Options, STACK, SetError};
+use crate::receipts::{Audit, Auditor, Infrastructure, Sight};
+use crate::sentinel::Sentinel;
+use crate::shared::{Post, Shared};
+use crate::state::{State, Totals};
+use crate::warden::Warden;
+use rustix::event::epoll;
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitStatus;
+use std::sync::{Arc, Mutex, PoisonError};
+use talea_linux::affinity;
+use talea_linux::sched::Policy;
+use talea_linux::thread::{JoinHandle, ThreadReport, spawn};
+use talea_policy::arrangement::{Promise, Receipts, Watch};
+use talea_policy::hierarchy::{Engine, Message, Refusal, SchedulerId};
+use talea_record::RingWriter;
+use talea_recording::kernel::WakeWatch;
+use talea_time::Instant;
+
+/// What a set's own threads panic with is told, not passed on: others may depend on the restoration.
+const PANICKED: &str = "a thread of the infrastructure panicked";
+
+/// What the threads of that kind are called.
+const SENTINEL: &str = "sentinel/";
+const NO_RUN: &str = "there is no run";
+
+/// What became of a set.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// What all members received, in the order in which they left.
+    pub received: Vec<Received>,
+    /// What happened, in numbers.
+    pub totals: Totals,
+    /// Why the set ended by itself, if it did.
+    pub cause: Option<String>,
+    /// The programs that had ended before the set did, and how.
+    pub exits: Vec<(String, ExitStatus)>,
+    /// Threads of others that keep a real-time priority, because the kernel refused to take it away, in a sentence.
+    pub unrestored: Option<String>,
+}
+
+/// Threads under a hierarchy of schedulers. Dropping it ends it.
+pub struct ManagedSet {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) guardian: Arc<Guardian>,
+    pub(crate) wakeups: Option<Arc<PiLock<WakeWatch>>>,
+    /// Why wake-ups are not traced, if they are not.
+    pub(crate) untraced: Option<String>,
+    pub(crate) departed: Arc<Mutex<Departed>>,
+    pub(crate) options: Options,
+    pub(crate) infrastructure: Vec<JoinHandle<()>>,
+    pub(crate) own: Vec<JoinHandle<()>>,
+    /// Those that were started.
+    pub(crate) commands: Vec<Started>,
+    /// Who judges what was received; or why nobody does.
+    pub(crate) auditor: Result<Auditor, String>,
+}
+
+impl ManagedSet {
+    /// Sets everything up for the hierarchy in `engine`, whose threads are then taken in by the set's own calls.
+    ///
+    /// # Errors
+    /// See [`SetError`].
+    pub fn prepare(engine: Engine, options: &Options) -> Result<Self, SetError> {
+        check(&engine, options)?;
+        let guardian = Arc::new(Guardian::start(options.bands).map_err(SetError::Guardian)?);
+        let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
+        let timer = timerfd_create(TimerfdClockId::Monotonic, flags).map_err(SetError::Timer)?;
+        let state = State::new(engine, options.bands, &options.cpus, options.members_max);
+        let shared = Arc::new(Shared {
+            state: PiLock::new(state),
+            bands: options.bands,
+            posts: options.cpus.iter().map(|_| Post::new()).collect(),
+            timer,
+            stop: talea_linux::stop::StopFlag::new(),
+            cause: Mutex::new(None),
+        });
+        let (wakeups, untraced) = match WakeWatch::open() {
+            Ok(watch) => (Some(Arc::new(PiLock::new(watch))), None),
+            Err(reason) => (None, Some(reason.to_string())),
+        };
+        let mut set = ManagedSet {
+            shared,
+            guardian,
+            wakeups,
+            untraced,
+            departed: Arc::default(),
+            options: options.clone(),
+            infrastructure: Vec::new(),
+            own: Vec::new(),
+            commands: Vec::new(),
+            auditor: Err(NO_RUN.into()),
+        };
+        // What has been created by then is ended by the drop.
+        set.start_warden()?;
+        set.start_sentinels()?;
+        set.start_controller()?;
+        Ok(set)
+    }
+
+    fn start_warden(&mut self) -> Result<(), SetError> {
+        let shared = Arc::clone(&self.shared);
+        let (guardian, wakeups) = (Arc::clone(&self.guardian), self.wakeups.clone());
+        let (departed, threads_max) = (Arc::clone(&self.departed), self.options.threads_max);
+        let urgent = Policy::Fifo(self.options.bands.priority(Level::Urgent));
+        let thread = spawn("warden", urgent, &[], STACK, move || {
+            let warden = Warden {
+                shared: &shared,
+                guardian: &guardian,
+                wakeups: wakeups.as_deref(),
+                departed: &departed,
+                threads_max,
+                looks: Vec::with_capacity(threads_max),
+            };
+            guardian.note_warden(rustix::thread::gettid());
+            if catch_unwind(AssertUnwindSafe(|| warden.run())).is_err() {
+                shared.state.lock().give_up();
+                shared.begin_stop(Some(PANICKED.into()));
+                guardian.alarm();
+            }
+        })?;
+        self.infrastructure.push(thread);
+        Ok(())
+    }
+
+    fn start_sentinels(&mut self) -> Result<(), SetError> {
+        let beside = Policy::Fifo(self.options.bands.priority(Level::Beside));
+        for (place, &cpu) in self.options.cpus.iter().enumerate() {
+            let shared = Arc::clone(&self.shared);
+            let thread = spawn(&format!("{SENTINEL}{cpu}"), beside, &[cpu], STACK, move || {
+                guarded(&shared, || Sentinel::new(&shared, place).run());
+            })?;
+            // Before there are members, so that no call is lost.
+            self.shared.posts[place].occupy(thread.report().tid);
+            self.infrastructure.push(thread);
+        }
+        Ok(())
+    }
+
+    fn start_controller(&mut self) -> Result<(), SetError> {
+        let poll = Arc::new(descriptors(&self.shared, self.wakeups.as_deref()).map_err(SetError::Timer)?);
+        let (budget, may_fall_back) = match self.options.controller {
+            ControllerPolicy::BestPermitted => (Some(CONTROLLER_BUDGET), true),
+            ControllerPolicy::Reserved(budget) => (Some(budget), false),
+            ControllerPolicy::Urgent => (None, true),
+        };
+        let create = |policy| {
+            let (shared, wakeups, poll) = (Arc::clone(&self.shared), self.wakeups.clone(), Arc::clone(&poll));
+            spawn("controller", policy, &[], STACK, move || {
+                let controller = Controller { shared: &shared, wakeups: wakeups.as_deref(), poll: &poll };
+                guarded(&shared, || controller.run());
+            })
+        };
+        let urgent = Policy::Fifo(self.options.bands.priority(Level::Urgent));
+        let reserved =
+            |runtime| Policy::Deadline { runtime, deadline: CONTROLLER_PERIOD, period: CONTROLLER_PERIOD };
+        let thread = match budget.map(|budget| create(reserved(budget))) {
+            Some(Ok(thread)) => thread,
+            Some(Err(error)) if !may_fall_back => return Err(error.into()),
+            Some(Err(_)) | None => create(urgent)?,
+        };
+        self.infrastructure.push(thread);
+        Ok(())
+    }
+
+    /// What the warden, the sentinels and the controller are, as read back from the kernel.
+    pub fn threads(&self) -> Vec<ThreadReport> {
+        self.infrastructure.iter().map(|thread| thread.report().clone()).collect()
+    }
+
+    /// The process that restores the members' threads if this one is killed.
+    pub fn guardian(&self) -> u32 {
+        self.guardian.process()
+    }
+
+    /// Why wake-ups of other processes' threads are found by looking every [`crate::LOOK_EVERY`] and not told at once;
+    /// `None` if they are told.
+    pub fn untraced(&self) -> Option<&str> {
+        self.untraced.as_deref()
+    }
+
+    /// Whether the set has ended, by itself or by [`Self::stop`].
+    pub fn is_ended(&self) -> bool {
+        self.shared.is_stopping()
+    }
+
+    /// Asks the scheduler above a member for something: other parameters, or a time constraint.
+    ///
+    /// # Errors
+    /// The scheduler's refusal; nothing has changed.
+    pub fn message(&self, to: SchedulerId, about: Option<MemberId>, message: Message) -> Result<(), Refusal> {
+        self.shared.tell(|state, now| state.engine.message(to, about.map(|member| member.vp), message, now))
+    }
+
+    /// Numbers of the threads of a member; none once it has left.
+    pub fn threads_of(&self, member: MemberId) -> Vec<u32> {
+        let mut state = self.shared.state.lock_patiently();
+        let threads = state.member_of(member).into_iter().flat_map(|member| &member.threads);
+        threads.map(|thread| thread.tid.as_raw_nonzero().get() as u32).collect()
+    }
+
+    /// How far holding the member has come.
+    pub fn held(&self, member: MemberId) -> Held {
+        let mut state = self.shared.state.lock_patiently();
+        state.member_of(member).and_then(|member| member.hold.as_ref()).map_or(Held::No, Hold::state)
+    }
+
+    /// The instant, and what each member has received up to it. A monitor of guarantees compares two such readings. Reads a
+    /// clock for each member under the dispatcher's lock, so a few times a second is often enough.
+    pub fn received(&self) -> (Instant, Vec<Received>) {
+        let mut state = self.shared.state.lock();
+        let now = self.shared.now();
+        // The hierarchy's account goes up to its last event.
+        state.decide(now);
+        let received = received(&mut state);
+        self.shared.settle_and_call(state, now);
+        (now, received)
+    }
+
+    /// Members that have left, with what they received.
+    pub fn departed(&self) -> Vec<Received> {
+        self.departed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What happened so far, in numbers.
+    pub fn totals(&self) -> Totals {
+        self.shared.state.lock_patiently().totals
+    }
+
+    // A run.
+
+    /// Gives the members' parts the run that they are parts in. Before there are members.
+    pub fn take_course(&self, course: Course) {
+        self.shared.state.lock().course = Some(Box::new(course));
+    }
+
+    /// Has somebody judge what is received, beside what is granted, by the companion of the course's watch.
+    ///
+    /// # Errors
+    /// There is no thread for it.
+    pub fn audit(
+        &mut self,
+        sight: Result<(Sight, Watch), String>,
+        told_to: (RingWriter, (usize, usize)),
+    ) -> Result<(), SetError> {
+        self.auditor = match sight {
+            Ok((sight, watch)) => {
+                let (sentinels, helpers): (Vec<_>, Vec<_>) = self
+                    .infrastructure
+                    .iter()
+                    .map(JoinHandle::report)
+                    .partition(|thread| thread.name.starts_with(SENTINEL));
+                let numbers = |threads: Vec<&ThreadReport>| {
+                    threads.iter().map(|thread| thread.tid.as_raw_nonzero().get() as u32).collect()
+                };
+                let infrastructure =
+                    Infrastructure { sentinels: numbers(sentinels), helpers: numbers(helpers) };
+                let eyes = (sight, &self.options.cpus[..]);
+                let auditor = Auditor::start(Arc::clone(&self.shared), eyes, infrastructure, watch, told_to);
+                Ok(auditor.map_err(SetError::Auditor)?)
+            }
+            Err(reason) => Err(reason),
+        };
+        Ok(())
+    }
+
+    /// What every edge has received by now, edges by number; nothing if nobody knows.
+    pub fn receipts(&self) -> Vec<Receipts> {
+        self.auditor.as_ref().map_or_else(|_| Vec::new(), Auditor::receipts)
+    }
+
+    /// Ends the audit of the run that came to this end.
+    pub fn close_audit(&mut self, finale: &Finale) -> Audit {
+        match std::mem::replace(&mut self.auditor, Err(NO_RUN.into())) {
+            Ok(auditor) => auditor.finish(finale.start, &finale.clocks),
+            Err(reason) => Audit::of_grants(reason),
+        }
+    }
+
+    /// Holds the scheduler above a member to its promise to it.
+    pub fn watch_member(&self, names: (&str, &str), promise: Option<Promise>, member: MemberId) {
+        let mut state = self.shared.state.lock();
+        let is_there = state.holds(member);
+        let State { engine, course, .. } = &mut *state;
+        if let Some(course) = course {
+            course.watch.hold(names, promise, member.vp, &engine.context());
+            if !is_there {
+                // A program may have ended already; its edge keeps its number.
+                course.watch.let_go(member.vp, engine.context().now());
+            }
+        }
+    }
+
+    /// The run lasts from `start` to `end`.
+    pub fn begin_run(&self, start: Instant, end: Instant) {
+        self.shared.tell(|state, _| {
+            if let Some(course) = &mut state.course {
+                course.await_start(start, end);
+            }
+        });
+    }
+
+    /// Ends the run now, unless it is over, and says what came of it.
+    pub fn close_run(&self) -> Option<Finale> {
+        self.shared.tell(|state, now| {
+            state.come_due(now);
+            state.close(now);
+            state.course.as_mut()?.finale.take()
+        })
+    }
+
+    /// Ends the set: every thread is an ordinary one again, blocked own threads return from their block, and own threads are
+    /// waited for.
+    ///
+    /// # Errors
+    /// What an own thread panicked with.
+    pub fn stop(mut self) -> std::thread::Result<Summary> {
+        let exits = self.end();
+        let mut panic = None;
+        for thread in self.own.drain(..) {
+            if let Err(payload) = thread.join() {
+                panic.get_or_insert(payload);
+            }
+        }
+        let mut all = self.departed();
+        let mut state = self.shared.state.lock();
+        all.extend(received(&mut state));
+        let totals = state.totals;
+        drop(state);
+        let cause = self.shared.cause.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match panic {
+            Some(payload) => Err(payload),
+            None => {
+                let unrestored = self.guardian.complaint();
+                Ok(Summary { received: all, totals, cause, exits, unrestored })
+            }
+        }
+    }
+
+    fn end(&mut self) -> Vec<(String, ExitStatus)> {
+        self.shared.begin_stop(None);
+        for thread in self.infrastructure.drain(..) {
+            // It has caught its own panics.
+            let _caught = thread.join();
+        }
+        command::end_all(&mut self.commands)
+    }
+}
+
+impl Drop for ManagedSet {
+    fn drop(&mut self) {
+        let _exits = self.end();
+    }
+}
+
+fn received(state: &mut State) -> Vec<Received> {
+    let State { engine, members, .. } = state;
+    let context = engine.context();
+    let of = |member: &mut Member| Received::of(member, context.service(member.vp));
+    members.iter_mut().flatten().map(of).collect()
+}
+
+/// Ends the set if a thread of its infrastructure panics: the warden then gives everything back.
+fn guarded(shared: &Shared, run: impl FnOnce()) {
+    if catch_unwind(AssertUnwindSafe(run)).is_err() {
+        shared.state.lock().give_up();
+        shared.begin_stop(Some(PANICKED.into()));
+    }
+}
+
+/// Everything that can be refused without asking the kernel for threads.
+fn check(engine: &Engine, options: &Options) -> Result<(), SetError> {
+    let mut cpus = options.cpus.clone();
+    cpus.sort_unstable();
+    cpus.dedup();
+    if cpus.len() != options.cpus.len() || cpus.len() != engine.processors() || cpus.len() > 64 {
+        return Err(SetError::Cpus { processors: engine.processors(), cpus: cpus.len() });
+    }
+    affinity::checked(&cpus)?;
+    let limits = [
+        ("members", options.members_max, guardian::THREADS_MAX),
+        ("threads", options.threads_max, talea_recording::kernel::WATCHED_MAX),
+    ];
+    for (what, asked, most) in limits {
+        if asked > most {
+            return Err(SetError::TooMany { what, asked, most });
+        }
+    }
+    Ok(())
+}
+
+/// What the controller waits for.
+fn descriptors(shared: &Shared, wakeups: Option<&PiLock<WakeWatch>>) -> Result<OwnedFd, Errno> {
+    let poll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    let readable = epoll::EventFlags::IN;
+    epoll::add(&poll, &shared.timer, epoll::EventData::new_u64(TIMER), readable)?;
+    if let Some(watch) = wakeups {
+        for descriptor in watch.lock().descriptors() {
+            epoll::add(&poll, descriptor, epoll::EventData::new_u64(WAKEUPS), readable)?;
+        }
+    }
+    Ok(poll)
+}

@@ -1,0 +1,207 @@
+//! What all threads of a managed set share, and how any of them has a decision brought about.
+
+use crate::bands::{self, Bands, Level, Turns};
+use crate::lock::{Guard, PiLock};
+use crate::state::State;
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::thread::futex::{self, Flags};
+use rustix::time::{Itimerspec, TimerfdTimerFlags, Timespec, timerfd_settime};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+use talea_linux::Tid;
+use talea_linux::clock::{MonotonicClock, timespec};
+use talea_linux::stop::StopFlag;
+use talea_time::{Clock, Instant};
+
+const AWAKE: u32 = 0;
+const ASLEEP: u32 = 1;
+
+/// How often a sentinel that lowers itself is raised before it is waited for.
+const RAISES: usize = 4;
+
+/// A sentinel as the others see it.
+pub(crate) struct Post {
+    tid: AtomicI32,
+    /// AWAKE or ASLEEP. Set to ASLEEP by the sentinel under the lock.
+    bed: AtomicU32,
+    /// Raises that were begun, and that are over. Where the two agree with what the sentinel saw before it last lowered
+    /// itself, it still is in its own place.
+    begun: AtomicU64,
+    over: AtomicU64,
+    /// Held by whoever changes the sentinel's level, so that nobody raises one that lowers itself afterwards. A sentinel that
+    /// lowers itself is mostly preempted before it can give it back: see [`Shared::call`].
+    level: PiLock<()>,
+}
+
+pub(crate) struct Shared {
+    pub state: PiLock<State>,
+    pub bands: Bands,
+    pub posts: Vec<Post>,
+    pub timer: OwnedFd,
+    pub stop: StopFlag,
+    /// Why the set came to an end by itself.
+    pub cause: Mutex<Option<String>>,
+}
+
+impl Post {
+    pub fn new() -> Self {
+        Post {
+            tid: AtomicI32::new(0),
+            bed: AtomicU32::new(AWAKE),
+            begun: AtomicU64::new(0),
+            over: AtomicU64::new(0),
+            level: PiLock::new(()),
+        }
+    }
+
+    pub fn occupy(&self, tid: Tid) {
+        self.tid.store(tid.as_raw_nonzero().get(), Ordering::Release);
+    }
+
+    /// The sentinel's word that it is about to sleep, given under the lock.
+    pub fn lie_down(&self) {
+        self.bed.store(ASLEEP, Ordering::Release);
+    }
+
+    /// Sleeps until somebody is granted the processor or the sentinel is called.
+    pub fn sleep(&self) {
+        while self.bed.load(Ordering::Acquire) == ASLEEP {
+            match futex::wait(&self.bed, Flags::PRIVATE, ASLEEP, None) {
+                Ok(()) | Err(Errno::AGAIN | Errno::INTR) => {}
+                Err(errno) => panic!("futex wait on a word of our own failed: {errno}"),
+            }
+        }
+    }
+
+    /// Wakes the sentinel if it sleeps.
+    pub fn wake(&self) {
+        if self.bed.swap(AWAKE, Ordering::AcqRel) == ASLEEP {
+            futex::wake(&self.bed, Flags::PRIVATE, 1).expect("waking on a word of our own works");
+        }
+    }
+
+    /// Lowers the sentinel, which is the caller, unless it was raised again since it knew of `raises` begun. Those that it
+    /// knows of have been brought about. Returns whether it did.
+    ///
+    /// # Errors
+    /// The kernel refuses what it granted before.
+    pub fn step_down(&self, bands: Bands, raises: u64) -> Result<bool, Errno> {
+        let _level = self.level.lock();
+        if self.raises_begun() != raises {
+            return Ok(false);
+        }
+        match bands::set_self(bands, Level::Beside) {
+            Ok(()) => Ok(true),
+            // A deadline thread waits for `level`, itself or behind others of whom the first does. All who wait for it are about
+            // to raise this sentinel, and have said so in `begun`.
+            Err(bands::LENT) => Ok(false),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// Raises that were begun so far, if all of them are over.
+    pub fn raises_over(&self) -> Option<u64> {
+        let over = self.over.load(Ordering::Acquire);
+        (self.begun.load(Ordering::Acquire) == over).then_some(over)
+    }
+
+    /// Raises that were begun so far.
+    pub fn raises_begun(&self) -> u64 {
+        self.begun.load(Ordering::Acquire)
+    }
+}
+
+impl Shared {
+    pub fn now(&self) -> Instant {
+        MonotonicClock.now()
+    }
+
+    pub fn is_stopping(&self) -> bool {
+        self.stop.is_stopped()
+    }
+
+    /// For anybody but sentinels and controllers: tells the hierarchy something, and has what it decides brought about
+    /// by sentinels, which are raised for it. If a sentinel's processor is the caller's, it runs before this
+    /// returns.
+    pub fn tell<R>(&self, what: impl FnOnce(&mut State, Instant) -> R) -> R {
+        let mut state = self.state.lock();
+        let now = self.now();
+        let result = what(&mut state, now);
+        self.settle_and_call(state, now);
+        result
+    }
+
+    /// Ends the scheduling point and leaves what has to be done to sentinels.
+    ///
+    /// All of it under the lock: the caller may be a thread that does not run again for long once somebody is granted its
+    /// processor. While it holds the lock, whoever waits for it lends it the priority to go on; so a sentinel that
+    /// preempts its caller costs two switches more, and nothing stays undone.
+    pub fn settle_and_call(&self, mut state: Guard<'_, State>, now: Instant) {
+        self.arm(state.settle(now));
+        self.call_others(&state, None);
+    }
+
+    /// Calls the sentinels of all places but `own` where somebody has to bring a decision about.
+    pub fn call_others(&self, state: &State, own: Option<usize>) {
+        let others = (0..state.places()).filter(|place| Some(*place) != own);
+        others.filter(|place| state.differs(*place)).for_each(|place| self.call(place));
+    }
+
+    /// Raises the sentinel of `place` above everybody, so that it brings about what was decided.
+    pub fn call(&self, place: usize) {
+        let post = &self.posts[place];
+        let Some(tid) = Tid::from_raw(post.tid.load(Ordering::Acquire)) else { return };
+        let bands = self.bands;
+        post.begun.fetch_add(1, Ordering::AcqRel);
+        // The sentinel lives as long as the set. The kernel refuses to raise one that runs with a deadline thread's priority
+        // because that waits for a lock of the sentinel's: see [`bands::LENT`]. With `level` held that lock is neither `level` nor, if
+        // the caller has the state, the state; so only at the end of the set a raise can come to nothing, and the warden, which
+        // gives everybody their ordinary priorities then, lets the sentinel run.
+        let raise = || _ = bands::set(tid, bands, Level::Urgent, Turns::Fifo);
+        {
+            let mut level = post.level.take_free();
+            // One that was preempted while it lowered itself runs now, and gives it back. One that is about to lower itself is
+            // raised in the next attempt; if it takes longer than that, by whoever needs the caller's lock next.
+            for _ in 0..RAISES {
+                if level.is_some() {
+                    break;
+                }
+                raise();
+                level = post.level.take_free();
+            }
+            let _level = level.unwrap_or_else(|| post.level.lock());
+            raise();
+        }
+        post.over.fetch_add(1, Ordering::AcqRel);
+        post.wake();
+    }
+
+    /// Sets the controller's timer to `when`. Under the lock, so that the earliest wins.
+    pub fn arm(&self, when: Option<Instant>) {
+        let Some(when) = when else { return };
+        let mut value = timespec(when);
+        if (value.tv_sec, value.tv_nsec) == (0, 0) {
+            // Zero would disarm it.
+            value.tv_nsec = 1;
+        }
+        let never = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let setting = Itimerspec { it_interval: never, it_value: value };
+        timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &setting).expect("our own timer can be set");
+    }
+
+    /// Ends the set: everybody leaves their loops.
+    pub fn begin_stop(&self, cause: Option<String>) {
+        if let Some(cause) = cause {
+            let mut first = self.cause.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            first.get_or_insert(cause);
+        }
+        if self.is_stopping() {
+            // Sentinels may have ended by now, and their numbers be others'.
+            return;
+        }
+        self.stop.stop();
+        (0..self.posts.len()).for_each(|place| self.call(place));
+        self.arm(Some(Instant::ZERO));
+    }
+}

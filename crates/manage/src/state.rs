@@ -1,0 +1,580 @@
+//! What the lock protects: the hierarchy, the members, and who is raised where.
+//!
+//! The hierarchy says who is to run; [`State::bring`] makes it so on one place, from whatever there is now. So nothing is
+//! lost if several changes come before somebody brings them about, and bringing about what is already so costs nothing.
+//!
+//! *Who may.* A thread that raises another above itself on its own processor is preempted in the same call. It must not
+//! hold the lock then. Controllers and the sentinels that stand in for others are [`Caller::Above`] everybody they raise.
+//! A sentinel in its own place raises a thread only [`Level::Beside`] itself, and gives way after the lock is free.
+
+use crate::bands::{self, Bands, Level};
+use crate::course::Course;
+use crate::hold::Hold;
+use crate::member::MemberId;
+use crate::member::{Member, Off};
+use crate::notes::What;
+use crate::seat::Seat;
+use rustix::io::Errno;
+use std::sync::Arc;
+use talea_policy::hierarchy::{Engine, Occupant, ProcessorId, VpId, VpState};
+use talea_time::{Duration, Instant};
+
+/// A raise asked for from another processor takes this long to arrive at most; only then is a granted thread that is not
+/// running surely blocked. Interrupts between processors take some 10 µs.
+const ARRIVAL: Duration = Duration::from_micros(200);
+
+/// Who brings a decision about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Caller {
+    /// At [`Level::Urgent`] or beyond.
+    Above,
+    /// The sentinel of the place, at its own level.
+    Sentinel,
+}
+
+/// What remains to be done without the lock, because it lets another thread run.
+#[derive(Clone)]
+pub(crate) enum After {
+    /// Nothing.
+    Nothing,
+    /// The granted thread stands behind the sentinel in the sentinel's own queue.
+    GiveWay,
+    /// The granted thread sleeps on its seat.
+    Rouse(Arc<Seat>),
+    /// The caller has made itself [`Level::Urgent`] and goes back.
+    StepDown,
+    /// Nobody is granted the processor.
+    Idle,
+}
+
+/// Why a sentinel in its own place thinks that it runs because the granted thread does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Evidence {
+    /// It has run at its own priority up to the moment in which it took the lock.
+    OwnPriority,
+    /// It may have inherited somebody else's.
+    None,
+}
+
+/// What a sentinel that runs in its own place finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Absence {
+    /// Nobody was granted the processor.
+    Nobody,
+    /// The granted member blocked; the hierarchy knows now.
+    Released,
+    /// It can run, and will as soon as the sentinel lets it or it has come from another processor.
+    Arriving,
+}
+
+/// What has happened, in numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Times that a member was granted a processor.
+    pub grants: u64,
+    /// Times that a processor was taken from a member that could still use it.
+    pub revocations: u64,
+    /// Times that a sentinel found the granted member blocked.
+    pub blocks: u64,
+    /// Of these, own threads that blocked otherwise than by their handle and were not traced.
+    pub stalls: u64,
+    /// Traced wake-ups of members.
+    pub wakeups: u64,
+    /// Times that the kernel dropped wake-ups, so that threads had to be looked at.
+    pub lost: u64,
+    /// Members that were found runnable by looking, without a wake-up having been told.
+    pub found: u64,
+    /// Times that a thread's priority could not be changed at once, because Linux lent it that of a deadline thread that waits
+    /// for a lock of it. It is changed within [`crate::LOOK_EVERY`] of the end of that; what it runs until then is the kernel's
+    /// decision.
+    pub lent: u64,
+    /// Threads of managed processes beyond the limit, which stay ordinary ones.
+    pub unmanaged_threads: u64,
+}
+
+struct Place {
+    cpu: u16,
+    /// The member whose threads are raised here.
+    raised: Option<u32>,
+    /// When that was done from above.
+    raised_at: Option<Instant>,
+}
+
+pub(crate) struct State {
+    pub engine: Engine,
+    pub bands: Bands,
+    pub members: Vec<Option<Member>>,
+    pub totals: Totals,
+    /// When the controller's timer is due.
+    pub armed: Option<Instant>,
+    /// The first refusal of what the kernel permitted before.
+    pub failure: Option<Errno>,
+    /// Everything has been given back: nobody is raised any more.
+    pub ended: bool,
+    /// Somebody panicked, maybe in the middle of a decision: the hierarchy is asked for nothing any more.
+    broken: bool,
+    /// The run that the members have parts in, if there is one.
+    pub course: Option<Box<Course>>,
+    places: Vec<Place>,
+    /// Members by the number of their virtual processor.
+    by_vp: Vec<Option<u32>>,
+    /// Members by thread, in the order of the threads.
+    by_tid: Vec<(u32, u32)>,
+    hard: usize,
+    /// Members that there have been.
+    admitted: u64,
+}
+
+impl State {
+    pub fn new(engine: Engine, bands: Bands, cpus: &[u16], members_max: usize) -> Self {
+        let place = |&cpu| Place { cpu, raised: None, raised_at: None };
+        State {
+            engine,
+            bands,
+            members: Vec::with_capacity(members_max),
+            totals: Totals::default(),
+            armed: None,
+            failure: None,
+            ended: false,
+            broken: false,
+            course: None,
+            places: cpus.iter().map(place).collect(),
+            by_vp: Vec::new(),
+            by_tid: Vec::new(),
+            hard: 0,
+            admitted: 0,
+        }
+    }
+
+    /// A thread of the infrastructure panicked. Nobody waits on a seat any more, should it have been the warden.
+    pub fn give_up(&mut self) {
+        (self.ended, self.broken) = (true, true);
+        self.members.iter().flatten().filter_map(Member::seat).for_each(|seat| seat.end());
+    }
+
+    pub fn is_broken(&self) -> bool {
+        self.broken
+    }
+
+    pub fn places(&self) -> usize {
+        self.places.len()
+    }
+
+    // Members.
+
+    /// Where the next member goes.
+    pub fn free_slot(&mut self) -> u32 {
+        match self.members.iter().position(Option::is_none) {
+            Some(free) => free as u32,
+            None => {
+                self.members.push(None);
+                self.members.len() as u32 - 1
+            }
+        }
+    }
+
+    /// Adds a member, which is Waiting, at a free slot. Returns its serial number.
+    pub fn add(&mut self, slot: u32, mut member: Member) -> u64 {
+        self.admitted += 1;
+        member.serial = self.admitted;
+        let vp = member.vp.index();
+        if self.by_vp.len() <= vp {
+            self.by_vp.resize(vp + 1, None);
+        }
+        self.by_vp[vp] = Some(slot);
+        self.hard += usize::from(member.hold.is_some());
+        self.members[slot as usize] = Some(member);
+        self.index_threads();
+        self.admitted
+    }
+
+    /// The member of this name, if it is one still.
+    pub fn member_of(&mut self, id: MemberId) -> Option<&mut Member> {
+        let member = self.members.get_mut(id.slot as usize)?.as_mut();
+        member.filter(|member| member.serial == id.serial)
+    }
+
+    pub fn holds(&self, id: MemberId) -> bool {
+        let member = self.members.get(id.slot as usize).and_then(Option::as_ref);
+        member.is_some_and(|member| member.serial == id.serial)
+    }
+
+    /// [Removes](Self::remove) a member if it is one still.
+    pub fn expel(&mut self, id: MemberId, now: Instant) -> Option<Member> {
+        if self.holds(id) { self.remove(id.slot, now) } else { None }
+    }
+
+    /// Takes a member out of the hierarchy.
+    pub fn remove(&mut self, slot: u32, now: Instant) -> Option<Member> {
+        let mut member = self.members.get_mut(slot as usize)?.take()?;
+        if !self.broken {
+            self.leave(&mut member, now);
+            if self.engine.context().state(member.vp) != VpState::Waiting {
+                self.engine.release(member.vp, now);
+            }
+            self.engine.remove_thread(member.vp);
+        }
+        self.by_vp[member.vp.index()] = None;
+        self.hard -= usize::from(member.hold.is_some());
+        self.places
+            .iter_mut()
+            .filter(|place| place.raised == Some(slot))
+            .for_each(|place| place.raised = None);
+        self.index_threads();
+        Some(member)
+    }
+
+    /// Brings the index of threads up to date after members or their threads have changed.
+    pub fn index_threads(&mut self) {
+        self.by_tid.clear();
+        for (slot, member) in self.members.iter().enumerate() {
+            let threads = member.iter().flat_map(|member| &member.threads);
+            self.by_tid.extend(threads.map(|thread| (thread.tid.as_raw_nonzero().get() as u32, slot as u32)));
+        }
+        self.by_tid.sort_unstable();
+        self.note_threads();
+    }
+
+    /// Tells whoever judges what was received which threads there are.
+    fn note_threads(&mut self) {
+        let State { course, members, engine, by_tid, .. } = self;
+        let Some(course) = course else { return };
+        for (tid, slot) in by_tid {
+            if let Some(member) = &members[*slot as usize] {
+                course.note(engine.context().now(), What::Thread(*tid, member.vp));
+            }
+        }
+    }
+
+    /// The threads whose wake-ups are to be traced.
+    pub fn traced(&self) -> Vec<u32> {
+        let traced = self.members.iter().flatten().filter(|member| member.is_traced());
+        traced
+            .flat_map(|member| &member.threads)
+            .map(|thread| thread.tid.as_raw_nonzero().get() as u32)
+            .collect()
+    }
+
+    fn member(&mut self, slot: u32) -> &mut Member {
+        self.members[slot as usize].as_mut().expect("slots in use are those of members")
+    }
+
+    /// Whether the member has no use for a processor, as far as the hierarchy knows.
+    pub fn is_waiting(&self, slot: u32) -> bool {
+        let member = self.members.get(slot as usize).and_then(Option::as_ref);
+        member.is_some_and(|member| self.engine.context().state(member.vp) == VpState::Waiting)
+    }
+
+    /// A member and the CPU its threads are bound to.
+    pub fn member_and_cpu(&mut self, slot: u32) -> Option<(&mut Member, u16)> {
+        let member = self.members.get_mut(slot as usize)?.as_mut()?;
+        let cpu = self.places.get(member.place)?.cpu;
+        Some((member, cpu))
+    }
+
+    // What happens to members.
+
+    /// The member can use a processor; nothing if the hierarchy thinks so already.
+    pub fn request(&mut self, slot: u32, now: Instant) {
+        let Some(member) = self.members.get_mut(slot as usize).and_then(Option::as_mut) else { return };
+        if !self.broken && self.engine.context().state(member.vp) == VpState::Waiting {
+            let job = member.take_job(self.course.as_ref().map(|course| course.start), now);
+            self.engine.request(member.vp, job, now);
+        }
+    }
+
+    /// The kernel wakes a thread. One whose member is not Waiting blocked unseen; it may do so again before anybody looks, so the
+    /// next time that its sentinel misses it it is given another chance.
+    pub fn woken(&mut self, tid: u32, now: Instant) {
+        let Ok(at) = self.by_tid.binary_search_by_key(&tid, |entry| entry.0) else { return };
+        let slot = self.by_tid[at].1;
+        self.totals.wakeups += 1;
+        let Some(member) = self.members[slot as usize].as_mut() else { return };
+        match self.engine.context().state(member.vp) {
+            VpState::Waiting if member.off() == Off::Elsewhere => self.request(slot, now),
+            VpState::Waiting => {}
+            _ => member.rewoken = true,
+        }
+    }
+
+    /// A waker has woken an own thread that slept on its seat.
+    pub fn notified(&mut self, slot: u32, now: Instant) {
+        let Some(member) = self.members.get(slot as usize).and_then(Option::as_ref) else { return };
+        if self.engine.context().state(member.vp) == VpState::Waiting {
+            return self.request(slot, now);
+        }
+        // Its sentinel has not missed it yet.
+        let place = self.places.iter().position(|place| place.raised == Some(slot));
+        if member.engagement.is_some() {
+            // The hierarchy has to hear of the new job, which may not be worth a processor.
+            if let Some(place) = place {
+                self.places[place].raised = None;
+            }
+            return self.renew(slot, now);
+        }
+        if let Some(seat) = member.seat().filter(|seat| place.is_some() && seat.grant()) {
+            seat.rouse();
+        }
+    }
+
+    /// An own thread ends its job and begins the next at once.
+    pub fn renew(&mut self, slot: u32, now: Instant) {
+        let Some(vp) = self.members.get(slot as usize).and_then(Option::as_ref).map(|member| member.vp)
+        else {
+            return;
+        };
+        if !self.broken && self.engine.context().state(vp) != VpState::Waiting {
+            self.engine.release(vp, now);
+        }
+        self.request(slot, now);
+    }
+
+    /// The sentinel of `place` runs in its own place: whoever was granted the processor is off it.
+    pub fn absent(&mut self, place: usize, evidence: Evidence, now: Instant) -> Absence {
+        let Some(slot) = self.places[place].raised.filter(|_| !self.ended) else { return Absence::Nobody };
+        let arriving = self.places[place].raised_at.is_some_and(|at| now - at < ARRIVAL);
+        let bands = self.bands;
+        let member = self.member(slot);
+        let off = member.off();
+        if (arriving || evidence == Evidence::None) && off == Off::Elsewhere && member.is_runnable() {
+            return Absence::Arriving;
+        }
+        let again = match off {
+            Off::OnSeat => false,
+            Off::Woken => true,
+            Off::Elsewhere => {
+                let moved = member.move_to(bands, Level::Parked);
+                self.note_moved(moved);
+                std::mem::take(&mut self.member(slot).rewoken)
+            }
+        };
+        let member = self.member(slot);
+        member.rewoken = false;
+        let (vp, traced) = (member.vp, member.is_traced());
+        self.totals.blocks += 1;
+        self.totals.stalls += u64::from(off == Off::Elsewhere && !traced);
+        self.places[place].raised = None;
+        if self.engine.context().state(vp) != VpState::Waiting {
+            self.engine.release(vp, now);
+        }
+        if again {
+            self.request(slot, now);
+        }
+        Absence::Released
+    }
+
+    // What becomes of it.
+
+    /// Ends the scheduling point: timers that are due, and those who wanted to reconsider. Says when the controller is wanted, if
+    /// that is earlier than its timer is due.
+    pub fn settle(&mut self, now: Instant) -> Option<Instant> {
+        if self.broken {
+            return None;
+        }
+        self.come_due(now);
+        let next = loop {
+            match self.engine.next_timer() {
+                Some(due) if due <= now => self.engine.fire_timers(now),
+                next => break next,
+            }
+        };
+        self.decide(now);
+        // Settling may set a timer.
+        let next = self.engine.next_timer().or(next);
+        let arrival = self.course.as_ref().and_then(|course| course.next());
+        let next = [next, arrival].into_iter().flatten().min();
+        let earlier = next.filter(|next| self.armed.is_none_or(|armed| *next < armed));
+        if earlier.is_some() {
+            self.armed = earlier;
+        }
+        earlier
+    }
+
+    /// The member whose virtual processor this is.
+    pub fn slot_of(&self, vp: VpId) -> Option<u32> {
+        self.by_vp.get(vp.index()).copied().flatten()
+    }
+
+    /// Who is to be raised on `place`.
+    fn wanted(&self, place: usize) -> Option<u32> {
+        let occupant = self.engine.running(ProcessorId::from_index(place as u16));
+        occupant.and_then(|Occupant { thread, .. }| self.slot_of(thread))
+    }
+
+    /// Whether another member is granted the processor of this one.
+    pub fn is_displaced(&self, slot: u32) -> bool {
+        let member = self.members.get(slot as usize).and_then(Option::as_ref).filter(|_| !self.ended);
+        let place = member.map(|member| member.place).filter(|place| *place < self.places());
+        place.and_then(|place| self.wanted(place)).is_some_and(|other| other != slot)
+    }
+
+    /// Whether somebody has to bring a decision about on `place`.
+    pub fn differs(&self, place: usize) -> bool {
+        let wanted = self.wanted(place);
+        wanted != self.places[place].raised
+            || (wanted.is_none() && self.hard > 0 && self.holdable(place).next().is_some())
+    }
+
+    /// The members on an idle place that have to be held.
+    fn holdable(&self, place: usize) -> impl Iterator<Item = u32> + '_ {
+        let here = move |(slot, member): (usize, &Option<Member>)| {
+            let member = member.as_ref().filter(|member| member.place == place)?;
+            let free = member.hold.as_ref().is_some_and(|hold| !hold.is_engaged());
+            let is_ready = self.engine.context().state(member.vp) == VpState::Ready;
+            let sleeps = member.seat().is_some_and(|seat| seat.is_asleep());
+            (free && is_ready && !sleeps).then_some(slot as u32)
+        };
+        self.members.iter().enumerate().filter_map(here)
+    }
+
+    /// Makes what the hierarchy decided for `place` so.
+    pub fn bring(&mut self, place: usize, caller: Caller, now: Instant) -> After {
+        if self.ended {
+            return After::Nothing;
+        }
+        loop {
+            let (before, wanted) = (self.places[place].raised, self.wanted(place));
+            if before == wanted {
+                let Some(_) = wanted else {
+                    self.hold_idle(place);
+                    return After::Idle;
+                };
+                return After::Nothing;
+            }
+            // The new one first: it queues behind the old one, and no sentinel gets in between.
+            let after = match wanted {
+                Some(slot) => self.raise(place, slot, caller),
+                None => After::Idle,
+            };
+            if let Some(slot) = before {
+                self.lower(slot);
+            }
+            self.places[place].raised = wanted;
+            self.places[place].raised_at = (caller == Caller::Above).then_some(now);
+            match wanted {
+                Some(slot) if self.member(slot).is_gone() => {
+                    // Found out by raising it. Whoever collects members that are gone takes it out.
+                    let vp = self.member(slot).vp;
+                    self.places[place].raised = None;
+                    self.engine.release(vp, now);
+                    self.decide(now);
+                    if let After::StepDown = after {
+                        return self.bring(place, Caller::Above, now).or_step_down();
+                    }
+                }
+                Some(_) => return after,
+                None => {
+                    self.hold_idle(place);
+                    return after;
+                }
+            }
+        }
+    }
+
+    fn raise(&mut self, place: usize, slot: u32, caller: Caller) -> After {
+        let (bands, cpu) = (self.bands, self.places[place].cpu);
+        self.totals.grants += 1;
+        let member = self.member(slot);
+        if let Some(hold) = &mut member.hold {
+            hold.disengage();
+        }
+        member.bind(place, cpu);
+        let sleeper = member.seat().filter(|seat| seat.grant()).map(Arc::clone);
+        let (result, after) = match (caller, sleeper) {
+            (Caller::Above, sleeper) => {
+                let result = member.move_to(bands, Level::Granted);
+                sleeper.iter().for_each(|seat| seat.rouse());
+                (result, After::Nothing)
+            }
+            // Raising one that sleeps preempts nobody.
+            (Caller::Sentinel, Some(seat)) => (member.move_to(bands, Level::Granted), After::Rouse(seat)),
+            (Caller::Sentinel, None) if member.threads.len() == 1 => {
+                (member.move_to(bands, Level::Beside), After::GiveWay)
+            }
+            // Several that take turns in our queue would let us run between them.
+            (Caller::Sentinel, None) => {
+                (rise(bands).and_then(|()| member.move_to(bands, Level::Granted)), After::StepDown)
+            }
+        };
+        self.note_moved(result);
+        after
+    }
+
+    fn lower(&mut self, slot: u32) {
+        let bands = self.bands;
+        if let Some(member) = self.members[slot as usize].as_mut() {
+            self.totals.revocations += 1;
+            let result = member.move_to(bands, Level::Parked);
+            self.note_moved(result);
+        }
+    }
+
+    /// Brings threads where the kernel did not let them be brought before. For the warden.
+    pub fn move_owed(&mut self) {
+        if self.ended {
+            return;
+        }
+        let bands = self.bands;
+        let mut moved = Ok(0);
+        for member in self.members.iter_mut().flatten() {
+            // Those that still cannot be moved have been counted.
+            moved = moved.and(member.move_owed(bands).map(|_| 0));
+        }
+        self.note_moved(moved);
+    }
+
+    /// Notes what came of moving threads: how many could not be moved yet.
+    pub fn note_moved(&mut self, moved: Result<u64, Errno>) {
+        match moved {
+            Ok(lent) => self.totals.lent += lent,
+            Err(errno) => _ = self.failure.get_or_insert(errno),
+        }
+    }
+
+    /// Holds those that may not use an idle processor.
+    fn hold_idle(&mut self, place: usize) {
+        while self.hard > 0 {
+            let Some(slot) = self.holdable(place).next() else { return };
+            let member = self.member(slot);
+            let thread = member.threads.first().map(|thread| thread.tid);
+            member.hold.iter_mut().for_each(|hold| hold.engage(thread));
+        }
+    }
+
+    /// Gives the member other means of being held, or none. Returns those that it had.
+    pub fn hold_by(&mut self, slot: u32, hold: Option<Hold>) -> Option<Hold> {
+        self.hard += usize::from(hold.is_some());
+        let before = std::mem::replace(&mut self.member(slot).hold, hold);
+        self.hard -= usize::from(before.is_some());
+        before
+    }
+
+    /// Takes the means of holding everybody away. Dropping them lets go whoever is held.
+    pub fn free_all(&mut self) -> Vec<Hold> {
+        self.hard = 0;
+        self.members.iter_mut().flatten().filter_map(|member| member.hold.take()).collect()
+    }
+}
+
+/// Raises the calling sentinel, which holds the dispatcher's lock, so that the members whom it grants do not preempt it.
+///
+/// If the controller, a deadline thread, waits for that lock, the kernel refuses: [`bands::LENT`]. But then the sentinel runs with
+/// the controller's priority, above all that is managed, for as long as it holds the lock, for the controller waits without a
+/// timeout. (A signal takes the controller away for a moment. Whoever preempts the sentinel then does so until the controller
+/// has come back to wait, or anybody else that outranks them does.) So it may act as if it had risen. When it has given the lock
+/// back it finds itself in its own place, and stepping down from there changes nothing.
+fn rise(bands: Bands) -> Result<(), Errno> {
+    match bands::set_self(bands, Level::Urgent) {
+        Ok(()) | Err(bands::LENT) => Ok(()),
+        Err(errno) => Err(errno),
+    }
+}
+
+impl After {
+    fn or_step_down(self) -> After {
+        match self {
+            After::Nothing | After::Idle => After::StepDown,
+            other => other,
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! The warden: looks around every [`LOOK_EVERY`] for what nobody tells.
+//!
+//! Members that have gone are taken out, new threads of managed processes taken in, up to a limit. Threads that block where
+//! nothing is traced are found runnable again. And when the set ends, in whatever way, the warden gives everybody back what they
+//! had. Each of these is bounded by the limits of the set, so it may outrank everybody.
+
+use crate::bands::{self, Ordinary, Turns};
+use crate::guardian::Guardian;
+use crate::lock::PiLock;
+use crate::member::{Body, Member, Off, Scope, bind};
+use crate::member::{Departed, Received};
+use crate::origin::Origin;
+use crate::shared::Shared;
+use std::sync::{Mutex, PoisonError};
+use talea_linux::Tid;
+use talea_linux::proc::{self, Activity, is_gone, is_thread_gone};
+use talea_policy::hierarchy::VpState;
+use talea_recording::kernel::WakeWatch;
+use talea_time::Duration;
+
+/// How often the warden looks.
+pub const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// Rounds between two looks at what is traced as well, at new threads, and at the guardian.
+const ROUNDS: u32 = 5;
+
+pub(crate) struct Warden<'a> {
+    pub shared: &'a Shared,
+    pub guardian: &'a Guardian,
+    pub wakeups: Option<&'a PiLock<WakeWatch>>,
+    pub departed: &'a Mutex<Departed>,
+    pub threads_max: usize,
+    /// Threads to be looked at, with the slots of their members.
+    pub looks: Vec<(u32, Tid)>,
+}
+
+/// A member that may have more threads by now.
+struct Growing {
+    slot: u32,
+    /// See [`life_of`].
+    life: Tid,
+    scope: Scope,
+    origin: Origin,
+}
+
+impl Warden<'_> {
+    /// Until the set stops; then gives everything back.
+    pub fn run(mut self) {
+        let mut round = 0;
+        while !self.shared.is_stopping() {
+            let now = self.shared.now();
+            self.shared.stop.sleep_until(now + LOOK_EVERY);
+            round = (round + 1) % ROUNDS;
+            // Above everybody, so whom it raises does not preempt it.
+            self.shared.state.lock_patiently().move_owed();
+            self.guardian.restore_owed().for_each(drop);
+            self.look_at_sleepers(round == 0);
+            if round == 0 {
+                self.collect();
+                self.adopt();
+                self.look_at_trouble();
+            }
+        }
+        self.give_back();
+    }
+
+    /// Those that the hierarchy thinks are blocked, and may not be.
+    fn look_at_sleepers(&mut self, at_all: bool) {
+        self.looks.clear();
+        let state = self.shared.state.lock_patiently();
+        for (slot, member) in state.members.iter().enumerate() {
+            let Some(member) = member else { continue };
+            let is_waiting = state.engine.context().state(member.vp) == VpState::Waiting;
+            let is_due = at_all || self.wakeups.is_none() || !member.is_traced();
+            if is_waiting && is_due && member.off() == Off::Elsewhere {
+                self.looks.extend(member.threads.iter().map(|thread| (slot as u32, thread.tid)));
+            }
+        }
+        drop(state);
+        self.looks.retain(|(_, tid)| proc::activity(*tid) == Activity::Runnable);
+        if self.looks.is_empty() {
+            return;
+        }
+        self.shared.tell(|state, now| {
+            for (slot, tid) in &self.looks {
+                let still = state.members[*slot as usize].as_ref().is_some_and(|member| {
+                    member.threads.iter().any(|thread| thread.tid == *tid) && member.off() == Off::Elsewhere
+                });
+                if still && state.is_waiting(*slot) {
+                    state.totals.found += 1;
+                    state.request(*slot, now);
+                }
+            }
+        });
+    }
+
+    /// Takes out those whose threads have gone.
+    fn collect(&mut self) {
+        self.looks.clear();
+        let state = self.shared.state.lock_patiently();
+        for (slot, member) in state.members.iter().enumerate() {
+            if let Some(whom) = member.as_ref().and_then(life_of) {
+                self.looks.push((slot as u32, whom));
+            }
+        }
+        drop(state);
+        self.looks.retain(|(_, tid)| is_gone(*tid));
+        let mut gone = std::mem::take(&mut self.looks);
+        // What a command has started may go on without it.
+        let state = self.shared.state.lock_patiently();
+        let threads = |slot: u32| state.members[slot as usize].iter().flat_map(|member| &member.threads);
+        let left: Vec<Vec<Tid>> =
+            gone.iter().map(|(slot, _)| threads(*slot).map(|thread| thread.tid).collect()).collect();
+        drop(state);
+        let mut left = left.iter().map(|threads| threads.iter().all(|tid| is_thread_gone(*tid)));
+        gone.retain(|_| left.next().expect("one for each"));
+        for &(slot, whom) in &gone {
+            let removed = self.shared.tell(|state, now| {
+                // Its place may be another's by now.
+                if state.members[slot as usize].as_ref().and_then(life_of) != Some(whom) {
+                    return None;
+                }
+                let state_of = |member: &Member| state.engine.context().service(member.vp);
+                let granted = state.members[slot as usize].as_ref().map(state_of);
+                state.remove(slot, now).zip(granted)
+            });
+            if let Some((mut member, granted)) = removed {
+                member.threads.iter().for_each(|thread| self.guardian.forget(thread.tid));
+                if let Body::Opaque { process, .. } = member.body {
+                    self.guardian.release_program(process);
+                }
+                let mut departed = self.departed.lock().unwrap_or_else(PoisonError::into_inner);
+                departed.push(Received::of(&mut member, granted));
+            }
+        }
+        if !gone.is_empty() {
+            self.choose();
+        }
+        self.looks = gone;
+    }
+
+    /// Takes in threads that managed processes have created.
+    fn adopt(&mut self) {
+        self.guardian.sweep();
+        let mut state = self.shared.state.lock_patiently();
+        let mut known = 0;
+        let mut growing_members = Vec::new();
+        for (slot, member) in state.members.iter_mut().enumerate() {
+            let Some(member) = member else { continue };
+            known += member.threads.len();
+            let threads: Vec<Tid> = member.threads.iter().map(|thread| thread.tid).collect();
+            if let Body::Opaque { process, scope, origin } = &member.body {
+                let growing = Growing { slot: slot as u32, life: *process, scope: *scope, origin: **origin };
+                let processes = match scope {
+                    Scope::Thread => vec![*process],
+                    Scope::Family | Scope::Process => member.processes(),
+                };
+                growing_members.push((growing, processes, threads));
+            }
+        }
+        drop(state);
+        let mut changed = false;
+        let mut beyond = 0;
+        for (member, processes, threads) in growing_members {
+            let family = proc::families(processes.clone(), self.threads_max);
+            let mut own = threads.len();
+            let mut all = 0;
+            for process in family {
+                let is_managed = match member.scope {
+                    Scope::Family => true,
+                    Scope::Process => processes.contains(&process),
+                    Scope::Thread => false,
+                };
+                // However many there are, no more are looked at than can be taken in.
+                let listed = proc::threads(process, self.threads_max).unwrap_or_default();
+                for tid in listed.into_iter().filter(|tid| !threads.contains(tid)) {
+                    if is_managed && known < self.threads_max && self.adopt_thread(&member, process, tid) {
+                        (known, own) = (known + 1, own + 1);
+                        changed = true;
+                    } else {
+                        member.origin.unbind_young(tid.as_raw_nonzero().get());
+                    }
+                }
+                if is_managed {
+                    all += proc::thread_count(process).unwrap_or(0);
+                }
+            }
+            beyond += all.saturating_sub(own) as u64;
+        }
+        self.shared.state.lock_patiently().totals.unmanaged_threads = beyond;
+        if changed {
+            self.choose();
+        }
+    }
+
+    /// Takes in a thread of one of the member's processes.
+    fn adopt_thread(&self, member: &Growing, process: Tid, tid: Tid) -> bool {
+        let Growing { slot, life, origin, .. } = *member;
+        let Ok(Some(before)) = Ordinary::of(tid) else { return false };
+        let mask = origin.mask_of(tid.as_raw_nonzero().get());
+        if is_thread_gone(tid) || !self.guardian.note(tid, before, mask) {
+            return false;
+        }
+        let adopted = self.shared.tell(|state, now| {
+            let (bands, is_waiting) = (state.bands, state.is_waiting(slot));
+            let Some((member, cpu)) = state.member_and_cpu(slot) else { return false };
+            if life_of(member) != Some(life) {
+                return false;
+            }
+            // All of a member's threads take turns from the second on.
+            let level = member.level();
+            if bands::set(tid, bands, level, Turns::RoundRobin).is_err() {
+                return false;
+            }
+            bind(tid, cpu);
+            member.adopt(process, tid, level);
+            let turned = member.take_turns(bands);
+            state.note_moved(turned);
+            state.index_threads();
+            if is_waiting {
+                // It has just been created, so it can run.
+                state.request(slot, now);
+            }
+            true
+        });
+        if !adopted {
+            self.guardian.forget(tid);
+        }
+        adopted
+    }
+
+    fn choose(&self) {
+        if let Some(wakeups) = self.wakeups {
+            let mut watch = wakeups.lock();
+            let traced = self.shared.state.lock_patiently().traced();
+            if let Err(error) = watch.choose(&traced) {
+                drop(watch);
+                self.shared.begin_stop(Some(format!("wake-ups cannot be watched any more: {error}")));
+            }
+        }
+    }
+
+    fn look_at_trouble(&self) {
+        let failure = self.shared.state.lock_patiently().failure;
+        if let Some(errno) = failure {
+            let cause = format!("the kernel refuses a change of priority that it permitted before: {errno}");
+            self.shared.begin_stop(Some(cause));
+        }
+        if !self.guardian.is_alive() {
+            self.shared
+                .begin_stop(Some("the guardian was killed, so nobody would restore the threads".into()));
+        }
+    }
+
+    fn give_back(&self) {
+        let mut state = self.shared.state.lock_patiently();
+        // Sentinels and the controller may have a last round before them.
+        state.ended = true;
+        let holds = state.free_all();
+        drop(state);
+        // Whoever is held is let go first.
+        drop(holds);
+        let mut state = self.shared.state.lock();
+        for member in state.members.iter_mut().flatten() {
+            member.give_back(self.guardian);
+            if let Some(seat) = member.seat() {
+                seat.end();
+            }
+        }
+        // From here on nobody schedules, so nothing is judged. Whoever decided last did so under the lock, before now.
+        state.close(self.shared.now());
+        drop(state);
+        self.guardian.restore_all_owed();
+    }
+}
+
+/// The process or thread with which an opaque member ends.
+fn life_of(member: &Member) -> Option<Tid> {
+    match member.body {
+        Body::Own { .. } => None,
+        Body::Opaque { process, scope: Scope::Family | Scope::Process, .. } => Some(process),
+        Body::Opaque { process, scope: Scope::Thread, .. } => {
+            Some(member.threads.first().map_or(process, |thread| thread.tid))
+        }
+    }
+}
