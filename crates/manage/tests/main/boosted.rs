@@ -60,7 +60,7 @@ fn program(threads: u32) -> (Program, Vec<u32>) {
 /// A shell with two such programs.
 fn family() -> Command {
     let own = std::env::current_exe().unwrap();
-    let one = "--exact managed::boosted::as_blocking_program --ignored --nocapture >/dev/null";
+    let one = "--exact boosted::as_blocking_program --ignored --nocapture >/dev/null";
     let mut command = Command::new("sh");
     let script = format!("'{0}' {one} & '{0}' {one} & wait", own.display());
     command.args(["-c", &script]).env(ARGUMENT, "2");
