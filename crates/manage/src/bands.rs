@@ -129,7 +129,7 @@ impl Ordinary {
     /// creates does not inherit a negative nice value. Async-signal-safe.
     ///
     /// # Errors
-    /// The thread keeps the priority that it has; if it is [`LENT`], not for ever.
+    /// The thread keeps the priority that it has; if the kernel lends it, not for ever.
     pub fn restore(self, tid: i32) -> Result<(), Errno> {
         let restored = match raw_set(tid, self.0, 0) {
             Err(Errno::PERM) => raw_set(tid, self.0 | libc::SCHED_RESET_ON_FORK, 0),

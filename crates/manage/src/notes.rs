@@ -40,7 +40,7 @@ pub struct Notes {
 
 impl Notes {
     /// No notes, with room that has been touched, so that writing them down waits for no page.
-    pub fn new() -> Self {
+    pub fn empty() -> Self {
         let transition = Transition { vp: VpId::from_index(0), state: VpState::Waiting };
         let mut notes = vec![Note { at: Instant::ZERO, what: What::State(transition) }; CAPACITY];
         notes.clear();
@@ -67,6 +67,6 @@ impl Notes {
 
     /// Room to [exchange](Self::exchange).
     pub(crate) fn room() -> Vec<Note> {
-        Notes::new().notes
+        Notes::empty().notes
     }
 }

@@ -129,7 +129,7 @@ impl Guardian {
     }
 
     /// Gives back to a thread what was noted of it, and forgets it. One that runs with the priority of a deadline thread that waits
-    /// for it cannot have it yet, and is left to [`Self::restore_owed`].
+    /// for it cannot have it yet, and is left to a later attempt.
     pub fn restore(&self, tid: Tid) {
         for (_, entry) in used(&self.table().threads).filter(|(noted, _)| *noted == raw(tid)) {
             match entry.restore(raw(tid)) {
@@ -142,13 +142,13 @@ impl Guardian {
     }
 
     /// Gives back what should have been given back before. Returns who cannot have it yet.
-    pub fn restore_owed(&self) -> impl Iterator<Item = Tid> + '_ {
+    pub(crate) fn restore_owed(&self) -> impl Iterator<Item = Tid> + '_ {
         let owed = || used(&self.table().threads).filter(|(_, entry)| entry.is_owed());
         owed().filter_map(|(tid, _)| Tid::from_raw(tid)).for_each(|tid| self.restore(tid));
         owed().filter_map(|(tid, _)| Tid::from_raw(tid))
     }
 
-    /// The same at the end, with patience for [`OWED_ROUNDS`] times [`OWED_PAUSE`].
+    /// The same at the end, with patience for a hundred times ten milliseconds.
     pub fn restore_all_owed(&self) {
         for _ in 0..OWED_ROUNDS {
             if self.restore_owed().next().is_none() {
@@ -205,7 +205,7 @@ impl Guardian {
     }
 
     /// Its process, for those who look.
-    pub fn process(&self) -> u32 {
+    pub(crate) fn process(&self) -> u32 {
         self.process.as_raw_nonzero().get() as u32
     }
 

@@ -220,7 +220,7 @@ fn clocks_that_say_something_else_are_noticed() {
 
 #[test]
 fn notes_without_room_are_counted() {
-    let mut notes = Notes::new();
+    let mut notes = Notes::empty();
     let mut room = Notes::room();
     let most = room.capacity();
     (0..most + 3).for_each(|at| notes.write(us(at as i64), What::Begun));

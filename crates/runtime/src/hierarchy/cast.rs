@@ -130,7 +130,7 @@ impl Stage<'_> {
         let mut watch = Watch::new(self.tolerance);
         let sight = Sight::open(&cpus).map(|sight| (sight, watch.companion()));
         arrangement.watch_by(&mut watch, self.system);
-        let notes = sight.is_ok().then(Notes::new);
+        let notes = sight.is_ok().then(Notes::empty);
         let course = Course::new(scribe, (watch, notes), self.first_edge(), most);
         let leaves = std::mem::take(&mut arrangement.leaves);
         let live = Live::new(&control::description(self.system), self.node, &arrangement.schedulers)?;
