@@ -33,7 +33,9 @@
 //! | `seat`, `handle` | where own threads sleep, and how they are woken |
 //! | `course`, `part`, `engagement`, `perform` | a run with arrivals, records and monitors |
 //! | [`receipts`](JudgedBy) | what of all grants the kernel withheld |
-//! | `lock`, `bands`, `member`, `proc` | what all of it stands on |
+//! | `command`, `quantum`, `signal_target` | programs that are started, quanta that can be kept, who gets a signal |
+//! | `notes` | what the dispatcher writes down for whoever judges receipts |
+//! | `lock`, `bands`, `member`, [`talea_linux`] | what all of it stands on |
 //!
 //! **The lock.** There is one per hierarchy, with priority inheritance; nothing waits under it but for the kernel (to move a
 //! thread between CPUs, to freeze a process), and no sentinel or controller is preempted by a thread that it raises while it

@@ -19,18 +19,21 @@
 //! The decisions are not made here: [`talea_policy::strategy`] sorts operations into lanes and
 //! [`talea_policy::lane::LaneQueue`] orders each lane, the same objects that decide in the simulator.
 //!
+//! Each of these layers names only those above it in this table, and what the crate stands on, [`talea_ring`], [`talea_linux`] and
+//! [`talea_manage`]:
+//!
 //! | Module | Concept |
 //! |---|---|
-//! | [`lowering`] | lanes, and hierarchies of schedulers, to kernel settings: pure functions |
-//! | [`cluster`] | several nodes as several processes |
-//! | `hierarchy` | a description's hierarchy of schedulers, run |
-//! | `lowered` | the same where the kernel does it all |
-//! | `prepare`, `run` | setting up, and the run as a whole |
-//! | `release`, `flow`, `execute` | a job from its release to its completion |
+//! | `options`, `outcome`, `layout`, `names` | what a run is asked for and leaves, its fixed tables, what it is called |
+//! | [`lowering`], [`doctor`] | lanes, and hierarchies of schedulers, to kernel settings: pure functions; what this machine grants |
+//! | `job_table`, `join`, `window`, `link`, `occupancy` | bounded, preallocated state of jobs, joins, pipes and processors |
+//! | `operation`, `recorder` | what a job does, and how a thread records it |
+//! | `flow`, `preemption`, `release`, `execute` | a job from its release to its completion |
 //! | `lane_thread`, `preemptive` | the two kinds of lanes |
-//! | `job_table`, `join`, `window` | bounded, preallocated state of jobs and joins, and its size |
-//! | `occupancy`, `preemption` | preemption between lanes, seen without system calls |
-//! | [`talea_ring`], [`talea_linux`] | what all of it stands on |
+//! | `hierarchy`, `lowered` | a description's hierarchy of schedulers, run by a managed set, or by the kernel alone |
+//! | `error`, `plans`, `store`, `collector`, `crew`, `ruled` | what a run is set up of: tables, rings, threads, nodes |
+//! | `prepare`, `run` | setting up, and the run as a whole |
+//! | [`cluster`] | several nodes as several processes |
 
 pub mod cluster;
 mod collector;
