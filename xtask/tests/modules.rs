@@ -1,7 +1,7 @@
 //! Within a crate, its top-level modules depend on each other in one direction: no circle of `use` leads back.
 //!
-//! What a file names of its own crate is found in its text: paths that begin with `crate::`, and names that the crate's root
-//! re-exports from a module. Comments, and modules of tests, do not count.
+//! What a file names of its own crate is found in its text: paths that begin with `crate::`, or with as many `super::` as lead to the
+//! crate's root, and names that the root re-exports from a module. Comments, and modules of tests, do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -37,6 +37,13 @@ fn code(path: &Path) -> String {
     let text = fs::read_to_string(path).expect("sources are text");
     let text = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default().to_owned();
     text.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
+}
+
+/// The code with paths that climb from the module of `file`, which is below `source`, to the crate's root written from there.
+fn from_root(file: &Path, source: &Path, code: &str) -> String {
+    let below = file.strip_prefix(source).expect("it is below").with_extension("");
+    let steps = below.iter().filter(|step| *step != "mod").count();
+    code.replace(&"super::".repeat(steps), "crate::")
 }
 
 /// The first name of each path in a tree of paths such as `a::b, c::{d, e}`.
@@ -96,7 +103,7 @@ fn uses(source: &Path) -> Uses {
     let modules: BTreeSet<String> = files.iter().map(|file| module(file)).collect();
     let mut uses = Uses::new();
     for file in files.iter().filter(|file| file.file_name().is_some_and(|name| name != "tests.rs")) {
-        let (from, code) = (module(file), code(file));
+        let (from, code) = (module(file), from_root(file, source, &code(file)));
         if ["lib", "main"].contains(&from.as_str()) {
             continue;
         }
@@ -147,6 +154,15 @@ fn no_circle_leads_through_the_modules_of_a_crate() {
             _ => {}
         }
     }
+}
+
+#[test]
+fn paths_to_the_root_are_found_however_they_are_written() {
+    let from = |file: &str, code| from_root(Path::new(file), Path::new("src"), code);
+    assert_eq!(from("src/lane.rs", "use super::job::Job;"), "use crate::job::Job;");
+    assert_eq!(from("src/lane/mod.rs", "use super::job::Job;"), "use crate::job::Job;");
+    assert_eq!(from("src/lane/queue.rs", "use super::Lane;"), "use super::Lane;");
+    assert_eq!(from("src/lane/queue.rs", "use super::super::job::Job;"), "use crate::job::Job;");
 }
 
 #[test]
