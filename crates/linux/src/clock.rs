@@ -11,6 +11,7 @@ use talea_time::{Clock, Instant, Work};
 pub struct MonotonicClock;
 
 impl Clock for MonotonicClock {
+    #[inline]
     fn now(&self) -> Instant {
         Instant::from_nanos(nanos(clock_gettime(ClockId::Monotonic)))
     }
@@ -21,6 +22,7 @@ pub fn thread_cpu_time() -> Work {
     Work::from_nanos(nanos(clock_gettime(ClockId::ThreadCPUTime)))
 }
 
+#[inline]
 fn nanos(time: Timespec) -> i64 {
     time.tv_sec * 1_000_000_000 + time.tv_nsec
 }

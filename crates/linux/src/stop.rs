@@ -45,6 +45,7 @@ impl StopFlag {
     }
 
     /// Whether the stop was requested. One load.
+    #[inline]
     pub fn is_stopped(&self) -> bool {
         self.0.load(Ordering::Acquire) == STOPPED
     }
