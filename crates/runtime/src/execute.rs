@@ -1,6 +1,6 @@
 //! Running one job: from START to COMPLETE or ABORT, on whatever thread the lane chose.
 
-use crate::flow::{Hand, Shared};
+use crate::flow::{JobFlow, Shared};
 use crate::job_table::{Begin, Finish};
 use crate::layout::OperationSite;
 use crate::operation::{Behaviour, JobContext};
@@ -19,11 +19,11 @@ use talea_time::Instant;
 /// What the thread that runs a job does around it.
 pub(crate) trait Surroundings {
     /// The job is about to run. Calls `record` once with the instant at which it begins.
-    fn begin(&mut self, hand: &mut Hand, job: JobId, record: impl FnOnce(&mut Hand, Instant));
+    fn begin(&mut self, flow: &mut JobFlow, job: JobId, record: impl FnOnce(&mut JobFlow, Instant));
     /// The job asks whether it is to stop.
     fn checkpoint(&self);
     /// The job's code has returned. Calls `record` once with the instant at which it ends.
-    fn end<R>(&mut self, hand: &mut Hand, record: impl FnOnce(&mut Hand, Instant) -> R) -> R;
+    fn end<R>(&mut self, flow: &mut JobFlow, record: impl FnOnce(&mut JobFlow, Instant) -> R) -> R;
 }
 
 /// How the code of a job came back.
@@ -40,7 +40,7 @@ enum Return {
 /// in the lane. Returns whether the job ran; a dead one does not.
 pub(crate) fn execute(
     shared: &Shared,
-    hand: &mut Hand,
+    flow: &mut JobFlow,
     surroundings: &mut impl Surroundings,
     job: &Job,
     depth: usize,
@@ -52,25 +52,25 @@ pub(crate) fn execute(
     let site = shared.layout.operation(operation);
     let subject = Subject { job: JobId { operation, instance: job.number }, lane: site.lane };
     let depth = depth.min(usize::from(u16::MAX)) as u16;
-    surroundings.begin(hand, subject.job, |hand, now| {
-        hand.recorder.put(now, subject.start(depth));
+    surroundings.begin(flow, subject.job, |flow, now| {
+        flow.recorder.put(now, subject.start(depth));
     });
 
     let returned = call(shared, site, job, surroundings);
 
-    let completion = surroundings.end(hand, |hand, end| {
+    let completion = surroundings.end(flow, |flow, end| {
         let finish = shared.jobs.finish(job.tag, job.number);
         let arrival = job.deadline - shared.layout.tasks[site.task].deadline;
         let nominal = if site.predecessors == 0 { arrival } else { job.release };
         let dates = Dates { nominal, deadline: job.deadline };
         match (returned, finish) {
             (Return::Panicked, _) | (_, Finish::Aborted) => {
-                hand.recorder.put(end, subject.abort(dates, Flag(true)));
+                flow.recorder.put(end, subject.abort(dates, Flag(true)));
                 None
             }
             (Return::CutShort, Finish::Completed) => None,
             (Return::Whole, Finish::Completed) => {
-                hand.recorder.put(end, subject.complete(dates));
+                flow.recorder.put(end, subject.complete(dates));
                 Some(end)
             }
         }
@@ -78,9 +78,9 @@ pub(crate) fn execute(
     if let Some(end) = completion
         && !site.successors.is_empty()
     {
-        let began = hand.recorder.stopwatch();
-        hand.tell_successors(shared, subject, job.deadline, end);
-        hand.recorder.cost(began, CostKind::Delivery, Some(site.lane), site.successors.len());
+        let began = flow.recorder.stopwatch();
+        flow.tell_successors(shared, subject, job.deadline, end);
+        flow.recorder.cost(began, CostKind::Delivery, Some(site.lane), site.successors.len());
     }
     Begin::Run
 }

@@ -209,31 +209,31 @@ pub(crate) struct Release {
     pub job: InFlight,
 }
 
-/// What a thread's hand is made of before there is the thread.
-pub(crate) struct Equipment {
+/// What a thread's [`JobFlow`] is made of before there is the thread.
+pub(crate) struct JobFlowSetUp {
     recording: Recording,
     to_ring: Vec<usize>,
 }
 
-impl Equipment {
+impl JobFlowSetUp {
     pub fn new(shared: &Shared, recording: Recording) -> Self {
-        Equipment { recording, to_ring: Vec::with_capacity(shared.layout.lanes.len()) }
+        JobFlowSetUp { recording, to_ring: Vec::with_capacity(shared.layout.lanes.len()) }
     }
 
-    /// The hand of the calling thread, which is at work from now on, for a lane if it has a role in one.
-    pub fn take_up(self, role: ThreadRole, lane: Option<usize>) -> Hand {
-        Hand { recorder: self.recording.begin(role, lane), to_ring: self.to_ring }
+    /// Of the calling thread, which is at work from now on, for a lane if it has a role in one.
+    pub fn begin(self, role: ThreadRole, lane: Option<usize>) -> JobFlow {
+        JobFlow { recorder: self.recording.begin(role, lane), to_ring: self.to_ring }
     }
 }
 
 /// One thread's means to take part in the flow.
-pub(crate) struct Hand {
+pub(crate) struct JobFlow {
     pub recorder: Recorder,
     /// Lanes that have been given something since the last ringing; preallocated.
     to_ring: Vec<usize>,
 }
 
-impl Hand {
+impl JobFlow {
     /// Releases a job of this process at `now` into its lane, without ringing.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! A non-preemptive lane: one thread that takes jobs from its inbox, orders them, and runs the best to
 //! its end. Preemption by higher lanes is not its business, so the thread never has to ask: it is the kernel's, by
 //! priorities, or that of the schedulers above the lane, if the thread is a member of a managed set. Which of the two it is
-//! decides where the thread sleeps and who records preemptions: its [`Footing`].
+//! decides where the thread sleeps and who records preemptions: its [`LaneHost`].
 //!
 //! ```text
 //!          ┌─────────── ring ────────────┐
@@ -13,7 +13,7 @@
 //! ```
 
 use crate::execute::{Surroundings, execute};
-use crate::flow::{Hand, Shared};
+use crate::flow::{JobFlow, Shared};
 use crate::job_table::Begin;
 use crate::preemption::{LanePreemption, vacate};
 use std::sync::Arc;
@@ -36,9 +36,9 @@ pub(crate) struct LaneThread {
 }
 
 /// What a lane's thread stands on.
-pub(crate) trait Footing: Surroundings {
+pub(crate) trait LaneHost: Surroundings {
     /// There is nothing to do: whom the lane displaced has the processor again.
-    fn give_back(&mut self, hand: &mut Hand);
+    fn give_back(&mut self, flow: &mut JobFlow);
     /// Sleeps until the lane is rung for, unless `has_work` says that there is something to do.
     fn sleep(&mut self, has_work: impl Fn() -> bool);
     /// Whether nobody schedules the thread any more, although the run is not over.
@@ -66,24 +66,24 @@ impl<'a> ByPriority<'a> {
 }
 
 impl Surroundings for ByPriority<'_> {
-    fn begin(&mut self, hand: &mut Hand, job: JobId, record: impl FnOnce(&mut Hand, Instant)) {
+    fn begin(&mut self, flow: &mut JobFlow, job: JobId, record: impl FnOnce(&mut JobFlow, Instant)) {
         let now = MonotonicClock.now();
-        self.preemption.take(self.shared, hand, job, now);
-        record(hand, now);
+        self.preemption.take(self.shared, flow, job, now);
+        record(flow, now);
     }
 
     fn checkpoint(&self) {}
 
-    fn end<R>(&mut self, hand: &mut Hand, record: impl FnOnce(&mut Hand, Instant) -> R) -> R {
-        let recorded = record(hand, MonotonicClock.now());
+    fn end<R>(&mut self, flow: &mut JobFlow, record: impl FnOnce(&mut JobFlow, Instant) -> R) -> R {
+        let recorded = record(flow, MonotonicClock.now());
         vacate(self.shared, self.processor);
         recorded
     }
 }
 
-impl Footing for ByPriority<'_> {
-    fn give_back(&mut self, hand: &mut Hand) {
-        self.preemption.leave(self.shared, hand, MonotonicClock.now());
+impl LaneHost for ByPriority<'_> {
+    fn give_back(&mut self, flow: &mut JobFlow) {
+        self.preemption.leave(self.shared, flow, MonotonicClock.now());
     }
 
     fn sleep(&mut self, has_work: impl Fn() -> bool) {
@@ -97,30 +97,30 @@ impl Footing for ByPriority<'_> {
 
 impl LaneThread {
     /// Serves the lane until the run is stopped.
-    pub fn serve(self, mut hand: Hand, footing: &mut impl Footing) {
+    pub fn serve(self, mut flow: JobFlow, host: &mut impl LaneHost) {
         let LaneThread { shared, mut inbox, mut queue, lane } = self;
         let port = shared.port(lane);
-        while !shared.stop.is_stopped() && !footing.is_gone() {
-            let began = hand.recorder.stopwatch();
+        while !shared.stop.is_stopped() && !host.is_gone() {
+            let began = flow.recorder.stopwatch();
             let mut moved = 0;
             while let Some(tag) = inbox.pop() {
                 queue.push(shared.job(tag));
                 moved += 1;
             }
             let Some(job) = queue.elect(MonotonicClock.now(), Work::ZERO) else {
-                footing.give_back(&mut hand);
-                hand.recorder.sleep(lane);
-                footing.sleep(|| inbox.has_number() || shared.stop.is_stopped());
-                hand.recorder.wake(lane);
+                host.give_back(&mut flow);
+                flow.recorder.sleep(lane);
+                host.sleep(|| inbox.has_number() || shared.stop.is_stopped());
+                flow.recorder.wake(lane);
                 continue;
             };
-            hand.recorder.cost(began, CostKind::Queue, Some(lane), moved);
+            flow.recorder.cost(began, CostKind::Queue, Some(lane), moved);
             let depth = queue.len().saturating_sub(port.dead.load(Ordering::Relaxed) as usize).max(1);
-            if execute(&shared, &mut hand, footing, &job, depth) == Begin::Dead {
+            if execute(&shared, &mut flow, host, &job, depth) == Begin::Dead {
                 port.dead.fetch_sub(1, Ordering::Relaxed);
             }
             forget(&shared, &mut queue, &job);
-            hand.ring(&shared);
+            flow.ring(&shared);
         }
     }
 }

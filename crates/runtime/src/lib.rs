@@ -31,18 +31,18 @@
 //! | `flow`, `preemption`, `release`, `execute` | a job from its release to its completion |
 //! | `lane_thread`, `preemptive` | the two kinds of lanes |
 //! | `hierarchy`, `lowered` | a description's hierarchy of schedulers, run by a managed set, or by the kernel alone |
-//! | `error`, `plans`, `store`, `collector`, `crew`, `ruled` | what a run is set up of: tables, rings, threads, nodes |
+//! | `error`, `plans`, `store`, `collector`, `threads`, `hierarchy_node` | what a run is set up of: tables, rings, threads, nodes |
 //! | `prepare`, `run` | setting up, and the run as a whole |
 //! | [`cluster`] | several nodes as several processes |
 
 pub mod cluster;
 mod collector;
-mod crew;
 pub mod doctor;
 mod error;
 mod execute;
 mod flow;
 mod hierarchy;
+mod hierarchy_node;
 mod job_table;
 mod join;
 mod lane_thread;
@@ -61,9 +61,9 @@ mod preemptive;
 mod prepare;
 mod recorder;
 mod release;
-mod ruled;
 mod run;
 mod store;
+mod threads;
 mod window;
 
 pub use collector::{Ending, FinishedJob, OnFinished};

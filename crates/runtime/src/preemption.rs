@@ -1,6 +1,6 @@
 //! Preemption between the lanes of a node, told by the [word of their processor](crate::occupancy).
 
-use crate::flow::{Hand, Shared};
+use crate::flow::{JobFlow, Shared};
 use crate::occupancy::Stay;
 use crate::recorder::Subject;
 use talea_record::JobId;
@@ -21,22 +21,22 @@ impl LanePreemption {
 
     /// The lane gives the processor to `job`, from a lower lane, from another job of its own, or
     /// from nobody.
-    pub fn take(&mut self, shared: &Shared, hand: &mut Hand, job: JobId, now: Instant) {
+    pub fn take(&mut self, shared: &Shared, flow: &mut JobFlow, job: JobId, now: Instant) {
         let Some(processor) = self.processor else { return };
         let is_under_way = |victim| shared.is_under_way(victim);
         if let Some(victim) = self.stay.take(&shared.processors[processor], job, is_under_way) {
             let subject = Subject { job: victim, lane: shared.layout.operation(victim.operation).lane };
-            hand.recorder.put(now, subject.preempt(job));
+            flow.recorder.put(now, subject.preempt(job));
         }
     }
 
     /// The lane has nothing to do and gives the processor back.
-    pub fn leave(&mut self, shared: &Shared, hand: &mut Hand, now: Instant) {
+    pub fn leave(&mut self, shared: &Shared, flow: &mut JobFlow, now: Instant) {
         let Some(processor) = self.processor else { return };
         let is_under_way = |victim| shared.is_under_way(victim);
         if let Some(victim) = self.stay.leave(&shared.processors[processor], is_under_way) {
             let subject = Subject { job: victim, lane: shared.layout.operation(victim.operation).lane };
-            hand.recorder.put(now, subject.resume());
+            flow.recorder.put(now, subject.resume());
         }
     }
 }

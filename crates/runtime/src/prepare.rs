@@ -1,9 +1,9 @@
 //! Preparing a run: everything that may fail, allocate or take time.
 
-use crate::crew::{Inboxes, Staff, Station};
 use crate::error::PrepareError;
 use crate::flow::{Call, Gate, Port, Shared, Tally};
-use crate::hierarchy::{self, HierarchyError, Stage, release_is_above};
+use crate::hierarchy::{self, HierarchyError, HierarchyParts, release_is_above};
+use crate::hierarchy_node::{HierarchyNode, confirm_lowering};
 use crate::job_table::JobTable;
 use crate::join::JoinTable;
 use crate::layout::{Hosted, LaneSite, Layout, SiteKind};
@@ -13,9 +13,9 @@ use crate::occupancy::Processor;
 use crate::operation::Operations;
 use crate::options::{RtMode, RunOptions};
 use crate::plans::{NO_LANES, check_apart, metadata, plans, unset};
-use crate::ruled::{Ruled, decide};
-use crate::run::{Cast, Prepared};
+use crate::run::{Participants, Prepared};
 use crate::store::{Store, ring_records};
+use crate::threads::{CreatedThreads, Inboxes, ThreadPlan};
 use crate::window;
 use std::sync::{Arc, OnceLock};
 use talea_linux::affinity;
@@ -64,7 +64,8 @@ pub(crate) fn prepare(
     let is_hierarchy = |node: &usize| system.scheduling(*node) == Scheduling::Hierarchy;
     let hierarchies: Vec<usize> =
         (0..system.nodes.len()).filter(is_hierarchy).filter(|node| hosted.hosts(*node)).collect();
-    let decided = |node: usize| hosted.hosts(node).then(|| decide(system, node, &options)).flatten();
+    let decided =
+        |node: usize| hosted.hosts(node).then(|| confirm_lowering(system, node, &options)).flatten();
     let lowerings: Vec<_> = (0..system.nodes.len()).map(decided).collect();
     let enforced = |node: usize| lowerings[node].as_ref().is_some_and(|lowering| lowering.settings.is_some());
     if let Some(&node) = hierarchies.iter().find(|node| !realtime && !enforced(**node)) {
@@ -94,7 +95,7 @@ pub(crate) fn prepare(
         tally: Tally::default(),
         layout,
     });
-    let station = Station {
+    let plan = ThreadPlan {
         system,
         plans: &plans,
         options: &options,
@@ -103,32 +104,40 @@ pub(crate) fn prepare(
         realtime,
         windows: &windows,
     };
-    let roles = station.roles();
-    let mut names: Vec<String> = roles.iter().map(|role| station.name(*role)).collect();
+    let roles = plan.roles();
+    let mut names: Vec<String> = roles.iter().map(|role| plan.name(*role)).collect();
     let mut first_ring = names.len();
     names.extend(hierarchies.iter().flat_map(|node| hierarchy::rings_of(system, *node)));
     let rings = (&names[..], ring_records(&options, system, &shared));
     let mut store = Store::create(system, metadata, rings, &options, &hosted)?;
-    let Staff { crew, mut berths } = station.employ(&roles, store.rings(), inboxes, inlet)?;
-    let mut others = crew.not_as_wanted();
-    let mut set_up = Vec::new();
+    let CreatedThreads { threads, mut lane_members } = plan.create(&roles, store.rings(), inboxes, inlet)?;
+    let mut others = threads.not_as_wanted();
+    let mut hierarchy_nodes = Vec::new();
     for node in hierarchies {
         let count = hierarchy::rings_of(system, node).len();
         let rings = (first_ring..first_ring + count).map(|ring| store.rings().writer(ring)).collect();
         first_ring += count;
-        let stage = Stage { system, node, metadata: &store.metadata, burner, tolerance: options.tolerance };
-        let lanes = berths.extract_if(.., |berth| berth.node == node).collect();
-        let ruled = Ruled::set_up(&stage, lowerings[node].as_ref(), (&plans[node], lanes), rings)
-            .map_err(|source| unset(system, node, source))?;
-        others.extend(ruled.not_as_wanted());
-        set_up.push(ruled);
+        let parts =
+            HierarchyParts { system, node, metadata: &store.metadata, burner, tolerance: options.tolerance };
+        let lanes = lane_members.extract_if(.., |lane_member| lane_member.node == node).collect();
+        let hierarchy_node =
+            HierarchyNode::set_up(&parts, lowerings[node].as_ref(), (&plans[node], lanes), rings)
+                .map_err(|source| unset(system, node, source))?;
+        others.extend(hierarchy_node.not_as_wanted());
+        hierarchy_nodes.push(hierarchy_node);
     }
     if options.rt == RtMode::Strict && !others.is_empty() {
         return Err(PrepareError::OtherAttributes { threads: others });
     }
     missing.extend(others);
     missing.extend(store.unpublished.as_ref().map(|reason| format!("this run cannot be followed: {reason}")));
-    Ok(Prepared::new(Cast { crew, hierarchies: set_up }, store, options, realtime, missing))
+    Ok(Prepared::new(
+        Participants { threads, hierarchies: hierarchy_nodes },
+        store,
+        options,
+        realtime,
+        missing,
+    ))
 }
 
 /// How many instances of each operation of this process may be in flight.

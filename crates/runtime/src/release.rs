@@ -3,7 +3,7 @@
 //! Releases are absolute: instance `k` of a task is due at `start + phase + k * period` plus its jitter,
 //! whatever happened to the instances before it, so nothing drifts. The thread stands above all lanes.
 
-use crate::flow::{Equipment, Hand, Release, Shared};
+use crate::flow::{JobFlow, JobFlowSetUp, Release, Shared};
 use crate::job_table::{Abort, InFlight};
 use crate::recorder::Subject;
 use std::cmp::Reverse;
@@ -84,10 +84,10 @@ pub(crate) struct ReleaseThread {
 
 impl ReleaseThread {
     /// Releases from the start instant until the run ends or is stopped. Returns what the spin tail cost.
-    pub fn serve(mut self, equipment: Equipment) -> SpinCost {
+    pub fn serve(mut self, flow_set_up: JobFlowSetUp) -> SpinCost {
         let shared = Arc::clone(&self.shared);
         let mut agenda: BinaryHeap<Reverse<Due>> = BinaryHeap::with_capacity(self.sources.len());
-        let mut hand = equipment.take_up(ThreadRole::Release, None);
+        let mut flow = flow_set_up.begin(ThreadRole::Release, None);
         let Some(start) = shared.gate.wait(self.gate, &shared.stop) else { return SpinCost::default() };
         let end = self.duration.map_or(Instant::MAX, |duration| start.saturating_add(duration));
         let planned_end = self.duration.map(|_| end);
@@ -96,7 +96,7 @@ impl ReleaseThread {
             agenda.push(Reverse(Due { at, source: position, instance: 0 }));
         }
         if self.marks.include(Event::RUN_START) {
-            hand.recorder.run_start(start, planned_end);
+            flow.recorder.run_start(start, planned_end);
         }
         loop {
             let next = agenda.peek().map_or(end, |due| due.0.at.min(end));
@@ -104,29 +104,29 @@ impl ReleaseThread {
             let now = MonotonicClock.now();
             match woken {
                 Woken::Due { spun, .. } if now < end => {
-                    hand.recorder.timer(now, next, now.saturating_add(-spun));
+                    flow.recorder.timer(now, next, now.saturating_add(-spun));
                 }
                 Woken::Due { .. } | Woken::Stopped => {
                     // A run that is stopped before its start ends with it.
                     if self.marks.include(Event::RUN_END) {
-                        hand.recorder.run_end(now.max(start).min(end));
+                        flow.recorder.run_end(now.max(start).min(end));
                     }
                     return self.sleeper.spin_cost();
                 }
             }
-            self.release_due(&mut hand, &shared, &mut agenda, start, now);
+            self.release_due(&mut flow, &shared, &mut agenda, start, now);
         }
     }
 
     fn release_due(
         &mut self,
-        hand: &mut Hand,
+        flow: &mut JobFlow,
         shared: &Shared,
         agenda: &mut BinaryHeap<Reverse<Due>>,
         start: Instant,
         now: Instant,
     ) {
-        let began = hand.recorder.stopwatch();
+        let began = flow.recorder.stopwatch();
         let mut instances = 0;
         while let Some(mut first) = agenda.peek_mut() {
             let due = first.0;
@@ -137,15 +137,15 @@ impl ReleaseThread {
             *first =
                 Reverse(Due { at: self.sources[due.source].due(shared, start, instance), instance, ..due });
             drop(first);
-            self.release(hand, shared, due, start);
+            self.release(flow, shared, due, start);
             instances += 1;
         }
-        hand.ring(shared);
-        hand.recorder.cost(began, CostKind::Release, None, instances);
+        flow.ring(shared);
+        flow.recorder.cost(began, CostKind::Release, None, instances);
     }
 
     /// Releases, or skips, one instance of a source.
-    fn release(&mut self, hand: &mut Hand, shared: &Shared, due: Due, start: Instant) {
+    fn release(&mut self, flow: &mut JobFlow, shared: &Shared, due: Due, start: Instant) {
         let source = &mut self.sources[due.source];
         let instance = due.instance;
         let nominal = shared.layout.tasks[source.task].arrival(start, instance);
@@ -161,7 +161,7 @@ impl ReleaseThread {
             && source.overrun == Overrun::Abort
             && let Some(last) = source.last
         {
-            operations.iter().for_each(|operation| abort(shared, hand, *operation, last, start));
+            operations.iter().for_each(|operation| abort(shared, flow, *operation, last, start));
         }
         // Words of first subtasks are claimed by this thread alone: room that is seen stays.
         let room = operations.iter().all(|operation| shared.jobs.has_room(local(operation), instance));
@@ -173,13 +173,13 @@ impl ReleaseThread {
         if let Some(reason) = skip {
             // One record stands for the whole instance.
             let subject = subject(shared, operations[0], instance);
-            hand.recorder.put(MonotonicClock.now(), subject.skip(Dates { nominal, deadline }, reason));
+            flow.recorder.put(MonotonicClock.now(), subject.skip(Dates { nominal, deadline }, reason));
             return;
         }
         for &operation in operations {
             let job = InFlight { instance, release: due.at, deadline };
             let release = Release { operation, nominal, job };
-            let released = hand.release(shared, release, MonotonicClock.now());
+            let released = flow.release(shared, release, MonotonicClock.now());
             assert!(released.is_ok(), "the window had room");
         }
         source.last = Some(instance);
@@ -191,7 +191,7 @@ fn subject(shared: &Shared, operation: OperationId, instance: u64) -> Subject {
 }
 
 /// Aborts the job of `instance` if it is unfinished.
-fn abort(shared: &Shared, hand: &mut Hand, operation: OperationId, instance: u64, start: Instant) {
+fn abort(shared: &Shared, flow: &mut JobFlow, operation: OperationId, instance: u64, start: Instant) {
     let site = shared.layout.operation(operation);
     let local = site.local.expect("an operation of this process");
     let port = shared.port(site.lane);
@@ -205,5 +205,5 @@ fn abort(shared: &Shared, hand: &mut Hand, operation: OperationId, instance: u64
     let nominal = task.arrival(start, instance);
     let dates = Dates { nominal, deadline: nominal.saturating_add(task.deadline) };
     let abort = subject(shared, operation, instance).abort(dates, Flag(false));
-    hand.recorder.put(MonotonicClock.now(), abort);
+    flow.recorder.put(MonotonicClock.now(), abort);
 }

@@ -1,12 +1,12 @@
 //! The run as a whole: start, wait, end, result.
 
 use crate::collector::{Collected, Collector, OnFinished};
-use crate::crew::Crew;
 use crate::error::PrepareError;
+use crate::hierarchy_node::HierarchyNode;
 use crate::options::{RunOptions, Start, StopHandle};
 use crate::outcome::{HierarchyOutcome, Mishaps, NodeSpin, Outcome, Stopped, ThreadAttributes};
-use crate::ruled::Ruled;
 use crate::store::Store;
+use crate::threads::RunThreads;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use talea_insight::Report;
@@ -15,17 +15,17 @@ use talea_linux::clock::MonotonicClock;
 use talea_linux::stop::Slept;
 use talea_time::{Clock, Duration, Instant};
 
-/// Everybody who takes part.
-pub(crate) struct Cast {
+/// The threads that take part.
+pub(crate) struct Participants {
     /// The threads of all nodes that have lanes, but for lanes in hierarchies.
-    pub crew: Crew,
+    pub threads: RunThreads,
     /// The nodes that have hierarchies.
-    pub hierarchies: Vec<Ruled>,
+    pub hierarchies: Vec<HierarchyNode>,
 }
 
 /// A run with all its threads waiting at the start. Dropping it ends them.
 pub struct Prepared {
-    cast: Cast,
+    participants: Participants,
     store: Store,
     options: RunOptions,
     realtime: bool,
@@ -48,17 +48,17 @@ pub(crate) struct Ended {
     pub hierarchies: Vec<HierarchyOutcome>,
 }
 
-impl Cast {
+impl Participants {
     fn attributes(&self) -> Vec<ThreadAttributes> {
-        let mut all = self.crew.attributes();
-        all.extend(self.hierarchies.iter().flat_map(Ruled::attributes));
+        let mut all = self.threads.attributes();
+        all.extend(self.hierarchies.iter().flat_map(HierarchyNode::attributes));
         all
     }
 
-    /// Waits for the end, or until everybody has ended before.
+    /// Waits for the end, or until all of them have ended before.
     fn wait(&self, end: Instant) -> Stopped {
-        let stop = &self.crew.shared.stop;
-        let are_over = || !self.hierarchies.is_empty() && self.hierarchies.iter().all(Ruled::is_over);
+        let stop = &self.threads.shared.stop;
+        let are_over = || !self.hierarchies.is_empty() && self.hierarchies.iter().all(HierarchyNode::is_over);
         loop {
             let now = MonotonicClock.now();
             // A hierarchy may end by itself: its guardian was killed, for one.
@@ -79,13 +79,13 @@ const LOOK: Duration = Duration::from_millis(50);
 
 impl Prepared {
     pub(crate) fn new(
-        cast: Cast,
+        participants: Participants,
         store: Store,
         options: RunOptions,
         realtime: bool,
         missing: Vec<String>,
     ) -> Self {
-        Prepared { cast, store, options, realtime, missing, on_finished: None }
+        Prepared { participants, store, options, realtime, missing, on_finished: None }
     }
 
     /// Hands every finished job to `callback` during the run, some tens of milliseconds after its end, on
@@ -98,7 +98,7 @@ impl Prepared {
 
     /// Stops the run; for a signal handler or another thread.
     pub fn stop_handle(&self) -> StopHandle {
-        StopHandle::of(self.cast.crew.shared.stop.clone())
+        StopHandle::of(self.participants.threads.shared.stop.clone())
     }
 
     /// Whether every lane has a real-time priority.
@@ -113,7 +113,7 @@ impl Prepared {
 
     /// The threads, with their attributes as the kernel has them.
     pub fn threads(&self) -> Vec<ThreadAttributes> {
-        self.cast.attributes()
+        self.participants.attributes()
     }
 
     /// Runs until the planned duration is over or the run is stopped. Blocks; a running operation that does
@@ -150,15 +150,15 @@ impl Prepared {
     pub(crate) fn run_threads(&mut self, start: Instant) -> Ended {
         self.store.rings().set_run_start(start);
         let end = self.options.duration.map_or(Instant::MAX, |duration| start.saturating_add(duration));
-        self.cast.hierarchies.iter().for_each(|hierarchy| hierarchy.begin(start, end));
-        self.cast.crew.shared.gate.open(start);
-        let stopped = self.cast.wait(end);
+        self.participants.hierarchies.iter().for_each(|hierarchy| hierarchy.begin(start, end));
+        self.participants.threads.shared.gate.open(start);
+        let stopped = self.participants.wait(end);
         // Before the hierarchies end, which wait for the jobs of their lanes.
-        self.cast.crew.shared.shut_down();
-        let threads = self.cast.attributes();
-        let hierarchies = self.cast.hierarchies.drain(..).map(Ruled::end).collect();
-        let spin = self.cast.crew.dismiss();
-        let tally = &self.cast.crew.shared.tally;
+        self.participants.threads.shared.shut_down();
+        let threads = self.participants.attributes();
+        let hierarchies = self.participants.hierarchies.drain(..).map(HierarchyNode::end).collect();
+        let spin = self.participants.threads.end();
+        let tally = &self.participants.threads.shared.tally;
         let mishaps = Mishaps {
             overflows: tally.overflows.load(Ordering::Relaxed),
             unsent: tally.unsent.load(Ordering::Relaxed),

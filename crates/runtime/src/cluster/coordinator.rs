@@ -5,11 +5,11 @@ use super::wire::{
 };
 use crate::collector::Collector;
 use crate::error::PrepareError;
+use crate::hierarchy_node::plan_lowering;
 use crate::link;
 use crate::options::{RunOptions, Start, StopHandle};
 use crate::outcome::{LostNode, Outcome, Stopped};
 use crate::plans::{check_apart, metadata, plans};
-use crate::ruled::foresee;
 use crate::run::{Ended, outcome};
 use crate::store::{COLLECTOR, rings_of, temporary_directory};
 use std::io::{self, BufRead, BufReader};
@@ -119,7 +119,8 @@ pub fn run_cluster(
 
     let realtime = members.all.iter().all(|member| member.ready.as_ref().is_some_and(|ready| ready.realtime));
     // Each member has decided for itself, by the same rules.
-    let lowerings: Vec<_> = (0..executed.nodes.len()).map(|node| foresee(&executed, node, options)).collect();
+    let lowerings: Vec<_> =
+        (0..executed.nodes.len()).map(|node| plan_lowering(&executed, node, options)).collect();
     let start = match options.start {
         Start::After(delay) => MonotonicClock.now().saturating_add(delay),
         Start::At(instant) => instant,

@@ -1,6 +1,6 @@
-//! Whoever may can change the hierarchy of a run while it runs.
+//! The hierarchy of a run, changed from outside while it runs.
 
-use super::accounts::Role;
+use super::accounts::NamedMember;
 use crate::names::{RUNS_AT_ONCE, plain};
 use crate::outcome::ParkingOutcome;
 use std::sync::Arc;
@@ -67,13 +67,13 @@ pub(super) fn description(system: &System) -> System {
 }
 
 /// Threads that have come while it ran.
-pub(super) fn newcomers(governor: &Governor) -> Vec<Role> {
-    let role = |(name, parking)| {
+pub(super) fn newcomers(governor: &Governor) -> Vec<NamedMember> {
+    let member = |(name, parking)| {
         let parking = match parking {
             Parking::Held => ParkingOutcome::Held,
             Parking::WorkConserving => ParkingOutcome::WorkConserving,
         };
-        Role { name, parking }
+        NamedMember { name, parking }
     };
-    governor.newcomers().into_iter().map(role).collect()
+    governor.newcomers().into_iter().map(member).collect()
 }

@@ -17,8 +17,8 @@
 
 use super::error::HierarchyError;
 use crate::execute::Surroundings;
-use crate::flow::{Equipment, Hand};
-use crate::lane_thread::{Footing, LaneThread};
+use crate::flow::{JobFlow, JobFlowSetUp};
+use crate::lane_thread::{LaneHost, LaneThread};
 use crate::operation::Behaviour;
 use std::sync::Arc;
 use talea_linux::memory::prefault_stack;
@@ -30,18 +30,18 @@ use talea_record::{JobId, ThreadRole};
 use talea_time::Instant;
 
 /// A lane that waits to be taken in.
-pub(crate) struct Berth {
+pub(crate) struct LaneMember {
     pub node: usize,
     /// Index within its node's plan.
     pub level: usize,
     pub name: String,
     pub thread: LaneThread,
-    pub equipment: Equipment,
+    pub flow_set_up: JobFlowSetUp,
     /// Of its thread, in bytes.
     pub stack: usize,
 }
 
-impl Berth {
+impl LaneMember {
     /// Whether any job of the lane is code of users, which may block anywhere.
     pub fn runs_code(&self) -> bool {
         let LaneThread { shared, lane, .. } = &self.thread;
@@ -81,20 +81,20 @@ pub(crate) fn release_is_above(top: u8) -> Result<(), HierarchyError> {
 /// Takes a lane into its place below `leaf`.
 pub(super) fn place(
     set: &mut ManagedSet,
-    berth: Berth,
+    lane_member: LaneMember,
     leaf: SchedulerId,
     parking: Parking,
 ) -> Result<(), HierarchyError> {
-    let blocks = if berth.runs_code() { Blocks::Anywhere } else { Blocks::ByHandle };
-    let Berth { name, thread, equipment, stack, .. } = berth;
+    let blocks = if lane_member.runs_code() { Blocks::Anywhere } else { Blocks::ByHandle };
+    let LaneMember { name, thread, flow_set_up, stack, .. } = lane_member;
     let (shared, lane) = (Arc::clone(&thread.shared), thread.lane);
     let admission = Admission { name: &name, parent: leaf, parameters: Parameters::None, parking };
     let engagement = Some(Engagement::Lane(LanePart::new(lane as u16)));
     let ready = move || {
         prefault_stack(stack / 4);
-        equipment.take_up(ThreadRole::Lane, Some(lane))
+        flow_set_up.begin(ThreadRole::Lane, Some(lane))
     };
-    let run = move |hand: Hand, handle: &Handle| thread.serve(hand, &mut InSet { handle });
+    let run = move |flow: JobFlow, handle: &Handle| thread.serve(flow, &mut InSet { handle });
     let (_member, waker) = set.cast(admission, Own { blocks, engagement, stack }, ready, run)?;
     shared.port(lane).connect(waker);
     Ok(())
@@ -106,19 +106,19 @@ struct InSet<'a> {
 }
 
 impl Surroundings for InSet<'_> {
-    fn begin(&mut self, hand: &mut Hand, job: JobId, record: impl FnOnce(&mut Hand, Instant)) {
-        self.handle.begin_in_lane(job, |now| record(hand, now));
+    fn begin(&mut self, flow: &mut JobFlow, job: JobId, record: impl FnOnce(&mut JobFlow, Instant)) {
+        self.handle.begin_in_lane(job, |now| record(flow, now));
     }
 
     fn checkpoint(&self) {}
 
-    fn end<R>(&mut self, hand: &mut Hand, record: impl FnOnce(&mut Hand, Instant) -> R) -> R {
-        self.handle.end_in_lane(|now| record(hand, now))
+    fn end<R>(&mut self, flow: &mut JobFlow, record: impl FnOnce(&mut JobFlow, Instant) -> R) -> R {
+        self.handle.end_in_lane(|now| record(flow, now))
     }
 }
 
-impl Footing for InSet<'_> {
-    fn give_back(&mut self, _hand: &mut Hand) {}
+impl LaneHost for InSet<'_> {
+    fn give_back(&mut self, _hand: &mut JobFlow) {}
 
     fn sleep(&mut self, has_work: impl Fn() -> bool) {
         // Whether the set has ended is asked before the next job.

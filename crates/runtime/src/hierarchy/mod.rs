@@ -15,22 +15,22 @@
 //!
 //! | File | What it does |
 //! |---|---|
-//! | `cast` | everybody takes their places: the threads and their parts |
+//! | `set_up` | the threads become members, with their parts in the run |
 //! | `control` | changes from outside while it runs |
 //! | `lanes` | the tasks' lanes as members |
 //! | `accounts` | what came of its members |
 //! | `present` | programs and processes that are not there |
 
 mod accounts;
-mod cast;
 mod control;
 mod error;
 mod lanes;
 mod present;
+mod set_up;
 
 pub(crate) use accounts::early_end;
-pub(crate) use cast::{Hierarchy, Labour, PREFAULTED, Stage, edges, rings_of};
 pub(crate) use control::Control;
 pub use error::HierarchyError;
-pub(crate) use lanes::{Berth, below_others, release_is_above};
+pub(crate) use lanes::{LaneMember, below_others, release_is_above};
 pub use present::absentees;
+pub(crate) use set_up::{Hierarchy, HierarchyParts, PREFAULTED, Workload, edges, rings_of};

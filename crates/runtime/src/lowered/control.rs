@@ -1,4 +1,4 @@
-//! Whoever may control runs is told why this one cannot be controlled.
+//! What `talea ctl` is told of a lowered node: that it cannot be controlled, and why.
 
 use talea_manage::control::Obeys;
 use talea_manage::control::protocol::{Command, Force, Insistence, Outcome, Refusal};

@@ -21,7 +21,7 @@
 //!
 //! | File | What it does |
 //! |---|---|
-//! | `stage` | everybody takes their places |
+//! | `node` | the threads of the node, and what came of them |
 //! | `shared` | what threads and the release thread know of each other |
 //! | `release`, `worker` | from the release of a burst to its completion |
 //! | `program`, `warden` | programs of others |
@@ -30,11 +30,11 @@
 //! [`Switches::Nested`]: crate::lowering::hierarchy::Switches::Nested
 
 mod control;
+mod node;
 mod program;
 mod release;
 mod shared;
-mod stage;
 mod warden;
 mod worker;
 
-pub(crate) use stage::LoweredNode;
+pub(crate) use node::LoweredNode;

@@ -1,7 +1,7 @@
 //! An own thread: does its bursts one after the other, with no other means than the policy that the kernel has given it.
 
 use super::shared::Shared;
-use crate::hierarchy::{Labour, PREFAULTED};
+use crate::hierarchy::{PREFAULTED, Workload};
 use crate::lowering::hierarchy::Level;
 use crate::occupancy::Stay;
 use crate::recorder::{Recorder, Recording, Subject};
@@ -19,7 +19,7 @@ pub(super) struct Worker {
     pub place: usize,
     /// What its jobs are called.
     pub part: Part,
-    pub labour: Labour,
+    pub workload: Workload,
     pub level: Level,
     /// Its stay on the node's processor, where preemption is recorded.
     pub stay: Option<Stay>,
@@ -45,7 +45,7 @@ impl Worker {
                 continue;
             }
             self.begin(&mut recorder, done, arrived - done);
-            self.labour.perform(done, || shared.stop.is_stopped());
+            self.workload.perform(done, || shared.stop.is_stopped());
             if shared.stop.is_stopped() {
                 break;
             }

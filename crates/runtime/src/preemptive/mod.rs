@@ -35,7 +35,7 @@
 
 mod slot;
 
-use crate::flow::{Equipment, Hand, Shared};
+use crate::flow::{JobFlow, JobFlowSetUp, Shared};
 use crate::job_table::Tag;
 use crate::lane_thread::forget;
 use crate::operation::Behaviour;
@@ -101,20 +101,20 @@ pub(crate) struct Controller {
 
 impl Controller {
     /// Decides until the run is stopped.
-    pub fn serve(mut self, equipment: Equipment) {
+    pub fn serve(mut self, flow_set_up: JobFlowSetUp) {
         let shared = Arc::clone(&self.shared);
         let port = shared.port(self.lane);
-        let mut hand = equipment.take_up(ThreadRole::Lane, Some(self.lane));
+        let mut flow = flow_set_up.begin(ThreadRole::Lane, Some(self.lane));
         while !shared.stop.is_stopped() {
-            let began = hand.recorder.stopwatch();
+            let began = flow.recorder.stopwatch();
             let news = self.take_in();
             if news > 0 {
-                self.decide(&mut hand);
-                hand.recorder.cost(began, CostKind::Queue, Some(self.lane), news);
+                self.decide(&mut flow);
+                flow.recorder.cost(began, CostKind::Queue, Some(self.lane), news);
             } else {
-                hand.recorder.sleep(self.lane);
+                flow.recorder.sleep(self.lane);
                 port.bell().wait_unless(|| self.inbox.has_number() || shared.stop.is_stopped());
-                hand.recorder.wake(self.lane);
+                flow.recorder.wake(self.lane);
             }
         }
     }
@@ -162,7 +162,7 @@ impl Controller {
     }
 
     /// Has the queue elect, and makes the kernel run what it elected.
-    fn decide(&mut self, hand: &mut Hand) {
+    fn decide(&mut self, flow: &mut JobFlow) {
         if self.granted_is_ending() {
             return;
         }
@@ -171,7 +171,7 @@ impl Controller {
             let current = self.queue.current().map(|progress| progress.job);
             let executed = current.map_or(Work::ZERO, |job| self.executed(&job));
             let Some(job) = self.queue.elect(now, executed) else {
-                self.preemption.leave(&self.shared, hand, now);
+                self.preemption.leave(&self.shared, flow, now);
                 return;
             };
             let held_by = self.slot_of(job.tag);
@@ -183,7 +183,7 @@ impl Controller {
             let slot = held_by.or_else(|| self.slot_of_operation(&job)).or_else(|| self.assign(job));
             match slot.or_else(|| self.make_do()) {
                 Some(slot) if self.granted == Some(slot) => {}
-                Some(slot) => self.grant(hand, slot, now),
+                Some(slot) => self.grant(flow, slot, now),
                 None => unreachable!("where no slot is free, one holds a job"),
             }
             return;
@@ -229,19 +229,19 @@ impl Controller {
     }
 
     /// Makes the slot the one that runs.
-    fn grant(&mut self, hand: &mut Hand, position: usize, now: Instant) {
+    fn grant(&mut self, flow: &mut JobFlow, position: usize, now: Instant) {
         let job = self.slots[position].held.expect("a granted slot holds a job");
         let id = self.id(&job);
         let outranked = self.granted.replace(position);
         if let Some(outranked) = outranked {
-            self.park(hand, outranked, id, now);
+            self.park(flow, outranked, id, now);
         }
-        self.preemption.take(&self.shared, hand, id, now);
+        self.preemption.take(&self.shared, flow, id, now);
         // A job that began while it was parked, because the granted one blocked, was never preempted.
         let preempted = std::mem::take(&mut self.slots[position].preempted);
         if preempted && self.shared.jobs.is_under_way(job.tag, job.number) {
             let subject = Subject { job: id, lane: self.lane };
-            hand.recorder.put(now, subject.resume());
+            flow.recorder.put(now, subject.resume());
         }
         self.set_level(position, Level::Granted);
         let cell = &self.slots[position].cell;
@@ -250,11 +250,11 @@ impl Controller {
         cell.bell.ring();
     }
 
-    fn park(&mut self, hand: &mut Hand, position: usize, preemptor: JobId, now: Instant) {
+    fn park(&mut self, flow: &mut JobFlow, position: usize, preemptor: JobId, now: Instant) {
         let Some(job) = self.slots[position].held else { return };
         if self.shared.jobs.is_under_way(job.tag, job.number) {
             let subject = Subject { job: self.id(&job), lane: self.lane };
-            hand.recorder.put(now, subject.preempt(preemptor));
+            flow.recorder.put(now, subject.preempt(preemptor));
             self.slots[position].preempted = true;
         }
         self.set_level(position, Level::Parked);

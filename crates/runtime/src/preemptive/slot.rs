@@ -2,7 +2,7 @@
 //! controller.
 
 use crate::execute::{Surroundings, execute};
-use crate::flow::{Equipment, Hand, Shared};
+use crate::flow::{JobFlow, JobFlowSetUp, Shared};
 use crate::job_table::Tag;
 use crate::preemption::vacate;
 use std::sync::Arc;
@@ -82,9 +82,9 @@ struct InSlot<'a> {
 }
 
 impl Surroundings for InSlot<'_> {
-    fn begin(&mut self, hand: &mut Hand, _job: JobId, record: impl FnOnce(&mut Hand, Instant)) {
+    fn begin(&mut self, flow: &mut JobFlow, _job: JobId, record: impl FnOnce(&mut JobFlow, Instant)) {
         // The controller has put the job into the processor's word when it granted it.
-        record(hand, MonotonicClock.now());
+        record(flow, MonotonicClock.now());
     }
 
     fn checkpoint(&self) {
@@ -94,8 +94,8 @@ impl Surroundings for InSlot<'_> {
         }
     }
 
-    fn end<R>(&mut self, hand: &mut Hand, record: impl FnOnce(&mut Hand, Instant) -> R) -> R {
-        let recorded = record(hand, MonotonicClock.now());
+    fn end<R>(&mut self, flow: &mut JobFlow, record: impl FnOnce(&mut JobFlow, Instant) -> R) -> R {
+        let recorded = record(flow, MonotonicClock.now());
         vacate(self.shared, self.processor);
         recorded
     }
@@ -103,10 +103,10 @@ impl Surroundings for InSlot<'_> {
 
 impl SlotThread {
     /// Runs what is assigned until the run is stopped.
-    pub fn serve(self, equipment: Equipment) {
+    pub fn serve(self, flow_set_up: JobFlowSetUp) {
         let SlotThread { shared, cell, lane, processor } = self;
         let port = shared.port(lane);
-        let mut hand = equipment.take_up(ThreadRole::Lane, Some(lane));
+        let mut flow = flow_set_up.begin(ThreadRole::Lane, Some(lane));
         while !shared.stop.is_stopped() {
             let Some((tag, depth)) = cell.assignment.take() else {
                 cell.bell.wait_unless(|| cell.assignment.is_there() || shared.stop.is_stopped());
@@ -117,11 +117,11 @@ impl SlotThread {
             // Before the job begins, so that the controller never measures from an older job's beginning.
             cell.began_at.store(thread_cpu_time().as_nanos(), Ordering::Release);
             // A dead job is done as well.
-            let _ = execute(&shared, &mut hand, &mut in_slot, &job, depth);
+            let _ = execute(&shared, &mut flow, &mut in_slot, &job, depth);
             // The controller is told before anybody is woken: it, and the successors' lanes, preempt
             // this thread, and a lane must not decide on the belief that an ended job still runs.
             port.push(tag);
-            hand.ring(&shared);
+            flow.ring(&shared);
             port.ring();
         }
     }

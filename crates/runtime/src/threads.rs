@@ -1,7 +1,7 @@
 //! The threads of a run: created with what they need, and ended together.
 
-use crate::flow::{Equipment, Shared};
-use crate::hierarchy::Berth;
+use crate::flow::{JobFlowSetUp, Shared};
+use crate::hierarchy::LaneMember;
 use crate::lane_thread::{ByPriority, LaneThread};
 use crate::link::{Inlet, InletStop, Received};
 use crate::lowering::{LanePriorities, Lowering};
@@ -40,7 +40,7 @@ pub(crate) enum Role {
 }
 
 /// Everything threads are created from.
-pub(crate) struct Station<'a> {
+pub(crate) struct ThreadPlan<'a> {
     pub system: &'a System,
     pub plans: &'a [Plan],
     pub options: &'a RunOptions,
@@ -53,9 +53,9 @@ pub(crate) struct Station<'a> {
 }
 
 /// The threads of a run, and the lanes whose threads are members of the hierarchies of their nodes.
-pub(crate) struct Staff {
-    pub crew: Crew,
-    pub berths: Vec<Berth>,
+pub(crate) struct CreatedThreads {
+    pub threads: RunThreads,
+    pub lane_members: Vec<LaneMember>,
 }
 
 /// The inboxes of the lanes of this process, by lane over all nodes.
@@ -68,10 +68,10 @@ const BARE_STACK: usize = 128 * 1024;
 type Ended = Option<NodeSpin>;
 
 /// What a thread does.
-type Duty = Box<dyn FnOnce() -> Ended + Send>;
+type ThreadBody = Box<dyn FnOnce() -> Ended + Send>;
 
 /// The running threads. Dropping it ends them.
-pub(crate) struct Crew {
+pub(crate) struct RunThreads {
     pub shared: Arc<Shared>,
     threads: Vec<JoinHandle<Ended>>,
     slots: Vec<Arc<SlotCell>>,
@@ -100,7 +100,7 @@ pub(crate) fn slots_of(lane: &Lane, options: &RunOptions) -> usize {
     }
 }
 
-impl Station<'_> {
+impl ThreadPlan<'_> {
     /// The threads of this process. A lane's slots come before its controller, which has to know them.
     pub fn roles(&self) -> Vec<Role> {
         let mut roles = Vec::new();
@@ -202,61 +202,61 @@ impl Station<'_> {
     }
 
     /// Creates the threads; each has the ring of the same position. Those of lanes in hierarchies are left to be taken in.
-    pub fn employ(
+    pub fn create(
         &self,
         roles: &[Role],
         rings: &mut RingFile,
         mut inboxes: Inboxes,
         inlet: Option<(Inlet, InletStop)>,
-    ) -> Result<Staff, SpawnError> {
+    ) -> Result<CreatedThreads, SpawnError> {
         let (mut inlet, stop) = inlet.unzip();
-        let mut crew = Crew {
+        let mut running = RunThreads {
             shared: Arc::clone(self.shared),
             threads: Vec::new(),
             slots: Vec::new(),
             inlet: stop,
             receiver: None,
         };
-        let (mut slots, mut berths) = (Vec::new(), Vec::new());
+        let (mut slots, mut lane_members) = (Vec::new(), Vec::new());
         for (position, &role) in roles.iter().enumerate() {
             let writer = rings.writer(position);
             match role {
                 Role::Slot { lane, .. } => {
                     let cell = Arc::new(SlotCell::new());
-                    crew.slots.push(Arc::clone(&cell));
-                    let duty = self.slot_duty(lane, writer, Arc::clone(&cell));
-                    let tid = crew.hire(self, role, duty)?;
+                    running.slots.push(Arc::clone(&cell));
+                    let body = self.slot_body(lane, writer, Arc::clone(&cell));
+                    let tid = running.create_thread(self, role, body)?;
                     slots.push(Slot::new(cell, tid));
                 }
                 Role::Controller { lane } => {
                     let inbox = inboxes[lane].take().expect("each lane has one inbox");
-                    let duty = self.controller_duty(lane, writer, inbox, std::mem::take(&mut slots));
-                    crew.hire(self, role, duty)?;
+                    let body = self.controller_body(lane, writer, inbox, std::mem::take(&mut slots));
+                    running.create_thread(self, role, body)?;
                 }
                 Role::Lane { lane } => {
                     let inbox = inboxes[lane].take().expect("each lane has one inbox");
                     if self.is_managed(self.node(role)) {
-                        berths.push(self.berth(lane, writer, inbox));
+                        lane_members.push(self.lane_member(lane, writer, inbox));
                     } else {
-                        crew.hire(self, role, self.lane_duty(lane, writer, inbox))?;
+                        running.create_thread(self, role, self.lane_body(lane, writer, inbox))?;
                     }
                 }
                 Role::Receive { node } => {
                     let inlet = inlet.take().expect("a process has one inlet");
-                    crew.hire(self, role, self.receive_duty(node, writer, inlet))?;
-                    crew.receiver = Some(crew.threads.len() - 1);
+                    running.create_thread(self, role, self.receive_body(node, writer, inlet))?;
+                    running.receiver = Some(running.threads.len() - 1);
                 }
                 Role::Release { node } => {
-                    crew.hire(self, role, self.release_duty(node, writer))?;
+                    running.create_thread(self, role, self.release_body(node, writer))?;
                 }
             }
         }
-        Ok(Staff { crew, berths })
+        Ok(CreatedThreads { threads: running, lane_members })
     }
 
-    fn equipment(&self, node: usize, writer: RingWriter) -> Equipment {
+    fn flow_set_up(&self, node: usize, writer: RingWriter) -> JobFlowSetUp {
         let cpus = &self.system.nodes[node].cpus;
-        Equipment::new(self.shared, Recording::new(writer, node, cpus))
+        JobFlowSetUp::new(self.shared, Recording::new(writer, node, cpus))
     }
 
     fn queue(&self, lane: usize) -> LaneQueue {
@@ -272,42 +272,48 @@ impl Station<'_> {
         LaneThread { shared: Arc::clone(self.shared), inbox, queue: self.queue(lane), lane }
     }
 
-    fn lane_duty(&self, lane: usize, writer: RingWriter, inbox: Receiver) -> Duty {
+    fn lane_body(&self, lane: usize, writer: RingWriter, inbox: Receiver) -> ThreadBody {
         let node = self.shared.layout.lanes[lane].node;
-        let (equipment, processor) = (self.equipment(node, writer), self.processor(node));
+        let (flow_set_up, processor) = (self.flow_set_up(node, writer), self.processor(node));
         let thread = self.lane_thread(lane, inbox);
         Box::new(move || {
             let shared = Arc::clone(&thread.shared);
-            let hand = equipment.take_up(ThreadRole::Lane, Some(lane));
-            thread.serve(hand, &mut ByPriority::new(&shared, lane, processor));
+            let flow = flow_set_up.begin(ThreadRole::Lane, Some(lane));
+            thread.serve(flow, &mut ByPriority::new(&shared, lane, processor));
             None
         })
     }
 
-    fn berth(&self, lane: usize, writer: RingWriter, inbox: Receiver) -> Berth {
+    fn lane_member(&self, lane: usize, writer: RingWriter, inbox: Receiver) -> LaneMember {
         let site = &self.shared.layout.lanes[lane];
-        Berth {
+        LaneMember {
             node: site.node,
             level: site.level,
             name: self.name(Role::Lane { lane }),
             thread: self.lane_thread(lane, inbox),
-            equipment: self.equipment(site.node, writer),
+            flow_set_up: self.flow_set_up(site.node, writer),
             stack: self.stack(Role::Lane { lane }),
         }
     }
 
-    fn slot_duty(&self, lane: usize, writer: RingWriter, cell: Arc<SlotCell>) -> Duty {
+    fn slot_body(&self, lane: usize, writer: RingWriter, cell: Arc<SlotCell>) -> ThreadBody {
         let node = self.shared.layout.lanes[lane].node;
-        let equipment = self.equipment(node, writer);
+        let flow_set_up = self.flow_set_up(node, writer);
         let thread =
             SlotThread { shared: Arc::clone(self.shared), cell, lane, processor: self.processor(node) };
         Box::new(move || {
-            thread.serve(equipment);
+            thread.serve(flow_set_up);
             None
         })
     }
 
-    fn controller_duty(&self, lane: usize, writer: RingWriter, inbox: Receiver, slots: Vec<Slot>) -> Duty {
+    fn controller_body(
+        &self,
+        lane: usize,
+        writer: RingWriter,
+        inbox: Receiver,
+        slots: Vec<Slot>,
+    ) -> ThreadBody {
         let site = &self.shared.layout.lanes[lane];
         let grades = match self.lowering(site.node).lanes[site.level] {
             LanePriorities::Banded { granted, parked, .. } => Grades { granted, parked },
@@ -315,7 +321,7 @@ impl Station<'_> {
                 unreachable!("a preemptive lane has priority {priority} only")
             }
         };
-        let equipment = self.equipment(site.node, writer);
+        let flow_set_up = self.flow_set_up(site.node, writer);
         let thread = Controller {
             shared: Arc::clone(self.shared),
             inbox,
@@ -327,14 +333,14 @@ impl Station<'_> {
             granted: None,
         };
         Box::new(move || {
-            thread.serve(equipment);
+            thread.serve(flow_set_up);
             None
         })
     }
 
-    fn release_duty(&self, node: usize, writer: RingWriter) -> Duty {
+    fn release_body(&self, node: usize, writer: RingWriter) -> ThreadBody {
         let gate = self.nodes.iter().position(|(own, _)| *own == node).expect("a node of this process");
-        let equipment = self.equipment(node, writer);
+        let flow_set_up = self.flow_set_up(node, writer);
         let thread = ReleaseThread {
             shared: Arc::clone(self.shared),
             sleeper: Sleeper::new(self.options.tail),
@@ -344,24 +350,24 @@ impl Station<'_> {
             marks: if self.is_managed(node) { Marks::Beginning } else { Marks::Both },
         };
         let name = self.system.nodes[node].name.clone();
-        Box::new(move || Some(NodeSpin::new(name, thread.serve(equipment))))
+        Box::new(move || Some(NodeSpin::new(name, thread.serve(flow_set_up))))
     }
 
     /// Receives what other processes send, and only enqueues.
-    fn receive_duty(&self, node: usize, writer: RingWriter, mut inlet: Inlet) -> Duty {
+    fn receive_body(&self, node: usize, writer: RingWriter, mut inlet: Inlet) -> ThreadBody {
         let shared = Arc::clone(self.shared);
-        let equipment = self.equipment(node, writer);
+        let flow_set_up = self.flow_set_up(node, writer);
         Box::new(move || {
-            let mut hand = equipment.take_up(ThreadRole::Receiver, None);
+            let mut flow = flow_set_up.begin(ThreadRole::Receiver, None);
             loop {
                 let received = inlet.receive(|message| {
                     let now = MonotonicClock.now();
                     let job = message.job;
                     let lane = shared.layout.operation(job.operation).lane as u16;
-                    hand.recorder.put_if_wanted(now, Receive { job, sent: None, lane });
-                    hand.arrive(&shared, message, now);
+                    flow.recorder.put_if_wanted(now, Receive { job, sent: None, lane });
+                    flow.arrive(&shared, message, now);
                 });
-                hand.ring(&shared);
+                flow.ring(&shared);
                 match received {
                     Ok(Received::More) => {}
                     Ok(Received::End) => return None,
@@ -372,18 +378,18 @@ impl Station<'_> {
     }
 }
 
-impl Crew {
-    fn hire(
+impl RunThreads {
+    fn create_thread(
         &mut self,
-        station: &Station<'_>,
+        plan: &ThreadPlan<'_>,
         role: Role,
-        duty: Duty,
+        body: ThreadBody,
     ) -> Result<talea_linux::Tid, SpawnError> {
-        let cpus = &station.system.nodes[station.node(role)].cpus;
-        let stack = station.stack(role);
-        let thread = spawn(&station.name(role), station.policy(role), cpus, stack, move || {
+        let cpus = &plan.system.nodes[plan.node(role)].cpus;
+        let stack = plan.stack(role);
+        let thread = spawn(&plan.name(role), plan.policy(role), cpus, stack, move || {
             prefault_stack(stack / 4);
-            duty()
+            body()
         })?;
         let tid = thread.report().tid;
         self.threads.push(thread);
@@ -405,7 +411,7 @@ impl Crew {
     ///
     /// # Panics
     /// With what a thread of the runtime panicked with.
-    pub fn dismiss(&mut self) -> Vec<NodeSpin> {
+    pub fn end(&mut self) -> Vec<NodeSpin> {
         self.shared.shut_down();
         self.slots.iter().for_each(|slot| slot.wake_to_stop());
         if let (Some(inlet), Some(receiver)) = (self.inlet.take(), self.receiver.take()) {
@@ -440,9 +446,9 @@ fn stop_receiver(inlet: &InletStop, receiver: &JoinHandle<Ended>) {
     }
 }
 
-impl Drop for Crew {
+impl Drop for RunThreads {
     fn drop(&mut self) {
-        let _ = self.dismiss();
+        let _ = self.end();
     }
 }
 
@@ -479,8 +485,8 @@ mod tests {
         let (_inlet, stop) = Inlet::open(directory.path(), 1).expect("our pipe");
         let job = JobId { operation: OperationId::from_index(0), instance: 0 };
         while link.send(1, Message { job, deadline: Instant::ZERO }).is_ok() {}
-        let duty = || -> Ended { std::panic::resume_unwind(Box::new("it has no more to say")) };
-        let receiver = spawn("rcv", Policy::Other, &[], 64 * 1024, duty).expect("a thread");
+        let body = || -> Ended { std::panic::resume_unwind(Box::new("it has no more to say")) };
+        let receiver = spawn("rcv", Policy::Other, &[], 64 * 1024, body).expect("a thread");
         stop_receiver(&stop, &receiver);
         assert!(receiver.join().is_err());
     }

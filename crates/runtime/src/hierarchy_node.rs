@@ -1,6 +1,6 @@
-//! A node with a hierarchy of schedulers as the run knows it: whoever schedules it.
+//! A node with a hierarchy of schedulers as the run knows it: scheduled by a managed set, or by the kernel alone.
 
-use crate::hierarchy::{Berth, Hierarchy, HierarchyError, Stage};
+use crate::hierarchy::{Hierarchy, HierarchyError, HierarchyParts, LaneMember};
 use crate::lowered::LoweredNode;
 use crate::lowering::hierarchy::{Lowering, PartAccount, Reason, lower_hierarchy};
 use crate::lowering::machine::{Machine, admits};
@@ -12,8 +12,8 @@ use talea_policy::strategy::Plan;
 use talea_record::RingWriter;
 use talea_time::Instant;
 
-/// A node with everybody in their places.
-pub(crate) enum Ruled {
+/// A node whose threads are all there.
+pub(crate) enum HierarchyNode {
     /// By its schedulers.
     Managed {
         hierarchy: Hierarchy,
@@ -25,7 +25,7 @@ pub(crate) enum Ruled {
 }
 
 /// What the pure function says becomes of the hierarchy of a node on this machine, if that is asked.
-pub(crate) fn foresee(system: &System, node: usize, options: &RunOptions) -> Option<Lowering> {
+pub(crate) fn plan_lowering(system: &System, node: usize, options: &RunOptions) -> Option<Lowering> {
     if options.lower == Lower::Never || system.scheduling(node) == Scheduling::Lanes {
         return None;
     }
@@ -38,8 +38,8 @@ pub(crate) fn foresee(system: &System, node: usize, options: &RunOptions) -> Opt
 
 /// What becomes of the hierarchy of a node on this machine, if that is asked: what the pure function says, and whether the
 /// kernel admits all its reservations now. `None` if it is not asked, or the node has none.
-pub(crate) fn decide(system: &System, node: usize, options: &RunOptions) -> Option<Lowering> {
-    let mut lowering = foresee(system, node, options)?;
+pub(crate) fn confirm_lowering(system: &System, node: usize, options: &RunOptions) -> Option<Lowering> {
+    let mut lowering = plan_lowering(system, node, options)?;
     let cpus = &system.nodes[node].cpus;
     let Some(settings) = &lowering.settings else { return Some(lowering) };
     let reserved: Vec<(Policy, Option<usize>)> = std::iter::once((settings.release, None))
@@ -56,64 +56,68 @@ pub(crate) fn decide(system: &System, node: usize, options: &RunOptions) -> Opti
     Some(lowering)
 }
 
-impl Ruled {
-    /// Sets the stage's node up as was decided.
+impl HierarchyNode {
+    /// Sets a node up as was decided.
     ///
     /// # Errors
     /// See [`HierarchyError`].
     pub fn set_up(
-        stage: &Stage<'_>,
+        parts: &HierarchyParts<'_>,
         decided: Option<&Lowering>,
-        (plan, lanes): (&Plan, Vec<Berth>),
+        (plan, lanes): (&Plan, Vec<LaneMember>),
         rings: Vec<RingWriter>,
     ) -> Result<Self, HierarchyError> {
         let account = decided.map_or_else(Vec::new, Lowering::account);
         match decided.and_then(|lowering| lowering.settings.as_ref()) {
             Some(settings) => {
-                let node = LoweredNode::set_up(stage, settings, account, rings)?;
-                Ok(Ruled::Lowered(Box::new(node)))
+                let node = LoweredNode::set_up(parts, settings, account, rings)?;
+                Ok(HierarchyNode::Lowered(Box::new(node)))
             }
-            None => Ok(Ruled::Managed { hierarchy: stage.set_up(plan, lanes, rings)?, lowering: account }),
+            None => {
+                Ok(HierarchyNode::Managed { hierarchy: parts.set_up(plan, lanes, rings)?, lowering: account })
+            }
         }
     }
 
     /// The threads of the infrastructure, or those that the kernel schedules, as it has them.
     pub fn attributes(&self) -> Vec<ThreadAttributes> {
         match self {
-            Ruled::Managed { hierarchy, .. } => hierarchy.attributes(),
-            Ruled::Lowered(node) => node.attributes(),
+            HierarchyNode::Managed { hierarchy, .. } => hierarchy.attributes(),
+            HierarchyNode::Lowered(node) => node.attributes(),
         }
     }
 
     /// Lowered threads that the kernel gave something else than was asked for.
     pub fn not_as_wanted(&self) -> Vec<String> {
         match self {
-            Ruled::Managed { .. } => Vec::new(),
-            Ruled::Lowered(node) => node.not_as_wanted(),
+            HierarchyNode::Managed { .. } => Vec::new(),
+            HierarchyNode::Lowered(node) => node.not_as_wanted(),
         }
     }
 
     /// The run will last from `start` to `end`.
     pub fn begin(&self, start: Instant, end: Instant) {
         match self {
-            Ruled::Managed { hierarchy, .. } => hierarchy.begin(start, end),
-            Ruled::Lowered(node) => node.begin(start, end),
+            HierarchyNode::Managed { hierarchy, .. } => hierarchy.begin(start, end),
+            HierarchyNode::Lowered(node) => node.begin(start, end),
         }
     }
 
     /// Whether it has ended, at the planned end or before.
     pub fn is_over(&self) -> bool {
         match self {
-            Ruled::Managed { hierarchy, .. } => hierarchy.is_over(),
-            Ruled::Lowered(node) => node.is_over(),
+            HierarchyNode::Managed { hierarchy, .. } => hierarchy.is_over(),
+            HierarchyNode::Lowered(node) => node.is_over(),
         }
     }
 
     /// Ends it, unless it is over, and says what came of it.
     pub fn end(self) -> HierarchyOutcome {
         match self {
-            Ruled::Managed { hierarchy, lowering } => HierarchyOutcome { lowering, ..hierarchy.end() },
-            Ruled::Lowered(node) => node.end(),
+            HierarchyNode::Managed { hierarchy, lowering } => {
+                HierarchyOutcome { lowering, ..hierarchy.end() }
+            }
+            HierarchyNode::Lowered(node) => node.end(),
         }
     }
 }

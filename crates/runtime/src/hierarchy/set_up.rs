@@ -1,9 +1,9 @@
-//! Everybody takes their places: the threads of a node's hierarchy, and their parts in the run.
+//! Setting a node's hierarchy up: its threads become members of a managed set, with their jobs in the run.
 
-use super::accounts::{Role, early_end, members};
+use super::accounts::{NamedMember, early_end, members};
 use super::control::{self, Control};
 use super::error::HierarchyError;
-use super::lanes::{self, Berth};
+use super::lanes::{self, LaneMember};
 use crate::outcome::{HierarchyOutcome, ParkingOutcome, ScheduledBy, ThreadAttributes};
 use crate::recorder::{Recorder, Recording};
 use std::sync::Arc;
@@ -33,7 +33,7 @@ const MORE_MEMBERS: usize = 64;
 pub(crate) const PREFAULTED: usize = 32 * 1024;
 
 /// What a hierarchy is made from.
-pub(crate) struct Stage<'a> {
+pub(crate) struct HierarchyParts<'a> {
     /// The system, with threads as tasks.
     pub system: &'a System,
     pub node: usize,
@@ -43,12 +43,12 @@ pub(crate) struct Stage<'a> {
     pub tolerance: Duration,
 }
 
-/// A node's hierarchy with everybody in their places. Dropping it ends it.
+/// A node's hierarchy whose threads are all members. Dropping it ends it.
 pub(crate) struct Hierarchy {
     node: String,
     governor: Arc<Governor>,
     control: Control,
-    roles: Vec<Role>,
+    named: Vec<NamedMember>,
     shortcomings: Option<String>,
     /// Whether there are programs, or code of users, whose wake-ups the kernel has to tell.
     blocks_unseen: bool,
@@ -56,16 +56,16 @@ pub(crate) struct Hierarchy {
     _introductions: Vec<RingWriter>,
 }
 
-/// A hierarchy whose threads take their places.
-struct Casting {
+/// A hierarchy while its threads become members.
+struct Admitting {
     set: ManagedSet,
     /// The threads of the description by name, in file order.
     members: Vec<(String, MemberId)>,
-    roles: Vec<Role>,
+    named: Vec<NamedMember>,
     introductions: Vec<RingWriter>,
 }
 
-/// The names of the rings that a node's hierarchy writes: its own, its threads', and that of whoever judges what was received.
+/// The names of the rings that a node's hierarchy writes: its own, its threads', and that of the auditor, which judges what was received.
 pub(crate) fn rings_of(system: &System, node: usize) -> Vec<String> {
     let own = format!("h:{}", system.nodes[node].name);
     let threads = system.threads_on(node).map(|thread| system.threads[thread].name.clone());
@@ -107,7 +107,7 @@ fn entries_of(system: &System, node: usize, arrangement: &Arrangement) -> Vec<Ed
     between.chain(to_threads).collect()
 }
 
-impl Stage<'_> {
+impl HierarchyParts<'_> {
     /// Sets the hierarchy up, with the lanes of its tasks. Its records go to `rings`, see [`rings_of`].
     ///
     /// # Errors
@@ -115,7 +115,7 @@ impl Stage<'_> {
     pub fn set_up(
         &self,
         plan: &Plan,
-        lanes: Vec<Berth>,
+        lanes: Vec<LaneMember>,
         rings: Vec<RingWriter>,
     ) -> Result<Hierarchy, HierarchyError> {
         ShortQuantum::refuse_on(self.system, self.node)?;
@@ -139,32 +139,32 @@ impl Stage<'_> {
             false => Parking::WorkConserving,
         };
         let engine = std::mem::replace(&mut arrangement.engine, talea_policy::hierarchy::Engine::new(0));
-        let mut casting = Casting {
+        let mut admitting = Admitting {
             set: ManagedSet::prepare(engine, &Options { members_max: most, ..Options::on(&cpus) })?,
             members: Vec::new(),
-            roles: Vec::new(),
+            named: Vec::new(),
             introductions: Vec::new(),
         };
-        casting.set.take_course(course);
+        admitting.set.take_course(course);
         let told = rings.next_back().expect("the last ring is that of receipts");
-        casting.set.audit(sight, (told, (self.first_edge(), self.edges())))?;
+        admitting.set.audit(sight, (told, (self.first_edge(), self.edges())))?;
         for (leaf, ring) in leaves.iter().zip(rings) {
-            self.place(&mut casting, leaf, parking(&self.system.threads[leaf.thread].name), ring)?;
+            self.place(&mut admitting, leaf, parking(&self.system.threads[leaf.thread].name), ring)?;
         }
         let above = self.system.lanes_of(self.node);
         let above =
             above.map_or(Parking::WorkConserving, |above| parking(&self.system.schedulers[above].name));
-        let has_code = place_lanes(&mut casting.set, lanes, &arrangement.lanes, above)?;
-        let governor = Arc::new(Governor::new(casting.set, live, casting.members));
+        let has_code = place_lanes(&mut admitting.set, lanes, &arrangement.lanes, above)?;
+        let governor = Arc::new(Governor::new(admitting.set, live, admitting.members));
         Ok(Hierarchy {
             node: self.system.nodes[self.node].name.clone(),
             control: Control::open(self.system, self.node, &(Arc::clone(&governor) as Arc<dyn Obeys>)),
             governor,
-            roles: casting.roles,
+            named: admitting.named,
             shortcomings: arrangement.shortcomings.as_ref().map(ToString::to_string),
             blocks_unseen: has_code
                 || leaves.iter().any(|leaf| is_program(&self.system.threads[leaf.thread].work)),
-            _introductions: casting.introductions,
+            _introductions: admitting.introductions,
         })
     }
 
@@ -177,10 +177,10 @@ impl Stage<'_> {
         self.metadata.edges.iter().filter(|edge| edge.node == self.node).count()
     }
 
-    /// A thread takes its place.
+    /// A thread of the description becomes a member.
     fn place(
         &self,
-        casting: &mut Casting,
+        admitting: &mut Admitting,
         leaf: &Leaf,
         parking: Parking,
         ring: RingWriter,
@@ -190,7 +190,7 @@ impl Stage<'_> {
         let admission =
             Admission { name: &thread.name, parent: leaf.parent, parameters: leaf.parameters, parking };
         let part = self.part(operation);
-        let set = &mut casting.set;
+        let set = &mut admitting.set;
         let (member, parking) = match &thread.work {
             ThreadWork::CpuBound | ThreadWork::Bursts { .. } => {
                 let work = self.work(operation, &thread.work);
@@ -213,21 +213,21 @@ impl Stage<'_> {
                 let admitted = held_if_possible(admission, |admission| {
                     set.cast_command(admission, &mut command::of_words(words), part.clone())
                 })?;
-                casting.introduce(self, admitted.0, operation, ring);
+                admitting.introduce(self, admitted.0, operation, ring);
                 admitted
             }
             ThreadWork::Process(number) => {
                 let admitted = held_if_possible(admission, |admission| {
                     set.cast_process(admission, Target::Process(*number), part.clone())
                 })?;
-                casting.introduce(self, admitted.0, operation, ring);
+                admitting.introduce(self, admitted.0, operation, ring);
                 admitted
             }
         };
         let parent = &self.system.schedulers[leaf.scheduler].name;
-        casting.set.watch_member((parent, &thread.name), leaf.promise.clone(), member);
-        casting.members.push((thread.name.clone(), member));
-        casting.roles.push(Role { name: thread.name.clone(), parking });
+        admitting.set.watch_member((parent, &thread.name), leaf.promise.clone(), member);
+        admitting.members.push((thread.name.clone(), member));
+        admitting.named.push(NamedMember { name: thread.name.clone(), parking });
         Ok(())
     }
 
@@ -248,30 +248,30 @@ impl Stage<'_> {
         Part::new(operation, lane, arrivals, self.system.subtask(operation).wcet)
     }
 
-    pub(crate) fn work(&self, operation: OperationId, work: &ThreadWork) -> Labour {
+    pub(crate) fn work(&self, operation: OperationId, work: &ThreadWork) -> Workload {
         match work {
-            ThreadWork::Bursts { .. } => Labour::Bursts {
+            ThreadWork::Bursts { .. } => Workload::Bursts {
                 exec: self.system.subtask(operation).exec.clone(),
                 stream: demand::stream(self.system.seed, Purpose::Execution, operation.index()),
                 burner: self.burner,
             },
-            _ => Labour::Endless,
+            _ => Workload::Endless,
         }
     }
 }
 
-/// The lanes take their places. Returns whether any of them runs code of users.
+/// The lanes' threads become members. Returns whether any of them runs code of users.
 fn place_lanes(
     set: &mut ManagedSet,
-    berths: Vec<Berth>,
+    lane_members: Vec<LaneMember>,
     leaves: &[SchedulerId],
     parking: Parking,
 ) -> Result<bool, HierarchyError> {
     let mut has_code = false;
-    for berth in berths {
-        has_code |= berth.runs_code();
-        let leaf = leaves[berth.level];
-        lanes::place(set, berth, leaf, parking)?;
+    for lane_member in lane_members {
+        has_code |= lane_member.runs_code();
+        let leaf = leaves[lane_member.level];
+        lanes::place(set, lane_member, leaf, parking)?;
     }
     Ok(has_code)
 }
@@ -302,12 +302,12 @@ fn is_program(work: &ThreadWork) -> bool {
 const ENDLESS_S: i64 = 100 * 365 * 86_400;
 
 /// What an own thread does when it is granted a processor.
-pub(crate) enum Labour {
+pub(crate) enum Workload {
     Endless,
     Bursts { exec: Execution, stream: u64, burner: Burner },
 }
 
-impl Labour {
+impl Workload {
     fn run(&self, handle: &Handle) {
         while let Some(number) = handle.next_job() {
             self.perform(number, || handle.is_ended());
@@ -320,31 +320,31 @@ impl Labour {
     /// Does the job of this number, unless all `is_ended` before that.
     pub(crate) fn perform(&self, number: u64, is_ended: impl Fn() -> bool) {
         match self {
-            Labour::Endless => {
+            Workload::Endless => {
                 while !is_ended() {
                     std::hint::spin_loop();
                 }
             }
-            Labour::Bursts { exec, stream, burner } => {
+            Workload::Bursts { exec, stream, burner } => {
                 burner.burn(demand::execution_from(exec, *stream, number), is_ended);
             }
         }
     }
 }
 
-impl Casting {
+impl Admitting {
     /// Tells those who follow the run which thread a program is.
     fn introduce(
         &mut self,
-        stage: &Stage<'_>,
+        parts: &HierarchyParts<'_>,
         member: MemberId,
         operation: OperationId,
         mut ring: RingWriter,
     ) {
         if let Some(&thread) = self.set.threads_of(member).first() {
             // The first thread of a process has its number.
-            let lane = stage.metadata.operations[operation.index()].lane as u16;
-            let (node, role) = (stage.node as u32, ThreadRole::Lane.into());
+            let lane = parts.metadata.operations[operation.index()].lane as u16;
+            let (node, role) = (parts.node as u32, ThreadRole::Lane.into());
             let thread = Thread { tid: thread, pid: thread, node, lane, role };
             let record = thread.at(MonotonicClock.now(), Record::NO_CPU);
             ring.identify(&record);
@@ -379,9 +379,10 @@ impl Hierarchy {
         let finale = set.close_run().expect("a run ends once");
         let audit = set.close_audit(&finale);
         let untraced = set.untraced().filter(|_| self.blocks_unseen).map(str::to_owned);
-        let mut roles: Vec<Role> = self.roles.into_iter().chain(control::newcomers(&self.governor)).collect();
-        for role in &mut roles {
-            role.parking = self.governor.parking(&role.name).map_or(role.parking, Into::into);
+        let mut named: Vec<NamedMember> =
+            self.named.into_iter().chain(control::newcomers(&self.governor)).collect();
+        for member in &mut named {
+            member.parking = self.governor.parking(&member.name).map_or(member.parking, Into::into);
         }
         let summary = set.stop().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let ended_early = early_end(summary.cause.clone(), (finale.start, finale.end, finale.planned_end));
@@ -389,7 +390,7 @@ impl Hierarchy {
             node: self.node,
             scheduled_by: ScheduledBy::Infrastructure,
             lowering: Vec::new(),
-            members: members(&roles, &finale, &summary),
+            members: members(&named, &finale, &summary),
             edges: judged(finale.kept, audit.receipts, finale.start),
             judged_by: Some(audit.judged_by),
             grants: summary.totals.grants,

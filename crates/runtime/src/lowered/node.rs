@@ -1,4 +1,4 @@
-//! Everybody takes their places on a lowered node, and what came of it.
+//! A lowered node: its threads are created with their settings, and what came of them.
 
 use super::control::Refuses;
 use super::program::{Post, Program, Waits};
@@ -6,7 +6,7 @@ use super::release::ReleaseThread;
 use super::shared::Shared;
 use super::warden::{Account, Warden};
 use super::worker::Worker;
-use crate::hierarchy::{Control, HierarchyError, Stage, early_end};
+use crate::hierarchy::{Control, HierarchyError, HierarchyParts, early_end};
 use crate::lowering::hierarchy::{PartAccount, Settings, Switches, ThreadSetting};
 use crate::occupancy::Stay;
 use crate::outcome::{HierarchyOutcome, MemberOutcome, ParkingOutcome, ScheduledBy, ThreadAttributes};
@@ -31,7 +31,7 @@ use talea_time::{Instant, Work};
 
 const STACK: usize = 256 * 1024;
 
-/// A lowered node with everybody in their places. Dropping it ends it.
+/// A lowered node with all its threads. Dropping it ends it.
 pub(crate) struct LoweredNode {
     node: String,
     shared: Arc<Shared>,
@@ -52,19 +52,19 @@ pub(crate) struct LoweredNode {
 }
 
 impl LoweredNode {
-    /// Gives the threads of the stage's node these settings. Records go to `rings`, see
+    /// Gives the threads of the node these settings. Records go to `rings`, see
     /// [`rings_of`](crate::hierarchy::rings_of).
     ///
     /// # Errors
     /// A program is not there, or the kernel does not give somebody the policy. Nobody is left over.
     pub fn set_up(
-        stage: &Stage<'_>,
+        parts: &HierarchyParts<'_>,
         settings: &Settings,
         lowering: Vec<PartAccount>,
         rings: Vec<RingWriter>,
     ) -> Result<Self, HierarchyError> {
-        let node = stage.system.nodes[stage.node].name.clone();
-        let hierarchy = stage.system.hierarchy(stage.node).expect("a lowered node has a hierarchy");
+        let node = parts.system.nodes[parts.node].name.clone();
+        let hierarchy = parts.system.hierarchy(parts.node).expect("a lowered node has a hierarchy");
         let derivation = derive(&hierarchy).expect("what does not compose is not lowered");
         let refuses = Arc::new(Refuses { node: node.clone() });
         let mut lowered = LoweredNode {
@@ -79,28 +79,28 @@ impl LoweredNode {
             programs: Vec::new(),
             attributes: Vec::new(),
             lowering,
-            blueprint: Blueprint::new(stage.system, stage.node, &derivation)?,
-            control: Control::open(stage.system, stage.node, &(refuses as _)),
+            blueprint: Blueprint::new(parts.system, parts.node, &derivation)?,
+            control: Control::open(parts.system, parts.node, &(refuses as _)),
         };
-        lowered.cast(stage, settings, rings)?;
+        lowered.create_threads(parts, settings, rings)?;
         Ok(lowered)
     }
 
-    fn cast(
+    fn create_threads(
         &mut self,
-        stage: &Stage<'_>,
+        parts: &HierarchyParts<'_>,
         settings: &Settings,
         rings: Vec<RingWriter>,
     ) -> Result<(), HierarchyError> {
-        let cpus = &stage.system.nodes[stage.node].cpus;
-        let lanes: Arc<[usize]> = stage.metadata.operations.iter().map(|operation| operation.lane).collect();
+        let cpus = &parts.system.nodes[parts.node].cpus;
+        let lanes: Arc<[usize]> = parts.metadata.operations.iter().map(|operation| operation.lane).collect();
         let mut rings = rings.into_iter();
         let own_ring = rings.next().expect("the first ring is the hierarchy's");
         let mut sources = Vec::new();
         for (place, (setting, ring)) in settings.threads.iter().zip(rings).enumerate() {
-            let thread = &stage.system.threads[setting.thread];
-            let operation = stage.system.operation_of_thread(setting.thread).expect("threads are tasks");
-            let part = stage.part(operation);
+            let thread = &parts.system.threads[setting.thread];
+            let operation = parts.system.operation_of_thread(setting.thread).expect("threads are tasks");
+            let part = parts.part(operation);
             self.roles.push((thread.name.clone(), place));
             match &thread.work {
                 ThreadWork::CpuBound | ThreadWork::Bursts { .. } => {
@@ -108,12 +108,12 @@ impl LoweredNode {
                         shared: Arc::clone(&self.shared),
                         place,
                         part: part.clone(),
-                        labour: stage.work(operation, &thread.work),
+                        workload: parts.work(operation, &thread.work),
                         level: setting.level,
                         stay: (settings.switches == Switches::Nested).then(Stay::default),
                         lanes: Arc::clone(&lanes),
                     };
-                    let recording = Recording::new(ring, stage.node, cpus);
+                    let recording = Recording::new(ring, parts.node, cpus);
                     let spawned =
                         spawn(&thread.name, setting.policy, cpus, STACK, move || worker.serve(recording));
                     self.own.push((place, spawned.map_err(SetError::Thread)?));
@@ -122,7 +122,7 @@ impl LoweredNode {
                 ThreadWork::Command(_) | ThreadWork::Process(_) => {
                     let guardian = self.guardian(settings)?;
                     let (process, waits) = self.start(&thread.name, &thread.work, &guardian)?;
-                    let (name, node) = (thread.name.clone(), stage.node);
+                    let (name, node) = (thread.name.clone(), parts.node);
                     let ThreadSetting { policy, .. } = *setting;
                     let post = Post { name, process, waits, policy, cpus: cpus.clone(), part, node, ring };
                     self.programs.push(Program::engage(post, &guardian)?);
@@ -134,14 +134,14 @@ impl LoweredNode {
             self.start_warden(settings)?;
         }
         let thread = ReleaseThread { shared: Arc::clone(&self.shared), sources };
-        let recording = Recording::new(own_ring, stage.node, cpus);
+        let recording = Recording::new(own_ring, parts.node, cpus);
         let name = format!("rel:{}", self.node);
         let release = spawn(&name, settings.release, cpus, STACK, move || thread.serve(recording));
         self.release = Some(release.map_err(SetError::Thread)?);
         Ok(())
     }
 
-    /// The guardian, which is above everybody that it may have to take something from.
+    /// The guardian, which is above all threads from which it may have to take something.
     fn guardian(&mut self, settings: &Settings) -> Result<Arc<Guardian>, HierarchyError> {
         if let Some(guardian) = &self.guardian {
             return Ok(Arc::clone(guardian));
@@ -252,7 +252,7 @@ impl LoweredNode {
         let of_own =
             |(place, thread): &(usize, JoinHandle<()>)| (*place, thread.report().actual_policy.to_string());
         let policies: HashMap<usize, String> = self.own.iter().map(of_own).collect();
-        let (account, exits) = self.dismiss();
+        let (account, exits) = self.end_threads();
         let mut received: HashMap<&str, Work> = HashMap::new();
         for (name, place) in &self.roles {
             let own = self.shared.posts[*place].received_ns.load(Ordering::Acquire);
@@ -292,7 +292,7 @@ impl LoweredNode {
     }
 
     /// Ends all threads. Returns the programs, and how those ended that had ended before.
-    fn dismiss(&mut self) -> (Account, Vec<(String, String)>) {
+    fn end_threads(&mut self) -> (Account, Vec<(String, String)>) {
         self.shared.stop(None);
         if let Some(guardian) = &self.guardian {
             self.programs.iter_mut().for_each(|program| program.give_back(guardian));
@@ -327,7 +327,7 @@ impl LoweredNode {
 
 impl Drop for LoweredNode {
     fn drop(&mut self) {
-        let _ended = self.dismiss();
+        let _ended = self.end_threads();
     }
 }
 
