@@ -16,18 +16,21 @@ use talea_model::{Criticality, Strategy, System};
 use talea_policy::strategy::Plan;
 use talea_time::Duration;
 
-/// Prove or refute that deadlines hold, before anything runs.
+/// Prove or refute that a system's deadlines hold, before it runs
 ///
-/// Every task gets the longest response that any run of the described system can show, whatever the phases, as long
-/// as jobs take no longer than declared. Where that bound is within the deadline the task holds. Where it is not, a
-/// simulation of worst-case executions looks for a miss: then the task can miss, otherwise the question stays open.
-/// On nodes with [[scheduler]] tables it derives what every scheduler and thread is promised, from the root down, and if
-/// somebody does not receive what it needs, where, why, and the nearest changes that would help; and what of it `talea run` would
-/// leave to the kernel on this machine. Programs and processes that are not on this machine are warned of.
+/// For every task, a bound on its response time is computed: no run of the described system takes longer, whatever the phases, as
+/// long as no job executes for longer than the file says. If the bound is within the deadline, the verdict is "holds". If not, the
+/// worst case is simulated: if a deadline is missed there, the verdict is "misses", and else "open", for bounds are pessimistic.
+///
+/// On nodes with [[scheduler]] tables, the check derives from the root down how much processor time every scheduler and thread is
+/// promised. If one of them receives less than it needs, the check shows where, why, and the smallest changes that would help. It
+/// also says which part of the hierarchy `talea run` would hand over to the kernel on this machine, and warns of programs and
+/// processes that are not there.
+///
 /// The file is validated first; all its problems are shown at once.
 #[derive(Args)]
 #[command(after_help = "\
-Exit status: 0 if it holds, 1 if it does not or is open (--fail-on says for which tasks), 2 for bad input.
+Exit status: 0 all deadlines hold; 1 one does not, or is open (--fail-on says for which tasks); 2 bad input.
 
 Examples:
   talea check examples/ofp.toml --strategy muf
@@ -38,22 +41,23 @@ Examples:
 pub struct Options {
     #[command(flatten)]
     system: SystemOptions,
-    /// What every bound is made of, and where every guarantee comes from
+    /// Show what every bound is made of, and how every thread's guarantee follows from what the schedulers above it receive
     #[arg(long)]
     explain: bool,
-    /// By how much execution times may grow and periods shrink
+    /// Show by how much execution times may grow and periods shrink before a deadline is in danger
     #[arg(long)]
     sensitivity: bool,
     /// Analyse and simulate every strategy on this system, and rank them
     #[arg(long)]
     advise: bool,
-    /// How long --advise simulates each strategy
+    /// How much virtual time --advise simulates for each strategy
     #[arg(long = "for", value_name = "TIME", default_value = "60s", value_parser = positive, requires = "advise")]
     duration: Duration,
-    /// Draw every task's bound, part by part, beside its deadline; of a system with schedulers, these with their promises
+    /// Draw every task's bound, part by part, beside its deadline; of a system with schedulers, draw their tree with all guarantees
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
-    /// For which tasks a bound that is not sure to hold makes the exit status 1; what threads require is hard
+    /// For which tasks a verdict other than "holds" makes the exit status 1; with hard and any, threads that receive less than they
+    /// require do, too
     #[arg(long, value_name = "WHICH", value_enum, default_value_t = FailOn::Hard)]
     fail_on: FailOn,
     /// Print the result as JSON instead

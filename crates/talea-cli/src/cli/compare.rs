@@ -15,10 +15,12 @@ use talea_record::Told;
 use talea_runtime::{RtMode, RunOptions, StopHandle};
 use talea_time::Duration;
 
-/// Run one system under several strategies, with the identical demand, and put the results side by side.
+/// Run a system under several strategies and compare them
 ///
-/// Effectiveness is the mean number of soft deadlines met in a sample, where a sample in which a hard deadline was
-/// missed counts 0; efficiency is that divided by the soft deadlines offered.
+/// A strategy sorts operations into lanes, that is into priorities. Each one runs the same system with the same execution times.
+/// The run is divided into samples of equal length. Effectiveness is the mean number of soft deadlines met in a sample, where a
+/// sample in which a hard deadline was missed counts 0. Efficiency is effectiveness divided by the number of soft deadlines in a
+/// sample.
 #[derive(Args)]
 #[command(
     after_help = "Example:\n  talea compare examples/ofp.toml --strategy rms --strategy muf --strategy rms+mlf --sim"
@@ -26,22 +28,23 @@ use talea_time::Duration;
 pub struct Options {
     /// The system file
     system: PathBuf,
-    /// A strategy to compare; repeat it. All of them if none is given
+    /// A strategy to compare: rms, edf, mlf, muf, rms+mlf or criticality; can be given several times [default: all of them]
     #[arg(long, value_name = "STRATEGY")]
     strategy: Vec<Strategy>,
     /// Compare in virtual time instead of on real threads
     #[arg(long)]
     sim: bool,
-    /// How long each strategy runs [default: 60s simulated, 10s real]
+    /// How long each strategy runs [default: 60s with --sim, else 10s]
     #[arg(long = "for", value_name = "TIME", value_parser = positive)]
     duration: Option<Duration>,
-    /// Use this seed instead of the file's
+    /// Seed of pseudo-random execution times and release jitter [default: the file's]
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     seed: Option<u64>,
-    /// Length of the samples
+    /// Length of the samples by which effectiveness is counted
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive)]
     sample: Duration,
-    /// On real threads: how much to insist on real-time scheduling (strict, warn, off)
+    /// On real threads, what to do about real-time priorities: strict refuses to run without them, warn runs without and says so,
+    /// off does not ask for them
     #[arg(long, value_name = "MODE", default_value_t = RtMode::Warn, conflicts_with = "sim")]
     rt: RtMode,
     /// Print the results as JSON instead

@@ -15,16 +15,17 @@ use talea_manage::control::{Client, ClientError, Controllable, FindError, Socket
 use talea_model::SchedulerKind;
 use talea_time::Duration;
 
-/// Look at a running hierarchy of schedulers, and change it while it runs.
+/// Look at a running hierarchy of schedulers, and change it while it runs
 ///
-/// Every change is judged first: if somebody would not receive any more what it requires, it is refused with the reason and the
-/// nearest change that would do. A change is made as a whole or not at all. Runs are found for the same user only.
+/// The run is one of `talea run` with a system that has [[scheduler]] tables, started by the same user. Every change is checked
+/// first: if a thread would no longer receive what it requires, the change is refused with the reason and the smallest change that
+/// would be possible. A change is made as a whole or not at all.
 #[derive(Args)]
 #[command(
     args_conflicts_with_subcommands = false,
     after_help = "\
 Examples:
-  talea ctl                                          what can be controlled
+  talea ctl                  # the runs that can be controlled
   talea ctl multimedia list
   talea ctl multimedia replace PS --kind sfq --quantum 5ms
   talea ctl multimedia add-thread build --under PS --share 1 -- xz -9 big.tar
@@ -32,10 +33,10 @@ Examples:
   talea ctl 4711 release build
   talea ctl 4711 remove build
 
-Exit status: 0 done; 1 refused; 2 usage, or nobody of that name."
+Exit status: 0 done; 1 refused; 2 usage error, or no run, thread or scheduler of that name."
 )]
 pub struct Options {
-    /// The run, by process number, name or PID.NAME; without one, those there are
+    /// The run, by process number, name or PID.NAME; without it, all runs that can be controlled are shown
     #[arg(value_name = "PID|NAME")]
     run: Option<String>,
     #[command(subcommand)]
@@ -43,14 +44,14 @@ pub struct Options {
     /// Print the answer as JSON instead
     #[arg(long, global = true)]
     json: bool,
-    /// Change it also if promises break by it; what cannot be admitted is refused all the same
+    /// Make the change even if threads then receive less than they require; what a scheduler has no room for is refused all the same
     #[arg(long, global = true)]
     force: bool,
 }
 
 #[derive(Subcommand)]
 enum Action {
-    /// Show the hierarchy: who is promised what, and who received how much
+    /// Show the hierarchy: what each thread and scheduler is promised, and what it has received
     #[command(after_help = "Example:\n  talea ctl multimedia list")]
     List,
     /// Add a scheduler without children
@@ -58,94 +59,96 @@ enum Action {
         after_help = "Example:\n  talea ctl multimedia add-scheduler BG --kind round-robin --under \"FP=priority 0\""
     )]
     AddScheduler {
-        /// Its name
+        /// The name of the new scheduler
         name: String,
-        /// What it is: fixed-priority, proportional-share, eevdf, reservation, …
+        /// The kind of scheduler, such as fixed-priority, proportional-share, eevdf or reservation (docs/policies.md has all)
         #[arg(long, value_parser = kind)]
         kind: String,
-        /// How long it lets a child run, if the kind has a quantum
-        #[arg(long)]
+        /// How long it lets a child run before it chooses anew, for kinds that have a quantum [default: 10ms]
+        #[arg(long, value_name = "TIME")]
         quantum: Option<Duration>,
         #[command(flatten)]
         place: Places,
     },
-    /// Add a thread: a command that is started, or a process that runs
+    /// Add a thread: a command to start, or a process that runs already
     #[command(after_help = "\
 Examples:
   talea ctl multimedia add-thread build --under PS --share 1 -- xz -9 big.tar
   talea ctl multimedia add-thread player --under RES --guarantee \"RESBH 5ms 33ms\" --pid 4711")]
     AddThread {
-        /// Its name
+        /// The name of the new thread
         name: String,
         #[command(flatten)]
         place: Place,
-        /// What it has to receive, such as "PSBE 0.4 60ms": what would break that is refused from then on
+        /// The guarantee that it must receive, such as "PSBE 0.4 60ms"; later changes that would break it are refused
         #[arg(long, value_name = "GUARANTEE")]
         requires: Option<Guarantee>,
-        /// A running process, all of whose threads are taken in as one
+        /// A running process; all of its threads are scheduled as one
         #[arg(long, conflicts_with = "command")]
         pid: Option<u32>,
-        /// A command, started in the folder and environment of the run
+        /// A command, which is started in the folder and with the environment of the run
         #[arg(last = true, required_unless_present = "pid", value_name = "COMMAND")]
         command: Vec<String>,
     },
-    /// Remove a scheduler without children, or let a thread go on as an ordinary one
+    /// Remove a thread, which goes on as an ordinary process, or a scheduler without children
     #[command(after_help = "Example:\n  talea ctl multimedia remove build")]
     Remove {
-        /// Which
+        /// The thread or scheduler
         name: String,
     },
     /// Put a thread, or a scheduler with all below it, under another scheduler
     #[command(after_help = "Example:\n  talea ctl multimedia move build --under PS --share 1")]
     Move {
-        /// Who
+        /// The thread or scheduler
         name: String,
         #[command(flatten)]
         place: Places,
     },
-    /// Begin a reservation: move under a scheduler until `release`
+    /// Move a thread under a scheduler of reservations, until `release`
     #[command(
         after_help = "Example:\n  talea ctl multimedia reserve build --under RES --guarantee \"RESBH 2ms 40ms\""
     )]
     Reserve {
-        /// Who
+        /// The thread
         name: String,
         #[command(flatten)]
         place: Place,
     },
-    /// Ask the parent for something else
+    /// Change what a thread or scheduler asks of the scheduler above it
     #[command(after_help = "Example:\n  talea ctl multimedia change build --guarantee \"RESBH 1ms 40ms\"")]
     Change {
-        /// Who asks
+        /// The thread or scheduler that asks
         name: String,
-        /// Which parent, if there are several
+        /// The scheduler above, if there are several
         #[arg(long, value_name = "SCHEDULER")]
         of: Option<String>,
         #[command(flatten)]
         asked: Asked,
     },
-    /// End a reservation: back to where it began
+    /// Move a thread back to where it was before `reserve`
     #[command(after_help = "Example:\n  talea ctl multimedia release build")]
     Release {
-        /// Who
+        /// The thread
         name: String,
     },
-    /// Put a scheduler of another kind, or with another quantum, in the place of one
+    /// Replace a scheduler by one of another kind, or with another quantum
+    ///
+    /// The threads and schedulers below it run on and keep what they ask for, unless --child says otherwise.
     #[command(after_help = "\
 Examples:
   talea ctl multimedia replace PS --kind eevdf --quantum 5ms
   talea ctl multimedia replace PS --kind reservation --child \"words=RESBH 1ms 40ms\" --child \"voice=RESBH 4ms 40ms\"")]
     Replace {
-        /// Which
+        /// The scheduler to replace
         scheduler: String,
-        /// What it becomes
+        /// The kind of the new one, such as eevdf
         #[arg(long, value_parser = kind)]
         kind: String,
-        /// Its quantum; that of the old one if not given
-        #[arg(long)]
+        /// The quantum of the new one [default: that of the old one]
+        #[arg(long, value_name = "TIME")]
         quantum: Option<Duration>,
-        /// What a child asks for then, once for each that has to ask for something else: "words=share 2", "words=priority 3",
-        /// "words=RESBH 1ms 40ms", "words=nothing"; the others ask for what they do
+        /// What a child asks the new scheduler for, if something else than before: "words=share 2", "words=priority 3",
+        /// "words=RESBH 1ms 40ms" or "words=nothing"; can be given several times
         #[arg(long = "child", value_name = "NAME=REQUEST", value_parser = child)]
         children: Vec<Child>,
     },
@@ -164,7 +167,7 @@ struct Place {
 /// One parent or, for joins, several.
 #[derive(Args)]
 struct Places {
-    /// The scheduler above; for a join several times, as "RES=RESBH 10ms 20ms" or "FP=priority 2"
+    /// The scheduler above; for a scheduler of kind join several times, as "RES=RESBH 10ms 20ms" or "FP=priority 2"
     #[arg(long, required = true, value_name = "SCHEDULER[=REQUEST]", value_parser = tie)]
     under: Vec<(String, Option<Wish>)>,
     #[command(flatten)]

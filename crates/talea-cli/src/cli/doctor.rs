@@ -5,10 +5,10 @@ use super::output;
 use clap::Args;
 use talea_runtime::doctor::{Finding, Status, examine};
 
-/// Test what this machine and account allow a real-time program, and print the fix for what is missing.
+/// Test what this machine and account allow, with the fix for what is missing
 ///
-/// Everything is tried, not guessed: priorities are taken, memory is locked, in a thread that ends again. The exit
-/// status is 1 if real-time threads cannot be had.
+/// Real-time priorities, locked memory, kernel events and the like are really tried, in a thread that ends afterwards. The exit
+/// status is 1 if threads with real-time priorities are not permitted.
 #[derive(Args)]
 #[command(after_help = "Example:\n  talea doctor")]
 pub struct Options {

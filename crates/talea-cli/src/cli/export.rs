@@ -6,10 +6,10 @@ use clap::Args;
 use std::path::PathBuf;
 use talea_interchange::Format;
 
-/// Write a system for rt-app, for SimSo or as a table of tasks.
+/// Write a system for rt-app, for SimSo or as a CSV table
 ///
-/// What the format has no word for is listed on standard error. A system that says only what the format can
-/// say comes back unchanged with `talea import`.
+/// What the format cannot express is listed on standard error. A system without such losses comes back unchanged with
+/// `talea import`.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

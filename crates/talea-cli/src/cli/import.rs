@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use talea_interchange::{Format, Translated};
 use talea_model::{Description, System};
 
-/// Make a system file of an rt-app file, a SimSo simulation or a CSV table.
+/// Make a system file of an rt-app file, a SimSo simulation or a CSV table
 ///
-/// What the file says and a system file cannot say, and what has to be assumed, is listed on standard error and
-/// at the top of the result.
+/// What a system file has no key for, and what had to be assumed, is listed on standard error and in a comment at the top of the
+/// result.
 #[derive(Args)]
 #[command(after_help = "\
 Tables have a row per subtask under the columns task, period, deadline, phase, jitter, criticality, \

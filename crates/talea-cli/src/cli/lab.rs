@@ -8,9 +8,12 @@ use std::path::PathBuf;
 use talea_lab::compare::Clock;
 use talea_lab::experiments::{ALL, Effort, Experiment, Extent, Options as ExperimentOptions};
 
-/// List or run experiments: a question, runs that answer it, and a verdict on every claim.
+/// List or run experiments
+///
+/// An experiment repeats a published one: it runs systems, compares what is measured with the claims of the paper, and says of
+/// each claim whether it holds on this machine.
 #[derive(Args)]
-#[command(after_help = "Example:\n  talea lab run strategies --sim --quick")]
+#[command(after_help = "Examples:\n  talea lab list\n  talea lab run strategies --sim --quick")]
 pub struct Options {
     #[command(subcommand)]
     command: Command,
@@ -18,28 +21,31 @@ pub struct Options {
 
 #[derive(Subcommand)]
 enum Command {
-    /// List the experiments
+    /// List the experiments with their parts and sources
     #[command(after_help = "Example:\n  talea lab list")]
     List,
-    /// Run an experiment
     Run(RunArguments),
 }
 
+/// Run an experiment and write its results to a folder
 #[derive(Args)]
-#[command(after_help = "Example:\n  talea lab run strategies --sim --quick")]
+#[command(after_help = "\
+Examples:
+  talea lab run strategies --sim --quick
+  talea lab run s3 --quick --out out/s3")]
 struct RunArguments {
-    /// Name of the experiment
+    /// Name of the experiment, as in `talea lab list`
     name: String,
-    /// In virtual time; most experiments do that unless told otherwise, s3 does not
+    /// In virtual time [default for all experiments but s3]
     #[arg(long, conflicts_with = "real")]
     sim: bool,
-    /// On real threads
+    /// On real threads of this machine [default for s3]
     #[arg(long)]
     real: bool,
     /// Only these parts of the experiment, separated by commas (see `talea lab list`)
     #[arg(long, value_name = "PARTS", value_delimiter = ',')]
     part: Vec<String>,
-    /// Shorter: enough to see the pattern
+    /// With fewer and shorter runs, enough to see the pattern
     #[arg(long)]
     quick: bool,
     /// Folder for its results [default: out/NAME]

@@ -30,7 +30,11 @@ use clap::{Parser, Subcommand};
 use failure::{Failure, Verdict};
 use std::process::ExitCode;
 
-/// Describe a real-time event-driven system once; check it, simulate it, run it, trace it.
+/// Describe a real-time event-driven system once; check it, simulate it, run it, trace it
+///
+/// A system file says what the tasks are: periods, deadlines, execution times. `check` computes before anything runs whether
+/// the deadlines hold, `sim` plays the system in virtual time, `run` executes it on threads with real-time priorities, and
+/// `trace` looks into what was recorded of either. All of them decide by the same scheduling code.
 #[derive(Parser)]
 #[command(name = "talea", version, max_term_width = output::WIDTH, after_help = AFTER_HELP)]
 struct Arguments {
@@ -40,39 +44,35 @@ struct Arguments {
 
 const AFTER_HELP: &str = "\
 Examples:
-  talea run examples/ofp.toml --for 10s              real threads on this machine
-  talea sim examples/ofp.toml --for 1min             the same in virtual time
+  talea check examples/ofp.toml                      do the deadlines hold?
+  talea sim examples/ofp.toml --for 1min             a minute in virtual time
+  talea run examples/ofp.toml --for 10s              ten seconds on threads of this machine
   talea compare examples/ofp.toml --strategy rms --strategy muf --strategy rms+mlf --sim
-  talea check examples/ofp.toml                      lanes and utilisation
+  talea help run                                     the options of a command
 
-Exit status: 0 fine; 1 the answer is no (hard deadline missed, vector failed) or
-a run's hierarchy of schedulers ended early by itself; 2 usage or input error.";
+Times are numbers with a unit: ns, us, ms, s, min or h, such as 2.5ms. docs/glossary.md explains the terms.
+
+Exit status: 0 fine; 1 the answer is no (a hard deadline was missed, a vector failed) or a run's hierarchy of schedulers ended \
+early by itself; 2 usage or input error.";
+
+// The summary and the description of a command stand on its options: a comment here would replace both.
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run a system on real threads of this machine
     Run(run::Options),
-    /// Run a system in virtual time
     Sim(sim::Options),
-    /// Run a system under several strategies and compare them
     Compare(compare::Options),
-    /// Prove or refute that a system's deadlines hold, before it runs
     Check(check::Options),
-    /// Make a system file of an rt-app file, a SimSo simulation or a CSV table
     Import(import::Options),
-    /// Write a system for rt-app, for SimSo or as a CSV table
     Export(export::Options),
-    /// Run test vectors and list what differs
     Vectors(vectors::Options),
-    /// List or run experiments
     Lab(lab::Options),
-    /// Record, follow, explain, verify and export traces
     Trace(trace::Options),
-    /// Look at a running hierarchy of schedulers, and change it while it runs
     Ctl(Box<ctl::Options>),
-    /// Test what this machine and account allow, with the fix for what is missing
     Doctor(doctor::Options),
     /// Print the JSON Schema of system files
+    ///
+    /// An editor that is given the schema completes the keys of system files and marks mistakes while one writes.
     #[command(after_help = "Example:\n  talea schema > talea.schema.json")]
     Schema,
 }

@@ -12,10 +12,10 @@ use talea_time::Duration;
 pub struct SystemOptions {
     /// The system file
     pub system: PathBuf,
-    /// Use this strategy instead of the file's
+    /// How operations are sorted into lanes: rms, edf, mlf, muf, rms+mlf or criticality [default: the file's]
     #[arg(long, value_name = "STRATEGY")]
     pub strategy: Option<Strategy>,
-    /// Use this seed instead of the file's
+    /// Seed of pseudo-random execution times and release jitter [default: the file's]
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     pub seed: Option<u64>,
 }
@@ -46,16 +46,16 @@ pub struct ResultOptions {
     /// Print the results as JSON, and nothing else, on standard output
     #[arg(long)]
     pub json: bool,
-    /// Keep result.json, schedule.csv and trace.talea in this folder
+    /// Write result.json, schedule.csv and trace.talea to this folder
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Write who ran when: start_ns,end_ns,node,cpu,task,subtask,job
+    /// Write who ran when to this file: start_ns,end_ns,node,cpu,task,subtask,job
     #[arg(long, value_name = "FILE.csv")]
     pub schedule: Option<PathBuf>,
     /// Length of the samples in which soft deadlines count only if no hard one was missed
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive)]
     pub sample: Duration,
-    /// Which missed deadlines make the exit status 1; broken guarantees do with hard and any
+    /// Which missed deadlines make the exit status 1; with hard and any, broken guarantees do, too
     #[arg(long, value_name = "WHICH", value_enum, default_value_t = FailOn::Hard)]
     pub fail_on: FailOn,
 }
@@ -63,11 +63,11 @@ pub struct ResultOptions {
 /// Which missed deadlines make the answer no.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum FailOn {
-    /// Those of critical tasks.
+    /// Those of critical tasks
     Hard,
-    /// Any.
+    /// All
     Any,
-    /// None.
+    /// None
     Never,
 }
 

@@ -14,16 +14,16 @@ const WRITE: &str = "TALEA_WRITE_REFERENCE";
 const HEAD: &str = "\
 # The command, option by option
 
-What `talea help COMMAND` shows, on one page. [The glossary](glossary.md) explains terms. Times have a unit, such as `50us`, `2.5ms`,
-`10s` or `1min`.
+What `talea help COMMAND` shows, on one page. [The glossary](glossary.md) explains the terms. Times are numbers with a unit, `ns`,
+`us`, `ms`, `s`, `min` or `h`, such as `2.5ms`. A trace is a file, or a program that runs, by its process number or name.
 
 | Exit status | Meaning |
 |---|---|
 | 0 | fine |
-| 1 | the answer is no: a hard deadline missed or not sure to hold, a promise broken, a vector failed, a change refused, a rule violated; or a run's hierarchy of schedulers ended early by itself |
+| 1 | the answer is no: a hard deadline missed or not sure to hold, a guarantee broken, a vector failed, a change refused, a rule violated; or a run's hierarchy of schedulers ended early by itself |
 | 2 | usage or input error: nothing was done, or it could not be finished |
 
-Where the statuses of a command say more, its text does.
+Where a command gives these statuses a narrower meaning, its section says so.
 ";
 
 fn page() -> String {
@@ -36,7 +36,7 @@ fn page() -> String {
     page
 }
 
-/// A command with all below it, without the help of each.
+/// A command and its subcommands, without the `help` that each of them has.
 fn describe(command: &Command, page: &mut String) {
     if command.get_name() == "help" {
         return;
@@ -85,6 +85,22 @@ fn meaning(argument: &Arg) -> String {
     match argument.get_action().takes_values() && !names.is_empty() {
         true => format!("{}: {}", help.replace('\n', " "), names.join(", ")),
         false => help.replace('\n', " "),
+    }
+}
+
+/// Commands whose summary says everything.
+const BRIEF: [&str; 1] = ["help"];
+
+#[test]
+fn every_command_is_described_below_its_summary() {
+    let root = Arguments::command();
+    let trace = root.find_subcommand("trace").expect("it is there");
+    for command in root.get_subcommands().chain(trace.get_subcommands()) {
+        let summary = command.get_about().map(ToString::to_string).unwrap_or_default();
+        let description = command.get_long_about().map(ToString::to_string).unwrap_or_default();
+        let (name, is_brief) = (command.get_name(), BRIEF.contains(&command.get_name()));
+        assert!(!summary.contains('\n') && summary.len() <= 88, "{name}: {summary}");
+        assert!(is_brief || description.len() > summary.len(), "{name} has a summary only: {summary}");
     }
 }
 

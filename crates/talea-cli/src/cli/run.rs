@@ -17,50 +17,54 @@ use talea_runtime::cluster::{Membership, run_cluster};
 use talea_runtime::{Executive, Lower, Operations, Outcome, RtMode, RunOptions, Stopped};
 use talea_time::Duration;
 
-/// Run a system on real threads of this machine, with synthetic work.
+/// Run a system on real threads of this machine
 ///
-/// Every lane is a thread with a SCHED_FIFO priority; work burns processor time as the system describes. A system of
-/// several nodes runs as one process per node with a common start. Ctrl-C ends the run with the results so far.
+/// The strategy of the file sorts the operations of tasks into lanes: queues of jobs, each served by one thread with a SCHED_FIFO
+/// priority of its own. The work is synthetic: each job uses as much processor time as the file says. A system of several nodes
+/// runs as one process per node, which start together. Ctrl-C ends the run and shows the results so far.
 ///
-/// A node with [[scheduler]] tables runs its threads under that hierarchy: bursts burn processor time, commands are started
-/// when the run begins and ended with it (what they print goes to standard error). The node's tasks, if it has any, run in
-/// their lanes where the scheduler of kind "lanes" stands. That takes real-time priorities; without,
-/// the run is refused. Guarantees are judged while it runs, by what the schedulers grant and, where the kernel's switches may be
-/// seen, by what the threads receive of it. A hierarchy that the kernel can have as it is (priorities, turns, deadline servers) is lowered to its
-/// settings; then nobody judges it and `talea ctl` cannot change it. The result says what was lowered, or why not.
+/// A node with [[scheduler]] tables runs its threads under that hierarchy of schedulers. Commands of [[thread]] tables are started
+/// when the run begins and end with it; what they print goes to standard error. The node's tasks, if it has any, run where the
+/// scheduler of kind "lanes" stands. A hierarchy needs real-time priorities: without them the run is refused.
+///
+/// While a hierarchy runs, its guarantees (how much processor time each thread and scheduler is promised) are checked against what
+/// the schedulers grant and, if the kernel's context switches may be read, against what the threads receive of it. A hierarchy for
+/// which the kernel has equivalent settings (priorities, round robin, deadline reservations) is handed over to the kernel, in short
+/// "lowered". Its guarantees are not checked then, and `talea ctl` cannot change it. The result says what was lowered, or why not.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   talea run examples/ofp.toml --for 10s
-  talea run examples/figure-1.toml --for 10s
-  talea run examples/mixed.toml --for 10s
-  talea run examples/priorities.toml --for 10s
+  talea run examples/figure-1.toml --for 10s    # a hierarchy of schedulers
+  talea run examples/mixed.toml --for 10s       # tasks and programs in one hierarchy
+  talea run examples/priorities.toml --for 10s  # a hierarchy that the kernel runs by itself
   talea run examples/ofp.toml --rt strict --strategy muf --out out/muf")]
 pub struct Options {
     #[command(flatten)]
     system: SystemOptions,
-    /// How long to run
+    /// How long the run takes
     #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = positive)]
     duration: Duration,
     /// Run until Ctrl-C
     #[arg(long, conflicts_with = "duration")]
     forever: bool,
-    /// How much to insist on real-time scheduling: strict refuses to run without, warn runs without and says so, off
-    /// does not ask
+    /// What to do about real-time priorities: strict refuses to run without them, warn runs without and says so, off does not ask
+    /// for them
     #[arg(long, value_name = "MODE", default_value_t = RtMode::Warn)]
     rt: RtMode,
-    /// Leave hierarchies to the infrastructure also where the kernel could have them: guarantees are judged, and `talea ctl`
-    /// can change them
+    /// Do not hand hierarchies of schedulers over to the kernel even if it has equivalent settings: guarantees are checked,
+    /// and `talea ctl` can change the hierarchy
     #[arg(long)]
     no_lower: bool,
-    /// Spin before releases for punctuality: off, adaptive, or at most a time such as 50us
+    /// How long to spin before each release, to be on time: off, adaptive (as long as the timer was late recently), or
+    /// a time up to 1ms, such as 50us
     #[arg(long, value_name = "TAIL", default_value = "adaptive", value_parser = tail)]
     tail: Tail,
-    /// By how much a scheduler may miss a guarantee before it counts as broken: a real machine switches some microseconds
-    /// late, and now and then more
+    /// By how much a thread may receive less than its guarantee before that counts as broken, since a real machine always
+    /// switches some microseconds late
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = positive)]
     tolerance: Duration,
-    /// Threads of a preemptive lane: as many of its jobs can be under way
+    /// How many threads a preemptive lane has, that is how many of its jobs can be started and unfinished, 1 to 256
     #[arg(long, value_name = "NUMBER", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256))]
     slots: u16,
     #[command(flatten)]

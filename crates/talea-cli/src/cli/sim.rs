@@ -12,16 +12,16 @@ use talea_record::Sink;
 use talea_sim::{DispatchRecords, Simulation};
 use talea_time::{Duration, Instant};
 
-/// Run a system in virtual time, deterministically: the same file and seed give the same bytes.
+/// Run a system in virtual time
 ///
-/// The policies are the objects that decide on real threads. Memory does not grow with simulated time unless a
-/// trace or schedule is written.
+/// The scheduling code is that of `talea run`; only the clock and the processors are simulated. The same file, seed and options
+/// always give the same results, byte for byte. Real-time priorities are not needed.
 #[derive(Args)]
 #[command(after_help = "Example:\n  talea sim examples/ofp.toml --for 1min --strategy muf --json")]
 pub struct Options {
     #[command(flatten)]
     system: SystemOptions,
-    /// Virtual time to simulate
+    /// How much virtual time to simulate
     #[arg(long = "for", value_name = "TIME", default_value = "60s", value_parser = positive)]
     duration: Duration,
     #[command(flatten)]

@@ -20,7 +20,7 @@ pub struct Destination {
     /// Replace the file if it exists
     #[arg(long, requires = "out")]
     force: bool,
-    /// Write nothing if anything is lost
+    /// Write nothing if the other format cannot express everything
     #[arg(long)]
     strict: bool,
 }

@@ -6,14 +6,15 @@ use clap::Args;
 use std::path::PathBuf;
 use talea_lab::vectors::{self, CaseResult, Outcome, Tally};
 
-/// Run test vectors in the formats of vectors/README.md.
+/// Run test vectors and list what differs
 ///
-/// Prints a line per case; a failed one shows its first difference. Kinds that this version cannot judge are
-/// listed as unsupported and never count as passed. The last line counts.
+/// A test vector is a file with inputs and the results that any implementation has to give; vectors/README.md describes the
+/// formats. A line is printed per case; a failed one shows its first difference. Cases of a kind that this version does not know are
+/// listed as unsupported and never count as passed. The last line has the counts.
 #[derive(Args)]
 #[command(after_help = "Example:\n  talea vectors vectors/traces_uniproc.json")]
 pub struct Options {
-    /// Vector files, or folders of them
+    /// Files of vectors, or folders of such files
     #[arg(required = true)]
     paths: Vec<PathBuf>,
     /// Print only failures and the count

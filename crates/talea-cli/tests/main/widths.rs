@@ -20,6 +20,7 @@ fn fits(arguments: &[&str]) -> String {
 fn help_fits(command: &[&str]) -> usize {
     let help = fits(&[&["help"], command].concat());
     let long = fits(&[command, &["--help"]].concat());
+    fits(&[command, &["-h"]].concat());
     assert!(long.contains("\nExample"), "talea {} --help has no example", command.join(" "));
     let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     let listed = listed.take_while(|line| line.starts_with("  "));

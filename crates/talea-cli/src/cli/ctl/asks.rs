@@ -9,17 +9,17 @@ use talea_time::Duration;
 /// What is asked for; nothing if none of these is given.
 #[derive(Args)]
 pub struct Asked {
-    /// Ask for a share
+    /// Ask for a share of the processor time, in proportion to the shares of the other children; a whole number
     #[arg(long, value_name = "N", group = "asked", allow_negative_numbers = true, value_parser = share)]
     share: Option<NonZeroU32>,
-    /// Ask for an earlier turn by this much of virtual time
+    /// Be served earlier than the share alone would have it, by this much of virtual time (borrowed virtual time)
     #[arg(long, value_name = "TIME", requires = "share")]
     warp: Option<Duration>,
-    /// Ask for a priority; larger is higher
+    /// Ask for a priority; a larger number is higher
     #[arg(long, value_name = "N", group = "asked", allow_negative_numbers = true)]
     priority: Option<i32>,
-    /// Ask for a guarantee, such as "RESBH 5ms 33ms"
-    #[arg(long, group = "asked")]
+    /// Ask for a guarantee, such as "RESBH 5ms 33ms" (exactly 5 ms in every period of 33 ms)
+    #[arg(long, value_name = "GUARANTEE", group = "asked")]
     guarantee: Option<Guarantee>,
 }
 

@@ -23,12 +23,13 @@ use talea_time::{Duration, Instant};
 /// Explanations of missed deadlines that one reads at once.
 const FEW: usize = 5;
 
-/// Say why jobs took as long as they did: every missed deadline, or the job that is named
+/// Say why jobs took as long as they did: of every missed deadline, or of one job
 ///
-/// A response time counts from the nominal release and is split without gaps: release, waiting and for whom, preemption
-/// and by whom, dispatching, own execution. What was recorded decides how much can be told; a run's trace from
-/// `--out` has everything but the kernel's part. Traces of hierarchies of schedulers are refused: their records say who ran,
-/// and not why.
+/// The response time, from the instant at which the job should have been released to its completion, is divided without gaps into
+/// late release, waiting for other jobs, being preempted by others, dispatching, and its own execution. Events that were not recorded
+/// leave parts unexplained; the trace that `talea run --out` writes has all of them but those of the kernel.
+///
+/// Traces of hierarchies of schedulers are refused: they say who ran, but not by which budget or share that was decided.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -37,25 +38,25 @@ Examples:
   talea trace explain out/trace.talea --worst  # the slowest instance of every task
   talea trace explain out/trace.talea --task nav --job 12 --svg nav12.svg")]
 pub struct Options {
-    /// The trace, or the program that publishes it, by process number or name
+    /// The trace: a file, or a program that runs, by process number or name
     #[arg(value_name = "PID|NAME|FILE")]
     trace: PathBuf,
-    /// Only this task or, with --job, this task or subtask (task.subtask)
+    /// Only this task; with --job also a subtask, as task.subtask
     #[arg(long, value_name = "TASK")]
     task: Option<String>,
-    /// The instance of this number
+    /// The instance of the task with this number, whether it missed its deadline or not; the first is 0
     #[arg(long, value_name = "NUMBER", requires = "task", conflicts_with = "worst")]
     job: Option<u64>,
-    /// The instance with the longest response of every task, whether it missed or not
+    /// Of every task the instance with the longest response time, whether it missed its deadline or not
     #[arg(long)]
     worst: bool,
-    /// Explain at most this many, up to 1000 at once, for each is kept whole until it is printed; if not given 5, and with --worst one of every task
+    /// Explain at most this many jobs, up to 1000 [default: 5, or with --worst one of every task]
     #[arg(long, value_name = "NUMBER", value_parser = limit)]
     limit: Option<usize>,
-    /// Print everything as JSON instead
+    /// Print the explanations as JSON instead
     #[arg(long)]
     json: bool,
-    /// A picture of the first one
+    /// Draw the first job that is explained
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 }

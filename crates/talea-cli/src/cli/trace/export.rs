@@ -18,7 +18,9 @@ use talea_record::stream::Selection;
 use talea_record::{NameSpace, Record, Sink, TraceError, TraceFile};
 use talea_time::{Duration, Instant};
 
-/// Write the trace for other programs
+/// Write a trace in the formats of other programs
+///
+/// Several formats can be asked for at once. However long the trace is, memory use stays the same.
 #[derive(Args)]
 #[command(
     group(
@@ -30,8 +32,6 @@ use talea_time::{Duration, Instant};
     override_usage = "talea trace export [OPTIONS] <FORMATS>... <PID|NAME|FILE>",
     group(ArgGroup::new("records").multiple(true).args(["perfetto", "ctf", "parquet", "csv"])),
     after_help = "\
-Any formats can be asked for at once. Memory does not grow with the trace.
-
 Examples:
   talea trace export out/trace.talea --perfetto out/run.pftrace  # for https://ui.perfetto.dev
   talea trace export ofp --perfetto ofp.pftrace  # what a running program's rings hold
@@ -43,27 +43,27 @@ Examples:
   talea trace export out/trace.talea --svg out/run.svg --from 1s --length 400ms"
 )]
 pub struct Options {
-    /// The trace, or the program that publishes it, by process number or name
+    /// The trace: a file, or a program that runs, by process number or name
     #[arg(value_name = "PID|NAME|FILE")]
     trace: PathBuf,
-    /// For the Perfetto UI: tracks of processors, lanes and threads, with flows
+    /// For the Perfetto UI (ui.perfetto.dev): a track per processor, lane and thread, with arrows between jobs
     #[arg(long, value_name = "FILE", help_heading = "Formats")]
     perfetto: Option<PathBuf>,
     /// For babeltrace2 and Trace Compass: a folder in the Common Trace Format 1.8
     #[arg(long, value_name = "DIR", help_heading = "Formats")]
     ctf: Option<PathBuf>,
-    /// Every record as a row, every field as a typed column
+    /// For DuckDB, pandas and others: every record is a row, every field a typed column
     #[arg(long, value_name = "FILE", help_heading = "Formats")]
     parquet: Option<PathBuf>,
-    /// Every record as a row, with its fields as name=value;...
+    /// Every record is a row, with its fields as name=value;...
     #[arg(long, value_name = "FILE", help_heading = "Formats")]
     csv: Option<PathBuf>,
-    /// Who ran when: start_ns,end_ns,node,cpu,task,subtask,job, with ? for the task where jobs shared a processor and nobody saw
-    /// which of them ran
+    /// Who ran when, as CSV: start_ns,end_ns,node,cpu,task,subtask,job; the task is ? where several jobs had begun on a processor
+    /// and no context switches were recorded that say which of them ran
     #[arg(long, value_name = "FILE", help_heading = "Formats")]
     schedule: Option<PathBuf>,
-    /// Only these events, in every format but schedules and pictures, which need all of jobs: families or events, such as
-    /// job,dispatch.cost,-job.preempt, or complete, or 'job.re*'
+    /// Only these events: families or events, such as job,dispatch.cost,-job.preempt, or complete, or 'job.re*'; --schedule and --svg
+    /// use all events in any case [default: all]
     #[arg(
         long,
         alias = "event",
@@ -73,13 +73,13 @@ pub struct Options {
         requires = "records"
     )]
     events: Vec<Selection>,
-    /// A picture of a stretch of the schedule
+    /// A picture of a part of the schedule
     #[arg(long, value_name = "FILE", help_heading = "Formats")]
     svg: Option<PathBuf>,
-    /// Where the picture begins, from the start of the run [default: where the trace does]
+    /// Where the picture begins, as the time since the run began [default: the beginning of the trace]
     #[arg(long, value_name = "TIME", requires = "svg", help_heading = "Picture")]
     from: Option<Duration>,
-    /// How much the picture shows
+    /// How much time the picture shows
     #[arg(long, value_name = "TIME", requires = "svg", help_heading = "Picture", default_value = "500ms", value_parser = positive)]
     length: Duration,
 }

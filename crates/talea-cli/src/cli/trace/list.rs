@@ -12,7 +12,10 @@ use talea_record::stream::publish::{Content, Listed, ListedConsumer};
 use talea_record::stream::{Liveness, StreamDirectory};
 use talea_record::{RingState, TraceFile};
 
-/// Show the programs whose streams can be followed, or what one of them can tell.
+/// Show the programs that can be followed, or the events and counters of one of them
+///
+/// These are the programs of the same user that publish a stream, as every `talea run` does, and the eight latest that were killed and
+/// left one.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -20,7 +23,8 @@ Examples:
   talea trace list ofp
   talea trace list ofp --json | jq .content.passive")]
 pub struct Options {
-    /// A program, by process number or name, or the file of its stream: its families, events and who wants them
+    /// A program, by process number or name, or the file of its stream: shows its families of events, counters, histograms and
+    /// objects, which of them are on, and for whom
     #[arg(value_name = "PID|NAME|FILE")]
     stream: Option<PathBuf>,
     /// Print JSON instead

@@ -24,7 +24,14 @@ use talea_record::stream::Switching;
 use talea_record::told::Beginning;
 use talea_record::{Damage, Metadata, NameSpace, Told, TraceError, TraceFile, TraceKind};
 
-/// Record programs from outside, follow them, and look into traces: records, numbers, reasons, and exports.
+/// Record, follow, explain, verify and export traces
+///
+/// A trace is a file of records: which job was released, started, preempted and completed when. `talea run` and `talea sim` write one
+/// with --out; `talea trace record` writes one from outside, with the kernel's context switches if permitted.
+///
+/// A program that runs keeps its latest records in shared memory, its stream. Wherever a trace is read, such a program can be named
+/// instead, by its process number or name, as shown by `talea trace list`. Events come in families, such as "job"; event
+/// "complete" of that family is written job.complete, or only complete.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -35,32 +42,40 @@ Examples:
   talea trace stats out/trace.talea
   talea trace explain out/trace.talea
   talea trace verify examples/ofp.toml out/trace.talea
-  talea trace export out/trace.talea --perfetto out/ofp.pftrace --svg out/ofp.svg --length 400ms
-
-Where a trace is read, the stream of a program that runs, or has run, can be named instead: see `talea trace list`.")]
+  talea trace export out/trace.talea --perfetto out/ofp.pftrace --svg out/ofp.svg --length 400ms")]
 pub struct Options {
     #[command(subcommand)]
     command: Command,
 }
 
+// The summary and the description of a command stand on its options, unless two share these: a comment here would replace both.
 #[derive(Subcommand)]
 enum Command {
-    /// Record programs and the kernel from outside
     Record(record::Options),
-    /// Show the programs that can be followed, and what they can tell
     List(list::Options),
     /// Switch events of a running program on
+    ///
+    /// The program writes these events into its stream from then on, whether or not anybody reads it. Commands that follow a program
+    /// (`trace show --follow`, `trace record`) switch on what they need by themselves.
+    #[command(after_help = "\
+Examples:
+  talea trace enable ofp dispatch
+  talea trace enable 4711 nav.fix,job")]
     Enable(switch::Options),
     /// Switch events of a running program off
+    ///
+    /// This takes back what `talea trace enable` has switched on. Events that somebody follows stay on until they stop following,
+    /// and are listed.
+    #[command(after_help = "\
+Examples:
+  talea trace disable ofp all
+  talea trace disable ofp 'job.re*'")]
     Disable(switch::Options),
-    /// Read counters, histograms and objects of a program
     Read(read::Options),
-    /// Print records, one per line
     Show(show::Options),
     Stats(stats::Options),
     Explain(explain::Options),
     Verify(verify::Options),
-    /// Write the trace for other programs
     Export(export::Options),
 }
 

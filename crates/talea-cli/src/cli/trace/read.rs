@@ -11,16 +11,17 @@ use talea_record::stream::publish::Listed;
 use talea_record::stream::{Directory, Liveness, Operator};
 use talea_record::{TraceFile, TraceKind};
 
-/// Read counters, histograms and objects of a program.
+/// Read counters, histograms and objects of a program
 ///
-/// Each count is exact, and each object is of one update; the counts of a histogram are not all of one instant. While nobody
-/// wants them they are not updated and keep what they had: `talea trace enable` switches them on.
+/// A program updates them only while they are switched on (`talea trace enable`) or followed; else they keep their values. Each
+/// count is exact, and the fields of an object are all of one update. The counts of a histogram are read one after the other, so
+/// they may differ by what is counted meanwhile.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   talea trace read robot
   talea trace read robot nav.fixes nav.position --json
-  talea trace read robot nav --take  # counts begin anew, each addition is in one reading")]
+  talea trace read robot nav --take  # each reading has what was counted since the one before")]
 pub struct Options {
     /// The program, by process number or name, or the file of its stream
     #[arg(value_name = "PID|NAME|FILE")]
@@ -28,7 +29,7 @@ pub struct Options {
     /// What to read, as FAMILY or FAMILY.NAME; everything if nothing is named
     #[arg(value_name = "ENTITY")]
     entities: Vec<String>,
-    /// Begin counters and histograms anew; objects stay as they are
+    /// Set counters and histograms to zero after reading them; objects stay as they are
     #[arg(long)]
     take: bool,
     /// Print JSON instead

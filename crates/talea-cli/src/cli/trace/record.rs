@@ -26,11 +26,11 @@ use talea_recording::kernel::{
 use talea_recording::recording::{Recorded, Recording, RecordingError};
 use talea_time::{Clock, Duration, Instant};
 
-/// Record what programs and the kernel tell, from outside, into one trace.
+/// Record programs and the kernel from outside into one trace
 ///
-/// Follows the streams that Talea programs publish: those of a command started here and of everything it starts, or of
-/// programs that run already. The kernel's events are merged in on the same clock. The recording ends with the command,
-/// with the programs, after --for, or with Ctrl-C.
+/// The programs are a command that is started here with everything it starts, or programs that run already (--attach), as far as
+/// they publish a stream of events, which every `talea run` does. Events of the kernel, such as context switches, have the same clock
+/// and are merged in. The recording ends with the command or the programs, after --for, or with Ctrl-C.
 #[derive(Args)]
 #[command(
     group(ArgGroup::new("whom").required(true).args(["attach", "command"])),
@@ -49,12 +49,12 @@ pub struct Options {
     /// The trace to write
     #[arg(long, short, value_name = "FILE", default_value = "recording.talea")]
     out: PathBuf,
-    /// Follow this program from now on, by process number or name, or the file of its stream; all processes of a program
-    /// by its name; can be given several times
+    /// Follow this program from now on, by process number or name, or the file of its stream; by the name of a program of several
+    /// processes, all of them; can be given several times
     #[arg(long, value_name = "PID|NAME|FILE", help_heading = "What to record")]
     attach: Vec<PathBuf>,
     /// What to record of the programs: families or single events, such as job,dispatch.cost,-job.preempt, or complete, or
-    /// 'job.re*'; of a command also families that it registers later. When the run began and ended is recorded in any case
+    /// 'job.re*'. They may be declared after the recording begins. When a run begins and ends is always recorded
     #[arg(
         long,
         alias = "event",
@@ -64,11 +64,11 @@ pub struct Options {
         help_heading = "What to record"
     )]
     events: Selection,
-    /// What to record of the kernel: off, auto (switches, wake-ups and names if permitted), or a list of switches,
-    /// wakeups, interrupts, syscalls and names
+    /// What to record of the kernel: off, auto (context switches, wake-ups and names of threads, if permitted), or a list of
+    /// switches, wakeups, interrupts, syscalls and names, separated by commas
     #[arg(long, value_name = "EVENTS", default_value = "auto", help_heading = "What to record")]
     kernel: KernelChoice,
-    /// Stop after this long
+    /// Stop after this long [default: with the command or the programs]
     #[arg(long = "for", value_name = "TIME", value_parser = positive)]
     duration: Option<Duration>,
     /// The command to run and record

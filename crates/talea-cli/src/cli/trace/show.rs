@@ -11,10 +11,11 @@ use talea_record::stream::{Later, Selection};
 use talea_record::{Event, Metadata, NameSpace, Record};
 
 /// Print records, one per line
+///
+/// A line has the time since the run began in seconds, then node, processor, lane, event, job, and the fields of the event. Records must
+/// satisfy all filters given; a filter given several times asks for any of its values.
 #[derive(Args)]
 #[command(after_help = "\
-Records must satisfy all filters given; a filter given several times asks for any of its values.
-
 Examples:
   talea trace show out/trace.talea --limit 20
   talea trace show out/trace.talea --task navigation --event start,complete
@@ -24,13 +25,13 @@ Examples:
   talea trace show ofp  # what the rings of a running program hold
   talea trace show ofp --follow --event job  # until Ctrl-C or the program's end")]
 pub struct Options {
-    /// The trace, or the program that publishes it, by process number or name
+    /// The trace: a file, or a program that runs, by process number or name
     #[arg(value_name = "PID|NAME|FILE")]
     trace: PathBuf,
-    /// Follow a program from now on: switches on what the filters ask for, and prints it as it happens
+    /// Follow a program from now on: switch on the events that the filters ask for, and print them as they happen
     #[arg(long)]
     follow: bool,
-    /// Print at most this many records
+    /// Print at most this many records [default: all]
     #[arg(long, value_name = "NUMBER")]
     pub(super) limit: Option<usize>,
     /// Print only records of jobs of this task

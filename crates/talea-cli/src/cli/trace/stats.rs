@@ -16,23 +16,23 @@ use talea_record::told::Beginning;
 use talea_record::{Contents, Damage, Told};
 use talea_time::Duration;
 
-/// Compute the table of results again, or show what a trace without jobs holds
+/// Compute the tables of results from a trace
 ///
-/// Of a trace that holds no system, such as the kernel's events or those of another program, the records are counted by
-/// event, and the kernel's say who used the processors.
+/// A trace of a run gives the tables that the run has printed. Other traces, of the kernel or of programs that publish events of
+/// their own, have no jobs: their records are counted by event, and the kernel's context switches say who used the processors.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   talea trace stats out/trace.talea --jobs
   talea trace stats ofp  # of what the rings of a running program hold")]
 pub struct Options {
-    /// The trace, or the program that publishes it, by process number or name
+    /// The trace: a file, or a program that runs, by process number or name
     #[arg(value_name = "PID|NAME|FILE")]
     trace: PathBuf,
-    /// Length of the samples of effectiveness
+    /// Length of the samples in which soft deadlines count only if no hard one was missed
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive)]
     sample: Duration,
-    /// Say what single jobs took, too: execution, overhead and response of every operation
+    /// Show for every operation, too, what its jobs took: execution, overhead and response
     #[arg(long)]
     jobs: bool,
     /// Print the report as JSON instead

@@ -8,22 +8,15 @@ use std::path::{Path, PathBuf};
 use talea_record::stream::publish::Listed;
 use talea_record::stream::{Liveness, Operator, Selection, Switching};
 
-/// Switch events of a running program on or off from outside.
-///
-/// What is switched on is written into the program's rings, whether or not anybody follows; `talea trace list` names the
-/// file, which `talea trace show` reads. Whoever follows a program switches on what it wants by itself, and what it wants stays on.
+// Two commands have these options; what each does stands on its variant.
 #[derive(Args)]
-#[command(after_help = "\
-Examples:
-  talea trace enable ofp dispatch
-  talea trace enable 4711 nav.fix,job
-  talea trace disable ofp all
-  talea trace disable ofp 'job.re*'")]
 pub struct Options {
-    /// The program, by process number or name, or the file of its stream; all processes of a program by its name
+    /// The program, by process number or name, or the file of its stream; by the name of a program of several processes, all of
+    /// them
     #[arg(value_name = "PID|NAME|FILE")]
     stream: PathBuf,
-    /// Families or single events, such as dispatch,nav.fix,-dispatch.cost, or complete, or 'job.re*', or all
+    /// Families or single events, separated by commas, with - before what is left out and * for any letters, such as
+    /// dispatch,nav.fix,-dispatch.cost, or complete, or 'job.re*', or all
     #[arg(value_name = "SELECTION")]
     events: Selection,
 }
@@ -76,7 +69,7 @@ fn still_on(path: &Path, events: &Selection) -> Result<(), Failure> {
         lines.prose(&format!("still on for \"{name}\" (process {pid}{dead}): {}", kept.join(", ")))?;
     }
     if is_any_on {
-        lines.line("an entity is on as long as anybody wants it; theirs ends when they stop following")?;
+        lines.line("an event stays on as long as anybody follows it")?;
     }
     lines.finish()
 }

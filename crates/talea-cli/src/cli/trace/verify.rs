@@ -13,27 +13,27 @@ use talea_insight::verify::{
 use talea_record::{Contents, Metadata, Origin, TraceFile};
 use talea_time::Duration;
 
-/// Check that a trace obeyed the policy of a system: lanes, orders, preemption, releases, precedence, overruns
+/// Check that a run obeyed the scheduling rules of its system, from its trace
 ///
-/// Everything is judged from the records and the rules of the system's strategy. A trace of another system is refused;
-/// one of the same system under another strategy has violations. What was not recorded is neither obeyed nor violated: a
-/// trace without all events of jobs is refused, and a rule of which the trace has no case is not judged. Of a trace of
-/// hierarchies of schedulers, every guarantee that was found broken is listed.
+/// The rules are about lanes (no lower lane runs while a higher one has jobs), the order in each lane, preemption, releases,
+/// precedence and overruns. A trace of another system is refused; one of the same system under another strategy has violations. A
+/// trace that lacks events of jobs is refused, and a rule for which the trace has no case is shown as not judged.
+///
+/// Of a trace of a hierarchy of schedulers, the guarantees that were broken are listed instead.
 #[derive(Args)]
 #[command(after_help = "\
-Real threads take time to wake up. In their traces the rules lanes, idle and order are violated by a wrong state that \
-lasts longer than --tolerance, and overrun by an instance that is ended or skipped that much late; release is violated \
-by early ones only, since every real release is late. The 200us for real threads are a rule of thumb, measured on no \
-machine: the table says how many wrong states they let pass and how long the longest was. Simulated traces are judged to \
-the nanosecond.
+Real threads take time to wake up. So in their traces the rules lanes, idle and order are violated only by a wrong state that \
+lasts longer than --tolerance, and the rule overrun by an instance that is ended or skipped that much late. Since every real \
+release is late, the rule release is violated by early ones only. The default of 200us is a rule of thumb: the table says how many \
+wrong states it let pass and how long the longest of them was. Simulated traces are judged to the nanosecond.
 
-Only the kernel's switches tell who had a processor. While the kernel holds a lane's thread off, as real-time throttling does, the \
-processor looks idle or a lower lane's: without these records, what the rules idle and lanes find of real threads is possible, \
-and no violation. Where jobs of several lanes have begun on one processor, only the kernel's \
-switches tell which of them ran: without, the rule lanes is not judged then.
+Which thread really had a processor is known only if the kernel's context switches were recorded, too (talea trace record). Without \
+them, a processor may look idle or taken by a lower lane while the kernel withholds it, as real-time throttling does: what the \
+rules idle and lanes find in a trace of real threads is then shown as possible, not as a violation. And while jobs of several \
+lanes have begun on one processor, the rule lanes is not judged.
 
-Exit status: 0 if there is no certain violation, 1 if there is one, 2 for bad input, for a trace that cannot be judged, and for a \
-damaged one whose rest shows no violation.
+Exit status: 0 no certain violation; 1 there is one; 2 bad input, a trace that cannot be judged, or a damaged one whose rest shows \
+no violation.
 
 Examples:
   talea trace verify examples/ofp.toml out/trace.talea
@@ -41,10 +41,10 @@ Examples:
 pub struct Options {
     #[command(flatten)]
     system: SystemOptions,
-    /// The trace, or the program that publishes it, by process number or name
+    /// The trace: a file, or a program that runs, by process number or name
     #[arg(value_name = "PID|NAME|FILE")]
     trace: PathBuf,
-    /// How long a wrong state may last: 0 for simulated traces and 200us for real ones if not given
+    /// How long a wrong state may last before it counts as a violation [default: 0s for simulated traces, 200us for real ones]
     #[arg(long, value_name = "TIME")]
     tolerance: Option<Duration>,
     /// List at most this many violations
