@@ -129,7 +129,7 @@ fn what_is_switched_off_and_stays_on_for_others_is_told() {
         told.contains(&format!("{watcher}run.run-start, run.run-end, run.lost, run.thread, job.start\n")),
         "{told}"
     );
-    assert!(told.contains("an entity is on as long as anybody wants it"), "{told}");
+    assert!(told.contains("an event stays on as long as anybody follows it"), "{told}");
     assert!(disable("job.st*").contains(&format!("{watcher}job.start\n")), "only what was to go off");
     assert_eq!(disable("job.complete"), expected, "nobody wants it");
     consumer.select(&Selection::nothing()).expect("there");
