@@ -136,8 +136,9 @@ Examples:
     /// The threads and schedulers below it run on and keep what they ask for, unless --child says otherwise.
     #[command(after_help = "\
 Examples:
-  talea ctl multimedia replace PS --kind eevdf --quantum 5ms
-  talea ctl multimedia replace PS --kind reservation --child \"words=RESBH 1ms 40ms\" --child \"voice=RESBH 4ms 40ms\"")]
+  talea ctl multimedia replace PS --kind sfq --quantum 5ms
+  talea ctl shares replace PS --kind reservation --child \"encoder=RESBH 20ms 40ms\" \\
+    --child \"indexer=RESBH 75ms 200ms\" --child \"editor=RESBH 5ms 50ms\"")]
     Replace {
         /// The scheduler to replace
         scheduler: String,
