@@ -64,23 +64,36 @@ fn measure(package: &str, bench: &str, options: &Options) -> Result<Vec<Value>, 
         .collect()
 }
 
+const INTRODUCTION: &str = "\
+Written by `cargo xtask bench`; do not edit. The machine is shared with others, so absolute times change from run to run. Therefore each
+figure stands beside a *floor*: the cheapest code that could do the same on this machine, or the simplest case, measured in the same run
+and in turns with it. The ratio of the two can be compared between machines. [The glossary](glossary.md) explains the terms.
+";
+
+const SIMULATOR: &str = "\
+Jobs per second that one core simulates, with everything that the tables of results need: 10 tasks, one node, 78 % load. The last column
+is the same simulation without accounting. A median far below the max means that other programs disturbed the run.
+";
+
+const ANALYSIS: &str = "\
+Median processor time of one analysis, and of the textbook's algorithm in plain Python on the same tasks
+(`crates/analysis/benches/peer.py`), which gives the same answers.
+";
+
+const MECHANISMS: &str = "\
+Each table has one *floor*, the *subjects*, which are Talea's, and sometimes *peers*, other software for the same purpose. p50, p99 and
+p99.9 are the times that 50, 99 and 99.9 % of the measurements did not exceed.";
+
 fn text(rows: &[Value], options: &Options) -> Result<String, String> {
     let mut text = String::new();
     let mut line = |content: &str| {
         text.push_str(content);
         text.push('\n');
     };
-    line("# Performance\n");
-    line(
-        "Written by `cargo xtask bench`; do not edit. Machines are shared and noisy, so read the ratios to the floors,",
-    );
-    line("which were measured in the same run, alternating with what they are compared with.\n");
+    line(&format!("# Performance\n\n{INTRODUCTION}"));
     line(&machine(options)?);
     line("\n## Simulator\n");
-    line(
-        "Jobs per second of one core with the whole accounting of a report: 10 tasks, one node, 78 % load. The floor is the",
-    );
-    line("same simulation without accounting. A median far below its max was disturbed during the run.\n");
+    line(SIMULATOR);
     line("| system | median | min | max | without accounting |");
     line("|---|---:|---:|---:|---:|");
     for row in rows.iter().filter(|row| row["median"].is_number()) {
@@ -95,10 +108,7 @@ fn text(rows: &[Value], options: &Options) -> Result<String, String> {
         ));
     }
     line("\n## Analysis\n");
-    line(
-        "Median processor time of one analysis, next to the textbook's algorithm in plain Python on the same tasks",
-    );
-    line("(`crates/analysis/benches/peer.py`), whose answers were the same.\n");
+    line(ANALYSIS);
     line("| analysis | median | Python | ratio |");
     line("|---|---:|---:|---:|");
     for row in rows.iter().filter(|row| row["seconds"].is_number()) {
@@ -111,7 +121,9 @@ fn text(rows: &[Value], options: &Options) -> Result<String, String> {
             of("peer_ratio", |ratio| format!("{ratio:.0}")),
         ));
     }
-    line("\n## Decisions of the hierarchy, mechanisms of the Linux runtime, and data streams\n");
+    line(&format!(
+        "\n## Decisions of the hierarchy, mechanisms of the Linux runtime, and data streams\n\n{MECHANISMS}"
+    ));
     let mut group = "";
     for row in rows.iter().filter(|row| row["p50_ns"].is_number()) {
         if string(row, "group") != group {
