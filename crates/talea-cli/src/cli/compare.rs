@@ -86,7 +86,7 @@ pub fn main(options: &Options) -> super::Outcome {
             Clock::Real if trials.iter().all(|trial| trial.realtime == Some(true)) => "on real-time threads",
             Clock::Real => "on ordinary threads (no-rt)",
         };
-        lines.line(&format!(
+        lines.prose(&format!(
             "{}: {} of each strategy, {how}, seed {}",
             system.name, plan.duration, system.seed
         ))?;

@@ -97,7 +97,8 @@ fn run(arguments: &RunArguments) -> super::Outcome {
     let findings = experiment.run(&options, &mut watch).map_err(|error| Failure::new(error, ""))?;
     watch.done();
     let mut lines = output::Lines::new();
-    lines.line(&format!("{}\n\n{}\n", experiment.title, findings.table))?;
+    lines.prose(experiment.title)?;
+    lines.line(&format!("\n{}\n", findings.table))?;
     for claim in &findings.claims {
         lines.prose(&format!("{:<19} {}\n{:<19} {}", claim.verdict, claim.statement, "", claim.figures))?;
     }

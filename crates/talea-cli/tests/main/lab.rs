@@ -48,13 +48,13 @@ fn what_is_not_a_vector_file_is_refused() {
 
 #[test]
 fn experiments_are_listed_and_run() {
-    let list = run(&["lab", "list"]).exits(0);
+    let list = run(&["lab", "list"]).exits(0).fits();
     for name in ["strategies", "s0", "s3"] {
         assert!(list.stdout.lines().any(|line| line.starts_with(name)), "{name}: {}", list.stdout);
     }
     let place = folder();
     let out = within(&place, "out");
-    let done = run(&["lab", "run", "strategies", "--sim", "--quick", "--out", &out]).exits(0);
+    let done = run(&["lab", "run", "strategies", "--sim", "--quick", "--out", &out]).exits(0).fits();
     assert!(done.stdout.contains("holds"), "{}", done.stdout);
     for file in ["strategies.svg", "results.json"] {
         assert!(fs::metadata(place.path().join("out").join(file)).expect(file).len() > 0, "{file}");
@@ -66,7 +66,7 @@ fn the_systems_of_an_experiment_are_for_every_other_command() {
     let place = folder();
     let out = within(&place, "out");
     let arguments = ["lab", "run", "s3", "--sim", "--quick", "--out", &out, "--part"];
-    let done = run(&[&arguments[..], &["table-5"]].concat()).exits(0);
+    let done = run(&[&arguments[..], &["table-5"]].concat()).exits(0).fits();
     assert!(done.stdout.contains("RESBH 10 33") && done.stdout.contains("holds"), "{}", done.stdout);
     assert!(!done.stdout.contains("figure 3"), "only one part was asked for: {}", done.stdout);
     for entry in fs::read_dir(place.path().join("out/systems")).expect("a folder") {

@@ -69,6 +69,14 @@ impl Done {
         self
     }
 
+    /// This, if something is on standard output and no line of it is longer than a hundred columns.
+    pub fn fits(self) -> Self {
+        assert!(!self.stdout.is_empty(), "{}", self.stderr);
+        let long = self.stdout.lines().find(|line| line.chars().count() > 100);
+        assert_eq!(long, None, "this line has more than 100 columns");
+        self
+    }
+
     /// What is on standard output as one line, for sentences that may be in several.
     pub fn words(&self) -> String {
         self.stdout.split_whitespace().collect::<Vec<_>>().join(" ")

@@ -11,8 +11,8 @@ const DEEPEST: usize = 24;
 pub fn listing(run: &Controllable, listing: &Listing) -> Result<(), Failure> {
     let cpus: Vec<String> = listing.cpus.iter().map(ToString::to_string).collect();
     let mut lines = Lines::new();
-    lines.line(&format!(
-        "{} (process {}), node {} (cpu {})\n",
+    lines.prose(&format!(
+        "{} (process {}), node {} (cpu {})",
         listing.system,
         run.pid,
         listing.node,
@@ -24,7 +24,7 @@ pub fn listing(run: &Controllable, listing: &Listing) -> Result<(), Failure> {
         promises.row(promised(&listing.rows, index));
         times.row(had(&listing.rows[index]));
     }
-    lines.line(&format!("{}\n\n{}", promises.render(), times.render()))?;
+    lines.line(&format!("\n{}\n\n{}", promises.render(), times.render()))?;
     if listing.rows.iter().any(|row| row.proviso.is_some()) {
         lines.line("\n* not known to be kept")?;
     }

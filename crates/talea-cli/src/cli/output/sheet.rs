@@ -50,7 +50,16 @@ impl Sheet {
 
     /// The table as text without trailing blanks.
     pub fn render(&self) -> String {
-        let columns = width();
+        self.render_in(width())
+    }
+
+    /// The same in lines that are indented by two blanks more.
+    pub fn render_indented(&self) -> Vec<String> {
+        let text = self.render_in(width() - 2);
+        text.lines().map(|line| format!("  {line}")).collect()
+    }
+
+    fn render_in(&self, columns: usize) -> String {
         let fits = |text: &String| text.lines().all(|line| line.chars().count() <= columns);
         let wide = text_of(&self.table(Gap::Wide));
         if fits(&wide) {

@@ -33,12 +33,26 @@ pub fn wrap(text: &str) -> String {
     lines.join("\n")
 }
 
+/// A text beside a label, such as the first columns of a table: its further lines stand below its first.
+pub fn wrap_beside(label: &str, text: &str) -> String {
+    broken(&format!("{label}{text}"), width(), label.chars().count())
+}
+
 fn wrapped(line: &str, columns: usize) -> String {
+    let indent = indentation(line);
+    broken(line, columns, label(line, indent).unwrap_or(indent + HANGING))
+}
+
+fn indentation(line: &str) -> usize {
+    line.chars().take_while(|letter| *letter == ' ').count()
+}
+
+/// A line in as many as it takes, of which the second and later ones are indented by `further`.
+fn broken(line: &str, columns: usize, further: usize) -> String {
     if line.chars().count() <= columns {
         return line.to_string();
     }
-    let indent = line.chars().take_while(|letter| *letter == ' ').count();
-    let further = label(line, indent).unwrap_or(indent + HANGING);
+    let indent = indentation(line);
     let mut lines = vec![" ".repeat(indent)];
     let mut used = indent;
     // Blanks within a line stay where it is not broken.
@@ -69,7 +83,7 @@ fn label(line: &str, indent: usize) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::wrapped;
+    use super::{broken, wrapped};
 
     #[test]
     fn lines_are_broken_at_blanks_and_go_on_indented() {
@@ -78,5 +92,6 @@ mod tests {
         assert_eq!(wrapped("  a:  one two three", 12), "  a:  one\n      two\n      three");
         assert_eq!(wrapped("unbreakable", 5), "unbreakable");
         assert_eq!(wrapped("größer als vier", 10), "größer als\n  vier");
+        assert_eq!(broken("  1  2  one two", 12, 8), "  1  2  one\n        two");
     }
 }

@@ -348,16 +348,16 @@ fn heading(answer: &Explanations) -> String {
     format!("{} under {}: {failed}{rest}", answer.metadata.system, answer.metadata.strategy)
 }
 
-/// One explanation, in lines of at most a hundred columns where names allow it.
+/// One explanation, in lines that fit the output.
 fn text(answer: &Explanations, one: &Explanation) -> Vec<String> {
-    let mut lines = vec![summary(answer, one)];
+    let mut lines = vec![wrap(&summary(answer, one))];
     lines.push(wrap(&format!("  {}", answer.sentence(one))));
     if one.hops.len() > 1 {
         lines.extend(path(answer, one));
     }
     if !one.totals.is_empty() {
         lines.push(String::new());
-        lines.extend(totals(answer, one).lines().map(|line| format!("  {line}")));
+        lines.extend(totals(answer, one));
         lines.push(String::new());
         lines.extend(intervals(answer, one));
     }
@@ -392,14 +392,13 @@ fn path(answer: &Explanations, one: &Explanation) -> Vec<String> {
             optional(hop.ended),
         ]);
     }
-    let table = sheet.render();
-    std::iter::once(String::new()).chain(table.lines().map(|line| format!("  {line}"))).collect()
+    std::iter::once(String::new()).chain(sheet.render_indented()).collect()
 }
 
 /// A share of the response below which causes stand in one row.
 const SMALL: f64 = 0.005;
 
-fn totals(answer: &Explanations, one: &Explanation) -> String {
+fn totals(answer: &Explanations, one: &Explanation) -> Vec<String> {
     let mut sheet = Sheet::new(1, &["went into", "before", "waiting", "begun", "total", "share"]);
     let whole_ns = one.response().as_nanos().max(1) as f64;
     // What is too small to matter stands in one row, if it is more than one.
@@ -424,7 +423,7 @@ fn totals(answer: &Explanations, one: &Explanation) -> String {
         let parts = [sum(|total| total.coming), sum(|total| total.waiting), sum(|total| total.begun)];
         row(&format!("{} smaller ones", folded.len()), parts);
     }
-    sheet.render()
+    sheet.render_indented()
 }
 
 fn since_start(answer: &Explanations, at: Instant) -> String {

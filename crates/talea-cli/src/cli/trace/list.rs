@@ -84,7 +84,7 @@ fn one(stream: &Listed, options: &Options) -> Result<(), Failure> {
     let content = stream.content.as_ref().map_err(|error| unreadable(&stream.path, error))?;
     let trace = TraceFile::open(&stream.path).map_err(|error| unreadable(&stream.path, &error))?;
     let mut lines = output::Lines::new();
-    lines.line(&format!(
+    lines.prose(&format!(
         "{} of process {} ({}), {}",
         stream.name,
         stream.pid,
@@ -93,8 +93,8 @@ fn one(stream: &Listed, options: &Options) -> Result<(), Failure> {
     ))?;
     for consumer in &content.consumers {
         let dead = if consumer.liveness == Liveness::Dead { ", which has ended" } else { "" };
-        lines.line(&format!(
-            "followed by {} (process {}{dead}), who wants {} entities",
+        lines.prose(&format!(
+            "followed by {} (process {}{dead}), which wants {} entities",
             consumer.name,
             consumer.pid,
             consumer.wants.len()

@@ -102,7 +102,7 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
 fn print_jobs(everything: &Everything, options: &Options) -> Result<(), Failure> {
     let Everything { report, usage, told, .. } = everything;
     let mut lines = output::Lines::new();
-    lines.line(&format!("{} under {}", report.system, report.strategy))?;
+    lines.prose(&format!("{} under {}", report.system, report.strategy))?;
     lines.line(&report::text_of(report, told))?;
     if !everything.promises.edges.is_empty() {
         lines.line(&format!("\n{}", promises::table(everything.promises, told)))?;
@@ -135,7 +135,7 @@ fn print_contents(everything: &Everything, options: &Options) -> Result<(), Fail
     } else {
         format!("{}: the trace holds no system, only records of programs or of the kernel", report.system)
     };
-    lines.line(&is)?;
+    lines.prose(&is)?;
     lines.line(&format!("\n{}", contents::text(contents)))?;
     // Without the jobs, nobody knows what the rest of the processors' time went into.
     if let Some(machine) = machine {

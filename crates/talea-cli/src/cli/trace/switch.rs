@@ -41,7 +41,7 @@ fn switch(stream: &Listed, events: &Selection, switching: Switching) -> Result<(
     operator.switch(events, switching).map_err(|error| Failure::new(error, HELP))?;
     let on = operator.switched_on().map_err(|error| Failure::new(error, ""))?;
     let what = if on.is_empty() { "nothing".into() } else { on.join(", ") };
-    output::print(&format!("switched on by hand in {pid}.{name}: {what}"))?;
+    output::print(&output::wrap(&format!("switched on by hand in {pid}.{name}: {what}")))?;
     match switching {
         Switching::On => Ok(()),
         Switching::Off => still_on(path, events),

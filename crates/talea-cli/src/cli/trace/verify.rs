@@ -136,16 +136,17 @@ fn print(report: &VerifyReport, metadata: &Metadata, limit: usize) -> Result<(),
             ns => format!(", for {}", Duration::from_nanos(ns).rounded()),
         };
         let seconds = violation.at_ns as f64 / 1e9;
-        lines.prose(&format!(
-            "{seconds:>14.9}  {:<14}  {who}{}{length}{}",
-            violation.rule.name(),
+        let label = format!("{seconds:>14.9}  {:<14}  ", violation.rule.name());
+        let what = format!(
+            "{who}{}{length}{}",
             violation.text,
             match (violation.certainty, violation.rule) {
                 (Certainty::Certain, _) => "",
                 (Certainty::Possible, Rule::Lanes) => ", unless the kernel held the higher lane's thread off",
                 (Certainty::Possible, _) => ", unless the kernel held it off",
             }
-        ))?;
+        );
+        lines.line(&output::wrap_beside(&label, &what))?;
     }
     let count = report.count() + report.possible();
     let shown = report.violations.len().min(limit) as u64;

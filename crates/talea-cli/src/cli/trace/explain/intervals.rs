@@ -1,5 +1,6 @@
 //! The intervals of one response, in the order of time: all of them, or of many the longest and the rest folded in between.
 
+use crate::cli::output::wrap_beside;
 use talea_insight::explain::{Explanation, Explanations, Interval};
 use talea_time::{Duration, Instant};
 
@@ -17,7 +18,7 @@ pub fn intervals(answer: &Explanations, one: &Explanation) -> Vec<String> {
     let list: Vec<Alike<'_>> = one.intervals.chunk_by(|first, second| first.cause == second.cause).collect();
     let row = |from: Instant, length: Duration, what: &str| {
         let length = length.rounded().to_string();
-        format!("  {:>12}  {length:>10}  {what}", after_arrival(one, from))
+        wrap_beside(&format!("  {:>12}  {length:>10}  ", after_arrival(one, from)), what)
     };
     let head = |what: &str| format!("  {:>12}  {:>10}  {what}", "after", "for");
     let single = |alike: &Alike<'_>| row(alike[0].from, length(alike), &what(answer, alike[0]));
