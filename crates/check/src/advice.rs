@@ -1,9 +1,9 @@
 //! Which strategy for this system?
 //!
-//! No strategy is best everywhere: what serves most soft work in a calm system loses hard deadlines in an overload, so
-//! the choice must rest on the load, its jitter and what a miss means (Gill, Schmidt and Cytron 2002, sections
-//! 5 and 6). So every strategy is analysed *and* simulated on the system as it is, with its jitter and its
-//! execution times, and ranked by hard assurance first and soft deadlines second.
+//! No strategy is best for all systems: one that meets most soft deadlines at a moderate load misses hard ones in an overload. So
+//! the choice must regard the load, its jitter and what a miss means (Gill, Schmidt and Cytron 2002, sections
+//! 5 and 6). Every strategy is analysed *and* simulated on the system as it is, with its jitter and its
+//! execution times, and ranked by proved hard deadlines first and soft deadlines second.
 
 use super::score::{Kind, Score};
 use super::tasks_that_hold;
@@ -54,13 +54,13 @@ pub struct Ranked {
     pub soft: Score,
     /// Changes of the job on a processor in the simulation.
     pub job_switches: u64,
-    /// Why it stands where it does.
+    /// Why it has this rank.
     pub reason: String,
 }
 
 /// Ranks all strategies by analysing each and simulating each for `simulated`, or the time of a million jobs if that is
-/// shorter. `go_on` learns which strategy is next
-/// and may end the comparison; the rest is then left out.
+/// shorter. `go_on` is called with the next strategy, and ends the comparison by returning false; the remaining ones are then left
+/// out.
 pub fn advise(system: &System, simulated: Duration, mut go_on: impl FnMut(Strategy) -> bool) -> Advice {
     let simulated = simulated.min(time_of(system, JOBS));
     let mut ranking = Vec::new();
@@ -131,7 +131,7 @@ fn examine(system: &System, simulated: Duration, mut go_on: impl FnMut() -> bool
     ranked
 }
 
-/// Says of every strategy why it is where it is, beside the one above it.
+/// Gives every strategy the reason for its rank, compared with the one above it.
 fn explain(ranking: &mut [Ranked]) {
     for place in 0..ranking.len() {
         let (above, rest) = ranking.split_at_mut(place);

@@ -1,9 +1,10 @@
 //! Will it hold? The verdicts about a deployed system before it runs, and what to change.
 //!
 //! The bounds come from [`talea_analysis::system`]. Where they do not prove a deadline, a simulation in which every
-//! job takes its worst case looks for a miss: a bound proves, a witness refutes, and what is neither
-//! stays open. [`sensitivity`] asks how far the system is from the other verdict, [`advice`] how other strategies
-//! would serve it. [`hierarchy`] derives what schedulers promise. Nothing here draws or prints: a [`Check`] is a value.
+//! job takes its worst case looks for a miss. A bound within the deadline proves that a task holds, a simulated miss (a *witness*) that
+//! it does not; otherwise the verdict is *open*. [`sensitivity`] finds by how much times may change before the verdict does, [`advice`]
+//! how other strategies would serve the system, [`hierarchy`] what schedulers promise. Nothing here draws or prints: a [`Check`] is a
+//! value.
 
 #![forbid(unsafe_code)]
 
@@ -82,12 +83,12 @@ impl Check {
         Ok(Check { report, hierarchies })
     }
 
-    /// Whether every critical task is sure to meet its deadlines and everybody in a hierarchy receives what it needs.
+    /// Whether every critical task is sure to meet its deadlines, and all schedulers and threads of hierarchies to receive what they need.
     pub fn holds(&self) -> bool {
         self.report.critical == Verdict::Holds && self.composes()
     }
 
-    /// Whether everybody in every hierarchy receives what it needs, whatever the threads do.
+    /// Whether all schedulers and threads of all hierarchies receive what they need, whatever the threads do.
     pub fn composes(&self) -> bool {
         self.hierarchies.iter().all(|check| check.verdict == Composition::Composes)
     }

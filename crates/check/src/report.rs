@@ -58,7 +58,7 @@ pub struct TaskCheck {
     pub verdict: Verdict,
     /// Longest time from arrival to completion, if it has a bound.
     pub bound_ns: Option<i64>,
-    /// Whether some phasing reaches the bound.
+    /// Whether a response takes as long as the bound for some phases of the tasks.
     pub exact: bool,
     /// Deadline minus bound; negative if the bound lies beyond the deadline.
     pub slack_ns: Option<i64>,

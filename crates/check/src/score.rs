@@ -1,4 +1,4 @@
-//! How the deadlines of a run fared, hard and soft ones apart.
+//! How many deadlines of a run were met and missed, hard and soft ones apart.
 
 use talea_insight::Report;
 
@@ -11,7 +11,7 @@ pub enum Kind {
     Soft,
 }
 
-/// How a kind of deadlines fared in a trial.
+/// How many deadlines of a kind were met and missed in a trial.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Score {
     /// Deadlines met.

@@ -1,4 +1,4 @@
-//! How far a system is from the other verdict.
+//! By how much execution times may grow, and periods shrink, before the verdict on a system changes.
 //!
 //! Bisection over the whole analysis: every factor is a system of its own, sorted into lanes anew. In FIFO lanes bounds
 //! grow with execution times and shrink with periods; in deadline and laxity lanes, and where a strategy sorts by

@@ -67,7 +67,7 @@ pub fn bars(path: &Path, title: &str, names: [&str; 2], bars: &[Bar]) -> Result<
     Ok(())
 }
 
-/// What nobody saw, in a colour that no kind has.
+/// The label and colour of time in which several jobs had begun on a processor and it was not recorded which of them ran.
 pub(crate) const UNSEEN: (&str, RGBColor) = ("shared unseen", RGBColor(128, 128, 0));
 
 /// What a span belongs to; decides the colour.
@@ -75,7 +75,7 @@ pub(crate) const UNSEEN: (&str, RGBColor) = ("shared unseen", RGBColor(128, 128,
 pub enum Owner {
     /// The kind of this index.
     Kind(usize),
-    /// One of several in different rows, of which nobody saw which it was.
+    /// One of several jobs in different rows; it was not recorded which.
     SharedUnseen,
 }
 
@@ -128,7 +128,7 @@ const ROW: i32 = 34;
 /// What is drawn on.
 pub(crate) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// A picture of this size as SVG. Files are for whoever knows where it is to go, and looks whether it went there.
+/// A picture of this size as SVG text. Callers write the file, and report if they cannot.
 pub(crate) fn svg(
     size: (u32, u32),
     draw: impl FnOnce(&Area<'_>) -> Result<(), Box<dyn Error>>,
@@ -188,7 +188,7 @@ impl TimeLine {
         Ok(())
     }
 
-    /// Whether there is a span of which nobody saw whose it was.
+    /// Whether there is a span of which it was not recorded whose it was.
     pub fn has_unseen(&self) -> bool {
         self.spans.iter().any(|span| span.owner == Owner::SharedUnseen)
     }

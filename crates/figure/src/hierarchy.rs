@@ -250,7 +250,7 @@ fn width_of(row: &Row) -> i32 {
     letters as i32 * LETTER + 20
 }
 
-/// The longest way from the root; bends are one level below where they come from.
+/// The number of edges of the longest path from the root; bends are one level below their parents.
 fn set_levels(places: &mut [Place], lines: &[Line]) {
     // A way has no more steps than there are places.
     for _ in 0..places.len() {

@@ -1,4 +1,4 @@
-//! Pictures as SVG, of what was found elsewhere: nothing is computed here but where to draw.
+//! Pictures as SVG of results that other crates have computed; only positions are computed here.
 //!
 //! | Module | What it shows |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | [`raster`] | a drawing as pixels |
 //! | [`drawing`] | what they share: bars, time lines, stacks, colours |
 //!
-//! The drawings leave the choice of a sans-serif font to whoever shows them.
+//! The drawings leave the choice of a sans-serif font to the program that shows them.
 
 #![forbid(unsafe_code)]
 

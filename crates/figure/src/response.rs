@@ -1,4 +1,4 @@
-//! One explained response time as a picture: the instance's own jobs, and below who ran instead.
+//! One explained response time as a picture: the instance's own jobs, and below them the jobs that ran instead.
 
 use crate::drawing::{SMALL, TEXT, UNSEEN, shortened, svg};
 use plotters::coord::Shift;
@@ -47,7 +47,7 @@ const OTHERS: usize = 10;
 struct Strip<'a> {
     answer: &'a Explanations,
     one: &'a Explanation,
-    /// Who is to blame, the worst first.
+    /// The operations that ran instead, the one with the longest time first.
     others: Vec<Blamed>,
     /// Where the drawing begins, in milliseconds after the arrival: there, or where the recording begins.
     from_ms: f64,

@@ -1,5 +1,5 @@
-//! A stretch of a run's schedule as a picture: a row per lane, a colour per task, a cross per miss. Where jobs shared a processor
-//! and nobody saw which of them ran, the rows of all their lanes say so, in a colour of its own.
+//! A part of a run's schedule as a picture: a row per lane, a colour per task, a cross per miss. Where several jobs had begun on a
+//! processor and it was not recorded which of them ran, the rows of all their lanes show that in a colour of its own.
 
 use crate::drawing::{Owner, Span, TimeLine};
 use talea_insight::{Runner, Segment, Segments};

@@ -64,7 +64,7 @@ pub enum CompareError {
     },
 }
 
-/// Told about the course of a comparison or an experiment, and asked whether it is to go on.
+/// Is notified of the progress of a comparison or an experiment, and can cancel it.
 pub trait Observer {
     /// So many runs are planned.
     fn planned(&mut self, runs: usize);

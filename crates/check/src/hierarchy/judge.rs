@@ -1,7 +1,7 @@
-//! What the schedulers of a node say themselves of a changed hierarchy: advice that they refuse is none.
+//! Tries advice on the schedulers themselves: changes that they do not admit are not suggested.
 //!
-//! The change is made in the node's description as whoever follows the advice makes it in the file, which has to be valid then and set
-//! up as a simulation and a run do.
+//! The change is made in the node's description, as a user who follows the advice would make it in the file. The result must be a valid
+//! description, and it is set up as a simulation and a run do.
 
 use std::collections::{HashMap, HashSet};
 use talea_guarantee::exact::Span;
@@ -14,12 +14,12 @@ use talea_policy::arrangement::{ArrangeError, arrange};
 use talea_policy::strategy::Plan;
 use talea_time::Duration;
 
-/// To plan anew for one child costs as much as to derive so many edges.
+/// Planning anew for one child costs as much as deriving so many edges.
 const PLAN_EDGES: usize = 50;
 
-/// Sets the hierarchy of `node` up, and throws it away: what its schedulers do not admit, they say. A scheduler that is refused is the
-/// last that is heard of, for nothing below it can be asked.
-pub(super) fn seat(system: &System, node: usize, plan: &Plan) -> Vec<ArrangeError> {
+/// Sets the hierarchy of `node` up, only to learn which children its schedulers do not admit. Where a scheduler is refused, the
+/// search ends, for what is below it cannot be tried.
+pub(super) fn set_up(system: &System, node: usize, plan: &Plan) -> Vec<ArrangeError> {
     match arrange(system, node, plan, 1) {
         Err(error) => vec![error],
         Ok(arrangement) => {
@@ -30,8 +30,8 @@ pub(super) fn seat(system: &System, node: usize, plan: &Plan) -> Vec<ArrangeErro
     }
 }
 
-/// The hierarchy of a node, to be changed and set up.
-pub(super) struct Seating<'s> {
+/// The hierarchy of a node, to be changed and set up on trial.
+pub(super) struct TrialSetup<'s> {
     system: &'s System,
     node: usize,
     plan: &'s Plan,
@@ -40,23 +40,23 @@ pub(super) struct Seating<'s> {
     requests: Vec<&'s Request>,
 }
 
-impl<'s> Seating<'s> {
+impl<'s> TrialSetup<'s> {
     pub(super) fn new(system: &'s System, node: usize, plan: &'s Plan, hierarchy: &'s Hierarchy) -> Self {
         let schedulers = system.schedulers.iter().filter(|scheduler| scheduler.node == node);
         let threads = system.threads.iter().filter(|thread| thread.node == node);
         let under = schedulers.map(|scheduler| &scheduler.under).chain(threads.map(|thread| &thread.under));
         let requests = under.flatten().map(|under| &under.request).collect();
-        Seating { system, node, plan, hierarchy, requests }
+        TrialSetup { system, node, plan, hierarchy, requests }
     }
 
-    /// Whom the schedulers refuse in `changed`. What cannot be written in a file is refused at the root.
+    /// The children that the schedulers refuse in `changed`. A change that cannot be written in a file is refused at the root.
     pub(super) fn judge(&self, changed: &Hierarchy) -> Ruling {
         let described = self.described(changed).and_then(|description| System::new(description).ok());
-        // What does not say in a file what was derived is no advice either.
+        // The file must say what was derived: times in it are whole nanoseconds.
         let faithful =
             described.filter(|system| system.hierarchy(self.node).is_some_and(|it| is_same(&it, changed)));
         let refused = match faithful {
-            Some(system) => seat(&system, self.node, self.plan).iter().map(refusal).collect(),
+            Some(system) => set_up(&system, self.node, self.plan).iter().map(refusal).collect(),
             None => {
                 let root = changed.schedulers.first().map(|root| root.name.clone()).unwrap_or_default();
                 vec![Refusal { scheduler: root.clone(), child: root }]
@@ -65,7 +65,7 @@ impl<'s> Seating<'s> {
         Ruling { refused, effort: self.effort(changed) }
     }
 
-    /// In edges: everything is described, and everybody seated, with whom plans are made all together.
+    /// The cost in edges: all are described and set up, and schedulers that plan do so for all their children together.
     fn effort(&self, changed: &Hierarchy) -> usize {
         let plans = |scheduler: &&derived::Scheduler| scheduler.algorithm.kind().plans == Plans::Everything;
         let children = |scheduler: &derived::Scheduler| {
@@ -207,7 +207,7 @@ mod tests {
         let check = |system: &System| hierarchies(system, &plans, &mut |_, _| {}).remove(0);
         let checked = check(&system);
         assert_eq!(checked.verdict, Composition::Fails);
-        let seating = Seating::new(&system, 0, &plans[0], &checked.hierarchy);
+        let setup = TrialSetup::new(&system, 0, &plans[0], &checked.hierarchy);
         let counsel = checked.advice.as_ref().expect("advice");
         let each = counsel.each.iter().flat_map(|advice| &advice.remedies);
         let all = counsel.everybody.iter().flat_map(|for_all| &for_all.remedies).chain(each);
@@ -215,7 +215,7 @@ mod tests {
         for remedy in &whole {
             let mut changed = checked.hierarchy.clone();
             remedy.changes.iter().for_each(|change| change.apply(&mut changed));
-            let mended = seating.described(&changed).expect("it can be written");
+            let mended = setup.described(&changed).expect("it can be written");
             let mended = System::new(mended).unwrap_or_else(|faults| panic!("{remedy}: {faults:?}"));
             assert_eq!(check(&mended).verdict, Composition::Composes, "{remedy}");
         }

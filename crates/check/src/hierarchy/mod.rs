@@ -1,12 +1,12 @@
-//! What the schedulers of a node promise, and to whom: the derivation of its hierarchy with advice where it fails.
+//! The guarantees in the hierarchy of a node: their derivation, and advice where a scheduler or thread does not receive enough.
 //!
-//! Bounds of tasks count on whole processors. Where lanes stand in a hierarchy and do not get theirs whole, the tasks in them,
-//! and all that these can delay, are open ([`CheckReport::count_on`]).
+//! Bounds of tasks assume whole processors. If the lanes of a node stand in a hierarchy and do not receive a whole processor, the verdicts
+//! on the tasks in them, and on all that these can delay, are open ([`CheckReport::count_on`]).
 
 mod judge;
 mod tree;
 
-use self::judge::Seating;
+use self::judge::TrialSetup;
 use super::report::{CheckReport, TaskCheck, Verdict};
 use serde::Serialize;
 use std::collections::HashSet;
@@ -36,13 +36,13 @@ pub struct HierarchyCheck {
     pub derivation: Derivation,
     /// Which of these guarantees are not known to be kept.
     pub provisos: Vec<Proviso>,
-    /// What the schedulers themselves say against it, beside the findings.
+    /// Children that the schedulers do not admit, unless the findings are about the same scheduler.
     pub refusals: Vec<Refusal>,
-    /// Who does not receive what it needs.
+    /// The schedulers and threads that do not receive what they need.
     pub findings: Vec<Finding>,
     /// How many ways there were to decide which parents joins take from, where nothing is enough; 0 otherwise.
     pub alternatives: usize,
-    /// What would help them.
+    /// Changes with which they would.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advice: Option<Counsel>,
     /// The name of the scheduler that is the lanes of the node's tasks.
@@ -54,20 +54,20 @@ pub struct HierarchyCheck {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Composition {
-    /// Everybody receives what it needs, whatever the threads do.
+    /// Every scheduler and thread receives what it needs, whatever the threads do.
     Composes,
-    /// Everybody would by the published conversions, but not all of them are known to be kept.
+    /// They do according to the published conversions, but not all of these are known to be kept.
     OnPaper,
-    /// It is derived, but a scheduler refuses a child of it.
+    /// They do according to the derivation, but a scheduler does not admit one of its children.
     Refused,
-    /// Somebody does not.
+    /// A scheduler or thread does not.
     Fails,
 }
 
 /// Why a hierarchy that can be derived cannot be set up.
 #[derive(Clone, Debug, Serialize)]
 pub struct Refusal {
-    /// Whose request is refused, if it is one's.
+    /// The child whose request is refused, if it is a single one's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub child: Option<String>,
     /// The sentence, with the scheduler's own reason.
@@ -104,8 +104,8 @@ fn check(
         Err(malformed) => panic!("a validated system has sound hierarchies: {malformed}"),
     };
     let advice = (!derived).then(|| {
-        let seating = Seating::new(system, node, &plans[node], &hierarchy);
-        counsel(&hierarchy, &failure, &mut |changed| seating.judge(changed), progress)
+        let setup = TrialSetup::new(system, node, &plans[node], &hierarchy);
+        counsel(&hierarchy, &failure, &mut |changed| setup.judge(changed), progress)
     });
     let refusals = refusals(system, node, &plans[node], &failure.findings);
     let Failure { findings, derived: derivation, alternatives } = *failure;
@@ -134,7 +134,7 @@ fn check(
 
 /// What the schedulers themselves do not admit, but not what the findings say of the same scheduler.
 fn refusals(system: &System, node: usize, plan: &Plan, findings: &[Finding]) -> Vec<Refusal> {
-    let errors = judge::seat(system, node, plan);
+    let errors = judge::set_up(system, node, plan);
     let known = |scheduler: &String| findings.iter().any(|finding| finding.node == *scheduler);
     let refusal = |error: ArrangeError| {
         let (child, remedy) = match &error {
@@ -150,7 +150,7 @@ fn refusals(system: &System, node: usize, plan: &Plan, findings: &[Finding]) -> 
     errors.into_iter().filter_map(refusal).collect()
 }
 
-/// What whoever is refused can do.
+/// What helps a child that is refused.
 fn remedy_of(refusal: &policy::Refusal) -> &'static str {
     match refusal {
         policy::Refusal::Admission(Shortage::Piece { .. }) => {

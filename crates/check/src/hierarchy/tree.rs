@@ -25,7 +25,7 @@ pub struct Row {
     pub because: String,
     /// Why it is not known to be kept; empty if it is.
     pub proviso: String,
-    /// What it makes of that: `PSBE 0.5 10ms (Theorem 4)`; empty if it takes it as it is.
+    /// What it converts that to: `PSBE 0.5 10ms (Theorem 4)`; empty if it uses it as it is.
     pub taken: String,
     /// Whether it receives what it needs.
     pub state: State,
@@ -60,7 +60,7 @@ pub enum State {
     Served,
     /// It does not.
     Failed,
-    /// Somebody above it does not, so it is not known.
+    /// Unknown, because a scheduler above it does not.
     Unknown,
 }
 

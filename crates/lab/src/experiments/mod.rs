@@ -2,7 +2,7 @@
 
 mod folder;
 pub mod hierarchies;
-pub mod listening;
+pub mod kernel_switches;
 pub mod regions;
 mod strategies;
 
@@ -182,7 +182,7 @@ pub struct Experiment {
     pub title: &'static str,
     /// Where the question comes from.
     pub source: &'static str,
-    /// Where time passes unless it is said.
+    /// The clock if none is asked for.
     pub usual_clock: Clock,
     /// The names of parts that can be done alone.
     pub parts: &'static [&'static str],

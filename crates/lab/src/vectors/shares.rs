@@ -1,12 +1,12 @@
 //! `rt-shares-1`: proportional shares and servers, by the schedulers themselves under a virtual clock.
 //!
-//! Each case becomes an engine with one scheduler. What the rows say beyond who runs when is seen by a
-//! wrapper around the rule (`spy`), which also ends quanta where the format does.
+//! Each case becomes an engine with one scheduler. The rows say more than which thread runs when; a wrapper around the rule (`observed`)
+//! logs the rest, and ends quanta where the format does.
 
 mod clock;
+mod observed;
 mod quanta;
 mod servers;
-mod spy;
 
 use super::{Complaint, Outcome, outcome, same, with};
 use serde::Deserialize;

@@ -11,7 +11,7 @@ use talea_lab::experiments::hierarchies::results::{HandOvers, RendererTrial, Res
 use talea_lab::experiments::hierarchies::service::Evidence;
 use talea_lab::experiments::hierarchies::setting::{Configuration, Picture};
 use talea_lab::experiments::hierarchies::{Part, claims, runs, write_systems};
-use talea_lab::experiments::listening::Told;
+use talea_lab::experiments::kernel_switches::RecordedSwitches;
 use talea_lab::experiments::{Effort, Experiment, ExperimentError, Extent, Options, Verdict};
 use talea_runtime::StopHandle;
 use talea_time::Duration;
@@ -147,7 +147,7 @@ fn trial(configuration: Configuration, [renderer, background]: [f64; 2], gaps: [
         withheld_share: 0.0,
         withheld_longest_ns: 0,
         evidence: Evidence::Switches,
-        kernel: Some(Told::Everybody),
+        kernel: Some(RecordedSwitches::OnProcessors),
         gaps: Vec::new(),
     }
 }
@@ -294,7 +294,7 @@ fn a_real_run_accounts_for_its_threads() {
     assert!(trial.renderer_share + trial.background_share <= 1.0 + 1e-9, "one processor: {trial:?}");
     assert_eq!(trial.gaps.iter().map(|(_, length)| length).sum::<i64>(), trial.run_ns, "gaps fill the run");
     assert_eq!(run.kept.len(), 4, "two edges between schedulers, two to threads: {:?}", run.kept);
-    if matches!(run.told, Some(Told::Nothing(_))) {
+    if matches!(run.recorded, Some(RecordedSwitches::Nothing(_))) {
         assert_eq!(trial.evidence, Evidence::Decisions);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use talea_lab::compare::{Clock, Observer};
-use talea_lab::experiments::listening::Told;
+use talea_lab::experiments::kernel_switches::RecordedSwitches;
 use talea_lab::experiments::regions::hypotheses::{Observed, Study};
 use talea_lab::experiments::regions::mechanism::Mechanism;
 use talea_lab::experiments::regions::results::Results;
@@ -302,12 +302,12 @@ fn real_threads_make_the_samples_that_virtual_time_does() {
     assert!(trial.samples[0].hard_starts > 0);
     assert!(trial.realtime.is_some());
     let sample = trial.samples[0];
-    match trial.told.expect("it was on threads") {
-        Told::Nothing(reason) => {
+    match trial.recorded.expect("it was on threads") {
+        RecordedSwitches::Nothing(reason) => {
             talea_measure::skip(format!("what switches cost: {reason}"));
             assert_eq!((sample.hard_switch_ns, sample.threads), (None, None), "nothing stands for it");
         }
-        Told::Everybody | Told::OwnThreads => {
+        RecordedSwitches::OnProcessors | RecordedSwitches::OwnThreads => {
             assert!(sample.hard_switch_ns.is_some_and(|ns| ns > 0), "{sample:?}");
             assert!(sample.threads.is_some_and(|threads| threads.critical_switches > 0), "{sample:?}");
         }

@@ -1,7 +1,7 @@
 //! The claims of sections 3.3, 5.3, 7 and 10 of the paper, each a function of the results.
 //!
-//! On real threads what the kernel withholds is in the way of every promise. So claims that it can break are decided twice: by all that
-//! happened, and by what happened where nothing was withheld.
+//! On real threads any guarantee can be broken because the kernel withholds processor time. So claims that this can affect are decided
+//! twice: by the whole run, and by those parts of it in which nothing was withheld.
 
 use super::edges::{Edge, FigureTrial};
 use super::hand_over;
@@ -17,7 +17,7 @@ type Decision = Option<(bool, String)>;
 
 /// The reservation's share.
 const RESERVED: f64 = 10.0 / 33.0;
-/// What is more is more than a running-in or switching explains.
+/// A larger difference than the beginning of a run and context switches explain.
 const NOTICEABLE: f64 = 0.1;
 
 /// Which parts were to be done, so that no verdict is given on others.
@@ -214,7 +214,7 @@ fn shares(trial: &RendererTrial) -> String {
     )
 }
 
-/// What nobody of the run had is at most this much on top of what was withheld.
+/// The time in which no thread of the run had the processor is at most this much longer than what was withheld.
 const UNACCOUNTED: f64 = 0.02;
 
 fn hard(trial: Option<&RendererTrial>) -> Decision {

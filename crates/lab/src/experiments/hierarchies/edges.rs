@@ -1,8 +1,8 @@
-//! What was derived for every edge of a hierarchy beside what came of it.
+//! What was derived for every edge of a hierarchy, and whether it was kept.
 //!
-//! A promise is judged twice. The run's own monitors judge what the hierarchy *granted*: whether the schedulers keep what they promise. For
-//! threads, the same monitor then judges what they *received* by the kernel's account, which is what a user has of it. Where the two
-//! differ, the kernel has withheld the processor, or was slow.
+//! Each guarantee is checked twice. The run's own monitors check what the hierarchy *granted*: whether the schedulers keep their promises.
+//! For threads, the same monitor then checks what they *received* according to the kernel's switches, which is what matters to a user.
+//! Where the two differ, the kernel has withheld the processor, or was slow.
 
 use super::runs::Run;
 use super::service::{Account, Service, Spell};

@@ -10,10 +10,10 @@ use super::service::{Service, Spell};
 use super::setting::{FRAME, GAP, RENDERER, TOLERANCE};
 use talea_time::{Duration, Instant};
 
-/// What a gap holds of time withheld before that counts as its reason.
+/// How much withheld time a gap must contain for that to count as its reason.
 const NOTABLE: Duration = TOLERANCE;
 
-/// How a renderer fared.
+/// How many frames a renderer made, and the gaps between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Frames {
     /// Frames done.

@@ -1,11 +1,11 @@
 //! What a context switch costs under a hierarchy, beside the kernel's own: from the instruction before a thread blocks to the next
 //! thread's first one, on the same processor.
 //!
-//! | Way | Who decides | |
+//! | Way | How the next thread is chosen | What it measures |
 //! |---|---|---|
-//! | kernel | nobody: the other thread of the same real-time priority is next | the floor |
-//! | sentinel | a bare sentinel raises the one thread that it knows of | what priorities cost |
-//! | levels | a hierarchy of as many fixed-priority schedulers | what deciding costs |
+//! | kernel | the other thread of the same real-time priority is next | the floor |
+//! | sentinel | a thread with a priority just below raises the only other thread | the changes of priorities |
+//! | levels | by a hierarchy of as many fixed-priority schedulers | the decisions |
 //!
 //! In a hierarchy a higher thread, woken by a lower one, takes the time and blocks; the lower one, which goes on as soon as the
 //! processor is given back to it, takes it again. The higher thread is below the last scheduler and the lower one below the
@@ -32,7 +32,7 @@ const STACK: usize = 256 * 1024;
 /// Parked, the sentinel's, granted, as in a managed set.
 const PARKED: u8 = 10;
 
-/// Who decides which thread is next.
+/// How the next thread is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Way {

@@ -5,7 +5,7 @@
 //! | File | What it holds |
 //! |---|---|
 //! | `setting` | the systems, and the published figures |
-//! | `service` | records in; who wanted, was granted and had the processor out |
+//! | `service` | from records: which thread wanted, was granted and had the processor |
 //! | `frames` | frames and the gaps between them |
 //! | `runs` | one run on either clock |
 //! | `edges` | promises beside what was granted and received |

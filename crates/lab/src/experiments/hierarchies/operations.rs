@@ -1,8 +1,8 @@
 //! What operations on a running hierarchy cost: Table 4 of the paper, by the library's calls and through the control socket.
 //!
-//! An operation is what a program asks for and is told to be done: the edit of the description, its rules, the derivation of all
-//! guarantees, admission on a copy, the change itself under the dispatcher's lock, and the kernel's priorities that follow from it. The
-//! caller is an ordinary thread, on other processors than the hierarchy's where there are any.
+//! The time of an operation is that from a program's request to its answer: it includes the edit of the description, the check of its
+//! rules, the derivation of all guarantees, admission on a copy, the change itself under the dispatcher's lock, and the changes of kernel
+//! priorities that follow from it. The caller is an ordinary thread, on other processors than the hierarchy's where there are any.
 
 use super::setting;
 use crate::compare::Observer;
@@ -24,7 +24,7 @@ use talea_time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Operation {
-    /// A request that is understood and refused at once, for its name is nobody's: what every request costs.
+    /// A request that is understood and refused at once, because its name does not exist: what every request costs.
     Refuse,
     /// A scheduler instance is created below the root.
     Create,
@@ -34,7 +34,7 @@ pub enum Operation {
     Change,
     /// The thread goes back to time sharing.
     End,
-    /// The time-sharing scheduler gives its place to another with its two threads.
+    /// The time-sharing scheduler is replaced, with its two threads below it.
     Replace,
     /// The scheduler instance is destroyed.
     Destroy,
@@ -106,7 +106,7 @@ impl Operation {
     }
 }
 
-/// Who does it.
+/// The way in which it is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Way {
@@ -134,7 +134,7 @@ impl Way {
 pub struct Measured {
     /// What was done.
     pub operation: Operation,
-    /// By whom.
+    /// By which way.
     pub way: Way,
     /// Each time, in nanoseconds.
     pub ns: Vec<f64>,

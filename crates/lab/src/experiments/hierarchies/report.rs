@@ -9,7 +9,7 @@ use super::service::{Evidence, total};
 use super::setting::{self, Configuration, Picture, published_switch};
 use crate::compare::Clock;
 use crate::experiments::folder::Folder;
-use crate::experiments::listening::Told;
+use crate::experiments::kernel_switches::RecordedSwitches;
 use crate::experiments::{Claim, ExperimentError};
 use crate::statistics::{mean, mean_interval};
 use crate::table::Table;
@@ -269,7 +269,7 @@ pub fn remarks(results: &Results) -> Vec<String> {
     let untold =
         results.renderers.iter().filter(|trial| trial.clock == Clock::Real).find_map(|trial| {
             match (&trial.kernel, trial.evidence) {
-                (Some(Told::Nothing(reason)), _) => Some(reason.replace('\n', "; ")),
+                (Some(RecordedSwitches::Nothing(reason)), _) => Some(reason.replace('\n', "; ")),
                 (_, Evidence::Decisions) => Some("it told of none".into()),
                 _ => None,
             }
@@ -340,7 +340,7 @@ pub fn json(results: &Results, claims: &[Claim], parts: &[Part], conditions: &st
     };
     let figure = |(clock, trial): &(Clock, FigureTrial)| {
         json!({
-            "figure": trial.picture, "clock": clock, "edges": trial.edges, "kernel": trial.run.told,
+            "figure": trial.picture, "clock": clock, "edges": trial.edges, "kernel": trial.run.recorded,
             "evidence": trial.run.service.evidence, "cause": trial.run.cause, "lost_records": trial.run.service.lost,
             "withheld_ns": total(&trial.run.service.withheld).as_nanos(),
         })

@@ -8,7 +8,7 @@ use super::runs::Run;
 use super::service::{Evidence, total};
 use super::setting::{BACKGROUND, Configuration, Picture, RENDERER};
 use crate::compare::Clock;
-use crate::experiments::listening::Told;
+use crate::experiments::kernel_switches::RecordedSwitches;
 use crate::statistics::{Interval, bootstrap, slope};
 
 /// Seed of all resampling.
@@ -35,10 +35,10 @@ pub struct RendererTrial {
     pub withheld_share: f64,
     /// The longest time that it did so at once, in nanoseconds.
     pub withheld_longest_ns: i64,
-    /// How it is known who had the processor.
+    /// How it is known which thread had the processor.
     pub evidence: Evidence,
-    /// Whose switches the kernel told.
-    pub kernel: Option<Told>,
+    /// Whose context switches were recorded.
+    pub kernel: Option<RecordedSwitches>,
     /// Lengths of the gaps between frames, with the instants of their ends since the beginning of the run, in nanoseconds.
     #[serde(skip)]
     pub gaps: Vec<(i64, i64)>,
@@ -71,7 +71,7 @@ impl RendererTrial {
                 .max()
                 .unwrap_or(0),
             evidence: service.evidence,
-            kernel: run.told,
+            kernel: run.recorded,
             gaps: frames::gaps(service.run, &done).iter().map(gap).collect(),
         }
     }
@@ -85,7 +85,7 @@ impl RendererTrial {
 /// Hand-overs made in one way, in turns that alternate with the others'.
 #[derive(Clone, Debug)]
 pub struct HandOvers {
-    /// Who decided.
+    /// How the next thread was chosen.
     pub way: hand_over::Way,
     /// The nanoseconds of each, by turn.
     pub turns: Vec<Vec<f64>>,

@@ -1,9 +1,9 @@
-//! One run of a hierarchy on either clock, as an account of who received what.
+//! One run of a hierarchy on either clock: what each thread wanted, was granted and received.
 
 use super::service::{Infrastructure, Ledger, Service};
 use crate::compare::Observer;
 use crate::experiments::ExperimentError;
-use crate::experiments::listening::{Heard, Listener, Told};
+use crate::experiments::kernel_switches::{KernelSwitches, RecordedSwitches, SwitchRecorder};
 use std::path::Path;
 use talea_model::System;
 use talea_policy::arrangement::Kept;
@@ -15,13 +15,13 @@ use talea_time::{Duration, Instant};
 /// What a run left.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// Who received what.
+    /// What each thread wanted, was granted and received.
     pub service: Service,
-    /// What became of the promise on every edge, by what the hierarchy decided.
+    /// Whether the guarantee on every edge was kept, by what the hierarchy granted.
     pub kept: Vec<Kept>,
-    /// Whose switches the kernel told; none in virtual time.
-    pub told: Option<Told>,
-    /// Why it ended before it was to, if it did.
+    /// Whose context switches were recorded; none in virtual time.
+    pub recorded: Option<RecordedSwitches>,
+    /// Why it ended early, if it did.
     pub cause: Option<String>,
 }
 
@@ -44,7 +44,7 @@ pub fn simulate(
     simulation.advance_while(Instant::ZERO + duration, &mut ledger, |_| !observer.cancelled());
     let kept = simulation.kept(0).unwrap_or_default();
     simulation.finish(&mut ledger);
-    Ok(Run { service: ledger.finish(), kept, told: None, cause: None })
+    Ok(Run { service: ledger.finish(), kept, recorded: None, cause: None })
 }
 
 /// On real threads, under the infrastructure's own schedulers: those are what is judged.
@@ -66,12 +66,12 @@ pub fn execute(
         ..RunOptions::default()
     };
     let cpus: Vec<u16> = system.nodes.iter().flat_map(|node| node.cpus.iter().copied()).collect();
-    let listener = Listener::open(&cpus);
+    let recorder = SwitchRecorder::open(&cpus);
     let prepared = Executive::prepare(system, Operations::synthetic(), options)
         .map_err(|cause| failed(system, cause))?;
     observer.starting(&system.name, Some(prepared.stop_handle()));
     let outcome = prepared.run().map_err(|cause| failed(system, cause))?;
-    let Heard { told, records } = listener.finish();
+    let KernelSwitches { recorded, records } = recorder.finish();
     if let Some(cause) = &outcome.log_failure {
         return Err(ExperimentError::unwritable(&log, cause));
     }
@@ -87,7 +87,7 @@ pub fn execute(
     Ok(Run {
         service,
         kept: hierarchy.edges,
-        told: Some(told),
+        recorded: Some(recorded),
         cause: hierarchy.ended_early.map(|ended| ended.cause),
     })
 }

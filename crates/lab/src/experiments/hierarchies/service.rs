@@ -1,13 +1,13 @@
-//! Who wanted the processor, was granted it, and had it: from the records of a run, and the kernel's where there are some.
+//! Which thread wanted the processor, was granted it, and had it: from the records of a run, and the kernel's if there are any.
 //!
-//! The run's own records tell what the hierarchy *decided*; the kernel's switches tell which thread *had* the processor. What lies
-//! between the two for more than a moment has been **withheld**: a thread is granted the processor and the kernel gives
-//! it to nobody (real-time throttling) or to other programs (the fair server).
+//! The run's own records say what the hierarchy *decided*; the kernel's switches say which thread *had* the processor. Time by which the
+//! two differ for more than a moment has been **withheld**: a thread is granted the processor, and the kernel leaves
+//! it idle (real-time throttling) or gives it to other programs (the fair server).
 //!
 //! ```text
 //!   granted    ├────── frames ──────┤├── background ──┤
 //!   received   ├── frames ──┤                ├─ bg. ──┤
-//!   withheld                ├─ nobody has it ┤
+//!   withheld                ├──── idle ──────┤
 //! ```
 //!
 //! The systems of the experiment have one processor.
@@ -17,7 +17,7 @@ use talea_record::event::{Resume, Start, Typed};
 use talea_record::{Event, Metadata, Record, Sink, ThreadRole};
 use talea_time::{Duration, Instant};
 
-/// What is withheld for less is the way from a decision to the switch, or an interrupt.
+/// A shorter time is the way from a decision to the switch, or an interrupt.
 pub const MOMENT: Duration = Duration::from_micros(100);
 
 /// From when to when.
@@ -63,14 +63,14 @@ pub struct Account {
     pub received: Vec<Spell>,
 }
 
-/// How it is known who had the processor.
+/// How it is known which thread had the processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Evidence {
-    /// The kernel told every switch.
+    /// Every context switch was recorded.
     Switches,
-    /// The kernel told switches that contradict the threads' own clocks, so it cannot have told all of them. What was received is
-    /// taken to be what was granted, and nothing is known of time withheld.
+    /// The recorded switches contradict the threads' own clocks, so some are missing. What was received is taken to be what was
+    /// granted, and withheld time is unknown.
     Contradicted,
     /// By what the hierarchy decided: in virtual time that is what happens; on real threads it is what should have.
     Decisions,
@@ -165,23 +165,23 @@ struct Member {
     received: Track,
 }
 
-/// Who has the processor, as far as it matters for what is withheld.
+/// What has the processor, as far as it matters for what is withheld.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Occupant {
-    /// No switch has been told yet.
+    /// No switch has been recorded yet.
     Unknown,
-    /// A thread of the description, or the sentinel, which runs where whoever is granted does not want to.
+    /// A thread of the description, or the sentinel, which runs when the granted thread does not want to.
     OfRun,
-    /// Nobody, or other programs.
+    /// No thread, or one of another program.
     Elsewhere,
 }
 
 /// Takes the records of a run in the order of time.
 pub struct Ledger {
     members: Vec<Member>,
-    /// Threads that run when nobody granted can: with them nothing is withheld.
+    /// Threads that run when no granted thread can: while they do, nothing is withheld.
     stand_ins: HashSet<u32>,
-    /// Threads of the infrastructure that preempt everybody for a moment.
+    /// Threads of the infrastructure that preempt all others for a moment.
     helpers: HashSet<u32>,
     cpu: u16,
     occupant: Occupant,
@@ -360,23 +360,23 @@ mod tests {
         Spell { from: us(from), to: us(to) }
     }
 
-    struct Told(Ledger);
+    struct GivenRecords(Ledger);
 
-    impl Told {
+    impl GivenRecords {
         fn new() -> Self {
             let system = Configuration::Hard.system().with_threads_as_tasks();
             let plans = plan_lanes_of(&system).expect("there are no lanes");
             let metadata = Metadata::new(&system, &plans, Origin::Simulation { seed: 0 }, us(0));
             let infrastructure = Infrastructure { sentinels: vec![SENTINEL], others: vec![CONTROLLER] };
-            let mut told = Told(Ledger::new(&metadata, &infrastructure));
+            let mut given = GivenRecords(Ledger::new(&metadata, &infrastructure));
             for (lane, thread) in [FRAMES, OTHERS].into_iter().enumerate() {
-                told.give(0, Event::THREAD, lane as u16, [u64::from(thread), 0], ThreadRole::Lane as u16);
+                given.give(0, Event::THREAD, lane as u16, [u64::from(thread), 0], ThreadRole::Lane as u16);
             }
-            told.own(100, Event::RUN_START, 0);
+            given.own(100, Event::RUN_START, 0);
             for lane in [0, 1] {
-                told.own(100, Event::RELEASE, lane);
+                given.own(100, Event::RELEASE, lane);
             }
-            told
+            given
         }
 
         fn give(&mut self, at: i64, event: Event, source: u16, words: [u64; 2], arg: u16) {
@@ -399,11 +399,11 @@ mod tests {
 
     #[test]
     fn without_switches_what_is_granted_is_received() {
-        let mut told = Told::new();
-        told.own(100, Event::START, 0);
-        told.own(1100, Event::PREEMPT, 0);
-        told.own(1100, Event::START, 1);
-        let service = told.finish(2100);
+        let mut given = GivenRecords::new();
+        given.own(100, Event::START, 0);
+        given.own(1100, Event::PREEMPT, 0);
+        given.own(1100, Event::START, 1);
+        let service = given.finish(2100);
         assert_eq!(service.evidence, Evidence::Decisions);
         assert_eq!(service.account(RENDERER).received, [spell(100, 1100)]);
         assert_eq!(service.account(BACKGROUND).received, [spell(1100, 2100)]);
@@ -413,17 +413,17 @@ mod tests {
 
     #[test]
     fn what_the_kernel_gives_to_nobody_or_to_others_is_withheld() {
-        let mut told = Told::new();
-        told.own(100, Event::START, 0);
-        told.switch(105, FRAMES);
-        told.switch(500, IDLE);
+        let mut given = GivenRecords::new();
+        given.own(100, Event::START, 0);
+        given.switch(105, FRAMES);
+        given.switch(500, IDLE);
         // The controller does not end the pause, nor do decisions in it.
-        told.switch(700, CONTROLLER);
-        told.own(701, Event::PREEMPT, 0);
-        told.own(701, Event::START, 1);
-        told.switch(705, 77);
-        told.switch(1500, OTHERS);
-        let service = told.finish(2000);
+        given.switch(700, CONTROLLER);
+        given.own(701, Event::PREEMPT, 0);
+        given.own(701, Event::START, 1);
+        given.switch(705, 77);
+        given.switch(1500, OTHERS);
+        let service = given.finish(2000);
         assert_eq!(service.evidence, Evidence::Switches);
         assert_eq!(service.withheld, [spell(500, 1500)], "not the 5 µs from decision to switch");
         assert_eq!(service.account(RENDERER).received, [spell(105, 500)]);
@@ -433,38 +433,38 @@ mod tests {
 
     #[test]
     fn an_idle_processor_that_nobody_is_granted_is_not_withheld() {
-        let mut told = Told::new();
-        told.own(100, Event::START, 0);
-        told.switch(105, FRAMES);
-        told.own(600, Event::PREEMPT, 0);
-        told.switch(605, SENTINEL);
-        told.switch(607, IDLE);
+        let mut given = GivenRecords::new();
+        given.own(100, Event::START, 0);
+        given.switch(105, FRAMES);
+        given.own(600, Event::PREEMPT, 0);
+        given.switch(605, SENTINEL);
+        given.switch(607, IDLE);
         // Granted while the processor is elsewhere, and from there on withheld.
-        told.own(1000, Event::RESUME, 0);
-        told.switch(1400, FRAMES);
-        assert_eq!(told.finish(2000).withheld, [spell(1000, 1400)]);
+        given.own(1000, Event::RESUME, 0);
+        given.switch(1400, FRAMES);
+        assert_eq!(given.finish(2000).withheld, [spell(1000, 1400)]);
     }
 
     #[test]
     fn a_pause_that_outlasts_the_grant_ends_with_it() {
-        let mut told = Told::new();
-        told.own(100, Event::START, 0);
-        told.switch(105, FRAMES);
-        told.switch(300, IDLE);
-        told.own(600, Event::PREEMPT, 0);
-        told.own(900, Event::RESUME, 0);
-        told.switch(1200, FRAMES);
-        assert_eq!(told.finish(2000).withheld, [spell(300, 600), spell(900, 1200)]);
+        let mut given = GivenRecords::new();
+        given.own(100, Event::START, 0);
+        given.switch(105, FRAMES);
+        given.switch(300, IDLE);
+        given.own(600, Event::PREEMPT, 0);
+        given.own(900, Event::RESUME, 0);
+        given.switch(1200, FRAMES);
+        assert_eq!(given.finish(2000).withheld, [spell(300, 600), spell(900, 1200)]);
     }
 
     #[test]
     fn switches_that_contradict_the_clocks_are_not_believed() {
         let service = || {
-            let mut told = Told::new();
-            told.own(100, Event::START, 0);
-            told.switch(105, FRAMES);
-            told.switch(1000, IDLE);
-            told.finish(1100)
+            let mut given = GivenRecords::new();
+            given.own(100, Event::START, 0);
+            given.switch(105, FRAMES);
+            given.switch(1000, IDLE);
+            given.finish(1100)
         };
         let received = 895_000;
         let believed = service().verified(|name| (name == RENDERER).then_some(received + 5_000));

@@ -8,8 +8,8 @@
 //!                                       └─ background
 //! ```
 //!
-//! What is the paper's: the reservation, the cost of a frame, the gap that is a miss, the priorities relative to each other. What is ours:
-//! the numbers of the levels; the quantum, which the paper does not state; two systems more that leave the kernel the part
+//! From the paper are the reservation, the cost of a frame, the gap that is a miss, and the order of the priorities. Added are
+//! the numbers of the levels; the quantum, which the paper does not state; two more systems that leave the kernel the part
 //! of each second that it withholds from real-time threads; and two whose reservation is what the renderer needs
 //! (`experiments/s3-hls/README.md`).
 
@@ -221,7 +221,7 @@ fn parse(name: &str, text: &str) -> System {
 pub enum Picture {
     /// Figure 1: a video player, a word processor and voice recognition.
     Figure1,
-    /// Figure 3: the same with guarantees, where everybody always wants the processor.
+    /// Figure 3: the same with guarantees, where all threads always want the processor.
     Figure3,
     /// Figure 3 without what is left over, so that the kernel withholds nothing.
     Figure3Reserved,

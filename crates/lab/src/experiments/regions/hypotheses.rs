@@ -1,4 +1,4 @@
-//! The paper's future work (section 5.2), which nobody published: do the overheads of the mechanisms explain the
+//! The paper's future work (section 5.2), of which no results were published: do the overheads of the mechanisms explain the
 //! differences between MUF and RMS+MLF?
 //!
 //! **Hypothesis 1**: differences in overhead account for the differences observed. For every sample of the overloaded regions the

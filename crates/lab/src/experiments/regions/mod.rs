@@ -5,8 +5,8 @@
 //! |---|---|
 //! | `setting` | the twelve regions as systems |
 //! | `mechanism` | what the mechanisms cost in virtual time |
-//! | `sampler` | records in, samples out |
-//! | `switching` | what the kernel's switches tell of a run's threads |
+//! | `sampler` | makes samples of records |
+//! | `switching` | what the kernel's switches say about a run's threads |
 //! | `runs` | one region under one strategy on either clock |
 //! | `results` | all samples, by region and strategy, and in pairs |
 //! | `claims` | the claims of section 4 |
@@ -28,7 +28,7 @@ pub mod setting;
 pub mod switching;
 
 use super::folder::Folder;
-use super::listening::Told;
+use super::kernel_switches::RecordedSwitches;
 use super::{Claim, Effort, Experiment, ExperimentError, Extent, Findings, Options, Verdict};
 use crate::compare::{Clock, Observer};
 use hypotheses::{OVERLOADED, Point, Study};
@@ -259,8 +259,8 @@ fn conditions(programme: &Programme, results: &Results) -> String {
 
 /// What to know about runs on real threads before reading on.
 fn remarks(results: &Results) -> Vec<String> {
-    let reason = results.trials().iter().find_map(|trial| match &trial.told {
-        Some(Told::Nothing(reason)) => Some(reason.replace('\n', "; ")),
+    let reason = results.trials().iter().find_map(|trial| match &trial.recorded {
+        Some(RecordedSwitches::Nothing(reason)) => Some(reason.replace('\n', "; ")),
         _ => None,
     });
     let unknown = reason.map(|reason| {
@@ -292,7 +292,7 @@ fn summary(trial: &runs::Trial) -> serde_json::Value {
         "region": trial.region, "strategy": trial.strategy, "samples": trial.samples.len(),
         "effectiveness": trial.effectiveness(), "efficiency": trial.efficiency(),
         "samples_with_hard_miss": trial.hard_missed(), "realtime": trial.realtime,
-        "lost_records": trial.lost_records, "kernel": trial.told,
+        "lost_records": trial.lost_records, "kernel": trial.recorded,
     })
 }
 

@@ -5,7 +5,7 @@ use super::sampler::{Sample, Sampler};
 use super::setting::{HYPERPERIOD, Region};
 use crate::compare::{Clock, CompareError, Observer};
 use crate::experiments::ExperimentError;
-use crate::experiments::listening::{Heard, Listener, Told};
+use crate::experiments::kernel_switches::{KernelSwitches, RecordedSwitches, SwitchRecorder};
 use std::path::Path;
 use talea_model::{Strategy, System};
 use talea_record::{Record, Sink, TraceFile};
@@ -29,8 +29,8 @@ pub struct Trial {
     pub realtime: Option<bool>,
     /// Records that were lost, whose jobs count as missed.
     pub lost_records: u64,
-    /// Whose switches the kernel told; `None` in virtual time.
-    pub told: Option<Told>,
+    /// Whose context switches were recorded; `None` in virtual time.
+    pub recorded: Option<RecordedSwitches>,
 }
 
 /// How a run is to be made.
@@ -100,17 +100,17 @@ impl Course {
         };
         let failed = |cause| CompareError::Run { strategy, cause: Box::new(cause) };
         let system = region.system().with_strategy(strategy);
-        let listener = Listener::open(&processors(&system));
+        let recorder = SwitchRecorder::open(&processors(&system));
         let prepared = Executive::prepare(&system, Operations::synthetic(), options).map_err(failed)?;
         observer.starting(&label(region, strategy), Some(prepared.stop_handle()));
         let outcome = prepared.run().map_err(failed)?;
-        let Heard { told, records } = listener.finish();
+        let KernelSwitches { recorded, records } = recorder.finish();
         if let Some(cause) = outcome.log_failure {
             return Err(ExperimentError::unwritable(&log, cause));
         }
         let sampler =
             replay(&log, &records).map_err(|cause| ExperimentError::Unreadable { path: log, cause })?;
-        Ok(trial(region, strategy, sampler, Conditions::Threads { realtime: outcome.realtime, told }))
+        Ok(trial(region, strategy, sampler, Conditions::Threads { realtime: outcome.realtime, recorded }))
     }
 }
 
@@ -138,17 +138,17 @@ fn replay(log: &Path, of_kernel: &[Record]) -> Result<Sampler, talea_record::Tra
 /// What a run was under.
 enum Conditions {
     Virtual,
-    Threads { realtime: bool, told: Told },
+    Threads { realtime: bool, recorded: RecordedSwitches },
 }
 
 fn trial(region: Region, strategy: Strategy, sampler: Sampler, conditions: Conditions) -> Trial {
     let (mut samples, lost_records) = sampler.finish();
     samples.drain(..WARM_UP.min(samples.len()));
-    let (realtime, told) = match conditions {
+    let (realtime, recorded) = match conditions {
         Conditions::Virtual => (None, None),
-        Conditions::Threads { realtime, told } => (Some(realtime), Some(told)),
+        Conditions::Threads { realtime, recorded } => (Some(realtime), Some(recorded)),
     };
-    Trial { region, strategy, samples, realtime, lost_records, told }
+    Trial { region, strategy, samples, realtime, lost_records, recorded }
 }
 
 fn label(region: Region, strategy: Strategy) -> String {

@@ -37,7 +37,7 @@ pub struct Sample {
     /// Time spent on changing to critical jobs, in nanoseconds: charged in virtual time, measured where the kernel tells of
     /// switches ([`super::switching`]), and `None` where it does not.
     pub hard_switch_ns: Option<i64>,
-    /// What the kernel told of the threads of a run; `None` in virtual time and where it told nothing.
+    /// What the kernel's switches say about the threads of a run; `None` in virtual time and where none were recorded.
     pub threads: Option<OfThreads>,
     /// Time spent on putting critical jobs into lanes and choosing among them, in nanoseconds, where it is recorded or
     /// charged.
@@ -48,7 +48,7 @@ pub struct Sample {
     pub route_latency_ns: i64,
 }
 
-/// What the kernel told of the threads of a run ([`super::switching`]).
+/// What the kernel's switches say about the threads of a run ([`super::switching`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct OfThreads {
     /// Times the processor went to the thread of a critical lane.
@@ -112,7 +112,7 @@ pub struct Sampler {
     origin: Origin,
     /// What a critical job of a lane ordered by deadline or laxity pays beyond what is recorded.
     ordering_ns: i64,
-    /// What the kernel tells of the run's threads.
+    /// Follows the run's threads through the kernel's switches.
     threads: Threads,
     samples: Vec<Sample>,
     last_job: u64,

@@ -145,7 +145,7 @@ impl Threads {
         [before, at_once, withheld]
     }
 
-    /// The release thread has the processor again, which it should have had from an instant on when nobody of the run had it.
+    /// The release thread has the processor again, which it should have had since an instant at which no thread of the run had it.
     fn was_late(&mut self, timer: Timer) -> Option<Observed> {
         let (since, until) = self.was_away.take()?;
         let since = since.max(timer.due);
@@ -158,7 +158,7 @@ impl Threads {
         Some(Observed::Switch { at, cost: out + way_in })
     }
 
-    /// Nothing is known of what was, except whose the threads are.
+    /// Forgets everything except which threads there are.
     fn forget(&mut self) {
         let roles = std::mem::take(&mut self.roles);
         *self = Threads { roles, has_switches: self.has_switches, ..Threads::default() };
@@ -182,22 +182,22 @@ mod tests {
         Record { time: Instant::from_nanos(ns), causal: 0, words, event, source, cpu: 0, arg }
     }
 
-    struct Told {
+    struct GivenRecords {
         threads: Threads,
         observed: Vec<Observed>,
     }
 
-    impl Told {
+    impl GivenRecords {
         /// Lanes 0 and 1 are critical and lane 2 is not.
         fn new() -> Self {
-            let mut told = Told { threads: Threads::default(), observed: Vec::new() };
+            let mut given = GivenRecords { threads: Threads::default(), observed: Vec::new() };
             for (lane, thread) in [HIGHER, HIGH, LOW].into_iter().enumerate() {
                 let words = [u64::from(thread), 0];
-                told.give(record(Event::THREAD, 0, words, lane as u16, ThreadRole::Lane as u16));
+                given.give(record(Event::THREAD, 0, words, lane as u16, ThreadRole::Lane as u16));
             }
             let words = [u64::from(RELEASE), 0];
-            told.give(record(Event::THREAD, 0, words, Record::NO_LANE, ThreadRole::Release as u16));
-            told
+            given.give(record(Event::THREAD, 0, words, Record::NO_LANE, ThreadRole::Release as u16));
+            given
         }
 
         fn give(&mut self, record: Record) {
@@ -224,101 +224,101 @@ mod tests {
 
     #[test]
     fn a_switch_costs_from_the_last_record_of_one_thread_to_the_first_of_the_other() {
-        let mut told = Told::new();
-        told.switch(50, IDLE, LOW, SLEEPS);
-        told.switch(100, LOW, RELEASE, COULD_GO_ON);
-        told.own(105, Event::TIMER);
-        told.own(120, Event::COST);
-        told.switch(125, RELEASE, HIGH, SLEEPS);
-        assert_eq!(told.all(), [], "it has not told of its arrival");
-        told.own(131, Event::WAKE);
-        assert_eq!(told.all(), [switch(125, 11)]);
-        told.own(132, Event::START);
-        told.own(200, Event::SLEEP);
-        told.switch(203, HIGH, LOW, SLEEPS);
-        assert_eq!(told.all(), [], "the lane is not critical, and nothing was withheld");
+        let mut given = GivenRecords::new();
+        given.switch(50, IDLE, LOW, SLEEPS);
+        given.switch(100, LOW, RELEASE, COULD_GO_ON);
+        given.own(105, Event::TIMER);
+        given.own(120, Event::COST);
+        given.switch(125, RELEASE, HIGH, SLEEPS);
+        assert_eq!(given.all(), [], "it has not told of its arrival");
+        given.own(131, Event::WAKE);
+        assert_eq!(given.all(), [switch(125, 11)]);
+        given.own(132, Event::START);
+        given.own(200, Event::SLEEP);
+        given.switch(203, HIGH, LOW, SLEEPS);
+        assert_eq!(given.all(), [], "the lane is not critical, and nothing was withheld");
     }
 
     #[test]
     fn of_a_thread_that_was_preempted_the_way_out_of_the_other_one_is_seen() {
-        let mut told = Told::new();
-        told.switch(100, IDLE, HIGH, SLEEPS);
-        told.own(102, Event::START);
-        told.switch(110, HIGH, HIGHER, COULD_GO_ON);
-        told.own(114, Event::START);
-        told.own(150, Event::SLEEP);
-        told.switch(153, HIGHER, HIGH, SLEEPS);
-        assert_eq!(told.all(), [switch(100, 2), switch(110, 4), switch(153, 3)]);
+        let mut given = GivenRecords::new();
+        given.switch(100, IDLE, HIGH, SLEEPS);
+        given.own(102, Event::START);
+        given.switch(110, HIGH, HIGHER, COULD_GO_ON);
+        given.own(114, Event::START);
+        given.own(150, Event::SLEEP);
+        given.switch(153, HIGHER, HIGH, SLEEPS);
+        assert_eq!(given.all(), [switch(100, 2), switch(110, 4), switch(153, 3)]);
     }
 
     #[test]
     fn an_arrival_that_no_record_tells_of_counts_with_its_way_out() {
-        let mut told = Told::new();
-        told.switch(100, IDLE, RELEASE, SLEEPS);
-        told.own(101, Event::COST);
-        told.switch(104, RELEASE, HIGH, SLEEPS);
-        told.switch(106, HIGH, RELEASE, COULD_GO_ON);
-        assert_eq!(told.all(), [switch(104, 3)]);
+        let mut given = GivenRecords::new();
+        given.switch(100, IDLE, RELEASE, SLEEPS);
+        given.own(101, Event::COST);
+        given.switch(104, RELEASE, HIGH, SLEEPS);
+        given.switch(106, HIGH, RELEASE, COULD_GO_ON);
+        assert_eq!(given.all(), [switch(104, 3)]);
     }
 
     #[test]
     fn time_is_withheld_until_a_thread_of_the_run_has_the_processor_again() {
-        let mut told = Told::new();
-        told.switch(100, IDLE, LOW, SLEEPS);
-        told.switch(300, LOW, IDLE, COULD_GO_ON);
-        told.switch(310, IDLE, PROGRAM, COULD_GO_ON);
-        told.switch(350, PROGRAM, RELEASE, COULD_GO_ON);
+        let mut given = GivenRecords::new();
+        given.switch(100, IDLE, LOW, SLEEPS);
+        given.switch(300, LOW, IDLE, COULD_GO_ON);
+        given.switch(310, IDLE, PROGRAM, COULD_GO_ON);
+        given.switch(350, PROGRAM, RELEASE, COULD_GO_ON);
         let withheld =
             Observed::Withheld { since: Instant::from_nanos(300), length: Duration::from_nanos(50) };
-        assert_eq!(told.all(), [withheld]);
-        told.switch(360, RELEASE, LOW, SLEEPS);
-        told.switch(380, LOW, IDLE, SLEEPS);
-        told.switch(400, IDLE, LOW, COULD_GO_ON);
-        assert_eq!(told.all(), [], "a thread that sleeps is not held off");
+        assert_eq!(given.all(), [withheld]);
+        given.switch(360, RELEASE, LOW, SLEEPS);
+        given.switch(380, LOW, IDLE, SLEEPS);
+        given.switch(400, IDLE, LOW, COULD_GO_ON);
+        assert_eq!(given.all(), [], "a thread that sleeps is not held off");
     }
 
     #[test]
     fn what_was_preempted_before_waits_as_well() {
-        let mut told = Told::new();
-        told.switch(100, IDLE, LOW, SLEEPS);
-        told.switch(200, LOW, HIGH, COULD_GO_ON);
-        told.own(202, Event::START);
-        told.all();
-        told.switch(300, HIGH, PROGRAM, SLEEPS);
-        told.switch(340, PROGRAM, IDLE, SLEEPS);
-        told.switch(350, IDLE, LOW, COULD_GO_ON);
+        let mut given = GivenRecords::new();
+        given.switch(100, IDLE, LOW, SLEEPS);
+        given.switch(200, LOW, HIGH, COULD_GO_ON);
+        given.own(202, Event::START);
+        given.all();
+        given.switch(300, HIGH, PROGRAM, SLEEPS);
+        given.switch(340, PROGRAM, IDLE, SLEEPS);
+        given.switch(350, IDLE, LOW, COULD_GO_ON);
         let withheld =
             Observed::Withheld { since: Instant::from_nanos(300), length: Duration::from_nanos(50) };
-        assert_eq!(told.all(), [withheld]);
-        told.switch(400, LOW, IDLE, SLEEPS);
-        told.switch(500, IDLE, LOW, COULD_GO_ON);
-        assert_eq!(told.all(), [], "nobody could have gone on");
+        assert_eq!(given.all(), [withheld]);
+        given.switch(400, LOW, IDLE, SLEEPS);
+        given.switch(500, IDLE, LOW, COULD_GO_ON);
+        assert_eq!(given.all(), [], "nobody could have gone on");
     }
 
     #[test]
     fn a_release_thread_that_is_late_was_held_off_from_when_it_was_due() {
-        let mut told = Told::new();
-        told.switch(100, IDLE, LOW, SLEEPS);
-        told.switch(200, LOW, PROGRAM, SLEEPS);
-        told.switch(290, PROGRAM, RELEASE, COULD_GO_ON);
-        told.give(record(Event::TIMER, 292, [250, 291], 0, 0));
+        let mut given = GivenRecords::new();
+        given.switch(100, IDLE, LOW, SLEEPS);
+        given.switch(200, LOW, PROGRAM, SLEEPS);
+        given.switch(290, PROGRAM, RELEASE, COULD_GO_ON);
+        given.give(record(Event::TIMER, 292, [250, 291], 0, 0));
         let withheld =
             Observed::Withheld { since: Instant::from_nanos(250), length: Duration::from_nanos(40) };
-        assert_eq!(told.all(), [withheld]);
-        told.switch(300, RELEASE, PROGRAM, SLEEPS);
-        told.switch(340, PROGRAM, RELEASE, COULD_GO_ON);
-        told.give(record(Event::TIMER, 342, [350, 341], 0, 0));
-        assert_eq!(told.all(), [], "it was there before it was due");
+        assert_eq!(given.all(), [withheld]);
+        given.switch(300, RELEASE, PROGRAM, SLEEPS);
+        given.switch(340, PROGRAM, RELEASE, COULD_GO_ON);
+        given.give(record(Event::TIMER, 342, [350, 341], 0, 0));
+        assert_eq!(given.all(), [], "it was there before it was due");
     }
 
     #[test]
     fn after_a_loss_nothing_is_known_but_whose_the_threads_are() {
-        let mut told = Told::new();
-        told.switch(100, IDLE, LOW, SLEEPS);
-        told.switch(300, LOW, IDLE, COULD_GO_ON);
-        told.give(record(Event::LOST, 400, [5, 0], Record::KERNEL, 0));
-        told.switch(500, IDLE, HIGH, SLEEPS);
-        told.own(503, Event::WAKE);
-        assert_eq!(told.all(), [switch(500, 3)]);
+        let mut given = GivenRecords::new();
+        given.switch(100, IDLE, LOW, SLEEPS);
+        given.switch(300, LOW, IDLE, COULD_GO_ON);
+        given.give(record(Event::LOST, 400, [5, 0], Record::KERNEL, 0));
+        given.switch(500, IDLE, HIGH, SLEEPS);
+        given.own(503, Event::WAKE);
+        assert_eq!(given.all(), [switch(500, 3)]);
     }
 }

@@ -1,4 +1,4 @@
-//! Hierarchies: the guarantee on every edge, and whether everybody receives what it needs.
+//! Hierarchies: the guarantee on every edge, and whether all schedulers and threads receive what they need.
 
 use super::{Complaint, Difference, same};
 use serde::Deserialize;

@@ -67,7 +67,7 @@ impl Clock {
         Clock { engine, actors, first, now: Instant::ZERO, history: History::default() }
     }
 
-    /// Lets everything before `horizon` happen; whoever runs then stops.
+    /// Plays everything before `horizon`; the thread that runs then stops.
     pub fn run(mut self, horizon: Instant) -> History {
         loop {
             match self.first {

@@ -3,7 +3,7 @@
 use super::super::{Complaint, same, same_rows};
 use super::Rational;
 use super::clock::{Actor, Clock, First, at};
-use super::spy::{Event, Happening, Log, Spy};
+use super::observed::{Event, Happening, Log, Observed};
 use serde::Deserialize;
 use talea_policy::hierarchy::{Engine, Parameters, ProcessorId, SchedulerId, VpId};
 use talea_policy::job::Job;
@@ -93,7 +93,7 @@ pub(super) fn fair_queue(case: &FairQueueCase) -> Result<(), Complaint> {
     let works =
         case.threads.iter().map(|row| row.bursts_ns.iter().map(|burst| Work::from_nanos(burst.1)).collect());
     let rule = FairQueue::new(Work::from_nanos(case.quantum_ns), WakeUp::Waits);
-    let (mut engine, root) = engine(Spy::new(rule, &log).with_bursts(works));
+    let (mut engine, root) = engine(Observed::new(rule, &log).with_bursts(works));
     let mut actors = Vec::new();
     for row in &case.threads {
         let warp = Duration::from_nanos(row.warp_ns);
@@ -109,7 +109,7 @@ pub(super) fn fair_queue(case: &FairQueueCase) -> Result<(), Complaint> {
 
 pub(super) fn eevdf(case: &EevdfCase) -> Result<(), Complaint> {
     let log = Log::new();
-    let (mut engine, root) = engine(Spy::new(Eevdf::new(Work::from_nanos(case.quantum_ns)), &log));
+    let (mut engine, root) = engine(Observed::new(Eevdf::new(Work::from_nanos(case.quantum_ns)), &log));
     let mut actors = Vec::new();
     for row in &case.clients {
         let request = Work::from_nanos(row.request_ns);
@@ -196,7 +196,7 @@ fn take_turns<R: Rule<Account: Copy> + 'static>(
     used: impl Iterator<Item = Work>,
 ) -> Result<Turns<R::Account>, Complaint> {
     let log = Log::new();
-    let (mut engine, root) = engine(Spy::new(rule, &log));
+    let (mut engine, root) = engine(Observed::new(rule, &log));
     let mut now = Instant::ZERO;
     let job = |thread: VpId, now| Job {
         release: now,
@@ -237,7 +237,7 @@ pub(super) fn stride(case: &StrideCase) -> Result<(), Complaint> {
     same("final_pass", &case.expect.final_pass, &passes)
 }
 
-/// Draws that somebody else has drawn.
+/// Random draws that are given by the case.
 #[derive(Clone)]
 struct Drawn {
     /// In parts of a ticket, rounded down, which compares with whole parts as the exact draw does.
@@ -254,7 +254,7 @@ impl Drawn {
 
 impl Draws for Drawn {
     fn below(&self, total: u128) -> u128 {
-        // After the last one, and while not everybody has asked yet, any will do.
+        // After the last one, and while not all threads have asked yet, any draw will do.
         self.draws.get(self.next).copied().unwrap_or(0).min(total - 1)
     }
 

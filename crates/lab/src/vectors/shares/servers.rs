@@ -3,7 +3,7 @@
 use super::super::{Complaint, same, same_rows};
 use super::Rational;
 use super::clock::{Actor, Clock, First, at};
-use super::spy::{Event, Happening, Log, Spy};
+use super::observed::{Event, Happening, Log, Observed};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use talea_policy::hierarchy::{Engine, Fraction, Parameters};
@@ -68,7 +68,7 @@ pub(super) fn constant_bandwidth(case: &ConstantCase) -> Result<(), Complaint> {
     let log = Log::new();
     let rule = Reservation::new(Exhaustion::Postpone, Fraction::ONE);
     let mut engine = Engine::new(1);
-    let root = engine.add_root(Box::new(Uniprocessor::new(Spy::new(rule, &log))));
+    let root = engine.add_root(Box::new(Uniprocessor::new(Observed::new(rule, &log))));
     let burst = |&(arrival, work): &JobRow| (at(arrival), Work::from_nanos(work));
     let servers = case.servers.iter().map(|server| {
         let jobs: Vec<(Instant, Work)> = server.jobs_ns.iter().map(burst).collect();
@@ -146,7 +146,7 @@ struct TotalExpectation {
 pub(super) fn total_bandwidth(case: &TotalCase) -> Result<(), Complaint> {
     let log = Log::new();
     let mut engine = Engine::new(1);
-    let rule = Spy::new(TotalBandwidth::new(Fraction::ONE, Requests::Whole), &log);
+    let rule = Observed::new(TotalBandwidth::new(Fraction::ONE, Requests::Whole), &log);
     let root = engine.add_root(Box::new(Uniprocessor::new(rule)));
     let part = |part: i128| i64::try_from(part).map_err(|error| Complaint::Unreadable(error.to_string()));
     let share = reservation(part(case.utilisation.numerator)?, part(case.utilisation.denominator)?);

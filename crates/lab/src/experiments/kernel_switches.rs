@@ -1,8 +1,8 @@
-//! The kernel's switches during a run on real threads, as far as the user may have them.
+//! The kernel's context switches during a run on real threads, as far as the user may read them.
 //!
-//! What happens on the run's processors is asked for first; where that is not permitted, what happens to this process's own threads,
-//! which needs no privilege on most machines and is enough for [`super::regions::switching`]. A thread of its own takes the records
-//! off, on other processors than the run's where there are any, so that it takes nothing from the run.
+//! First those of all threads on the run's processors are asked for. If that is not permitted, those of this process's threads are
+//! recorded, which needs no privilege on most machines and is enough for [`super::regions::switching`]. A separate thread reads the
+//! records, if possible on processors that the run does not use, so that it does not disturb the run.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,13 +16,14 @@ use talea_recording::kernel::{KernelEvent, KernelScope, Processors, Recorder};
 use talea_recording::{KernelError, KernelOptions, KernelStream};
 use talea_time::{Clock, Duration};
 
-/// Whose switches the kernel told.
+/// Whose context switches were recorded.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Told {
-    /// Everybody's on the processors of the run.
-    Everybody,
-    /// Those of the threads of this process.
+pub enum RecordedSwitches {
+    /// Those of all threads on the processors of the run.
+    #[serde(rename = "everybody")]
+    OnProcessors,
+    /// Those of this process's threads only.
     OwnThreads,
     /// None, for this reason.
     Nothing(String),
@@ -30,9 +31,9 @@ pub enum Told {
 
 /// The switches of a run.
 #[derive(Debug)]
-pub struct Heard {
+pub struct KernelSwitches {
     /// Whose.
-    pub told: Told,
+    pub recorded: RecordedSwitches,
     /// In the order of time.
     pub records: Vec<Record>,
 }
@@ -42,59 +43,64 @@ const LOOK: Duration = Duration::from_millis(100);
 /// A switch is in its buffer within microseconds.
 const SETTLING: Duration = Duration::from_millis(1);
 
-/// Listens until told to stop.
-pub struct Listener {
+/// Records context switches until it is finished.
+pub struct SwitchRecorder {
     stop: Arc<AtomicBool>,
-    told: Told,
+    recorded: RecordedSwitches,
     thread: Option<JoinHandle<std::io::Result<Vec<Record>>>>,
 }
 
-impl Listener {
-    /// Listens on `processors` from when this returns; threads created afterwards are heard as well.
-    pub fn open(processors: &[u16]) -> Listener {
+impl SwitchRecorder {
+    /// Records the switches on `processors` from when this returns; also of threads that are created later.
+    pub fn open(processors: &[u16]) -> SwitchRecorder {
         let stop = Arc::new(AtomicBool::new(false));
         let (tell, hear) = mpsc::channel();
         let processors: BTreeSet<u16> = processors.iter().copied().collect();
         let flag = Arc::clone(&stop);
         let work = move || match stream(&processors) {
             Err(error) => {
-                let _nobody_waits = tell.send(Told::Nothing(error.to_string()));
+                let _nobody_waits = tell.send(RecordedSwitches::Nothing(error.to_string()));
                 Ok(Vec::new())
             }
-            Ok((stream, told)) => {
+            Ok((stream, recorded)) => {
                 keep_off(&processors);
-                let _nobody_waits = tell.send(told);
+                let _nobody_waits = tell.send(recorded);
                 collect(stream, &flag)
             }
         };
-        match std::thread::Builder::new().name("kernel-listener".into()).spawn(work) {
+        match std::thread::Builder::new().name("kernel-recorder".into()).spawn(work) {
             Ok(thread) => {
-                let told = hear.recv().unwrap_or_else(|_| Told::Nothing("the listener failed".into()));
-                Listener { stop, told, thread: Some(thread) }
+                let recorded =
+                    hear.recv().unwrap_or_else(|_| RecordedSwitches::Nothing("the recorder failed".into()));
+                SwitchRecorder { stop, recorded, thread: Some(thread) }
             }
-            Err(error) => Listener { stop, told: Told::Nothing(error.to_string()), thread: None },
+            Err(error) => {
+                SwitchRecorder { stop, recorded: RecordedSwitches::Nothing(error.to_string()), thread: None }
+            }
         }
     }
 
-    /// What was heard.
-    pub fn finish(mut self) -> Heard {
+    /// Ends the recording and returns the switches.
+    pub fn finish(mut self) -> KernelSwitches {
         self.stop.store(true, Ordering::Relaxed);
         let thread = self.thread.take();
         let joined = thread.map_or(Ok(Vec::new()), |thread| thread.join().expect("listening does not panic"));
         match joined {
-            Ok(records) => Heard { told: self.told.clone(), records },
-            Err(error) => Heard { told: Told::Nothing(error.to_string()), records: Vec::new() },
+            Ok(records) => KernelSwitches { recorded: self.recorded.clone(), records },
+            Err(error) => {
+                KernelSwitches { recorded: RecordedSwitches::Nothing(error.to_string()), records: Vec::new() }
+            }
         }
     }
 }
 
-impl Drop for Listener {
+impl Drop for SwitchRecorder {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 }
 
-fn stream(processors: &BTreeSet<u16>) -> Result<(KernelStream, Told), KernelError> {
+fn stream(processors: &BTreeSet<u16>) -> Result<(KernelStream, RecordedSwitches), KernelError> {
     let options = |scope| KernelOptions {
         scope,
         processors: Processors::These(processors.clone()),
@@ -103,11 +109,11 @@ fn stream(processors: &BTreeSet<u16>) -> Result<(KernelStream, Told), KernelErro
         recorder: Recorder::Included,
     };
     let open = |scope| KernelStream::open(&options(scope), MonotonicClock.now());
-    let everybody = open(KernelScope::Machine).map(|stream| (stream, Told::Everybody));
-    everybody.or_else(|_| Ok((open(KernelScope::Process(std::process::id()))?, Told::OwnThreads)))
+    let everybody = open(KernelScope::Machine).map(|stream| (stream, RecordedSwitches::OnProcessors));
+    everybody.or_else(|_| Ok((open(KernelScope::Process(std::process::id()))?, RecordedSwitches::OwnThreads)))
 }
 
-/// Leaves the run's processors alone. Where there are no others, or they are refused, it is heard on the run's.
+/// Moves the calling thread off the run's processors, unless there are no others or they are not permitted.
 fn keep_off(processors: &BTreeSet<u16>) {
     let others = affinity::allowed()
         .map(|all| -> Vec<u16> { all.into_iter().filter(|cpu| !processors.contains(cpu)).collect() });

@@ -1,11 +1,11 @@
-//! Wrappers around rules that tell what happens to the accounts.
+//! A wrapper around a scheduling rule that logs what happens to the accounts of children.
 
 use std::sync::{Arc, Mutex};
 use talea_policy::hierarchy::{Context, Parameters, Refusal};
 use talea_policy::scheduler::{Clients, Rule, Stint};
 use talea_time::{Instant, Work};
 
-/// What a rule did, for whoever drives the engine.
+/// What a rule did, for the code that drives the engine.
 #[derive(Clone, Debug)]
 pub(super) struct Log<E>(Arc<Mutex<Vec<E>>>);
 
@@ -42,18 +42,18 @@ pub(super) struct Event<A> {
     pub after: A,
 }
 
-/// A rule that is told on.
+/// A rule whose doings are logged.
 #[derive(Clone)]
-pub(super) struct Spy<R: Rule> {
+pub(super) struct Observed<R: Rule> {
     rule: R,
     log: Log<Event<R::Account>>,
     /// By place: the totals of service at which a quantum ends whatever the rule says.
     boundaries: Vec<Vec<Work>>,
 }
 
-impl<R: Rule<Account: Copy>> Spy<R> {
+impl<R: Rule<Account: Copy>> Observed<R> {
     pub fn new(rule: R, log: &Log<Event<R::Account>>) -> Self {
-        Spy { rule, log: log.clone(), boundaries: Vec::new() }
+        Observed { rule, log: log.clone(), boundaries: Vec::new() }
     }
 
     /// The same, where quanta end with the bursts of the child at each place.
@@ -98,7 +98,7 @@ impl<R: Rule<Account: Copy>> Spy<R> {
     }
 }
 
-impl<R: Rule<Account: Copy>> Rule for Spy<R> {
+impl<R: Rule<Account: Copy>> Rule for Observed<R> {
     type Account = R::Account;
 
     fn kind(&self) -> &'static str {
