@@ -10,18 +10,42 @@ use talea_time::{Duration, Instant};
 #[derive(Debug)]
 pub struct Listing {
     decoder: Decoder,
+    columns: Columns,
+}
+
+/// Widths of columns.
+#[derive(Clone, Copy, Debug)]
+struct Columns {
+    node: usize,
+    lane: usize,
+}
+
+impl Columns {
+    /// Wider names stand out of their column, so that a single long one does not widen every line.
+    const WIDEST: usize = 24;
+
+    /// As wide as the names of these nodes and lanes.
+    fn of(metadata: &Metadata) -> Self {
+        let widest = |names: &mut dyn Iterator<Item = &String>| {
+            names.map(|name| name.chars().count()).max().unwrap_or(1).min(Self::WIDEST)
+        };
+        Columns {
+            node: widest(&mut metadata.nodes.iter().map(|node| &node.name)),
+            lane: widest(&mut metadata.lanes.iter().map(|lane| &lane.label)),
+        }
+    }
 }
 
 impl Listing {
     /// A listing of a run's records.
     pub fn new(metadata: &Metadata, names: &NameSpace) -> Self {
-        Listing { decoder: Decoder::new(metadata, names) }
+        Listing { decoder: Decoder::new(metadata, names), columns: Columns::of(metadata) }
     }
 
     /// One line for people without its end: as [`format_record`], and `name=value` for the typed fields of events
     /// that it has no words for.
     pub fn line(&self, record: &Record) -> String {
-        format(self.decoder.metadata(), record, self.decoder.event(record.event))
+        format(self.decoder.metadata(), record, self.decoder.event(record.event), self.columns)
     }
 
     /// One line of JSON without its end: `time_ns`, `event`, `family`, `node`, `cpu`, `lane`, `task`, `subtask`,
@@ -71,10 +95,10 @@ impl Serialize for Fields<'_> {
 /// One line without its end: time since [`Metadata::start`] in seconds, node, processor, lane, event,
 /// job, and what the event tells besides. Events of a program's own families come raw; see [`Listing`].
 pub fn format_record(metadata: &Metadata, record: &Record) -> String {
-    format(metadata, record, None)
+    format(metadata, record, None, Columns::of(metadata))
 }
 
-fn format(metadata: &Metadata, record: &Record, declared: Option<&Declared>) -> String {
+fn format(metadata: &Metadata, record: &Record, declared: Option<&Declared>, columns: Columns) -> String {
     let seconds = since(record.time, metadata.start) as f64 / 1e9;
     let event = match (record.event.name(), declared) {
         (Some(name), _) => name.to_owned(),
@@ -84,7 +108,8 @@ fn format(metadata: &Metadata, record: &Record, declared: Option<&Declared>) -> 
     let node = node_name(metadata, record).unwrap_or("-");
     let cpu = if record.cpu == Record::NO_CPU { "-".into() } else { format!("cpu{}", record.cpu) };
     let lane = lane_label(metadata, record).unwrap_or("-");
-    let mut line = format!("{seconds:>16.9}  {node:<10} {cpu:<5} {lane:<14} {event:<9}");
+    let Columns { node: node_width, lane: lane_width } = columns;
+    let mut line = format!("{seconds:>13.9}  {node:<node_width$} {cpu:<4} {lane:<lane_width$} {event:<8}");
     if record.event.is_about_job() {
         line.push_str(&format!(" {}", metadata.job_name(record.job())));
     }
@@ -142,7 +167,7 @@ fn detail(metadata: &Metadata, record: &Record) -> Option<String> {
             let ends = metadata.operations.get(complete.job.operation.index()).is_some_and(is_last);
             let verdict = match to_deadline.filter(|_| ends) {
                 Some(left) if left < 0 => format!(", MISSED by {}", length(left.saturating_neg())),
-                Some(left) => format!(", met with {} left", length(left)),
+                Some(left) => format!(", met, {} left", length(left)),
                 None => String::new(),
             };
             format!("after {}{verdict}", length(after(complete.nominal)))

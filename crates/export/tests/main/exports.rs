@@ -60,7 +60,7 @@ fn lines_for_people() {
     assert_eq!(line(1), "0.000000000 mission cpu0 10ms skip nav #0 the job before is unfinished");
     assert_eq!(line(2), "0.000000000 mission cpu0 20ms release route.plan #0 due in 20.0ms");
     assert_eq!(line(5), "0.010000000 mission cpu0 20ms preempt route.plan #0 by nav #1");
-    assert_eq!(line(7), "0.012000000 mission cpu0 10ms complete nav #1 after 2.00ms, met with 8.00ms left");
+    assert_eq!(line(7), "0.012000000 mission cpu0 10ms complete nav #1 after 2.00ms, met, 8.00ms left");
     assert_eq!(line(9), "0.015000000 mission cpu0 20ms complete route.plan #0 after 15.0ms");
     assert_eq!(line(11), "0.015000000 mission cpu1 20ms start route.draw #0 2 in the lane");
     assert_eq!(

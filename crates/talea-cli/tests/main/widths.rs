@@ -39,6 +39,7 @@ fn results_of_every_example_fit() {
         let trace = within(&place, "out/trace.talea");
         fits(&["check", &system, "--explain"]);
         fits(&["sim", &system, "--for", "500ms", "--out", &out]);
+        fits(&["trace", "show", &trace]);
         fits(&["trace", "stats", &trace, "--jobs"]);
         fits(&["trace", "verify", &system, &trace]);
         let text = std::fs::read_to_string(&path).expect("readable");
@@ -109,6 +110,9 @@ fn long_names_and_large_numbers_of_tasks_fit() {
     fits(&["trace", "stats", &trace, "--jobs"]);
     fits(&["trace", "explain", &trace, "--worst"]);
     fits(&["trace", "verify", &system, &trace]);
+    // In a pipe each record is one line however long its names are, so that `grep` finds whole records.
+    let [lines, json] = [&[][..], &["--json"]].map(|form| run(&[&["trace", "show", &trace][..], form].concat()));
+    assert_eq!(lines.stdout.lines().count(), json.stdout.lines().count());
 }
 
 const LONG_HIERARCHY: &str = r#"

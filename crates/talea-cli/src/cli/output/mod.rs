@@ -4,7 +4,7 @@ mod sheet;
 mod wrap;
 
 pub use sheet::Sheet;
-pub use wrap::{WIDTH, wrap, wrap_beside};
+pub use wrap::{WIDTH, fold, wrap, wrap_beside};
 
 use super::failure::Failure;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

@@ -1,5 +1,6 @@
 //! How wide what is printed may be, and sentences in lines of that width.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal};
 
 /// Columns that help, tables and sentences fill at most: what a terminal beside an editor shows, and a page of documentation.
@@ -16,13 +17,24 @@ const LABELS: usize = 30;
 
 /// The columns that there are: [`WIDTH`], or fewer where standard output is a terminal that has fewer.
 pub fn width() -> usize {
+    terminal_width().map_or(WIDTH, |columns| columns.clamp(NARROWEST, WIDTH))
+}
+
+/// The columns of the terminal that standard output is, if it is one.
+fn terminal_width() -> Option<usize> {
     let stdout = io::stdout();
-    let columns = match stdout.is_terminal() {
-        true => rustix::termios::tcgetwinsize(&stdout).map_or(0, |size| usize::from(size.ws_col)),
-        false => 0,
-    };
+    let size = if stdout.is_terminal() { rustix::termios::tcgetwinsize(&stdout).ok() } else { None };
     // Some terminals say that they have none.
-    if columns == 0 { WIDTH } else { columns.clamp(NARROWEST, WIDTH) }
+    size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
+/// A record as it is printed: on a terminal that is too narrow for it in several lines. In a pipe or file each record is one line,
+/// however long its names are, so that `grep` finds whole records.
+pub fn fold(record: &str) -> Cow<'_, str> {
+    match terminal_width() {
+        Some(columns) if record.chars().count() > columns => wrapped(record, columns.max(NARROWEST)).into(),
+        _ => record.into(),
+    }
 }
 
 /// Sentences in lines that fit the output. Each line of `text` stays one if it fits, and is else broken at blanks; its further

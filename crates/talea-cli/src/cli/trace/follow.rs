@@ -98,7 +98,10 @@ impl Following<'_> {
                 break;
             }
             self.left = self.left.map(|left| left - 1);
-            lines += &if self.options.json { listing.json(record) } else { listing.line(record) };
+            match self.options.json {
+                true => lines += &listing.json(record),
+                false => lines += &output::fold(&listing.line(record)),
+            }
             lines.push('\n');
         }
         output::print_now(&lines)

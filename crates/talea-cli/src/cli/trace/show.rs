@@ -13,7 +13,8 @@ use talea_record::{Event, Metadata, NameSpace, Record};
 /// Print records, one per line
 ///
 /// A line has the time since the run began in seconds, then node, processor, lane, event, job, and the fields of the event. Records must
-/// satisfy all filters given; a filter given several times asks for any of its values.
+/// satisfy all filters given; a filter given several times asks for any of its values. In a pipe or file, each record is one line, on
+/// a terminal that is too narrow several.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -93,7 +94,10 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
             break;
         }
         if filter.lets_through(&record) {
-            lines.line(&if options.json { listing.json(&record) } else { listing.line(&record) })?;
+            match options.json {
+                true => lines.line(&listing.json(&record))?,
+                false => lines.line(&output::fold(&listing.line(&record)))?,
+            }
             left -= 1;
         }
     }
