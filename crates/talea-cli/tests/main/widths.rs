@@ -111,7 +111,8 @@ fn long_names_and_large_numbers_of_tasks_fit() {
     fits(&["trace", "explain", &trace, "--worst"]);
     fits(&["trace", "verify", &system, &trace]);
     // In a pipe each record is one line however long its names are, so that `grep` finds whole records.
-    let [lines, json] = [&[][..], &["--json"]].map(|form| run(&[&["trace", "show", &trace][..], form].concat()));
+    let [lines, json] =
+        [&[][..], &["--json"]].map(|form| run(&[&["trace", "show", &trace][..], form].concat()));
     assert_eq!(lines.stdout.lines().count(), json.stdout.lines().count());
 }
 
