@@ -121,7 +121,7 @@ impl Reserved {
     }
 }
 
-/// Says that a schedule leaves open who ran in some of the time.
+/// Notes that the schedule does not say what ran in some of the time.
 pub fn warn_of_unseen(schedule: &Path, unseen: Duration) {
     if unseen > Duration::ZERO {
         eprintln!(
@@ -186,7 +186,7 @@ impl Files {
         }
         let end = Instant::from_nanos(report.end_ns);
         for (artefact, schedule) in self.schedules {
-            // In virtual time it is always known who runs.
+            // In virtual time it is always known what runs.
             let _unseen = schedule.finish(end).map_err(|error| artefact.unwritten(error))?;
             artefact.finish()?;
         }
@@ -215,7 +215,7 @@ pub fn tell_folder(options: &ResultOptions) -> Result<(), Failure> {
     }
 }
 
-/// The instants from which and up to which a trace tells of its run: those of its first record, but not before the run's
+/// The beginning and end of what a trace holds of its run: those of its first record, but not before the run's
 /// start, and of its last one; and what is wrong with the file.
 pub fn span(trace: &TraceFile, path: &Path) -> Result<((Instant, Instant), Damage), Failure> {
     let unreadable = |error| Failure::file("read", path, error);

@@ -1,4 +1,4 @@
-//! What a trace holds at all, as tables: records by event, and who used the processors.
+//! What a trace holds, as tables: records by event, and which threads used the processors.
 
 use super::output::{Sheet, length};
 use talea_insight::machine::MachineReport;

@@ -231,8 +231,8 @@ impl Action {
     }
 }
 
-/// The name of a kind of scheduler that a running hierarchy can be given: the lanes of tasks are made with the run. Which other kinds
-/// there are the run knows, whose program may have registered its own.
+/// The name of a kind of scheduler that can be added to a running hierarchy: any but `lanes`, which can only be part of the system file.
+/// Whether the kind exists is decided by the run, whose program may have registered its own.
 fn kind(text: &str) -> Result<String, String> {
     if text.parse() == Ok(SchedulerKind::LANES) {
         let known = SchedulerKind::in_files().into_iter().filter(|kind| *kind != SchedulerKind::LANES);
@@ -304,7 +304,7 @@ fn why_not(answer: &Result<Outcome, ClientError>) -> Option<String> {
     match answer {
         Ok(Outcome::Refused(refusal)) => {
             let reason = refusal.reasons.first().map_or("it refuses", String::as_str);
-            // What follows explains it to those who ask for more.
+            // What follows the colon is an explanation.
             let (fact, remedy) = (reason.split(':').next().unwrap_or(reason), refusal.remedy.as_deref());
             Some(remedy.map_or(fact.into(), |remedy| format!("{fact}; {remedy}")))
         }

@@ -1,8 +1,8 @@
-//! What is written beside its place and takes its name when it is whole, so that a failure loses nothing that was there
-//! and leaves nothing that looks like an export.
+//! Drafts: files and folders that are written under another name and get their own when they are complete. So a failure loses nothing
+//! that was there before, and leaves nothing that looks like a complete export.
 //!
-//! A draft is locked as long as its writer lives. One that is not locked has been left behind by a writer that was
-//! killed, and is removed by the next one into the same folder. Ctrl-C removes what is under way.
+//! A draft is locked while its writer lives. One that is not locked was left behind by a writer that was
+//! killed, and is removed by the next writer into the same folder. Ctrl-C removes the drafts of this process.
 
 use crate::cli::failure::Failure;
 use crate::cli::interrupt;
@@ -20,7 +20,7 @@ use tempfile::{Builder, NamedTempFile, TempDir};
 /// What the names of drafts begin with. All that are called so have been locked from the beginning.
 const PREFIX: &str = ".talea-draft-";
 
-/// Drafts of this process. Who holds the lock decides what becomes of them.
+/// Drafts of this process. A thread that holds the lock may finish or remove them.
 static UNDER_WAY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// Who may read what is written.
@@ -28,7 +28,7 @@ static UNDER_WAY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 pub enum Readers<'a> {
     /// Those who may read this.
     Like(&'a Path),
-    /// Whoever may read new files of the user.
+    /// All who may read new files of the user.
     Usual,
     /// The user alone.
     User,
@@ -71,7 +71,7 @@ impl Draft {
             return Ok(Draft::InPlace { file });
         }
         let mode = readers.mode().map_err(failed)?;
-        // Where a link leads, it goes on leading.
+        // A link keeps its target, which is what is replaced.
         let target = place.canonicalize().unwrap_or_else(|_| place.into());
         let folder = folder_of(&target);
         sweep(folder);
@@ -94,7 +94,7 @@ impl Draft {
         self.file().try_clone()
     }
 
-    /// What there is of it if it is given up.
+    /// What is left of it if it is given up, as a sentence.
     pub fn left(&self, place: &Path) -> String {
         match self {
             Draft::Beside { .. } => left(place),
@@ -132,7 +132,7 @@ impl FolderDraft {
         std::fs::create_dir_all(parent).map_err(failed)?;
         let there = std::fs::metadata(&target).ok();
         let around = std::fs::metadata(parent).map_err(failed)?;
-        // Whoever was in a folder stays there, and not in the new one; and a mounted one cannot be exchanged.
+        // Processes in a folder would stay in the old one; and a mounted folder cannot be exchanged.
         let is_current = std::env::current_dir().is_ok_and(|current| current.starts_with(&target));
         if is_current || there.as_ref().is_some_and(|there| there.dev() != around.dev()) {
             return Ok(FolderDraft::InPlace { place: target });
@@ -167,7 +167,7 @@ impl FolderDraft {
         }
     }
 
-    /// What there is of it if it is given up.
+    /// What is left of it if it is given up, as a sentence.
     pub fn left(&self, place: &Path) -> String {
         match self {
             FolderDraft::Beside { .. } => left(place),
@@ -259,7 +259,7 @@ fn locked<T>(
 fn sweep(folder: &Path) {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries.for_each(|entry| {
-        // The lock lasts until it is gone: whoever is about to lock a new draft looks whether it is still there.
+        // The lock lasts until the draft is gone: a writer that has locked a new one looks whether it is still there.
         let left_behind = left_behind(&entry);
         if left_behind.is_some() {
             remove(&entry.path());
@@ -267,7 +267,7 @@ fn sweep(folder: &Path) {
     });
 }
 
-/// A draft that nobody writes, locked.
+/// A draft whose writer is gone, locked.
 fn left_behind(entry: &DirEntry) -> Option<File> {
     let is_ours = |entry: &DirEntry| {
         let kind = entry.file_type()?;

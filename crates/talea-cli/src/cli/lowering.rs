@@ -1,9 +1,10 @@
-//! What of a hierarchy the kernel does by itself, and why not the rest.
+//! Which parts of a hierarchy are handed over to the kernel, and why others are not.
 
 use super::output::{Sheet, wrap};
 use talea_runtime::lowering::hierarchy::PartAccount;
 
-/// Everybody with what the kernel has it as, or the reasons why the infrastructure keeps it, each with all that it concerns.
+/// Every scheduler and thread with its setting in the kernel; or the reasons why the hierarchy is not handed over, each with the names that
+/// it concerns.
 pub fn parts(node: &str, parts: &[PartAccount]) -> String {
     if parts.iter().all(|part| part.stays_because.is_none()) {
         let mut sheet = Sheet::new(2, &["scheduler or thread", "the kernel's"]);

@@ -78,7 +78,7 @@ pub fn positive(text: &str) -> Result<Duration, String> {
     if duration > Duration::ZERO { Ok(duration) } else { Err("it must be longer than zero".into()) }
 }
 
-/// Who decides what runs next: `rms, preemptive lanes`, or the schedulers.
+/// How it is decided what runs next: `rms, preemptive lanes`, or by the schedulers.
 pub fn who_decides(system: &System) -> String {
     let lanes = format!("{}, {} lanes", system.strategy, system.lane_dispatch);
     match (system.has_lanes(), system.schedulers.is_empty()) {

@@ -14,7 +14,7 @@ pub fn text(report: &Report) -> String {
     text_of(report, &Told::everything())
 }
 
-/// The report of a trace that tells of so much. A figure that it does not tell is a `?`.
+/// The report of a trace in which `told` was recorded. A figure that follows from other events is a `?`.
 pub fn text_of(report: &Report, told: &Told) -> String {
     let mut parts = Vec::new();
     if report.tasks.iter().any(|task| task.activity.is_task()) {
@@ -124,7 +124,7 @@ fn seen(report: &Report, node: &str, count: u64) -> String {
     }
 }
 
-/// Whether the records say who had the node's processors.
+/// Whether the records say which jobs had the node's processors.
 fn is_seen(report: &Report, node: &str) -> bool {
     report.nodes.iter().any(|entry| entry.name == node && entry.switches.are_recorded())
 }
@@ -232,7 +232,7 @@ fn kind(task: &TaskReport) -> &'static str {
     if task.critical { "hard" } else { "soft" }
 }
 
-/// A figure, if the trace tells it.
+/// A figure, if its events were recorded.
 fn cell(told: &Told, figure: Figure, text: String) -> String {
     if figure.is_known(told) { text } else { "?".into() }
 }

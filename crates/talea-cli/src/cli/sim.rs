@@ -68,7 +68,7 @@ pub fn main(options: &Options) -> super::Outcome {
     Ok(super::verdict(&report, options.results.fail_on))
 }
 
-/// What came of the guarantees of every node that has a hierarchy.
+/// Whether the guarantees of every node with a hierarchy were kept.
 fn promises(simulation: &mut Simulation, system: &System) -> Vec<HierarchyReport> {
     let nodes = system.nodes.iter().enumerate();
     let report = |(index, node): (usize, &Node)| {
@@ -78,7 +78,7 @@ fn promises(simulation: &mut Simulation, system: &System) -> Vec<HierarchyReport
     nodes.filter_map(report).collect()
 }
 
-/// Says where somebody is not promised what it needs, as a run does.
+/// Warns of schedulers and threads that are promised less than they need, as a run does.
 fn warn_of_shortcomings(simulation: &Simulation, system: &System) {
     for (index, node) in system.nodes.iter().enumerate() {
         if let Some(shortcomings) = simulation.shortcomings(index) {
@@ -87,7 +87,7 @@ fn warn_of_shortcomings(simulation: &Simulation, system: &System) {
     }
 }
 
-/// Says of programs what is simulated in their place.
+/// Notes what is simulated in place of programs.
 fn note_programs(system: &System) {
     let is_program =
         |thread: &&Thread| matches!(thread.work, ThreadWork::Command(_) | ThreadWork::Process(_));
@@ -101,7 +101,7 @@ fn note_programs(system: &System) {
     }
 }
 
-/// Says of quanta that make so many turns that one might take the simulation to hang.
+/// Notes of quanta that are so short that the simulation takes long.
 fn effort(system: &System, duration: Duration) -> Vec<String> {
     /// Some ten seconds' worth.
     const TURNS: i64 = 20_000_000;

@@ -15,9 +15,9 @@ pub fn text(usage: &UsageReport) -> String {
     nodes.join("\n\n")
 }
 
-/// What stands for a figure that nobody knows.
+/// What is printed for a figure that is unknown.
 const UNTOLD: &str = "not recorded";
-/// And for one that depends on which of several jobs ran when nobody saw it.
+/// And for one that depends on which of several jobs ran, if that was not recorded.
 const UNSEEN: &str = "?";
 
 fn is_shared(node: &NodeUsage) -> bool {
@@ -188,7 +188,7 @@ pub fn jobs(usage: &UsageReport) -> String {
     sheet.render()
 }
 
-/// `?` is what was not recorded or not seen, `-` what there is none of.
+/// `?` was not recorded, `-` is none.
 fn cells(jobs: Option<u64>, spread: Option<&Spread>) -> [String; 3] {
     let Some(spread) = spread else { return ["?"; 3].map(String::from) };
     let values = [spread.min_ns, spread.mean_ns, spread.max_ns];

@@ -32,7 +32,7 @@ pub fn show(system: &System, check: &HierarchyCheck, file: &Path) -> String {
     match check.verdict {
         Composition::Composes => {}
         Composition::OnPaper => parts.push(wrap(&legible(&doubts(check)))),
-        Composition::Refused | Composition::Fails => parts.push(wrap(&legible(&problems::told(check, file)))),
+        Composition::Refused | Composition::Fails => parts.push(wrap(&legible(&problems::text(check, file)))),
     }
     parts.join("\n")
 }
@@ -137,7 +137,7 @@ fn branch(row: &Row) -> String {
     passing.chain([corner]).collect()
 }
 
-/// Who is promised something that is not known to be kept, and what to do about it.
+/// The guarantees that are not known to be kept, and what to do about them.
 fn doubts(check: &HierarchyCheck) -> String {
     let mut lines = vec!["\nwhat is not known to be kept".to_string()];
     for proviso in &check.provisos {
@@ -210,7 +210,7 @@ pub fn conclusion(checks: &[HierarchyCheck]) -> String {
     )
 }
 
-/// The threads that are sure to receive what they need: nobody where a scheduler refuses.
+/// The threads that are sure to receive what they need: none if a scheduler refuses a child.
 fn sure(check: &HierarchyCheck) -> impl Iterator<Item = &str> {
     let is_doubted = |edge: usize| check.provisos.iter().any(|proviso| proviso.edge == edge);
     let threads = check.derivation.threads.iter().filter(|_| check.refusals.is_empty());

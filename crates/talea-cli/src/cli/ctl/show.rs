@@ -41,7 +41,7 @@ pub fn listing(run: &Controllable, listing: &Listing) -> Result<(), Failure> {
     lines.finish()
 }
 
-/// What somebody is, asks for and is promised.
+/// The row of a scheduler or thread with what it is, asks for and is promised.
 fn promised(rows: &[Row], index: usize) -> Vec<String> {
     let row = &rows[index];
     let kind = match row.quantum {
@@ -62,7 +62,7 @@ fn promised(rows: &[Row], index: usize) -> Vec<String> {
     ]
 }
 
-/// What somebody has had of the processors.
+/// The row of a scheduler or thread with the processor time that it has received.
 fn had(row: &Row) -> Vec<String> {
     vec![
         row.name.clone(),

@@ -43,7 +43,7 @@ pub fn print(text: &str) -> Result<(), Failure> {
     lines.finish()
 }
 
-/// Whether somebody reads standard output.
+/// Whether standard output has a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Audience {
     /// As far as is known.
@@ -61,7 +61,7 @@ pub fn print_now(lines: &str) -> Result<Audience, Failure> {
     }
 }
 
-/// Whether nobody reads standard output any more, which then takes nothing.
+/// Whether the reader of standard output has gone away, so that nothing can be written.
 pub fn is_gone() -> bool {
     let stdout = io::stdout();
     let mut output = [PollFd::new(&stdout, PollFlags::empty())];

@@ -79,7 +79,7 @@ fn time(ns: i64) -> String {
 fn verdict(edge: &Kept, ended: Option<&EndedEarly>) -> String {
     let verdict = match edge.verdict() {
         Verdict::Kept => {
-            // Nobody knows what would have become of it.
+            // Whether it would have been kept is unknown.
             return ended.map_or("yes".into(), |ended| format!("until {}", time(ended.at_ns)));
         }
         Verdict::NotJudged => "not judged",

@@ -7,7 +7,7 @@ use talea_policy::arrangement::Verdict;
 use talea_runtime::{HierarchyOutcome, JudgedBy, LongestSpell, MemberOutcome, ParkingOutcome, ScheduledBy};
 use talea_time::Duration;
 
-/// What `--json` says of a hierarchy; what became of its promises is in the report.
+/// What `--json` says of a hierarchy, besides whether its guarantees were kept, which is in the report.
 pub fn json(hierarchy: &HierarchyOutcome) -> Value {
     json!({
         "node": hierarchy.node, "scheduled_by": hierarchy.scheduled_by, "lowering": hierarchy.lowering,
@@ -52,7 +52,7 @@ const REMEDY: &str = "  help: Linux keeps real-time threads from a part of each 
      says how much and how to change it); let the threads want less than that \
      leaves, as in examples/figure-1.toml";
 
-/// What the kernel kept from threads that the hierarchy had granted a processor, and what that did to its promises.
+/// What the kernel withheld from threads that the hierarchy had granted a processor, and which guarantees that broke.
 fn receipts(hierarchy: &HierarchyOutcome) -> Vec<String> {
     match &hierarchy.judged_by {
         None => Vec::new(),
@@ -101,8 +101,8 @@ fn withheld(
     vec![text, REMEDY.into()]
 }
 
-/// Nobody saw what was received. What members received in all is known: up to a hundredth less than granted are switches
-/// and interrupts.
+/// It is unknown when threads received what they were granted, but known how much in all: up to a hundredth less than granted is
+/// due to switches and interrupts.
 fn by_grants(hierarchy: &HierarchyOutcome, reason: &str) -> Vec<String> {
     let node = &hierarchy.node;
     let mut remarks = vec![format!(

@@ -108,7 +108,7 @@ fn one(stream: &Listed, options: &Options) -> Result<(), Failure> {
     }
     lines.line("")?;
     let wanted = wanted(content);
-    // What the kernel tells it tells of itself, not through programs.
+    // The kernel's events come from the kernel, not through programs.
     let families = content.directory.name_space().families().iter();
     for family in families.filter(|family| family.number != KERNEL.number) {
         lines.prose(&format!("{} ({:#04x})  {}", family.name, family.number, family.about))?;

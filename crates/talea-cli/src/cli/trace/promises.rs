@@ -11,7 +11,7 @@ use talea_model::System;
 use talea_record::{Contents, Damage, Event, Metadata, Told, TraceFile};
 use talea_time::Duration;
 
-/// Whether schedulers, not lanes alone, said who runs next.
+/// Whether a hierarchy of schedulers, not lanes alone, decided what runs next.
 pub fn has_hierarchy(metadata: &Metadata) -> bool {
     metadata.hierarchy().is_some()
 }

@@ -94,7 +94,7 @@ impl FromStr for KernelChoice {
             list => {
                 let events: Result<BTreeSet<KernelEvent>, _> = list.split(',').map(str::parse).collect();
                 let mut events = events.map_err(|error| error.to_string())?;
-                // Threads without names help nobody.
+                // Without names, a reader would not know the threads.
                 events.insert(KernelEvent::Names);
                 Ok(KernelChoice::These(events))
             }
@@ -104,7 +104,7 @@ impl FromStr for KernelChoice {
 
 /// How often streams are read and new ones looked for.
 const LOOK: Duration = Duration::from_millis(5);
-/// How long a command may take to end before it is told more firmly.
+/// How long a command may take to end before it gets the next, stronger signal.
 const GRACE: Duration = Duration::from_secs(3);
 /// How long a command may take to register its families before it is said which are not there.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -133,23 +133,23 @@ pub fn main(options: &Options) -> Outcome {
     };
     let stop = interrupt::flag()?;
     let attached = session.attach(&options.attach, &options.out)?;
-    let heard = session.hear_kernel(&options.kernel)?;
+    let access = session.record_kernel(&options.kernel)?;
     let mut command = Workload::start(&options.command)?;
     place.keep();
     match &command {
         Some(command) => {
             session.recording.iter_mut().for_each(|recording| recording.count_in(command.id()));
-            session.hear_process(heard, command.id());
+            session.record_process(access, command.id());
         }
         None => session.recording.iter_mut().for_each(Recording::expect_no_more),
     }
     if let [pid] = attached[..] {
-        session.hear_process(heard, pid);
+        session.record_process(access, pid);
     }
     let followed = session.follow(command.as_mut(), options.duration, &stop);
     // Whatever happened, a command started here does not stay behind.
-    let attention = if followed.is_ok() { Attention::Failures } else { Attention::Any };
-    let verdict = command.map_or(Ok(Verdict::Fine), |command| command.finish(attention))?;
+    let reported = if followed.is_ok() { ReportedEnds::Failures } else { ReportedEnds::All };
+    let verdict = command.map_or(Ok(Verdict::Fine), |command| command.finish(reported))?;
     followed.map_err(|error| incomplete(options, &error))?;
     session.warn_of_unknown();
     let refused = session.refused.take();
@@ -161,20 +161,20 @@ pub fn main(options: &Options) -> Outcome {
         false => options.events.known_in(&Directory::default()).1,
     };
     let recorded = recording.finish().map_err(|error| incomplete(options, &error))?;
-    tell(options, &recorded);
+    summarise(options, &recorded);
     let unasked = recorded.unasked + recorded.kernel.as_ref().map_or(0, |totals| totals.records);
     let of_programs = recorded.records.saturating_sub(unasked);
     match (refused, unknown.first()) {
         (Some(reason), _) if !follows_any => Err(Failure::new(reason, "no program was followed")),
         (_, Some(unknown)) if of_programs == 0 => {
             if !follows_any {
-                tell_of_no_stream(options);
+                note_no_stream(options);
             }
             Err(Failure::new(format!("nothing of the command was recorded: {}", unknown.error), SEE))
         }
         _ => {
             if !follows_any {
-                tell_of_no_stream(options);
+                note_no_stream(options);
             }
             Ok(verdict)
         }
@@ -204,7 +204,7 @@ fn refuse_impossible(events: &Selection) -> Result<(), Failure> {
     }
 }
 
-fn tell_of_no_stream(options: &Options) {
+fn note_no_stream(options: &Options) {
     let program = options.command.first().map_or_else(String::new, |program| program.display().to_string());
     eprintln!("note: no stream was followed, for {program} published none; it tells nothing of its own");
     eprintln!(
@@ -227,13 +227,13 @@ fn refuse_among_streams(out: &Path, directory: &StreamDirectory) -> Result<(), F
     }
 }
 
-/// What the kernel tells.
+/// Whether the kernel's events of the whole machine are recorded.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Heard {
-    /// As much as was asked for.
-    Enough,
-    /// Nothing of the whole machine; single processes may be heard.
-    Nothing,
+enum KernelAccess {
+    /// As far as they were asked for.
+    AsAsked,
+    /// They are not permitted; those of single processes may be.
+    Refused,
 }
 
 /// A recording and what it follows.
@@ -246,7 +246,7 @@ struct Session {
     seen: BTreeSet<PathBuf>,
     /// When the first stream of a command was followed.
     first_followed: Option<Instant>,
-    /// Names that no stream had and that were told.
+    /// Names that no stream has, of which the user has been warned.
     warned_of: Vec<String>,
     /// Why a stream was not followed.
     refused: Option<String>,
@@ -259,7 +259,7 @@ impl Session {
         let mut processes = Vec::new();
         for target in targets {
             for found in named::streams(target)? {
-                // What is no stream has nobody to write it; following it says so.
+                // A file that is no stream gets its error from following it.
                 if found.liveness == Liveness::Dead && found.content.is_ok() {
                     return Err(Failure::new(
                         format!("process {} of stream \"{}\" has ended", found.pid, found.name),
@@ -280,11 +280,11 @@ impl Session {
         Ok(processes)
     }
 
-    /// Hears what the kernel tells of the whole machine.
-    fn hear_kernel(&mut self, choice: &KernelChoice) -> Result<Heard, Failure> {
+    /// Records the kernel's events of the whole machine.
+    fn record_kernel(&mut self, choice: &KernelChoice) -> Result<KernelAccess, Failure> {
         let mut options = KernelOptions::default();
         match choice {
-            KernelChoice::Off => return Ok(Heard::Enough),
+            KernelChoice::Off => return Ok(KernelAccess::AsAsked),
             KernelChoice::These(events) => options.events.clone_from(events),
             KernelChoice::Auto => {
                 let granted = preflight(&options);
@@ -293,30 +293,30 @@ impl Session {
                 }
                 options.events = granted.available.into_iter().collect();
                 if !options.events.contains(&KernelEvent::Switches) {
-                    return Ok(Heard::Nothing);
+                    return Ok(KernelAccess::Refused);
                 }
             }
         }
         let stream = KernelStream::open(&options, MonotonicClock.now())
             .map_err(|error| Failure::new(error, "`--kernel off` records without the kernel's events"))?;
-        self.hear(stream);
-        Ok(Heard::Enough)
+        self.record_events(stream);
+        Ok(KernelAccess::AsAsked)
     }
 
-    /// Hears what the kernel tells of this process's own threads, where the machine may not be heard.
-    fn hear_process(&mut self, heard: Heard, pid: u32) {
+    /// Records the kernel's events of this process alone, if those of the whole machine are not permitted.
+    fn record_process(&mut self, access: KernelAccess, pid: u32) {
         let events = [KernelEvent::Switches, KernelEvent::Names].into();
         let options = KernelOptions { scope: KernelScope::Process(pid), events, ..KernelOptions::default() };
-        let hears = |recording: &Recording| recording.kernel().is_some();
-        if heard == Heard::Nothing && !self.recording.as_ref().is_some_and(hears) {
+        let has_kernel = |recording: &Recording| recording.kernel().is_some();
+        if access == KernelAccess::Refused && !self.recording.as_ref().is_some_and(has_kernel) {
             match KernelStream::open(&options, MonotonicClock.now()) {
-                Ok(stream) => self.hear(stream),
+                Ok(stream) => self.record_events(stream),
                 Err(error) => eprintln!("note: nor of process {pid} alone: {error}"),
             }
         }
     }
 
-    fn hear(&mut self, stream: KernelStream) {
+    fn record_events(&mut self, stream: KernelStream) {
         stream.control().caveats().iter().for_each(|caveat| eprintln!("note: {caveat}"));
         let (control, sources) = stream.split();
         if let Some(recording) = &mut self.recording {
@@ -342,7 +342,7 @@ impl Session {
                         self.search(command.id(), now);
                     }
                     if is_to_end {
-                        command.tell_to_end(now);
+                        command.ask_to_end(now);
                     }
                     command.is_over()
                 }
@@ -352,7 +352,7 @@ impl Session {
                 }
             };
             if let Some(error) = self.recording.as_mut().and_then(|recording| recording.poll(now).err()) {
-                // What it follows is not to write for nobody.
+                // Without a recording, programs need not write events for it.
                 self.recording = None;
                 if command.is_some() {
                     eprintln!("warning: {error}; the command goes on and is not recorded any more");
@@ -410,26 +410,26 @@ impl Session {
 struct Workload {
     child: Child,
     group: Group,
-    /// How it was told to end, and when the next and firmer word is due.
-    told: Option<(Signal, Instant)>,
+    /// The signal that it was asked to end with, and when the next, stronger one is due.
+    asked: Option<(Signal, Instant)>,
 }
 
-/// Whose process group the command is in.
+/// The process group that the command is in.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Group {
-    /// Its own, which is told to end as a whole.
+    /// One of its own, which gets signals as a whole.
     Own,
-    /// The terminal's, so that it can read from there. Ctrl-C reaches it without our doing.
+    /// The terminal's, so that it can read from there. Ctrl-C reaches it without this command.
     Terminal,
 }
 
-/// Which ends of a command are told.
+/// With which ends of a command its exit status is printed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Attention {
-    /// Those that the exit status tells.
+enum ReportedEnds {
+    /// Failures, which this command's exit status reports, too.
     Failures,
-    /// Every one, for the exit status tells of something else.
-    Any,
+    /// Every end, because this command's exit status is about something else.
+    All,
 }
 
 impl Workload {
@@ -446,7 +446,7 @@ impl Workload {
                 "give the program and its arguments after `--`",
             )
         })?;
-        Ok(Some(Workload { child, group, told: None }))
+        Ok(Some(Workload { child, group, asked: None }))
     }
 
     fn id(&self) -> u32 {
@@ -457,19 +457,19 @@ impl Workload {
         matches!(self.child.try_wait(), Ok(Some(_)) | Err(_))
     }
 
-    /// Tells the command to end: as Ctrl-C would, and more firmly each time its time is over.
-    fn tell_to_end(&mut self, now: Instant) {
-        let next = match self.told {
+    /// Asks the command to end: first as Ctrl-C would, then with stronger signals.
+    fn ask_to_end(&mut self, now: Instant) {
+        let next = match self.asked {
             None => Signal::INT,
             Some((_, due)) if now < due => return,
             Some((Signal::INT, _)) => Signal::TERM,
             Some(_) => Signal::KILL,
         };
         self.signal(next);
-        self.told = Some((next, now.saturating_add(GRACE)));
+        self.asked = Some((next, now.saturating_add(GRACE)));
     }
 
-    /// What has ended already cannot be told, which is as well.
+    /// A command that has ended already needs no signal.
     fn signal(&self, signal: Signal) {
         let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) else { return };
         let _ = match self.group {
@@ -478,25 +478,25 @@ impl Workload {
         };
     }
 
-    /// Waits for the command, which has ended or had its time for that.
-    fn finish(mut self, attention: Attention) -> Outcome {
-        // Where it was told to end, so was all that it had started; some take no hint.
-        if !self.is_over() || self.told.is_some() {
+    /// Waits for the command, which has ended or has been given the time to.
+    fn finish(mut self, reported: ReportedEnds) -> Outcome {
+        // If it was asked to end, so was all that it has started; what ignored that is killed.
+        if !self.is_over() || self.asked.is_some() {
             self.signal(Signal::KILL);
         }
         let status = self.child.wait();
         let status =
             status.map_err(|error| Failure::new(format!("cannot wait for the command: {error}"), ""))?;
-        let is_fine = status.success() || self.told.is_some();
-        if !is_fine || attention == Attention::Any {
+        let is_fine = status.success() || self.asked.is_some();
+        if !is_fine || reported == ReportedEnds::All {
             eprintln!("note: the command ended with {status}");
         }
         Ok(if is_fine { Verdict::Fine } else { Verdict::Negative })
     }
 }
 
-/// On standard error, because standard output is the command's.
-fn tell(options: &Options, recorded: &Recorded) {
+/// Prints what was recorded: on standard error, because standard output is the command's.
+fn summarise(options: &Options, recorded: &Recorded) {
     let kernel = recorded.kernel.as_ref();
     let of_kernel =
         kernel.map_or(String::new(), |totals| format!(", {} of them the kernel's", totals.records));

@@ -58,7 +58,7 @@ struct Everything<'a> {
     /// Which guarantees of hierarchies were broken.
     promises: &'a PromisesReport,
     damage: &'a Damage,
-    /// Who used the processors by the kernel's records alone; nothing without them.
+    /// Which threads used the processors, by the kernel's records alone; nothing without them.
     machine: Option<&'a MachineReport>,
 }
 
@@ -114,7 +114,7 @@ fn print_jobs(everything: &Everything, options: &Options) -> Result<(), Failure>
     lines.finish()
 }
 
-/// What there is where no job is told of.
+/// What there is in a trace without records of jobs.
 fn print_contents(everything: &Everything, options: &Options) -> Result<(), Failure> {
     let Everything { report, has_system, contents, machine, .. } = everything;
     if options.jobs {
@@ -137,7 +137,7 @@ fn print_contents(everything: &Everything, options: &Options) -> Result<(), Fail
     };
     lines.prose(&is)?;
     lines.line(&format!("\n{}", contents::text(contents)))?;
-    // Without the jobs, nobody knows what the rest of the processors' time went into.
+    // Without records of jobs, it is unknown what the rest of the processors' time was spent on.
     if let Some(machine) = machine {
         lines.line(&format!("\n{}", contents::machine(machine)))?;
     }

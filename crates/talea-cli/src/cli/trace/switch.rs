@@ -31,7 +31,7 @@ pub fn main(options: &Options, switching: Switching) -> Outcome {
 
 fn switch(stream: &Listed, events: &Selection, switching: Switching) -> Result<(), Failure> {
     let Listed { pid, name, path, .. } = stream;
-    // First whether it is a stream at all: nobody writes another file.
+    // First whether it is a stream at all, for no other file may be written to.
     let mut operator = Operator::open(path).map_err(|error| {
         Failure::new(format!("cannot switch events in {}: {error}", path.display()), HELP)
     })?;

@@ -269,7 +269,7 @@ fn summary(report: &VerifyReport, metadata: &Metadata) -> Vec<String> {
     lines
 }
 
-/// What only the kernel could tell of a rule, and how to have it told.
+/// For a rule that needs the kernel's records, what is missing and how to record it.
 fn left_open(report: &VerifyReport, rule: &RuleReport, tolerance: Duration) -> String {
     let part = if rule.judged() == Judged::NotJudged { "not judged" } else { "judged in part only" };
     let remedy = if report.has_kernel {
@@ -290,7 +290,7 @@ fn times(count: u64) -> String {
     if count == 1 { "once".into() } else { format!("{count} times") }
 }
 
-/// What the tolerance did: it is a rule of thumb, and whoever relies on the verdict should know how close it was.
+/// How many wrong states the tolerance let pass: it is a rule of thumb, so a reader should know how close the verdict was.
 fn tolerance_note(report: &VerifyReport, tolerance: Duration) -> String {
     let tolerated: u64 = report.rules.iter().map(|rule| rule.tolerated).sum();
     let longest = report.rules.iter().map(|rule| rule.longest_tolerated_ns).max().unwrap_or(0);

@@ -1,11 +1,11 @@
-//! Who does not receive what it needs or is refused, why, and what would help.
+//! Which schedulers and threads do not receive what they need or are refused, why, and what would help.
 
 use std::path::Path;
 use talea_check::hierarchy::{HierarchyCheck, Refusal};
 use talea_guarantee::remedy::{Advice, Counsel, Effect, Remedy, Search};
 
-/// How many problems are told and advised about. Advice that mends everything is before those about one.
-const TOLD: usize = 20;
+/// How many problems are listed, and for how many of them there is advice. Advice that solves all of them comes first.
+const LISTED: usize = 20;
 const ADVISED: usize = 6;
 
 /// How many remedies are shown where there is one problem, and for each of several; the nearest come first.
@@ -13,16 +13,16 @@ const REMEDIES: usize = 5;
 const REMEDIES_EACH: usize = 3;
 
 /// Everything that is wrong with a hierarchy, and what would help.
-pub(super) fn told(check: &HierarchyCheck, file: &Path) -> String {
+pub(super) fn text(check: &HierarchyCheck, file: &Path) -> String {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     let mut lines = vec!["\nwhy not".to_string()];
     let findings = check.findings.iter().map(|finding| format!("  {finding}"));
     let refusals =
         check.refusals.iter().map(|refusal| format!("  {}{}", place(refusal, file, &text), refusal.reason));
-    lines.extend(findings.chain(refusals).take(TOLD));
+    lines.extend(findings.chain(refusals).take(LISTED));
     let problems = check.findings.len() + check.refusals.len();
-    if problems > TOLD {
-        lines.push(format!("  … and {} more with --json", problems - TOLD));
+    if problems > LISTED {
+        lines.push(format!("  … and {} more with --json", problems - LISTED));
     }
     if check.alternatives > 1 {
         lines.push(format!(
@@ -37,7 +37,7 @@ pub(super) fn told(check: &HierarchyCheck, file: &Path) -> String {
     lines.join("\n")
 }
 
-/// The file and the line on which whom a scheduler refuses has its name.
+/// The file and the line with the name of the child that a scheduler refuses.
 fn place(refusal: &Refusal, file: &Path, text: &str) -> String {
     let named = |line: &str, name: &str| {
         let (key, value) = line.split_once('=')?;
@@ -49,7 +49,7 @@ fn place(refusal: &Refusal, file: &Path, text: &str) -> String {
     line.map_or_else(String::new, |line| format!("{}:{}: ", file.display(), line + 1))
 }
 
-/// What would help everybody, and then each of the first `room` problems by itself.
+/// Changes that solve all problems, and then those for each of the first `room` problems by itself.
 fn advised(counsel: &Counsel, room: usize) -> Vec<String> {
     let [only] = &counsel.each[..] else { return advised_each(counsel, room) };
     let mut lines = vec![format!("\nwhat would help {}, the nearest change first", only.node)];
@@ -111,7 +111,7 @@ fn listed(remedies: impl ExactSizeIterator<Item = String>, search: Search, at_mo
     lines
 }
 
-/// What would help those whom schedulers refuse.
+/// What would help the children that schedulers refuse.
 fn permitted(refusals: &[Refusal], room: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for refusal in refusals.iter().take(room) {
