@@ -67,7 +67,8 @@ fn measure(package: &str, bench: &str, options: &Options) -> Result<Vec<Value>, 
 const INTRODUCTION: &str = "\
 Written by `cargo xtask bench`; do not edit. The machine is shared with others, so absolute times change from run to run. Therefore each
 figure stands beside a *floor*: the cheapest code that could do the same on this machine, or the simplest case, measured in the same run
-and in turns with it. The ratio of the two can be compared between machines. [The glossary](glossary.md) explains the terms.
+and in turns with it. The ratio of the two can be compared between machines. [The glossary](glossary.md) explains terms such as
+lane, bell and sentinel.
 ";
 
 const SIMULATOR: &str = "\
