@@ -137,9 +137,9 @@ fn example(key: &Key) -> String {
 const SCHEDULERS: &str = "
 ## Kinds of schedulers
 
-What `kind` of a `[[scheduler]]` can be. \"Guarantees\" is what a kind makes of what it is given: `RESBH+` are any number of such
-guarantees, one for each child; what is on the left is the weakest guarantee that is enough. Programs that embed Talea can register
-kinds of their own.
+What `kind` of a `[[scheduler]]` can be. Under \"Guarantees\" stands left of the arrow what the scheduler must receive at least, and right
+of it what it then promises to its children; `RESBH+` is any number of such guarantees, one for each child
+([the glossary](glossary.md) explains the notation). Programs that embed Talea can register kinds of their own.
 ";
 
 fn scheduler(kind: SchedulerKind, page: &mut String) {

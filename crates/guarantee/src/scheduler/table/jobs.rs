@@ -17,7 +17,7 @@ rows! {
     /// In the order of arrival, without an admission test.
     FIFO = Declaration {
         name: "fifo",
-        about: "In the order of arrival, without an admission test.",
+        about: "Runs jobs in the order of arrival, without an admission test.",
         source: "folklore",
         kernel_lacks: LACKS_NOTHING,
         place: 24,
@@ -26,7 +26,7 @@ rows! {
     /// Earliest deadline first, without an admission test.
     EDF = Declaration {
         name: "edf",
-        about: "The job with the earliest deadline, without an admission test.",
+        about: "Runs the job with the earliest deadline (earliest deadline first), without an admission test.",
         source: "Liu and Layland 1973",
         place: 25,
         ..ORDER
@@ -34,7 +34,7 @@ rows! {
     /// Least laxity first, without an admission test.
     LAXITY = Declaration {
         name: "laxity",
-        about: "The job with the least laxity, without an admission test.",
+        about: "Runs the job with the least laxity, the time that it can still wait and make its deadline, without an admission test.",
         source: "Mok 1983",
         place: 26,
         ..ORDER
@@ -42,7 +42,7 @@ rows! {
     /// The node's tasks, in the lanes into which the strategy sorts them.
     LANES = Declaration {
         name: "lanes",
-        about: "All lanes of the node's tasks, into which the strategy sorts them: the place of tasks in a hierarchy.",
+        about: "The place of the node's tasks in a hierarchy: it stands for all lanes into which the strategy sorts them.",
         source: "Kokyu: Gill et al. 2002",
         children: Children::Tasks,
         asks: Asks::NoChildren,

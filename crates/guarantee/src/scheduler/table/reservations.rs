@@ -43,7 +43,8 @@ rows! {
     /// The reservation scheduler of HLS: EDF with budgets.
     RESERVATION = Declaration {
         name: "reservation",
-        about: "A budget in every period, by earliest deadline first; a child whose budget is used up waits for its next period.",
+        about: "Gives every child its budget in every period, the one whose period ends first before the others. A child whose budget is used \
+                up waits for its next period.",
         source: "Regehr and Stankovic 2001; Abeni and Buttazzo 1998",
         periods: Periods::WhenUnsafe,
         kernel_lacks: LACKS_NOTHING,
@@ -54,7 +55,7 @@ rows! {
     CBS = Declaration {
         name: "cbs",
         synonyms: &["constant-bandwidth"],
-        about: "Constant-bandwidth servers that stop at the end of their budget.",
+        about: "Constant-bandwidth servers (CBS) that stop at the end of their budget.",
         source: "Abeni and Buttazzo 1998",
         alike: Some(Alike::Code("reservation")),
         periods: Periods::WhenUnsafe,
@@ -66,8 +67,8 @@ rows! {
     TBS = Declaration {
         name: "tbs",
         synonyms: &["total-bandwidth"],
-        about: "Total-bandwidth servers: a request has a deadline by which it can be served at the reserved rate, and is served by \
-                earliest deadline first. It does not stop anybody. Requests are served in pieces of at most the budget.",
+        about: "Total-bandwidth servers (TBS): each request gets the deadline by which it can be served at the reserved rate, and the one \
+                with the earliest deadline is served first, in pieces of at most the budget. No child is stopped at the end of its budget.",
         source: "Spuri and Buttazzo 1996",
         asks: Asks::Guarantee(&[Kind::Resbs]),
         conversions: &table::SOFT,
@@ -78,8 +79,9 @@ rows! {
     /// The resource kernel: rate-monotonic reserves, hard or soft (Oikawa and Rajkumar 1999).
     RESOURCE_KERNEL = Declaration {
         name: "resource-kernel",
-        about: "Reserves in the order of their periods, admitted by response times. A hard one stops its child when it is used up, \
-                after a soft one it competes with all that have none.",
+        about: "Gives every child its reserve, an amount in every period; the one with the shortest period runs first. Reserves are \
+                admitted by their response times. When its hard reserve is used up, a child stops; when a soft one is, it competes \
+                with the children that have no reserve.",
         source: "Oikawa and Rajkumar 1999",
         parameters: &[
             Parameter::TURN,
@@ -88,8 +90,8 @@ rows! {
                 values: Values::Word(&["soft", "firm"]),
                 preset: Preset::Word("soft"),
                 affects: Affects::Schedule,
-                about: "What becomes of a soft reserve (RESBS) that is used up: it competes with the children that have none (soft), or \
-                        runs when nobody else wants to (firm).",
+                about: "What a child may do whose soft reserve (RESBS) is used up: compete with the children that have none (soft), or \
+                        run only when no other child wants to (firm).",
             },
         ],
         asks: Asks::Guarantee(&[Kind::Resbs, Kind::Resbh]),
@@ -104,8 +106,8 @@ rows! {
     /// Rialto: a precomputed schedule (Jones, Rosu and Rosu 1997).
     RIALTO = Declaration {
         name: "rialto",
-        about: "Continuous reservations by a precomputed plan: slots at the same offsets in each period, which are shortened to powers \
-                of two of a common one. Who has no slot runs in what is left.",
+        about: "Continuous reservations by a precomputed plan: every child has slots at the same offsets in each of its periods, which are \
+                shortened to powers of two of a common one. Children without a slot run in the time that is left.",
         source: "Jones, Roşu and Roşu 1997",
         place: 15,
         ..RIALTO
@@ -113,7 +115,7 @@ rows! {
     /// Rialto/NT (Jones and Regehr 1999).
     RIALTO_NT = Declaration {
         name: "rialto-nt",
-        about: "The same on Windows NT.",
+        about: "As rialto, which was published a second time for Windows NT.",
         source: "Jones and Regehr 1999",
         alike: Some(Alike::Code("rialto")),
         place: 16,
@@ -122,8 +124,8 @@ rows! {
     /// Spring: a plan made on arrival (Stankovic et al. 1999).
     SPRING = Declaration {
         name: "spring",
-        about: "Plans on arrival: reservations are one piece in each period, and what comes later is admitted if the plan has room. The \
-                search for a plan is bounded, so that it may refuse what would fit.",
+        about: "Plans when a child is added: a reservation is one uninterrupted piece in each period, and further children are admitted if \
+                the plan has room. The search for a plan is bounded, so that it may refuse a child that would fit.",
         source: "Stankovic et al. 1999",
         alike: Some(Alike::Promises("reservation")),
         parameters: &[
@@ -146,8 +148,9 @@ rows! {
     SRMS = Declaration {
         name: "srms",
         synonyms: &["statistical-rate-monotonic"],
-        about: "An allowance in every superperiod, the next longer period; a job is admitted when it is released if what it takes fits \
-                into what is left, and else runs in the background. So it promises nothing for every job.",
+        about: "Statistical rate-monotonic scheduling: a child has an allowance in every superperiod, which is the next longer period. A job \
+                is admitted at its release if its execution time fits into what is left of the allowance, and else runs in the \
+                background. So no guarantee covers all jobs.",
         source: "Atlas and Bestavros 1998",
         parameters: &[Parameter::TURN],
         children: Children::Bursts,
@@ -162,7 +165,8 @@ rows! {
     /// BSS-I: uniformly slower processors (Lipari and Baruah 2000).
     BSS_I = Declaration {
         name: "bss-i",
-        about: "Gives each child a processor that is uniformly slower by its rate, to whoever keeps the deadlines that it announces.",
+        about: "Bandwidth-sharing servers: each child has a processor that is uniformly slower by its rate, if it announces its deadlines and \
+                keeps them.",
         source: "Lipari and Baruah 2000",
         place: 6,
         ..SLOWER
@@ -170,7 +174,7 @@ rows! {
     /// PShED: the same with protection of applications from each other (Lipari, Carpenter and Baruah 2000).
     PSHED = Declaration {
         name: "pshed",
-        about: "The same with protection of the children from each other.",
+        about: "As bss-i, with protection of the children from each other.",
         source: "Lipari, Carpenter and Baruah 2000",
         alike: Some(Alike::Code("bss-i")),
         place: 7,
@@ -179,9 +183,9 @@ rows! {
     /// Constant-bandwidth servers as published, which do not stop (Abeni and Buttazzo 1998).
     SOFT_CBS = Declaration {
         name: "soft-cbs",
-        about: "Constant-bandwidth servers as published: a child that has used up its budget competes on with a deadline one period later, \
-                so that the processor is never left idle while somebody wants it. What was had ahead may be missing later, so that only \
-                the share is promised, in the long run.",
+        about: "Constant-bandwidth servers as published: a child that has used up its budget goes on with a deadline one period later, \
+                so that the processor is never idle while a child wants it. Time that a child receives in advance may be missing later, \
+                so only the share in the long run is promised.",
         source: "Abeni and Buttazzo 1998",
         asks: Asks::Guarantee(&[Kind::Resbs]),
         conversions: &table::AVERAGE,

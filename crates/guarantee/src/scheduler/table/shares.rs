@@ -27,8 +27,8 @@ rows! {
     /// The proportional-share scheduler of HLS: a child that wakes up may preempt.
     PROPORTIONAL_SHARE = Declaration {
         name: "proportional-share",
-        about: "Start-time fair queuing in which a child that wakes up may preempt. Shares with a bounded error; a child with a warp is \
-                served ahead of its share for a while, and then shares hold in the long run only.",
+        about: "Start-time fair queuing in which a child that wakes up may preempt. Gives shares with a bounded error. A child with a warp is \
+                served ahead of its share for a while; then all shares are kept in the long run only.",
         source: "Regehr 2001; Goyal, Guo and Vin 1996; warps: Duda and Cheriton 1999",
         alike: Some(Alike::Promises("sfq")),
         asks: Asks::WarpedShare,
@@ -40,8 +40,9 @@ rows! {
     /// Start-time fair queuing (Goyal, Guo and Vin 1996).
     SFQ = Declaration {
         name: "sfq",
-        about: "Start-time fair queuing: the child whose next quantum would begin earliest in its own virtual time runs; one that wakes \
-                up waits for the end of the quantum. Shares with a bounded error; warps as under proportional-share.",
+        about: "Start-time fair queuing: each child has a virtual time, which passes more slowly the larger its share is, and the one whose \
+                next quantum begins earliest in virtual time runs. A child that wakes up waits for the end of the quantum. Gives shares with \
+                a bounded error; warps as under proportional-share.",
         source: "Goyal, Guo and Vin 1996",
         asks: Asks::WarpedShare,
         conversions: &table::FAIR,
@@ -53,7 +54,7 @@ rows! {
     EEVDF = Declaration {
         name: "eevdf",
         about: "Earliest eligible virtual deadline first: of the children that are not ahead of their shares, the one whose request is \
-                due earliest. No share scheduler bounds the error more closely: by one quantum.",
+                due earliest. Its error is at most one quantum, and no scheduler of shares has a smaller one.",
         source: "Stoica et al. 1996",
         conversions: &table::EEVDF,
         convert: conversion::eevdf,
@@ -63,7 +64,8 @@ rows! {
     /// Lottery scheduling (Waldspurger and Weihl 1994).
     LOTTERY = Declaration {
         name: "lottery",
-        about: "Draws the next child by lot, each with as many tickets as its share, and more if it did not use its last quantum up.",
+        about: "Lottery scheduling: chooses the next child at random, with a probability in proportion to its share, and a greater one if the \
+                child did not use its last quantum up.",
         source: "Waldspurger and Weihl 1994",
         alike: Some(Alike::Promises("stride")),
         place: 12,
@@ -72,7 +74,8 @@ rows! {
     /// Stride scheduling (Waldspurger and Weihl 1995).
     STRIDE = Declaration {
         name: "stride",
-        about: "Runs the child with the least pass; a quantum moves it on by the inverse of its share.",
+        about: "Stride scheduling: each child has a counter, its pass, to which every quantum adds the inverse of its share. The child with the \
+                least pass runs.",
         source: "Waldspurger and Weihl 1995",
         place: 13,
         ..LONG_RUN
@@ -81,8 +84,8 @@ rows! {
     SFS = Declaration {
         name: "sfs",
         synonyms: &["surplus-fair"],
-        about: "Shares of several processors at once, made feasible first, so that nobody is owed more than one processor; the children \
-                with the least surplus run.",
+        about: "Surplus fair scheduling: shares of several processors at once. They are reduced first so that no child is owed more than one \
+                processor; the children that have the least more than they are owed run.",
         source: "Chandra et al. 2000",
         parameters: &[Parameter::TURN],
         intake: Intake::Several,

@@ -13,8 +13,8 @@ rows! {
     /// Preemptive, one virtual processor at each priority.
     FIXED_PRIORITY = Declaration {
         name: "fixed-priority",
-        about: "Runs the child with the highest priority that wants to run. What it is given goes to the highest child; to any other \
-                it promises nothing, since a higher one may run for ever.",
+        about: "Runs the child with the highest priority that wants to run. The highest child is promised all that this scheduler receives, \
+                the others nothing, since a higher one may run for ever.",
         source: REGEHR,
         intake: Intake::Several,
         asks: Asks::Priority,
@@ -47,7 +47,7 @@ rows! {
     /// Stops its one child when the reserved amount is used.
     LIMIT = Declaration {
         name: "limit",
-        about: "Runs its one child until it has used the amount of the period, which makes a soft reservation a hard one.",
+        about: "Runs its one child until it has received its amount in the current period. So a soft reservation becomes a hard one.",
         source: REGEHR,
         children: Children::One,
         asks: Asks::AtMost(Kind::Resbh),

@@ -18,8 +18,8 @@ rows! {
     /// Any time-sharing scheduler.
     TIME_SHARING = Declaration {
         name: "time-sharing",
-        about: "Sixteen levels, of which the highest that wants to run takes turns. A child that wakes up is raised for a while, one that \
-                uses its quantum up falls back, and one that has waited for long is let through.",
+        about: "Sixteen levels of priority; the children of the highest level that want to run take turns. A child that wakes up is raised for a \
+                while, one that uses its quantum up is lowered again, and one that has waited for long runs once.",
         source: "after desktop systems; Solomon and Russinovich 2000",
         place: 5,
         ..SHARING
@@ -27,7 +27,7 @@ rows! {
     /// The scheduler of Linux for ordinary threads.
     LINUX = Declaration {
         name: "linux",
-        about: "As Linux schedules ordinary threads: where the kernel can do it, it is left to the kernel, elsewhere it is time-sharing.",
+        about: "As Linux schedules ordinary threads: where possible the kernel itself does it, elsewhere it is time-sharing.",
         source: "Linux",
         alike: Some(Alike::Code("time-sharing")),
         kernel_lacks: LACKS_NOTHING,
@@ -46,7 +46,7 @@ rows! {
     /// Everybody in turn for a quantum.
     ROUND_ROBIN = Declaration {
         name: "round-robin",
-        about: "Everybody in turn, for a quantum at a time.",
+        about: "Runs the children in turn, for a quantum at a time.",
         source: "folklore",
         alike: Some(Alike::Promises("time-sharing")),
         intake: Intake::One,
