@@ -1,21 +1,21 @@
 //! Taking members in: own threads, commands, and threads of other processes.
 
-use crate::bands::{self, Level, Ordinary, Turns};
 use crate::command::Started;
-use crate::engagement::Engagement;
 use crate::guardian::{self, Guardian};
 use crate::handle::{Handle, Waker};
 use crate::hold::{Hold, NoHold, Parking};
 use crate::member::{Blocks, Body, Managed, Member, Scope, bind};
 use crate::member::{Departed, MemberId, Received};
+use crate::member_jobs::MemberJobs;
 use crate::options::STACK;
 use crate::options::{Admission, AdmitError, Target};
 use crate::origin::{Binding, Mask, Origin};
-use crate::part::Part;
-use crate::seat::{Sat, Seat};
+use crate::priorities::{self, Level, Ordinary, Turns};
 use crate::set::ManagedSet;
 use crate::shared::Shared;
 use crate::signal_target::SignalTarget;
+use crate::sleep_word::{SleepEnd, SleepWord};
+use crate::thread_jobs::ThreadJobs;
 use rustix::io::Errno;
 use rustix::process::{Signal, kill_process_group};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -31,11 +31,11 @@ use talea_policy::hierarchy::VpId;
 pub const MORE_TO_HOLD: &str = "processes that can be held";
 
 /// A thread of this process as a member.
-pub struct Own {
+pub struct ThreadOptions {
     /// Where it may block.
     pub blocks: Blocks,
     /// What it does in a run, if there is one.
-    pub engagement: Option<Engagement>,
+    pub jobs: Option<MemberJobs>,
     /// Its stack, in bytes.
     pub stack: usize,
 }
@@ -71,10 +71,10 @@ impl ManagedSet {
     ///
     /// # Errors
     /// See [`AdmitError`].
-    pub fn cast<R>(
+    pub fn admit_thread<R>(
         &mut self,
         admission: Admission<'_>,
-        own: Own,
+        own: ThreadOptions,
         ready: impl FnOnce() -> R + Send + 'static,
         run: impl FnOnce(R, &Handle) + Send + 'static,
     ) -> Result<(MemberId, Waker), AdmitError> {
@@ -91,44 +91,44 @@ impl ManagedSet {
         blocks: Blocks,
         run: impl FnOnce(&Handle) + Send + 'static,
     ) -> Result<(MemberId, Waker), AdmitError> {
-        let own = Own { blocks, engagement: None, stack: STACK };
+        let own = ThreadOptions { blocks, jobs: None, stack: STACK };
         self.create(admission, own, || (), |(), handle| run(handle))
     }
 
     fn create<R>(
         &mut self,
         admission: Admission<'_>,
-        own: Own,
+        own: ThreadOptions,
         ready: impl FnOnce() -> R + Send + 'static,
         run: impl FnOnce(R, &Handle) + Send + 'static,
     ) -> Result<(MemberId, Waker), AdmitError> {
-        let Own { blocks, engagement, stack } = own;
+        let ThreadOptions { blocks, jobs, stack } = own;
         let hold = (admission.parking == Parking::Held).then(Hold::by_signal);
-        let (id, seat) = self.register(&admission, |slot, vp| {
-            let seat = Arc::new(Seat::new(slot));
-            let body = Body::Own { seat: Arc::clone(&seat), blocks };
+        let (id, sleep_word) = self.register(&admission, |slot, vp| {
+            let sleep_word = Arc::new(SleepWord::new(slot));
+            let body = Body::Own { sleep_word: Arc::clone(&sleep_word), blocks };
             let mut member = Member::new(admission.name.into(), vp, body, Vec::new(), hold);
-            member.engagement = engagement;
-            (member, seat)
+            member.jobs = jobs;
+            (member, sleep_word)
         })?;
         let leaving = Leaving {
             shared: Arc::clone(&self.shared),
             guardian: Arc::clone(&self.guardian),
             departed: Arc::clone(&self.departed),
-            seat: Arc::clone(&seat),
+            sleep_word: Arc::clone(&sleep_word),
         };
-        let handle = Handle::new(Arc::clone(&self.shared), Arc::clone(&seat));
+        let handle = Handle::new(Arc::clone(&self.shared), Arc::clone(&sleep_word));
         let place = id.slot as usize % self.options.cpus.len();
         // It runs only to fall asleep, and must not wait for its turn before anybody knows that it wants one.
-        let urgent = Policy::Fifo(self.options.bands.priority(Level::Urgent));
-        let own = Arc::clone(&seat);
+        let urgent = Policy::Fifo(self.options.priorities.priority(Level::Urgent));
+        let own = Arc::clone(&sleep_word);
         let created = spawn(admission.name, urgent, &[self.options.cpus[place]], stack, move || {
             let leaving = leaving;
             let result = catch_unwind(AssertUnwindSafe(|| {
                 let equipment = ready();
                 match own.wait() {
-                    Sat::Ended => {}
-                    Sat::Woken | Sat::AtOnce => run(equipment, &handle),
+                    SleepEnd::Ended => {}
+                    SleepEnd::Woken | SleepEnd::AtOnce => run(equipment, &handle),
                 }
             }));
             drop(leaving);
@@ -143,21 +143,21 @@ impl ManagedSet {
                 return Err(error.into());
             }
         };
-        let seated = self.seat(&admission, (id, place), thread.report().tid, blocks);
+        let seated = self.sleep_word(&admission, (id, place), thread.report().tid, blocks);
         if let Err(error) = seated {
             self.shared.tell(|state, now| state.expel(id, now));
             self.guardian.restore(thread.report().tid);
-            // It sleeps on its seat.
-            seat.end();
+            // It sleeps on its word.
+            sleep_word.end();
             let _nothing_ran = thread.join();
             return Err(error);
         }
         self.own.push(thread);
-        Ok((id, Waker::new(Arc::clone(&self.shared), seat)))
+        Ok((id, Waker::new(Arc::clone(&self.shared), sleep_word)))
     }
 
     /// Makes an own thread that was created its member's.
-    fn seat(
+    fn sleep_word(
         &self,
         admission: &Admission<'_>,
         (id, place): (MemberId, usize),
@@ -200,22 +200,22 @@ impl ManagedSet {
     ///
     /// # Errors
     /// As there.
-    pub fn cast_command(
+    pub fn admit_command(
         &mut self,
         admission: Admission<'_>,
         command: &mut Command,
-        part: Part,
+        jobs: ThreadJobs,
     ) -> Result<MemberId, AdmitError> {
-        self.start(admission, command, Some(part))
+        self.start(admission, command, Some(jobs))
     }
 
     fn start(
         &mut self,
         admission: Admission<'_>,
         command: &mut Command,
-        part: Option<Part>,
+        jobs: Option<ThreadJobs>,
     ) -> Result<MemberId, AdmitError> {
-        let waits = if part.is_some() { Waits::Stopped } else { Waits::Not };
+        let waits = if jobs.is_some() { Waits::Stopped } else { Waits::Not };
         let mut started = Started::start(admission.name, command).map_err(|source| AdmitError::Command {
             name: admission.name.into(),
             command: command.get_program().to_string_lossy().into_owned(),
@@ -225,7 +225,7 @@ impl ManagedSet {
             return Err(too_many(&admission, "commands", guardian::PROGRAMS_MAX));
         }
         let threads = self.threads_of_process(&admission, started.process)?;
-        let member = self.take_in(admission, (started.process, Scope::Family), threads, part, waits)?;
+        let member = self.take_in(admission, (started.process, Scope::Family), threads, jobs, waits)?;
         self.commands.push(started);
         Ok(member)
     }
@@ -243,14 +243,14 @@ impl ManagedSet {
     ///
     /// # Errors
     /// As there.
-    pub fn cast_process(
+    pub fn admit_process(
         &mut self,
         admission: Admission<'_>,
         target: Target,
-        part: Part,
+        jobs: ThreadJobs,
     ) -> Result<MemberId, AdmitError> {
         let (process, scope, threads) = self.resolve(&admission, target)?;
-        self.take_in(admission, (process, scope), threads, Some(part), Waits::Parked)
+        self.take_in(admission, (process, scope), threads, Some(jobs), Waits::Parked)
     }
 
     fn take_in(
@@ -258,7 +258,7 @@ impl ManagedSet {
         admission: Admission<'_>,
         (process, scope): (Tid, Scope),
         tids: Vec<Tid>,
-        part: Option<Part>,
+        jobs: Option<ThreadJobs>,
         waits: Waits,
     ) -> Result<MemberId, AdmitError> {
         let before = self.ordinary_policies(&admission, &tids)?;
@@ -274,7 +274,7 @@ impl ManagedSet {
         };
         let registered = self.register(&admission, |_, vp| {
             let mut member = Member::new(admission.name.into(), vp, body, Vec::new(), hold);
-            member.engagement = part.map(Engagement::Thread);
+            member.jobs = jobs.map(MemberJobs::Thread);
             member.is_stopped = waits == Waits::Stopped;
             (member, ())
         });
@@ -458,10 +458,10 @@ impl ManagedSet {
             if !self.guardian.note(tid, before, mask) {
                 return Err(too_many(admission, "threads", guardian::THREADS_MAX));
             }
-            match bands::set(tid, self.options.bands, Level::Parked, turns) {
+            match priorities::set(tid, self.options.priorities, Level::Parked, turns) {
                 // One that has ended meanwhile is missed when it is raised.
                 Ok(()) | Err(Errno::SRCH) => bind(tid, cpu),
-                Err(bands::LENT) => {
+                Err(priorities::LENT) => {
                     return Err(AdmitError::Lent { name: admission.name.into(), tid: number(tid) });
                 }
                 Err(errno) => {
@@ -487,17 +487,17 @@ struct Leaving {
     shared: Arc<Shared>,
     guardian: Arc<Guardian>,
     departed: Arc<Mutex<Departed>>,
-    seat: Arc<Seat>,
+    sleep_word: Arc<SleepWord>,
 }
 
 impl Drop for Leaving {
     fn drop(&mut self) {
         let mut state = self.shared.state.lock();
         let now = self.shared.now();
-        let slot = self.seat.member;
+        let slot = self.sleep_word.member;
         // One that was dismissed has left already, and its place may be another's.
         let Some(Some(member)) = state.members.get(slot as usize) else { return };
-        if !member.seat().is_some_and(|seat| Arc::ptr_eq(seat, &self.seat)) {
+        if !member.sleep_word().is_some_and(|sleep_word| Arc::ptr_eq(sleep_word, &self.sleep_word)) {
             return;
         }
         let granted = state.engine.context().service(member.vp);
@@ -507,7 +507,7 @@ impl Drop for Leaving {
             let mut departed = self.departed.lock().unwrap_or_else(PoisonError::into_inner);
             departed.push(Received::of(&mut member, granted));
         }
-        self.seat.end();
+        self.sleep_word.end();
         // The sentinel of its processor finds nobody granted as soon as it is an ordinary thread again.
         self.guardian.restore(rustix::thread::gettid());
     }

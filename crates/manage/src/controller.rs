@@ -70,7 +70,7 @@ impl Controller<'_> {
                 self.shared.posts[place].wake();
             }
         }
-        let is_over = state.course.as_ref().is_some_and(|course| course.is_over());
+        let is_over = state.run.as_ref().is_some_and(|run| run.is_over());
         drop(state);
         if is_over {
             // At once, and not when the ordinary thread that waits for it gets a processor.

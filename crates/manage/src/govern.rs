@@ -147,8 +147,8 @@ impl ManagedSet {
         // Whoever is held is let go first.
         drop(member.hold.take());
         member.give_back(&self.guardian);
-        if let Some(seat) = member.seat() {
-            seat.end();
+        if let Some(sleep_word) = member.sleep_word() {
+            sleep_word.end();
         }
         if let Some(wakeups) = &self.wakeups {
             let mut watch = wakeups.lock();
@@ -162,6 +162,6 @@ impl ManagedSet {
 impl State {
     /// The hierarchy, and the watch over it.
     fn engine_and_watch(&mut self) -> (&mut Engine, Option<&mut Watch>) {
-        (&mut self.engine, self.course.as_mut().map(|course| &mut course.watch))
+        (&mut self.engine, self.run.as_mut().map(|run| &mut run.watch))
     }
 }

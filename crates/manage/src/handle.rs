@@ -1,8 +1,8 @@
 //! What own threads and their wakers call.
 
 use crate::lock::Guard;
-use crate::seat::{Notified, Sat, Seat};
 use crate::shared::Shared;
+use crate::sleep_word::{Notified, SleepEnd, SleepWord};
 use crate::state::State;
 use std::fmt;
 use std::sync::Arc;
@@ -22,22 +22,22 @@ pub enum Blocked {
 /// A managed thread's own end.
 pub struct Handle {
     shared: Arc<Shared>,
-    seat: Arc<Seat>,
+    sleep_word: Arc<SleepWord>,
 }
 
 impl Handle {
-    pub(crate) fn new(shared: Arc<Shared>, seat: Arc<Seat>) -> Self {
-        Handle { shared, seat }
+    pub(crate) fn new(shared: Arc<Shared>, sleep_word: Arc<SleepWord>) -> Self {
+        Handle { shared, sleep_word }
     }
 
     /// Blocks until a waker's next call, or not at all if there was one since the last time.
     pub fn block(&self) -> Blocked {
-        match self.seat.block() {
-            Sat::Woken => Blocked::Woken,
-            Sat::Ended => Blocked::Ended,
+        match self.sleep_word.block() {
+            SleepEnd::Woken => Blocked::Woken,
+            SleepEnd::Ended => Blocked::Ended,
             // The hierarchy is told that one job has ended and the next begins.
-            Sat::AtOnce => {
-                self.shared.tell(|state, now| state.renew(self.seat.member, now));
+            SleepEnd::AtOnce => {
+                self.shared.tell(|state, now| state.renew(self.sleep_word.member, now));
                 Blocked::Woken
             }
         }
@@ -46,9 +46,9 @@ impl Handle {
     /// Blocks until a waker's next call unless `has_work`, which is asked after wake-ups so far have been taken back: whoever
     /// publishes work and then wakes is either seen or wakes the sleeper.
     pub fn block_unless(&self, has_work: impl Fn() -> bool) -> Blocked {
-        match self.seat.block_unless(has_work) {
-            Sat::Woken | Sat::AtOnce => Blocked::Woken,
-            Sat::Ended => Blocked::Ended,
+        match self.sleep_word.block_unless(has_work) {
+            SleepEnd::Woken | SleepEnd::AtOnce => Blocked::Woken,
+            SleepEnd::Ended => Blocked::Ended,
         }
     }
 
@@ -56,14 +56,14 @@ impl Handle {
     pub fn begin_in_lane(&self, job: JobId, record: impl FnOnce(Instant)) {
         let mut state = self.lock_in_turn();
         record(self.shared.now());
-        state.begin_in_lane(self.seat.member, job, self.shared.now());
+        state.begin_in_lane(self.sleep_word.member, job, self.shared.now());
     }
 
     /// The job that it began has ended. `record` is called with the instant, between two decisions.
     pub fn end_in_lane<R>(&self, record: impl FnOnce(Instant) -> R) -> R {
         let mut state = self.lock_in_turn();
         let recorded = record(self.shared.now());
-        state.end_in_lane(self.seat.member);
+        state.end_in_lane(self.sleep_word.member);
         recorded
     }
 
@@ -72,7 +72,7 @@ impl Handle {
     fn lock_in_turn(&self) -> Guard<'_, State> {
         loop {
             let state = self.shared.state.lock();
-            if !state.is_displaced(self.seat.member) {
+            if !state.is_displaced(self.sleep_word.member) {
                 return state;
             }
         }
@@ -82,7 +82,7 @@ impl Handle {
     /// ended.
     pub fn next_job(&self) -> Option<u64> {
         while !self.is_ended() {
-            let current = self.shared.state.lock().current_job(self.seat.member);
+            let current = self.shared.state.lock().current_job(self.sleep_word.member);
             match current {
                 Some(number) => return Some(number),
                 None => _ = self.block(),
@@ -95,18 +95,18 @@ impl Handle {
     pub fn end_job(&self) {
         let mut state = self.lock_in_turn();
         let now = self.shared.now();
-        state.complete(self.seat.member, now);
+        state.complete(self.sleep_word.member, now);
         self.shared.settle_and_call(state, now);
     }
 
     /// Whether the set has ended: a thread that never blocks looks now and then.
     pub fn is_ended(&self) -> bool {
-        self.seat.is_ended()
+        self.sleep_word.is_ended()
     }
 
     /// What wakes this thread.
     pub fn waker(&self) -> Waker {
-        Waker { shared: Arc::clone(&self.shared), seat: Arc::clone(&self.seat) }
+        Waker { shared: Arc::clone(&self.shared), sleep_word: Arc::clone(&self.sleep_word) }
     }
 }
 
@@ -114,12 +114,12 @@ impl Handle {
 #[derive(Clone)]
 pub struct Waker {
     shared: Arc<Shared>,
-    seat: Arc<Seat>,
+    sleep_word: Arc<SleepWord>,
 }
 
 impl Waker {
-    pub(crate) fn new(shared: Arc<Shared>, seat: Arc<Seat>) -> Self {
-        Waker { shared, seat }
+    pub(crate) fn new(shared: Arc<Shared>, sleep_word: Arc<SleepWord>) -> Self {
+        Waker { shared, sleep_word }
     }
 
     /// Ends the thread's block, this one or the next. Several calls before it blocks are one. If the thread is granted the
@@ -137,14 +137,14 @@ impl Waker {
         if let Some(job) = job {
             let mut state = self.shared.state.lock();
             // The place of one that has left may be another's.
-            if let Some(Some(member)) = state.members.get_mut(self.seat.member as usize)
-                && member.seat().is_some_and(|seat| Arc::ptr_eq(seat, &self.seat))
+            if let Some(Some(member)) = state.members.get_mut(self.sleep_word.member as usize)
+                && member.sleep_word().is_some_and(|sleep_word| Arc::ptr_eq(sleep_word, &self.sleep_word))
             {
                 member.job = Some(job);
             }
         }
-        if self.seat.notify() == Notified::Sleeper {
-            self.shared.tell(|state, now| state.notified(self.seat.member, now));
+        if self.sleep_word.notify() == Notified::Sleeper {
+            self.shared.tell(|state, now| state.notified(self.sleep_word.member, now));
         }
     }
 }

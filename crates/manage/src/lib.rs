@@ -30,12 +30,12 @@
 //! | `guardian` | a process that gives everything back if this one is killed |
 //! | `hold`, `freezer` | hard caps: parked threads that may not run at all |
 //! | `origin` | where threads could run before they were bound, also those created since |
-//! | `seat`, `handle` | where own threads sleep, and how they are woken |
-//! | `course`, `part`, `engagement`, `perform` | a run with arrivals, records and monitors |
+//! | `sleep_word`, `handle` | where own threads sleep, and how they are woken |
+//! | `managed_run`, `thread_jobs`, `member_jobs`, `run_steps` | a run with arrivals, records and monitors |
 //! | [`receipts`](JudgedBy) | what of all grants the kernel withheld |
 //! | `command`, `quantum`, `signal_target` | programs that are started, quanta that can be kept, who gets a signal |
 //! | `notes` | what the dispatcher writes down for whoever judges receipts |
-//! | `lock`, `bands`, `member`, [`talea_linux`] | what all of it stands on |
+//! | `lock`, `priorities`, `member`, [`talea_linux`] | what all of it stands on |
 //!
 //! **The lock.** There is one per hierarchy, with priority inheritance; nothing waits under it but for the kernel (to move a
 //! thread between CPUs, to freeze a process), and no sentinel or controller is preempted by a thread that it raises while it
@@ -52,7 +52,7 @@
 //! [`Parking::Held`] is held instead, see `hold`.
 //!
 //! **Priority that the kernel lends.** A thread that holds a lock with priority inheritance for which a deadline thread waits runs
-//! with the deadline thread's priority, and its own cannot be changed until it gives the lock back (`bands::LENT`). Of the set's own threads it
+//! with the deadline thread's priority, and its own cannot be changed until it gives the lock back (`priorities::LENT`). Of the set's own threads it
 //! concerns sentinels, which are above everybody for that time anyway. A thread of another program stays where the kernel has
 //! it, whatever the hierarchy decides; the warden moves it within [`LOOK_EVERY`] of the end of that, [`Totals::lent`] counts it, and nothing ends by it.
 //!
@@ -64,50 +64,50 @@
 //! instruction, beside a hand-over by priorities alone.
 
 mod admit;
-mod bands;
 pub mod command;
 pub mod control;
 mod controller;
-mod course;
-mod engagement;
 mod freezer;
 mod govern;
 pub mod guardian;
 mod handle;
 mod hold;
 mod lock;
+mod managed_run;
 mod member;
+mod member_jobs;
 mod notes;
 mod options;
 pub mod origin;
-mod part;
-mod perform;
+mod priorities;
 mod quantum;
 mod receipts;
-mod seat;
+mod run_steps;
 mod sentinel;
 mod set;
 mod shared;
 mod signal_target;
+mod sleep_word;
 mod state;
+mod thread_jobs;
 mod warden;
 
-pub use admit::{MORE_TO_HOLD, Own};
-pub use bands::{Bands, Ordinary};
-pub use course::{Course, Finale, Marks, Scribe};
-pub use engagement::{Engagement, LanePart};
+pub use admit::{MORE_TO_HOLD, ThreadOptions};
 pub use govern::NotDismissed;
 pub use handle::{Blocked, Handle, Waker};
 pub use hold::{Held, Parking};
+pub use managed_run::{EndedRun, ManagedRun, Marks, RunRecorder};
 pub use member::{Blocks, MemberId, Received};
+pub use member_jobs::{LaneJobs, MemberJobs};
 pub use notes::Notes;
 pub use options::{
     Admission, AdmitError, CONTROLLER_BUDGET, CONTROLLER_PERIOD, ControllerPolicy, Options, STACK, SetError,
     Target,
 };
-pub use part::{Arrivals, HowOften, Part, TaskTimes};
+pub use priorities::{Ordinary, Priorities};
 pub use quantum::ShortQuantum;
-pub use receipts::{Audit, JudgedBy, LongestSpell, Sight};
+pub use receipts::{Audit, JudgedBy, LongestSpell, SwitchStream};
 pub use set::{ManagedSet, Summary};
 pub use state::Totals;
+pub use thread_jobs::{Arrivals, HowOften, TaskTimes, ThreadJobs};
 pub use warden::LOOK_EVERY;

@@ -1,12 +1,12 @@
 //! Who is managed: a thread of our own, or the threads of somebody else, behind one virtual processor.
 
-use crate::bands::{self, Bands, Level, Turns};
-use crate::engagement::Engagement;
 use crate::guardian::Guardian;
 use crate::hold::Hold;
+use crate::member_jobs::MemberJobs;
 use crate::origin::Origin;
-use crate::seat::Seat;
+use crate::priorities::{self, Level, Priorities, Turns};
 use crate::signal_target::SignalTarget;
+use crate::sleep_word::SleepWord;
 use rustix::io::Errno;
 use rustix::process::{Signal, kill_process_group};
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -71,7 +71,7 @@ pub enum Blocks {
 pub(crate) struct Managed {
     pub tid: Tid,
     level: Level,
-    /// The level that it should have been set to since, which the kernel refused: see [`bands::LENT`].
+    /// The level that it should have been set to since, which the kernel refused: see [`priorities::LENT`].
     owed: Option<Level>,
 }
 
@@ -88,12 +88,12 @@ impl Managed {
     /// Sets it to `level`, now or as soon as the kernel lets it.
     ///
     /// # Errors
-    /// See [`bands::set`].
-    fn set(&mut self, bands: Bands, level: Level, turns: Turns) -> Result<(), Errno> {
-        let result = bands::set(self.tid, bands, level, turns);
+    /// See [`priorities::set`].
+    fn set(&mut self, priorities: Priorities, level: Level, turns: Turns) -> Result<(), Errno> {
+        let result = priorities::set(self.tid, priorities, level, turns);
         match result {
             Ok(()) => *self = Managed::new(self.tid, level),
-            Err(bands::LENT) => self.owed = Some(level),
+            Err(priorities::LENT) => self.owed = Some(level),
             Err(_) => {}
         }
         result
@@ -101,8 +101,8 @@ impl Managed {
 }
 
 pub(crate) enum Body {
-    /// A thread of this process, which sleeps on its seat; it has no number until it is created.
-    Own { seat: Arc<Seat>, blocks: Blocks },
+    /// A thread of this process, which sleeps on its word; it has no number until it is created.
+    Own { sleep_word: Arc<SleepWord>, blocks: Blocks },
     /// A process, with what it starts or without, or one thread of one.
     Opaque { process: Tid, scope: Scope, origin: Box<Origin> },
 }
@@ -129,9 +129,9 @@ impl Body {
 /// What an off-processor member is waiting for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Off {
-    /// On its seat, and nobody has woken it.
-    OnSeat,
-    /// On its seat, and woken since.
+    /// On its word, and nobody has woken it.
+    Asleep,
+    /// On its word, and woken since.
     Woken,
     /// The kernel knows.
     Elsewhere,
@@ -152,7 +152,7 @@ pub(crate) struct Member {
     /// What its next request is for, if not anything in particular and not a job that has arrived.
     pub job: Option<Job>,
     /// What it does in a run, if there is one.
-    pub engagement: Option<Engagement>,
+    pub jobs: Option<MemberJobs>,
     /// Whether it is a program that was stopped until its run begins.
     pub is_stopped: bool,
     pub hold: Option<Hold>,
@@ -170,7 +170,7 @@ impl Member {
             place: usize::MAX,
             rewoken: false,
             job: None,
-            engagement: None,
+            jobs: None,
             is_stopped: false,
             hold,
             account: CpuAccount::default(),
@@ -209,9 +209,9 @@ impl Member {
         self.account.received()
     }
 
-    pub fn seat(&self) -> Option<&Arc<Seat>> {
+    pub fn sleep_word(&self) -> Option<&Arc<SleepWord>> {
         match &self.body {
-            Body::Own { seat, .. } => Some(seat),
+            Body::Own { sleep_word, .. } => Some(sleep_word),
             Body::Opaque { .. } => None,
         }
     }
@@ -230,8 +230,8 @@ impl Member {
     ///
     /// # Errors
     /// The kernel refuses what it granted before.
-    pub fn move_to(&mut self, bands: Bands, level: Level) -> Result<u64, Errno> {
-        self.set_those(bands, |thread| {
+    pub fn move_to(&mut self, priorities: Priorities, level: Level) -> Result<u64, Errno> {
+        self.set_those(priorities, |thread| {
             if thread.level == level {
                 thread.owed = None;
                 return None;
@@ -242,24 +242,28 @@ impl Member {
 
     /// Brings threads where they should have been brought when the kernel refused it. Returns and fails like
     /// [`Self::move_to`].
-    pub fn move_owed(&mut self, bands: Bands) -> Result<u64, Errno> {
-        self.set_those(bands, |thread| thread.owed)
+    pub fn move_owed(&mut self, priorities: Priorities) -> Result<u64, Errno> {
+        self.set_those(priorities, |thread| thread.owed)
     }
 
     /// Has all threads take turns by time slice, which they do from the second on.
-    pub fn take_turns(&mut self, bands: Bands) -> Result<u64, Errno> {
-        self.set_those(bands, |thread| Some(thread.due()))
+    pub fn take_turns(&mut self, priorities: Priorities) -> Result<u64, Errno> {
+        self.set_those(priorities, |thread| Some(thread.due()))
     }
 
-    fn set_those(&mut self, bands: Bands, to: impl Fn(&mut Managed) -> Option<Level>) -> Result<u64, Errno> {
+    fn set_those(
+        &mut self,
+        priorities: Priorities,
+        to: impl Fn(&mut Managed) -> Option<Level>,
+    ) -> Result<u64, Errno> {
         let turns = self.turns();
         let mut result = Ok(0);
         self.threads.retain_mut(|thread| {
             let Some(level) = to(thread) else { return true };
-            match thread.set(bands, level, turns) {
+            match thread.set(priorities, level, turns) {
                 Ok(()) => {}
                 Err(Errno::SRCH) => return false,
-                Err(bands::LENT) => result = result.map(|lent| lent + 1),
+                Err(priorities::LENT) => result = result.map(|lent| lent + 1),
                 Err(errno) => result = Err(errno),
             }
             true
@@ -282,9 +286,9 @@ impl Member {
 
     /// Why the member, which was granted its processor, is off it.
     pub fn off(&self) -> Off {
-        match self.seat() {
-            Some(seat) if seat.is_woken() => Off::Woken,
-            Some(seat) if seat.is_asleep() => Off::OnSeat,
+        match self.sleep_word() {
+            Some(sleep_word) if sleep_word.is_woken() => Off::Woken,
+            Some(sleep_word) if sleep_word.is_asleep() => Off::Asleep,
             _ => Off::Elsewhere,
         }
     }
@@ -297,7 +301,7 @@ impl Member {
     /// Whether it is the threads of another process, all gone, or an own one that has ended.
     pub fn is_gone(&self) -> bool {
         match &self.body {
-            Body::Own { seat, .. } => seat.is_ended(),
+            Body::Own { sleep_word, .. } => sleep_word.is_ended(),
             Body::Opaque { .. } => self.threads.is_empty(),
         }
     }
@@ -307,7 +311,7 @@ impl Member {
         let tag = self.vp.index() as u32;
         let anything =
             Job { release: now, deadline: Instant::MAX, wcet: Work::ZERO, rank: 0, number: 0, tag };
-        let arrived = start.and_then(|start| self.engagement.as_ref()?.job(start, now, tag));
+        let arrived = start.and_then(|start| self.jobs.as_ref()?.job(start, now, tag));
         arrived.or_else(|| self.job.take()).unwrap_or(anything)
     }
 

@@ -1,7 +1,7 @@
 //! What a managed set is to be, and why it, or a member, is refused.
 
-use crate::bands::Bands;
 use crate::hold::Parking;
+use crate::priorities::Priorities;
 use rustix::io::Errno;
 use std::io;
 use talea_linux::affinity::AffinityError;
@@ -34,7 +34,7 @@ pub struct Options {
     /// The CPUs, in the order of the hierarchy's processors.
     pub cpus: Vec<u16>,
     /// The real-time priorities that the set takes.
-    pub bands: Bands,
+    pub priorities: Priorities,
     /// What the controller is.
     pub controller: ControllerPolicy,
     /// Members at a time, at most.
@@ -48,7 +48,7 @@ impl Options {
     pub fn on(cpus: &[u16]) -> Self {
         Options {
             cpus: cpus.to_vec(),
-            bands: Bands::default(),
+            priorities: Priorities::default(),
             controller: ControllerPolicy::BestPermitted,
             members_max: 64,
             threads_max: 256,

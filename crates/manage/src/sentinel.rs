@@ -24,7 +24,7 @@
 //! looked at. To try again until the lock is free would not do: a thread that is parked may be the one that waits for it, and whoever is
 //! above it takes it away from it for ever.
 
-use crate::bands::{self, Level};
+use crate::priorities::{self, Level};
 use crate::shared::Shared;
 use crate::state::{Absence, After, Caller, Evidence};
 use rustix::thread::sched_yield;
@@ -65,7 +65,7 @@ impl<'a> Sentinel<'a> {
             return Position::InPlace;
         }
         let over = post.raises_over();
-        if bands::own_priority() != self.shared.bands.priority(Level::Beside) {
+        if priorities::own_priority() != self.shared.priorities.priority(Level::Beside) {
             return Position::StandingIn;
         }
         if let Some(over) = over {
@@ -99,7 +99,7 @@ impl<'a> Sentinel<'a> {
         match after {
             After::Nothing => {}
             After::GiveWay => sched_yield(),
-            After::Rouse(seat) => seat.rouse(),
+            After::Wake(sleep_word) => sleep_word.wake_up(),
             After::StepDown => self.step_down(raises),
             After::Idle => shared.posts[self.place].sleep(),
         }
@@ -123,7 +123,7 @@ impl<'a> Sentinel<'a> {
         let post = &self.shared.posts[self.place];
         // A raise that is under way now may come after this; then the kernel is asked again.
         self.raises = post.raises_over().filter(|over| *over == raises).unwrap_or(u64::MAX);
-        match post.step_down(self.shared.bands, raises) {
+        match post.step_down(self.shared.priorities, raises) {
             Ok(true) => sched_yield(),
             // It still stands in.
             Ok(false) => {}

@@ -1,15 +1,15 @@
 //! A managed set: setting it up, reading what its members received, ending it.
 
-use crate::bands::Level;
 use crate::command::{self, Started};
 use crate::controller::{Controller, TIMER, WAKEUPS};
-use crate::course::{Course, Finale};
 use crate::guardian::{self, Guardian};
 use crate::hold::{Held, Hold};
 use crate::lock::PiLock;
+use crate::managed_run::{EndedRun, ManagedRun};
 use crate::member::{Departed, Member, MemberId, Received};
 use crate::options::{CONTROLLER_BUDGET, CONTROLLER_PERIOD, ControllerPolicy, Options, STACK, SetError};
-use crate::receipts::{Audit, Auditor, Infrastructure, Sight};
+use crate::priorities::Level;
+use crate::receipts::{Audit, Auditor, Infrastructure, SwitchStream};
 use crate::sentinel::Sentinel;
 use crate::shared::{Post, Shared};
 use crate::state::{State, Totals};
@@ -76,13 +76,13 @@ impl ManagedSet {
     /// See [`SetError`].
     pub fn prepare(engine: Engine, options: &Options) -> Result<Self, SetError> {
         check(&engine, options)?;
-        let guardian = Arc::new(Guardian::start(options.bands).map_err(SetError::Guardian)?);
+        let guardian = Arc::new(Guardian::start(options.priorities).map_err(SetError::Guardian)?);
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags).map_err(SetError::Timer)?;
-        let state = State::new(engine, options.bands, &options.cpus, options.members_max);
+        let state = State::new(engine, options.priorities, &options.cpus, options.members_max);
         let shared = Arc::new(Shared {
             state: PiLock::new(state),
-            bands: options.bands,
+            priorities: options.priorities,
             posts: options.cpus.iter().map(|_| Post::new()).collect(),
             timer,
             stop: talea_linux::stop::StopFlag::new(),
@@ -115,7 +115,7 @@ impl ManagedSet {
         let shared = Arc::clone(&self.shared);
         let (guardian, wakeups) = (Arc::clone(&self.guardian), self.wakeups.clone());
         let (departed, threads_max) = (Arc::clone(&self.departed), self.options.threads_max);
-        let urgent = Policy::Fifo(self.options.bands.priority(Level::Urgent));
+        let urgent = Policy::Fifo(self.options.priorities.priority(Level::Urgent));
         let thread = spawn("warden", urgent, &[], STACK, move || {
             let warden = Warden {
                 shared: &shared,
@@ -137,7 +137,7 @@ impl ManagedSet {
     }
 
     fn start_sentinels(&mut self) -> Result<(), SetError> {
-        let beside = Policy::Fifo(self.options.bands.priority(Level::Beside));
+        let beside = Policy::Fifo(self.options.priorities.priority(Level::Beside));
         for (place, &cpu) in self.options.cpus.iter().enumerate() {
             let shared = Arc::clone(&self.shared);
             let thread = spawn(&format!("{SENTINEL}{cpu}"), beside, &[cpu], STACK, move || {
@@ -164,7 +164,7 @@ impl ManagedSet {
                 guarded(&shared, || controller.run());
             })
         };
-        let urgent = Policy::Fifo(self.options.bands.priority(Level::Urgent));
+        let urgent = Policy::Fifo(self.options.priorities.priority(Level::Urgent));
         let reserved =
             |runtime| Policy::Deadline { runtime, deadline: CONTROLLER_PERIOD, period: CONTROLLER_PERIOD };
         let thread = match budget.map(|budget| create(reserved(budget))) {
@@ -243,17 +243,17 @@ impl ManagedSet {
     // A run.
 
     /// Gives the members' parts the run that they are parts in. Before there are members.
-    pub fn take_course(&self, course: Course) {
-        self.shared.state.lock().course = Some(Box::new(course));
+    pub fn set_run(&self, run: ManagedRun) {
+        self.shared.state.lock().run = Some(Box::new(run));
     }
 
-    /// Has somebody judge what is received, beside what is granted, by the companion of the course's watch.
+    /// Has somebody judge what is received, beside what is granted, by the companion of the run's watch.
     ///
     /// # Errors
     /// There is no thread for it.
     pub fn audit(
         &mut self,
-        sight: Result<(Sight, Watch), String>,
+        sight: Result<(SwitchStream, Watch), String>,
         told_to: (RingWriter, (usize, usize)),
     ) -> Result<(), SetError> {
         self.auditor = match sight {
@@ -283,9 +283,9 @@ impl ManagedSet {
     }
 
     /// Ends the audit of the run that came to this end.
-    pub fn close_audit(&mut self, finale: &Finale) -> Audit {
+    pub fn close_audit(&mut self, ended_run: &EndedRun) -> Audit {
         match std::mem::replace(&mut self.auditor, Err(NO_RUN.into())) {
-            Ok(auditor) => auditor.finish(finale.start, &finale.clocks),
+            Ok(auditor) => auditor.finish(ended_run.start, &ended_run.clocks),
             Err(reason) => Audit::of_grants(reason),
         }
     }
@@ -294,12 +294,12 @@ impl ManagedSet {
     pub fn watch_member(&self, names: (&str, &str), promise: Option<Promise>, member: MemberId) {
         let mut state = self.shared.state.lock();
         let is_there = state.holds(member);
-        let State { engine, course, .. } = &mut *state;
-        if let Some(course) = course {
-            course.watch.hold(names, promise, member.vp, &engine.context());
+        let State { engine, run, .. } = &mut *state;
+        if let Some(run) = run {
+            run.watch.hold(names, promise, member.vp, &engine.context());
             if !is_there {
                 // A program may have ended already; its edge keeps its number.
-                course.watch.let_go(member.vp, engine.context().now());
+                run.watch.let_go(member.vp, engine.context().now());
             }
         }
     }
@@ -307,18 +307,18 @@ impl ManagedSet {
     /// The run lasts from `start` to `end`.
     pub fn begin_run(&self, start: Instant, end: Instant) {
         self.shared.tell(|state, _| {
-            if let Some(course) = &mut state.course {
-                course.await_start(start, end);
+            if let Some(run) = &mut state.run {
+                run.await_start(start, end);
             }
         });
     }
 
     /// Ends the run now, unless it is over, and says what came of it.
-    pub fn close_run(&self) -> Option<Finale> {
+    pub fn close_run(&self) -> Option<EndedRun> {
         self.shared.tell(|state, now| {
             state.come_due(now);
             state.close(now);
-            state.course.as_mut()?.finale.take()
+            state.run.as_mut()?.ended_run.take()
         })
     }
 

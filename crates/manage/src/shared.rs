@@ -1,7 +1,7 @@
 //! What all threads of a managed set share, and how any of them has a decision brought about.
 
-use crate::bands::{self, Bands, Level, Turns};
 use crate::lock::{Guard, PiLock};
+use crate::priorities::{self, Level, Priorities, Turns};
 use crate::state::State;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -36,7 +36,7 @@ pub(crate) struct Post {
 
 pub(crate) struct Shared {
     pub state: PiLock<State>,
-    pub bands: Bands,
+    pub priorities: Priorities,
     pub posts: Vec<Post>,
     pub timer: OwnedFd,
     pub stop: StopFlag,
@@ -86,16 +86,16 @@ impl Post {
     ///
     /// # Errors
     /// The kernel refuses what it granted before.
-    pub fn step_down(&self, bands: Bands, raises: u64) -> Result<bool, Errno> {
+    pub fn step_down(&self, priorities: Priorities, raises: u64) -> Result<bool, Errno> {
         let _level = self.level.lock();
         if self.raises_begun() != raises {
             return Ok(false);
         }
-        match bands::set_self(bands, Level::Beside) {
+        match priorities::set_self(priorities, Level::Beside) {
             Ok(()) => Ok(true),
             // A deadline thread waits for `level`, itself or behind others of whom the first does. All who wait for it are about
             // to raise this sentinel, and have said so in `begun`.
-            Err(bands::LENT) => Ok(false),
+            Err(priorities::LENT) => Ok(false),
             Err(errno) => Err(errno),
         }
     }
@@ -152,13 +152,13 @@ impl Shared {
     pub fn call(&self, place: usize) {
         let post = &self.posts[place];
         let Some(tid) = Tid::from_raw(post.tid.load(Ordering::Acquire)) else { return };
-        let bands = self.bands;
+        let priorities = self.priorities;
         post.begun.fetch_add(1, Ordering::AcqRel);
         // The sentinel lives as long as the set. The kernel refuses to raise one that runs with a deadline thread's priority
-        // because that waits for a lock of the sentinel's: see [`bands::LENT`]. With `level` held that lock is neither `level` nor, if
+        // because that waits for a lock of the sentinel's: see [`priorities::LENT`]. With `level` held that lock is neither `level` nor, if
         // the caller has the state, the state; so only at the end of the set a raise can come to nothing, and the warden, which
         // gives everybody their ordinary priorities then, lets the sentinel run.
-        let raise = || _ = bands::set(tid, bands, Level::Urgent, Turns::Fifo);
+        let raise = || _ = priorities::set(tid, priorities, Level::Urgent, Turns::Fifo);
         {
             let mut level = post.level.take_free();
             // One that was preempted while it lowered itself runs now, and gives it back. One that is about to lower itself is

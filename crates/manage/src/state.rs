@@ -7,13 +7,13 @@
 //! hold the lock then. Controllers and the sentinels that stand in for others are [`Caller::Above`] everybody they raise.
 //! A sentinel in its own place raises a thread only [`Level::Beside`] itself, and gives way after the lock is free.
 
-use crate::bands::{self, Bands, Level};
-use crate::course::Course;
 use crate::hold::Hold;
+use crate::managed_run::ManagedRun;
 use crate::member::MemberId;
 use crate::member::{Member, Off};
 use crate::notes::What;
-use crate::seat::Seat;
+use crate::priorities::{self, Level, Priorities};
+use crate::sleep_word::SleepWord;
 use rustix::io::Errno;
 use std::sync::Arc;
 use talea_policy::hierarchy::{Engine, Occupant, ProcessorId, VpId, VpState};
@@ -39,8 +39,8 @@ pub(crate) enum After {
     Nothing,
     /// The granted thread stands behind the sentinel in the sentinel's own queue.
     GiveWay,
-    /// The granted thread sleeps on its seat.
-    Rouse(Arc<Seat>),
+    /// The granted thread sleeps on its word.
+    Wake(Arc<SleepWord>),
     /// The caller has made itself [`Level::Urgent`] and goes back.
     StepDown,
     /// Nobody is granted the processor.
@@ -102,7 +102,7 @@ struct Place {
 
 pub(crate) struct State {
     pub engine: Engine,
-    pub bands: Bands,
+    pub priorities: Priorities,
     pub members: Vec<Option<Member>>,
     pub totals: Totals,
     /// When the controller's timer is due.
@@ -114,7 +114,7 @@ pub(crate) struct State {
     /// Somebody panicked, maybe in the middle of a decision: the hierarchy is asked for nothing any more.
     broken: bool,
     /// The run that the members have parts in, if there is one.
-    pub course: Option<Box<Course>>,
+    pub run: Option<Box<ManagedRun>>,
     places: Vec<Place>,
     /// Members by the number of their virtual processor.
     by_vp: Vec<Option<u32>>,
@@ -126,18 +126,18 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub fn new(engine: Engine, bands: Bands, cpus: &[u16], members_max: usize) -> Self {
+    pub fn new(engine: Engine, priorities: Priorities, cpus: &[u16], members_max: usize) -> Self {
         let place = |&cpu| Place { cpu, raised: None, raised_at: None };
         State {
             engine,
-            bands,
+            priorities,
             members: Vec::with_capacity(members_max),
             totals: Totals::default(),
             armed: None,
             failure: None,
             ended: false,
             broken: false,
-            course: None,
+            run: None,
             places: cpus.iter().map(place).collect(),
             by_vp: Vec::new(),
             by_tid: Vec::new(),
@@ -146,10 +146,10 @@ impl State {
         }
     }
 
-    /// A thread of the infrastructure panicked. Nobody waits on a seat any more, should it have been the warden.
+    /// A thread of the infrastructure panicked. Nobody waits on a word any more, should it have been the warden.
     pub fn give_up(&mut self) {
         (self.ended, self.broken) = (true, true);
-        self.members.iter().flatten().filter_map(Member::seat).for_each(|seat| seat.end());
+        self.members.iter().flatten().filter_map(Member::sleep_word).for_each(|sleep_word| sleep_word.end());
     }
 
     pub fn is_broken(&self) -> bool {
@@ -237,11 +237,11 @@ impl State {
 
     /// Tells whoever judges what was received which threads there are.
     fn note_threads(&mut self) {
-        let State { course, members, engine, by_tid, .. } = self;
-        let Some(course) = course else { return };
+        let State { run, members, engine, by_tid, .. } = self;
+        let Some(run) = run else { return };
         for (tid, slot) in by_tid {
             if let Some(member) = &members[*slot as usize] {
-                course.note(engine.context().now(), What::Thread(*tid, member.vp));
+                run.note(engine.context().now(), What::Thread(*tid, member.vp));
             }
         }
     }
@@ -278,7 +278,7 @@ impl State {
     pub fn request(&mut self, slot: u32, now: Instant) {
         let Some(member) = self.members.get_mut(slot as usize).and_then(Option::as_mut) else { return };
         if !self.broken && self.engine.context().state(member.vp) == VpState::Waiting {
-            let job = member.take_job(self.course.as_ref().map(|course| course.start), now);
+            let job = member.take_job(self.run.as_ref().map(|run| run.start), now);
             self.engine.request(member.vp, job, now);
         }
     }
@@ -297,7 +297,7 @@ impl State {
         }
     }
 
-    /// A waker has woken an own thread that slept on its seat.
+    /// A waker has woken an own thread that slept on its word.
     pub fn notified(&mut self, slot: u32, now: Instant) {
         let Some(member) = self.members.get(slot as usize).and_then(Option::as_ref) else { return };
         if self.engine.context().state(member.vp) == VpState::Waiting {
@@ -305,15 +305,17 @@ impl State {
         }
         // Its sentinel has not missed it yet.
         let place = self.places.iter().position(|place| place.raised == Some(slot));
-        if member.engagement.is_some() {
+        if member.jobs.is_some() {
             // The hierarchy has to hear of the new job, which may not be worth a processor.
             if let Some(place) = place {
                 self.places[place].raised = None;
             }
             return self.renew(slot, now);
         }
-        if let Some(seat) = member.seat().filter(|seat| place.is_some() && seat.grant()) {
-            seat.rouse();
+        if let Some(sleep_word) =
+            member.sleep_word().filter(|sleep_word| place.is_some() && sleep_word.grant())
+        {
+            sleep_word.wake_up();
         }
     }
 
@@ -333,17 +335,17 @@ impl State {
     pub fn absent(&mut self, place: usize, evidence: Evidence, now: Instant) -> Absence {
         let Some(slot) = self.places[place].raised.filter(|_| !self.ended) else { return Absence::Nobody };
         let arriving = self.places[place].raised_at.is_some_and(|at| now - at < ARRIVAL);
-        let bands = self.bands;
+        let priorities = self.priorities;
         let member = self.member(slot);
         let off = member.off();
         if (arriving || evidence == Evidence::None) && off == Off::Elsewhere && member.is_runnable() {
             return Absence::Arriving;
         }
         let again = match off {
-            Off::OnSeat => false,
+            Off::Asleep => false,
             Off::Woken => true,
             Off::Elsewhere => {
-                let moved = member.move_to(bands, Level::Parked);
+                let moved = member.move_to(priorities, Level::Parked);
                 self.note_moved(moved);
                 std::mem::take(&mut self.member(slot).rewoken)
             }
@@ -381,7 +383,7 @@ impl State {
         self.decide(now);
         // Settling may set a timer.
         let next = self.engine.next_timer().or(next);
-        let arrival = self.course.as_ref().and_then(|course| course.next());
+        let arrival = self.run.as_ref().and_then(|run| run.next());
         let next = [next, arrival].into_iter().flatten().min();
         let earlier = next.filter(|next| self.armed.is_none_or(|armed| *next < armed));
         if earlier.is_some() {
@@ -421,7 +423,7 @@ impl State {
             let member = member.as_ref().filter(|member| member.place == place)?;
             let free = member.hold.as_ref().is_some_and(|hold| !hold.is_engaged());
             let is_ready = self.engine.context().state(member.vp) == VpState::Ready;
-            let sleeps = member.seat().is_some_and(|seat| seat.is_asleep());
+            let sleeps = member.sleep_word().is_some_and(|sleep_word| sleep_word.is_asleep());
             (free && is_ready && !sleeps).then_some(slot as u32)
         };
         self.members.iter().enumerate().filter_map(here)
@@ -472,28 +474,30 @@ impl State {
     }
 
     fn raise(&mut self, place: usize, slot: u32, caller: Caller) -> After {
-        let (bands, cpu) = (self.bands, self.places[place].cpu);
+        let (priorities, cpu) = (self.priorities, self.places[place].cpu);
         self.totals.grants += 1;
         let member = self.member(slot);
         if let Some(hold) = &mut member.hold {
             hold.disengage();
         }
         member.bind(place, cpu);
-        let sleeper = member.seat().filter(|seat| seat.grant()).map(Arc::clone);
+        let sleeper = member.sleep_word().filter(|sleep_word| sleep_word.grant()).map(Arc::clone);
         let (result, after) = match (caller, sleeper) {
             (Caller::Above, sleeper) => {
-                let result = member.move_to(bands, Level::Granted);
-                sleeper.iter().for_each(|seat| seat.rouse());
+                let result = member.move_to(priorities, Level::Granted);
+                sleeper.iter().for_each(|sleep_word| sleep_word.wake_up());
                 (result, After::Nothing)
             }
             // Raising one that sleeps preempts nobody.
-            (Caller::Sentinel, Some(seat)) => (member.move_to(bands, Level::Granted), After::Rouse(seat)),
+            (Caller::Sentinel, Some(sleep_word)) => {
+                (member.move_to(priorities, Level::Granted), After::Wake(sleep_word))
+            }
             (Caller::Sentinel, None) if member.threads.len() == 1 => {
-                (member.move_to(bands, Level::Beside), After::GiveWay)
+                (member.move_to(priorities, Level::Beside), After::GiveWay)
             }
             // Several that take turns in our queue would let us run between them.
             (Caller::Sentinel, None) => {
-                (rise(bands).and_then(|()| member.move_to(bands, Level::Granted)), After::StepDown)
+                (rise(priorities).and_then(|()| member.move_to(priorities, Level::Granted)), After::StepDown)
             }
         };
         self.note_moved(result);
@@ -501,10 +505,10 @@ impl State {
     }
 
     fn lower(&mut self, slot: u32) {
-        let bands = self.bands;
+        let priorities = self.priorities;
         if let Some(member) = self.members[slot as usize].as_mut() {
             self.totals.revocations += 1;
-            let result = member.move_to(bands, Level::Parked);
+            let result = member.move_to(priorities, Level::Parked);
             self.note_moved(result);
         }
     }
@@ -514,11 +518,11 @@ impl State {
         if self.ended {
             return;
         }
-        let bands = self.bands;
+        let priorities = self.priorities;
         let mut moved = Ok(0);
         for member in self.members.iter_mut().flatten() {
             // Those that still cannot be moved have been counted.
-            moved = moved.and(member.move_owed(bands).map(|_| 0));
+            moved = moved.and(member.move_owed(priorities).map(|_| 0));
         }
         self.note_moved(moved);
     }
@@ -558,14 +562,14 @@ impl State {
 
 /// Raises the calling sentinel, which holds the dispatcher's lock, so that the members whom it grants do not preempt it.
 ///
-/// If the controller, a deadline thread, waits for that lock, the kernel refuses: [`bands::LENT`]. But then the sentinel runs with
+/// If the controller, a deadline thread, waits for that lock, the kernel refuses: [`priorities::LENT`]. But then the sentinel runs with
 /// the controller's priority, above all that is managed, for as long as it holds the lock, for the controller waits without a
 /// timeout. (A signal takes the controller away for a moment. Whoever preempts the sentinel then does so until the controller
 /// has come back to wait, or anybody else that outranks them does.) So it may act as if it had risen. When it has given the lock
 /// back it finds itself in its own place, and stepping down from there changes nothing.
-fn rise(bands: Bands) -> Result<(), Errno> {
-    match bands::set_self(bands, Level::Urgent) {
-        Ok(()) | Err(bands::LENT) => Ok(()),
+fn rise(priorities: Priorities) -> Result<(), Errno> {
+    match priorities::set_self(priorities, Level::Urgent) {
+        Ok(()) | Err(priorities::LENT) => Ok(()),
         Err(errno) => Err(errno),
     }
 }

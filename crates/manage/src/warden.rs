@@ -4,12 +4,12 @@
 //! nothing is traced are found runnable again. And when the set ends, in whatever way, the warden gives everybody back what they
 //! had. Each of these is bounded by the limits of the set, so it may outrank everybody.
 
-use crate::bands::{self, Ordinary, Turns};
 use crate::guardian::Guardian;
 use crate::lock::PiLock;
 use crate::member::{Body, Member, Off, Scope, bind};
 use crate::member::{Departed, Received};
 use crate::origin::Origin;
+use crate::priorities::{self, Ordinary, Turns};
 use crate::shared::Shared;
 use std::sync::{Mutex, PoisonError};
 use talea_linux::Tid;
@@ -201,19 +201,19 @@ impl Warden<'_> {
             return false;
         }
         let adopted = self.shared.tell(|state, now| {
-            let (bands, is_waiting) = (state.bands, state.is_waiting(slot));
+            let (priorities, is_waiting) = (state.priorities, state.is_waiting(slot));
             let Some((member, cpu)) = state.member_and_cpu(slot) else { return false };
             if life_of(member) != Some(life) {
                 return false;
             }
             // All of a member's threads take turns from the second on.
             let level = member.level();
-            if bands::set(tid, bands, level, Turns::RoundRobin).is_err() {
+            if priorities::set(tid, priorities, level, Turns::RoundRobin).is_err() {
                 return false;
             }
             bind(tid, cpu);
             member.adopt(process, tid, level);
-            let turned = member.take_turns(bands);
+            let turned = member.take_turns(priorities);
             state.note_moved(turned);
             state.index_threads();
             if is_waiting {
@@ -262,8 +262,8 @@ impl Warden<'_> {
         let mut state = self.shared.state.lock();
         for member in state.members.iter_mut().flatten() {
             member.give_back(self.guardian);
-            if let Some(seat) = member.seat() {
-                seat.end();
+            if let Some(sleep_word) = member.sleep_word() {
+                sleep_word.end();
             }
         }
         // From here on nobody schedules, so nothing is judged. Whoever decided last did so under the lock, before now.

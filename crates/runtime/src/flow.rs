@@ -66,7 +66,7 @@ impl Port {
     pub fn bell(&self) -> &Bell {
         match &self.call {
             Call::Bell(bell) => bell,
-            Call::Waker(_) => unreachable!("a managed thread sleeps on its seat"),
+            Call::Waker(_) => unreachable!("a managed thread sleeps on its own word"),
         }
     }
 

@@ -113,7 +113,7 @@ impl Governor {
     /// The description of what runs.
     pub fn description(&self) -> Description {
         let mut inner = self.lock();
-        inner.miss();
+        inner.prune_departed();
         (**inner.live.system()).clone()
     }
 
@@ -123,7 +123,7 @@ impl Governor {
     /// [`Reason::Ended`].
     pub fn list(&self) -> Result<Listing, Reason> {
         let mut inner = self.lock();
-        inner.miss();
+        inner.prune_departed();
         let Inner { set, live, members, .. } = &*inner;
         Ok(listing::listing(set.as_ref().ok_or(Reason::Ended)?, live, members))
     }
@@ -174,7 +174,7 @@ impl Governor {
         insistence: Insistence,
     ) -> Result<Done, Reason> {
         let mut inner = self.lock();
-        inner.miss();
+        inner.prune_departed();
         let origin = inner.place(name);
         let done = inner.change(&Change::Move { name: name.into(), under: vec![under] }, insistence)?;
         if let Some(origin) = origin {
@@ -189,7 +189,7 @@ impl Governor {
     /// See [`Reason`].
     pub fn release(&self, name: &str, insistence: Insistence) -> Result<Done, Reason> {
         let mut inner = self.lock();
-        inner.miss();
+        inner.prune_departed();
         let Some(under) = inner.origins.get(name).cloned() else {
             return Err(Reason::NothingReserved(name.into()));
         };
@@ -204,7 +204,7 @@ impl Governor {
     /// See [`Reason`].
     pub fn remove(&self, name: &str, insistence: Insistence) -> Result<Done, Reason> {
         let mut inner = self.lock();
-        inner.miss();
+        inner.prune_departed();
         let change = inner.live.removal(name).map_err(Refused::Edit)?;
         inner.change(&change, insistence)
     }
@@ -310,7 +310,7 @@ impl Inner {
     }
 
     fn plan(&mut self, change: &Change, insistence: Insistence) -> Result<Planned, Reason> {
-        self.miss();
+        self.prune_departed();
         if self.set.as_ref().is_none_or(ManagedSet::is_ended) {
             return Err(Reason::Ended);
         }
@@ -323,7 +323,7 @@ impl Inner {
     }
 
     /// Takes those who have left off the description.
-    fn miss(&mut self) {
+    fn prune_departed(&mut self) {
         let Some(set) = &self.set else { return };
         let gone: Vec<String> = self
             .members

@@ -12,8 +12,8 @@
 mod table;
 mod watch;
 
-use crate::bands::{Bands, LENT, Ordinary};
 use crate::origin::{Mask, Origin};
+use crate::priorities::{LENT, Ordinary, Priorities};
 use crate::signal_target::SignalTarget;
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::io::Errno;
@@ -53,7 +53,7 @@ unsafe impl Sync for Guardian {}
 
 impl Guardian {
     /// Forks the guardian, which knows nobody yet.
-    pub fn start(bands: Bands) -> Result<Self, Errno> {
+    pub fn start(priorities: Priorities) -> Result<Self, Errno> {
         let process = getpid();
         let own = pidfd_open(process, PidfdFlags::empty())?;
         let (hear, tell) = pipe_with(PipeFlags::CLOEXEC)?;
@@ -76,7 +76,7 @@ impl Guardian {
                 Err(errno)
             }
             // SAFETY: zeroed memory is an empty table, which stays mapped in the child.
-            0 => unsafe { guard(&*table, process, own.as_raw_fd(), hear.as_raw_fd(), bands) },
+            0 => unsafe { guard(&*table, process, own.as_raw_fd(), hear.as_raw_fd(), priorities) },
             process => {
                 let process = Tid::from_raw(process).expect("a process has a number");
                 Ok(Guardian { process, table, tell, unrestored: Mutex::default() })
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn whoever_is_held_again_needs_no_more_room_and_gives_it_back() {
-        let guardian = Arc::new(Guardian::start(Bands::default()).unwrap());
+        let guardian = Arc::new(Guardian::start(Priorities::default()).unwrap());
         let whom = |number: usize| SignalTarget::Process(Tid::from_raw(4_000_000 + number as i32).unwrap());
         let note = |number| guardian.note_held(whom(number), None);
         for _ in 0..3 * HELD_MAX {

@@ -1,8 +1,8 @@
 //! What the guardian shares with the process that it guards: all zeroes is the empty table. What is done with an entry is the
 //! same in both processes, so all of it is async-signal-safe.
 
-use crate::bands::Ordinary;
 use crate::origin::{Binding, MASK_WORDS, Mask, Origin};
+use crate::priorities::Ordinary;
 use rustix::io::Errno;
 use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU64, Ordering};
 use talea_linux::signal_safe::{Text, numbers_of, remove_folder, stat_field, write_to};

@@ -2,7 +2,7 @@
 //! lock, no panic. Standard error stays open, for what cannot be given back.
 
 use super::table::{Table, used};
-use crate::bands::{Bands, LENT, Level};
+use crate::priorities::{LENT, Level, Priorities};
 use rustix::io::Errno;
 use std::sync::atomic::Ordering;
 use talea_linux::Tid;
@@ -25,7 +25,13 @@ pub(super) const RESTORE: u8 = b'r';
 ///
 /// # Safety
 /// Only in a process just forked; the descriptors are its copies.
-pub(super) unsafe fn guard(table: &Table, process: Tid, watched: i32, hear: i32, bands: Bands) -> ! {
+pub(super) unsafe fn guard(
+    table: &Table,
+    process: Tid,
+    watched: i32,
+    hear: i32,
+    priorities: Priorities,
+) -> ! {
     let mut polled = [
         libc::pollfd { fd: watched, events: libc::POLLIN, revents: 0 },
         libc::pollfd { fd: hear, events: libc::POLLIN, revents: 0 },
@@ -38,7 +44,7 @@ pub(super) unsafe fn guard(table: &Table, process: Tid, watched: i32, hear: i32,
         libc::sigfillset(&raw mut all);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut());
         close_all_but([libc::STDERR_FILENO, watched, hear]);
-        let priority = libc::sched_param { sched_priority: bands.priority(Level::Urgent).into() };
+        let priority = libc::sched_param { sched_priority: priorities.priority(Level::Urgent).into() };
         libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const priority);
         loop {
             libc::poll(polled.as_mut_ptr(), 2, LOOK_MS);

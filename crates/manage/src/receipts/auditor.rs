@@ -71,9 +71,9 @@ impl Audit {
 }
 
 /// The kernel's switches on the processors of a set.
-pub struct Sight(KernelStream);
+pub struct SwitchStream(KernelStream);
 
-impl Sight {
+impl SwitchStream {
     /// Opens it.
     ///
     /// # Errors
@@ -86,7 +86,7 @@ impl Sight {
             ..KernelOptions::default()
         };
         let opened = KernelStream::open(&options, MonotonicClock.now());
-        opened.map(Sight).map_err(|error| error.to_string())
+        opened.map(SwitchStream).map_err(|error| error.to_string())
     }
 }
 
@@ -127,7 +127,7 @@ impl Desk {
     /// Takes the notes. Whatever is decided afterwards is later than any instant read before.
     fn collect(&mut self, shared: &Shared) {
         let mut state = shared.state.lock_patiently();
-        if let Some(notes) = state.course.as_mut().and_then(|course| course.notes.as_mut()) {
+        if let Some(notes) = state.run.as_mut().and_then(|run| run.notes.as_mut()) {
             self.dropped = notes.exchange(&mut self.room);
         }
         drop(state);
@@ -188,14 +188,14 @@ pub(crate) struct Auditor {
 }
 
 impl Auditor {
-    /// Begins to work. `watch` is the companion of the one in the set's course, which takes notes; what is found broken goes to
+    /// Begins to work. `watch` is the companion of the one in the set's run, which takes notes; what is found broken goes to
     /// `ring`, by the numbers that `edges` say: the first among those of all nodes, and how many there are.
     ///
     /// # Errors
     /// There is no thread for it.
     pub(crate) fn start(
         shared: Arc<Shared>,
-        (Sight(kernel), cpus): (Sight, &[u16]),
+        (SwitchStream(kernel), cpus): (SwitchStream, &[u16]),
         infrastructure: Infrastructure,
         watch: Watch,
         (ring, edges): (RingWriter, (usize, usize)),

@@ -30,5 +30,5 @@ mod withholding;
 mod tests;
 
 pub(crate) use auditor::Auditor;
-pub use auditor::{Audit, JudgedBy, LongestSpell, Sight};
+pub use auditor::{Audit, JudgedBy, LongestSpell, SwitchStream};
 pub(crate) use withholding::Infrastructure;

@@ -4,7 +4,9 @@ use crate::programs::{Program, endless, stage};
 use crate::{admission, flat, hog, proportional, reservation};
 use talea_linux::Tid;
 use talea_linux::sched::{self, Policy};
-use talea_manage::{Admission, AdmitError, Bands, Blocks, ManagedSet, Options, Parking, SetError, Target};
+use talea_manage::{
+    Admission, AdmitError, Blocks, ManagedSet, Options, Parking, Priorities, SetError, Target,
+};
 use talea_policy::hierarchy::{Engine, Fraction, Parameters};
 use talea_policy::scheduler::config;
 
@@ -15,7 +17,7 @@ fn cpus_and_processors_have_to_match() {
     assert!(matches!(refused(2, &[0]), Some(SetError::Cpus { processors: 2, cpus: 1 })));
     assert!(matches!(refused(2, &[0, 0]), Some(SetError::Cpus { processors: 2, cpus: 1 })));
     assert!(matches!(refused(1, &[1023]), Some(SetError::Affinity(_))));
-    assert_eq!(Bands::above(96), None);
+    assert_eq!(Priorities::above(96), None);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::outcome::{MemberOutcome, ParkingOutcome};
 use talea_insight::accounting::EndedEarly;
-use talea_manage::{Finale, Received, Summary};
+use talea_manage::{EndedRun, Received, Summary};
 use talea_time::{Instant, Work};
 
 /// What is known of the members before the run.
@@ -12,10 +12,10 @@ pub(super) struct NamedMember {
 }
 
 /// The members' accounts at the end of the run.
-pub(super) fn members(named: &[NamedMember], finale: &Finale, summary: &Summary) -> Vec<MemberOutcome> {
+pub(super) fn members(named: &[NamedMember], ended_run: &EndedRun, summary: &Summary) -> Vec<MemberOutcome> {
     let is_of = |received: &&Received, name: &str| received.name == name;
     let outcome = |member: &NamedMember| {
-        let at_end = finale.received.iter().find(|received| is_of(received, &member.name));
+        let at_end = ended_run.received.iter().find(|received| is_of(received, &member.name));
         // One that left before the end has left its account.
         let account = at_end.or_else(|| summary.received.iter().find(|left| is_of(left, &member.name)));
         let exit = summary.exits.iter().find(|(name, _)| *name == member.name);

@@ -1,7 +1,7 @@
 //! Why a hierarchy cannot be run.
 
 use talea_linux::sched::SchedError;
-use talea_manage::{AdmitError, Bands, SetError, ShortQuantum};
+use talea_manage::{AdmitError, Priorities, SetError, ShortQuantum};
 use talea_policy::arrangement::ArrangeError;
 use talea_time::Duration;
 use thiserror::Error;
@@ -44,14 +44,14 @@ pub enum HierarchyError {
     },
     /// Who releases the tasks of the lanes has to stand above all that the schedulers grant a processor.
     #[error(
-        "the release thread of the tasks has priority {top}, but the schedulers above their lanes use {bands}; raise the top of \
+        "the release thread of the tasks has priority {top}, but the schedulers above their lanes use {priorities}; raise the top of \
          the band"
     )]
     ReleaseTooLow {
         /// The highest priority that the run may use.
         top: u8,
         /// Those of the hierarchy.
-        bands: Bands,
+        priorities: Priorities,
     },
     /// The kernel does not give a thread the policy that the hierarchy was lowered to.
     #[error("{thread}: {source}\n  `--no-lower` leaves the hierarchy to the infrastructure")]

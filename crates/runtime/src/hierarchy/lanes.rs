@@ -22,7 +22,9 @@ use crate::lane_thread::{LaneHost, LaneThread};
 use crate::operation::Behaviour;
 use std::sync::Arc;
 use talea_linux::memory::prefault_stack;
-use talea_manage::{Admission, Bands, Blocks, Engagement, Handle, LanePart, ManagedSet, Own, Parking};
+use talea_manage::{
+    Admission, Blocks, Handle, LaneJobs, ManagedSet, MemberJobs, Parking, Priorities, ThreadOptions,
+};
 use talea_model::{LaneDispatch, System};
 use talea_policy::hierarchy::{Parameters, SchedulerId};
 use talea_policy::strategy::Plan;
@@ -74,8 +76,8 @@ pub(crate) fn below_others(system: &System, node: usize, plan: Plan) -> Result<P
 /// # Errors
 /// It does not.
 pub(crate) fn release_is_above(top: u8) -> Result<(), HierarchyError> {
-    let bands = Bands::default();
-    if top > bands.highest() { Ok(()) } else { Err(HierarchyError::ReleaseTooLow { top, bands }) }
+    let priorities = Priorities::default();
+    if top > priorities.highest() { Ok(()) } else { Err(HierarchyError::ReleaseTooLow { top, priorities }) }
 }
 
 /// Takes a lane into its place below `leaf`.
@@ -89,13 +91,13 @@ pub(super) fn place(
     let LaneMember { name, thread, flow_set_up, stack, .. } = lane_member;
     let (shared, lane) = (Arc::clone(&thread.shared), thread.lane);
     let admission = Admission { name: &name, parent: leaf, parameters: Parameters::None, parking };
-    let engagement = Some(Engagement::Lane(LanePart::new(lane as u16)));
+    let jobs = Some(MemberJobs::Lane(LaneJobs::new(lane as u16)));
     let ready = move || {
         prefault_stack(stack / 4);
         flow_set_up.begin(ThreadRole::Lane, Some(lane))
     };
     let run = move |flow: JobFlow, handle: &Handle| thread.serve(flow, &mut InSet { handle });
-    let (_member, waker) = set.cast(admission, Own { blocks, engagement, stack }, ready, run)?;
+    let (_member, waker) = set.admit_thread(admission, ThreadOptions { blocks, jobs, stack }, ready, run)?;
     shared.port(lane).connect(waker);
     Ok(())
 }

@@ -13,9 +13,9 @@ use talea_linux::clock::MonotonicClock;
 use talea_linux::memory::prefault_stack;
 use talea_manage::control::{Governor, Obeys};
 use talea_manage::{
-    Admission, AdmitError, Arrivals, Blocks, Course, Engagement, Handle, HowOften, MORE_TO_HOLD, ManagedSet,
-    Marks, MemberId, Notes, Options, Own, Parking, Part, STACK, Scribe, ShortQuantum, Sight, Target,
-    TaskTimes, command,
+    Admission, AdmitError, Arrivals, Blocks, Handle, HowOften, MORE_TO_HOLD, ManagedRun, ManagedSet, Marks,
+    MemberId, MemberJobs, Notes, Options, Parking, RunRecorder, STACK, ShortQuantum, SwitchStream, Target,
+    TaskTimes, ThreadJobs, ThreadOptions, command,
 };
 use talea_model::{Execution, OperationId, System, ThreadWork};
 use talea_policy::arrangement::live::Live;
@@ -126,12 +126,12 @@ impl HierarchyParts<'_> {
         let cpus = self.system.nodes[self.node].cpus.clone();
         let most = arrangement.leaves.len() + lanes.len() + MORE_MEMBERS;
         let marks = if lanes.is_empty() { Marks::Both } else { Marks::End };
-        let scribe = Scribe { writer: own, node: self.node, cpus: cpus.clone(), marks };
+        let recorder = RunRecorder { writer: own, node: self.node, cpus: cpus.clone(), marks };
         let mut watch = Watch::new(self.tolerance);
-        let sight = Sight::open(&cpus).map(|sight| (sight, watch.companion()));
+        let sight = SwitchStream::open(&cpus).map(|sight| (sight, watch.companion()));
         arrangement.watch_by(&mut watch, self.system);
         let notes = sight.is_ok().then(Notes::empty);
-        let course = Course::new(scribe, (watch, notes), self.first_edge(), most);
+        let run = ManagedRun::new(recorder, (watch, notes), self.first_edge(), most);
         let leaves = std::mem::take(&mut arrangement.leaves);
         let live = Live::new(&control::description(self.system), self.node, &arrangement.schedulers)?;
         let parking = |name: &str| match live.blueprint().is_capped(name) {
@@ -145,7 +145,7 @@ impl HierarchyParts<'_> {
             named: Vec::new(),
             introductions: Vec::new(),
         };
-        admitting.set.take_course(course);
+        admitting.set.set_run(run);
         let told = rings.next_back().expect("the last ring is that of receipts");
         admitting.set.audit(sight, (told, (self.first_edge(), self.edges())))?;
         for (leaf, ring) in leaves.iter().zip(rings) {
@@ -189,7 +189,7 @@ impl HierarchyParts<'_> {
         let operation = self.system.operation_of_thread(leaf.thread).expect("threads are tasks");
         let admission =
             Admission { name: &thread.name, parent: leaf.parent, parameters: leaf.parameters, parking };
-        let part = self.part(operation);
+        let part = self.jobs_of(operation);
         let set = &mut admitting.set;
         let (member, parking) = match &thread.work {
             ThreadWork::CpuBound | ThreadWork::Bursts { .. } => {
@@ -200,25 +200,25 @@ impl HierarchyParts<'_> {
                     prefault_stack(PREFAULTED);
                     recording.begin(ThreadRole::Lane, Some(lane))
                 };
-                let engagement = Some(Engagement::Thread(part));
-                let own = Own { blocks: Blocks::ByHandle, engagement, stack: STACK };
+                let jobs = Some(MemberJobs::Thread(part));
+                let own = ThreadOptions { blocks: Blocks::ByHandle, jobs, stack: STACK };
                 let run = move |recorder: Recorder, handle: &Handle| {
                     work.run(handle);
                     drop(recorder);
                 };
-                let (member, _waker) = set.cast(admission, own, ready, run)?;
+                let (member, _waker) = set.admit_thread(admission, own, ready, run)?;
                 (member, ParkingOutcome::from(parking))
             }
             ThreadWork::Command(words) => {
                 let admitted = held_if_possible(admission, |admission| {
-                    set.cast_command(admission, &mut command::of_words(words), part.clone())
+                    set.admit_command(admission, &mut command::of_words(words), part.clone())
                 })?;
                 admitting.introduce(self, admitted.0, operation, ring);
                 admitted
             }
             ThreadWork::Process(number) => {
                 let admitted = held_if_possible(admission, |admission| {
-                    set.cast_process(admission, Target::Process(*number), part.clone())
+                    set.admit_process(admission, Target::Process(*number), part.clone())
                 })?;
                 admitting.introduce(self, admitted.0, operation, ring);
                 admitted
@@ -231,7 +231,7 @@ impl HierarchyParts<'_> {
         Ok(())
     }
 
-    pub(crate) fn part(&self, operation: OperationId) -> Part {
+    pub(crate) fn jobs_of(&self, operation: OperationId) -> ThreadJobs {
         let task_index = self.system.operations()[operation.index()].task;
         let task = &self.system.tasks[task_index];
         let how_often = match task.period > Duration::from_secs(ENDLESS_S) {
@@ -245,7 +245,7 @@ impl HierarchyParts<'_> {
             how_often,
         };
         let lane = self.metadata.operations[operation.index()].lane as u16;
-        Part::new(operation, lane, arrivals, self.system.subtask(operation).wcet)
+        ThreadJobs::new(operation, lane, arrivals, self.system.subtask(operation).wcet)
     }
 
     pub(crate) fn work(&self, operation: OperationId, work: &ThreadWork) -> Workload {
@@ -376,8 +376,8 @@ impl Hierarchy {
         let uncontrolled = self.control.closed().map(str::to_owned);
         self.control.close();
         let mut set = self.governor.retire().expect("nobody else takes it");
-        let finale = set.close_run().expect("a run ends once");
-        let audit = set.close_audit(&finale);
+        let ended_run = set.close_run().expect("a run ends once");
+        let audit = set.close_audit(&ended_run);
         let untraced = set.untraced().filter(|_| self.blocks_unseen).map(str::to_owned);
         let mut named: Vec<NamedMember> =
             self.named.into_iter().chain(control::newcomers(&self.governor)).collect();
@@ -385,13 +385,14 @@ impl Hierarchy {
             member.parking = self.governor.parking(&member.name).map_or(member.parking, Into::into);
         }
         let summary = set.stop().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        let ended_early = early_end(summary.cause.clone(), (finale.start, finale.end, finale.planned_end));
+        let ended_early =
+            early_end(summary.cause.clone(), (ended_run.start, ended_run.end, ended_run.planned_end));
         HierarchyOutcome {
             node: self.node,
             scheduled_by: ScheduledBy::Infrastructure,
             lowering: Vec::new(),
-            members: members(&named, &finale, &summary),
-            edges: judged(finale.kept, audit.receipts, finale.start),
+            members: members(&named, &ended_run, &summary),
+            edges: judged(ended_run.kept, audit.receipts, ended_run.start),
             judged_by: Some(audit.judged_by),
             grants: summary.totals.grants,
             untraced,

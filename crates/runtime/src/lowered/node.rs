@@ -20,7 +20,7 @@ use talea_linux::Tid;
 use talea_linux::proc;
 use talea_linux::sched::Policy;
 use talea_linux::thread::{JoinHandle, spawn};
-use talea_manage::Bands;
+use talea_manage::Priorities;
 use talea_manage::command::{self, Started};
 use talea_manage::guardian::{Guardian, PROGRAMS_MAX};
 use talea_manage::{AdmitError, SetError};
@@ -100,14 +100,14 @@ impl LoweredNode {
         for (place, (setting, ring)) in settings.threads.iter().zip(rings).enumerate() {
             let thread = &parts.system.threads[setting.thread];
             let operation = parts.system.operation_of_thread(setting.thread).expect("threads are tasks");
-            let part = parts.part(operation);
+            let jobs = parts.jobs_of(operation);
             self.roles.push((thread.name.clone(), place));
             match &thread.work {
                 ThreadWork::CpuBound | ThreadWork::Bursts { .. } => {
                     let worker = Worker {
                         shared: Arc::clone(&self.shared),
                         place,
-                        part: part.clone(),
+                        jobs: jobs.clone(),
                         workload: parts.work(operation, &thread.work),
                         level: setting.level,
                         stay: (settings.switches == Switches::Nested).then(Stay::default),
@@ -117,14 +117,14 @@ impl LoweredNode {
                     let spawned =
                         spawn(&thread.name, setting.policy, cpus, STACK, move || worker.serve(recording));
                     self.own.push((place, spawned.map_err(SetError::Thread)?));
-                    sources.push((place, part));
+                    sources.push((place, jobs));
                 }
                 ThreadWork::Command(_) | ThreadWork::Process(_) => {
                     let guardian = self.guardian(settings)?;
                     let (process, waits) = self.start(&thread.name, &thread.work, &guardian)?;
                     let (name, node) = (thread.name.clone(), parts.node);
                     let ThreadSetting { policy, .. } = *setting;
-                    let post = Post { name, process, waits, policy, cpus: cpus.clone(), part, node, ring };
+                    let post = Post { name, process, waits, policy, cpus: cpus.clone(), jobs, node, ring };
                     self.programs.push(Program::engage(post, &guardian)?);
                 }
             }
@@ -147,9 +147,9 @@ impl LoweredNode {
             return Ok(Arc::clone(guardian));
         }
         // The highest of a set's four priorities is its own.
-        let bands =
-            Bands::above(settings.above - 3).expect("priorities of lowered threads are in the middle");
-        let guardian = Arc::new(Guardian::start(bands).map_err(SetError::Guardian)?);
+        let priorities =
+            Priorities::above(settings.above - 3).expect("priorities of lowered threads are in the middle");
+        let guardian = Arc::new(Guardian::start(priorities).map_err(SetError::Guardian)?);
         self.guardian = Some(Arc::clone(&guardian));
         Ok(guardian)
     }

@@ -11,7 +11,7 @@ use talea_linux::sched::{self, Policy};
 use talea_linux::{Tid, affinity};
 use talea_manage::AdmitError;
 use talea_manage::Ordinary;
-use talea_manage::Part;
+use talea_manage::ThreadJobs;
 use talea_manage::guardian::{Guardian, PROGRAMS_MAX, THREADS_MAX};
 use talea_manage::origin::{Binding, Origin};
 use talea_record::event::{Complete, Dates, Release, Thread};
@@ -57,7 +57,7 @@ pub(super) struct Post {
     pub waits: Waits,
     pub policy: Policy,
     pub cpus: Vec<u16>,
-    pub part: Part,
+    pub jobs: ThreadJobs,
     pub node: usize,
     pub ring: RingWriter,
 }
@@ -268,7 +268,7 @@ impl Program {
     /// Tells those who follow the run which thread it is: the first thread of a process has its number.
     fn introduce(&mut self) {
         let process = number(self.post.process);
-        let (node, lane) = (self.post.node as u32, self.post.part.lane);
+        let (node, lane) = (self.post.node as u32, self.post.jobs.lane);
         let thread = Thread { tid: process, pid: process, node, lane, role: ThreadRole::Lane.into() };
         let record = thread.at(MonotonicClock.now(), Record::NO_CPU);
         self.post.ring.identify(&record);
@@ -277,18 +277,18 @@ impl Program {
 
     /// Its only job is released.
     fn note_released(&mut self, start: Instant) {
-        let part = &mut self.post.part;
-        part.arrive();
-        let Dates { nominal, deadline } = part.dates(0, start);
-        let release = Release { job: part.id(0), lane: part.lane, nominal, deadline };
+        let jobs = &mut self.post.jobs;
+        jobs.arrive();
+        let Dates { nominal, deadline } = jobs.dates(0, start);
+        let release = Release { job: jobs.id(0), lane: jobs.lane, nominal, deadline };
         self.post.ring.record(release.at(MonotonicClock.now(), Record::NO_CPU));
     }
 
     /// Its only job is done.
     fn note_completed(&mut self, start: Instant) {
-        let part = &self.post.part;
-        let Dates { nominal, deadline } = part.dates(0, start);
-        let complete = Complete { job: part.id(0), lane: part.lane, nominal, deadline };
+        let jobs = &self.post.jobs;
+        let Dates { nominal, deadline } = jobs.dates(0, start);
+        let complete = Complete { job: jobs.id(0), lane: jobs.lane, nominal, deadline };
         self.post.ring.record(complete.at(MonotonicClock.now(), Record::NO_CPU));
     }
 }

@@ -8,14 +8,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use talea_linux::clock::MonotonicClock;
 use talea_linux::stop::Slept;
-use talea_manage::Part;
+use talea_manage::ThreadJobs;
 use talea_record::ThreadRole;
 use talea_time::{Clock, Instant};
 
 pub(super) struct ReleaseThread {
     pub shared: Arc<Shared>,
     /// Own threads' parts with their posts.
-    pub sources: Vec<(usize, Part)>,
+    pub sources: Vec<(usize, ThreadJobs)>,
 }
 
 impl ReleaseThread {
@@ -27,8 +27,8 @@ impl ReleaseThread {
         let Some(start) = shared.wait(Waiting::Release) else { return };
         let end = shared.end();
         recorder.run_start(start, (end != Instant::MAX).then_some(end));
-        for (source, (_, part)) in self.sources.iter().enumerate() {
-            agenda.push(Reverse((part.next_release(start), source)));
+        for (source, (_, jobs)) in self.sources.iter().enumerate() {
+            agenda.push(Reverse((jobs.next_release(start), source)));
         }
         loop {
             let next = agenda.peek().map_or(end, |first| first.0.0.min(end));
@@ -57,12 +57,12 @@ impl ReleaseThread {
             if at > now {
                 break;
             }
-            let (post, part) = &mut self.sources[source];
-            let number = part.arrive();
-            *first = Reverse((part.next_release(start), source));
+            let (post, jobs) = &mut self.sources[source];
+            let number = jobs.arrive();
+            *first = Reverse((jobs.next_release(start), source));
             drop(first);
-            let subject = Subject { job: part.id(number), lane: usize::from(part.lane) };
-            recorder.put(MonotonicClock.now(), subject.release(part.dates(number, start)));
+            let subject = Subject { job: jobs.id(number), lane: usize::from(jobs.lane) };
+            recorder.put(MonotonicClock.now(), subject.release(jobs.dates(number, start)));
             let post = &self.shared.posts[*post];
             post.arrived.fetch_add(1, Ordering::Release);
             post.bell.ring();

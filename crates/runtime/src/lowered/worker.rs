@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use talea_linux::clock::{MonotonicClock, thread_cpu_time};
 use talea_linux::memory::prefault_stack;
-use talea_manage::Part;
+use talea_manage::ThreadJobs;
 use talea_record::{JobId, ThreadRole};
 use talea_time::{Clock, Instant};
 
@@ -18,7 +18,7 @@ pub(super) struct Worker {
     /// Its post.
     pub place: usize,
     /// What its jobs are called.
-    pub part: Part,
+    pub jobs: ThreadJobs,
     pub workload: Workload,
     pub level: Level,
     /// Its stay on the node's processor, where preemption is recorded.
@@ -31,7 +31,7 @@ impl Worker {
     /// Until the run has ended.
     pub fn serve(mut self, recording: Recording) {
         prefault_stack(PREFAULTED);
-        let mut recorder = recording.begin(ThreadRole::Lane, Some(usize::from(self.part.lane)));
+        let mut recorder = recording.begin(ThreadRole::Lane, Some(usize::from(self.jobs.lane)));
         let shared = Arc::clone(&self.shared);
         let post = &shared.posts[self.place];
         let before = thread_cpu_time();
@@ -67,7 +67,7 @@ impl Worker {
     /// The first instruction of a job, of which there are `waiting` with it.
     fn begin(&mut self, recorder: &mut Recorder, number: u64, waiting: u64) {
         let now = MonotonicClock.now();
-        let job = self.part.id(number);
+        let job = self.jobs.id(number);
         let displaced = self.stay.as_mut().and_then(|stay| stay.take(&self.shared.processor, job, |_| true));
         if let Some(victim) = displaced {
             recorder.put(now, self.subject(victim).preempt(job));
@@ -77,8 +77,8 @@ impl Worker {
     }
 
     fn complete(&mut self, recorder: &mut Recorder, number: u64) {
-        let job = self.part.id(number);
-        let dates = self.part.dates(number, self.start());
+        let job = self.jobs.id(number);
+        let dates = self.jobs.dates(number, self.start());
         recorder.put(MonotonicClock.now(), self.subject(job).complete(dates));
         if self.stay.is_some() {
             self.shared.processor.vacate();

@@ -28,9 +28,9 @@ const NOTIFIED: u32 = 2;
 const WOKEN: u32 = 3;
 const ENDED: u32 = 4;
 
-/// How [`Seat::block`] or [`Seat::block_unless`] ended or would.
+/// How [`SleepWord::block`] or [`SleepWord::block_unless`] ended or would.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sat {
+pub(crate) enum SleepEnd {
     /// Transition 5: the wake-up, or work, was there before.
     AtOnce,
     /// Transitions 1 to 3.
@@ -38,7 +38,7 @@ pub(crate) enum Sat {
     Ended,
 }
 
-/// What [`Seat::notify`] found.
+/// What [`SleepWord::notify`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Notified {
     /// Transition 2: the dispatcher has to hear of it.
@@ -48,52 +48,52 @@ pub(crate) enum Notified {
     Ended,
 }
 
-pub(crate) struct Seat {
+pub(crate) struct SleepWord {
     word: AtomicU32,
     pub member: u32,
 }
 
-impl Seat {
-    /// The seat of a thread that has not begun: it waits for its first grant.
+impl SleepWord {
+    /// The word of a thread that has not begun: it waits for its first grant.
     pub fn new(member: u32) -> Self {
-        Seat { word: AtomicU32::new(BLOCKED), member }
+        SleepWord { word: AtomicU32::new(BLOCKED), member }
     }
 
     /// The thread's own call.
-    pub fn block(&self) -> Sat {
+    pub fn block(&self) -> SleepEnd {
         match self.word.compare_exchange(RUNNING, BLOCKED, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => self.wait(),
             Err(NOTIFIED) => {
                 let renewed =
                     self.word.compare_exchange(NOTIFIED, RUNNING, Ordering::AcqRel, Ordering::Acquire);
-                if renewed.is_ok() { Sat::AtOnce } else { Sat::Ended }
+                if renewed.is_ok() { SleepEnd::AtOnce } else { SleepEnd::Ended }
             }
-            Err(_) => Sat::Ended,
+            Err(_) => SleepEnd::Ended,
         }
     }
 
     /// The thread's own call when it has found nothing to do: blocks unless `has_work`. Wake-ups so far are taken back before it
     /// is asked, so that one whose work has been done already ends no sleep.
-    pub fn block_unless(&self, has_work: impl Fn() -> bool) -> Sat {
+    pub fn block_unless(&self, has_work: impl Fn() -> bool) -> SleepEnd {
         loop {
             let _stale = self.word.compare_exchange(NOTIFIED, RUNNING, Ordering::AcqRel, Ordering::Acquire);
             if has_work() {
-                return Sat::AtOnce;
+                return SleepEnd::AtOnce;
             }
             match self.word.compare_exchange(RUNNING, BLOCKED, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return self.wait(),
                 Err(NOTIFIED) => {}
-                Err(_) => return Sat::Ended,
+                Err(_) => return SleepEnd::Ended,
             }
         }
     }
 
     /// Sleeps until transition 3 or the end.
-    pub fn wait(&self) -> Sat {
+    pub fn wait(&self) -> SleepEnd {
         loop {
             match self.word.load(Ordering::Acquire) {
-                RUNNING | NOTIFIED => return Sat::Woken,
-                ENDED => return Sat::Ended,
+                RUNNING | NOTIFIED => return SleepEnd::Woken,
+                ENDED => return SleepEnd::Ended,
                 asleep => match futex::wait(&self.word, Flags::PRIVATE, asleep, None) {
                     Ok(()) | Err(Errno::AGAIN | Errno::INTR) => {}
                     Err(errno) => panic!("futex wait on a word of our own failed: {errno}"),
@@ -128,20 +128,20 @@ impl Seat {
         self.word.load(Ordering::Acquire) == WOKEN
     }
 
-    /// The first half of transition 3; says whether there is somebody to [`rouse`](Self::rouse).
+    /// The first half of transition 3; says whether there is somebody to [`wake_up`](Self::wake_up).
     pub fn grant(&self) -> bool {
         self.word.compare_exchange(WOKEN, RUNNING, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
     /// The second half, which lets the thread run.
-    pub fn rouse(&self) {
+    pub fn wake_up(&self) {
         futex::wake(&self.word, Flags::PRIVATE, 1).expect("waking on a word of our own works");
     }
 
     /// The set ends, or the thread does.
     pub fn end(&self) {
         self.word.store(ENDED, Ordering::Release);
-        self.rouse();
+        self.wake_up();
     }
 
     pub fn is_ended(&self) -> bool {
@@ -155,53 +155,56 @@ mod tests {
 
     #[test]
     fn a_wake_up_before_the_block_is_not_lost() {
-        let seat = Seat::new(0);
-        assert_eq!(seat.notify(), Notified::Sleeper);
-        assert!(seat.grant());
-        assert_eq!((seat.notify(), seat.notify()), (Notified::Later, Notified::Later));
-        assert_eq!(seat.block(), Sat::AtOnce);
-        assert!(!seat.is_asleep());
+        let sleep_word = SleepWord::new(0);
+        assert_eq!(sleep_word.notify(), Notified::Sleeper);
+        assert!(sleep_word.grant());
+        assert_eq!((sleep_word.notify(), sleep_word.notify()), (Notified::Later, Notified::Later));
+        assert_eq!(sleep_word.block(), SleepEnd::AtOnce);
+        assert!(!sleep_word.is_asleep());
     }
 
     #[test]
     fn a_wake_up_for_work_that_is_done_ends_no_sleep() {
-        let seat = std::sync::Arc::new(Seat::new(0));
-        assert_eq!(seat.notify(), Notified::Sleeper);
-        assert!(seat.grant());
-        assert_eq!(seat.notify(), Notified::Later);
-        assert_eq!(seat.block_unless(|| true), Sat::AtOnce);
-        let sleeper = std::sync::Arc::clone(&seat);
+        let sleep_word = std::sync::Arc::new(SleepWord::new(0));
+        assert_eq!(sleep_word.notify(), Notified::Sleeper);
+        assert!(sleep_word.grant());
+        assert_eq!(sleep_word.notify(), Notified::Later);
+        assert_eq!(sleep_word.block_unless(|| true), SleepEnd::AtOnce);
+        let sleeper = std::sync::Arc::clone(&sleep_word);
         let asleep = std::thread::spawn(move || sleeper.block_unless(|| false));
-        while !seat.is_asleep() {
+        while !sleep_word.is_asleep() {
             std::thread::yield_now();
         }
-        assert_eq!(seat.notify(), Notified::Sleeper);
-        assert!(seat.grant());
-        seat.rouse();
-        assert_eq!(asleep.join().unwrap(), Sat::Woken);
+        assert_eq!(sleep_word.notify(), Notified::Sleeper);
+        assert!(sleep_word.grant());
+        sleep_word.wake_up();
+        assert_eq!(asleep.join().unwrap(), SleepEnd::Woken);
     }
 
     #[test]
     fn a_wake_up_between_the_look_and_the_sleep_has_the_thread_look_again() {
-        let seat = Seat::new(0);
-        assert_eq!(seat.notify(), Notified::Sleeper);
-        assert!(seat.grant());
+        let sleep_word = SleepWord::new(0);
+        assert_eq!(sleep_word.notify(), Notified::Sleeper);
+        assert!(sleep_word.grant());
         let looks = std::cell::Cell::new(0);
-        let sat = seat.block_unless(|| {
+        let sat = sleep_word.block_unless(|| {
             looks.set(looks.get() + 1);
             let found = looks.get() == 2;
             if !found {
-                assert_eq!(seat.notify(), Notified::Later);
+                assert_eq!(sleep_word.notify(), Notified::Later);
             }
             found
         });
-        assert_eq!((sat, looks.get()), (Sat::AtOnce, 2));
+        assert_eq!((sat, looks.get()), (SleepEnd::AtOnce, 2));
     }
 
     #[test]
     fn nobody_blocks_after_the_end() {
-        let seat = Seat::new(0);
-        seat.end();
-        assert_eq!((seat.wait(), seat.block(), seat.notify()), (Sat::Ended, Sat::Ended, Notified::Ended));
+        let sleep_word = SleepWord::new(0);
+        sleep_word.end();
+        assert_eq!(
+            (sleep_word.wait(), sleep_word.block(), sleep_word.notify()),
+            (SleepEnd::Ended, SleepEnd::Ended, Notified::Ended)
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! The course of a run: arrivals from a common start to its end, what is recorded of them, and whether promises are kept.
+//! A run of a set: arrivals from a common start to its end, what is recorded of them, and whether promises are kept.
 //!
 //! ```text
 //!   prepared ──▶ awaited ──start──▶ under way ──end──▶ over
@@ -9,10 +9,10 @@
 //! hierarchy come from one place in the order in which things happened, and need one ring. Records are written when
 //! the hierarchy *decides*; the kernel follows some microseconds later, which its own events show.
 
-use crate::engagement::Engagement;
 use crate::member::Received;
+use crate::member_jobs::MemberJobs;
 use crate::notes::{Notes, What};
-use crate::part::{Boarding, Part};
+use crate::thread_jobs::{Gained, ThreadJobs};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use talea_guarantee::monitor::Violation;
@@ -68,14 +68,14 @@ pub(crate) enum Due {
 
 /// How a run ended.
 #[derive(Clone, Debug)]
-pub struct Finale {
+pub struct EndedRun {
     /// What became of every promise.
     pub kept: Vec<Kept>,
     /// What the members that were there had received.
     pub received: Vec<Received>,
     /// What threads of this process that were there had received by their clocks.
     pub clocks: Vec<(VpId, Work)>,
-    /// When the run began, when it ended, and when it was to end.
+    /// When the run began.
     pub start: Instant,
     /// When it ended.
     pub end: Instant,
@@ -84,7 +84,7 @@ pub struct Finale {
 }
 
 /// Where a hierarchy's records go, and what they say of it.
-pub struct Scribe {
+pub struct RunRecorder {
     /// The ring.
     pub writer: RingWriter,
     /// Index of its node.
@@ -95,7 +95,7 @@ pub struct Scribe {
     pub marks: Marks,
 }
 
-impl Scribe {
+impl RunRecorder {
     fn write(&mut self, record: Record) {
         if self.writer.is_wanted(builtin_switch(record.event)) {
             self.writer.record(record);
@@ -104,8 +104,8 @@ impl Scribe {
 }
 
 /// A run of a set, from its preparation to its end.
-pub struct Course {
-    scribe: Scribe,
+pub struct ManagedRun {
+    recorder: RunRecorder,
     pub(crate) watch: Watch,
     /// For whoever judges what was received, if anybody does.
     pub(crate) notes: Option<Notes>,
@@ -119,19 +119,19 @@ pub struct Course {
     planned_end: Instant,
     /// The next arrival of each member, by slot.
     agenda: BinaryHeap<Reverse<(Instant, u32)>>,
-    pub(crate) finale: Option<Finale>,
+    pub(crate) ended_run: Option<EndedRun>,
 }
 
-impl Course {
+impl ManagedRun {
     /// A run with at most so many members.
     pub fn new(
-        scribe: Scribe,
+        recorder: RunRecorder,
         (watch, notes): (Watch, Option<Notes>),
         first_edge: usize,
         members_max: usize,
     ) -> Self {
-        Course {
-            scribe,
+        ManagedRun {
+            recorder,
             watch,
             notes,
             first_edge,
@@ -141,7 +141,7 @@ impl Course {
             end: Instant::MAX,
             planned_end: Instant::MAX,
             agenda: BinaryHeap::with_capacity(members_max),
-            finale: None,
+            ended_run: None,
         }
     }
 
@@ -195,13 +195,13 @@ impl Course {
         self.note(self.start, What::Begun);
         self.edges = self.watch.edges().count();
         let planned_end = (self.end != Instant::MAX).then_some(self.end);
-        let node = self.scribe.node as u16;
+        let node = self.recorder.node as u16;
         self.mark(self.start, RunStart { planned_end, node });
     }
 
     /// The member at `slot` has another arrival to come.
-    pub(crate) fn expect(&mut self, slot: u32, part: &Part) {
-        let at = part.next_release(self.start);
+    pub(crate) fn expect(&mut self, slot: u32, jobs: &ThreadJobs) {
+        let at = jobs.next_release(self.start);
         if at < Instant::MAX && self.stage == Stage::UnderWay {
             self.agenda.push(Reverse((at, slot)));
         }
@@ -225,7 +225,7 @@ impl Course {
         for (edge, violation) in broken {
             self.violated(edge, &violation, at);
         }
-        let node = self.scribe.node as u16;
+        let node = self.recorder.node as u16;
         self.mark(at, RunEnd { node, how: RunOutcome::Over.into() });
         self.stage = Stage::Over;
     }
@@ -262,7 +262,7 @@ impl Course {
         let known = self.watch.first_between(edge);
         if known < self.edges {
             let broken = event::Violation::of(self.first_edge + known, violation);
-            self.scribe.write(broken.at(at, Record::NO_CPU));
+            self.recorder.write(broken.at(at, Record::NO_CPU));
         }
     }
 
@@ -273,29 +273,29 @@ impl Course {
 
     // Records of jobs.
 
-    pub(crate) fn released(&mut self, part: &Part, number: u64, now: Instant) {
-        let Dates { nominal, deadline } = part.dates(number, self.start);
-        self.job(now, None, Release { job: part.id(number), lane: part.lane, nominal, deadline });
+    pub(crate) fn released(&mut self, jobs: &ThreadJobs, number: u64, now: Instant) {
+        let Dates { nominal, deadline } = jobs.dates(number, self.start);
+        self.job(now, None, Release { job: jobs.id(number), lane: jobs.lane, nominal, deadline });
     }
 
     /// A job has got the processor of `place`.
-    pub(crate) fn boarded(
+    pub(crate) fn gained(
         &mut self,
-        who: &Engagement,
+        who: &MemberJobs,
         place: usize,
-        (job, boarding): (JobId, Boarding),
+        (job, gained): (JobId, Gained),
         now: Instant,
     ) {
         let lane = who.lane();
         let depth = who.backlog().min(u64::from(u16::MAX)) as u16;
-        match boarding {
-            Boarding::Starts => self.job(now, Some(place), Start { job, lane, depth }),
-            Boarding::Resumes => self.job(now, Some(place), Resume { job, lane }),
+        match gained {
+            Gained::Starts => self.job(now, Some(place), Start { job, lane, depth }),
+            Gained::Resumes => self.job(now, Some(place), Resume { job, lane }),
         }
     }
 
     /// A job has lost the processor of `place`, or goes on without one, to this one if it is known.
-    pub(crate) fn alighted(
+    pub(crate) fn lost(
         &mut self,
         lane: u16,
         place: Option<usize>,
@@ -306,25 +306,25 @@ impl Course {
     }
 
     /// A job is done. `place` is where it ran.
-    pub(crate) fn completed(&mut self, part: &Part, number: u64, place: Option<usize>, now: Instant) {
-        let Dates { nominal, deadline } = part.dates(number, self.start);
-        self.job(now, place, Complete { job: part.id(number), lane: part.lane, nominal, deadline });
+    pub(crate) fn completed(&mut self, jobs: &ThreadJobs, number: u64, place: Option<usize>, now: Instant) {
+        let Dates { nominal, deadline } = jobs.dates(number, self.start);
+        self.job(now, place, Complete { job: jobs.id(number), lane: jobs.lane, nominal, deadline });
     }
 
     /// A job was given up. `place` is where it ran.
-    pub(crate) fn aborted(&mut self, part: &Part, number: u64, place: Option<usize>, now: Instant) {
-        let Dates { nominal, deadline } = part.dates(number, self.start);
-        let (job, lane, running) = (part.id(number), part.lane, Flag(place.is_some()));
+    pub(crate) fn aborted(&mut self, jobs: &ThreadJobs, number: u64, place: Option<usize>, now: Instant) {
+        let Dates { nominal, deadline } = jobs.dates(number, self.start);
+        let (job, lane, running) = (jobs.id(number), jobs.lane, Flag(place.is_some()));
         self.job(now, place, Abort { job, lane, nominal, deadline, running });
     }
 
     fn job(&mut self, now: Instant, place: Option<usize>, event: impl BuiltinEvent) {
-        let cpu = place.map_or(Record::NO_CPU, |place| self.scribe.cpus[place]);
+        let cpu = place.map_or(Record::NO_CPU, |place| self.recorder.cpus[place]);
         self.write(event.at(now.min(self.end), cpu));
     }
 
     fn mark<E: BuiltinEvent>(&mut self, time: Instant, event: E) {
-        if self.scribe.marks.include(E::EVENT) {
+        if self.recorder.marks.include(E::EVENT) {
             self.write(event.at(time, Record::NO_CPU));
         }
     }
@@ -332,7 +332,7 @@ impl Course {
     /// Nothing is written of what comes before the run or after it.
     fn write(&mut self, record: Record) {
         if self.stage == Stage::UnderWay {
-            self.scribe.write(record);
+            self.recorder.write(record);
         }
     }
 }

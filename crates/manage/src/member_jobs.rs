@@ -4,23 +4,23 @@
 //! own thread knows which it runs: it says so when one begins and when it ends, under the dispatcher's lock, so that
 //! preemptions in between are recorded of the right one.
 
-use crate::part::{Boarding, Part};
+use crate::thread_jobs::{Gained, ThreadJobs};
 use talea_policy::job::Job;
 use talea_record::JobId;
 use talea_time::Instant;
 
 /// What a member does in a run.
 #[derive(Clone, Debug)]
-pub enum Engagement {
+pub enum MemberJobs {
     /// The jobs of a thread of the description.
-    Thread(Part),
+    Thread(ThreadJobs),
     /// The jobs of a lane.
-    Lane(LanePart),
+    Lane(LaneJobs),
 }
 
 /// A lane's thread as records have it.
 #[derive(Clone, Debug)]
-pub struct LanePart {
+pub struct LaneJobs {
     /// Index over the lanes of all nodes.
     lane: u16,
     /// Where the hierarchy lets it run.
@@ -35,49 +35,49 @@ struct UnderWay {
     has_processor: bool,
 }
 
-impl Engagement {
-    pub(crate) fn as_thread(&self) -> Option<&Part> {
+impl MemberJobs {
+    pub(crate) fn as_thread(&self) -> Option<&ThreadJobs> {
         match self {
-            Engagement::Thread(part) => Some(part),
-            Engagement::Lane(_) => None,
+            MemberJobs::Thread(jobs) => Some(jobs),
+            MemberJobs::Lane(_) => None,
         }
     }
 
-    pub(crate) fn as_thread_mut(&mut self) -> Option<&mut Part> {
+    pub(crate) fn as_thread_mut(&mut self) -> Option<&mut ThreadJobs> {
         match self {
-            Engagement::Thread(part) => Some(part),
-            Engagement::Lane(_) => None,
+            MemberJobs::Thread(jobs) => Some(jobs),
+            MemberJobs::Lane(_) => None,
         }
     }
 
-    pub(crate) fn as_lane_mut(&mut self) -> Option<&mut LanePart> {
+    pub(crate) fn as_lane_mut(&mut self) -> Option<&mut LaneJobs> {
         match self {
-            Engagement::Lane(part) => Some(part),
-            Engagement::Thread(_) => None,
+            MemberJobs::Lane(jobs) => Some(jobs),
+            MemberJobs::Thread(_) => None,
         }
     }
 
     /// The member's place in records.
     pub(crate) fn lane(&self) -> u16 {
         match self {
-            Engagement::Thread(part) => part.lane,
-            Engagement::Lane(part) => part.lane,
+            MemberJobs::Thread(jobs) => jobs.lane,
+            MemberJobs::Lane(jobs) => jobs.lane,
         }
     }
 
     /// The job that is or will be next, as far as the set knows.
     pub(crate) fn current(&self) -> Option<JobId> {
         match self {
-            Engagement::Thread(part) => Some(part.id(part.current()?)),
-            Engagement::Lane(part) => part.job.map(|job| job.id),
+            MemberJobs::Thread(jobs) => Some(jobs.id(jobs.current()?)),
+            MemberJobs::Lane(jobs) => jobs.job.map(|job| job.id),
         }
     }
 
     /// Jobs that are not done, as far as the set knows.
     pub(crate) fn backlog(&self) -> u64 {
         match self {
-            Engagement::Thread(part) => part.backlog(),
-            Engagement::Lane(part) => u64::from(part.job.is_some()),
+            MemberJobs::Thread(jobs) => jobs.backlog(),
+            MemberJobs::Lane(jobs) => u64::from(jobs.job.is_some()),
         }
     }
 
@@ -87,32 +87,32 @@ impl Engagement {
     }
 
     /// The member has got the processor of `place`. Says what that means for its job, if anything.
-    pub(crate) fn board(&mut self, place: usize) -> Option<(JobId, Boarding)> {
+    pub(crate) fn gain(&mut self, place: usize) -> Option<(JobId, Gained)> {
         match self {
-            Engagement::Thread(part) => {
-                let (number, boarding) = part.board(place)?;
-                Some((part.id(number), boarding))
+            MemberJobs::Thread(jobs) => {
+                let (number, gained) = jobs.gain(place)?;
+                Some((jobs.id(number), gained))
             }
-            Engagement::Lane(part) => part.board(place).map(|job| (job, Boarding::Resumes)),
+            MemberJobs::Lane(jobs) => jobs.gain(place).map(|job| (job, Gained::Resumes)),
         }
     }
 
     /// The member has lost the processor of `place`. Returns the job that was running there, if one was.
-    pub(crate) fn alight(&mut self, place: usize) -> Option<JobId> {
+    pub(crate) fn lose(&mut self, place: usize) -> Option<JobId> {
         match self {
-            Engagement::Thread(part) => {
-                let number = part.alight(place)?;
-                Some(part.id(number))
+            MemberJobs::Thread(jobs) => {
+                let number = jobs.lose(place)?;
+                Some(jobs.id(number))
             }
-            Engagement::Lane(part) => part.alight(place),
+            MemberJobs::Lane(jobs) => jobs.lose(place),
         }
     }
 }
 
-impl LanePart {
+impl LaneJobs {
     /// A lane that has begun no job.
     pub fn new(lane: u16) -> Self {
-        LanePart { lane, place: None, job: None }
+        LaneJobs { lane, place: None, job: None }
     }
 
     /// The lane's thread begins a job. Returns whether the hierarchy lets it run: a parked thread may use an idle processor,
@@ -128,14 +128,14 @@ impl LanePart {
         self.job = None;
     }
 
-    fn board(&mut self, place: usize) -> Option<JobId> {
+    fn gain(&mut self, place: usize) -> Option<JobId> {
         self.place = Some(place);
         let job = self.job.as_mut()?;
         let regained = !std::mem::replace(&mut job.has_processor, true);
         regained.then_some(job.id)
     }
 
-    fn alight(&mut self, place: usize) -> Option<JobId> {
+    fn lose(&mut self, place: usize) -> Option<JobId> {
         if self.place != Some(place) {
             return None;
         }
@@ -157,29 +157,29 @@ mod tests {
 
     #[test]
     fn a_lane_without_a_job_gains_and_loses_processors_unrecorded() {
-        let mut lane = LanePart::new(2);
-        assert_eq!((lane.board(0), lane.alight(0)), (None, None));
+        let mut lane = LaneJobs::new(2);
+        assert_eq!((lane.gain(0), lane.lose(0)), (None, None));
     }
 
     #[test]
     fn the_job_that_a_lane_has_begun_is_preempted_and_resumes_where_the_lane_does() {
-        let mut lane = LanePart::new(2);
-        lane.board(0);
+        let mut lane = LaneJobs::new(2);
+        lane.gain(0);
         assert!(lane.begin(job(7)));
-        assert_eq!(lane.alight(1), None, "it does not run there");
-        assert_eq!(lane.alight(0), Some(job(7)));
-        assert_eq!(lane.board(1), Some(job(7)));
+        assert_eq!(lane.lose(1), None, "it does not run there");
+        assert_eq!(lane.lose(0), Some(job(7)));
+        assert_eq!(lane.gain(1), Some(job(7)));
         lane.end();
         assert!(lane.begin(job(8)), "the lane still has its processor");
         lane.end();
-        assert_eq!(lane.alight(1), None, "nothing is under way");
+        assert_eq!(lane.lose(1), None, "nothing is under way");
     }
 
     #[test]
     fn a_job_that_begins_without_leave_has_to_be_let_run_first() {
-        let mut lane = LanePart::new(2);
+        let mut lane = LaneJobs::new(2);
         assert!(!lane.begin(job(0)));
-        assert_eq!(lane.board(0), Some(job(0)));
-        assert_eq!(lane.alight(0), Some(job(0)));
+        assert_eq!(lane.gain(0), Some(job(0)));
+        assert_eq!(lane.lose(0), Some(job(0)));
     }
 }

@@ -32,7 +32,7 @@ impl TaskTimes {
 
 /// What becomes of a member's jobs, which are done one after the other. Jobs `done..arrived` are not done yet.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub struct ThreadJobs {
     /// What its jobs are of.
     pub operation: OperationId,
     /// The member's place in records.
@@ -79,17 +79,17 @@ enum Progress {
 
 /// What a processor means for a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Boarding {
+pub(crate) enum Gained {
     /// It begins.
     Starts,
     /// It goes on.
     Resumes,
 }
 
-impl Part {
+impl ThreadJobs {
     /// Nothing has arrived yet.
     pub fn new(operation: OperationId, lane: u16, arrivals: Arrivals, wcet: Work) -> Self {
-        Part { operation, lane, arrivals, wcet, arrived: 0, done: 0, progress: Progress::NotBegun }
+        ThreadJobs { operation, lane, arrivals, wcet, arrived: 0, done: 0, progress: Progress::NotBegun }
     }
 
     /// When its next job is released, nominal arrivals counting from `start`; never if it has had all.
@@ -139,18 +139,18 @@ impl Part {
     }
 
     /// The member has got the processor of `place`. Says what that means for its job, if it has one.
-    pub(crate) fn board(&mut self, place: usize) -> Option<(u64, Boarding)> {
+    pub(crate) fn gain(&mut self, place: usize) -> Option<(u64, Gained)> {
         let number = self.current()?;
-        let boarding = match std::mem::replace(&mut self.progress, Progress::Running(place)) {
-            Progress::NotBegun => Boarding::Starts,
-            Progress::Preempted => Boarding::Resumes,
+        let gained = match std::mem::replace(&mut self.progress, Progress::Running(place)) {
+            Progress::NotBegun => Gained::Starts,
+            Progress::Preempted => Gained::Resumes,
             Progress::Running(_) => return None,
         };
-        Some((number, boarding))
+        Some((number, gained))
     }
 
     /// The member has lost the processor of `place`. Returns the job that was running there, if one was.
-    pub(crate) fn alight(&mut self, place: usize) -> Option<u64> {
+    pub(crate) fn lose(&mut self, place: usize) -> Option<u64> {
         if self.progress != Progress::Running(place) {
             return None;
         }
@@ -174,53 +174,53 @@ impl Part {
 mod tests {
     use super::*;
 
-    fn part(how_often: HowOften) -> Part {
+    fn jobs(how_often: HowOften) -> ThreadJobs {
         let ms = Duration::from_millis;
         let task = TaskTimes { period: ms(10), deadline: ms(8), phase: ms(3) };
         let arrivals = Arrivals { task: Arc::new(task), jitter: Duration::ZERO, jitter_stream: 0, how_often };
-        Part::new(OperationId::from_index(4), 2, arrivals, Work::from_millis(1))
+        ThreadJobs::new(OperationId::from_index(4), 2, arrivals, Work::from_millis(1))
     }
 
     #[test]
     fn arrivals_do_not_drift_and_what_never_ends_arrives_once() {
         let start = Instant::from_nanos(1_000);
-        let mut bursts = part(HowOften::Periodically);
+        let mut bursts = jobs(HowOften::Periodically);
         for number in 0..5 {
             let expected = start + Duration::from_millis(3) + Duration::from_millis(10 * number);
             assert_eq!(bursts.next_release(start), expected);
             assert_eq!(bursts.arrive(), number as u64);
         }
         assert_eq!(bursts.backlog(), 5);
-        let mut once = part(HowOften::Once);
+        let mut once = jobs(HowOften::Once);
         once.arrive();
         assert_eq!(once.next_release(start), Instant::MAX);
     }
 
     #[test]
     fn a_job_starts_is_preempted_resumes_and_completes() {
-        let mut part = part(HowOften::Periodically);
-        assert_eq!((part.board(0), part.complete()), (None, None), "nothing to do");
-        part.arrive();
-        assert_eq!(part.board(1), Some((0, Boarding::Starts)));
-        assert_eq!(part.alight(0), None, "it does not run there");
-        assert_eq!(part.alight(1), Some(0));
-        assert_eq!(part.board(0), Some((0, Boarding::Resumes)));
-        assert_eq!(part.complete(), Some((0, Some(0))));
-        assert_eq!(part.alight(0), None, "it is done");
-        part.arrive();
-        assert_eq!(part.board(0), Some((1, Boarding::Starts)));
+        let mut jobs = jobs(HowOften::Periodically);
+        assert_eq!((jobs.gain(0), jobs.complete()), (None, None), "nothing to do");
+        jobs.arrive();
+        assert_eq!(jobs.gain(1), Some((0, Gained::Starts)));
+        assert_eq!(jobs.lose(0), None, "it does not run there");
+        assert_eq!(jobs.lose(1), Some(0));
+        assert_eq!(jobs.gain(0), Some((0, Gained::Resumes)));
+        assert_eq!(jobs.complete(), Some((0, Some(0))));
+        assert_eq!(jobs.lose(0), None, "it is done");
+        jobs.arrive();
+        assert_eq!(jobs.gain(0), Some((1, Gained::Starts)));
     }
 
     #[test]
     fn a_job_carries_its_absolute_deadline() {
-        let mut part = part(HowOften::Periodically);
+        let mut jobs = jobs(HowOften::Periodically);
         let start = Instant::from_nanos(0);
-        assert_eq!(part.job(start, start, 7), None);
-        part.arrive();
-        part.arrive();
-        part.complete();
+        assert_eq!(jobs.job(start, start, 7), None);
+        jobs.arrive();
+        jobs.arrive();
+        jobs.complete();
         let now = start + Duration::from_millis(14);
-        let job = part.job(start, now, 7).expect("the second");
+        let job = jobs.job(start, now, 7).expect("the second");
         assert_eq!((job.number, job.tag, job.release), (1, 7, now));
         assert_eq!(job.deadline, start + Duration::from_millis(21));
     }

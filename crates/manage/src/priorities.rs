@@ -7,15 +7,15 @@ use talea_linux::sched::last_errno;
 
 /// Four SCHED_FIFO priorities in a row: parked, the sentinels', granted, urgent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bands {
+pub struct Priorities {
     parked: u8,
 }
 
-impl Bands {
-    /// Bands from `parked` to `parked + 3`, or `None` unless all are SCHED_FIFO priorities below 99, which is left to
+impl Priorities {
+    /// Priorities from `parked` to `parked + 3`, or `None` unless all are SCHED_FIFO priorities below 99, which is left to
     /// the kernel's own threads.
     pub const fn above(parked: u8) -> Option<Self> {
-        if parked >= 1 && parked <= 95 { Some(Bands { parked }) } else { None }
+        if parked >= 1 && parked <= 95 { Some(Priorities { parked }) } else { None }
     }
 
     /// The highest of them.
@@ -35,14 +35,14 @@ impl Bands {
     }
 }
 
-impl Default for Bands {
+impl Default for Priorities {
     /// 10 to 13: above what desktop programs ask for, below lanes and interrupt threads.
     fn default() -> Self {
-        Bands { parked: 10 }
+        Priorities { parked: 10 }
     }
 }
 
-impl fmt::Display for Bands {
+impl fmt::Display for Priorities {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SCHED_FIFO {} to {}", self.parked, self.priority(Level::Urgent))
     }
@@ -79,17 +79,17 @@ pub(crate) const LENT: Errno = Errno::BUSY;
 ///
 /// # Errors
 /// SRCH: there is no such thread (any more). [`LENT`]. PERM, which is not expected of a thread that was set before.
-pub(crate) fn set(tid: Tid, bands: Bands, level: Level, turns: Turns) -> Result<(), Errno> {
+pub(crate) fn set(tid: Tid, priorities: Priorities, level: Level, turns: Turns) -> Result<(), Errno> {
     let policy = match turns {
         Turns::Fifo => libc::SCHED_FIFO,
         Turns::RoundRobin => libc::SCHED_RR,
     };
-    raw_set(tid.as_raw_nonzero().get(), policy | libc::SCHED_RESET_ON_FORK, bands.priority(level).into())
+    raw_set(tid.as_raw_nonzero().get(), policy | libc::SCHED_RESET_ON_FORK, priorities.priority(level).into())
 }
 
 /// Sets the level of the calling thread, which is a sentinel or a controller.
-pub(crate) fn set_self(bands: Bands, level: Level) -> Result<(), Errno> {
-    raw_set(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, bands.priority(level).into())
+pub(crate) fn set_self(priorities: Priorities, level: Level) -> Result<(), Errno> {
+    raw_set(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, priorities.priority(level).into())
 }
 
 /// The SCHED_FIFO priority of the calling thread, inherited ones aside; 0 if it has none.
@@ -158,11 +158,11 @@ mod tests {
 
     #[test]
     fn the_levels_stand_in_a_row_below_99() {
-        let bands = Bands::above(95).expect("the highest there is");
+        let priorities = Priorities::above(95).expect("the highest there is");
         let levels = [Level::Parked, Level::Beside, Level::Granted, Level::Urgent];
-        assert_eq!(levels.map(|level| bands.priority(level)), [95, 96, 97, 98]);
-        assert_eq!((Bands::above(96), Bands::above(0)), (None, None));
-        assert_eq!(Bands::default().to_string(), "SCHED_FIFO 10 to 13");
+        assert_eq!(levels.map(|level| priorities.priority(level)), [95, 96, 97, 98]);
+        assert_eq!((Priorities::above(96), Priorities::above(0)), (None, None));
+        assert_eq!(Priorities::default().to_string(), "SCHED_FIFO 10 to 13");
     }
 
     /// Who may use real-time priorities by RLIMIT_RTPRIO alone could not take the flag back.
@@ -172,7 +172,7 @@ mod tests {
         use std::io::Write;
         let in_thread = || {
             let tid = gettid();
-            if set(tid, Bands::default(), Level::Parked, Turns::Fifo).is_err() {
+            if set(tid, Priorities::default(), Level::Parked, Turns::Fifo).is_err() {
                 return None;
             }
             let mut sets = capabilities(None).expect("a thread can read its own");
