@@ -60,7 +60,7 @@
 //! the set ends and the warden gives every thread back what it had. If this process is killed, the guardian does, and ends the
 //! commands of ours. It does not if both are killed at once. Where the process is only stopped, its members stay as they are.
 //!
-//! **What it costs** is measured by `cargo bench -p talea-runtime --bench mechanisms`: from a block to the next thread's first
+//! **What it costs** is measured by `cargo bench -p talea-lab --bench hierarchies`: from a block to the next thread's first
 //! instruction, beside a hand-over by priorities alone.
 
 mod admit;
