@@ -37,7 +37,7 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// Columns of equal width, without trailing blanks, in lines of at most [`WIDTH`] columns.
+    /// Columns of equal width, without trailing blanks, in lines of at most a hundred columns.
     ///
     /// If the table is wider, its headings take several lines; and if that is not enough, it goes on in further tables below, which
     /// repeat the columns that say which row is which.
