@@ -13,7 +13,7 @@
 //!   `;`, `=` and backslashes in names and texts. Lanes, nodes, operations and codes stand by name, jobs as
 //!   `operation#instance`, instants as other times do; a value that says "none" is empty.
 //!
-//! Who wants a column per field, with its type, reads the [Parquet](super::parquet) export.
+//! Who wants a column per field, with its type, reads the Parquet export.
 
 use super::decode::{Decoder, push_pairs};
 use std::io::Write;
