@@ -12,12 +12,14 @@ impl OperationId {
     ///
     /// # Panics
     /// If `index` is not below [`Self::LIMIT`], which validation has ruled out.
+    #[inline]
     pub fn from_index(index: usize) -> Self {
         assert!(index < Self::LIMIT, "operation {index} is beyond the limit of {}", Self::LIMIT);
         OperationId(index as u32)
     }
 
     /// The position, for indexing [`System::operations`](crate::System::operations).
+    #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
     }

@@ -64,6 +64,7 @@ impl Event {
     }
 
     /// Whether the causal id of the event's records is a job.
+    #[inline]
     pub fn is_about_job(self) -> bool {
         self.layout().is_some_and(|layout| layout.is_about_job)
     }
@@ -82,6 +83,7 @@ impl Record {
     ///
     /// What always wants a processor is written as one job of more than two centuries with as much time; descriptions are
     /// limited to ten years, so a deadline more than a century after the nominal release is none.
+    #[inline]
     pub fn deadline(&self) -> Option<Instant> {
         const NEVER: Duration = Duration::from_secs(100 * 365 * 86_400);
         let Dates { nominal, deadline } = self.dates()?;

@@ -341,7 +341,7 @@ impl Metadata {
     /// The events of jobs, by name, that the recording is known not to have been asked for.
     pub fn unrecorded_job_events(&self) -> Vec<String> {
         let Some(recorded) = &self.recorded else { return Vec::new() };
-        let family = builtin::JOB;
+        let family = &builtin::JOB;
         let names = family.events.iter().map(|entry| format!("{}.{}", family.name, entry.name));
         names.filter(|name| !recorded.contains(name)).collect()
     }

@@ -42,6 +42,7 @@ impl Record {
     pub const UNSEEN_THREAD: u32 = u32::MAX;
 
     /// The record as words, for a ring or a file.
+    #[inline]
     pub fn to_words(self) -> [u64; Self::WORDS] {
         let small = u64::from(self.event.0)
             | u64::from(self.source) << 16
@@ -51,6 +52,7 @@ impl Record {
     }
 
     /// The record that [`Self::to_words`] gave.
+    #[inline]
     pub fn from_words(words: [u64; Self::WORDS]) -> Self {
         Record {
             time: Instant::from_nanos(words[0] as i64),
@@ -70,6 +72,7 @@ impl Record {
     }
 
     /// The job a job event is about.
+    #[inline]
     pub fn job(&self) -> JobId {
         JobId::unpack(self.causal)
     }
@@ -81,6 +84,7 @@ pub struct Event(pub u16);
 
 impl Event {
     /// The number of its family.
+    #[inline]
     pub fn family(self) -> u8 {
         self.0.to_be_bytes()[0]
     }
@@ -99,12 +103,14 @@ impl JobId {
     const INSTANCE_BITS: u32 = 44;
 
     /// The job as one word.
+    #[inline]
     pub fn pack(self) -> u64 {
         (self.operation.index() as u64) << Self::INSTANCE_BITS
             | (self.instance & ((1 << Self::INSTANCE_BITS) - 1))
     }
 
     /// The job that [`Self::pack`] gave.
+    #[inline]
     pub fn unpack(word: u64) -> Self {
         let (operation, instance) = Self::numbers(word);
         JobId { operation: OperationId::from_index(operation), instance }

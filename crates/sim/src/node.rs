@@ -218,7 +218,7 @@ impl Node {
     }
 
     /// Ends the job that completes at `now` on some processor, if there is one, and returns it.
-    pub fn complete(&mut self, now: Instant, sink: &mut impl Sink) -> Option<Slot> {
+    pub fn complete(&mut self, now: Instant, sink: &mut dyn Sink) -> Option<Slot> {
         let index = self.processors.iter().position(|processor| processor.completes_at <= now)?;
         let vp = self.processors[index].running.expect("only a running job completes");
         self.stop_paying(index, vp, now, sink);
@@ -233,7 +233,7 @@ impl Node {
     }
 
     /// Releases a job; the decision follows with [`Node::settle`]. Returns its slot.
-    pub fn release(&mut self, released: Released, now: Instant, sink: &mut impl Sink) -> VpId {
+    pub fn release(&mut self, released: Released, now: Instant, sink: &mut dyn Sink) -> VpId {
         let Released { id, nominal, deadline, demand, delivery } = released;
         let service = self.services[id.operation.index()].expect("operations are released on their node");
         let lane = &mut self.lanes[service.lane as usize];
@@ -287,7 +287,7 @@ impl Node {
     }
 
     /// Aborts the job in `vp` if it is still `id`. Returns whether it was.
-    pub fn abort(&mut self, vp: VpId, id: JobId, now: Instant, sink: &mut impl Sink) -> bool {
+    pub fn abort(&mut self, vp: VpId, id: JobId, now: Instant, sink: &mut dyn Sink) -> bool {
         if self.slots[vp.index()].is_none_or(|slot| slot.id != id) {
             return false;
         }
@@ -316,7 +316,7 @@ impl Node {
         deadline: Instant,
         reason: SkipReason,
         now: Instant,
-        sink: &mut impl Sink,
+        sink: &mut dyn Sink,
     ) {
         let service = self.services[id.operation.index()].expect("operations are skipped on their node");
         let lane = self.lanes[service.lane as usize].source;
@@ -325,7 +325,7 @@ impl Node {
     }
 
     /// A timer expired on this node.
-    pub fn interrupt(&mut self, now: Instant, sink: &mut impl Sink) {
+    pub fn interrupt(&mut self, now: Instant, sink: &mut dyn Sink) {
         if self.interrupts == 0 && self.ledger.is_some() {
             self.record_timer(now, sink);
         }
@@ -347,7 +347,7 @@ impl Node {
     }
 
     /// Decides who runs now, and starts, preempts and resumes accordingly.
-    pub fn settle(&mut self, now: Instant, sink: &mut impl Sink) {
+    pub fn settle(&mut self, now: Instant, sink: &mut dyn Sink) {
         self.unsettled = false;
         let count = self.engine.settle(now).len();
         for index in 0..count {
@@ -369,7 +369,7 @@ impl Node {
     }
 
     /// Lets whoever runs on the first processor pay for the timers that expired at this instant.
-    pub fn charge_interrupts(&mut self, now: Instant, sink: &mut impl Sink) {
+    pub fn charge_interrupts(&mut self, now: Instant, sink: &mut dyn Sink) {
         let expiries = std::mem::take(&mut self.interrupts);
         let stolen = Work::from_nanos(self.overhead.timer.as_nanos() * i64::from(expiries));
         if stolen > Work::ZERO
@@ -391,7 +391,7 @@ impl Node {
         }
     }
 
-    fn preempt(&mut self, processor: usize, vp: VpId, by: Option<Slot>, now: Instant, sink: &mut impl Sink) {
+    fn preempt(&mut self, processor: usize, vp: VpId, by: Option<Slot>, now: Instant, sink: &mut dyn Sink) {
         self.stop_paying(processor, vp, now, sink);
         let slot = self.slots[vp.index()].as_mut().expect("a job that leaves early is unfinished");
         slot.remaining -= (now - slot.since).as_work();
@@ -401,7 +401,7 @@ impl Node {
         sink.record(preempt.at(now, self.processors[processor].cpu));
     }
 
-    fn dispatch(&mut self, processor: usize, vp: VpId, now: Instant, sink: &mut impl Sink) {
+    fn dispatch(&mut self, processor: usize, vp: VpId, now: Instant, sink: &mut dyn Sink) {
         let place = &mut self.processors[processor];
         let slot = self.slots[vp.index()].as_mut().expect("a dispatched job has a slot");
         if place.last != slot.id.pack() {

@@ -158,7 +158,7 @@ impl Simulation {
     }
 
     /// Lets everything before `until` happen. Calling it in slices gives the same records as at once.
-    pub fn advance(&mut self, until: Instant, sink: &mut impl Sink) {
+    pub fn advance(&mut self, until: Instant, sink: &mut dyn Sink) {
         if !self.started {
             self.started = true;
             for node in self.node_numbers() {
@@ -181,7 +181,7 @@ impl Simulation {
     pub fn advance_while(
         &mut self,
         until: Instant,
-        sink: &mut impl Sink,
+        sink: &mut dyn Sink,
         mut go_on: impl FnMut(Instant) -> bool,
     ) {
         const SLICES: i64 = 1_000;
@@ -196,7 +196,7 @@ impl Simulation {
 
     /// Ends the run at the instant reached: jobs that complete right now still do, nothing is released any
     /// more, and the last record says when it was.
-    pub fn finish(mut self, sink: &mut impl Sink) {
+    pub fn finish(mut self, sink: &mut dyn Sink) {
         for index in 0..self.nodes.len() {
             self.nodes[index].pay(self.now, sink);
             while let Some(slot) = self.nodes[index].complete(self.now, sink) {
@@ -222,7 +222,7 @@ impl Simulation {
     }
 
     /// Everything that happens at the current instant.
-    fn step(&mut self, sink: &mut impl Sink) {
+    fn step(&mut self, sink: &mut dyn Sink) {
         let now = self.now;
         for index in 0..self.nodes.len() {
             self.nodes[index].pay(now, sink);
@@ -245,7 +245,7 @@ impl Simulation {
         }
     }
 
-    fn arrive(&mut self, arrival: Arrival, sink: &mut impl Sink) {
+    fn arrive(&mut self, arrival: Arrival, sink: &mut dyn Sink) {
         let task = &self.tasks[arrival.task as usize];
         let (overrun, first) = (task.overrun, task.firsts[0]);
         let deadline = arrival.nominal.saturating_add(task.deadline);
@@ -273,7 +273,7 @@ impl Simulation {
 
     /// Aborts the unfinished first jobs of an instance of a task. What would follow them never will; branches
     /// that do not depend on them run on.
-    fn abort_instance(&mut self, task: usize, instance: u64, sink: &mut impl Sink) {
+    fn abort_instance(&mut self, task: usize, instance: u64, sink: &mut dyn Sink) {
         for index in 0..self.tasks[task].operations.len() {
             let operation = self.tasks[task].operations[index];
             let state = &mut self.operations[operation.index()];
@@ -291,7 +291,7 @@ impl Simulation {
     }
 
     /// Aborts the job of a first operation if it is unfinished. Returns whether it was.
-    fn abort_job(&mut self, operation: OperationId, instance: u64, sink: &mut impl Sink) -> bool {
+    fn abort_job(&mut self, operation: OperationId, instance: u64, sink: &mut dyn Sink) -> bool {
         let state = &mut self.operations[operation.index()];
         let latest = state.latest.filter(|(_, id)| id.instance == instance && state.predecessors == 0);
         let aborts =
@@ -300,7 +300,7 @@ impl Simulation {
         aborts
     }
 
-    fn deliver(&mut self, delivery: Delivery, sink: &mut impl Sink) {
+    fn deliver(&mut self, delivery: Delivery, sink: &mut dyn Sink) {
         let Delivery { at, operation, instance, deadline, .. } = delivery;
         let job = JobId { operation, instance };
         let node = &self.nodes[self.operations[operation.index()].node as usize];
@@ -316,7 +316,7 @@ impl Simulation {
         nominal: Instant,
         deadline: Instant,
         delivery: Work,
-        sink: &mut impl Sink,
+        sink: &mut dyn Sink,
     ) {
         let state = &mut self.operations[id.operation.index()];
         let demand = demand::execution_from(&state.exec, state.stream, id.instance) + delivery;
@@ -327,7 +327,7 @@ impl Simulation {
     }
 
     /// Greedy release of successors (Sun and Liu 1996): at once on the same node, after the message delay on another.
-    fn after_completion(&mut self, slot: &Slot, sink: &mut impl Sink) {
+    fn after_completion(&mut self, slot: &Slot, sink: &mut dyn Sink) {
         let state = &mut self.operations[slot.id.operation.index()];
         state.outstanding -= 1;
         let (here, instance) = (state.node, slot.id.instance);

@@ -100,11 +100,19 @@ macro_rules! events {
         }
     )*) => {
         /// Every builtin family, in the order of their numbers.
-        pub const ALL: &[Family] = &[$($family),*];
+        pub const ALL: &[Family] = &[$(constant::$family),*];
 
         $(
             $(#[doc = $about])*
-            pub const $family: Family = Family {
+            pub static $family: Family = constant::$family;
+        )*
+
+        /// The families as constants, for tables of them; whoever names one where records pass takes the static, since every use of
+        /// a constant makes and drops a family.
+        mod constant {
+            use super::*;
+
+            $(pub(super) const $family: Family = Family {
                 number: $family_number,
                 name: Cow::Borrowed($family_name),
                 about: Cow::Borrowed(concat!($($about),*).trim_ascii()),
@@ -114,8 +122,8 @@ macro_rules! events {
                     about: Cow::Borrowed(concat!($($event_about),*).trim_ascii()),
                     fields: Cow::Borrowed($event::FIELDS),
                 }),*]),
-            };
-        )*
+            };)*
+        }
 
         impl Event {
             $($(

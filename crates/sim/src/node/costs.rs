@@ -15,7 +15,7 @@ use talea_time::Instant;
 impl Node {
     /// Records the payments that are complete at `now`.
     #[inline]
-    pub fn pay(&mut self, now: Instant, sink: &mut impl Sink) {
+    pub fn pay(&mut self, now: Instant, sink: &mut dyn Sink) {
         if self.ledger.is_some() {
             self.record_payments(now, sink);
         }
@@ -35,7 +35,7 @@ impl Node {
     }
 
     /// Records what the jobs that have processors have paid of payments that are not complete at `now`, the end.
-    pub fn pay_off(&mut self, now: Instant, sink: &mut impl Sink) {
+    pub fn pay_off(&mut self, now: Instant, sink: &mut dyn Sink) {
         for index in 0..self.processors.len() {
             if let Some(vp) = self.processors[index].running {
                 self.stop_paying(index, vp, now, sink);
@@ -45,7 +45,7 @@ impl Node {
 
     /// The job that has the processor stops paying, and what it has paid is recorded.
     #[inline]
-    pub(super) fn stop_paying(&mut self, index: usize, vp: VpId, now: Instant, sink: &mut impl Sink) {
+    pub(super) fn stop_paying(&mut self, index: usize, vp: VpId, now: Instant, sink: &mut dyn Sink) {
         if self.ledger.is_some() {
             self.record_stop(index, vp, now, sink);
         }
@@ -66,7 +66,7 @@ impl Node {
 
     /// Records that the completion of `job` is told to `successor` on another node, if dispatching is recorded.
     #[inline]
-    pub fn send(&self, slot: &Slot, successor: OperationId, now: Instant, sink: &mut impl Sink) {
+    pub fn send(&self, slot: &Slot, successor: OperationId, now: Instant, sink: &mut dyn Sink) {
         if self.ledger.is_some() {
             self.record_send(slot, successor, now, sink);
         }
@@ -80,7 +80,7 @@ impl Node {
 
     /// Records that a message for `job` sent at `sent` arrives, if dispatching is recorded.
     #[inline]
-    pub fn receive(&self, job: JobId, sent: Instant, now: Instant, sink: &mut impl Sink) {
+    pub fn receive(&self, job: JobId, sent: Instant, now: Instant, sink: &mut dyn Sink) {
         if self.ledger.is_some() {
             self.record_receive(job, sent, now, sink);
         }
