@@ -5,6 +5,7 @@
 
 mod weighted_turns;
 
+use std::collections::BTreeMap;
 use std::thread;
 use talea::run::control::protocol::{Command, Insistence};
 use talea::run::control::{Client, Sockets};
@@ -43,6 +44,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 fn replace(name: &str, kind: &str) -> Result<String, Box<dyn std::error::Error>> {
     let run = Sockets::of_user()?.find(&std::process::id().to_string())?;
     let (name, kind) = (name.into(), kind.into());
-    let command = Command::Replace { name, kind, quantum: None, children: Vec::new() };
+    let command =
+        Command::Replace { name, kind, quantum: None, settings: BTreeMap::new(), children: Vec::new() };
     Ok(format!("{:?}", Client::of(&run).ask(&command, Insistence::Careful)?))
 }

@@ -96,6 +96,8 @@ fn requests(demand: Demand) -> Vec<Request> {
         Demand::Priority => vec![Request::Priority(1), Request::Priority(7), Request::Priority(3)],
         Demand::Weight => vec![weight.clone(), weight],
         Demand::Guarantee([Kind::Resu]) => vec![guarantee("RESU 0.25"), guarantee("RESU 0.75")],
-        Demand::Guarantee(kinds) => kinds.iter().map(|kind| guarantee(&format!("{kind} 2ms 10ms"))).collect(),
+        Demand::Guarantee(kinds) | Demand::GuaranteeIfAny(kinds) => {
+            kinds.iter().map(|kind| guarantee(&format!("{kind} 2ms 10ms"))).collect()
+        }
     }
 }

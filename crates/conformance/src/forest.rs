@@ -8,10 +8,10 @@ use std::num::NonZeroU32;
 use talea_guarantee::conversion::admission::Test;
 use talea_guarantee::exact::{Share, Span, ratio};
 use talea_guarantee::guarantee::{Continuity, Guarantee, Hardness, Kind, Reservation};
-use talea_guarantee::scheduler::Children;
+use talea_guarantee::scheduler::{Children, Parameter};
 use talea_model::{
-    Asks, Execution, Request, SchedulerBuilder, SchedulerKind, System, SystemBuilder, ThreadBuilder,
-    ThreadWork,
+    Asks, Execution, Plan, PlanEntry, Request, SchedulerBuilder, SchedulerKind, Setting, System,
+    SystemBuilder, ThreadBuilder, ThreadWork,
 };
 use talea_time::{Duration, Work};
 
@@ -267,10 +267,10 @@ impl Tree {
     /// The same whose threads of these names require something.
     pub fn system_requiring(&self, cpus: &[u16], required: &HashMap<String, Guarantee>) -> System {
         let builder = System::builder("random").seed(7).node("n", cpus.iter().copied());
-        let mut grown = Grown { builder, nodes: 0, required };
+        let mut grown = Grown { builder, schedulers: Vec::new(), nodes: 0, required };
         let mut joined = Vec::new();
         grown.grow(self, Vec::new(), &mut joined);
-        grown.builder.build().expect("a sound hierarchy")
+        grown.build()
     }
 
     /// The system of it on two processors, of one of which `kind` gives somebody who never stops all but so many eighths.
@@ -297,10 +297,10 @@ impl Tree {
             .scheduler(halved)
             .thread(ThreadBuilder::new("other", ThreadWork::CpuBound).under("H", part(8 - eighths)));
         let required = HashMap::new();
-        let mut grown = Grown { builder, nodes: 0, required: &required };
+        let mut grown = Grown { builder, schedulers: Vec::new(), nodes: 0, required: &required };
         let under = vec![("H".to_owned(), part(eighths)), ("B".to_owned(), Request::Priority(1))];
         grown.grow(self, under, &mut Vec::new());
-        grown.builder.build().expect("a sound hierarchy")
+        grown.build()
     }
 
     /// What it looks like, for failures.
@@ -328,6 +328,8 @@ impl Tree {
 
 struct Grown<'r> {
     builder: SystemBuilder,
+    /// In the order of the file.
+    schedulers: Vec<SchedulerBuilder>,
     nodes: usize,
     required: &'r HashMap<String, Guarantee>,
 }
@@ -338,8 +340,8 @@ impl Grown<'_> {
         format!("{prefix}{}", self.nodes)
     }
 
-    /// Adds the tree below its parents; what is joined goes under the root too if that orders by priority.
-    fn grow(&mut self, tree: &Tree, under: Vec<(String, Request)>, root: &mut Vec<String>) {
+    /// Adds the tree below its parents; what is joined goes under the root too if that orders by priority. The name of what is added.
+    fn grow(&mut self, tree: &Tree, under: Vec<(String, Request)>, root: &mut Vec<String>) -> String {
         match tree {
             Tree::Thread(demand) => {
                 let name = self.name("t");
@@ -351,6 +353,7 @@ impl Grown<'_> {
                     under.into_iter().fold(thread, |thread, (parent, ask)| thread.under(parent, ask));
                 let builder = std::mem::replace(&mut self.builder, System::builder(""));
                 self.builder = builder.thread(thread);
+                name
             }
             Tree::Scheduler { kind, quantum, children } => {
                 let name = self.name("s");
@@ -364,12 +367,12 @@ impl Grown<'_> {
                         root.push(name.clone());
                     }
                 }
-                self.add(
-                    under
-                        .into_iter()
-                        .fold(scheduler, |scheduler, (parent, ask)| scheduler.under(parent, ask)),
-                );
+                let scheduler = under
+                    .into_iter()
+                    .fold(scheduler, |scheduler, (parent, ask)| scheduler.under(parent, ask));
+                let own = self.add(scheduler);
                 let asks: Vec<Ask> = children.iter().map(|(ask, _)| *ask).collect();
+                let mut names = Vec::new();
                 for (place, (ask, child)) in children.iter().enumerate() {
                     let request = request(*kind, &asks, place);
                     let edge = match (&request, root.first().cloned()) {
@@ -380,8 +383,17 @@ impl Grown<'_> {
                         }
                         _ => (name.clone(), request),
                     };
-                    self.grow(child, vec![edge], root);
+                    names.push(self.grow(child, vec![edge], root));
                 }
+                if kind.parameter(Parameter::PLAN.name).is_some() {
+                    let (plan, cycle) = plan(*quantum, children, &names);
+                    let planned = self.schedulers[own].clone().set(Parameter::PLAN.name, Setting::Plan(plan));
+                    self.schedulers[own] = match cycle {
+                        Some(cycle) => planned.set(Parameter::CYCLE.name, Setting::Time(cycle)),
+                        None => planned,
+                    };
+                }
+                name
             }
         }
     }
@@ -396,10 +408,30 @@ impl Grown<'_> {
         name
     }
 
-    fn add(&mut self, scheduler: SchedulerBuilder) {
-        let builder = std::mem::replace(&mut self.builder, System::builder(""));
-        self.builder = builder.scheduler(scheduler);
+    /// Adds a scheduler, and says which one it is.
+    fn add(&mut self, scheduler: SchedulerBuilder) -> usize {
+        self.schedulers.push(scheduler);
+        self.schedulers.len() - 1
     }
+
+    fn build(self) -> System {
+        let builder = self.schedulers.into_iter().fold(self.builder, SystemBuilder::scheduler);
+        builder.build().expect("a sound hierarchy")
+    }
+}
+
+/// A plan that has an entry for every child, most with a gap behind it, and after how long it begins again, if it does.
+fn plan(quantum: Quantum, children: &[(Ask, Tree)], names: &[String]) -> (Plan, Option<Duration>) {
+    let unit = Duration::from_micros(i64::from(quantum));
+    let mut start = Duration::ZERO;
+    let mut entries = Vec::new();
+    for ((ask, _), child) in children.iter().zip(names) {
+        let duration = unit * i64::from(ask.weight);
+        entries.push(PlanEntry { start, duration, child: child.clone() });
+        start += duration + unit * (ask.period as i64);
+    }
+    let (Ask { is_joined, .. }, _) = children[0];
+    (Plan::new(entries), (!is_joined).then_some(start))
 }
 
 /// What an only child asks of a scheduler of `kind`: something that does not keep it from having all that the scheduler has.
@@ -439,7 +471,8 @@ fn request(kind: SchedulerKind, asks: &[Ask], place: usize) -> Request {
             let rate = Share::new(ratio(u64::from(weight), total)).expect("at most the whole");
             Request::Guarantee(Guarantee::Resu(rate))
         }
-        Asks::Guarantee(kinds) => {
+        Asks::GuaranteeOrJobs(_) if weight == 7 => Request::Nothing,
+        Asks::Guarantee(kinds) | Asks::GuaranteeOrJobs(kinds) => {
             let period = PERIODS[period] * 1_000_000;
             // What is not interrupted has to fit beside the others into the shortest period.
             let shortest = asks.iter().map(|ask| PERIODS[ask.period]).min().unwrap_or_default() * 1_000_000;

@@ -44,6 +44,7 @@ each! {
     linux: LINUX,
     windows_2000: WINDOWS_2000,
     round_robin: ROUND_ROBIN,
+    explicit_plan: EXPLICIT_PLAN,
     fifo: FIFO,
     edf: EDF,
     laxity: LAXITY,

@@ -154,9 +154,9 @@ impl Origins {
             Place::Node(node, _) => [Place::Node(node, ""), Place::Whole],
             Place::Task(task, _) => [Place::Task(task, ""), Place::Whole],
             Place::Subtask(task, subtask, _) => [Place::Subtask(task, subtask, ""), Place::Task(task, "")],
-            Place::Scheduler(scheduler, _) | Place::SchedulerUnder(scheduler, _, _) => {
-                [Place::Scheduler(scheduler, ""), Place::Whole]
-            }
+            Place::Scheduler(scheduler, _)
+            | Place::PlanEntry(scheduler, _)
+            | Place::SchedulerUnder(scheduler, _, _) => [Place::Scheduler(scheduler, ""), Place::Whole],
             Place::Thread(thread, _) | Place::ThreadUnder(thread, _, _) => {
                 [Place::Thread(thread, ""), Place::Whole]
             }

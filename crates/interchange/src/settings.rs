@@ -54,6 +54,7 @@ impl Losses {
     pub fn add(&mut self, effect: Effect, place: Place, subject: &str, what: impl Into<Cow<'static, str>>) {
         let key = match place {
             Place::Whole => "",
+            Place::PlanEntry(..) => "plan",
             Place::System(key)
             | Place::Overhead(key)
             | Place::Node(_, key)

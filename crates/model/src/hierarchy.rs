@@ -6,12 +6,14 @@
 //! virtual processor that it is given in the place of a whole one.
 
 use crate::execution::Execution;
+use crate::plan::{Plan, PlanError};
+use crate::suggest::known_words;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroU32;
 use talea_guarantee::guarantee::Guarantee;
 use talea_guarantee::remedy::LEAST_QUANTUM_NS;
-use talea_guarantee::scheduler::{Parameter, Preset};
+use talea_guarantee::scheduler::{Parameter, Preset, Values};
 use talea_time::Duration;
 
 pub use talea_guarantee::scheduler::{Asks, SchedulerKind};
@@ -46,7 +48,7 @@ pub struct Scheduler {
 pub struct Settings(BTreeMap<&'static str, Setting>);
 
 /// The value of a parameter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Setting {
     /// A time.
     Time(Duration),
@@ -54,6 +56,8 @@ pub enum Setting {
     Integer(i64),
     /// A word.
     Word(&'static str),
+    /// When which child runs.
+    Plan(Plan),
 }
 
 impl Settings {
@@ -64,7 +68,7 @@ impl Settings {
                 Preset::Nanos(nanos) => Setting::Time(Duration::from_nanos(nanos)),
                 Preset::Integer(number) => Setting::Integer(number),
                 Preset::Word(word) => Setting::Word(word),
-                Preset::Open(_) => return None,
+                Preset::Open(_) | Preset::Required => return None,
             };
             Some((parameter.name, setting))
         };
@@ -76,14 +80,49 @@ impl Settings {
         self.0.insert(name, setting);
     }
 
+    /// The same with these values.
+    pub fn with(mut self, said: &[(&'static str, Setting)]) -> Self {
+        said.iter().for_each(|(name, setting)| self.set(name, setting.clone()));
+        self
+    }
+
     /// Every value with the name of its parameter, by name.
-    pub fn iter(&self) -> impl Iterator<Item = (&'static str, Setting)> {
-        self.0.iter().map(|(name, setting)| (*name, *setting))
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Setting)> {
+        self.0.iter().map(|(name, setting)| (*name, setting))
     }
 
     /// The value of a parameter.
-    pub fn get(&self, name: &str) -> Option<Setting> {
-        self.0.get(name).copied()
+    pub fn get(&self, name: &str) -> Option<&Setting> {
+        self.0.get(name)
+    }
+}
+
+impl Setting {
+    /// The value of a parameter as it is written beside a quantum, in a request say: `20ms`, `7`, `firm`, or a plan as a table.
+    ///
+    /// # Errors
+    /// What is wrong, and what to write.
+    pub fn read(parameter: &Parameter, text: &str) -> Result<Setting, String> {
+        let wrong = |why: String| format!("{} cannot be \"{text}\": {why}", parameter.name);
+        match parameter.values {
+            Values::Time => text.parse().map(Setting::Time).map_err(|error| wrong(format!("{error}"))),
+            Values::Integer { min, max } => {
+                let number = text.parse().ok().filter(|number| (min..=max).contains(number));
+                number
+                    .map(Setting::Integer)
+                    .ok_or_else(|| wrong(format!("write a whole number from {min} to {max}")))
+            }
+            Values::Word(words) => words
+                .iter()
+                .find(|word| **word == text)
+                .map(|word| Setting::Word(word))
+                .ok_or_else(|| wrong(known_words(text, words.iter().copied()))),
+            Values::Plan => text
+                .parse()
+                .map(Setting::Plan)
+                .map_err(|error: PlanError| format!("{}: {error} ({})", parameter.name, error.remedy)),
+            Values::Parent => Err(format!("{} cannot be changed", parameter.name)),
+        }
     }
 }
 
@@ -93,6 +132,7 @@ impl fmt::Display for Setting {
             Setting::Time(time) => write!(f, "{time}"),
             Setting::Integer(number) => write!(f, "{number}"),
             Setting::Word(word) => f.write_str(word),
+            Setting::Plan(plan) => write!(f, "a plan of {} entries", plan.entries().len()),
         }
     }
 }
@@ -176,12 +216,14 @@ impl Request {
     pub fn fits(&self, asks: Asks) -> bool {
         let is_plain = |warp: &Duration| *warp == Duration::ZERO;
         match (asks, self) {
-            (Asks::Nothing | Asks::Level | Asks::AtMost(_), Request::Nothing)
+            (Asks::Nothing | Asks::Level | Asks::AtMost(_) | Asks::GuaranteeOrJobs(_), Request::Nothing)
             | (Asks::Priority, Request::Priority(_))
             | (Asks::WarpedShare, Request::Share { .. }) => true,
             (Asks::Level, Request::Priority(level)) => (0..=15).contains(level),
             (Asks::Share, Request::Share { warp, .. }) => is_plain(warp),
-            (Asks::Guarantee(kinds), Request::Guarantee(guarantee)) => kinds.contains(&guarantee.kind()),
+            (Asks::Guarantee(kinds) | Asks::GuaranteeOrJobs(kinds), Request::Guarantee(guarantee)) => {
+                kinds.contains(&guarantee.kind())
+            }
             (Asks::AtMost(kind), Request::Guarantee(guarantee)) => guarantee.kind() == kind,
             _ => false,
         }

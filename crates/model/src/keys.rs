@@ -62,6 +62,8 @@ pub(crate) enum Kind {
     Work,
     /// A command with its arguments.
     Command,
+    /// Who runs when, or the file that says so.
+    Plan,
     /// One table.
     One(&'static Table),
     /// A list of tables.

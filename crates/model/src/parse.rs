@@ -11,6 +11,7 @@
 mod execution;
 mod file;
 mod hierarchy;
+mod plan;
 mod section;
 mod syntax;
 mod tables;
@@ -110,4 +111,5 @@ fn is_consequence(violation: &Violation, unread: &Unread) -> bool {
     of_item
         || unread.contains(violation.place)
         || violation.related.is_some_and(|place| unread.contains(place))
+        || (matches!(violation.place, Place::PlanEntry(..)) && unread.concerns_hierarchy())
 }

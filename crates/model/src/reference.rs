@@ -85,6 +85,9 @@ fn kind(key: &Key) -> String {
         Kind::One(_) => "table".into(),
         Kind::Many(table) if table.is_inline() => "list of tables".into(),
         Kind::Many(_) => "tables".into(),
+        Kind::Plan => {
+            "list of `{ start = time, duration = time, child = name }`, or `{ file = \"file\" }`".into()
+        }
         Kind::Later(_) => unreachable!("it cannot be written"),
     }
 }
@@ -128,6 +131,7 @@ fn example(key: &Key) -> String {
         Kind::Guarantee => "\"RESBH 5ms 33ms\"".into(),
         Kind::Work => "{ burst = \"5ms\", period = \"33ms\" }".into(),
         Kind::Command => "[\"xz\", \"-9\", \"big.tar\"]".into(),
+        Kind::Plan => "[{ start = \"0ms\", duration = \"5ms\", child = \"video\" }]".into(),
         Kind::Later(_) => unreachable!("it cannot be written"),
     };
     format!("`{} = {value}`", key.name)
@@ -202,12 +206,14 @@ fn described(parameter: &Parameter) -> String {
             words.join(" or ")
         }
         Values::Parent => "the name of one of its parents".into(),
+        Values::Plan => "a list of entries, or `{ file = \"plan.csv\" }`, relative to the system file".into(),
     };
     let preset = match parameter.preset {
         Preset::Nanos(nanos) => format!("`\"{}\"`", talea_time::Duration::from_nanos(nanos)),
         Preset::Integer(number) => format!("`{number}`"),
         Preset::Word(word) => format!("`\"{word}\"`"),
         Preset::Open(words) => words.into(),
+        Preset::Required => "the scheduler is refused".into(),
     };
     let affects = match parameter.affects {
         Affects::Guarantees => "",

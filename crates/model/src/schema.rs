@@ -21,6 +21,7 @@ pub fn json_schema() -> Value {
         "execution": execution(),
         "guarantee": guarantee(),
         "work": work(),
+        "plan": plan(),
     });
     schema
 }
@@ -94,6 +95,7 @@ fn property(key: &Key) -> Value {
             "uniqueItems": true,
         }),
         Kind::Execution => json!({ "$ref": "#/$defs/execution" }),
+        Kind::Plan => json!({ "$ref": "#/$defs/plan" }),
         Kind::One(inner) => table(inner),
         Kind::Many(inner) => many(inner),
         Kind::Later(_) => unreachable!("keys of later versions are not in the schema"),
@@ -180,6 +182,40 @@ fn work() -> Value {
                     "period": { "$ref": "#/$defs/time", "description": "From one wake-up to the next." },
                 },
                 "required": ["burst", "period"],
+                "additionalProperties": false,
+            },
+        ],
+    })
+}
+
+fn plan() -> Value {
+    json!({
+        "oneOf": [
+            {
+                "type": "array",
+                "description": "The entries in the order of their starts; none begins before the one ahead of it is over.",
+                "minItems": 1,
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "start": { "$ref": "#/$defs/time", "description": "From the beginning of the plan." },
+                        "duration": { "$ref": "#/$defs/time", "description": "How much processor time." },
+                        "child": { "$ref": "#/$defs/name", "description": "Who runs: a scheduler or thread below." },
+                    },
+                    "required": ["start", "duration", "child"],
+                    "additionalProperties": false,
+                },
+            },
+            {
+                "type": "object",
+                "properties": {
+                    "file": {
+                        "description": "A file with an entry in each line, such as 0ms, 5ms, video: start, duration, child. Its path is \
+                                        relative to this file.",
+                        "type": "string", "minLength": 1,
+                    },
+                },
+                "required": ["file"],
                 "additionalProperties": false,
             },
         ],

@@ -3,6 +3,7 @@
 
 mod graph;
 mod hierarchy;
+mod plan;
 mod shape;
 mod times;
 
@@ -10,6 +11,7 @@ pub(crate) use graph::topological_ranks;
 pub use hierarchy::HIERARCHY_LIMIT;
 pub use times::TIME_LIMIT;
 
+use self::plan::Missing;
 use crate::composition::Scheduling;
 use crate::description::{Description, Node, Strategy, Subtask, Task};
 use crate::operation::OperationId;
@@ -51,6 +53,8 @@ pub enum Place {
     Subtask(usize, usize, &'static str),
     /// A scheduler by index, and the key.
     Scheduler(usize, &'static str),
+    /// An entry of a scheduler's plan by the indices of both.
+    PlanEntry(usize, usize),
     /// An entry of a scheduler's `under` by the indices of both, and the key.
     SchedulerUnder(usize, usize, &'static str),
     /// A thread by index, and the key.
@@ -105,10 +109,10 @@ pub fn violations(description: &Description) -> Vec<Violation> {
     violations_besides(Vec::new(), description)
 }
 
-/// As [`violations`], of a system that runs: its last thread may have ended.
+/// As [`violations`], of a system that runs: threads may have ended, the last one and those whom a plan has entries for.
 pub(crate) fn violations_of_running(description: &Description) -> Vec<Violation> {
     let mut found = Vec::new();
-    check_contents(description, &mut found);
+    check_contents(description, Missing::Departed, &mut found);
     found
 }
 
@@ -117,7 +121,7 @@ pub(crate) fn violations_besides(mut found: Vec<Violation>, description: &Descri
     if description.tasks.is_empty() && description.threads.is_empty() {
         found.push(emptiness(description));
     }
-    check_contents(description, &mut found);
+    check_contents(description, Missing::Nobody, &mut found);
     found
 }
 
@@ -129,7 +133,7 @@ fn emptiness(description: &Description) -> Violation {
     Violation::error(Place::Whole, message.into(), remedy)
 }
 
-fn check_contents(description: &Description, found: &mut Vec<Violation>) {
+fn check_contents(description: &Description, missing: Missing, found: &mut Vec<Violation>) {
     check_name("system", &description.name, Place::System("name"), found);
     times::check_system(description, found);
     check_nodes(&description.nodes, found);
@@ -140,7 +144,7 @@ fn check_contents(description: &Description, found: &mut Vec<Violation>) {
     for (index, task) in description.tasks.iter().enumerate() {
         check_task(description, index, task, found);
     }
-    hierarchy::check(description, found);
+    hierarchy::check(description, missing, found);
     if description.strategy != Strategy::DEFAULT {
         found.extend(misplaced_strategy(description));
     }
@@ -171,6 +175,7 @@ fn file_order(place: Place) -> (u8, usize, usize) {
         Place::Task(task, _) => (4, task, 0),
         Place::Subtask(task, subtask, _) => (4, task, subtask + 1),
         Place::Scheduler(scheduler, _) => (5, scheduler, 0),
+        Place::PlanEntry(scheduler, _) => (5, scheduler, 0),
         Place::SchedulerUnder(scheduler, edge, _) => (5, scheduler, edge + 1),
         Place::Thread(thread, _) => (6, thread, 0),
         Place::ThreadUnder(thread, edge, _) => (6, thread, edge + 1),

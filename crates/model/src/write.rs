@@ -4,6 +4,7 @@ use crate::System;
 use crate::description::{Node, Subtask, Task};
 use crate::execution::Execution;
 use crate::hierarchy::{Request, Scheduler, Setting, Thread, ThreadWork, Under};
+use crate::plan::{Plan, PlanEntry};
 use std::fmt::{self, Display, Write};
 use talea_time::Duration;
 
@@ -59,6 +60,7 @@ impl System {
             match setting {
                 Setting::Integer(number) => writeln!(out, "{name} = {number}")?,
                 Setting::Time(_) | Setting::Word(_) => quoted(out, name, setting)?,
+                Setting::Plan(plan) => write_plan(out, name, plan)?,
             }
         }
         self.write_under(under, out)
@@ -146,6 +148,14 @@ impl System {
         execution(out, &subtask.exec)?;
         writeln!(out)
     }
+}
+
+fn write_plan(out: &mut String, key: &str, plan: &Plan) -> fmt::Result {
+    writeln!(out, "{key} = [")?;
+    for PlanEntry { start, duration, child } in plan.entries() {
+        writeln!(out, "  {{ start = \"{start}\", duration = \"{duration}\", child = \"{child}\" }},")?;
+    }
+    writeln!(out, "]")
 }
 
 fn execution(out: &mut String, execution: &Execution) -> fmt::Result {

@@ -145,15 +145,11 @@ fn parameters(kind: &Configuration, place: u32) -> Parameters {
     let (budget, period) = (Work::from_millis(10), Duration::from_millis(80));
     match kind.name() {
         "fixed-priority" => Parameters::Priority(-(place as i32)),
-        "proportional-share" | "stride" | "lottery" | "eevdf" | "surplus-fair" => {
+        "proportional-share" | "sfq" | "stride" | "lottery" | "eevdf" | "sfs" => {
             Parameters::Weight(place + 1)
         }
-        "reservation"
-        | "constant-bandwidth"
-        | "total-bandwidth"
-        | "rialto"
-        | "statistical-rate-monotonic" => Parameters::Reservation { budget, period },
-        "slower-processor" => Parameters::Rate(part()),
+        "reservation" | "soft-cbs" | "tbs" | "rialto" | "srms" => Parameters::Reservation { budget, period },
+        "bss-i" => Parameters::Rate(part()),
         "resource-kernel" => {
             Parameters::Reserve { budget, period, deadline: period, enforcement: Enforcement::Soft }
         }
@@ -187,7 +183,8 @@ fn kinds() -> Vec<(&'static str, Configuration)> {
         config::Rialto { base: ms(10), levels: 3, quantum }.into(),
         config::Spring { effort: 10, quantum }.into(),
         config::StatisticalRateMonotonic { last: 1, quantum }.into(),
-        config::ExplicitPlan { entries, repeat, gaps: Gaps::EventDriven, origin: Instant::ZERO }.into(),
+        config::ExplicitPlan { entries, repeat, gaps: Gaps::EventDriven, beginning: Instant::ZERO.into() }
+            .into(),
         config::SurplusFair { quantum }.into(),
     ];
     kinds.into_iter().map(|kind| (kind.name(), kind)).collect()

@@ -8,7 +8,7 @@ use crate::guarantee::{Guarantee, Kind};
 use crate::label::Label;
 use crate::request::Request;
 
-/// ALL -> B+, RESU -> B+, where B is what the children ask for. Below a slower processor amounts and rates count its
+/// ALL -> B+, RESU -> B+, where B is what the children ask for; who asks for nothing is given nothing. Below a slower processor amounts and rates count its
 /// time, and so does the admission test.
 ///
 /// # Errors
@@ -22,15 +22,17 @@ pub fn reserve(offer: &Offer<'_>) -> Result<Converted, Refused> {
         _ => return Err(Refused::unacceptable(given, &[Kind::All, Kind::Resu])),
     };
     let second = Span::from_nanos(1_000_000_000);
-    let asked: Vec<&Guarantee> = requests
+    let asked: Vec<Option<&Guarantee>> = requests
         .iter()
         .map(|request| match request {
-            Request::Guarantee(guarantee) => guarantee,
+            Request::Guarantee(guarantee) => Some(guarantee),
+            Request::Nothing => None,
             other => panic!("a graph has guarantees under a reservation scheduler, not {other}"),
         })
         .collect();
     let claims: Vec<(Span, Span)> = asked
         .iter()
+        .flatten()
         .map(|asked| match asked {
             Guarantee::Reservation(asked) => (asked.amount().clone(), asked.period().clone()),
             // A rate has no period; any will do.
@@ -39,9 +41,12 @@ pub fn reserve(offer: &Offer<'_>) -> Result<Converted, Refused> {
         .collect();
     let borrowed: Vec<_> = claims.iter().map(|(amount, period)| (amount, period)).collect();
     let load = admit(test, &borrowed)?;
-    let output = |asked: &&Guarantee| Output {
-        label: Label::paced((*asked).clone(), &pace),
-        grounds: Grounds::Admitted { test, load: load.clone(), pace: pace.clone() },
+    let output = |asked: &Option<&Guarantee>| match asked {
+        Some(asked) => Output {
+            label: Label::paced((*asked).clone(), &pace),
+            grounds: Grounds::Admitted { test, load: load.clone(), pace: pace.clone() },
+        },
+        None => no_promise(),
     };
     let outputs = asked.iter().map(output).collect();
     Ok(Converted { accepted: vec![Accepted { input: 0, steps: Vec::new() }], outputs })

@@ -260,10 +260,14 @@ impl<'a> Graph<'a> {
 fn unsuitable(demand: Demand, request: &Request) -> Option<String> {
     let named = |kinds: &[Kind], request: &Guarantee| kinds.contains(&request.kind());
     match (demand, request) {
-        (Demand::Nothing | Demand::AtMost(_), Request::Nothing)
+        (Demand::Nothing | Demand::AtMost(_) | Demand::GuaranteeIfAny(_), Request::Nothing)
         | (Demand::Priority, Request::Priority(_))
         | (Demand::Weight, Request::Weight(_)) => None,
-        (Demand::Guarantee(kinds), Request::Guarantee(guarantee)) if named(kinds, guarantee) => None,
+        (Demand::Guarantee(kinds) | Demand::GuaranteeIfAny(kinds), Request::Guarantee(guarantee))
+            if named(kinds, guarantee) =>
+        {
+            None
+        }
         (Demand::AtMost(kind), Request::Guarantee(guarantee)) if guarantee.kind() == kind => None,
         (Demand::Nothing, _) => Some("no request".into()),
         (Demand::Priority, _) => Some("a priority".into()),
@@ -271,6 +275,10 @@ fn unsuitable(demand: Demand, request: &Request) -> Option<String> {
         (Demand::Guarantee(kinds), _) => {
             let kinds: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
             Some(format!("a guarantee of kind {}", kinds.join(" or ")))
+        }
+        (Demand::GuaranteeIfAny(kinds), _) => {
+            let kinds: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
+            Some(format!("a guarantee of kind {}, or no request", kinds.join(" or ")))
         }
         (Demand::AtMost(kind), _) => Some(format!("a guarantee of kind {kind}, or no request")),
     }

@@ -130,7 +130,7 @@ pub(super) fn move_elsewhere(trial: &mut Trial<'_, '_>, node: NodeId) {
                 let lowest = siblings.iter().filter_map(|sibling| priority(sibling)).min();
                 lowest.unwrap_or(1).checked_sub(1).map(Request::Priority)
             }
-            Demand::Guarantee(kinds) => {
+            Demand::Guarantee(kinds) | Demand::GuaranteeIfAny(kinds) => {
                 let period = siblings.iter().filter_map(|sibling| period(sibling)).min().unwrap_or(PERIOD_NS);
                 let far = if kinds[0] == Kind::Resu { STEPS } else { period };
                 let least =
@@ -205,7 +205,7 @@ fn adapt(from: &Request, demand: Demand, position: usize, children: usize, sum: 
             part.map(|rate| Request::Guarantee(Guarantee::Resu(rate)))
         }
         (Demand::Weight, Request::Nothing | Request::Priority(_)) => Some(Request::Weight(NonZeroU32::MIN)),
-        (Demand::Guarantee(kinds), Request::Guarantee(guarantee)) => {
+        (Demand::Guarantee(kinds) | Demand::GuaranteeIfAny(kinds), Request::Guarantee(guarantee)) => {
             of_kind(guarantee, kinds).map(Request::Guarantee)
         }
         (Demand::Guarantee([Kind::Resu]), Request::Weight(weight)) => {

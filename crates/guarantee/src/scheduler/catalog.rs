@@ -82,6 +82,9 @@ fn check_parameters(kind: SchedulerKind) -> Result<(), RegisterError> {
         if parameter.values == Values::Parent && parameter.name != Parameter::TAKES.name {
             return refuse("only \"takes\" names a parent");
         }
+        if parameter.values == Values::Plan && parameter.name != Parameter::PLAN.name {
+            return refuse("only \"plan\" is a plan");
+        }
         let others = all().into_iter().filter(|other| *other != kind);
         let mut same = others.filter_map(|other| other.parameter(parameter.name));
         if same.any(|other| other.values != parameter.values) {

@@ -83,6 +83,7 @@ impl Declaration {
             Asks::Priority => Demand::Priority,
             Asks::Share | Asks::WarpedShare => Demand::Weight,
             Asks::Guarantee(kinds) => Demand::Guarantee(kinds),
+            Asks::GuaranteeOrJobs(kinds) => Demand::GuaranteeIfAny(kinds),
             Asks::AtMost(kind) => Demand::AtMost(kind),
         }
     }
@@ -136,6 +137,8 @@ pub enum Asks {
     WarpedShare,
     /// A guarantee of one of these kinds.
     Guarantee(&'static [Kind]),
+    /// A guarantee of one of these kinds; or nothing for what is left, and then a time constraint for each job that has a deadline.
+    GuaranteeOrJobs(&'static [Kind]),
     /// A guarantee of this kind, or nothing for as much as there is.
     AtMost(Kind),
     /// It has no children: its threads are tasks.
@@ -156,6 +159,13 @@ impl Asks {
             Asks::Share => "share = 1, a whole number above zero".into(),
             Asks::WarpedShare => "share = 1, a whole number above zero, and warp if it needs one".into(),
             Asks::Guarantee(kinds) => kinds.iter().map(guarantee).collect::<Vec<_>>().join(" or "),
+            Asks::GuaranteeOrJobs(kinds) => {
+                let guarantees: Vec<String> = kinds.iter().map(guarantee).collect();
+                format!(
+                    "{}, or nothing but its name: each burst is a time constraint then",
+                    guarantees.join(" or ")
+                )
+            }
             Asks::AtMost(kind) => format!("{}, or nothing but its name", guarantee(&kind)),
             Asks::NoChildren => "another scheduler; its threads are the node's tasks".into(),
         }
@@ -173,6 +183,8 @@ pub enum Demand {
     Weight,
     /// A guarantee of one of these kinds.
     Guarantee(&'static [Kind]),
+    /// The same, or nothing, for which nothing is given.
+    GuaranteeIfAny(&'static [Kind]),
     /// A guarantee of this kind, or nothing for as much as there is.
     AtMost(Kind),
 }

@@ -31,6 +31,8 @@ pub enum Values {
     Word(&'static [&'static str]),
     /// One of the scheduler's parents.
     Parent,
+    /// When which child runs: a list of entries.
+    Plan,
 }
 
 /// What a parameter is where nothing is said.
@@ -44,6 +46,8 @@ pub enum Preset {
     Word(&'static str),
     /// It depends on something else, in words.
     Open(&'static str),
+    /// Nothing: it has to be said.
+    Required,
 }
 
 /// What depends on a parameter.
@@ -75,5 +79,24 @@ impl Parameter {
         preset: Preset::Open("the first with which everybody receives what it needs"),
         affects: Affects::Guarantees,
         about: "The parent whose guarantee its child takes.",
+    };
+
+    /// The entries of an explicit plan.
+    pub const PLAN: Parameter = Parameter {
+        name: "plan",
+        values: Values::Plan,
+        preset: Preset::Required,
+        affects: Affects::Schedule,
+        about: "Who runs when and for how long: entries in the order of their starts, none of which begins before the one ahead of it \
+                is over. Starts count from the beginning of the plan, which is when the first child wants the processor.",
+    };
+
+    /// After how long a plan begins again.
+    pub const CYCLE: Parameter = Parameter {
+        name: "cycle",
+        values: Values::Time,
+        preset: Preset::Open("the plan is followed once"),
+        affects: Affects::Schedule,
+        about: "The plan begins again whenever this much time has passed; all its entries are over by then.",
     };
 }

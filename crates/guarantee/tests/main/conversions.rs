@@ -40,7 +40,9 @@ fn requests(algorithm: &Algorithm) -> Vec<Request> {
         Demand::Guarantee([Kind::Resu]) => {
             vec![Request::Guarantee(guarantee("RESU 0.25")), Request::Guarantee(guarantee("RESU 0.75"))]
         }
-        Demand::Guarantee(kinds) => kinds.iter().map(|kind| reservation(kind, "2 10")).collect(),
+        Demand::Guarantee(kinds) | Demand::GuaranteeIfAny(kinds) => {
+            kinds.iter().map(|kind| reservation(kind, "2 10")).collect()
+        }
         Demand::AtMost(_) => vec![Request::Nothing],
     }
 }

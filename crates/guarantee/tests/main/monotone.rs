@@ -46,7 +46,9 @@ fn request(parent: &Algorithm, position: usize, dice: &mut Dice<'_>) -> Request 
         Demand::Priority => Request::Priority(-i32::try_from(position).expect("few children")),
         Demand::Weight => Request::Weight(NonZeroU32::new(1 + dice.below(5) as u32).expect("not zero")),
         Demand::Guarantee([Kind::Resu]) => Request::Guarantee(Guarantee::Resu(share_of(5 + dice.below(40)))),
-        Demand::Guarantee(kinds) => Request::Guarantee(reservation(kinds[dice.below(kinds.len())], dice)),
+        Demand::Guarantee(kinds) | Demand::GuaranteeIfAny(kinds) => {
+            Request::Guarantee(reservation(kinds[dice.below(kinds.len())], dice))
+        }
         // Without a request a limit gives all it has, and then more is not the same maximum.
         Demand::AtMost(kind) => Request::Guarantee(reservation(kind, dice)),
     }

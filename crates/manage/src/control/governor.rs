@@ -1,6 +1,7 @@
 //! The governor: the description of what runs, and how it changes.
 
 use super::listing;
+use super::pieces::Piece;
 use super::protocol::{Command, Done, Force, Listing, Outcome, Program, Promised, Refusal};
 use super::protocol::{Insistence as Spoken, Tie};
 use super::server::Obeys;
@@ -10,8 +11,8 @@ use crate::{ShortQuantum, command};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use talea_guarantee::guarantee::Guarantee;
-use talea_guarantee::scheduler::UnknownKind;
-use talea_model::{Description, Request, SchedulerKind, ThreadWork};
+use talea_guarantee::scheduler::{Parameter, UnknownKind};
+use talea_model::{Description, Request, SchedulerKind, Setting, ThreadWork};
 use talea_policy::arrangement::Promise;
 use talea_policy::arrangement::live::{
     Change, EditError, Insistence, Live, Moved, Planned, Refused, Renewed, Stake, StepError,
@@ -22,10 +23,10 @@ pub struct Governor {
     inner: Mutex<Inner>,
 }
 
-struct Inner {
+pub(super) struct Inner {
     /// None once the set has been taken back.
-    set: Option<ManagedSet>,
-    live: Live,
+    pub(super) set: Option<ManagedSet>,
+    pub(super) live: Live,
     members: BTreeMap<String, MemberId>,
     /// Who has come since the beginning, and how it is kept from running.
     newcomers: Vec<(String, Parking)>,
@@ -58,6 +59,9 @@ pub enum Reason {
     /// It has left meanwhile.
     #[error("\"{0}\" has left")]
     Left(String),
+    /// The scheduler above cannot accept a piece of work, or never does.
+    #[error("{0}")]
+    Constraint(#[from] talea_policy::hierarchy::Refusal),
     /// The set has ended.
     #[error("the run has ended")]
     Ended,
@@ -209,7 +213,7 @@ impl Governor {
         inner.change(&change, insistence)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
         // Whoever panicked has left nothing half done: what is made is made under the dispatcher's lock at once.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -239,12 +243,13 @@ impl Obeys for Governor {
         let ties = |under: Vec<Tie>| under.into_iter().map(edge).collect();
         let result = match command {
             Command::List => return self.list().map_or_else(|reason| outcome(&reason), Outcome::Listing),
-            Command::AddScheduler { name, kind, quantum, under } => {
-                let kind = match known(&kind) {
-                    Ok(kind) => kind,
+            Command::AddScheduler { name, kind, quantum, settings, under } => {
+                let (kind, settings) = match known(&kind, &settings) {
+                    Ok(known) => known,
                     Err(unknown) => return unknown,
                 };
-                self.change(&Change::AddScheduler { name, kind, quantum, under: ties(under) }, insistence)
+                let under = ties(under);
+                self.change(&Change::AddScheduler { name, kind, quantum, settings, under }, insistence)
             }
             Command::AddThread { name, program, requires, under } => {
                 let work = match program {
@@ -263,22 +268,43 @@ impl Obeys for Governor {
                 self.change(&Change::Ask { name, of, request: asks.wish() }, insistence)
             }
             Command::Release { name } => self.release(&name, insistence),
-            Command::Replace { name, kind, quantum, children } => {
-                let kind = match known(&kind) {
-                    Ok(kind) => kind,
+            Command::Constrain { name, after, within, work } => {
+                let piece = Piece { after, within, work: work.as_work() };
+                self.constrain(&name, piece).map(|()| Done::default())
+            }
+            Command::EndConstraint { name } => self.end_constraint(&name).map(|()| Done::default()),
+            Command::Replace { name, kind, quantum, settings, children } => {
+                let (kind, settings) = match known(&kind, &settings) {
+                    Ok(known) => known,
                     Err(unknown) => return unknown,
                 };
                 let children = children.into_iter().map(|child| (child.name, child.asks.wish())).collect();
-                self.change(&Change::Replace { name, kind, quantum, children }, insistence)
+                self.change(&Change::Replace { name, kind, quantum, settings, children }, insistence)
             }
         };
         result.map_or_else(|reason| outcome(&reason), Outcome::Done)
     }
 }
 
-/// The kind of this name, if this program has one.
-fn known(kind: &str) -> Result<SchedulerKind, Outcome> {
-    kind.parse().map_err(|unknown: UnknownKind| Outcome::Misstated(format!("the kind {unknown}")))
+/// The kind of this name, if this program has one, and what is said of it.
+fn known(
+    kind: &str,
+    settings: &BTreeMap<String, String>,
+) -> Result<(SchedulerKind, Vec<(&'static str, Setting)>), Outcome> {
+    let kind: SchedulerKind =
+        kind.parse().map_err(|unknown: UnknownKind| Outcome::Misstated(format!("the kind {unknown}")))?;
+    let setting = |(key, value): (&String, &String)| {
+        let fields = [Parameter::QUANTUM.name, Parameter::TAKES.name];
+        let known = kind.declaration().parameters.iter().filter(|known| !fields.contains(&known.name));
+        let Some(parameter) = known.clone().find(|known| known.name == key) else {
+            let known: Vec<&str> = known.map(|known| known.name).collect();
+            let known = if known.is_empty() { "nothing".into() } else { known.join(", ") };
+            return Err(format!("of {kind} {known} can be set, not \"{key}\""));
+        };
+        Ok((parameter.name, Setting::read(parameter, value)?))
+    };
+    let settings: Result<_, String> = settings.iter().map(setting).collect();
+    Ok((kind, settings.map_err(Outcome::Misstated)?))
 }
 
 fn edge(tie: Tie) -> (String, Request) {
@@ -319,11 +345,14 @@ impl Inner {
         {
             ShortQuantum::refuse(name, *quantum)?;
         }
+        if let Change::AddScheduler { name, settings, .. } | Change::Replace { name, settings, .. } = change {
+            ShortQuantum::refuse_entries(name, settings.iter().map(|(_, setting)| setting))?;
+        }
         Ok(self.live.plan(change, insistence)?)
     }
 
     /// Takes those who have left off the description.
-    fn prune_departed(&mut self) {
+    pub(super) fn prune_departed(&mut self) {
         let Some(set) = &self.set else { return };
         let gone: Vec<String> = self
             .members

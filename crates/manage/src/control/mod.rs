@@ -14,10 +14,12 @@
 
 mod governor;
 mod listing;
+mod pieces;
 pub mod protocol;
 mod server;
 mod sockets;
 
 pub use governor::{Governor, OwnThread, Reason};
+pub use pieces::Piece;
 pub use server::{Obeys, ServeError, Server};
 pub use sockets::{Client, ClientError, Controllable, FindError, Sockets};

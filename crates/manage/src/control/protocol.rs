@@ -7,6 +7,7 @@
 //! ```
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use talea_guarantee::guarantee::Guarantee;
 use talea_model::Request as Wish;
@@ -54,6 +55,9 @@ pub enum Command {
         /// Its quantum, if it has one; the usual one if not given.
         #[serde(default)]
         quantum: Option<Duration>,
+        /// What else is said of it, by key, in the words of system files; a plan is a table of text.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        settings: BTreeMap<String, String>,
         /// Where it belongs.
         under: Vec<Tie>,
     },
@@ -103,6 +107,23 @@ pub enum Command {
         /// Who.
         name: String,
     },
+    /// Asks a planning scheduler for one piece of work of a thread.
+    Constrain {
+        /// Whose.
+        name: String,
+        /// How long from now it is to begin at the earliest; at once if not given.
+        #[serde(default)]
+        after: Duration,
+        /// How long from now it has to be done.
+        within: Duration,
+        /// Its worst case, as processor time.
+        work: Duration,
+    },
+    /// That piece of work is done, or not needed any more.
+    EndConstraint {
+        /// Whose.
+        name: String,
+    },
     /// Puts a scheduler of another kind, or with another quantum, in the place of one.
     Replace {
         /// Which.
@@ -112,6 +133,9 @@ pub enum Command {
         /// The quantum; that of the old one if not given.
         #[serde(default)]
         quantum: Option<Duration>,
+        /// What else is said of it, by key, in the words of system files; a plan is a table of text.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        settings: BTreeMap<String, String>,
         /// Children that ask for something else then.
         #[serde(default)]
         children: Vec<Child>,

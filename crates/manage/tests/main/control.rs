@@ -2,6 +2,7 @@
 
 use crate::hog;
 use crate::programs::{eventually, stage};
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::fs::PermissionsExt;
@@ -11,12 +12,13 @@ use talea_linux::sched;
 use talea_manage::control::protocol::{
     Answer, Asks, Command, Force, Insistence as Spoken, Listing, Outcome, Program, Row, Tie,
 };
-use talea_manage::control::{Client, Governor, OwnThread, Reason, ServeError, Server, Sockets};
+use talea_manage::control::{Client, Governor, Obeys, OwnThread, Piece, Reason, ServeError, Server, Sockets};
 use talea_manage::{Admission, AdmitError, Blocks, ManagedSet, Options, Parking};
 use talea_model::{Request, SchedulerBuilder, SchedulerKind, System, ThreadBuilder, ThreadWork};
 use talea_policy::arrangement::arrange;
 use talea_policy::arrangement::live::{Change, Insistence, Live, Refused};
 use talea_policy::strategy::plan_lanes_of;
+use talea_time::Duration;
 
 fn share(weight: u32) -> Request {
     Request::share(weight.try_into().unwrap())
@@ -83,7 +85,7 @@ fn all_receive(governor: &Governor, names: &[&str]) {
 }
 
 fn replace(name: &str, kind: SchedulerKind) -> Change {
-    Change::Replace { name: name.into(), kind, quantum: None, children: Vec::new() }
+    Change::Replace { name: name.into(), kind, quantum: None, settings: Vec::new(), children: Vec::new() }
 }
 
 /// What a listing says of the hierarchy itself.
@@ -106,6 +108,88 @@ fn shares_become_eevdf_while_their_threads_run() {
     assert!(after.0 >= before.0 && after.1 >= before.1, "accounts go on: {before:?} {after:?}");
     all_receive(&governor, &["words", "voice"]);
     end(&governor);
+}
+
+/// A plan is given over the socket's words, and replaces a scheduler whose threads run on in their entries.
+#[test]
+fn shares_become_a_plan_while_their_threads_run() {
+    let Some((_alone, options)) = stage(1) else { return };
+    let governor = govern(&shares(), &options);
+    let ask = |settings: &[(&str, &str)]| {
+        let said = settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        let (name, kind, settings) = ("PS".into(), "explicit-plan".into(), said.collect());
+        let command = Command::Replace { name, kind, quantum: None, settings, children: Vec::new() };
+        Obeys::obey(&*governor, command, Spoken::Forced)
+    };
+    let refused = |settings: &[(&str, &str)]| match ask(settings) {
+        Outcome::Refused(refusal) => refusal.reasons.join("; "),
+        Outcome::Misstated(message) => message,
+        other => panic!("{other:?}"),
+    };
+    assert!(refused(&[]).contains("lacks its plan"));
+    assert_eq!(refused(&[("paln", "")]), "of explicit-plan plan, cycle, gaps can be set, not \"paln\"");
+    assert!(refused(&[("plan", "0ms,5ms")]).starts_with("plan: line 1: an entry has three columns"));
+    let words = "0ms, 10ms, words";
+    assert!(refused(&[("plan", words), ("cycle", "30ms")]).contains("\"voice\" never runs"));
+    assert!(
+        refused(&[("plan", "0ms, 1us, words\n5ms, 5ms, voice")])
+            .contains("an entry of a plan of 1us is too short")
+    );
+    assert_eq!(row(&governor.list().unwrap(), "PS").kind, "proportional-share");
+
+    let plan = "start, duration, child\n0ms, 5ms, words\n10ms, 10ms, voice";
+    assert!(matches!(ask(&[("plan", plan), ("cycle", "25ms")]), Outcome::Done(_)));
+    assert_eq!(row(&governor.list().unwrap(), "PS").kind, "explicit-plan");
+    all_receive(&governor, &["words", "voice"]);
+    // Who goes leaves its entries behind, and a scheduler of shares takes the place again.
+    governor.remove("words", Insistence::Forced).unwrap();
+    all_receive(&governor, &["voice"]);
+    let share = |name: &str| (name.to_owned(), Request::share(1.try_into().unwrap()));
+    let back = Change::Replace {
+        name: "PS".into(),
+        kind: SchedulerKind::PROPORTIONAL_SHARE,
+        quantum: None,
+        settings: Vec::new(),
+        children: vec![share("voice")],
+    };
+    governor.change(&back, Insistence::Forced).unwrap();
+    all_receive(&governor, &["voice"]);
+    end(&governor);
+}
+
+/// Threads of a planning scheduler ask it for pieces of work by a call and over the socket's words; what does not fit is refused.
+#[test]
+fn a_piece_of_work_is_accepted_or_refused() {
+    let Some((_alone, options)) = stage(1) else { return };
+    for kind in [SchedulerKind::RIALTO, SchedulerKind::SPRING] {
+        let system = System::builder("pieces")
+            .scheduler(SchedulerBuilder::new("S", kind))
+            .thread(ThreadBuilder::new("one", ThreadWork::CpuBound).under("S", Request::Nothing))
+            .thread(ThreadBuilder::new("other", ThreadWork::CpuBound).under("S", Request::Nothing))
+            .build()
+            .unwrap();
+        let governor = govern(&system, &options);
+        let ms = |ms| Duration::from_millis(ms);
+        let piece = |work, within| Piece { after: ms(0), within: ms(within), work: ms(work).as_work() };
+        let refused = |name: &str, piece| governor.constrain(name, piece).unwrap_err().to_string();
+        assert!(governor.constrain("one", piece(40, 1000)).is_ok());
+        assert!(refused("one", piece(1, 1000)).contains("1 "), "one at a time");
+        assert!(
+            matches!(governor.constrain("other", piece(980, 1000)), Err(Reason::Constraint(_))),
+            "{kind}"
+        );
+        assert!(matches!(governor.constrain("other", piece(5, 4)), Err(Reason::Constraint(_))), "{kind}");
+        assert!(refused("otter", piece(1, 1000)).starts_with("there is no scheduler or thread \"otter\""));
+        governor.end_constraint("one").unwrap();
+        let command = Command::Constrain { name: "one".into(), after: ms(10), within: ms(500), work: ms(10) };
+        assert!(matches!(Obeys::obey(&*governor, command.clone(), Spoken::Careful), Outcome::Done(_)));
+        assert!(matches!(Obeys::obey(&*governor, command, Spoken::Careful), Outcome::Refused(_)));
+        all_receive(&governor, &["one", "other"]);
+        let turns = replace("S", SchedulerKind::ROUND_ROBIN);
+        governor.change(&turns, Insistence::Careful).unwrap();
+        assert!(refused("one", piece(1, 1000)).contains("round-robin"));
+        end(&governor);
+    }
 }
 
 #[test]
@@ -237,8 +321,13 @@ fn somebody_asked_for_the_impossible_says_so() {
     assert!(matches!(refused, Reason::Refused(Refused::Rules(_))), "{refused}");
     assert!(refused.to_string().contains("asks the reservation scheduler \"RES\" for share 3"), "{refused}");
     let quantum = Some("1ns".parse().unwrap());
-    let short =
-        Change::Replace { name: "BG".into(), kind: SchedulerKind::ROUND_ROBIN, quantum, children: vec![] };
+    let short = Change::Replace {
+        name: "BG".into(),
+        kind: SchedulerKind::ROUND_ROBIN,
+        quantum,
+        settings: vec![],
+        children: vec![],
+    };
     let refused = governor.change(&short, Insistence::Forced).unwrap_err();
     assert!(matches!(refused, Reason::ShortQuantum(_)), "{refused}");
     assert_eq!(shape(&governor), before);
@@ -303,7 +392,7 @@ fn a_client_changes_the_hierarchy_and_is_told_why_not() {
     let replace = |kind: SchedulerKind| {
         let (name, quantum, children) = ("PS".into(), Some("5ms".parse().unwrap()), Vec::new());
         let kind = kind.to_string();
-        Command::Replace { name, kind, quantum, children }
+        Command::Replace { name, kind, quantum, settings: BTreeMap::new(), children }
     };
     let Outcome::Done(_) = served.ask(replace(SchedulerKind::EEVDF)) else { panic!("it is possible") };
     assert_eq!(row(&served.listing(), "PS").kind, "eevdf");

@@ -32,6 +32,7 @@ fn key(parameter: &'static Parameter) -> Key {
         Values::Integer { min, max } => Kind::Integer { min: min.into(), max: max.into() },
         Values::Word(words) => Kind::OneOf(words),
         Values::Parent => Kind::SchedulerName,
+        Values::Plan => Kind::Plan,
     };
     let with_it = SchedulerKind::in_files().into_iter();
     let with_it: Vec<&str> =
@@ -41,6 +42,7 @@ fn key(parameter: &'static Parameter) -> Key {
         Preset::Integer(number) => number.to_string(),
         Preset::Word(word) => format!("\"{word}\""),
         Preset::Open(words) => words.into(),
+        Preset::Required => "none, it has to be given".into(),
     };
     let default = format!("{preset}, for {}", with_it.join(", "));
     Key {

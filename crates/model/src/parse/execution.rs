@@ -1,10 +1,10 @@
 //! Execution times: a constant, a uniform range, a list, or a trace file.
 
 use super::file;
-use super::values::{Misfit, Reading, elements, found, time, time_fault};
+use super::values::{Misfit, Reading, elements, found, time};
 use crate::execution::Execution;
 use crate::keys::Key;
-use crate::suggest::known_words;
+use crate::suggest::{known_words, time_fault};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -71,6 +71,11 @@ impl Traces {
         Traces { base_dir: base_dir.into(), read: HashMap::new() }
     }
 
+    /// Where a file is that the system file names.
+    pub(super) fn path(&self, written: &str) -> PathBuf {
+        self.base_dir.join(written)
+    }
+
     fn read(&mut self, key: &Key, name: &Spanned<DeValue<'_>>) -> Reading<Arc<[Work]>> {
         let DeValue::String(written) = name.get_ref() else {
             return Err(Misfit {
@@ -83,7 +88,7 @@ impl Traces {
                 remedy: "write trace = \"times.csv\"".into(),
             });
         };
-        let path = self.base_dir.join(written.as_ref());
+        let path = self.path(written);
         let times = self.read.entry(path).or_insert_with_key(|path| read_trace(path));
         times.clone().map_err(|fault| Misfit {
             span: name.span(),

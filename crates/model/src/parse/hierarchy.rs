@@ -1,6 +1,7 @@
 //! The tables of schedulers and threads.
 
 use super::execution::{Traces, execution};
+use super::plan::{Written, plan};
 use super::section::{Findings, Given, Item, Section};
 use super::tables::many;
 use super::values::{Misfit, Reading, elements, found, one_of, scheduler_kind, text, time, wrong_type};
@@ -9,7 +10,9 @@ use crate::hierarchy::{Request, SchedulerKind, Setting, ThreadWork};
 use crate::keys::{self, Key};
 use crate::suggest::{known_words, nearest};
 use std::num::NonZeroU32;
+use std::ops::Range;
 use talea_guarantee::guarantee::Guarantee;
+use talea_guarantee::scheduler::Parameter;
 use talea_time::Duration;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -27,12 +30,25 @@ pub(super) struct Members<'t> {
 pub(super) struct Sections<'t> {
     pub own: Section<'t>,
     under: Vec<Section<'t>>,
+    plan: Written,
 }
 
 impl<'t> Sections<'t> {
     /// The section of an entry, or of the item if there is none.
     pub(super) fn edge(&self, edge: usize) -> &Section<'t> {
         self.under.get(edge).unwrap_or(&self.own)
+    }
+
+    /// Where an entry of its plan stands, and what to write ahead of a message about it.
+    pub(super) fn plan_entry(&self, entry: usize) -> (Range<usize>, String) {
+        let whole = self.own.span(Parameter::PLAN.name);
+        match &self.plan {
+            Written::Here(spans) => (spans.get(entry).cloned().unwrap_or(whole), String::new()),
+            Written::File { name, lines } => {
+                let line = lines.get(entry).map_or(String::new(), |line| format!(", line {line}"));
+                (whole, format!("{name}{line}: "))
+            }
+        }
     }
 }
 
@@ -46,20 +62,25 @@ impl<'t> Members<'t> {
         let mut schedulers = Vec::new();
         for (index, own) in many(file, "scheduler", Item::Scheduler, findings).into_iter().enumerate() {
             let under = many(&own, "under", |edge| Item::SchedulerUnder(index, edge), findings);
-            builder = builder.scheduler(read_scheduler(&own, &under, findings));
-            schedulers.push(Sections { own, under });
+            let (scheduler, plan) = read_scheduler(&own, &under, findings);
+            builder = builder.scheduler(scheduler);
+            schedulers.push(Sections { own, under, plan });
         }
         let mut threads = Vec::new();
         for (index, own) in many(file, "thread", Item::Thread, findings).into_iter().enumerate() {
             let under = many(&own, "under", |edge| Item::ThreadUnder(index, edge), findings);
             builder = builder.thread(read_thread(&own, &under, findings));
-            threads.push(Sections { own, under });
+            threads.push(Sections { own, under, plan: Written::default() });
         }
         (builder, Members { schedulers, threads })
     }
 }
 
-fn read_scheduler(own: &Section<'_>, under: &[Section<'_>], findings: &mut Findings) -> SchedulerBuilder {
+fn read_scheduler(
+    own: &Section<'_>,
+    under: &[Section<'_>],
+    findings: &mut Findings,
+) -> (SchedulerBuilder, Written) {
     let name = own.text("name", findings).unwrap_or_default();
     // What concerns a kind that cannot be read is not reported.
     let kind = own.other("kind", findings, scheduler_kind).unwrap_or(SchedulerKind::FIXED_PRIORITY);
@@ -73,26 +94,43 @@ fn read_scheduler(own: &Section<'_>, under: &[Section<'_>], findings: &mut Findi
     if let Some(takes) = own.text("takes", findings) {
         scheduler = scheduler.takes(takes);
     }
-    for (name, setting) in own.declaration.parameters().filter_map(|key| read_setting(own, key, findings)) {
-        scheduler = scheduler.set(name, setting);
+    let mut written = Written::default();
+    for key in own.declaration.parameters() {
+        if let Some(setting) = read_setting(own, key, &mut written, findings) {
+            scheduler = scheduler.set(key.name, setting);
+        }
     }
-    under.iter().fold(scheduler, |scheduler, section| {
+    let scheduler = under.iter().fold(scheduler, |scheduler, section| {
         let (parent, request) = read_edge(section, findings);
         scheduler.under(parent, request)
-    })
+    });
+    (scheduler, written)
 }
 
-/// The value of a parameter, if one is given.
-fn read_setting(own: &Section<'_>, key: &Key, findings: &mut Findings) -> Option<(&'static str, Setting)> {
-    let setting = match key.kind {
+/// The value of a parameter, if one is given; where the entries stand if it is a plan.
+fn read_setting(
+    own: &Section<'_>,
+    key: &Key,
+    written: &mut Written,
+    findings: &mut Findings,
+) -> Option<Setting> {
+    match key.kind {
         keys::Kind::Time => own.time(key.name, findings).map(Setting::Time),
         keys::Kind::Integer { .. } => {
             own.integer(key.name, findings).map(|number| Setting::Integer(number as i64))
         }
         keys::Kind::OneOf(_) => own.other(key.name, findings, one_of).map(Setting::Word),
+        keys::Kind::Plan => {
+            let read = findings.with_traces(|findings, files| {
+                own.other(key.name, findings, |key, value| plan(key, value, files))
+            });
+            read.map(|(plan, places)| {
+                *written = places;
+                Setting::Plan(plan)
+            })
+        }
         _ => unreachable!("no parameter \"{}\" is of another type", key.name),
-    };
-    setting.map(|setting| (key.name, setting))
+    }
 }
 
 fn read_thread(own: &Section<'_>, under: &[Section<'_>], findings: &mut Findings) -> ThreadBuilder {

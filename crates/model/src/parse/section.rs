@@ -26,6 +26,7 @@ pub(super) struct Findings {
 pub(super) struct Unread {
     places: HashSet<Place>,
     tasks: HashSet<usize>,
+    hierarchy: bool,
 }
 
 impl Unread {
@@ -33,6 +34,13 @@ impl Unread {
         if let Place::Task(task, _) | Place::Subtask(task, _, _) = place {
             self.tasks.insert(task);
         }
+        self.hierarchy |= matches!(
+            place,
+            Place::SchedulerUnder(..)
+                | Place::ThreadUnder(..)
+                | Place::Scheduler(_, "name")
+                | Place::Thread(..)
+        );
         self.places.insert(place);
     }
 
@@ -42,6 +50,11 @@ impl Unread {
 
     pub(super) fn contains(&self, place: Place) -> bool {
         self.places.contains(&place)
+    }
+
+    /// Whether who is below whom, or what somebody is called, could not be read.
+    pub(super) fn concerns_hierarchy(&self) -> bool {
+        self.hierarchy
     }
 
     /// Whether a value of the task or of one of its subtasks could not be read.

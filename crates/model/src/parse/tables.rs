@@ -79,7 +79,15 @@ impl<'t> Tables<'t> {
                 remedy = format!("{remedy}; see line {line}");
             }
         }
-        Finding { severity: violation.severity, span, message: violation.message, remedy }
+        let message = match violation.place {
+            Place::PlanEntry(scheduler, entry) => {
+                let sections = self.members.schedulers.get(scheduler);
+                let ahead = sections.map_or(String::new(), |sections| sections.plan_entry(entry).1);
+                format!("{ahead}{}", violation.message)
+            }
+            _ => violation.message,
+        };
+        Finding { severity: violation.severity, span, message, remedy }
     }
 
     /// A strategy that is written down where no node has lanes is a misunderstanding, even if it is the default.
@@ -103,6 +111,9 @@ impl<'t> Tables<'t> {
             Place::Subtask(task, subtask, key) => {
                 let sections = self.tasks.get(task)?;
                 (sections.subtasks.get(subtask).unwrap_or(&sections.own), key)
+            }
+            Place::PlanEntry(scheduler, entry) => {
+                return Some(self.members.schedulers.get(scheduler)?.plan_entry(entry).0);
             }
             Place::Scheduler(scheduler, key) => (&self.members.schedulers.get(scheduler)?.own, key),
             Place::Thread(thread, key) => (&self.members.threads.get(thread)?.own, key),

@@ -4,11 +4,11 @@ use super::section::{Findings, Given, Section};
 use crate::description::{Criticality, UnknownKeyword};
 use crate::hierarchy::SchedulerKind;
 use crate::keys::{CPUS, Key, Kind, Literal};
-use crate::suggest::known_words;
+use crate::suggest::{known_words, time_fault};
 use std::ops::Range;
 use std::str::FromStr;
 use talea_guarantee::scheduler::UnknownKind;
-use talea_time::{Duration, ParseDurationError};
+use talea_time::Duration;
 use toml::Spanned;
 use toml::de::{DeInteger, DeValue};
 
@@ -29,6 +29,7 @@ pub(super) fn sample(key: &Key) -> &'static str {
         Kind::SchedulerName => "\"the-scheduler-above\"",
         Kind::Guarantee => "\"RESBH 5ms 33ms\"",
         Kind::Work => "\"cpu-bound\" or work = { burst = \"5ms\", period = \"33ms\" }",
+        Kind::Plan => "[{ start = \"0ms\", duration = \"5ms\", child = \"a-thread\" }]",
         Kind::Command => "[\"program\", \"argument\"]",
         Kind::SubtaskNames => "[\"the-subtask-before\"]",
         Kind::Time if key.name == "period" || key.name == "deadline" => "\"50ms\"",
@@ -51,6 +52,7 @@ fn called(kind: &Kind) -> &'static str {
         Kind::SchedulerName => "the name of a scheduler",
         Kind::Guarantee => "a guarantee as a text",
         Kind::Work => "\"cpu-bound\", or a table with burst and period",
+        Kind::Plan => "a list of entries, or a table with file",
         Kind::Command => "a list of texts, the program and its arguments",
         Kind::SubtaskNames => "a list of names of subtasks",
         Kind::Time => "a time with a unit",
@@ -246,30 +248,6 @@ fn unit_missing(key: &Key, span: Range<usize>, number: &str) -> Misfit {
     }
 }
 
-/// What is wrong with the text of a time, and what to write.
-pub(super) fn time_fault(error: ParseDurationError) -> (String, String) {
-    use ParseDurationError::*;
-    let units = "the units are ns, us, ms, s, min, h";
-    match error {
-        Empty => ("the time is empty".into(), "write a number and a unit, such as \"50ms\"".into()),
-        MissingUnit(text) => (
-            format!("the time {text} has no unit"),
-            format!("write \"{text}ms\", or another of the units ns, us, ms, s, min, h"),
-        ),
-        UnknownUnit(unit) => (format!("unknown unit \"{unit}\""), units.into()),
-        NotANumber(text) => (
-            format!("\"{text}\" is not a time"),
-            "write a number and a unit, such as \"50ms\" or \"1.5s\"".into(),
-        ),
-        Negative(text) => (format!("the time {text} is negative"), "write zero or more".into()),
-        TooFine(text) => (
-            format!("{text} is finer than a nanosecond"),
-            "nanoseconds are the resolution of all times".into(),
-        ),
-        TooLong(text) => (format!("{text} is too long"), "stay below 87600h, ten years".into()),
-    }
-}
-
 fn word<'v>(key: &Key, value: &'v Spanned<DeValue<'_>>) -> Reading<&'v str> {
     let Kind::Word { known, later, reason } = key.kind else {
         unreachable!("\"{}\" is declared as a word", key.name)
@@ -300,15 +278,7 @@ pub(super) fn one_of(key: &Key, value: &Spanned<DeValue<'_>>) -> Reading<&'stati
 /// A kind of scheduler by its name or a synonym.
 pub(super) fn scheduler_kind(key: &Key, value: &Spanned<DeValue<'_>>) -> Reading<SchedulerKind> {
     let written = text(key, value)?;
-    written.parse().map_err(|unknown: UnknownKind| {
-        let misfit = no_such_word(key, value, written, &unknown.known);
-        match written {
-            "explicit-plan" => {
-                Misfit { message: "this version knows no explicit plans in files".into(), ..misfit }
-            }
-            _ => misfit,
-        }
-    })
+    written.parse().map_err(|unknown: UnknownKind| no_such_word(key, value, written, &unknown.known))
 }
 
 fn no_such_word(key: &Key, value: &Spanned<DeValue<'_>>, written: &str, known: &[&'static str]) -> Misfit {

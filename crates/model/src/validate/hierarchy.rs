@@ -1,6 +1,7 @@
 //! Rules about schedulers and threads, each by itself and under its parents; what they make together is in
 //! [`shape`](super::shape).
 
+use super::plan::{self, Missing};
 use super::times::{Least, TIME_LIMIT, execution_misfit, violation_of};
 use super::{Place, Violation, check_name, shape};
 use crate::description::Description;
@@ -79,7 +80,7 @@ pub(super) fn members(description: &Description) -> impl Iterator<Item = Member>
     schedulers.chain((0..description.threads.len()).map(Member::Thread))
 }
 
-pub(super) fn check(description: &Description, found: &mut Vec<Violation>) {
+pub(super) fn check(description: &Description, missing: Missing, found: &mut Vec<Violation>) {
     if description.schedulers.is_empty() && description.threads.is_empty() {
         return;
     }
@@ -108,6 +109,7 @@ pub(super) fn check(description: &Description, found: &mut Vec<Violation>) {
             check_request(description, member, edge, under, found);
         }
     }
+    plan::check(description, missing, found);
     shape::check(description, found);
 }
 
@@ -234,9 +236,10 @@ fn check_settings(index: usize, scheduler: &Scheduler, found: &mut Vec<Violation
             continue;
         };
         let fits = match (parameter.values, setting) {
-            (Values::Time, Setting::Time(time)) => time > Duration::ZERO && time <= TIME_LIMIT,
-            (Values::Integer { min, max }, Setting::Integer(number)) => (min..=max).contains(&number),
-            (Values::Word(words), Setting::Word(word)) => words.contains(&word),
+            (Values::Time, Setting::Time(time)) => *time > Duration::ZERO && *time <= TIME_LIMIT,
+            (Values::Integer { min, max }, Setting::Integer(number)) => (min..=max).contains(number),
+            (Values::Word(words), Setting::Word(word)) => words.contains(word),
+            (Values::Plan, Setting::Plan(_)) => true,
             _ => false,
         };
         if !fits {
@@ -253,6 +256,9 @@ fn allowed(values: Values) -> String {
         Values::Integer { min, max } => format!("a whole number from {min} to {max}"),
         Values::Word(words) => format!("one of {}", words.join(", ")),
         Values::Parent => "the name of one of its parents".into(),
+        Values::Plan => {
+            "plan = [{ start = \"0ms\", duration = \"5ms\", child = \"...\" }], or plan = { file = \"plan.csv\" }".into()
+        }
     }
 }
 
@@ -369,7 +375,7 @@ fn missing_key(kind: SchedulerKind) -> &'static str {
     match kind.asks {
         Asks::Priority | Asks::Level => "priority",
         Asks::Share | Asks::WarpedShare => "share",
-        Asks::Guarantee(_) | Asks::AtMost(_) => "guarantee",
+        Asks::Guarantee(_) | Asks::GuaranteeOrJobs(_) | Asks::AtMost(_) => "guarantee",
         Asks::Nothing | Asks::NoChildren => "scheduler",
     }
 }

@@ -8,8 +8,8 @@ use std::num::NonZeroU32;
 use talea_guarantee::derivation::derive;
 use talea_guarantee::guarantee::Guarantee;
 use talea_model::{
-    Asks, Execution, HIERARCHY_LIMIT, Request, SchedulerBuilder, SchedulerKind, Scheduling, System,
-    ThreadBuilder, ThreadWork, Under,
+    Asks, Execution, HIERARCHY_LIMIT, Plan, PlanEntry, Request, SchedulerBuilder, SchedulerKind, Scheduling,
+    Setting, System, SystemBuilder, ThreadBuilder, ThreadWork, Under,
 };
 use talea_time::{Duration, Work};
 
@@ -170,7 +170,8 @@ fn request(kind: SchedulerKind, number: u32) -> Request {
         Asks::WarpedShare => {
             Request::Share { weight: weight(1 + number), warp: Duration::from_nanos(i64::from(number % 3)) }
         }
-        Asks::Guarantee(kinds) => {
+        Asks::GuaranteeOrJobs(_) if number.is_multiple_of(3) => Request::Nothing,
+        Asks::Guarantee(kinds) | Asks::GuaranteeOrJobs(kinds) => {
             let kind = kinds[number as usize % kinds.len()];
             let text = match kind.reservation() {
                 Some(_) => format!("{kind} {}ns {}ms", 1 + number, 1 + number % 7),
@@ -203,6 +204,7 @@ fn any_hierarchy() -> impl Strategy<Value = System> {
         let mut open = vec![(String::from("root"), SchedulerKind::FIXED_PRIORITY)];
         system = system.scheduler(SchedulerBuilder::new("root", SchedulerKind::FIXED_PRIORITY));
         let mut number = 0;
+        let mut followers = Vec::new();
         let mut parent_of = |open: &mut Vec<(String, SchedulerKind)>, index: Index| {
             number += 1;
             let place = index.index(open.len());
@@ -222,9 +224,27 @@ fn any_hierarchy() -> impl Strategy<Value = System> {
             if kind.has_quantum() {
                 scheduler = scheduler.quantum(Duration::from_nanos(quantum));
             }
+            // Who follows a plan has one child, which is in it.
+            if kind.parameter("plan").is_some() {
+                let child = format!("p{number}");
+                followers
+                    .push(ThreadBuilder::new(&child, ThreadWork::CpuBound).under(&name, Request::Nothing));
+                let entry = |start| PlanEntry {
+                    start: Duration::from_nanos(start),
+                    duration: Duration::from_nanos(quantum),
+                    child: child.clone(),
+                };
+                let plan = Plan::new([entry(0), entry(quantum)]);
+                scheduler = scheduler.set("plan", Setting::Plan(plan));
+                scheduler = scheduler.set("gaps", Setting::Word("event-driven"));
+                if quantum % 2 == 0 {
+                    scheduler = scheduler.set("cycle", Setting::Time(Duration::from_nanos(quantum * 2)));
+                }
+            }
             system = system.scheduler(scheduler);
             open.push((name, kind));
         }
+        system = followers.into_iter().fold(system, SystemBuilder::thread);
         for (number, (work, index)) in threads.into_iter().enumerate() {
             let (parent, request) = parent_of(&mut open, index);
             system = system.thread(ThreadBuilder::new(format!("t{number}"), work).under(parent, request));

@@ -80,6 +80,8 @@ const INVISIBLE: &[&str] = &[
     "node-not-said",
     "node-unknown",
     "period-zero",
+    "plan-entries",
+    "plan-lines",
     "time-too-fine",
     "time-too-long",
     "warnings-beside",

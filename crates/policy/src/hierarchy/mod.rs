@@ -125,6 +125,9 @@ pub enum Parameters {
     Rate(Fraction),
     /// The process with this number in an explicit plan.
     Process(u32),
+    /// Nothing; but each of its jobs asks, when it arrives, for a [`Constraint`]: its worst case by its deadline. A job that is refused
+    /// goes without.
+    Jobs,
 }
 
 /// What a reserve without budget may still do until the next period (Oikawa and Rajkumar 1999).
@@ -146,6 +149,8 @@ pub enum Message {
     /// Accept or refuse a piece of work before it is released: a *time constraint* of Rialto, an arriving task
     /// of Spring.
     Constrain(Constraint),
+    /// The piece of work that was accepted last is done, or is not needed any more.
+    EndConstraint,
 }
 
 /// `work` to be done between `start` and `deadline`.

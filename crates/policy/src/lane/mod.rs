@@ -106,6 +106,11 @@ impl Order {
 }
 
 impl LaneQueue {
+    /// The order of its jobs.
+    pub fn discipline(&self) -> Discipline {
+        self.order.discipline
+    }
+
     /// An empty queue that holds `capacity` jobs without allocating.
     pub fn new(discipline: Discipline, rules: LaneRules, capacity: usize) -> Self {
         let order = Order { discipline, rules, ties: Ties::LastRan };

@@ -118,7 +118,7 @@ impl Rule for Eevdf {
     type Account = VirtualRequest;
 
     fn kind(&self) -> &'static str {
-        "eevdf"
+        SchedulerKind::EEVDF.name()
     }
 
     fn admit(
@@ -258,7 +258,7 @@ pub struct Config {
 
 impl super::Config for Config {
     fn name(&self) -> &'static str {
-        "eevdf"
+        SchedulerKind::EEVDF.name()
     }
 
     fn build(&self, announcing: Announcing) -> Result<Box<dyn Scheduler>, KindError> {

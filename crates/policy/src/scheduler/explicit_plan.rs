@@ -21,8 +21,10 @@
 
 use super::configuration::boxed;
 use super::uniprocessor::{Clients, Rule, Stint, Uniprocessor};
-use super::{Announcing, KindError};
+use super::{Announcing, KindError, Row};
 use crate::hierarchy::{Context, Parameters, Refusal, Scheduler};
+use talea_guarantee::scheduler::Parameter;
+use talea_model::{Plan, SchedulerKind};
 use talea_time::{Duration, Instant, Work};
 
 /// `duration` for `process` from `start` after the beginning of the plan.
@@ -52,6 +54,21 @@ pub enum Gaps {
     Released,
     /// Processes that want it, as *event-driven* ones: in the order in which they began to, until the next entry is due.
     EventDriven,
+}
+
+/// When a plan begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beginning {
+    /// At this instant, whoever is there.
+    At(Instant),
+    /// When the first process wants the processor.
+    FirstRequest,
+}
+
+impl From<Instant> for Beginning {
+    fn from(origin: Instant) -> Self {
+        Beginning::At(origin)
+    }
 }
 
 /// Why a plan cannot be followed.
@@ -90,8 +107,8 @@ pub struct ExplicitPlan {
     entries: Vec<PlanEntry>,
     repeat: Repeat,
     gaps: Gaps,
-    /// When the current pass began.
-    origin: Instant,
+    /// When the current pass began; nothing before the first.
+    origin: Option<Instant>,
     /// The first entry that is not yet over; the one in progress if it has begun.
     next: usize,
     /// What is left of it, once it is in progress.
@@ -116,7 +133,7 @@ pub struct Planned {
 }
 
 impl ExplicitPlan {
-    /// A plan that begins at `origin`.
+    /// A plan with this beginning.
     ///
     /// # Errors
     /// The first thing that is wrong with it.
@@ -124,8 +141,12 @@ impl ExplicitPlan {
         entries: Vec<PlanEntry>,
         repeat: Repeat,
         gaps: Gaps,
-        origin: Instant,
+        beginning: impl Into<Beginning>,
     ) -> Result<Self, PlanError> {
+        let origin = match beginning.into() {
+            Beginning::At(origin) => Some(origin),
+            Beginning::FirstRequest => None,
+        };
         let last = entries.last().ok_or(PlanError::Empty)?.start;
         for (entry, this) in entries.iter().enumerate() {
             if this.start < Duration::ZERO || this.duration <= Work::ZERO {
@@ -152,7 +173,7 @@ impl ExplicitPlan {
     }
 
     fn due(&self) -> Option<Instant> {
-        self.entries.get(self.next).map(|entry| self.origin + entry.start)
+        self.entries.get(self.next).zip(self.origin).map(|(entry, origin)| origin + entry.start)
     }
 
     fn entry_over(&mut self) {
@@ -162,7 +183,7 @@ impl ExplicitPlan {
             && self.next == self.entries.len()
         {
             self.next = 0;
-            self.origin += period;
+            self.origin = self.origin.map(|origin| origin + period);
         }
     }
 
@@ -178,7 +199,7 @@ impl Rule for ExplicitPlan {
     type Account = Planned;
 
     fn kind(&self) -> &'static str {
-        "explicit-plan"
+        SchedulerKind::EXPLICIT_PLAN.name()
     }
 
     fn admit(
@@ -190,7 +211,8 @@ impl Rule for ExplicitPlan {
         let Parameters::Process(process) = given else {
             return Err(Refusal::unacceptable(self.kind(), "the number of a process in the plan", given));
         };
-        if clients.accounts().any(|other| other.process == process) {
+        let is_planned = self.entries.iter().any(|entry| entry.process == process);
+        if is_planned && clients.accounts().any(|other| other.process == process) {
             return Err(Refusal::Taken { scheduler: self.kind(), given });
         }
         Ok(Planned { process, since: cx.now() })
@@ -198,6 +220,7 @@ impl Rule for ExplicitPlan {
 
     fn woke(&mut self, cx: &Context<'_>, clients: &mut Clients<Planned>, place: usize) {
         clients.account_mut(place).since = cx.now();
+        self.origin.get_or_insert(cx.now());
     }
 
     fn slept(&mut self, _cx: &Context<'_>, clients: &mut Clients<Planned>, place: usize) {
@@ -277,16 +300,57 @@ pub struct Config {
     /// Who runs in between.
     pub gaps: Gaps,
     /// When the plan begins.
-    pub origin: Instant,
+    pub beginning: Beginning,
 }
 
 impl super::Config for Config {
     fn name(&self) -> &'static str {
-        "explicit-plan"
+        SchedulerKind::EXPLICIT_PLAN.name()
     }
 
     fn build(&self, announcing: Announcing) -> Result<Box<dyn Scheduler>, KindError> {
-        let plan = ExplicitPlan::new(self.entries.clone(), self.repeat, self.gaps, self.origin)?;
+        let plan = ExplicitPlan::new(self.entries.clone(), self.repeat, self.gaps, self.beginning)?;
         boxed(plan.scheduler(), announcing)
     }
+}
+
+/// A configuration whose processes have names: with other names it is another one, even if their numbers are the same.
+#[derive(Clone, Debug, PartialEq)]
+struct Named {
+    config: Config,
+    plan: Plan,
+}
+
+impl super::Config for Named {
+    fn name(&self) -> &'static str {
+        self.config.name()
+    }
+
+    fn build(&self, announcing: Announcing) -> Result<Box<dyn Scheduler>, KindError> {
+        self.config.build(announcing)
+    }
+}
+
+pub(super) static ROW: Row = Row::new(SchedulerKind::EXPLICIT_PLAN, |facts| {
+    let plan = facts.plan(Parameter::PLAN.name);
+    let entry = |entry: &talea_model::PlanEntry| PlanEntry {
+        start: entry.start,
+        process: number(plan, &entry.child),
+        duration: entry.duration.as_work(),
+    };
+    let repeat = facts.optional_time(Parameter::CYCLE.name).map_or(Repeat::Once, Repeat::Every);
+    let gaps = match facts.word("gaps") {
+        "event-driven" => Gaps::EventDriven,
+        _ => Gaps::Released,
+    };
+    let entries = plan.entries().iter().map(entry).collect();
+    let config = Config { entries, repeat, gaps, beginning: Beginning::FirstRequest };
+    Ok(Named { config, plan: plan.clone() }.into())
+})
+.registering(|facts, child, _| Ok(Parameters::Process(number(facts.plan(Parameter::PLAN.name), child))));
+
+/// The number of a child of this name: that of the first entry for it; one that no entry has if there is none.
+fn number(plan: &Plan, child: &str) -> u32 {
+    let first = plan.entries().iter().position(|entry| entry.child == child);
+    first.map_or(u32::MAX, |first| u32::try_from(first).expect("plans have a million entries at most"))
 }

@@ -7,7 +7,7 @@ use num_rational::BigRational;
 use talea_guarantee::derivation::Derivation;
 use talea_guarantee::exact::{Share, Span};
 use talea_guarantee::guarantee::{Guarantee, Reservation};
-use talea_model::{Request, Setting, System};
+use talea_model::{Plan, Request, Setting, System, ThreadWork};
 use talea_time::{Duration, Work};
 
 /// A scheduler of a description, with what has been derived about its hierarchy.
@@ -131,7 +131,7 @@ impl<'a> Facts<'a> {
     /// If it does not.
     pub fn time(&self, parameter: &str) -> Duration {
         match self.setting(parameter) {
-            Setting::Time(time) => time,
+            Setting::Time(time) => *time,
             other => panic!("{parameter} is declared as a time, not {other}"),
         }
     }
@@ -142,7 +142,7 @@ impl<'a> Facts<'a> {
     /// If it does not.
     pub fn integer(&self, parameter: &str) -> i64 {
         match self.setting(parameter) {
-            Setting::Integer(number) => number,
+            Setting::Integer(number) => *number,
             other => panic!("{parameter} is declared as a whole number, not {other}"),
         }
     }
@@ -153,12 +153,28 @@ impl<'a> Facts<'a> {
     /// If it does not.
     pub fn word(&self, parameter: &str) -> &'static str {
         match self.setting(parameter) {
-            Setting::Word(word) => word,
+            Setting::Word(word) => *word,
             other => panic!("{parameter} is declared as a word, not {other}"),
         }
     }
 
-    fn setting(&self, parameter: &str) -> Setting {
+    /// A parameter that the kind declares as a time, if it is given: one that is open where nothing is said.
+    pub fn optional_time(&self, parameter: &str) -> Option<Duration> {
+        self.scheduler().settings.get(parameter).is_some().then(|| self.time(parameter))
+    }
+
+    /// A parameter that the kind declares as a plan.
+    ///
+    /// # Panics
+    /// If it does not.
+    pub fn plan(&self, parameter: &str) -> &'a Plan {
+        match self.setting(parameter) {
+            Setting::Plan(plan) => plan,
+            other => panic!("{parameter} is declared as a plan, not {other}"),
+        }
+    }
+
+    fn setting(&self, parameter: &str) -> &'a Setting {
         let found = self.scheduler().settings.get(parameter);
         found.unwrap_or_else(|| panic!("{} does not declare {parameter}", self.scheduler().kind))
     }
@@ -226,6 +242,24 @@ impl<'a> Facts<'a> {
     pub(super) fn too_fine_request(&self, child: &str, request: &Request) -> ConfigureError {
         let Request::Guarantee(asked) = request else { panic!("only guarantees have large numbers") };
         self.too_fine(child, asked)
+    }
+}
+
+/// What `child` registers with that asks for a guarantee; or for nothing, and then its bursts ask if it has any.
+///
+/// # Errors
+/// [`ConfigureError::TooFine`].
+pub(super) fn parameters_or_jobs(
+    facts: &Facts<'_>,
+    child: &str,
+    request: &Request,
+) -> Result<Parameters, ConfigureError> {
+    let has_jobs = |thread: &talea_model::Thread| {
+        thread.name == child && matches!(thread.work, ThreadWork::Bursts { .. })
+    };
+    match request {
+        Request::Nothing if facts.system.threads.iter().any(has_jobs) => Ok(Parameters::Jobs),
+        request => facts.parameters(child, request),
     }
 }
 

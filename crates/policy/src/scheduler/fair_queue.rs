@@ -30,6 +30,16 @@ pub enum WakeUp {
     Preempts,
 }
 
+impl WakeUp {
+    /// The kind of scheduler that does so.
+    const fn kind(self) -> SchedulerKind {
+        match self {
+            WakeUp::Waits => SchedulerKind::SFQ,
+            WakeUp::Preempts => SchedulerKind::PROPORTIONAL_SHARE,
+        }
+    }
+}
+
 /// The rule. Children register with [`Parameters::Weight`] or [`Parameters::WarpedWeight`].
 #[derive(Clone, Debug)]
 pub struct FairQueue {
@@ -85,7 +95,7 @@ impl Rule for FairQueue {
     type Account = FairShare;
 
     fn kind(&self) -> &'static str {
-        "proportional-share"
+        self.wake_up.kind().name()
     }
 
     fn admit(
@@ -153,7 +163,7 @@ pub struct Config {
 
 impl super::Config for Config {
     fn name(&self) -> &'static str {
-        "proportional-share"
+        self.wake_up.kind().name()
     }
 
     fn build(&self, announcing: Announcing) -> Result<Box<dyn Scheduler>, KindError> {

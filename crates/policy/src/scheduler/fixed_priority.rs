@@ -159,7 +159,7 @@ impl FixedPriority {
 
 impl Scheduler for FixedPriority {
     fn kind(&self) -> &'static str {
-        "fixed-priority"
+        SchedulerKind::FIXED_PRIORITY.name()
     }
 
     fn width(&self) -> Width {
@@ -299,7 +299,7 @@ pub struct Config;
 
 impl super::Config for Config {
     fn name(&self) -> &'static str {
-        "fixed-priority"
+        SchedulerKind::FIXED_PRIORITY.name()
     }
 
     fn build(&self, announcing: Announcing) -> Result<Box<dyn Scheduler>, KindError> {

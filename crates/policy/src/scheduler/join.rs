@@ -67,7 +67,7 @@ impl Join {
 
 impl Scheduler for Join {
     fn kind(&self) -> &'static str {
-        "join"
+        SchedulerKind::JOIN.name()
     }
 
     fn width(&self) -> Width {
@@ -201,7 +201,7 @@ pub struct Config {
 
 impl super::Config for Config {
     fn name(&self) -> &'static str {
-        "join"
+        SchedulerKind::JOIN.name()
     }
 
     fn build(&self, _announcing: Announcing) -> Result<Box<dyn Scheduler>, KindError> {

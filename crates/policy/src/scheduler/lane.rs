@@ -107,7 +107,7 @@ fn slot_of(tag: u32) -> VpId {
 
 impl Scheduler for LaneScheduler {
     fn kind(&self) -> &'static str {
-        "lane"
+        kind(self.queue.discipline()).name()
     }
 
     fn width(&self) -> Width {
@@ -211,7 +211,7 @@ pub struct Config {
 
 impl super::Config for Config {
     fn name(&self) -> &'static str {
-        "lane"
+        kind(self.discipline).name()
     }
 
     fn build(&self, announcing: Announcing) -> Result<Box<dyn Scheduler>, KindError> {
@@ -220,11 +220,18 @@ impl super::Config for Config {
     }
 }
 
-/// Threads that a lane of the hierarchy holds without allocating.
-const CAPACITY: usize = 64;
+/// The kind that orders jobs so.
+const fn kind(discipline: Discipline) -> SchedulerKind {
+    match discipline {
+        Discipline::Fifo => SchedulerKind::FIFO,
+        Discipline::Deadline => SchedulerKind::EDF,
+        Discipline::Laxity => SchedulerKind::LAXITY,
+    }
+}
 
 fn lane(facts: &Facts<'_>, discipline: Discipline) -> Config {
-    Config { discipline, rules: facts.lane_rules(), capacity: CAPACITY }
+    let capacity = usize::try_from(facts.integer("capacity")).expect("its kind declares the range");
+    Config { discipline, rules: facts.lane_rules(), capacity }
 }
 
 pub(super) static FIFO: Row = Row::new(SchedulerKind::FIFO, |facts| Ok(lane(facts, Discipline::Fifo).into()));

@@ -68,7 +68,7 @@ impl Rule for Limit {
     type Account = Allowance;
 
     fn kind(&self) -> &'static str {
-        "limit"
+        SchedulerKind::LIMIT.name()
     }
 
     fn admit(
@@ -139,7 +139,7 @@ pub struct Config {
 
 impl super::Config for Config {
     fn name(&self) -> &'static str {
-        "limit"
+        SchedulerKind::LIMIT.name()
     }
 
     fn build(&self, announcing: Announcing) -> Result<Box<dyn Scheduler>, KindError> {

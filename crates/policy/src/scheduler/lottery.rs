@@ -104,7 +104,7 @@ impl<D: Draws> Rule for Lottery<D> {
     type Account = Tickets;
 
     fn kind(&self) -> &'static str {
-        "lottery"
+        SchedulerKind::LOTTERY.name()
     }
 
     fn admit(
@@ -176,7 +176,7 @@ pub struct Config {
 
 impl super::Config for Config {
     fn name(&self) -> &'static str {
-        "lottery"
+        SchedulerKind::LOTTERY.name()
     }
 
     fn build(&self, announcing: Announcing) -> Result<Box<dyn Scheduler>, KindError> {

@@ -33,7 +33,7 @@ mod virtual_time;
 
 pub use configuration::{Config, Configuration, KindError};
 pub use eevdf::{Eevdf, VirtualRequest};
-pub use explicit_plan::{ExplicitPlan, Gaps, PlanEntry, PlanError, Planned, Repeat};
+pub use explicit_plan::{Beginning, ExplicitPlan, Gaps, PlanEntry, PlanError, Planned, Repeat};
 pub use facts::{ConfigureError, Facts};
 pub use fair_queue::{FairQueue, FairShare, WakeUp};
 pub use fixed_priority::FixedPriority;

@@ -121,8 +121,8 @@ impl Rule for Reservation {
 
     fn kind(&self) -> &'static str {
         match self.exhaustion {
-            Exhaustion::Suspend => "reservation",
-            Exhaustion::Postpone => "constant-bandwidth",
+            Exhaustion::Suspend => SchedulerKind::RESERVATION.name(),
+            Exhaustion::Postpone => SchedulerKind::SOFT_CBS.name(),
         }
     }
 

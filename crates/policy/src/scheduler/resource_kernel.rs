@@ -152,7 +152,7 @@ impl Rule for ResourceKernel {
     type Account = Reserved;
 
     fn kind(&self) -> &'static str {
-        "resource-kernel"
+        SchedulerKind::RESOURCE_KERNEL.name()
     }
 
     fn admit(
@@ -254,7 +254,7 @@ pub struct Config {
 
 impl super::Config for Config {
     fn name(&self) -> &'static str {
-        "resource-kernel"
+        SchedulerKind::RESOURCE_KERNEL.name()
     }
 
     fn build(&self, announcing: Announcing) -> Result<Box<dyn Scheduler>, KindError> {

@@ -50,7 +50,7 @@ impl Rule for RoundRobin {
     type Account = Turn;
 
     fn kind(&self) -> &'static str {
-        "round-robin"
+        SchedulerKind::ROUND_ROBIN.name()
     }
 
     fn admit(
@@ -104,7 +104,7 @@ pub struct Config {
 
 impl super::Config for Config {
     fn name(&self) -> &'static str {
-        "round-robin"
+        SchedulerKind::ROUND_ROBIN.name()
     }
 
     fn build(&self, announcing: Announcing) -> Result<Box<dyn Scheduler>, KindError> {

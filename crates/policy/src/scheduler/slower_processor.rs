@@ -233,7 +233,7 @@ impl Rule for SlowerProcessor {
     type Account = Rated;
 
     fn kind(&self) -> &'static str {
-        "slower-processor"
+        SchedulerKind::BSS_I.name()
     }
 
     fn admit(
@@ -361,7 +361,7 @@ pub struct Config {
 
 impl super::Config for Config {
     fn name(&self) -> &'static str {
-        "slower-processor"
+        SchedulerKind::BSS_I.name()
     }
 
     fn build(&self, announcing: Announcing) -> Result<Box<dyn Scheduler>, KindError> {

@@ -130,7 +130,7 @@ impl Rule for StatisticalRateMonotonic {
     type Account = Statistical;
 
     fn kind(&self) -> &'static str {
-        "statistical-rate-monotonic"
+        SchedulerKind::SRMS.name()
     }
 
     fn admit(
@@ -259,7 +259,7 @@ pub struct Config {
 
 impl super::Config for Config {
     fn name(&self) -> &'static str {
-        "statistical-rate-monotonic"
+        SchedulerKind::SRMS.name()
     }
 
     fn build(&self, announcing: Announcing) -> Result<Box<dyn Scheduler>, KindError> {

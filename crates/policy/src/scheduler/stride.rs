@@ -79,7 +79,7 @@ impl Rule for Stride {
     type Account = StrideAccount;
 
     fn kind(&self) -> &'static str {
-        "stride"
+        SchedulerKind::STRIDE.name()
     }
 
     fn admit(
@@ -169,7 +169,7 @@ pub struct Config {
 
 impl super::Config for Config {
     fn name(&self) -> &'static str {
-        "stride"
+        SchedulerKind::STRIDE.name()
     }
 
     fn build(&self, announcing: Announcing) -> Result<Box<dyn Scheduler>, KindError> {

@@ -141,7 +141,7 @@ impl SurplusFair {
     fn weight(&self, given: Parameters) -> Result<u32, Refusal> {
         match given {
             Parameters::Weight(weight @ 1..) => Ok(weight),
-            _ => Err(Refusal::unacceptable("surplus-fair", "a weight above 0", given)),
+            _ => Err(Refusal::unacceptable(SchedulerKind::SFS.name(), "a weight above 0", given)),
         }
     }
 
@@ -279,7 +279,7 @@ impl SurplusFair {
 
 impl Scheduler for SurplusFair {
     fn kind(&self) -> &'static str {
-        "surplus-fair"
+        SchedulerKind::SFS.name()
     }
 
     fn width(&self) -> Width {
@@ -429,7 +429,7 @@ pub struct Config {
 
 impl super::Config for Config {
     fn name(&self) -> &'static str {
-        "surplus-fair"
+        SchedulerKind::SFS.name()
     }
 
     fn build(&self, _announcing: Announcing) -> Result<Box<dyn Scheduler>, KindError> {

@@ -103,6 +103,7 @@ static BUILT_IN: &[&Row] = &[
     &super::time_sharing::LINUX,
     &super::time_sharing::WINDOWS_2000,
     &super::round_robin::ROW,
+    &super::explicit_plan::ROW,
     &super::lane::FIFO,
     &super::lane::EDF,
     &super::lane::LAXITY,

@@ -95,7 +95,7 @@ impl Rule for TimeSharing {
     type Account = Level;
 
     fn kind(&self) -> &'static str {
-        "time-sharing"
+        SchedulerKind::TIME_SHARING.name()
     }
 
     fn admit(
@@ -199,7 +199,7 @@ pub struct Config(pub Habits);
 
 impl super::Config for Config {
     fn name(&self) -> &'static str {
-        "time-sharing"
+        SchedulerKind::TIME_SHARING.name()
     }
 
     fn build(&self, announcing: Announcing) -> Result<Box<dyn Scheduler>, KindError> {
@@ -210,7 +210,11 @@ impl super::Config for Config {
 }
 
 const fn row(kind: SchedulerKind) -> Row {
-    Row::new(kind, |facts| Ok(Config(Habits { quantum: facts.quantum(), ..Habits::default() }).into()))
+    Row::new(kind, |facts| {
+        let level = |name| u8::try_from(facts.integer(name)).expect("its kind declares the range");
+        let (quantum, starvation) = (facts.quantum(), facts.time("starvation"));
+        Ok(Config(Habits { quantum, boost: level("boost"), starvation, base: level("base_level") }).into())
+    })
 }
 
 pub(super) static ROW: Row = row(SchedulerKind::TIME_SHARING);

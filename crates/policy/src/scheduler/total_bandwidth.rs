@@ -150,7 +150,7 @@ impl Rule for TotalBandwidth {
     type Account = Bandwidth;
 
     fn kind(&self) -> &'static str {
-        "total-bandwidth"
+        SchedulerKind::TBS.name()
     }
 
     fn admit(
@@ -258,7 +258,7 @@ pub struct Config {
 
 impl super::Config for Config {
     fn name(&self) -> &'static str {
-        "total-bandwidth"
+        SchedulerKind::TBS.name()
     }
 
     fn build(&self, announcing: Announcing) -> Result<Box<dyn Scheduler>, KindError> {

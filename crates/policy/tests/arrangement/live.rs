@@ -4,7 +4,9 @@
 use proptest::prelude::*;
 use std::num::NonZeroU32;
 use talea_guarantee::guarantee::Guarantee;
-use talea_model::{Request, SchedulerBuilder, SchedulerKind, System, ThreadBuilder, ThreadWork};
+use talea_model::{
+    Plan, PlanEntry, Request, SchedulerBuilder, SchedulerKind, Setting, System, ThreadBuilder, ThreadWork,
+};
 use talea_policy::arrangement::live::{Change, Insistence, Live, Refused, Stake};
 use talea_policy::arrangement::{Watch, arrange};
 use talea_policy::hierarchy::{Above, Engine, Parameters};
@@ -171,7 +173,7 @@ impl Running {
 
 fn replace(name: &str, kind: SchedulerKind, children: &[(&str, Request)]) -> Change {
     let children = children.iter().map(|(name, request)| ((*name).into(), request.clone())).collect();
-    Change::Replace { name: name.into(), kind, quantum: None, children }
+    Change::Replace { name: name.into(), kind, quantum: None, settings: Vec::new(), children }
 }
 
 #[test]
@@ -328,11 +330,36 @@ fn request(kind: SchedulerKind, roll: u32) -> Request {
         Asks::Guarantee(kinds) if kinds[0] == talea_guarantee::guarantee::Kind::Resu => {
             reservation(["RESU 0.1", "RESU 0.3", "RESU 0.5"][roll as usize % 3])
         }
-        Asks::Guarantee(kinds) => {
+        Asks::GuaranteeOrJobs(_) if roll.is_multiple_of(5) => Request::Nothing,
+        Asks::Guarantee(kinds) | Asks::GuaranteeOrJobs(kinds) => {
             reservation(&format!("{} {amount} {period}", kinds[roll as usize % kinds.len()]))
         }
         Asks::AtMost(kind) => reservation(&format!("{kind} {amount} {period}")),
     }
+}
+
+/// What has to be said of a scheduler of the kind: a plan, mostly one for its children, some of whom come later.
+fn settings(kind: SchedulerKind, roll: u32, children: &[&str]) -> Vec<(&'static str, Setting)> {
+    if kind.parameter("plan").is_none() || roll.is_multiple_of(11) {
+        return Vec::new();
+    }
+    let names = children.iter().copied().chain(["t0", "voice"]);
+    let length = Duration::from_millis(1 + i64::from(roll % 5));
+    let entry = |(place, child): (usize, &str)| PlanEntry {
+        start: length * place as i64,
+        duration: length,
+        child: child.into(),
+    };
+    let entries: Vec<PlanEntry> = names.enumerate().map(entry).collect();
+    let mut settings = Vec::new();
+    if roll.is_multiple_of(2) {
+        settings.push(("cycle", Setting::Time(length * (entries.len() as i64 + 1))));
+    }
+    if roll.is_multiple_of(3) {
+        settings.push(("gaps", Setting::Word("event-driven")));
+    }
+    settings.push(("plan", Setting::Plan(Plan::new(entries))));
+    settings
 }
 
 #[derive(Clone, Debug)]
@@ -364,6 +391,7 @@ fn drawn(running: &Running, Roll { what, who, whom, roll, .. }: &Roll) -> Change
             name: format!("n{}", who % 3),
             kind: kind(*roll),
             quantum: None,
+            settings: settings(kind(*roll), *roll, &[]),
             under: vec![(under, asked)],
         },
         2 => Change::RemoveScheduler { name: scheduler(*who) },
@@ -381,13 +409,14 @@ fn drawn(running: &Running, Roll { what, who, whom, roll, .. }: &Roll) -> Change
             let (name, kind) = (scheduler(*who), kind(*roll));
             let children: Vec<&str> =
                 running.live.blueprint().children(&name).map(|(post, _)| post.name.as_str()).collect();
+            let settings = settings(kind, *roll, &children);
             let mut more = *roll;
             let mut next = |child: &str| {
                 more = more.wrapping_add(7);
                 (child.to_owned(), request(kind, more))
             };
             let children = children.into_iter().map(&mut next).collect();
-            Change::Replace { name, kind, quantum: None, children }
+            Change::Replace { name, kind, quantum: None, settings, children }
         }
     }
 }

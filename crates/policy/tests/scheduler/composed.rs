@@ -239,8 +239,12 @@ fn the_modes_of_kurt_are_compositions() {
 #[test]
 fn plans_that_cannot_be_followed_are_refused() {
     let error = |entries: &[PlanEntry], repeat| {
-        let kind =
-            config::ExplicitPlan { entries: entries.to_vec(), repeat, gaps: Gaps::Released, origin: at(0) };
+        let kind = config::ExplicitPlan {
+            entries: entries.to_vec(),
+            repeat,
+            gaps: Gaps::Released,
+            beginning: at(0).into(),
+        };
         kind.build(Announcing::Nothing).err()
     };
     assert_eq!(error(&[], Repeat::Once), Some(KindError::Plan(PlanError::Empty)));

@@ -39,8 +39,9 @@ pub fn kinds() -> impl Strategy<Value = Configuration> {
         starvation: ns(starvation),
         base: 8,
     });
-    let plan = (entries, gaps, prop_oneof![Just(Repeat::Once), Just(Repeat::Every(ns(40)))])
-        .prop_map(|(entries, gaps, repeat)| config::ExplicitPlan { entries, repeat, gaps, origin: at(0) });
+    let plan = (entries, gaps, prop_oneof![Just(Repeat::Once), Just(Repeat::Every(ns(40)))]).prop_map(
+        |(entries, gaps, repeat)| config::ExplicitPlan { entries, repeat, gaps, beginning: at(0).into() },
+    );
     let requests = Requests::InPieces;
     prop_oneof![
         Just(config::FixedPriority.into()),
@@ -99,7 +100,7 @@ pub fn branches(levels: u32) -> impl Strategy<Value = Branch> {
             if is_single(&kind) {
                 children.truncate(1);
             }
-            if kind.name() == "lane" {
+            if matches!(kind.name(), "fifo" | "edf" | "laxity") {
                 // Lanes order jobs, which only threads have.
                 children.iter_mut().for_each(|child| *child = Branch::Thread);
             }
@@ -127,20 +128,20 @@ pub fn parameters(kind: &Configuration, place: usize, count: usize) -> Parameter
     match kind.name() {
         "fixed-priority" => Parameters::Priority(place as i32),
         "time-sharing" => Parameters::Priority(place as i32 * 3 % 16),
-        "proportional-share" if place % 2 == 1 => {
+        "proportional-share" | "sfq" if place % 2 == 1 => {
             Parameters::WarpedWeight { weight: place as u32 + 1, warp: ns(index) }
         }
         "eevdf" if place % 2 == 1 => {
             Parameters::Requests { weight: place as u32 + 1, request: work(3 + index) }
         }
-        "proportional-share" | "stride" | "lottery" | "eevdf" | "surplus-fair" => {
+        "proportional-share" | "sfq" | "stride" | "lottery" | "eevdf" | "sfs" => {
             Parameters::Weight(place as u32 * 2 + 1)
         }
-        "reservation" | "constant-bandwidth" | "total-bandwidth" => {
+        "reservation" | "soft-cbs" | "tbs" => {
             let budget = 2 + index;
             Parameters::Reservation { budget: work(budget), period: ns(budget * n + index) }
         }
-        "slower-processor" => Parameters::Rate(Fraction::new(1, n).expect("a child")),
+        "bss-i" => Parameters::Rate(Fraction::new(1, n).expect("a child")),
         "resource-kernel" if place.is_multiple_of(2) => {
             let enforcement = [Enforcement::Hard, Enforcement::Firm, Enforcement::Soft][place % 3];
             let period = ns(20 * n + 8 * index);
@@ -152,9 +153,7 @@ pub fn parameters(kind: &Configuration, place: usize, count: usize) -> Parameter
         "spring" if place.is_multiple_of(2) => {
             Parameters::Reservation { budget: work(2 + index), period: ns((20 * n) << (place % 4)) }
         }
-        "statistical-rate-monotonic" => {
-            Parameters::Reservation { budget: work(8 / n), period: ns(8 << place) }
-        }
+        "srms" => Parameters::Reservation { budget: work(8 / n), period: ns(8 << place) },
         "explicit-plan" => Parameters::Process(place as u32),
         _ => Parameters::None,
     }

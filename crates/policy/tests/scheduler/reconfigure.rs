@@ -65,16 +65,16 @@ fn asked(kind: &str, roll: u32) -> Parameters {
         "fixed-priority" => Parameters::Priority((roll % 97) as i32 - 50),
         "time-sharing" => Parameters::Priority((roll % 16) as i32),
         "eevdf" if roll.is_multiple_of(2) => Parameters::Requests { weight: low as u32, request: work(high) },
-        "proportional-share" if roll.is_multiple_of(2) => {
+        "proportional-share" | "sfq" if roll.is_multiple_of(2) => {
             Parameters::WarpedWeight { weight: low as u32, warp: ns(high) }
         }
-        "proportional-share" | "stride" | "lottery" | "eevdf" | "surplus-fair" => {
+        "proportional-share" | "sfq" | "stride" | "lottery" | "eevdf" | "sfs" => {
             Parameters::Weight(low as u32)
         }
-        "reservation" | "constant-bandwidth" | "total-bandwidth" => {
+        "reservation" | "soft-cbs" | "tbs" => {
             Parameters::Reservation { budget: work(low), period: ns(high * 2) }
         }
-        "slower-processor" => Parameters::Rate(Fraction::new(low, high * 2).expect("above 0")),
+        "bss-i" => Parameters::Rate(Fraction::new(low, high * 2).expect("above 0")),
         "resource-kernel" if roll.is_multiple_of(2) => {
             let enforcement = [Enforcement::Hard, Enforcement::Firm, Enforcement::Soft][roll as usize % 3];
             let period = ns(high * 4);
@@ -83,9 +83,7 @@ fn asked(kind: &str, roll: u32) -> Parameters {
         "rialto" if roll.is_multiple_of(2) => {
             Parameters::Reservation { budget: work(low), period: ns(16 << (roll % 4)) }
         }
-        "statistical-rate-monotonic" => {
-            Parameters::Reservation { budget: work(low), period: ns(8 << (roll % 5)) }
-        }
+        "srms" => Parameters::Reservation { budget: work(low), period: ns(8 << (roll % 5)) },
         "explicit-plan" => Parameters::Process(roll % 5),
         _ => Parameters::None,
     }
@@ -351,5 +349,5 @@ fn the_changes_that_are_tried_are_made_and_refused() {
         let cannot_fail = ["Request", "Release", "RemoveThread"].contains(&act.as_str());
         assert!(*made >= 100 && (*refused >= 100 || cannot_fail), "{tally:?}");
     }
-    assert_eq!(took_over.len(), 20, "{took_over:?}");
+    assert_eq!(took_over.len(), 23, "{took_over:?}");
 }

@@ -53,5 +53,5 @@ fn a_weight_is_needed() {
     let mut engine = Engine::new(1);
     let queue = engine.add_root(Box::new(fair(10)));
     let refusal = engine.add_thread(queue, Parameters::Weight(0)).unwrap_err();
-    assert_eq!(refusal.to_string(), "a proportional-share scheduler takes a weight above 0, not Weight(0)");
+    assert_eq!(refusal.to_string(), "an sfq scheduler takes a weight above 0, not Weight(0)");
 }

@@ -1,7 +1,9 @@
 //! Whatever hierarchy, load and blocking: no edge receives less, or more where that is a maximum, than is derived for it.
 
+mod constraints;
 mod figure;
 mod limits;
+mod plans;
 mod required;
 mod shares;
 mod toll;

@@ -67,6 +67,9 @@ enum Action {
         /// How long it lets a child run before it chooses anew, for kinds that have a quantum [default: 10ms]
         #[arg(long, value_name = "TIME")]
         quantum: Option<Duration>,
+        /// What else is said of it, as the keys of system files: effort=1000; a value can be the text of a file: plan=@plan.csv
+        #[arg(long = "set", value_name = "KEY=VALUE", value_parser = setting)]
+        settings: Vec<(String, String)>,
         #[command(flatten)]
         place: Places,
     },
@@ -131,6 +134,27 @@ Examples:
         /// The thread
         name: String,
     },
+    /// Ask a scheduler that plans (rialto, spring) for one piece of work of a thread below it
+    #[command(after_help = "Example:\n  talea ctl multimedia constrain decoder --work 5ms --within 30ms")]
+    Constrain {
+        /// The thread
+        name: String,
+        /// The worst case of the piece, as processor time
+        #[arg(long, value_name = "TIME")]
+        work: Duration,
+        /// How long from now it has to be done
+        #[arg(long, value_name = "TIME")]
+        within: Duration,
+        /// How long from now it begins at the earliest
+        #[arg(long, value_name = "TIME", default_value = "0ms")]
+        after: Duration,
+    },
+    /// End the piece of work asked for last before its time
+    #[command(after_help = "Example:\n  talea ctl multimedia end-constraint decoder")]
+    EndConstraint {
+        /// The thread
+        name: String,
+    },
     /// Replace a scheduler by one of another kind, or with another quantum
     ///
     /// The threads and schedulers below it run on and keep what they ask for, unless --child says otherwise.
@@ -138,7 +162,8 @@ Examples:
 Examples:
   talea ctl multimedia replace PS --kind sfq --quantum 5ms
   talea ctl shares replace PS --kind reservation --child \"encoder=RESBH 20ms 40ms\" \\
-    --child \"indexer=RESBH 75ms 200ms\" --child \"editor=RESBH 5ms 50ms\"")]
+    --child \"indexer=RESBH 75ms 200ms\" --child \"editor=RESBH 5ms 50ms\"
+  talea ctl shares replace PS --kind explicit-plan --set plan=@plan.csv --set cycle=40ms")]
     Replace {
         /// The scheduler to replace
         scheduler: String,
@@ -148,6 +173,9 @@ Examples:
         /// The quantum of the new one [default: that of the old one]
         #[arg(long, value_name = "TIME")]
         quantum: Option<Duration>,
+        /// What else is said of it, as the keys of system files: effort=1000; a value can be the text of a file: plan=@plan.csv
+        #[arg(long = "set", value_name = "KEY=VALUE", value_parser = setting)]
+        settings: Vec<(String, String)>,
         /// What a child asks the new scheduler for, if something else than before: "words=share 2", "words=priority 3",
         /// "words=RESBH 1ms 40ms" or "words=nothing"; can be given several times
         #[arg(long = "child", value_name = "NAME=REQUEST", value_parser = child)]
@@ -202,10 +230,11 @@ impl Action {
     fn command(&self) -> Result<Command, Failure> {
         Ok(match self {
             Action::List => Command::List,
-            Action::AddScheduler { name, kind, quantum, place } => Command::AddScheduler {
+            Action::AddScheduler { name, kind, quantum, settings, place } => Command::AddScheduler {
                 name: name.clone(),
                 kind: kind.clone(),
                 quantum: *quantum,
+                settings: settings.iter().cloned().collect(),
                 under: place.ties()?,
             },
             Action::AddThread { name, place, requires, pid, command } => Command::AddThread {
@@ -221,10 +250,15 @@ impl Action {
                 Command::Change { name: name.clone(), of: of.clone(), asks: asked.asks() }
             }
             Action::Release { name } => Command::Release { name: name.clone() },
-            Action::Replace { scheduler, kind, quantum, children } => Command::Replace {
+            Action::Constrain { name, work, within, after } => {
+                Command::Constrain { name: name.clone(), after: *after, within: *within, work: *work }
+            }
+            Action::EndConstraint { name } => Command::EndConstraint { name: name.clone() },
+            Action::Replace { scheduler, kind, quantum, settings, children } => Command::Replace {
                 name: scheduler.clone(),
                 kind: kind.clone(),
                 quantum: *quantum,
+                settings: settings.iter().cloned().collect(),
                 children: children.clone(),
             },
         })
@@ -240,6 +274,16 @@ fn kind(text: &str) -> Result<String, String> {
         return Err(format!("it is none of {}", known.join(", ")));
     }
     Ok(text.into())
+}
+
+/// A key and its value, which is the text of a file if it begins with `@`.
+fn setting(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("write it as KEY=VALUE, such as effort=1000")?;
+    let value = match value.strip_prefix('@') {
+        Some(path) => std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?,
+        None => value.to_owned(),
+    };
+    Ok((key.trim().to_owned(), value.trim().to_owned()))
 }
 
 pub fn main(options: &Options) -> CommandOutcome {

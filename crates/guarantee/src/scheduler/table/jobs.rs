@@ -2,11 +2,20 @@
 
 use super::{LACKS_NOTHING, rows};
 use crate::conversion::table;
-use crate::scheduler::{Alike, Asks, Children, Declaration, SchedulerKind, Scope};
+use crate::scheduler::{
+    Affects, Alike, Asks, Children, Declaration, Parameter, Preset, SchedulerKind, Scope, Values,
+};
 
 /// What the orders have in common.
 const ORDER: Declaration = Declaration {
     alike: Some(Alike::Promises("time-sharing")),
+    parameters: &[Parameter {
+        name: "capacity",
+        values: Values::Integer { min: 1, max: 1_000_000 },
+        preset: Preset::Integer(64),
+        affects: Affects::Schedule,
+        about: "How many of its threads can wait at a time before it takes more memory, which nothing else does while it runs.",
+    }],
     children: Children::Threads,
     conversions: &table::TIME_SHARING,
     kernel_lacks: "the kernel orders nobody by the deadlines of single bursts: SCHED_DEADLINE is a reservation",

@@ -20,7 +20,7 @@ const HARD: Declaration =
 /// What both Rialtos have in common.
 const RIALTO: Declaration = Declaration {
     parameters: &[Parameter::TURN],
-    asks: Asks::Guarantee(&[Kind::Rescs]),
+    asks: Asks::GuaranteeOrJobs(&[Kind::Rescs]),
     admission: Some(Test::PowersOfTwo),
     conversions: &table::RIALTO,
     below_slower: BelowSlower::Unknown,
@@ -107,7 +107,9 @@ rows! {
     RIALTO = Declaration {
         name: "rialto",
         about: "Continuous reservations by a precomputed plan: every child has slots at the same offsets in each of its periods, which are \
-                shortened to powers of two of a common one. Children without a slot run in the time that is left.",
+                shortened to powers of two of a common one. Children without a slot run in the time that is left. A child that \
+                reserves nothing asks for a time constraint for each burst, when it begins: its worst case by its deadline. It is \
+                accepted if what is left suffices for all of them by earliest deadline first; else the burst takes turns with the others.",
         source: "Jones, Roşu and Roşu 1997",
         place: 15,
         ..RIALTO
@@ -125,7 +127,9 @@ rows! {
     SPRING = Declaration {
         name: "spring",
         about: "Plans when a child is added: a reservation is one uninterrupted piece in each period, and further children are admitted if \
-                the plan has room. The search for a plan is bounded, so that it may refuse a child that would fit.",
+                the plan has room. The search for a plan is bounded, so that it may refuse a child that would fit. A \
+                child that reserves nothing asks for a guarantee for each burst, when it begins: one piece of its worst case by its \
+                deadline. It is accepted if an order of all pieces is found; else the burst takes turns with the others.",
         source: "Stankovic et al. 1999",
         alike: Some(Alike::Promises("reservation")),
         parameters: &[
@@ -135,9 +139,11 @@ rows! {
                 values: Values::Integer { min: 1, max: 1_000_000 },
                 preset: Preset::Integer(24_000),
                 affects: Affects::Schedule,
-                about: "How many choices are tried for each child, some for each piece of the longest plan, before it is refused.",
+                about: "How many choices are tried for each child, some for each piece of the longest plan, before it is refused; and as \
+                        many for each burst of a child that reserves nothing.",
             },
         ],
+        asks: Asks::GuaranteeOrJobs(&[Kind::Resbh]),
         below_slower: BelowSlower::Unknown,
         plans: Plans::Everything,
         kernel_lacks: "the kernel follows no plans",

@@ -1,12 +1,40 @@
-//! Time sharing, which promises nothing.
+//! Time sharing and explicit plans, which promise nothing.
 
 use super::{LACKS_NOTHING, rows};
 use crate::conversion::table;
-use crate::scheduler::{Alike, Asks, Declaration, Intake, Parameter, SchedulerKind};
+use crate::scheduler::{
+    Affects, Alike, Asks, BelowSlower, Declaration, Intake, Parameter, Preset, SchedulerKind, Values,
+};
+
+/// How long a turn is, and how those by levels treat their children.
+const HABITS: &[Parameter] = &[
+    Parameter::TURN,
+    Parameter {
+        name: "boost",
+        values: Values::Integer { min: 0, max: 15 },
+        preset: Preset::Integer(2),
+        affects: Affects::Schedule,
+        about: "By how many levels a child that wakes up is raised, up to the highest; it loses one with each quantum that it uses up.",
+    },
+    Parameter {
+        name: "starvation",
+        values: Values::Time,
+        preset: Preset::Nanos(4_000_000_000),
+        affects: Affects::Schedule,
+        about: "How long a child waits in vain before it is let through, for twice the quantum at the highest level.",
+    },
+    Parameter {
+        name: "base_level",
+        values: Values::Integer { min: 0, max: 15 },
+        preset: Preset::Integer(8),
+        affects: Affects::Schedule,
+        about: "The level of children that ask for none.",
+    },
+];
 
 /// What all of them have in common.
 const SHARING: Declaration = Declaration {
-    parameters: &[Parameter::TURN],
+    parameters: HABITS,
     intake: Intake::Several,
     asks: Asks::Level,
     conversions: &table::TIME_SHARING,
@@ -49,10 +77,38 @@ rows! {
         about: "Runs the children in turn, for a quantum at a time.",
         source: "folklore",
         alike: Some(Alike::Promises("time-sharing")),
+        parameters: &[Parameter::TURN],
         intake: Intake::One,
         asks: Asks::Nothing,
         kernel_lacks: LACKS_NOTHING,
         place: 23,
+        ..SHARING
+    };
+    /// An explicit plan (Niehaus et al.: KURT).
+    EXPLICIT_PLAN = Declaration {
+        name: "explicit-plan",
+        about: "Follows a plan that says who runs when and for how long. An entry that is late, because whoever it is for came late or the \
+                processor was elsewhere, is served as soon as possible for its whole duration, so that later ones may be late too: no \
+                guarantee is made of a plan. An entry that nobody has come for until its duration has passed is forfeited.",
+        source: "Niehaus et al.: KURT",
+        alike: Some(Alike::Promises("time-sharing")),
+        parameters: &[
+            Parameter::PLAN,
+            Parameter::CYCLE,
+            Parameter {
+                name: "gaps",
+                values: Values::Word(&["released", "event-driven"]),
+                preset: Preset::Word("released"),
+                affects: Affects::Schedule,
+                about: "Who runs while no entry is being served: nobody of this scheduler (released, KURT's focused mode), or the children \
+                        that want to, in the order in which they began to want to (event-driven).",
+            },
+        ],
+        intake: Intake::One,
+        asks: Asks::Nothing,
+        below_slower: BelowSlower::Unknown,
+        kernel_lacks: "the kernel follows no plans",
+        place: 28,
         ..SHARING
     };
 }

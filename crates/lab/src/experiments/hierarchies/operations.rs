@@ -7,6 +7,7 @@
 use super::setting;
 use crate::compare::Observer;
 use crate::experiments::ExperimentError;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration as Pause, Instant as Stopwatch};
 use talea_linux::affinity;
@@ -86,6 +87,7 @@ impl Operation {
                 name: "RR".into(),
                 kind: SchedulerKind::ROUND_ROBIN.to_string(),
                 quantum: None,
+                settings: BTreeMap::new(),
                 under: vec![tie("FP", Asks::Priority(0))],
             },
             Operation::Begin => {
@@ -99,6 +101,7 @@ impl Operation {
                 name: "TS".into(),
                 kind: SchedulerKind::TIME_SHARING.to_string(),
                 quantum: Some(Duration::from_millis(50)),
+                settings: BTreeMap::new(),
                 children: Vec::new(),
             },
             Operation::Destroy => Command::Remove { name: "RR".into() },

@@ -163,7 +163,7 @@ fn request(row: &EdgeRow, parent: &Algorithm) -> Result<Request, String> {
         Demand::Guarantee([Kind::Resu]) => {
             Ok(Request::Guarantee(Guarantee::Resu(row.rate.clone().ok_or(lacks("rate"))?)))
         }
-        Demand::Guarantee(kinds) => {
+        Demand::Guarantee(kinds) | Demand::GuaranteeIfAny(kinds) => {
             let kind = row.kind.unwrap_or(kinds[0]);
             let (continuity, hardness) = kind.reservation().ok_or(lacks("type"))?;
             let (amount, period) = row.x_ns.clone().zip(row.y_ns.clone()).ok_or(lacks("x_ns and y_ns"))?;

@@ -3,7 +3,7 @@
 use talea_guarantee::guarantee::Guarantee;
 use talea_guarantee::scheduler::article;
 use talea_model::{
-    Asks, Description, Request, Scheduler, SchedulerKind, Settings, Thread, ThreadWork, Under,
+    Asks, Description, Request, Scheduler, SchedulerKind, Setting, Settings, Thread, ThreadWork, Under,
 };
 use talea_time::Duration;
 
@@ -18,6 +18,8 @@ pub enum Change {
         kind: SchedulerKind,
         /// Its quantum; without one, that of system files, if the kind has any.
         quantum: Option<Duration>,
+        /// What else is said of it; the rest is as in a system file that says nothing.
+        settings: Vec<(&'static str, Setting)>,
         /// Who schedules it, and what it asks of them.
         under: Vec<(String, Request)>,
     },
@@ -68,6 +70,9 @@ pub enum Change {
         kind: SchedulerKind,
         /// Its quantum; without one, that of its predecessor or else that of system files, if the kind has any.
         quantum: Option<Duration>,
+        /// What else is said of it. The rest is as of its predecessor if that is of the same kind, else as in a system file that says
+        /// nothing.
+        settings: Vec<(&'static str, Setting)>,
         /// What children ask for from now on. The others ask for what they did, where the new kind understands that.
         children: Vec<(String, Request)>,
     },
@@ -170,8 +175,8 @@ impl Change {
     pub fn apply(&self, description: &Description, node: usize) -> Result<Description, EditError> {
         let mut edit = Edit { description: description.clone(), node };
         match self {
-            Change::AddScheduler { name, kind, quantum, under } => {
-                edit.add_scheduler(name, *kind, *quantum, under)?;
+            Change::AddScheduler { name, kind, quantum, settings, under } => {
+                edit.add_scheduler(name, *kind, (*quantum, settings), under)?;
             }
             Change::RemoveScheduler { name } => edit.remove_scheduler(name)?,
             Change::AddThread { name, work, requires, under, request } => {
@@ -186,8 +191,8 @@ impl Change {
             }
             Change::Move { name, under } => edit.move_under(name, under)?,
             Change::Ask { name, of, request } => edit.ask(name, of.as_deref(), request)?,
-            Change::Replace { name, kind, quantum, children } => {
-                edit.replace(name, *kind, *quantum, children)?;
+            Change::Replace { name, kind, quantum, settings, children } => {
+                edit.replace(name, *kind, (*quantum, settings), children)?;
             }
         }
         Ok(edit.description)
@@ -293,7 +298,7 @@ impl Edit {
         &mut self,
         name: &str,
         kind: SchedulerKind,
-        quantum: Option<Duration>,
+        (quantum, said): (Option<Duration>, &[(&'static str, Setting)]),
         under: &[(String, Request)],
     ) -> Result<(), EditError> {
         self.check_free(name)?;
@@ -302,7 +307,7 @@ impl Edit {
         }
         let quantum = quantum.or(kind.preset_quantum());
         let (name, node, under) = (name.into(), self.node, self.unders(under)?);
-        let settings = Settings::of(kind);
+        let settings = Settings::of(kind).with(said);
         self.description.schedulers.push(Scheduler {
             name,
             node,
@@ -383,7 +388,7 @@ impl Edit {
         &mut self,
         name: &str,
         kind: SchedulerKind,
-        quantum: Option<Duration>,
+        (quantum, said): (Option<Duration>, &[(&'static str, Setting)]),
         children: &[(String, Request)],
     ) -> Result<(), EditError> {
         let index = self.scheduler(name)?;
@@ -398,7 +403,8 @@ impl Edit {
         (replaced.kind, replaced.takes) = (kind, takes);
         replaced.quantum = quantum.or(usual);
         // What is said of one kind says nothing about another.
-        replaced.settings = if same { replaced.settings.clone() } else { Settings::of(kind) };
+        let usual = if same { replaced.settings.clone() } else { Settings::of(kind) };
+        replaced.settings = usual.with(said);
         for (child, request) in children {
             self.ask(child, Some(name), request)?;
         }

@@ -9,6 +9,9 @@
 //! not want it, goes to *time constraints* (start, deadline, estimate), which are accepted only if the free time suffices for all of
 //! them, by earliest deadline first; and then, in turn, to whoever wants it.
 //!
+//! A child asks for a time constraint by a message; one that registers for its jobs has each ask, when it arrives, for its worst case by its
+//! deadline, until it is done.
+//!
 //! ALL or RESU becomes RESCS for each child. Admission is exact for the rounded periods: `sum x / y <= 1`. Costs a binary
 //! search in the plan, whose size is the number of pieces in the longest period, and a look at every child per notification.
 //! A new reservation leaves those with shorter periods where they are and may move others once.
@@ -19,7 +22,7 @@
 mod plan;
 
 use super::configuration::{boxed, positive, some_quantum};
-use super::facts::reservation_in;
+use super::facts::{parameters_or_jobs, reservation_in};
 use super::round_robin::Turns;
 use super::slots::Slots;
 use super::uniprocessor::{Clients, Rule, Stint, Uniprocessor};
@@ -31,7 +34,7 @@ use talea_guarantee::conversion::admission::common_base;
 use talea_model::SchedulerKind;
 use talea_time::{Duration, Instant, Work};
 
-/// The rule. Children register with [`Parameters::Reservation`], or [`Parameters::None`] for what is left.
+/// The rule. Children register with [`Parameters::Reservation`], or with [`Parameters::None`] or [`Parameters::Jobs`] for what is left.
 #[derive(Clone, Debug)]
 pub struct Rialto {
     base: Duration,
@@ -54,6 +57,8 @@ enum Served {
 #[derive(Clone, Copy, Debug)]
 pub struct Rialtoed {
     reserve: Option<(Work, Duration)>,
+    /// Whether its jobs ask for time constraints.
+    asks_for_jobs: bool,
     /// Its work is what is left of the estimate.
     constraint: Option<Constraint>,
     turn: u64,
@@ -90,7 +95,7 @@ impl Rialto {
         let wanted = "a reservation with a period of at least the base, or no parameters";
         let refusal = Refusal::unacceptable(self.kind(), wanted, given);
         let (budget, period) = match given {
-            Parameters::None => return Ok(None),
+            Parameters::None | Parameters::Jobs => return Ok(None),
             Parameters::Reservation { budget, period } => {
                 (budget, self.rounded(period).ok_or(refusal.clone())?)
             }
@@ -111,15 +116,15 @@ impl Rialto {
     }
 }
 
-fn constraints(clients: &Clients<Rialtoed>) -> Vec<Constraint> {
-    clients.accounts().filter_map(|account| account.constraint).collect()
+fn constraints(clients: &Clients<Rialtoed>) -> impl Iterator<Item = Constraint> + Clone {
+    clients.accounts().filter_map(|account| account.constraint)
 }
 
 impl Rule for Rialto {
     type Account = Rialtoed;
 
     fn kind(&self) -> &'static str {
-        "rialto"
+        SchedulerKind::RIALTO.name()
     }
 
     fn admit(
@@ -129,10 +134,11 @@ impl Rule for Rialto {
         given: Parameters,
     ) -> Result<Rialtoed, Refusal> {
         let reserve = self.reserve(clients.accounts(), given)?;
-        let new = Rialtoed { reserve, constraint: None, turn: 0, slice: self.quantum };
+        let asks_for_jobs = given == Parameters::Jobs;
+        let new = Rialtoed { reserve, asks_for_jobs, constraint: None, turn: 0, slice: self.quantum };
         if reserve.is_some() {
             let slots = self.plan(clients.accounts().chain([&new]));
-            suffice(&slots, cx.now(), &constraints(clients))?;
+            suffice(&slots, cx.now(), constraints(clients))?;
         }
         Ok(new)
     }
@@ -148,8 +154,14 @@ impl Rule for Rialto {
         let reserve = self.reserve(others.map(|(_, account)| account), given)?;
         let old = std::mem::replace(&mut clients.account_mut(place).reserve, reserve);
         let slots = self.plan(clients.accounts());
-        match suffice(&slots, cx.now(), &constraints(clients)) {
-            Ok(()) => self.slots = slots,
+        match suffice(&slots, cx.now(), constraints(clients)) {
+            Ok(()) => {
+                self.slots = slots;
+                let account = clients.account_mut(place);
+                if std::mem::replace(&mut account.asks_for_jobs, given == Parameters::Jobs) {
+                    account.constraint = None;
+                }
+            }
             Err(shortage) => {
                 clients.account_mut(place).reserve = old;
                 return Err(shortage.into());
@@ -168,14 +180,13 @@ impl Rule for Rialto {
         if clients.account(place).constraint.is_some() {
             return Err(Shortage::Table { most: 1, what: "time constraint of a child" }.into());
         }
-        let mut all = constraints(clients);
-        all.push(constraint);
+        let all = constraints(clients).chain([constraint]);
         let until_then = (constraint.deadline - constraint.start.max(cx.now())).as_work();
         if constraint.work > until_then {
             let missing = constraint.work - until_then;
             return Err(Shortage::Demand { deadline: constraint.deadline, missing }.into());
         }
-        suffice(&self.slots, cx.now(), &all)?;
+        suffice(&self.slots, cx.now(), all)?;
         clients.account_mut(place).constraint = Some(constraint);
         Ok(())
     }
@@ -184,9 +195,25 @@ impl Rule for Rialto {
         self.slots = self.plan(clients.accounts());
     }
 
-    fn woke(&mut self, _cx: &Context<'_>, clients: &mut Clients<Rialtoed>, place: usize) {
+    fn end_constraint(&mut self, clients: &mut Clients<Rialtoed>, place: usize) -> Result<(), Refusal> {
+        clients.account_mut(place).constraint = None;
+        Ok(())
+    }
+
+    fn woke(&mut self, cx: &Context<'_>, clients: &mut Clients<Rialtoed>, place: usize) {
         let account = clients.account_mut(place);
         (account.turn, account.slice) = (self.turns.next(), self.quantum);
+        if account.asks_for_jobs
+            && let Some(constraint) = clients.constraint(cx, place)
+        {
+            // Refused, the job runs in turn with those that asked for nothing.
+            let _ = self.constrain(cx, clients, place, constraint);
+        }
+    }
+
+    fn slept(&mut self, _cx: &Context<'_>, clients: &mut Clients<Rialtoed>, place: usize) {
+        let account = clients.account_mut(place);
+        account.constraint = account.constraint.filter(|_| !account.asks_for_jobs);
     }
 
     fn ran(&mut self, cx: &Context<'_>, clients: &mut Clients<Rialtoed>, place: usize, used: Work) {
@@ -264,7 +291,7 @@ pub struct Config {
 
 impl super::Config for Config {
     fn name(&self) -> &'static str {
-        "rialto"
+        SchedulerKind::RIALTO.name()
     }
 
     fn build(&self, announcing: Announcing) -> Result<Box<dyn Scheduler>, KindError> {
@@ -274,8 +301,8 @@ impl super::Config for Config {
     }
 }
 
-pub(super) static ROW: Row = Row::new(SchedulerKind::RIALTO, configure);
-pub(super) static NT: Row = Row::new(SchedulerKind::RIALTO_NT, configure);
+pub(super) static ROW: Row = Row::new(SchedulerKind::RIALTO, configure).registering(parameters_or_jobs);
+pub(super) static NT: Row = Row::new(SchedulerKind::RIALTO_NT, configure).registering(parameters_or_jobs);
 
 /// The most levels of a plan that a description asks for.
 const LEVELS_MAX: u32 = 16;

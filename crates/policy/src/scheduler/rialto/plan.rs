@@ -34,10 +34,15 @@ pub fn plan(length: Duration, mut reserves: Vec<Reserve>) -> Slots {
 
 /// Whether the free time of `slots` is enough for all `constraints`: for every start and every deadline, what has to be done
 /// between them is at most the free time between them. That is exact for earliest deadline first.
-pub fn suffice(slots: &Slots, now: Instant, constraints: &[Constraint]) -> Result<(), Shortage> {
-    for from in constraints.iter().map(|constraint| constraint.start.max(now)) {
-        for until in constraints.iter().map(|constraint| constraint.deadline).filter(|until| *until > from) {
-            let inside = constraints.iter().filter(|one| one.start.max(now) >= from && one.deadline <= until);
+pub fn suffice(
+    slots: &Slots,
+    now: Instant,
+    constraints: impl Iterator<Item = Constraint> + Clone,
+) -> Result<(), Shortage> {
+    for from in constraints.clone().map(|constraint| constraint.start.max(now)) {
+        for until in constraints.clone().map(|constraint| constraint.deadline).filter(|until| *until > from) {
+            let inside =
+                constraints.clone().filter(|one| one.start.max(now) >= from && one.deadline <= until);
             let demand: Work = inside.map(|one| one.work).sum();
             let missing = i128::from(demand.as_nanos()) - (slots.free_until(until) - slots.free_until(from));
             if missing > 0 {

@@ -32,6 +32,7 @@ mod search;
 mod timetable;
 
 use super::configuration::{boxed, some_quantum};
+use super::facts::parameters_or_jobs;
 use super::round_robin::Turns;
 use super::uniprocessor::{Clients, Rule, Stint, Uniprocessor};
 use super::{Announcing, KindError, Row};
@@ -43,7 +44,7 @@ use talea_time::{Instant, Work};
 use timetable::{Demand, Timetable};
 
 /// The rule. Children register with [`Parameters::Reservation`], or with [`Parameters::None`] and send
-/// [`Message::Constrain`](crate::hierarchy::Message).
+/// [`Message::Constrain`](crate::hierarchy::Message), or with [`Parameters::Jobs`], which does so for each job.
 #[derive(Clone, Debug)]
 pub struct Spring {
     quantum: Work,
@@ -58,6 +59,8 @@ pub struct Spring {
 #[derive(Clone, Copy, Debug)]
 pub struct Guaranteed {
     reserve: Option<Reserve>,
+    /// Whether its jobs ask to be pieces.
+    asks_for_jobs: bool,
     piece: Option<Accepted>,
     turn: u64,
     slice: Work,
@@ -100,7 +103,7 @@ impl Spring {
             )
         };
         match given {
-            Parameters::None => Ok(None),
+            Parameters::None | Parameters::Jobs => Ok(None),
             Parameters::Reservation { budget, period }
                 if budget > Work::ZERO && budget.at_full_speed() <= period =>
             {
@@ -204,7 +207,7 @@ impl Rule for Spring {
     type Account = Guaranteed;
 
     fn kind(&self) -> &'static str {
-        "spring"
+        SchedulerKind::SPRING.name()
     }
 
     fn admit(
@@ -217,7 +220,8 @@ impl Rule for Spring {
         if let Some(new) = reserve {
             (self.timetable, _) = self.plan(cx, clients, None, new)?;
         }
-        Ok(Guaranteed { reserve, piece: None, turn: 0, slice: self.quantum })
+        let asks_for_jobs = given == Parameters::Jobs;
+        Ok(Guaranteed { reserve, asks_for_jobs, piece: None, turn: 0, slice: self.quantum })
     }
 
     fn change(
@@ -234,7 +238,11 @@ impl Rule for Spring {
             plan_windows(clients, windows);
             clients.account_mut(place).piece = None;
         }
-        clients.account_mut(place).reserve = reserve;
+        let account = clients.account_mut(place);
+        account.reserve = reserve;
+        if std::mem::replace(&mut account.asks_for_jobs, given == Parameters::Jobs) {
+            account.piece = None;
+        }
         self.forget(cx, clients);
         Ok(())
     }
@@ -275,14 +283,25 @@ impl Rule for Spring {
         Ok(())
     }
 
-    fn woke(&mut self, _cx: &Context<'_>, clients: &mut Clients<Guaranteed>, place: usize) {
+    fn end_constraint(&mut self, clients: &mut Clients<Guaranteed>, place: usize) -> Result<(), Refusal> {
+        clients.account_mut(place).piece = None;
+        Ok(())
+    }
+
+    fn woke(&mut self, cx: &Context<'_>, clients: &mut Clients<Guaranteed>, place: usize) {
         let account = clients.account_mut(place);
         (account.turn, account.slice) = (self.turns.next(), self.quantum);
+        if account.asks_for_jobs
+            && let Some(piece) = clients.constraint(cx, place)
+        {
+            // Refused, the job runs in turn with those that asked for nothing.
+            let _ = self.constrain(cx, clients, place, piece);
+        }
     }
 
     fn slept(&mut self, _cx: &Context<'_>, clients: &mut Clients<Guaranteed>, place: usize) {
         let account = clients.account_mut(place);
-        account.piece = account.piece.filter(|piece| !has_started(piece));
+        account.piece = account.piece.filter(|piece| !account.asks_for_jobs && !has_started(piece));
     }
 
     fn ran(&mut self, cx: &Context<'_>, clients: &mut Clients<Guaranteed>, place: usize, used: Work) {
@@ -371,7 +390,7 @@ pub struct Config {
 
 impl super::Config for Config {
     fn name(&self) -> &'static str {
-        "spring"
+        SchedulerKind::SPRING.name()
     }
 
     fn build(&self, announcing: Announcing) -> Result<Box<dyn Scheduler>, KindError> {
@@ -383,4 +402,5 @@ impl super::Config for Config {
 pub(super) static ROW: Row = Row::new(SchedulerKind::SPRING, |facts| {
     let effort = u32::try_from(facts.integer("effort")).expect("its kind declares the range");
     Ok(Config { effort, quantum: facts.quantum() }.into())
-});
+})
+.registering(parameters_or_jobs);

@@ -1,6 +1,6 @@
 //! The children of a scheduler with what is kept of each.
 
-use crate::hierarchy::{Context, VpId, VpState};
+use crate::hierarchy::{Constraint, Context, VpId, VpState};
 use talea_time::Work;
 
 /// A child and its account.
@@ -70,7 +70,7 @@ impl<A> Clients<A> {
     }
 
     /// All accounts.
-    pub fn accounts(&self) -> impl Iterator<Item = &A> {
+    pub fn accounts(&self) -> impl Iterator<Item = &A> + Clone {
         self.list.iter().map(|client| &client.account)
     }
 
@@ -84,6 +84,13 @@ impl<A> Clients<A> {
         let wants = |client: &Client<A>| cx.state(client.vp) != VpState::Waiting;
         let wanting = self.list.iter().enumerate().filter(move |(_, client)| wants(client));
         wanting.map(|(place, client)| (place, &client.account))
+    }
+
+    /// What the job that has just arrived at `place` asks for: its worst case by its deadline. Nothing if that has passed.
+    pub(in crate::scheduler) fn constraint(&self, cx: &Context<'_>, place: usize) -> Option<Constraint> {
+        let (start, job) = (cx.now(), cx.job(self.list[place].vp));
+        let constraint = Constraint { start, deadline: job.deadline, work: job.wcet };
+        (job.deadline > start && job.wcet > Work::ZERO).then_some(constraint)
     }
 
     /// Whether the child at `place` wants a processor.

@@ -258,6 +258,10 @@ impl<R: Rule> Scheduler for Uniprocessor<R> {
                 self.charge(cx);
                 self.rule.constrain(cx, &mut self.clients, place, constraint)?;
             }
+            Message::EndConstraint => {
+                self.charge(cx);
+                self.rule.end_constraint(&mut self.clients, place)?;
+            }
         }
         Ok(self.decide(cx))
     }

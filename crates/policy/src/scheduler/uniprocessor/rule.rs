@@ -62,6 +62,18 @@ pub trait Rule: Clone + Send + 'static {
         Err(Refusal::NotUnderstood { scheduler: self.kind(), message: Message::Constrain(constraint) })
     }
 
+    /// What was accepted last for the child at `place` is done. Without an own version, nothing is ever accepted.
+    ///
+    /// # Errors
+    /// This scheduler does not accept pieces of work.
+    fn end_constraint(
+        &mut self,
+        _clients: &mut Clients<Self::Account>,
+        _place: usize,
+    ) -> Result<(), Refusal> {
+        Err(Refusal::NotUnderstood { scheduler: self.kind(), message: Message::EndConstraint })
+    }
+
     /// A child has joined or left.
     fn regroup(&mut self, _cx: &Context<'_>, _clients: &mut Clients<Self::Account>) {}
 
