@@ -1,134 +1,136 @@
-//! Whether a scheduler's decisions hold together, whatever its threads do and whenever.
+//! Whether a scheduler's decisions hold together, whatever its threads do and whenever, also while it takes another's place or another
+//! takes its.
 
 use crate::Machine;
+use crate::events::{self, Act, Lengths, Player};
 use crate::forest::{self, Tree};
 use crate::promises::cases;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
+use std::cell::Cell;
 use talea_model::{SchedulerKind, System};
 use talea_policy::arrangement::arrange;
-use talea_policy::hierarchy::{Constraint, Message, SchedulerId, Switch, VpId};
-use talea_policy::job::Job;
+use talea_policy::arrangement::live::{Change, Insistence, Live};
+use talea_policy::hierarchy::Switch;
 use talea_policy::strategy::plan_lanes_of;
-use talea_time::{Duration, Instant, Work};
+use talea_time::{Duration, Instant};
 
-/// What happens at one instant; times are in units of a tenth of a millisecond.
+/// In which times are drawn: a tenth of a millisecond.
+const UNIT: Duration = Duration::from_micros(100);
+
+/// What happens at one instant.
 #[derive(Clone, Copy, Debug)]
-enum Act {
-    /// A thread that does not want a processor wants one.
-    Request { thread: usize, deadline: u8, wcet: u8 },
-    /// A thread does not want one any more.
-    Release { thread: usize },
-    /// The same of one that runs.
-    Complete { processor: usize },
-    /// A thread asks for a guarantee for one piece of work, which may be refused.
-    Constrain { thread: usize, start: u8, length: u8, work: u8 },
+enum Deed {
+    /// A thread does something.
+    Act(Act),
+    /// A scheduler takes the place of another.
+    Replace(Replacement),
+}
+
+/// A scheduler of this kind takes the place of another, or one of another kind takes the place of one of this.
+#[derive(Clone, Copy, Debug)]
+struct Replacement {
+    /// Which scheduler, modulo how many there are.
+    who: usize,
+    /// What it becomes; none for the kind that is tested.
+    by: Option<SchedulerKind>,
 }
 
 /// What happens, and how long nothing does after that.
-type Round = (Vec<Act>, u16);
+type Round = (Vec<Deed>, i64);
 
 fn rounds() -> impl Strategy<Value = Vec<Round>> {
-    let act = prop_oneof![
-        6 => (0..64usize, 1..200u8, 0..60u8)
-            .prop_map(|(thread, deadline, wcet)| Act::Request { thread, deadline, wcet }),
-        1 => (0..64usize).prop_map(|thread| Act::Release { thread }),
-        3 => (0..4usize).prop_map(|processor| Act::Complete { processor }),
-        1 => (0..64usize, 0..100u8, 1..200u8, 1..60u8)
-            .prop_map(|(thread, start, length, work)| Act::Constrain { thread, start, length, work }),
+    let lengths = Lengths { deadline: 1..200, wcet: 0..60, start: 0..100, length: 1..200, work: 1..60 };
+    let replacement = (0..16usize, prop::option::of(forest::kinds()));
+    let deed = prop_oneof![
+        15 => events::acts(lengths).prop_map(Deed::Act),
+        1 => replacement.prop_map(|(who, by)| Deed::Replace(Replacement { who, by })),
     ];
-    prop::collection::vec((prop::collection::vec(act, 0..5), 0..150u16), 1..40)
+    prop::collection::vec((prop::collection::vec(deed, 0..5), 0..150i64), 1..40)
 }
 
 /// Fails unless the books of everybody agree at every decision, and the same events give the same ones.
 pub(crate) fn check(kind: SchedulerKind, number: u32) {
     let config = ProptestConfig { failure_persistence: None, ..cases(number) };
+    let (number, replaced) = (config.cases, Cell::new(0));
     let outcome = TestRunner::new(config).run(&(forest::trees_with(kind), rounds()), |(tree, rounds)| {
-        let play = || Play::new(&tree).map(|play| play.all(&rounds));
+        let play = || Play::new(&tree, kind).map(|play| play.all(&rounds));
         let first = play().map_err(|refusal| TestCaseError::fail(format!("{refusal}\n{}", tree.drawn())))?;
+        replaced.set(replaced.get() + first.1);
         prop_assert_eq!(Some(first), play().ok(), "the same events give other decisions\n{}", tree.drawn());
         Ok(())
     });
     outcome.unwrap_or_else(|error| panic!("{kind}: {error}"));
+    assert!(
+        replaced.get() > 0 || number < 20 || kind.chooses_parent(),
+        "no {kind} scheduler took the place of another in {number} hierarchies"
+    );
 }
 
 struct Play {
-    machine: Machine,
-    /// The threads with the schedulers above them.
-    threads: Vec<(VpId, SchedulerId)>,
-    number: u64,
-}
-
-fn units(count: impl Into<i64>) -> Duration {
-    Duration::from_micros(100 * count.into())
+    player: Player,
+    live: Live,
+    kind: SchedulerKind,
+    /// Replacements in which the kind was there before or afterwards.
+    replaced: u32,
 }
 
 impl Play {
-    fn new(tree: &Tree) -> Result<Self, String> {
+    fn new(tree: &Tree, kind: SchedulerKind) -> Result<Self, String> {
         let system: System = tree.system_on(&[0]);
         let plans = plan_lanes_of(&system).expect("there are no tasks");
         let arranged = arrange(&system, 0, &plans[0], 1).map_err(|error| error.to_string())?;
         let mut arrangement = arranged.expect("the node has a hierarchy");
-        let mut threads = Vec::new();
+        let mut live = Live::new(&system, 0, &arrangement.schedulers).map_err(|error| error.to_string())?;
+        let (mut threads, mut planners) = (Vec::new(), Vec::new());
         for leaf in std::mem::take(&mut arrangement.leaves) {
             let vp = arrangement.add_thread(&system, &leaf).map_err(|error| error.to_string())?;
-            threads.push((vp, leaf.parent));
+            live.joined(&system.threads[leaf.thread].name, vp);
+            threads.push(vp);
+            planners.push((leaf.parent, vp));
         }
-        Ok(Play { machine: Machine::new(arrangement.engine), threads, number: 0 })
+        let player = Player::new(Machine::new(arrangement.engine), threads, planners, UNIT);
+        Ok(Play { player, live, kind, replaced: 0 })
     }
 
-    /// Every decision that was made.
-    fn all(mut self, rounds: &[Round]) -> Vec<(Instant, Switch)> {
-        for (acts, gap) in rounds {
-            acts.iter().for_each(|act| self.act(*act));
-            self.machine.settle();
-            let until = self.machine.now + units(*gap);
-            while self.machine.now < until {
-                let timer = self.machine.engine.next_timer().unwrap_or(Instant::MAX);
-                assert!(timer > self.machine.now, "a timer that is due has been fired");
-                self.machine.advance(timer.min(until), |_, _, _| {});
-                self.machine.settle();
+    /// Every decision that was made, and how often somebody was replaced.
+    fn all(mut self, rounds: &[Round]) -> (Vec<(Instant, Switch)>, u32) {
+        for (deeds, gap) in rounds {
+            for deed in deeds {
+                match deed {
+                    Deed::Act(act) => self.player.act(*act),
+                    Deed::Replace(replacement) => self.replace(*replacement),
+                }
+            }
+            let machine = &mut self.player.machine;
+            machine.settle();
+            let until = machine.now + UNIT * *gap;
+            while machine.now < until {
+                let timer = machine.engine.next_timer().unwrap_or(Instant::MAX);
+                assert!(timer > machine.now, "a timer that is due has been fired");
+                machine.advance(timer.min(until), |_, _, _| {});
+                machine.settle();
             }
         }
-        self.machine.log
+        (self.player.machine.log, self.replaced)
     }
 
-    fn act(&mut self, act: Act) {
-        let thread = |number: usize| self.threads[number % self.threads.len()];
-        match act {
-            Act::Request { thread: number, deadline, wcet } => {
-                let (thread, _) = thread(number);
-                if !self.machine.wants(thread) {
-                    let release = self.machine.now;
-                    let (deadline, wcet) = (release + units(deadline), units(wcet).as_work());
-                    self.number += 1;
-                    let tag = thread.index() as u32;
-                    let job = Job { release, deadline, wcet, rank: 0, number: self.number, tag };
-                    self.machine.request(thread, job);
-                }
-            }
-            Act::Release { thread: number } => {
-                let (thread, _) = thread(number);
-                if self.machine.wants(thread) {
-                    self.machine.release(thread);
-                }
-            }
-            Act::Complete { processor } => {
-                let running = self.machine.running().nth(processor).flatten();
-                // Who runs may have ended in this round already.
-                if let Some(thread) = running.filter(|thread| self.machine.wants(*thread)) {
-                    self.machine.release(thread);
-                }
-            }
-            Act::Constrain { thread: number, start, length, work } => {
-                let (thread, above) = thread(number);
-                let start = self.machine.now + units(start);
-                let work: Work = units(work).as_work();
-                let constraint = Constraint { start, deadline: start + units(length), work };
-                // Refused or not, nobody may be harmed.
-                let message = Message::Constrain(constraint);
-                let _ = self.machine.engine.message(above, Some(thread), message, self.machine.now);
-            }
-        }
+    /// Puts one scheduler in the place of another, as a running hierarchy does; what is refused leaves no trace.
+    fn replace(&mut self, Replacement { who, by }: Replacement) {
+        let schedulers = &self.live.system().schedulers;
+        let replaced = &schedulers[who % schedulers.len()];
+        let (name, before, kind) = (replaced.name.clone(), replaced.kind, by.unwrap_or(self.kind));
+        let children: Vec<String> =
+            self.live.blueprint().children(&name).map(|(post, _)| post.name.clone()).collect();
+        let settings = forest::settings(kind, &children);
+        let request =
+            |(place, child): (usize, &String)| (child.clone(), forest::beside(kind, children.len(), place));
+        let children = children.iter().enumerate().map(request).collect();
+        let change = Change::Replace { name, kind, quantum: None, settings, children };
+        let Ok(planned) = self.live.plan(&change, Insistence::Forced) else { return };
+        let machine = &mut self.player.machine;
+        let Ok(renewed) = self.live.carry_out(&planned, &mut machine.engine, machine.now) else { return };
+        self.live.adopt(planned, renewed);
+        self.replaced += u32::from(before == self.kind || kind == self.kind);
     }
 }

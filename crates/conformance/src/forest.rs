@@ -94,7 +94,7 @@ fn asks() -> impl Strategy<Value = Ask> {
 }
 
 /// Every kind but joins, which are added where a child has two parents, and lanes, which hold tasks.
-fn kinds() -> impl Strategy<Value = SchedulerKind> {
+pub(crate) fn kinds() -> impl Strategy<Value = SchedulerKind> + use<> {
     let stands_alone = |kind: &SchedulerKind| !kind.chooses_parent() && kind.children != Children::Tasks;
     let kinds: Vec<SchedulerKind> = SchedulerKind::in_files().into_iter().filter(stands_alone).collect();
     prop::sample::select(kinds)
@@ -437,6 +437,27 @@ fn plan(quantum: Quantum, children: &[(Ask, Tree)], names: &[String]) -> (Plan, 
 /// What an only child asks of a scheduler of `kind`: something that does not keep it from having all that the scheduler has.
 pub fn least(kind: SchedulerKind) -> Request {
     request(kind, &[PLAIN], 0)
+}
+
+/// What the child at `place` of so many asks of a scheduler of `kind`, if all ask for as much.
+pub(crate) fn beside(kind: SchedulerKind, children: usize, place: usize) -> Request {
+    request(kind, &vec![PLAIN; children], place)
+}
+
+/// What has to be said of a scheduler of `kind` with these children: a plan with an entry of a millisecond for each.
+pub(crate) fn settings(kind: SchedulerKind, children: &[String]) -> Vec<(&'static str, Setting)> {
+    if kind.parameter(Parameter::PLAN.name).is_none() {
+        return Vec::new();
+    }
+    let ms = |ms: usize| Duration::from_millis(ms as i64);
+    let entry = |(place, child): (usize, &String)| PlanEntry {
+        start: ms(2 * place),
+        duration: ms(1),
+        child: child.clone(),
+    };
+    let plan: Vec<PlanEntry> = children.iter().enumerate().map(entry).collect();
+    let cycle = Setting::Time(ms(2 * children.len() + 1));
+    vec![(Parameter::PLAN.name, Setting::Plan(Plan::new(plan))), (Parameter::CYCLE.name, cycle)]
 }
 
 /// What the child at `place` asks of a scheduler of `kind` beside its siblings.

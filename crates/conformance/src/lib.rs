@@ -1,8 +1,9 @@
 //! What any scheduler has to do, built-in or own, as a test that can be run on one.
 //!
 //! ```no_run
-//! # static ROW: talea_policy::scheduler::Row =
-//! #     talea_policy::scheduler::Row::new(talea_model::SchedulerKind::FIFO, |_| unimplemented!());
+//! # use talea_model::SchedulerKind;
+//! # use talea_policy::scheduler::{Row, config};
+//! # static ROW: Row = Row::new(SchedulerKind::FIXED_PRIORITY, |_| Ok(config::FixedPriority.into()));
 //! #[test]
 //! fn my_scheduler_conforms() {
 //!     talea_conformance::check(&ROW);
@@ -14,7 +15,8 @@
 //! 1. its declaration is complete, and what its conversion makes of any guarantee is what its row in the table of conversions says
 //!    (`declaration`);
 //! 2. whatever threads do below it, in whatever hierarchy, nobody is lost, nobody runs twice, and the same events give the same
-//!    decisions (`decisions`, judged by a [`Machine`] that keeps books of its own);
+//!    decisions, also when it takes the place of another scheduler or another takes its while threads run (`decisions`, judged by a
+//!    [`Machine`] that keeps books of its own);
 //! 3. every edge of such hierarchies receives what is derived for it while they are simulated (`promises`), unless the derivation says
 //!    itself that this is not known.
 //!
@@ -25,6 +27,7 @@
 
 mod decisions;
 mod declaration;
+pub mod events;
 pub mod forest;
 mod machine;
 pub mod promises;

@@ -4,83 +4,31 @@ use super::compositions::{Branch, branches, build, is_work_conserving, kinds, ki
 use super::script::{at, ns, work};
 use crate::hierarchy::Machine;
 use proptest::prelude::*;
-use talea_policy::hierarchy::{Constraint, Engine, Message, Parameters, Switch, VpId};
+use talea_conformance::events::{self, Act, Lengths, Player};
+use talea_policy::hierarchy::{Engine, Parameters, Switch, VpId};
 use talea_policy::job::Job;
 use talea_policy::scheduler::{Announcing, FixedPriority};
 use talea_time::Instant;
 
-#[derive(Clone, Debug)]
-enum Act {
-    Request { thread: usize, deadline: i64, wcet: i64 },
-    Release { thread: usize },
-    Complete { processor: usize },
-    Constrain { thread: usize, start: i64, length: i64, work: i64 },
-}
-
 type Round = (Vec<Act>, i64);
 
 fn rounds() -> impl Strategy<Value = Vec<Round>> {
-    let act = prop_oneof![
-        6 => (0..64usize, 1..40i64, 0..6i64)
-            .prop_map(|(thread, deadline, wcet)| Act::Request { thread, deadline, wcet }),
-        1 => (0..64usize).prop_map(|thread| Act::Release { thread }),
-        3 => (0..4usize).prop_map(|processor| Act::Complete { processor }),
-        1 => (0..64usize, 0..10i64, 1..30i64, 1..6i64)
-            .prop_map(|(thread, start, length, work)| Act::Constrain { thread, start, length, work }),
-    ];
+    let act = events::acts(Lengths { deadline: 1..40, wcet: 0..6, start: 0..10, length: 1..30, work: 1..6 });
     proptest::collection::vec((proptest::collection::vec(act, 0..5), 0..12i64), 1..40)
 }
 
 struct Play {
-    machine: Machine,
+    player: Player,
+    /// With the branch that each is in.
     threads: Vec<(VpId, usize)>,
-    planners: Vec<(talea_policy::hierarchy::SchedulerId, VpId)>,
-    number: u64,
 }
 
 impl Play {
     fn new(branches: &[Branch], processors: usize) -> Self {
         let hierarchy = build(branches, processors);
         let (threads, planners) = (hierarchy.threads, hierarchy.planners);
-        Play { machine: Machine::new(hierarchy.engine), threads, planners, number: 0 }
-    }
-
-    fn act(&mut self, act: &Act) {
-        match *act {
-            Act::Request { thread, deadline, wcet } => {
-                let thread = self.threads[thread % self.threads.len()].0;
-                if !self.machine.wants(thread) {
-                    let (release, tag) = (self.machine.now, thread.index() as u32);
-                    let deadline = release + ns(deadline);
-                    self.number += 1;
-                    let job = Job { release, deadline, wcet: work(wcet), rank: 0, number: self.number, tag };
-                    self.machine.request(thread, job);
-                }
-            }
-            Act::Release { thread } => {
-                let thread = self.threads[thread % self.threads.len()].0;
-                if self.machine.wants(thread) {
-                    self.machine.release(thread);
-                }
-            }
-            Act::Complete { processor } => {
-                let running = self.machine.running().nth(processor).flatten();
-                // Whoever runs may have ended in this round already.
-                if let Some(thread) = running.filter(|thread| self.machine.wants(*thread)) {
-                    self.machine.release(thread);
-                }
-            }
-            Act::Constrain { thread, start, length, work: amount } => {
-                let Some((scheduler, thread)) = self.planners.get(thread % self.planners.len().max(1)) else {
-                    return;
-                };
-                let start = self.machine.now + ns(start);
-                let constraint = Constraint { start, deadline: start + ns(length), work: work(amount) };
-                // Refused or not, nobody may be harmed.
-                let message = Message::Constrain(constraint);
-                let _ = self.machine.engine.message(*scheduler, Some(*thread), message, self.machine.now);
-            }
-        }
+        let acting = threads.iter().map(|(thread, _)| *thread).collect();
+        Play { player: Player::new(Machine::new(hierarchy.engine), acting, planners, ns(1)), threads }
     }
 
     /// Every branch in which somebody wants a processor has one, as far as there are any.
@@ -88,33 +36,37 @@ impl Play {
         let mut wanting: Vec<usize> = self
             .threads
             .iter()
-            .filter(|(thread, _)| self.machine.wants(*thread))
+            .filter(|(thread, _)| self.player.machine.wants(*thread))
             .map(|(_, branch)| *branch)
             .collect();
         wanting.dedup();
         let kinds = branches.iter().flat_map(kinds_in);
         let conserving = kinds.clone().all(|kind| is_work_conserving(kind) && kind.name() != "join");
-        let busy = self.machine.running().flatten().count();
+        let busy = self.player.machine.running().flatten().count();
         if conserving {
-            assert_eq!(busy, wanting.len().min(self.machine.running().count()), "no processor idles in vain");
+            assert_eq!(
+                busy,
+                wanting.len().min(self.player.machine.running().count()),
+                "no processor idles in vain"
+            );
         }
     }
 
     fn play(mut self, branches: &[Branch], rounds: &[Round]) -> Vec<(Instant, Switch)> {
         for (acts, gap) in rounds {
-            acts.iter().for_each(|act| self.act(act));
-            self.machine.settle();
+            acts.iter().for_each(|act| self.player.act(*act));
+            self.player.machine.settle();
             self.check_conservation(branches);
-            let until = self.machine.now + ns(*gap);
-            while self.machine.now < until {
-                let timer = self.machine.engine.next_timer().unwrap_or(Instant::MAX);
-                assert!(timer > self.machine.now, "a timer that is due has been fired");
-                self.machine.advance(timer.min(until), |_, _, _| {});
-                self.machine.settle();
+            let until = self.player.machine.now + ns(*gap);
+            while self.player.machine.now < until {
+                let timer = self.player.machine.engine.next_timer().unwrap_or(Instant::MAX);
+                assert!(timer > self.player.machine.now, "a timer that is due has been fired");
+                self.player.machine.advance(timer.min(until), |_, _, _| {});
+                self.player.machine.settle();
                 self.check_conservation(branches);
             }
         }
-        self.machine.log
+        self.player.machine.log
     }
 }
 

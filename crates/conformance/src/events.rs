@@ -1,0 +1,136 @@
+//! What random threads do: one generator and one player for all tests that watch decisions.
+
+use crate::Machine;
+use proptest::prelude::*;
+use std::ops::Range;
+use talea_policy::hierarchy::{Constraint, Message, SchedulerId, VpId};
+use talea_policy::job::Job;
+use talea_time::Duration;
+
+/// What happens at one instant. Threads, processors and whoever asks for constraints are numbers, of which the player takes the rest by how
+/// many there are; times are in units of the player.
+#[derive(Clone, Copy, Debug)]
+pub enum Act {
+    /// A thread that does not want a processor wants one.
+    Request {
+        /// Which.
+        thread: usize,
+        /// From now.
+        deadline: i64,
+        /// The worst case of its job.
+        wcet: i64,
+    },
+    /// A thread does not want one any more.
+    Release {
+        /// Which.
+        thread: usize,
+    },
+    /// The same of one that runs.
+    Complete {
+        /// Where.
+        processor: usize,
+    },
+    /// A thread asks for a guarantee for one piece of work, which may be refused.
+    Constrain {
+        /// Which of those that may ask.
+        thread: usize,
+        /// From now.
+        start: i64,
+        /// From the start.
+        length: i64,
+        /// The worst case.
+        work: i64,
+    },
+}
+
+/// How long the times are that are drawn.
+#[derive(Clone, Debug)]
+pub struct Lengths {
+    /// Of deadlines.
+    pub deadline: Range<i64>,
+    /// Of worst cases.
+    pub wcet: Range<i64>,
+    /// Until a constraint starts.
+    pub start: Range<i64>,
+    /// From its start to its deadline.
+    pub length: Range<i64>,
+    /// Of its work.
+    pub work: Range<i64>,
+}
+
+/// Any of them, mostly requests and completions.
+pub fn acts(lengths: Lengths) -> impl Strategy<Value = Act> + Clone {
+    let Lengths { deadline, wcet, start, length, work } = lengths;
+    prop_oneof![
+        6 => (0..64usize, deadline, wcet)
+            .prop_map(|(thread, deadline, wcet)| Act::Request { thread, deadline, wcet }),
+        1 => (0..64usize).prop_map(|thread| Act::Release { thread }),
+        3 => (0..4usize).prop_map(|processor| Act::Complete { processor }),
+        1 => (0..64usize, start, length, work)
+            .prop_map(|(thread, start, length, work)| Act::Constrain { thread, start, length, work }),
+    ]
+}
+
+/// A machine whose threads act.
+pub struct Player {
+    /// The machine.
+    pub machine: Machine,
+    threads: Vec<VpId>,
+    /// Who may ask for constraints, and whom.
+    planners: Vec<(SchedulerId, VpId)>,
+    unit: Duration,
+    jobs: u64,
+}
+
+impl Player {
+    /// These threads act, and these ask for constraints; times are in `unit`s.
+    pub fn new(
+        machine: Machine,
+        threads: Vec<VpId>,
+        planners: Vec<(SchedulerId, VpId)>,
+        unit: Duration,
+    ) -> Self {
+        Player { machine, threads, planners, unit, jobs: 0 }
+    }
+
+    /// Something happens, if it can.
+    pub fn act(&mut self, act: Act) {
+        let thread = |number: usize| self.threads[number % self.threads.len()];
+        let now = self.machine.now;
+        match act {
+            Act::Request { thread: number, deadline, wcet } => {
+                let thread = thread(number);
+                if !self.machine.wants(thread) {
+                    let (deadline, wcet) = (now + self.unit * deadline, (self.unit * wcet).as_work());
+                    self.jobs += 1;
+                    let tag = thread.index() as u32;
+                    let job = Job { release: now, deadline, wcet, rank: 0, number: self.jobs, tag };
+                    self.machine.request(thread, job);
+                }
+            }
+            Act::Release { thread: number } => {
+                let thread = thread(number);
+                if self.machine.wants(thread) {
+                    self.machine.release(thread);
+                }
+            }
+            Act::Complete { processor } => {
+                let running = self.machine.running().nth(processor).flatten();
+                // Who runs may have ended in this round already.
+                if let Some(thread) = running.filter(|thread| self.machine.wants(*thread)) {
+                    self.machine.release(thread);
+                }
+            }
+            Act::Constrain { thread, start, length, work } => {
+                let Some((above, thread)) = self.planners.get(thread % self.planners.len().max(1)) else {
+                    return;
+                };
+                let start = now + self.unit * start;
+                let (deadline, work) = (start + self.unit * length, (self.unit * work).as_work());
+                // Refused or not, nobody may be harmed.
+                let message = Message::Constrain(Constraint { start, deadline, work });
+                let _ = self.machine.engine.message(*above, Some(*thread), message, now);
+            }
+        }
+    }
+}
