@@ -5,6 +5,12 @@
 #[path = "../../../examples/own_scheduler/weighted_turns.rs"]
 mod weighted_turns;
 
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+use talea::run::control::protocol::{Command, Insistence, Outcome};
+use talea::run::control::{Client, Sockets};
 use talea_model::SchedulerKind;
 use talea_policy::scheduler::{row, rows};
 
@@ -50,9 +56,64 @@ each! {
     laxity: LAXITY,
 }
 
+/// The example's own scheduler, which is registered once for all tests.
+fn own() -> SchedulerKind {
+    static OWN: OnceLock<SchedulerKind> = OnceLock::new();
+    *OWN.get_or_init(|| talea::schedulers::register(&weighted_turns::ROW).expect("nobody has its name"))
+}
+
 #[test]
 fn an_own_scheduler() {
+    own();
     talea_conformance::check(&weighted_turns::ROW);
+}
+
+/// A system file names it; while the system runs, another scheduler takes its place, and it takes that one's.
+#[test]
+fn an_own_scheduler_takes_the_place_of_another_while_it_runs() {
+    let own = own();
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/own_scheduler/system.toml");
+    let system = talea::read(&file).expect("the example can be read").system;
+    assert!(system.schedulers.iter().any(|scheduler| scheduler.name == "shares" && scheduler.kind == own));
+    let controller = std::thread::spawn(|| ["stride", "weighted-turns"].map(replaced));
+    let run = talea::Run::new(&system).duration(talea::Duration::from_secs(2)).run();
+    let seen = controller.join().expect("whoever controls does not panic");
+    match run {
+        Err(error) if error.to_string().contains("permitted") => talea_measure::skip(error),
+        Err(error) => panic!("{error}"),
+        Ok(outcome) => {
+            assert_eq!(seen, [Some("stride".to_owned()), Some("weighted-turns".to_owned())]);
+            let edges = outcome.hierarchies.iter().flat_map(|hierarchy| &hierarchy.edges);
+            assert!(edges.clone().count() > 0 && edges.clone().all(|edge| edge.received_ns > 0));
+        }
+    }
+}
+
+/// What "shares" is once a scheduler of this kind has been asked for; none if no run of this process could be controlled.
+fn replaced(kind: &str) -> Option<String> {
+    let until = Instant::now() + Duration::from_millis(1_500);
+    let client = loop {
+        let sockets = Sockets::of_user().ok()?;
+        match sockets.find(&std::process::id().to_string()) {
+            Ok(run) => break Client::of(&run),
+            Err(_) if Instant::now() < until => std::thread::sleep(Duration::from_millis(5)),
+            Err(_) => return None,
+        }
+    };
+    let command = Command::Replace {
+        name: "shares".into(),
+        kind: kind.into(),
+        quantum: None,
+        settings: BTreeMap::new(),
+        children: Vec::new(),
+    };
+    assert!(matches!(client.ask(&command, Insistence::Careful).ok()?, Outcome::Done(_)), "{kind}");
+    match client.ask(&Command::List, Insistence::Careful).ok()? {
+        Outcome::Listing(listing) => {
+            listing.rows.into_iter().find(|row| row.name == "shares").map(|row| row.kind)
+        }
+        other => panic!("{other:?}"),
+    }
 }
 
 /// Every kind that stands in files has code, and a test above.
