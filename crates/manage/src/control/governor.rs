@@ -286,11 +286,11 @@ impl Obeys for Governor {
     }
 }
 
+/// A kind and what is said of one scheduler of it.
+type Described = (SchedulerKind, Vec<(&'static str, Setting)>);
+
 /// The kind of this name, if this program has one, and what is said of it.
-fn known(
-    kind: &str,
-    settings: &BTreeMap<String, String>,
-) -> Result<(SchedulerKind, Vec<(&'static str, Setting)>), Outcome> {
+fn known(kind: &str, settings: &BTreeMap<String, String>) -> Result<Described, Outcome> {
     let kind: SchedulerKind =
         kind.parse().map_err(|unknown: UnknownKind| Outcome::Misstated(format!("the kind {unknown}")))?;
     let setting = |(key, value): (&String, &String)| {

@@ -153,7 +153,7 @@ impl<'a> Facts<'a> {
     /// If it does not.
     pub fn word(&self, parameter: &str) -> &'static str {
         match self.setting(parameter) {
-            Setting::Word(word) => *word,
+            Setting::Word(word) => word,
             other => panic!("{parameter} is declared as a word, not {other}"),
         }
     }
