@@ -152,6 +152,11 @@ pub struct Files {
 }
 
 impl Files {
+    /// Whether any of them takes records.
+    pub fn are_any(&self) -> bool {
+        self.trace.is_some() || !self.schedules.is_empty()
+    }
+
     /// Creates the files asked for.
     pub fn create(options: &ResultOptions, system: &Path, metadata: &Metadata) -> Result<Self, Failure> {
         let mut reserved = Reserved::create(options, system)?;

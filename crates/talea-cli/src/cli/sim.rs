@@ -46,12 +46,18 @@ pub fn main(options: &Options) -> super::Outcome {
     let reached;
     let hierarchies;
     {
-        let mut sink = (&mut accounting, &mut files);
+        let mut both;
+        let sink: &mut dyn Sink = if files.are_any() {
+            both = (&mut accounting, &mut files);
+            &mut both
+        } else {
+            &mut accounting
+        };
         let end = Instant::ZERO + options.duration;
-        advance(&mut simulation, end, &interrupted, &mut sink);
+        advance(&mut simulation, end, &interrupted, sink);
         reached = simulation.now();
         hierarchies = promises(&mut simulation, &system);
-        simulation.finish(&mut sink);
+        simulation.finish(sink);
     }
     let stopped = if interrupted.load(Ordering::Relaxed) { "interrupted" } else { "completed" };
     let report = Report { hierarchies, ..accounting.finish(reached) };
@@ -123,7 +129,7 @@ fn effort(system: &System, duration: Duration) -> Vec<String> {
 }
 
 /// Advances with progress until the end or an interrupt.
-fn advance(simulation: &mut Simulation, end: Instant, interrupted: &AtomicBool, sink: &mut impl Sink) {
+fn advance(simulation: &mut Simulation, end: Instant, interrupted: &AtomicBool, sink: &mut dyn Sink) {
     const STEPS: i64 = 1_000;
     let bar = progress::bar("simulating", STEPS as u64);
     let length = i128::from((end - Instant::ZERO).as_nanos());
