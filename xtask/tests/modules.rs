@@ -65,7 +65,7 @@ fn first_names(tree: &str) -> Vec<String> {
 /// The braces at the beginning of `text` with what is in them, or the path there.
 fn tree_at(text: &str) -> &str {
     let Some(inner) = text.strip_prefix('{') else {
-        return text.split([';', ',', ')', '\n']).next().unwrap_or_default();
+        return text.split([';', ',', ')', '{', '\n']).next().unwrap_or_default();
     };
     let mut depth = 1;
     let end = inner.find(|letter| {
@@ -163,6 +163,7 @@ fn paths_are_found_in_trees() {
     assert_eq!(first_names("record::{Event, Record}, ring, merge::Merge as M"), ["record", "ring", "merge"]);
     assert_eq!(tree_at("{a::{b, c}, d};\nuse x;"), "a::{b, c}, d");
     assert_eq!(tree_at("time::Instant;"), "time::Instant");
+    assert_eq!(first_names(tree_at("names::{Names, causes};")), ["names"]);
     let reexported = reexported("pub use ring::{Ring, reader::Reader};\nmod ring;\npub use record::Record;");
     assert_eq!(reexported["Reader"], "ring");
     assert_eq!(reexported["Record"], "record");

@@ -11,13 +11,15 @@
 pub mod advice;
 pub mod hierarchy;
 mod names;
+mod part;
 mod report;
 pub mod score;
 pub mod sensitivity;
 mod why;
 mod witness;
 
-pub use report::{CheckReport, LaneCheck, NodeCheck, PartCheck, PartKind, SubtaskCheck, TaskCheck, Verdict};
+pub use part::{PartCheck, PartKind};
+pub use report::{CheckReport, LaneCheck, NodeCheck, SubtaskCheck, TaskCheck, Verdict};
 pub use witness::{Fate, Miss};
 
 use hierarchy::{Composition, HierarchyCheck, hierarchies};

@@ -1,6 +1,6 @@
 //! Names for the numbers of a verdict.
 
-use super::report::{PartCheck, PartKind, worst_case_load};
+use super::part::{PartCheck, PartKind, worst_case_load};
 use std::collections::HashMap;
 use talea_analysis::system::{Cause, Obstacle, OperationBound, Part, SystemBounds};
 use talea_model::{OperationId, System};

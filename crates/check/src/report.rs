@@ -1,6 +1,7 @@
 //! Verdicts as data, for the command and for machines.
 
 use super::names::{Names, causes};
+use super::part::{PartCheck, worst_case_load};
 use super::why;
 use super::witness::Miss;
 use serde::Serialize;
@@ -8,7 +9,7 @@ use std::collections::HashMap;
 use talea_analysis::critical_set::critical_set;
 use talea_analysis::system::{Exactness, Method, OperationBound, SystemBounds};
 use talea_analysis::{Effort, Task};
-use talea_model::{OperationId, System};
+use talea_model::System;
 use talea_policy::strategy::Plan;
 use talea_time::Duration;
 
@@ -92,65 +93,6 @@ pub struct SubtaskCheck {
     pub parts: Vec<PartCheck>,
     /// From the window's beginning to the task's arrival; negative for late releases.
     pub arrival_ns: Option<i64>,
-}
-
-/// What kind of thing a part of a window is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PartKind {
-    /// The subtask itself.
-    Own,
-    /// The rest of its instance, and earlier ones.
-    OwnOther,
-    /// A job that had already started.
-    Started,
-    /// Others of its lane.
-    SameLane,
-    /// Lanes above.
-    LaneAbove,
-    /// Timers.
-    Interrupts,
-    /// Room that the method leaves.
-    Method,
-}
-
-impl PartKind {
-    /// Every kind, in order.
-    pub const ALL: [PartKind; 7] = [
-        PartKind::Own,
-        PartKind::OwnOther,
-        PartKind::Started,
-        PartKind::SameLane,
-        PartKind::LaneAbove,
-        PartKind::Interrupts,
-        PartKind::Method,
-    ];
-
-    /// The kind in a word or two.
-    pub fn in_words(self) -> &'static str {
-        match self {
-            PartKind::Own => "itself",
-            PartKind::OwnOther => "its other work",
-            PartKind::Started => "already started",
-            PartKind::SameLane => "same lane",
-            PartKind::LaneAbove => "lanes above",
-            PartKind::Interrupts => "timers",
-            PartKind::Method => "method",
-        }
-    }
-}
-
-/// A part of a window.
-#[derive(Clone, Debug, Serialize)]
-pub struct PartCheck {
-    /// Its kind.
-    pub kind: PartKind,
-    /// What it is.
-    pub cause: String,
-    /// Jobs it is of; 0 where they cannot be told apart.
-    pub jobs: u64,
-    /// Their processor time.
-    pub time_ns: i64,
 }
 
 /// One node.
@@ -339,11 +281,4 @@ fn overloaded_critical_set(system: &System, node: usize) -> Option<Vec<String>> 
     let tasks: Option<Vec<Task>> = operations.iter().map(task).collect();
     let set = critical_set(&tasks?, &mut Effort::new(super::EFFORT)).ok()?;
     Some(set.members().iter().map(|index| operations[*index].name.clone()).collect())
-}
-
-/// The share of a processor that an operation may take: what it declares, or what it does if that is more.
-pub(super) fn worst_case_load(system: &System, id: OperationId) -> f64 {
-    let subtask = system.subtask(id);
-    let longest = subtask.wcet.max(subtask.exec.max()).as_nanos() as f64;
-    longest / system.task_of(id).period.as_nanos() as f64
 }

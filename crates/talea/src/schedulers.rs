@@ -5,7 +5,7 @@
 //! Its [`Row`] says how one is made of a description. [`register`]ed, it is found by its name wherever a kind is named: in system files and
 //! builders, by `check`, in simulations and runs, and in changes of a running hierarchy (`talea ctl`).
 //!
-//! `examples/own_scheduler.rs` is a whole one; the crate `talea-conformance` has the test that any scheduler has to pass.
+//! `examples/own_scheduler/weighted_turns.rs` is a whole one; the crate `talea-conformance` has the test that any scheduler has to pass.
 
 pub use talea_guarantee::conversion::{self, table};
 pub use talea_guarantee::scheduler::{

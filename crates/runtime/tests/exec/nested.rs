@@ -5,7 +5,9 @@ use super::hierarchy::described;
 use super::*;
 use crate::programs::stage;
 use talea_insight::accounting::HierarchyReport;
+use talea_linux::burn::Burner;
 use talea_policy::arrangement::Kept;
+use talea_runtime::JobContext;
 use talea_runtime::lowering::Band;
 
 /// Lanes with a reservation, a thread with another, and one that takes what is left.
@@ -212,7 +214,13 @@ fn a_job_that_blocks_lets_others_run_and_ends() {
     let Some((_alone, at)) = stage(1) else { return };
     let system = described(at.cpus[0], &format!("{RESERVED}{TASKS}")).with_threads_as_tasks();
     let pause = std::time::Duration::from_millis(2);
-    let operations = Operations::synthetic().with("chain.first", move |_| std::thread::sleep(pause));
+    // It has to be granted a processor again, or it might end in the instant in which it wakes.
+    let burner = Burner::calibrate();
+    let first = move |_: &JobContext<'_>| {
+        std::thread::sleep(pause);
+        burner.burn(Work::from_micros(500), || false);
+    };
+    let operations = Operations::synthetic().with("chain.first", first);
     let ran = run_until(&system, operations, options(RtMode::Warn, 0), completed(["chain.second"], 20));
     one_at_a_time(&ran);
     assert!(ran.count(Event::PREEMPT, "chain.first") > 0, "it lost the processor while it slept");

@@ -67,7 +67,8 @@ fn requirements_are_kept_of_which_the_check_says_so() {
         Ok(())
     });
     outcome.unwrap_or_else(|error| panic!("{error}"));
-    assert!(said.get() > number / 4, "{} requirements in {number} hierarchies", said.get());
+    // Some of the kinds that are drawn, such as plans, promise nothing that could be required.
+    assert!(said.get() > number / 5, "{} requirements in {number} hierarchies", said.get());
 }
 
 proptest! {

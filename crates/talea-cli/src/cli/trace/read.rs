@@ -103,7 +103,7 @@ fn choose(directory: &Directory, wanted: &[String], path: &str) -> Result<Vec<(S
     if chosen.is_empty() {
         return Err(Failure::new(
             format!("the program of {path} has no counters, histograms or objects (yet)"),
-            "programs declare them with talea_record::family!; `talea trace show --follow` shows events",
+            "programs declare them with talea::family!; `talea trace show --follow` shows events",
         ));
     }
     Ok(chosen)
