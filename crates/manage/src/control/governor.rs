@@ -56,6 +56,9 @@ pub enum Reason {
     /// Real threads cannot take turns that short.
     #[error(transparent)]
     ShortQuantum(#[from] ShortQuantum),
+    /// Only threads have work to be done.
+    #[error("\"{0}\" is a scheduler; time constraints are those of threads, so name a thread")]
+    NoThread(String),
     /// It has left meanwhile.
     #[error("\"{0}\" has left")]
     Left(String),

@@ -43,7 +43,8 @@ impl Governor {
         inner.prune_departed();
         inner.live.removal(name).map_err(Refused::Edit)?;
         let (place, thread) = (inner.live.place(name), inner.live.thread(name));
-        let (Some(place), Some(thread)) = (place, thread) else { return Err(Reason::Left(name.into())) };
+        let Some(thread) = thread else { return Err(Reason::NoThread(name.into())) };
+        let Some(place) = place else { return Err(Reason::Left(name.into())) };
         let set = inner.set.as_ref().ok_or(Reason::Ended)?;
         let told = set.govern(|engine, _, now| engine.message(place.parent, Some(thread), message(now), now));
         Ok(told?)

@@ -153,6 +153,17 @@ pub enum Message {
     EndConstraint,
 }
 
+impl std::fmt::Display for Message {
+    /// What is asked for, as in "takes no …".
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Message::Change(_) => "changes of what a child has asked for",
+            Message::Constrain(_) => "time constraints",
+            Message::EndConstraint => "ends of time constraints",
+        })
+    }
+}
+
 /// `work` to be done between `start` and `deadline`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Constraint {
@@ -186,7 +197,7 @@ pub enum Refusal {
         given: Parameters,
     },
     /// The scheduler takes no messages of this kind.
-    #[error("{} {scheduler} scheduler does not understand {message:?}", article(scheduler))]
+    #[error("{} {scheduler} scheduler takes no {message}", article(scheduler))]
     NotUnderstood {
         /// Kind of the scheduler.
         scheduler: &'static str,
