@@ -46,8 +46,9 @@ fn taken(arguments: &[&str]) -> Taken {
         command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the command starts");
     let mut of_processes = BTreeMap::new();
     let status = loop {
-        for process in processes_of(running.id()) {
-            let Some(now) = resident(process) else { continue };
+        let processes = processes_of(running.id());
+        for &process in &processes {
+            let Some(now) = resident(process, &processes) else { continue };
             let most = of_processes.entry(process).or_insert(Taken { resident: 0, own: 0 });
             *most = Taken { resident: most.resident.max(now.resident), own: most.own.max(now.own) };
         }
@@ -70,15 +71,32 @@ fn processes_of(process: u32) -> Vec<u32> {
 }
 
 /// What a process has now, both figures from one look; `None` if it has ended. The high-water mark counts pages of programs, too,
-/// and those mapped at another instant cannot be taken off it. A peak between two looks is not seen.
-fn resident(process: u32) -> Option<Taken> {
-    let status = read_to_string(format!("/proc/{process}/status")).ok()?;
-    let kib = |key: &str| -> Option<u64> {
-        let line = status.lines().find_map(|line| line.strip_prefix(key))?;
-        line.trim().trim_end_matches("kB").trim().parse().ok()
-    };
-    let own = kib("RssAnon:")?;
-    Some(Taken { resident: own + kib("RssShmem:")?, own })
+/// and those mapped at another instant cannot be taken off it. A peak between two looks is not seen. Streams of other processes than
+/// `ours` do not count: who begins looks at those that were left behind, of which there are many beside other tests.
+fn resident(process: u32, ours: &[u32]) -> Option<Taken> {
+    let mappings = read_to_string(format!("/proc/{process}/smaps")).ok()?;
+    let (mut own, mut shared, mut is_counted) = (0, 0, false);
+    for line in mappings.lines() {
+        let mut words = line.split_whitespace();
+        let (first, second) = (words.next()?, words.next()?);
+        let kib = || second.parse::<u64>().expect("an amount in KiB");
+        match first {
+            "Anonymous:" => own += kib(),
+            "Rss:" if is_counted => shared += kib(),
+            _ if first.ends_with(':') => {}
+            // Addresses, access, offset, device, inode and path.
+            _ => is_counted = words.nth(3).is_some_and(|path| is_shared_memory(path, ours)),
+        }
+    }
+    Some(Taken { resident: own + shared, own })
+}
+
+/// Whether this is a file in memory, and no stream of a process that is not among `ours`. A stream is named by its process.
+fn is_shared_memory(path: &str, ours: &[u32]) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let process = name.split('.').next().and_then(|number| number.parse().ok());
+    let is_in_memory = path.starts_with("/dev/shm/") || path.starts_with("/memfd:");
+    is_in_memory && process.is_none_or(|process| ours.contains(&process))
 }
 
 fn takes(command: &str, system: &str) -> Taken {
