@@ -2,8 +2,7 @@
 //!
 //! The limits are those of an optimised build: 64 MiB for a thousand tasks and 24 MiB for ten. Its code and the libraries
 //! are 17 MiB of that. Those of a build for tests are several times as large, so what is held here is everything else: the
-//! most that is resident at a time less what is mapped from programs. Of ten tasks it may be 2 MiB more than is left of the limit,
-//! because builds for tests have larger stacks.
+//! most that is resident at a time less what is mapped from programs.
 
 use crate::support::{folder, talea, write};
 use std::collections::BTreeMap;
@@ -13,7 +12,7 @@ use std::process::Stdio;
 
 /// Beside code and libraries, in KiB.
 const LIMIT_OF_THOUSAND: u64 = (64 - 17) << 10;
-const LIMIT_OF_TEN: u64 = (24 - 17 + 2) << 10;
+const LIMIT_OF_TEN: u64 = (24 - 17) << 10;
 
 /// A system of so many tasks at seven rates from 100 Hz to 1 Hz on so many nodes, which together need a third of a
 /// processor.
