@@ -58,7 +58,7 @@ fn shares_of_a_processor_and_a_part_are_kept_in_the_long_run() {
 /// What is said to be required and received is received.
 #[test]
 fn requirements_are_kept_of_which_the_check_says_so() {
-    let (config, said) = (cases(600), Count::default());
+    let (config, said) = (cases(700), Count::default());
     let number = config.cases;
     let trees = (prop_oneof![forest::trees(), forest::limited(), forest::shares()], required::wishes());
     let mut runner = TestRunner::new(ProptestConfig { failure_persistence: None, ..config });
@@ -67,8 +67,8 @@ fn requirements_are_kept_of_which_the_check_says_so() {
         Ok(())
     });
     outcome.unwrap_or_else(|error| panic!("{error}"));
-    // Some of the kinds that are drawn, such as plans, promise nothing that could be required.
-    assert!(said.get() > number / 5, "{} requirements in {number} hierarchies", said.get());
+    // More than 150 of 700: some of the kinds that are drawn, such as plans, promise nothing that could be required.
+    assert!(said.get() > number * 3 / 14, "{} requirements in {number} hierarchies", said.get());
 }
 
 proptest! {
