@@ -8,7 +8,7 @@ mod skipped;
 mod step;
 
 use clap::{Args, Parser, Subcommand};
-use programs::{Programs, Score};
+use programs::{FEATURES, Programs, Score};
 use skipped::Skipped;
 use std::process::ExitCode;
 use step::{Step, run_all};
@@ -27,8 +27,9 @@ enum Command {
     /// Run everything that has to hold: format, lints, documentation, all tests, models, vectors.
     ///
     /// Installs the toolchain components it needs and, as root where there is apt-get, the packages babeltrace2, which
-    /// checks CTF exports, and python3-jsonschema, which checks the schema of system files. Needs neither network (once dependencies are fetched), nor root, nor a quiet machine; what a
-    /// missing privilege or program keeps from being tested is listed at the end as skipped, with the reasons.
+    /// checks CTF exports, and python3-jsonschema, which checks the schema of system files. Needs neither network (once
+    /// dependencies are fetched), nor root, nor a quiet machine; what a missing privilege or program keeps from being
+    /// tested is listed at the end as skipped, with the reasons.
     Test(TestOptions),
     /// Run the benchmarks and write docs/performance.md with machine, toolchain and commit.
     ///
@@ -96,7 +97,8 @@ fn test(options: &TestOptions) -> Result<(), String> {
     println!("==> running the tests");
     let mut score = Score::default();
     score.run(&programs.alone, &[]);
-    programs.computing.extend(other_tests(&environment, &skipped));
+    let others = other_tests(&programs.talea, &environment, &skipped);
+    programs.computing.extend(others);
     score.run(&programs.waiting, &programs.computing);
     print!("{skipped}");
     println!("{}", score.sum()?);
@@ -118,16 +120,19 @@ fn installations() -> [Step; 4] {
 fn checks() -> [Step; 3] {
     [
         Step::cargo("format", &["fmt", "--all", "--check"]),
-        Step::cargo("lints", &["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]),
+        Step::cargo(
+            "lints",
+            &["clippy", "--workspace", FEATURES, "--all-targets", "--quiet", "--", "-D", "warnings"],
+        ),
         Step::cargo("documentation", &["doc", "--workspace", "--no-deps", "--quiet"])
             .env("RUSTDOCFLAGS", "-D warnings"),
     ]
 }
 
 /// Tests that are no programs of their own before cargo makes them.
-fn other_tests(environment: &[(&str, String)], skipped: &Skipped) -> Vec<Step> {
+fn other_tests(talea: &str, environment: &[(&str, String)], skipped: &Skipped) -> Vec<Step> {
     let mut examples =
-        Step::cargo("examples in the documentation", &["test", "--workspace", "--doc", "--quiet"]);
+        Step::cargo("examples in the documentation", &["test", "--workspace", FEATURES, "--doc", "--quiet"]);
     for (key, value) in environment {
         examples = examples.env(key, value);
     }
@@ -138,7 +143,7 @@ fn other_tests(environment: &[(&str, String)], skipped: &Skipped) -> Vec<Step> {
         Step::cargo("loom models", &loom)
             .env("RUSTFLAGS", "--cfg loom")
             .env("CARGO_TARGET_DIR", "target/loom"),
-        Step::cargo("vectors", &["run", "--quiet", "--", "vectors", "vectors", "--quiet"]),
+        Step::new("vectors", talea, &["vectors", "vectors", "--quiet"]),
     ];
     // Miri comes with nightly toolchains alone, which nobody has to have.
     let miri = Step::cargo("protocols under Miri", &MIRI)

@@ -16,8 +16,14 @@ const ALONE: [&str; 3] = ["talea-linux", "talea-manage", "talea-runtime"];
 /// Crates whose integration tests wait for threads and processes more than they compute.
 const WAITING: [&str; 2] = ["talea-cli", "talea-lab"];
 
-/// All test programs of the workspace, built.
+/// Parts that users choose, all of which are tested.
+pub const FEATURES: &str = "--features=talea-cli/parquet";
+
+/// All test programs of the workspace, and the command, built.
+#[derive(Default)]
 pub struct Programs {
+    /// The command `talea`, as the tests run it.
+    pub talea: String,
     /// Those that run by themselves.
     pub alone: Vec<Step>,
     /// Those that wait.
@@ -32,7 +38,7 @@ impl Programs {
     /// # Errors
     /// They cannot be built, or cargo says something else than it promises.
     pub fn build(environment: &[(&str, String)]) -> Result<Self, String> {
-        let arguments = ["test", "--workspace", "--no-run", "--quiet", "--message-format"];
+        let arguments = ["test", "--workspace", FEATURES, "--no-run", "--quiet", "--message-format"];
         let build = Step::cargo("tests", &[&arguments[..], &["json-render-diagnostics"]].concat());
         println!("==> building the tests");
         let output = build
@@ -43,16 +49,19 @@ impl Programs {
         if !output.status.success() {
             return Err(format!("the tests cannot be built: {}", output.status));
         }
-        let mut programs = Programs { alone: Vec::new(), waiting: Vec::new(), computing: Vec::new() };
+        let mut programs = Programs::default();
         for line in String::from_utf8_lossy(&output.stdout).lines() {
             let message: Value =
                 serde_json::from_str(line).map_err(|error| format!("what cargo says is no JSON: {error}"))?;
             programs.add(&message, environment);
         }
-        Ok(programs)
+        match programs.talea.is_empty() {
+            true => Err("cargo built no program talea with the tests".into()),
+            false => Ok(programs),
+        }
     }
 
-    /// Adds the program that cargo tells of, if it is a test program.
+    /// Adds the program that cargo tells of, if it is a test program or the command.
     fn add(&mut self, message: &Value, environment: &[(&str, String)]) {
         let text = |value: &Value| value.as_str().map(String::from);
         let is_test = message["profile"]["test"] == true;
@@ -62,6 +71,9 @@ impl Programs {
             return;
         };
         if !is_test {
+            if message["target"]["name"] == "talea" && message["target"]["kind"][0] == "bin" {
+                self.talea = executable;
+            }
             return;
         }
         let folder = Path::new(&manifest).parent().unwrap_or(root());
@@ -172,15 +184,15 @@ mod tests {
 
     #[test]
     fn programs_are_told_apart_by_their_crate_and_kind() {
-        let mut programs = Programs { alone: Vec::new(), waiting: Vec::new(), computing: Vec::new() };
+        let mut programs = Programs::default();
         let artifact = |package: &str, kind: &str, test: bool| {
             json!({
                 "reason": "compiler-artifact",
                 "package_id": format!("path+file:///talea/crates/{package}#talea-{package}@0.1.0"),
                 "manifest_path": format!("/talea/crates/{package}/Cargo.toml"),
-                "target": {"kind": [kind], "name": "main"},
+                "target": {"kind": [kind], "name": if kind == "bin" { "talea" } else { "main" }},
                 "profile": {"test": test},
-                "executable": test.then(|| format!("/talea/target/{package}-{kind}")),
+                "executable": (test || kind == "bin").then(|| format!("/talea/target/{package}-{kind}")),
             })
         };
         let built = [
@@ -188,11 +200,13 @@ mod tests {
             ("runtime", "lib", true),
             ("lab", "test", true),
             ("lab", "lib", false),
+            ("talea-cli", "bin", false),
         ];
         for (package, kind, test) in built {
             programs.add(&artifact(package, kind, test), &[]);
         }
         programs.add(&json!({"reason": "build-finished", "success": true}), &[]);
+        assert_eq!(programs.talea, "/talea/target/talea-cli-bin");
         let names = |steps: &[Step]| steps.iter().map(|step| step.name().to_owned()).collect::<Vec<_>>();
         assert_eq!(names(&programs.alone), ["talea-runtime, integration tests \"main\""]);
         assert_eq!(names(&programs.computing), ["talea-runtime, unit tests"]);

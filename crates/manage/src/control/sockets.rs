@@ -219,13 +219,13 @@ impl Client {
         line.push(b'\n');
         // Who is too busy answers without reading.
         let written = stream.write_all(&line);
-        let mut answer = String::new();
-        let read = BufReader::new(stream.take(ANSWER_BYTES)).read_line(&mut answer);
+        let mut answer = Vec::new();
+        let read = BufReader::new(stream.take(ANSWER_BYTES)).read_until(b'\n', &mut answer);
         if answer.is_empty() {
             written.and(read).map_err(io)?;
             return Err(ClientError::Ended { path: self.path.clone() });
         }
-        let answer: Result<Answer, _> = serde_json::from_str(&answer);
+        let answer: Result<Answer, _> = serde_json::from_slice(&answer);
         let path = self.path.clone();
         answer.map(|answer| answer.outcome).map_err(|source| ClientError::Answer { path, source })
     }

@@ -51,11 +51,11 @@ pub(super) fn send(to: &mut impl Write, message: &impl Serialize) -> io::Result<
 
 /// Receives one message; `None` at the end of the connection.
 pub(super) fn receive<T: DeserializeOwned>(from: &mut impl BufRead) -> io::Result<Option<T>> {
-    let mut line = String::new();
-    if from.read_line(&mut line)? == 0 {
+    let mut line = Vec::new();
+    if from.read_until(b'\n', &mut line)? == 0 {
         return Ok(None);
     }
-    Ok(Some(serde_json::from_str(&line)?))
+    Ok(Some(serde_json::from_slice(&line)?))
 }
 
 /// Differs where the system or what the processes must agree on differs.

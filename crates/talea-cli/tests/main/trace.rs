@@ -69,8 +69,8 @@ fn a_cut_trace_is_read_as_far_as_it_goes() {
 #[test]
 fn exports_are_written_together() {
     let (place, trace) = traced();
-    let [perfetto, ctf, parquet, csv, schedule, svg] =
-        ["o.pftrace", "ctf", "o.parquet", "o.csv", "schedule.csv", "o.svg"].map(|name| within(&place, name));
+    let [perfetto, ctf, csv, schedule, svg] =
+        ["o.pftrace", "ctf", "o.csv", "schedule.csv", "o.svg"].map(|name| within(&place, name));
     let arguments = [
         "trace",
         "export",
@@ -79,8 +79,6 @@ fn exports_are_written_together() {
         &perfetto,
         "--ctf",
         &ctf,
-        "--parquet",
-        &parquet,
         "--csv",
         &csv,
         "--schedule",
@@ -89,11 +87,10 @@ fn exports_are_written_together() {
         &svg,
     ];
     let done = run(&arguments).exits(0);
-    assert_eq!(done.stdout, format!("written: {perfetto}, {ctf}, {parquet}, {csv}, {schedule}, {svg}\n"));
+    assert_eq!(done.stdout, format!("written: {perfetto}, {ctf}, {csv}, {schedule}, {svg}\n"));
     assert!(
         fs::read_to_string(within(&place, "ctf/metadata")).expect("there").contains("system = \"overload\";")
     );
-    assert!(fs::read(&parquet).expect("there").ends_with(b"PAR1"));
     assert!(fs::metadata(&perfetto).expect("there").len() > 1_000);
     assert!(fs::read_to_string(&csv).expect("there").lines().count() > 100);
     assert!(fs::read_to_string(&svg).expect("there").starts_with("<svg"));
@@ -206,17 +203,39 @@ fn babeltrace_finds_every_event_of_a_simulated_run() {
     assert_eq!(found, expected);
 }
 
+#[cfg(feature = "parquet")]
+#[test]
+fn parquet_is_written_beside_other_formats() {
+    let (place, trace) = traced();
+    let [parquet, csv] = ["o.parquet", "o.csv"].map(|name| within(&place, name));
+    let done = run(&["trace", "export", &trace, "--csv", &csv, "--parquet", &parquet]).exits(0);
+    assert_eq!(done.stdout, format!("written: {parquet}, {csv}\n"));
+    assert!(fs::read(&parquet).expect("there").ends_with(b"PAR1"));
+    let done = run(&["trace", "export", &trace, "--csv", &csv, "--parquet", &csv]).exits(2);
+    assert!(done.stderr.contains("written over"), "{}", done.stderr);
+}
+
+#[cfg(not(feature = "parquet"))]
+#[test]
+fn without_parquet_nothing_is_written_where_it_is_asked_for() {
+    let (place, trace) = traced();
+    let [parquet, csv] = ["o.parquet", "o.csv"].map(|name| within(&place, name));
+    let done = run(&["trace", "export", &trace, "--csv", &csv, "--parquet", &parquet]).exits(2);
+    assert!(done.stderr.contains("--features parquet"), "{}", done.stderr);
+    assert!(!Path::new(&parquet).exists() && !Path::new(&csv).exists());
+}
+
 #[test]
 fn exports_never_replace_each_other_or_files_of_others() {
     let (place, trace) = traced();
     let (same, folder) = (within(&place, "same"), within(&place, "folder"));
-    let done = run(&["trace", "export", &trace, "--csv", &same, "--parquet", &same]).exits(2);
+    let done = run(&["trace", "export", &trace, "--csv", &same, "--perfetto", &same]).exits(2);
     assert!(done.stderr.contains("written over"), "{}", done.stderr);
     fs::create_dir(&folder).expect("writable");
     fs::write(within(&place, "folder/letter.txt"), "dear").expect("writable");
     let done = run(&["trace", "export", &trace, "--ctf", &folder]).exits(2);
     assert!(done.stderr.contains("letter.txt") && done.stderr.contains("empty folder"), "{}", done.stderr);
-    let done = run(&["trace", "export", &trace, "--parquet", "/dev/full"]).exits(2);
+    let done = run(&["trace", "export", &trace, "--perfetto", "/dev/full"]).exits(2);
     assert!(done.stderr.contains("/dev/full is incomplete"), "{}", done.stderr);
     let done = run(&["trace", "export", &trace, "--csv", "-"]).exits(2);
     assert!(done.stderr.contains("not to standard output"), "{}", done.stderr);
@@ -229,8 +248,14 @@ fn an_export_that_fails_leaves_what_was_there() {
     let (place, trace) = traced();
     let kept = place.path().join("kept");
     fs::create_dir(&kept).expect("writable");
-    let files = ["o.pftrace", "o.parquet", "o.csv", "schedule.csv"].map(|name| kept.join(name));
-    let formats = ["--perfetto", "--parquet", "--csv", "--schedule"];
+    let formats: &[&str] = &[
+        "--perfetto",
+        #[cfg(feature = "parquet")]
+        "--parquet",
+        "--csv",
+        "--schedule",
+    ];
+    let files: Vec<_> = formats.iter().map(|format| kept.join(&format[2..])).collect();
     for (format, file) in formats.iter().zip(&files) {
         fs::write(file, "precious").expect("writable");
         // A file may grow to one block of 512 bytes, as on a full disk; the signal for that is ignored.

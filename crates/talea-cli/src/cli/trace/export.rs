@@ -12,7 +12,9 @@ use std::fmt::Display;
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
-use talea_export::{CtfError, CtfExport, ParquetExport, PerfettoExport, ScheduleCsv, export_csv};
+#[cfg(feature = "parquet")]
+use talea_export::ParquetExport;
+use talea_export::{CtfError, CtfExport, PerfettoExport, ScheduleCsv, export_csv};
 use talea_figure::timeline;
 use talea_record::stream::Selection;
 use talea_record::{NameSpace, Record, Sink, TraceError, TraceFile};
@@ -52,7 +54,8 @@ pub struct Options {
     /// For babeltrace2 and Trace Compass: a folder in the Common Trace Format 1.8
     #[arg(long, value_name = "DIR", help_heading = "Formats")]
     ctf: Option<PathBuf>,
-    /// For DuckDB, pandas and others: every record is a row, every field a typed column
+    /// For DuckDB, pandas and others: every record is a row, every field a typed column; only in a talea that was built with
+    /// --features parquet
     #[arg(long, value_name = "FILE", help_heading = "Formats")]
     parquet: Option<PathBuf>,
     /// Every record is a row, with its fields as name=value;...
@@ -101,20 +104,27 @@ struct Source<'a> {
 type Write = fn(&Source<'_>, &Path) -> Result<(), Failure>;
 
 pub fn main(options: &Options) -> crate::cli::Outcome {
+    if options.parquet.is_some() && !cfg!(feature = "parquet") {
+        return Err(Failure::new(
+            "this talea was built without Parquet",
+            "build it with `cargo build --release --features parquet`, or take --csv, which DuckDB and pandas read, too",
+        ));
+    }
     let path = named::file(&options.trace)?;
     let trace = open(&path)?;
     let names = name_space(&trace, &path)?;
     let events = Events::of(&options.events, &names)?;
-    let formats: [(&Option<PathBuf>, Write); 6] = [
+    let formats: &[(&Option<PathBuf>, Write)] = &[
         (&options.perfetto, perfetto),
         (&options.ctf, ctf),
+        #[cfg(feature = "parquet")]
         (&options.parquet, parquet),
         (&options.csv, csv),
         (&options.schedule, schedule),
         (&options.svg, svg),
     ];
     let wanted: Vec<(&PathBuf, Write)> =
-        formats.into_iter().filter_map(|(path, write)| Some((path.as_ref()?, write))).collect();
+        formats.iter().filter_map(|(path, write)| Some((path.as_ref()?, *write))).collect();
     for (index, (written, _)) in wanted.iter().enumerate() {
         apart(written, &path)?;
         wanted[..index].iter().try_for_each(|(other, _)| apart(written, other))?;
@@ -234,6 +244,7 @@ fn ctf(source: &Source<'_>, path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
+#[cfg(feature = "parquet")]
 fn parquet(source: &Source<'_>, path: &Path) -> Result<(), Failure> {
     source.write_whole(path, |draft| {
         let mut export = ParquetExport::new(source.trace.metadata(), &source.names, buffered(draft))
