@@ -97,9 +97,10 @@ fn test(options: &TestOptions) -> Result<(), String> {
     println!("==> running the tests");
     let mut score = Score::default();
     score.run(&programs.alone, &[]);
-    let others = other_tests(&programs.talea, &environment, &skipped);
-    programs.computing.extend(others);
-    score.run(&programs.waiting, &programs.computing);
+    // What takes longest comes first, so that both lines end together.
+    let mut background = other_tests(&programs.talea, &environment, &skipped);
+    background.append(&mut programs.computing);
+    score.run(&programs.waiting, &background);
     print!("{skipped}");
     println!("{}", score.sum()?);
     Ok(())
@@ -124,7 +125,7 @@ fn checks() -> [Step; 3] {
             "lints",
             &["clippy", "--workspace", FEATURES, "--all-targets", "--quiet", "--", "-D", "warnings"],
         ),
-        Step::cargo("documentation", &["doc", "--workspace", "--no-deps", "--quiet"])
+        Step::cargo("documentation", &["doc", "--workspace", FEATURES, "--no-deps", "--quiet"])
             .env("RUSTDOCFLAGS", "-D warnings"),
     ]
 }

@@ -2,8 +2,9 @@
 //!
 //! `cargo test` runs one test program after the other, and many of them wait for threads of theirs to run a second or two.
 //! Here one line of programs runs at ordinary priority, and beside it, in the background, another line of programs and
-//! commands that compute. Tests that hold whole processors with real-time threads and judge what these receive run
-//! by themselves: with work in the background, the kernel would take some time from such threads for it.
+//! commands that compute; once nothing else is left, they run in two lines. Tests that hold whole processors with
+//! real-time threads and judge what these receive run by themselves: with work in the background, the kernel would take
+//! some time from such threads for it.
 
 use crate::step::{Ended, Step, root};
 use serde_json::Value;
@@ -118,15 +119,22 @@ pub struct Score {
 }
 
 impl Score {
-    /// Runs `front` in order and at the same time, in the background, `back` in order. All run, whatever fails.
+    /// Runs `front` in order and at the same time, in the background, `back`; what is left of that when `front` is done
+    /// runs in two lines. All run, whatever fails.
     pub fn run(&mut self, front: &[Step], back: &[Step]) {
         let score = Mutex::new(self);
         let note = |step: &Step, ended: Ended| score.lock().expect("no line panics").note(step, ended);
+        let left = Mutex::new(back.iter());
+        let take = || left.lock().expect("no line panics").next();
+        let in_the_background = || {
+            while let Some(step) = take() {
+                note(step, step.clone().in_the_background().capture());
+            }
+        };
         std::thread::scope(|scope| {
-            scope.spawn(|| {
-                back.iter().for_each(|step| note(step, step.clone().in_the_background().capture()))
-            });
+            scope.spawn(in_the_background);
             front.iter().for_each(|step| note(step, step.capture()));
+            in_the_background();
         });
     }
 

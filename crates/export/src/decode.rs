@@ -115,6 +115,7 @@ impl Decoder {
     }
 
     /// Every declared event.
+    #[cfg(feature = "parquet")]
     pub fn declared(&self) -> &[Declared] {
         self.events.values()
     }
@@ -180,11 +181,13 @@ impl Declared {
     }
 
     /// Names and types of the fields that [`Row`] does not have.
+    #[cfg(feature = "parquet")]
     pub fn kinds_beside_row(&self) -> impl Iterator<Item = (&str, ShownKind)> {
         self.beside_row().map(|(field, meaning)| (field.name.as_ref(), kind(field.kind, *meaning)))
     }
 
     /// Their values in `record`, in the same order.
+    #[cfg(feature = "parquet")]
     pub fn values_beside_row<'a>(
         &'a self,
         metadata: &'a Metadata,
