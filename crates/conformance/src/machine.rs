@@ -77,7 +77,7 @@ impl Machine {
         for (index, wanting) in self.wanting.iter().enumerate() {
             let thread = VpId::from_index(index as u32);
             let places: Vec<usize> = (0..self.running.len())
-                .filter(|place| self.running[*place].is_some_and(|occupant| occupant.thread == thread))
+                .filter(|place| self.running[*place].is_some_and(|occupant| occupant.thread() == thread))
                 .collect();
             assert!(places.len() <= 1, "a thread runs in one place");
             if wanting.is_none() {

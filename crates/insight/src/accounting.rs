@@ -33,7 +33,7 @@ pub use samples::{Sample, SampleReport, Samples};
 use distribution::{Precision, Recorder};
 use operation::{OperationState, Verdict};
 use samples::SampleClock;
-use talea_record::event::{Abort, Complete, Dates, Lost, Release, Typed, builtin};
+use talea_record::event::{Abort, Complete, Dates, Lost, Release, Start, builtin};
 use talea_record::{Event, LaneEntry, Metadata, NodeEntry, Record, Sink};
 use talea_time::{Duration, Instant};
 use task::TaskState;
@@ -329,6 +329,7 @@ impl Accounting {
         self.samples.begin(time);
     }
 
+    /// What the record says of a job is read where its event is known, so that only its fields are.
     #[inline]
     fn job_event(&mut self, record: &Record) {
         if self.start.is_none() {
@@ -342,61 +343,59 @@ impl Accounting {
         let task = &mut self.tasks[operation.task as usize];
         let lane = &mut self.lanes[operation.lane as usize];
         let samples = &mut self.samples;
-        match record.typed() {
-            Typed::Release(Release { nominal, deadline, .. }) => {
-                operation.released += 1;
-                operation.begin(instance, nominal.as_nanos(), deadline.as_nanos());
-                if operation.is_first {
-                    let jitter_ns = task.jitter_ns(instance);
-                    let meant_ns = nominal.as_nanos().saturating_add(jitter_ns);
-                    operation.lateness.record(time_ns.saturating_sub(meant_ns));
-                }
-                task.see(operation.is_first, instance, Dates { nominal, deadline }, samples);
+        if let Some(Release { nominal, deadline, .. }) = Release::read(record) {
+            operation.released += 1;
+            operation.begin(instance, nominal.as_nanos(), deadline.as_nanos());
+            if operation.is_first {
+                let jitter_ns = task.jitter_ns(instance);
+                let meant_ns = nominal.as_nanos().saturating_add(jitter_ns);
+                operation.lateness.record(time_ns.saturating_sub(meant_ns));
             }
-            Typed::Start(start) => {
-                lane.get_processor(time_ns);
-                lane.jobs += 1;
-                lane.max_queue = lane.max_queue.max(start.depth);
-                self.nodes[lane.node as usize].job_switches += 1;
+            task.see(operation.is_first, instance, Dates { nominal, deadline }, samples);
+        } else if let Some(start) = Start::read(record) {
+            lane.get_processor(time_ns);
+            lane.jobs += 1;
+            lane.max_queue = lane.max_queue.max(start.depth);
+            self.nodes[lane.node as usize].job_switches += 1;
+        } else if let Some(Complete { nominal, deadline, .. }) = Complete::read(record) {
+            lane.leave_processor(time_ns);
+            operation.completed += 1;
+            let in_time = record.time <= deadline;
+            let is_unseen = operation.is_unseen(instance);
+            operation.end(instance, if in_time { Verdict::InTime } else { Verdict::Missed });
+            operation.response.record(time_ns.saturating_sub(nominal.as_nanos()));
+            let dates = Dates { nominal, deadline };
+            let is_new = task.see(operation.is_first, instance, dates, samples);
+            operation.released += u64::from(is_unseen || is_new && operation.is_alone());
+            if operation.is_last {
+                task.complete_one(instance, time_ns, samples);
             }
-            Typed::Resume(_) => {
-                lane.get_processor(time_ns);
-                self.nodes[lane.node as usize].job_switches += 1;
-            }
-            Typed::Preempt(_) => {
+        } else if let Some(Abort { nominal, deadline, running, .. }) = Abort::read(record) {
+            if running.0 {
                 lane.leave_processor(time_ns);
-                operation.preemptions += 1;
-                self.nodes[lane.node as usize].preemptions += 1;
             }
-            Typed::Complete(Complete { nominal, deadline, .. }) => {
-                lane.leave_processor(time_ns);
-                operation.completed += 1;
-                let in_time = record.time <= deadline;
-                let is_unseen = operation.is_unseen(instance);
-                operation.end(instance, if in_time { Verdict::InTime } else { Verdict::Missed });
-                operation.response.record(time_ns.saturating_sub(nominal.as_nanos()));
-                let dates = Dates { nominal, deadline };
-                let is_new = task.see(operation.is_first, instance, dates, samples);
-                operation.released += u64::from(is_unseen || is_new && operation.is_alone());
-                if operation.is_last {
-                    task.complete_one(instance, time_ns, samples);
+            operation.aborted += 1;
+            let verdict = if record.deadline().is_some() { Verdict::Missed } else { Verdict::NoDeadline };
+            let is_unseen = operation.is_unseen(instance);
+            operation.end(instance, verdict);
+            let dates = Dates { nominal, deadline };
+            let is_new = task.see(operation.is_first, instance, dates, samples);
+            operation.released += u64::from(is_unseen || is_new && operation.is_alone());
+            task.abort(instance, verdict, samples);
+        } else {
+            match record.event {
+                Event::RESUME => {
+                    lane.get_processor(time_ns);
+                    self.nodes[lane.node as usize].job_switches += 1;
                 }
-            }
-            Typed::Skip(_) => task.skip(instance, samples),
-            Typed::Abort(Abort { nominal, deadline, running, .. }) => {
-                if running.0 {
+                Event::PREEMPT => {
                     lane.leave_processor(time_ns);
+                    operation.preemptions += 1;
+                    self.nodes[lane.node as usize].preemptions += 1;
                 }
-                operation.aborted += 1;
-                let verdict = if record.deadline().is_some() { Verdict::Missed } else { Verdict::NoDeadline };
-                let is_unseen = operation.is_unseen(instance);
-                operation.end(instance, verdict);
-                let dates = Dates { nominal, deadline };
-                let is_new = task.see(operation.is_first, instance, dates, samples);
-                operation.released += u64::from(is_unseen || is_new && operation.is_alone());
-                task.abort(instance, verdict, samples);
+                Event::SKIP => task.skip(instance, samples),
+                _ => unreachable!("an event of a job's life"),
             }
-            _ => unreachable!("an event of a job's life"),
         }
     }
 }
@@ -407,7 +406,6 @@ fn share(busy_ns: i64, duration_ns: i64, processors: usize) -> f64 {
 }
 
 impl Sink for Accounting {
-    #[inline]
     fn record(&mut self, record: Record) {
         // Other families have their own readers.
         if record.event.family() > builtin::JOB.number {

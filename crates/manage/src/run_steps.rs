@@ -98,7 +98,7 @@ impl State {
         for index in 0..self.engine.switches().len() {
             let switch = self.engine.switches()[index];
             let place = switch.processor.index();
-            let slot = |occupant: Option<Occupant>| occupant.and_then(|at| self.slot_of(at.thread));
+            let slot = |occupant: Option<Occupant>| occupant.and_then(|at| self.slot_of(at.thread()));
             let (from, to) = (slot(switch.from), slot(switch.to));
             let next = to.and_then(|slot| self.members[slot as usize].as_ref()?.jobs.as_ref());
             let by = next.and_then(MemberJobs::current);
@@ -114,7 +114,7 @@ impl State {
         for index in 0..self.engine.switches().len() {
             let switch = self.engine.switches()[index];
             let place = switch.processor.index();
-            let to = switch.to.and_then(|occupant| self.slot_of(occupant.thread));
+            let to = switch.to.and_then(|occupant| self.slot_of(occupant.thread()));
             let Some(run) = &mut self.run else { return };
             let to = to.and_then(|slot| self.members[slot as usize].as_mut()?.jobs.as_mut());
             if let Some(who) = to

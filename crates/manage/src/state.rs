@@ -16,7 +16,7 @@ use crate::priorities::{self, Level, Priorities};
 use crate::sleep_word::SleepWord;
 use rustix::io::Errno;
 use std::sync::Arc;
-use talea_policy::hierarchy::{Engine, Occupant, ProcessorId, VpId, VpState};
+use talea_policy::hierarchy::{Engine, ProcessorId, VpId, VpState};
 use talea_time::{Duration, Instant};
 
 /// A raise asked for from another processor takes this long to arrive at most; only then is a granted thread that is not
@@ -400,7 +400,7 @@ impl State {
     /// Who is to be raised on `place`.
     fn wanted(&self, place: usize) -> Option<u32> {
         let occupant = self.engine.running(ProcessorId::from_index(place as u16));
-        occupant.and_then(|Occupant { thread, .. }| self.slot_of(thread))
+        occupant.and_then(|occupant| self.slot_of(occupant.thread()))
     }
 
     /// Whether another member is granted the processor of this one.

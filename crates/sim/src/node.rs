@@ -272,6 +272,7 @@ impl Node {
     }
 
     /// The job takes its seat and wants a processor.
+    #[inline]
     fn seat(&mut self, vp: VpId, Arrived { slot, job, delivery }: Arrived, now: Instant) {
         self.slots[vp.index()] = Some(slot);
         if let Some(toll) = toll_of(&mut self.watch) {
@@ -353,14 +354,14 @@ impl Node {
         for index in 0..count {
             let switch = self.engine.switches()[index];
             if let Some(vp) = self.processors[switch.processor.index()].running.take() {
-                let successor = switch.to.and_then(|to| self.slots[to.thread.index()]);
+                let successor = switch.to.and_then(|to| self.slots[to.thread().index()]);
                 self.preempt(switch.processor.index(), vp, successor, now, sink);
             }
         }
         for index in 0..count {
             let switch = self.engine.switches()[index];
             if let Some(to) = switch.to {
-                self.dispatch(switch.processor.index(), to.thread, now, sink);
+                self.dispatch(switch.processor.index(), to.thread(), now, sink);
             }
         }
         if self.watch.is_some() {

@@ -49,7 +49,7 @@ pub enum Wake {
 pub struct Decision {
     /// The first `len` count.
     steps: [Step; Decision::CAPACITY],
-    len: u8,
+    len: usize,
     wake: Wake,
     /// What the announcements announce.
     deadline: Instant,
@@ -150,13 +150,13 @@ impl Decision {
     /// If the decision is full, or announces another deadline already.
     #[inline]
     pub fn and(mut self, action: Action) -> Self {
-        assert!(usize::from(self.len) < Self::CAPACITY, "a decision has at most four actions");
+        assert!(self.len < Self::CAPACITY, "a decision has at most four actions");
         if let Action::Announce(_, deadline) = action {
             let is_other = |action| matches!(action, Action::Announce(_, other) if other != deadline);
             assert!(!self.actions().any(is_other), "a decision announces one deadline");
             self.deadline = deadline;
         }
-        self.steps[usize::from(self.len)] = Step::of(action);
+        self.steps[self.len] = Step::of(action);
         self.len += 1;
         self
     }
@@ -190,13 +190,13 @@ impl Decision {
     /// The actions in order.
     #[inline]
     pub fn actions(&self) -> impl DoubleEndedIterator<Item = Action> + ExactSizeIterator {
-        self.steps[..usize::from(self.len)].iter().map(|step| step.action(self.deadline))
+        self.steps[..self.len].iter().map(|step| step.action(self.deadline))
     }
 
     /// How many actions there are.
     #[inline]
     pub fn len(&self) -> usize {
-        usize::from(self.len)
+        self.len
     }
 
     /// Whether nothing changes but, perhaps, the timer.

@@ -6,15 +6,36 @@ use super::vp::{Bottom, Context, ProcessorId, Vp, VpId, VpState};
 use super::{Action, Message, Parameters, Refusal, SchedulerId, Wake};
 use crate::job::Job;
 use std::collections::VecDeque;
+use std::num::NonZeroU64;
 use talea_time::{Instant, Work};
 
 /// A thread and which of its requests it is running for, so that two jobs of one thread can be told apart.
+///
+/// One word, as it is read right after it is written: what is written in parts and read as a whole stalls a processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Occupant {
+    /// One more than the thread's number in the upper half, its request's in the lower.
+    word: NonZeroU64,
+}
+
+impl Occupant {
+    #[inline]
+    pub(super) fn new(thread: VpId, epoch: u32) -> Self {
+        let word = (u64::from(thread.0) + 1) << 32 | u64::from(epoch);
+        Occupant { word: NonZeroU64::new(word).expect("one more than a number") }
+    }
+
     /// The thread.
-    pub thread: VpId,
+    #[inline]
+    pub fn thread(self) -> VpId {
+        VpId((self.word.get() >> 32) as u32 - 1)
+    }
+
     /// Number of its request.
-    pub epoch: u32,
+    #[inline]
+    pub fn epoch(self) -> u32 {
+        self.word.get() as u32
+    }
 }
 
 /// A processor changes hands.

@@ -164,7 +164,7 @@ impl Engine {
             }
             Bottom::Thread => {
                 place.holder = None;
-                place.current = Some(Occupant { thread: child, epoch });
+                place.current = Some(Occupant::new(child, epoch));
                 Decision::NONE
             }
             Bottom::Nobody => unreachable!("an unregistered VP is never granted"),

@@ -141,6 +141,7 @@ impl LaneQueue {
     }
 
     /// Adds a job that has not executed yet.
+    #[inline]
     pub fn push(&mut self, job: Job) {
         let place = self.jobs.add(Progress { job, executed: Work::ZERO });
         self.wait(place);

@@ -85,7 +85,10 @@ impl Waiting {
         if order.separates_late() {
             self.set_late_apart(now, order);
         }
-        self.timely.pop().or_else(|| self.late.pop()).map(|entry| entry.0.place)
+        match self.timely.pop() {
+            Some(entry) => Some(entry.0.place),
+            None => self.late.pop().map(|entry| entry.0.place),
+        }
     }
 
     fn set_late_apart(&mut self, now: Instant, order: &Order) {

@@ -77,15 +77,18 @@ impl LaneScheduler {
 
     /// The decision, with word to the parent of another earliest deadline: before a request, and after what is done with a
     /// processor, which those above may take back when they hear it. Looks at every job.
+    #[inline]
     fn with_announcement(&self, cx: &Context<'_>, decision: Decision) -> Decision {
+        if self.announcing == Announcing::Nothing {
+            return decision;
+        }
         let earliest = || self.queue.iter().map(|progress| progress.job.deadline).min();
-        match (self.announcing, cx.state(self.own())) {
-            (Announcing::Nothing, _) => decision,
-            (_, VpState::Running(_)) => {
+        match cx.state(self.own()) {
+            VpState::Running(_) => {
                 let timer = decision.timer();
                 decision.then(announce(cx, self.own(), earliest(), Decision::NONE)).wake(timer)
             }
-            (_, _) => announce(cx, self.own(), earliest(), decision),
+            VpState::Waiting | VpState::Ready => announce(cx, self.own(), earliest(), decision),
         }
     }
 

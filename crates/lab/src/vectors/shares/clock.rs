@@ -100,7 +100,7 @@ impl Clock {
 
     fn running(&self) -> Option<usize> {
         let occupant = self.engine.running(ProcessorId::from_index(0))?;
-        self.actors.iter().position(|actor| actor.thread == occupant.thread)
+        self.actors.iter().position(|actor| actor.thread == occupant.thread())
     }
 
     fn arrive(&mut self) {

@@ -215,8 +215,8 @@ fn take_turns<R: Rule<Account: Copy> + 'static>(
         let Some(running) = engine.running(ProcessorId::from_index(0)) else { break };
         now += used.at_full_speed();
         if used < quantum {
-            engine.release(running.thread, now);
-            engine.request(running.thread, job(running.thread, now), now);
+            engine.release(running.thread(), now);
+            engine.request(running.thread(), job(running.thread(), now), now);
         } else {
             engine.fire_timers(now);
         }
