@@ -60,14 +60,19 @@ fn means(dots: &[u8], width: usize, height: usize) -> Vec<u8> {
     const SIDE: usize = DOTS as usize;
     let row_bytes = width * SIDE * CHANNELS;
     let mut pixels = Vec::with_capacity(width * height * CHANNELS);
+    let mut sums = vec![0; width * CHANNELS];
     for rows in dots.chunks_exact(row_bytes * SIDE) {
-        for (x, channel) in (0..width).flat_map(|x| (0..CHANNELS).map(move |channel| (x, channel))) {
-            let of_row = |row: &[u8]| {
-                (0..SIDE).map(|across| u32::from(row[(x * SIDE + across) * CHANNELS + channel])).sum::<u32>()
-            };
-            let sum: u32 = rows.chunks_exact(row_bytes).map(of_row).sum();
-            pixels.push((sum / (DOTS * DOTS)) as u8);
+        sums.fill(0);
+        for row in rows.chunks_exact(row_bytes) {
+            for (of_pixel, sum) in row.chunks_exact(SIDE * CHANNELS).zip(sums.chunks_exact_mut(CHANNELS)) {
+                for dot in of_pixel.chunks_exact(CHANNELS) {
+                    for channel in 0..CHANNELS {
+                        sum[channel] += u32::from(dot[channel]);
+                    }
+                }
+            }
         }
+        pixels.extend(sums.iter().map(|sum| (sum / (DOTS * DOTS)) as u8));
     }
     pixels
 }

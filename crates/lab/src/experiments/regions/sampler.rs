@@ -8,7 +8,7 @@
 //! them were served, which is what it is to explain.
 
 use super::switching::{Observed, Threads};
-use talea_record::event::{Complete, Cost, Start, Typed};
+use talea_record::event::{Complete, Cost, Lost, Start};
 use talea_record::{CostKind, Event, Metadata, Origin, Record, Sink, TaskEntry};
 use talea_time::{Duration, Instant};
 
@@ -269,23 +269,24 @@ impl Sink for Sampler {
         if matches!(self.origin, Origin::Threads { .. }) {
             self.follow(&record);
         }
-        match record.typed() {
-            Typed::RunEnd(_) => self.end = self.end.max(record.time),
-            // What the kernel lost is no job.
-            Typed::Lost(lost) if lost.is_of_kernel() => {}
-            Typed::Lost(lost) => self.lost += lost.records,
-            Typed::Cost(cost) => self.costs(record.time, cost),
-            what if record.event.is_job() => {
-                let Some(&operation) = self.operations.get(record.job().operation.index()) else { return };
-                match what {
-                    Typed::Start(_) | Typed::Resume(_) => self.begins(&record, operation),
-                    Typed::Preempt(_) if operation.critical => self.at(record.time).hard_preemptions += 1,
-                    Typed::Complete(complete) => self.completes(record.time, complete, operation),
-                    _ => {}
-                }
-                self.busy.note(&record);
+        if let Some(cost) = Cost::read(&record) {
+            self.costs(record.time, cost);
+        } else if record.event.is_job() {
+            let Some(&operation) = self.operations.get(record.job().operation.index()) else { return };
+            match record.event {
+                Event::START | Event::RESUME => self.begins(&record, operation),
+                Event::PREEMPT if operation.critical => self.at(record.time).hard_preemptions += 1,
+                _ => {}
             }
-            _ => {}
+            if let Some(complete) = Complete::read(&record) {
+                self.completes(record.time, complete, operation);
+            }
+            self.busy.note(&record);
+        } else if let Some(lost) = Lost::read(&record) {
+            // What the kernel lost is no job.
+            self.lost += if lost.is_of_kernel() { 0 } else { lost.records };
+        } else if record.event == Event::RUN_END {
+            self.end = self.end.max(record.time);
         }
     }
 }
