@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicU32;
 use std::time::Duration as StdDuration;
 use talea_linux::sched::Policy;
 use talea_linux::thread::spawn;
-use talea_manage::{Blocks, ManagedSet, Options, Target};
+use talea_manage::{AdmitError, Blocks, ManagedSet, Options, Target};
 use talea_measure::skip;
 use talea_policy::hierarchy::{Fraction, Parameters, SchedulerId};
 use talea_policy::scheduler::{Configuration, WakeUp, config};
@@ -21,6 +21,12 @@ use talea_time::{Duration, Work};
 
 /// How often members are to be found blocked: at least ten times as often as it took for a refusal to end the set.
 const BLOCKS: u64 = 2_000;
+/// Members beside the hog. Where wake-ups are not traced, each is found blocked once in [`talea_manage::LOOK_EVERY`] at most, so
+/// that fewer would take longer.
+const OTHERS: u32 = 8;
+/// Members beside the hog that have [`FLOOD`] threads each.
+const FLOODS: usize = 5;
+const FLOOD: u32 = 40;
 
 /// Tells the program of several threads how many.
 fn threads_of_program() -> Option<u32> {
@@ -73,9 +79,9 @@ fn quanta() -> (Configuration, Parameters) {
     (kind.into(), Parameters::Weight(1))
 }
 
-/// Budgets of a millisecond, which end and come again all the time.
+/// Budgets of a millisecond, which end and come again all the time, with room for all members.
 fn budgets() -> (Configuration, Parameters) {
-    (config::Reservation::hard(Fraction::ONE).into(), reservation(1, 4))
+    (config::Reservation::hard(Fraction::ONE).into(), reservation(1, i64::from(OTHERS) + 2))
 }
 
 /// A set with a thread of its own that always wants the processor, and where others go.
@@ -101,9 +107,9 @@ fn programs_of_several_threads_that_block_end_nothing() {
     let Some((_alone, options)) = stage(1) else { return };
     for system in [quanta(), budgets()] {
         let (mut set, root) = beside_a_hog(&system, &options);
-        let programs = [program(3), program(4)];
-        for (name, (program, _)) in ["one", "other"].into_iter().zip(&programs) {
-            set.attach(admission(name, root, system.1), Target::Process(program.id())).unwrap();
+        let programs: Vec<_> = (0..OTHERS).map(|number| program(3 + number % 2)).collect();
+        for (program, _) in &programs {
+            set.attach(admission("program", root, system.1), Target::Process(program.id())).unwrap();
         }
         endures(set);
         let threads = programs.iter().flat_map(|(_, threads)| threads);
@@ -116,27 +122,29 @@ fn a_command_whose_children_block_ends_nothing() {
     let Some((_alone, options)) = stage(1) else { return };
     for system in [quanta(), budgets()] {
         let (mut set, root) = beside_a_hog(&system, &options);
-        for name in ["one", "other"] {
-            set.command(admission(name, root, system.1), &mut family()).unwrap();
+        for _ in 0..OTHERS {
+            set.command(admission("command", root, system.1), &mut family()).unwrap();
         }
         endures(set);
     }
 }
 
 #[test]
-fn a_flood_of_threads_that_block_ends_nothing() {
+fn floods_of_threads_that_block_end_nothing() {
     let Some((_alone, mut options)) = stage(1) else { return };
-    options.threads_max = 48;
+    options.threads_max = FLOODS * (FLOOD as usize + 8);
     let system = budgets();
     let (mut set, root) = beside_a_hog(&system, &options);
-    let (flood, threads) = program(40);
-    let member = set.attach(admission("flood", root, system.1), Target::Process(flood.id())).unwrap();
-    assert!(set.threads_of(member).len() >= threads.len());
+    let floods: Vec<_> = (0..FLOODS).map(|_| program(FLOOD)).collect();
+    for (flood, threads) in &floods {
+        let member = set.attach(admission("flood", root, system.1), Target::Process(flood.id())).unwrap();
+        assert!(set.threads_of(member).len() >= threads.len());
+    }
     endures(set);
 }
 
 /// A program with a lock that lends priority: a thread that holds it half of the time, and a deadline thread that wants it again and
-/// again.
+/// again, both for lengths of time that change, so that the ends of quanta fall on all phases.
 #[test]
 #[ignore = "run by a_program_that_is_lent_priority_ends_nothing"]
 fn as_lent_program() {
@@ -146,23 +154,23 @@ fn as_lent_program() {
     static LOCK: AtomicU32 = AtomicU32::new(0);
     let take = || while futex::lock_pi(&LOCK, Flags::PRIVATE, None).is_err() {};
     let give_back = || futex::unlock_pi(&LOCK, Flags::PRIVATE).unwrap();
-    let work = || (0..20_000).for_each(|_| std::hint::spin_loop());
+    let work = |round: u32| (0..3_000 * (1 + round % 7)).for_each(|_| std::hint::spin_loop());
     let period = Duration::from_millis(10);
     let policy = Policy::Deadline { runtime: Work::from_millis(1), deadline: period, period };
     let waiter = spawn("waiter", policy, &[], 64 * 1024, move || {
-        loop {
+        for round in 0_u64.. {
             take();
             give_back();
-            std::thread::sleep(StdDuration::from_micros(700));
+            std::thread::sleep(StdDuration::from_micros(137 * (1 + round % 5)));
         }
     });
     let waits = u32::from(waiter.is_ok());
     println!("threads {} {waits}", rustix::thread::gettid());
-    loop {
+    for round in (0..u32::MAX).cycle() {
         take();
-        work();
+        work(round);
         give_back();
-        work();
+        work(round / 7);
     }
 }
 
@@ -176,7 +184,14 @@ fn a_program_that_is_lent_priority_ends_nothing() {
     }
     let system = quanta();
     let (mut set, root) = beside_a_hog(&system, &options);
-    set.attach(admission("holder", root, system.1), Target::Thread(holder)).unwrap();
+    eventually("the holder is taken in", || {
+        match set.attach(admission("holder", root, system.1), Target::Thread(holder)) {
+            Ok(_) => true,
+            // Just then the deadline thread waits for it.
+            Err(AdmitError::Lent { .. }) => false,
+            Err(error) => panic!("{error}"),
+        }
+    });
     eventually("the kernel refuses to change the holder", || set.is_ended() || set.totals().lent >= 20);
     // It is lowered afterwards, so that both go on and share.
     let received = after(&set, Work::from_millis(300));
