@@ -10,7 +10,7 @@ use talea_lab::compare::Observer;
 use talea_lab::experiments::hierarchies::hand_over::{self, LEVELS};
 use talea_lab::experiments::hierarchies::operations::{self, Measured, Operation, Way};
 use talea_linux::affinity;
-use talea_measure::{Effort, Report, Request, Role, Samples};
+use talea_measure::{Effort, Report, Role, Samples};
 use talea_runtime::StopHandle;
 use talea_time::Duration;
 
@@ -37,22 +37,18 @@ fn amounts(effort: Effort) -> (usize, u32, usize) {
 }
 
 fn main() -> ExitCode {
-    let request = match Request::from_arguments(std::env::args().skip(1)) {
-        Ok(request) => request,
-        Err(message) => {
-            eprintln!("{message}");
-            return ExitCode::from(2);
-        }
-    };
-    let (turns, times, cycles) = amounts(request.effort);
+    talea_measure::main(measured)
+}
+
+fn measured(effort: Effort) -> Report {
+    let (turns, times, cycles) = amounts(effort);
     let mut report = Report::new(true);
     hand_overs(turns, times, &mut report);
     match operations::measure(cycles, &Unobserved) {
         Ok(all) => Way::ALL.into_iter().for_each(|way| changes(way, &all, &mut report)),
         Err(error) => eprintln!("not measuring operations: {error}"),
     }
-    report.print(request.format);
-    ExitCode::SUCCESS
+    report
 }
 
 fn hand_overs(turns: usize, times: u32, report: &mut Report) {

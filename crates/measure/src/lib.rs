@@ -9,8 +9,10 @@
 mod report;
 mod skipped;
 
-pub use report::{Format, Report, Role, Samples};
+use report::Format;
+pub use report::{Report, Role, Samples};
 pub use skipped::{FILE as SKIPPED_FILE, output_of, skip};
+use std::process::ExitCode;
 
 /// How much a benchmark measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,21 +25,33 @@ pub enum Effort {
     Full,
 }
 
+/// The main function of a benchmark: measures as much as its arguments ask for and prints the report in the format that they name.
+pub fn main(measure: impl FnOnce(Effort) -> Report) -> ExitCode {
+    match Request::from_arguments(std::env::args().skip(1)) {
+        Ok(request) => {
+            measure(request.effort).print(request.format);
+            ExitCode::SUCCESS
+        }
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::from(2)
+        }
+    }
+}
+
 /// What a benchmark was asked for.
 #[derive(Clone, Copy, Debug)]
-pub struct Request {
+struct Request {
     /// How much it is to measure.
-    pub effort: Effort,
+    effort: Effort,
     /// How it is to print what it found.
-    pub format: Format,
+    format: Format,
 }
 
 impl Request {
     /// Reads the command line: `--quick`, `--json`, and the `--bench` that `cargo bench` adds.
-    ///
-    /// # Errors
-    /// What to tell a user who gave something else.
-    pub fn from_arguments(arguments: impl Iterator<Item = String>) -> Result<Self, String> {
+    /// Else what to tell the user.
+    fn from_arguments(arguments: impl Iterator<Item = String>) -> Result<Self, String> {
         let mut request = Request { effort: Effort::Smoke, format: Format::Table };
         for argument in arguments {
             match argument.as_str() {

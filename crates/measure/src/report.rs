@@ -5,7 +5,7 @@ use talea_time::Duration;
 
 /// How results are written to standard output.
 #[derive(Clone, Copy, Debug)]
-pub enum Format {
+pub(crate) enum Format {
     /// For people.
     Table,
     /// For programs: one object per row.
@@ -98,7 +98,7 @@ impl Report {
     }
 
     /// Prints to standard output.
-    pub fn print(&self, format: Format) {
+    pub(crate) fn print(&self, format: Format) {
         match format {
             Format::Table => self.print_table(),
             Format::JsonLines => self.print_json(),

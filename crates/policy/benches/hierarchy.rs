@@ -9,7 +9,7 @@
 use std::hint::black_box;
 use std::process::ExitCode;
 use std::time::Instant as WallClock;
-use talea_measure::{Effort, Report, Request, Role, Samples};
+use talea_measure::{Effort, Report, Role, Samples};
 use talea_model::{LaneDispatch, Late, Laxity};
 use talea_policy::discipline::Discipline;
 use talea_policy::hierarchy::{Enforcement, Engine, Fraction, Parameters, SchedulerId, VpId};
@@ -191,19 +191,16 @@ fn kinds() -> Vec<(&'static str, Configuration)> {
 }
 
 fn main() -> ExitCode {
-    let request = match Request::from_arguments(std::env::args().skip(1)) {
-        Ok(request) => request,
-        Err(message) => {
-            eprintln!("hierarchy: {message}");
-            return ExitCode::from(2);
-        }
-    };
+    talea_measure::main(measured)
+}
+
+fn measured(effort: Effort) -> Report {
     let mut report = Report::new(false);
     let group = "block to next grant, through levels on both sides of the root";
     let levels = [("1 level", 1), ("2 levels", 2), ("4 levels", 4), ("8 levels", 8), ("16 levels", 16)];
     let mut base = 0.0;
     for (name, levels) in levels {
-        let samples = measure(request.effort, || branches(levels));
+        let samples = measure(effort, || branches(levels));
         let median = samples.ns(0.5);
         if levels == 1 {
             base = median;
@@ -222,8 +219,7 @@ fn main() -> ExitCode {
     let group = "block to next grant, four threads below one scheduler";
     for (name, kind) in kinds() {
         let role = if kind.name() == "fixed-priority" { Role::Floor } else { Role::Subject };
-        report.add(group, name, role, measure(request.effort, || siblings(&kind)));
+        report.add(group, name, role, measure(effort, || siblings(&kind)));
     }
-    report.print(request.format);
-    ExitCode::SUCCESS
+    report
 }

@@ -12,7 +12,7 @@ use std::num::NonZeroU32;
 use std::process::ExitCode;
 use std::time::Instant as WallClock;
 use talea_insight::Accounting;
-use talea_measure::{Effort, Report, Request as Arguments, Role, Samples};
+use talea_measure::{Effort, Report, Role, Samples};
 use talea_model::{Execution, Request, SchedulerBuilder, SchedulerKind, System, ThreadBuilder, ThreadWork};
 use talea_record::{Event, Record, Sink};
 use talea_sim::Simulation;
@@ -62,14 +62,11 @@ impl<S: Sink> Subject<S> {
 }
 
 fn main() -> ExitCode {
-    let request = match Arguments::from_arguments(std::env::args().skip(1)) {
-        Ok(request) => request,
-        Err(message) => {
-            eprintln!("hierarchies: {message}");
-            return ExitCode::from(2);
-        }
-    };
-    let slices = match request.effort {
+    talea_measure::main(measured)
+}
+
+fn measured(effort: Effort) -> Report {
+    let slices = match effort {
         Effort::Smoke => 2,
         Effort::Quick => 20,
         Effort::Full => 200,
@@ -92,8 +89,7 @@ fn main() -> ExitCode {
         let millions = 1e3 / samples.ns(0.5);
         report.add_with_note(group, name, role, samples, format!("{millions:.2} M/s"));
     }
-    report.print(request.format);
-    ExitCode::SUCCESS
+    report
 }
 
 /// Fixed priority; two reservation schedulers; reservations of shares; round robins; threads.

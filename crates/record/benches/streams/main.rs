@@ -13,7 +13,7 @@ mod reading;
 use std::cell::Cell;
 use std::hint::black_box;
 use std::process::ExitCode;
-use talea_measure::{Effort, Report, Request, Role, Samples};
+use talea_measure::{Effort, Report, Role, Samples};
 use talea_record::stream::clock::{self, TimeSource};
 use talea_record::stream::{Start, Stream, StreamDirectory};
 use talea_record::{Metadata, Record, RingShape, Sink};
@@ -175,14 +175,11 @@ fn disabled(report: &mut Report, batches: u32, stream: &Stream) {
 }
 
 fn main() -> ExitCode {
-    let request = match Request::from_arguments(std::env::args().skip(1)) {
-        Ok(request) => request,
-        Err(message) => {
-            eprintln!("{message}");
-            return ExitCode::from(2);
-        }
-    };
-    let batches = match request.effort {
+    talea_measure::main(measured)
+}
+
+fn measured(effort: Effort) -> Report {
+    let batches = match effort {
         Effort::Smoke => 3,
         Effort::Quick => 500,
         Effort::Full => 10_000,
@@ -205,6 +202,5 @@ fn main() -> ExitCode {
     enabled(&mut report, batches, &stream);
     reading::followed(&mut report, batches, &stream);
     reading::rate(&mut report, batches.div_ceil(100));
-    report.print(request.format);
-    ExitCode::SUCCESS
+    report
 }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use talea_linux::clock::MonotonicClock;
 use talea_linux::thread::spawn;
 use talea_measure::{Report, Role, Samples};
-use talea_record::{Event, Metadata, Origin, Record, RecordSource, RingFile, Sink};
+use talea_record::{Event, Metadata, Record, RecordSource, RingFile, Sink};
 use talea_recording::kernel::{KernelEvent, KernelOptions, KernelStream, Processors};
 use talea_time::{Clock, Instant};
 
@@ -134,7 +134,7 @@ fn read(stream: KernelStream, [of_ring, of_kernel]: &mut [Samples; 2]) {
         let (count, kernel) = drain(source);
         let directory =
             tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a place for a file");
-        let metadata = nothing_described();
+        let metadata = Metadata::bare("none");
         let mut file =
             RingFile::create(&directory.path().join("ring"), &metadata, &["ring".into()], count as usize)
                 .expect("there is room for a ring");
@@ -160,21 +160,4 @@ fn drain(mut source: impl RecordSource) -> (u32, talea_time::Duration) {
 fn record(n: u32) -> Record {
     let (time, words) = (Instant::from_nanos(i64::from(n)), [u64::from(n); 2]);
     Record { time, causal: 0, words, event: Event::WAKE, source: 0, cpu: 0, arg: 0 }
-}
-
-/// Tables for records that are about nothing in them.
-fn nothing_described() -> Metadata {
-    Metadata {
-        system: "none".into(),
-        strategy: "none".into(),
-        origin: Origin::Threads { realtime: false },
-        start: Instant::from_nanos(0),
-        nodes: Vec::new(),
-        lanes: Vec::new(),
-        tasks: Vec::new(),
-        operations: Vec::new(),
-        edges: Vec::new(),
-        recorded: None,
-        realtime_offset_ns: None,
-    }
 }

@@ -15,7 +15,7 @@ mod wake;
 use std::process::ExitCode;
 use talea_linux::sched::{self, Policy};
 use talea_linux::{affinity, memory};
-use talea_measure::{Report, Request};
+use talea_measure::Report;
 
 /// How much is measured: numbers of samples.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -80,21 +80,14 @@ impl Stage {
 }
 
 fn main() -> ExitCode {
-    let request = match Request::from_arguments(std::env::args().skip(1)) {
-        Ok(request) => request,
-        Err(message) => {
-            eprintln!("{message}");
-            return ExitCode::from(2);
-        }
-    };
-    let effort = Effort::of(request.effort);
-    let stage = Stage::find();
-    let mut report = Report::new(stage.real_time);
-    enqueue::measure(&stage, effort, &mut report);
-    wake::measure(&stage, effort, &mut report);
-    release::measure(&stage, effort, &mut report);
-    burn::measure(&stage, effort, &mut report);
-    kernel::measure(&stage, effort, &mut report);
-    report.print(request.format);
-    ExitCode::SUCCESS
+    talea_measure::main(|effort| {
+        let (effort, stage) = (Effort::of(effort), Stage::find());
+        let mut report = Report::new(stage.real_time);
+        enqueue::measure(&stage, effort, &mut report);
+        wake::measure(&stage, effort, &mut report);
+        release::measure(&stage, effort, &mut report);
+        burn::measure(&stage, effort, &mut report);
+        kernel::measure(&stage, effort, &mut report);
+        report
+    })
 }
