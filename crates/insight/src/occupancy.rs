@@ -27,7 +27,7 @@
 //! may have any. Where the kernel has been heard of at all, it tells of every processor from its first switch on; before
 //! that, and after a loss, one without a job is unknown.
 
-mod hear;
+mod update;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -61,7 +61,7 @@ pub(crate) enum Occupant {
 
 /// Who has a processor, as far as anybody saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Possession {
+pub(crate) enum ProcessorHolder {
     /// This one.
     By(Occupant),
     /// One of several jobs that have begun, or none of them: [`Occupancy::unseen_sharers`].
@@ -74,7 +74,7 @@ pub(crate) enum Unknown {
     /// Records that would tell were lost.
     Lost,
     /// They are from before the recording.
-    Unheard,
+    BeforeRecording,
 }
 
 /// An interrupt.
@@ -106,23 +106,23 @@ impl fmt::Display for Interrupt {
 
 /// Where a lane's thread is, by the kernel's records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Whereabouts {
+pub(crate) enum ThreadState {
     /// They do not tell.
-    Untold,
+    Unknown,
     /// On a processor.
-    On,
+    Running,
     /// On none although it could go on.
-    Displaced,
+    Preempted,
     /// On none, and it may wait for something else.
     Off,
 }
 
 /// Whether a lane's thread is at work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Wakefulness {
+pub(crate) enum SleepState {
     /// The trace has no records of it.
     #[default]
-    Untold,
+    Unknown,
     Asleep,
     Awake,
 }
@@ -139,39 +139,39 @@ pub(crate) enum Role {
 struct Lane {
     node: usize,
     level: usize,
-    awake: Wakefulness,
+    awake: SleepState,
     /// The processor of its last record.
     cpu: u16,
     /// The job it last ran, while that is unfinished.
     current: Option<JobId>,
-    hearing: Hearing,
+    knowledge: LaneKnowledge,
 }
 
 /// Who goes on when a job begins on a processor that another one still has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Displacing {
+enum PreemptionRule {
     /// The one of the higher lane.
     ByLevel,
     /// Whichever the kernel chooses, on any processor of the node.
     Unseen,
 }
 
-impl Displacing {
+impl PreemptionRule {
     fn of(origin: Origin, node: &NodeEntry) -> Self {
         match origin {
             Origin::Simulation { .. } | Origin::Threads { realtime: true } if node.cpus.len() == 1 => {
-                Displacing::ByLevel
+                PreemptionRule::ByLevel
             }
-            _ => Displacing::Unseen,
+            _ => PreemptionRule::Unseen,
         }
     }
 }
 
 /// Whether it is known what a lane does, which may have begun to run a job before the records began, or be lost with them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Hearing {
+enum LaneKnowledge {
     Awaited(Unknown),
-    Begun,
+    Known,
 }
 
 /// Whether the beginning of a node's run is in the trace.
@@ -183,9 +183,9 @@ enum Beginning {
 
 /// Whether the kernel tells of processors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kernel {
-    Unheard,
-    Heard,
+enum KernelRecords {
+    None,
+    Present,
 }
 
 /// One processor of one node.
@@ -202,11 +202,11 @@ pub(crate) struct Processor {
     interrupts: Vec<Interrupt>,
     /// The threads of the run that lost the processor although they could go on, until they have one.
     waiting: Vec<u32>,
-    doubt: Doubt,
+    gap: RecordGap,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Doubt {
+enum RecordGap {
     None,
     /// Nothing has been heard since records were lost, or since the recording came to the run under way.
     Since(Unknown),
@@ -219,12 +219,12 @@ pub(crate) struct Occupancy {
     lane_of_operation: Vec<usize>,
     nodes: Vec<Vec<Processor>>,
     /// By node.
-    displacing: Vec<Displacing>,
+    preemption_rule: Vec<PreemptionRule>,
     /// Whether a THREAD record of a lane of the node has come.
     identified: Vec<bool>,
     /// By node.
     beginnings: Vec<Beginning>,
-    kernel: Kernel,
+    kernel: KernelRecords,
     threads: HashMap<u32, Role>,
     /// Threads of the run that were made ready and have had no processor since.
     woken: HashSet<u32>,
@@ -241,10 +241,10 @@ impl Occupancy {
         let lane = |entry: &talea_record::LaneEntry| Lane {
             node: entry.node,
             level: entry.level,
-            awake: Wakefulness::Untold,
+            awake: SleepState::Unknown,
             cpu: Record::NO_CPU,
             current: None,
-            hearing: Hearing::Begun,
+            knowledge: LaneKnowledge::Known,
         };
         let processors =
             |entry: &talea_record::NodeEntry| entry.cpus.iter().map(|cpu| Processor::new(*cpu)).collect();
@@ -252,10 +252,14 @@ impl Occupancy {
             lanes: metadata.lanes.iter().map(lane).collect(),
             lane_of_operation: metadata.operations.iter().map(|operation| operation.lane).collect(),
             nodes: metadata.nodes.iter().map(processors).collect(),
-            displacing: metadata.nodes.iter().map(|node| Displacing::of(metadata.origin, node)).collect(),
+            preemption_rule: metadata
+                .nodes
+                .iter()
+                .map(|node| PreemptionRule::of(metadata.origin, node))
+                .collect(),
             identified: vec![false; metadata.nodes.len()],
             beginnings: vec![Beginning::Awaited; metadata.nodes.len()],
-            kernel: Kernel::Unheard,
+            kernel: KernelRecords::None,
             threads: HashMap::new(),
             woken: HashSet::new(),
             processes: HashSet::new(),
@@ -275,7 +279,7 @@ impl Occupancy {
     }
 
     /// Whether the lane's thread is at work.
-    pub fn awake(&self, lane: usize) -> Wakefulness {
+    pub fn awake(&self, lane: usize) -> SleepState {
         self.lanes[lane].awake
     }
 
@@ -288,7 +292,7 @@ impl Occupancy {
     pub fn occupant(&self, node: usize, index: usize) -> Occupant {
         let processor = &self.nodes[node][index];
         match self.interrupt(node, index) {
-            Some(interrupt) if processor.doubt == Doubt::None => Occupant::Interrupt(interrupt),
+            Some(interrupt) if processor.gap == RecordGap::None => Occupant::Interrupt(interrupt),
             _ => self.holder(node, index),
         }
     }
@@ -301,7 +305,7 @@ impl Occupancy {
     /// Who has the processor when no interrupt has it.
     pub fn holder(&self, node: usize, index: usize) -> Occupant {
         let processor = &self.nodes[node][index];
-        if let Doubt::Since(unknown) = processor.doubt {
+        if let RecordGap::Since(unknown) = processor.gap {
             return Occupant::Unknown(unknown);
         }
         match processor.thread {
@@ -316,9 +320,9 @@ impl Occupancy {
             return Occupant::Job(*job);
         }
         let nobody = match self.kernel {
-            Kernel::Heard if processor.thread.is_none() => Occupant::Unknown(processor.unseen),
-            Kernel::Unheard => self.awaited(node).map_or(Occupant::Idle, Occupant::Unknown),
-            Kernel::Heard => Occupant::Idle,
+            KernelRecords::Present if processor.thread.is_none() => Occupant::Unknown(processor.unseen),
+            KernelRecords::None => self.awaited(node).map_or(Occupant::Idle, Occupant::Unknown),
+            KernelRecords::Present => Occupant::Idle,
         };
         self.lane_at_work(node, processor).map_or(nobody, Occupant::Lane)
     }
@@ -331,21 +335,21 @@ impl Occupancy {
     /// Why not everything is known of the node's lanes.
     fn awaited(&self, node: usize) -> Option<Unknown> {
         let mut lanes = self.lanes.iter().filter(|lane| lane.node == node);
-        lanes.find_map(|lane| match lane.hearing {
-            Hearing::Awaited(unknown) => Some(unknown),
-            Hearing::Begun => None,
+        lanes.find_map(|lane| match lane.knowledge {
+            LaneKnowledge::Awaited(unknown) => Some(unknown),
+            LaneKnowledge::Known => None,
         })
     }
 
     /// Whether the kernel has told of a processor.
     pub fn hears_kernel(&self) -> bool {
-        self.kernel == Kernel::Heard
+        self.kernel == KernelRecords::Present
     }
 
     /// The lane whose thread says that it works on the processor.
     fn lane_at_work(&self, node: usize, processor: &Processor) -> Option<usize> {
         let works_here =
-            |lane: &Lane| lane.node == node && lane.awake == Wakefulness::Awake && lane.cpu == processor.cpu;
+            |lane: &Lane| lane.node == node && lane.awake == SleepState::Awake && lane.cpu == processor.cpu;
         self.lanes.iter().position(works_here)
     }
 
@@ -369,7 +373,7 @@ impl Occupancy {
             None if thread == 0 => Occupant::Idle,
             Some(Role::Lane(lane)) if self.lanes[*lane].node == node => match &self.lanes[*lane] {
                 Lane { current: Some(job), .. } => Occupant::Job(*job),
-                Lane { hearing: Hearing::Awaited(unknown), .. } => Occupant::Unknown(*unknown),
+                Lane { knowledge: LaneKnowledge::Awaited(unknown), .. } => Occupant::Unknown(*unknown),
                 _ => Occupant::Lane(*lane),
             },
             Some(Role::Release) => Occupant::Release,
@@ -391,9 +395,9 @@ impl Occupancy {
         let is_seen = self.is_seen(node, processor);
         let Some((last, displaced)) = processor.jobs.split_last().filter(|_| !is_seen) else { return false };
         let level = |job: &JobId| self.lane_of(*job).map(|lane| self.lanes[lane].level);
-        match self.displacing[node] {
-            Displacing::ByLevel => displaced.iter().any(|other| level(other) <= level(last)),
-            Displacing::Unseen => !displaced.is_empty(),
+        match self.preemption_rule[node] {
+            PreemptionRule::ByLevel => displaced.iter().any(|other| level(other) <= level(last)),
+            PreemptionRule::Unseen => !displaced.is_empty(),
         }
     }
 
@@ -404,15 +408,15 @@ impl Occupancy {
 
     /// Who has the processor at `index` of the node. Where jobs share one unseen, those that it does not execute may be on any
     /// other of the node that nobody else is known to have.
-    pub fn possession(&self, node: usize, index: usize) -> Possession {
+    pub fn possession(&self, node: usize, index: usize) -> ProcessorHolder {
         match self.occupant(node, index) {
-            Occupant::Job(_) if self.is_shared_unseen(node, index) => Possession::SharedUnseen,
+            Occupant::Job(_) if self.is_shared_unseen(node, index) => ProcessorHolder::SharedUnseen,
             Occupant::Idle | Occupant::Lane(_)
                 if !self.is_seen(node, &self.nodes[node][index]) && self.is_any_shared_unseen(node) =>
             {
-                Possession::SharedUnseen
+                ProcessorHolder::SharedUnseen
             }
-            who => Possession::By(who),
+            who => ProcessorHolder::By(who),
         }
     }
 
@@ -429,7 +433,7 @@ impl Occupancy {
     }
 
     /// Where the threads of the lane are, or the one of them that is best off.
-    pub fn whereabouts(&self, lane: usize) -> Whereabouts {
+    pub fn whereabouts(&self, lane: usize) -> ThreadState {
         let processors = &self.nodes[self.lanes[lane].node];
         let of_lane =
             || self.threads.iter().filter(|(_, role)| **role == Role::Lane(lane)).map(|(thread, _)| thread);
@@ -441,13 +445,13 @@ impl Occupancy {
         let is_told =
             processors.iter().all(|processor| processor.thread.is_some()) && of_lane().next().is_some();
         if of_lane().any(has) {
-            Whereabouts::On
+            ThreadState::Running
         } else if !is_told {
-            Whereabouts::Untold
+            ThreadState::Unknown
         } else if of_lane().any(could_go_on) {
-            Whereabouts::Displaced
+            ThreadState::Preempted
         } else {
-            Whereabouts::Off
+            ThreadState::Off
         }
     }
 
@@ -479,10 +483,10 @@ impl Processor {
             cpu,
             jobs: Vec::new(),
             thread: None,
-            unseen: Unknown::Unheard,
+            unseen: Unknown::BeforeRecording,
             interrupts: Vec::new(),
             waiting: Vec::new(),
-            doubt: Doubt::None,
+            gap: RecordGap::None,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Who ran where and when: a run's schedule as segments.
 
-use crate::occupancy::{Occupancy, Occupant, Possession};
+use crate::occupancy::{Occupancy, Occupant, ProcessorHolder};
 use talea_record::event::Typed;
 use talea_record::{JobId, Metadata, Record};
 use talea_time::Instant;
@@ -136,11 +136,11 @@ impl Segments {
             if !processor.is_with(possession, || occupancy.unseen_sharers(index)) {
                 processor.leave(index, now);
                 let runner = match possession {
-                    Possession::By(Occupant::Job(job)) => Runner::Job(job),
-                    Possession::SharedUnseen => {
+                    ProcessorHolder::By(Occupant::Job(job)) => Runner::Job(job),
+                    ProcessorHolder::SharedUnseen => {
                         Runner::SharedUnseen(occupancy.unseen_sharers(index).collect())
                     }
-                    Possession::By(_) => continue,
+                    ProcessorHolder::By(_) => continue,
                 };
                 processor.enter(runner, now, emit);
             }
@@ -167,13 +167,13 @@ impl Node {
 
 impl Processor {
     /// Whether it is still in the same hands.
-    fn is_with<S: Iterator<Item = JobId>>(&self, now: Possession, sharers: impl FnOnce() -> S) -> bool {
+    fn is_with<S: Iterator<Item = JobId>>(&self, now: ProcessorHolder, sharers: impl FnOnce() -> S) -> bool {
         match (&self.running, now) {
-            (Some((Runner::Job(before), _)), Possession::By(Occupant::Job(job))) => *before == job,
-            (Some((Runner::SharedUnseen(before), _)), Possession::SharedUnseen) => {
+            (Some((Runner::Job(before), _)), ProcessorHolder::By(Occupant::Job(job))) => *before == job,
+            (Some((Runner::SharedUnseen(before), _)), ProcessorHolder::SharedUnseen) => {
                 sharers().eq(before.iter().copied())
             }
-            (None, Possession::By(who)) => !matches!(who, Occupant::Job(_)),
+            (None, ProcessorHolder::By(who)) => !matches!(who, Occupant::Job(_)),
             _ => false,
         }
     }

@@ -14,7 +14,7 @@
 //! | unobserved | threads that the kernel does not show to the user who recorded |
 //! | idle | nobody that any record tells of: without WAKE, SLEEP and kernel records, unrecorded dispatching too |
 //! | unknown | time of which records were lost, or of which nothing was heard yet |
-//! | unrecorded | time that only events would tell of that the trace is known to lack ([`talea_record::Told`]) |
+//! | unrecorded | time that only events would tell of that the trace is known to lack ([`talea_record::RecordedEvents`]) |
 //!
 //! An account of which the events were not recorded has no figure, `None`. Its time is in *unrecorded*, so that the accounts
 //! add up all the same.
@@ -28,19 +28,19 @@
 
 mod jobs;
 mod report;
-mod strip;
 mod switches;
+mod timeline;
 
 pub use report::{CostUsage, Dispatching, NodeUsage, OperationUsage, ProgramUsage, Spread, UsageReport};
 
-use crate::occupancy::{Interrupt, Occupancy, Occupant, Possession};
+use crate::occupancy::{Interrupt, Occupancy, Occupant, ProcessorHolder};
 use jobs::Jobs;
 use std::collections::{BTreeSet, HashMap};
-use strip::{Cost, Strip};
-use switches::{Switches, Whose};
+use switches::{Switches, ThreadOwner};
 use talea_record::event::{self, Lost, Switch, Typed};
 use talea_record::{Contents, CostKind, Event, JobId, Metadata, Record, Sink};
 use talea_time::Instant;
+use timeline::{Cost, Timeline};
 
 /// What a stretch of a processor's time went into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,8 +63,8 @@ pub(crate) enum Use {
 }
 
 impl Use {
-    fn of(possession: Possession) -> Self {
-        let Possession::By(occupant) = possession else { return Use::Shared };
+    fn of(possession: ProcessorHolder) -> Self {
+        let ProcessorHolder::By(occupant) = possession else { return Use::Shared };
         match occupant {
             Occupant::Job(job) => Use::Job(job),
             Occupant::Lane(_) => Use::Dispatch,
@@ -128,23 +128,23 @@ impl Accounts {
 struct Node {
     start: Option<Instant>,
     end: Option<Instant>,
-    strips: Vec<Strip>,
+    timelines: Vec<Timeline>,
     accounts: Accounts,
-    silence: Silence,
+    undispatched: UndispatchedJobs,
 }
 
 /// Jobs that began and no record of dispatching with them: where dispatching is recorded throughout there are few.
 #[derive(Debug, Default)]
-struct Silence {
+struct UndispatchedJobs {
     now: u64,
     longest: u64,
 }
 
-impl Silence {
+impl UndispatchedJobs {
     /// So many mean that dispatching was not recorded then.
     const TOO_LONG: u64 = 256;
 
-    fn hear(&mut self, event: Event) {
+    fn count(&mut self, event: Event) {
         match event {
             Event::START => self.now += 1,
             _ => self.now = 0,
@@ -180,9 +180,9 @@ impl Usage {
         let node = |_| Node {
             start: None,
             end: None,
-            strips: Vec::new(),
+            timelines: Vec::new(),
             accounts: accounts(),
-            silence: Silence::default(),
+            undispatched: UndispatchedJobs::default(),
         };
         Usage {
             metadata: metadata.clone(),
@@ -210,15 +210,15 @@ impl Usage {
         let Some(start) = node.start else { return };
         let now = node.end.map_or(now, |end| now.min(end));
         let processors = self.occupancy.processors(index);
-        while node.strips.len() < processors.len() {
-            node.strips.push(Strip::new(processors[node.strips.len()].cpu, start));
+        while node.timelines.len() < processors.len() {
+            node.timelines.push(Timeline::new(processors[node.timelines.len()].cpu, start));
         }
-        for (place, strip) in node.strips.iter_mut().enumerate() {
-            if now <= strip.cursor() {
+        for (place, timeline) in node.timelines.iter_mut().enumerate() {
+            if now <= timeline.cursor() {
                 continue;
             }
             let what = Use::of(self.occupancy.possession(index, place));
-            let ns = now.as_nanos().saturating_sub(strip.cursor().as_nanos());
+            let ns = now.as_nanos().saturating_sub(timeline.cursor().as_nanos());
             match what {
                 Use::Job(job) => self.jobs.executes(job, ns),
                 Use::Shared => {
@@ -230,7 +230,7 @@ impl Usage {
                 _ => {}
             }
             let accounts = &mut node.accounts;
-            strip.push(now, what, |what, ns| accounts.add(what, ns));
+            timeline.push(now, what, |what, ns| accounts.add(what, ns));
         }
     }
 
@@ -244,7 +244,7 @@ impl Usage {
         let node = &mut self.nodes[index];
         node.end = node.end.or(Some(end));
         let accounts = &mut node.accounts;
-        node.strips.iter_mut().for_each(|strip| strip.settle(|what, ns| accounts.add(what, ns)));
+        node.timelines.iter_mut().for_each(|timeline| timeline.settle(|what, ns| accounts.add(what, ns)));
     }
 
     fn cost(&mut self, record: &Record, told: event::Cost) {
@@ -258,15 +258,15 @@ impl Usage {
         let cost_ns = told.length_ns();
         let from = Instant::from_nanos(record.time.as_nanos().saturating_sub(cost_ns));
         let node = &mut self.nodes[index];
-        node.silence.hear(record.event);
+        node.undispatched.count(record.event);
         let count = &mut node.accounts.counts[kind.place()];
         *count = count.saturating_add(u64::from(told.count));
-        let strip = node.strips.iter_mut().find(|strip| strip.cpu() == record.cpu);
+        let timeline = node.timelines.iter_mut().find(|timeline| timeline.cpu() == record.cpu);
         let mut placed_ns = 0i64;
-        if let Some(strip) = strip {
+        if let Some(timeline) = timeline {
             let cost = Cost { from, to: record.time, lane, kind };
             let (occupancy, jobs) = (&self.occupancy, &mut self.jobs);
-            strip.overlay(
+            timeline.overlay(
                 cost,
                 |job| occupancy.lane_of(job),
                 |job, ns| {
@@ -284,12 +284,12 @@ impl Usage {
     /// Somebody gets the processor, which takes what the thread before has not told of.
     fn switch(&mut self, record: &Record, switch: Switch) {
         let whose = |thread: u32| match self.occupancy.is_of_run(thread) {
-            true => Whose::Run,
-            false => Whose::Others,
+            true => ThreadOwner::Run,
+            false => ThreadOwner::Others,
         };
         let (from, to) = (whose(switch.from_tid), whose(switch.to_tid));
         let left = self.switches.switch(record.cpu, record.time, from, to);
-        if from == Whose::Others && to == Whose::Others {
+        if from == ThreadOwner::Others && to == ThreadOwner::Others {
             return;
         }
         if let Some(node) = self.node_on(record.cpu) {
@@ -301,12 +301,12 @@ impl Usage {
     }
 
     /// A thread of the run tells something on its processor: it has arrived there.
-    fn hear(&mut self, record: &Record) {
+    fn follow_switches(&mut self, record: &Record) {
         if record.cpu == Record::NO_CPU {
             return;
         }
         let cost_ns = event::Cost::read(record).map_or(0, |cost| cost.length_ns());
-        if let Some(since) = self.switches.hear(record.cpu, record.time) {
+        if let Some(since) = self.switches.saw_active(record.cpu, record.time) {
             self.reach_all(record.time);
             let until = Instant::from_nanos(record.time.as_nanos().saturating_sub(cost_ns));
             self.paint(record.cpu, since, until);
@@ -315,8 +315,10 @@ impl Usage {
 
     fn paint(&mut self, cpu: u16, from: Instant, to: Instant) {
         if let Some(node) = self.node_on(cpu) {
-            let strips = self.nodes[node].strips.iter_mut();
-            strips.filter(|strip| strip.cpu() == cpu).for_each(|strip| strip.switching(from, to));
+            let timelines = self.nodes[node].timelines.iter_mut();
+            timelines
+                .filter(|timeline| timeline.cpu() == cpu)
+                .for_each(|timeline| timeline.switching(from, to));
         }
     }
 
@@ -324,8 +326,8 @@ impl Usage {
     fn node_on(&self, cpu: u16) -> Option<usize> {
         let runs = |node: &Node| node.start.is_some() && node.end.is_none();
         let is_on = |index: usize| {
-            let strips = &self.nodes[index].strips;
-            runs(&self.nodes[index]) && strips.iter().any(|strip| strip.cpu() == cpu)
+            let timelines = &self.nodes[index].timelines;
+            runs(&self.nodes[index]) && timelines.iter().any(|timeline| timeline.cpu() == cpu)
         };
         (0..self.nodes.len()).find(|index| is_on(*index) && self.occupancy.identifies(*index))
     }
@@ -339,8 +341,8 @@ impl Usage {
         let since = lost.since_or_zero();
         for node in self.nodes.iter_mut().filter(|node| node.end.is_none()) {
             let jobs = &mut self.jobs;
-            for strip in &mut node.strips {
-                strip.doubt(since, record.time, |job, ns| jobs.executes(job, ns.saturating_neg()));
+            for timeline in &mut node.timelines {
+                timeline.doubt(since, record.time, |job, ns| jobs.executes(job, ns.saturating_neg()));
             }
         }
     }
@@ -351,7 +353,7 @@ impl Sink for Usage {
         self.last = self.last.max(record.time);
         self.contents.record(record);
         if record.event.family() != Event::SWITCH.family() {
-            self.hear(&record);
+            self.follow_switches(&record);
         }
         let node_of_lane = |usage: &Self| usage.metadata.lanes.get(record.lane()?).map(|lane| lane.node);
         match record.typed() {
@@ -368,14 +370,14 @@ impl Sink for Usage {
                     self.nodes[node].start = self.nodes[node].start.or(Some(record.time));
                     self.reach(node, record.time);
                     if record.event == Event::START {
-                        self.nodes[node].silence.hear(record.event);
+                        self.nodes[node].undispatched.count(record.event);
                     }
                 }
                 self.jobs.take(&record);
             }
             Typed::Wake(_) | Typed::Sleep(_) => {
                 if let Some(node) = node_of_lane(self) {
-                    self.nodes[node].silence.hear(record.event);
+                    self.nodes[node].undispatched.count(record.event);
                     self.reach(node, record.time);
                 }
             }

@@ -3,7 +3,7 @@
 use crate::command::Started;
 use crate::guardian::{self, Guardian};
 use crate::handle::{Handle, Waker};
-use crate::hold::{Hold, NoHold, Parking};
+use crate::hold::{CannotHold, Hold, Parking};
 use crate::member::{Blocks, Body, Managed, Member, Scope, bind};
 use crate::member::{Departed, MemberId, Received};
 use crate::member_jobs::MemberJobs;
@@ -111,7 +111,7 @@ impl ManagedSet {
             member.jobs = jobs;
             (member, sleep_word)
         })?;
-        let leaving = Leaving {
+        let leaving = LeaveOnExit {
             shared: Arc::clone(&self.shared),
             guardian: Arc::clone(&self.guardian),
             departed: Arc::clone(&self.departed),
@@ -346,8 +346,8 @@ impl ManagedSet {
             SignalTarget::Group(_) => proc::families(known.clone(), self.options.threads_max),
         };
         Hold::of(whom, &processes, &self.guardian).map_err(|reason| match reason {
-            NoHold::OutOfReach => AdmitError::OutOfReach { name: name.into() },
-            NoHold::NoRoom => {
+            CannotHold::OutOfReach => AdmitError::OutOfReach { name: name.into() },
+            CannotHold::NoRoom => {
                 AdmitError::TooMany { name: name.into(), what: MORE_TO_HOLD, most: guardian::HELD_MAX }
             }
         })
@@ -483,14 +483,14 @@ impl ManagedSet {
 }
 
 /// Takes a thread of our own out when it ends, by return or by panic.
-struct Leaving {
+struct LeaveOnExit {
     shared: Arc<Shared>,
     guardian: Arc<Guardian>,
     departed: Arc<Mutex<Departed>>,
     sleep_word: Arc<SleepWord>,
 }
 
-impl Drop for Leaving {
+impl Drop for LeaveOnExit {
     fn drop(&mut self) {
         let mut state = self.shared.state.lock();
         let now = self.shared.now();

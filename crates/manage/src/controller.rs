@@ -10,7 +10,7 @@ use crate::state::Caller;
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use talea_recording::kernel::{Told, WakeWatch};
+use talea_recording::kernel::{WakeUp, WakeWatch};
 
 use crate::lock::PiLock;
 
@@ -58,16 +58,16 @@ impl Controller<'_> {
         }
         if let Some(watch) = &mut watch {
             watch.drain(|told| match told {
-                Told::Woken(tid) => state.woken(tid, now),
+                WakeUp::Woken(tid) => state.woken(tid, now),
                 // The warden looks at everybody anyway.
-                Told::Lost => state.totals.lost += 1,
+                WakeUp::Lost => state.totals.lost += 1,
             });
         }
         self.shared.arm(state.settle(now));
         for place in 0..state.places() {
             if state.differs(place) {
                 let _nothing = state.bring(place, Caller::Above, now);
-                self.shared.posts[place].wake();
+                self.shared.sentinels[place].wake();
             }
         }
         let is_over = state.run.as_ref().is_some_and(|run| run.is_over());

@@ -22,7 +22,7 @@ pub enum NotDismissed<E> {
 
 /// The means of holding a member, or of letting it go for good, made and not in force.
 #[must_use]
-pub(crate) struct Restraint {
+pub(crate) struct PreparedHold {
     member: MemberId,
     hold: Option<Hold>,
 }
@@ -80,26 +80,26 @@ impl ManagedSet {
         &self,
         member: MemberId,
         parking: Parking,
-    ) -> Result<Option<Restraint>, AdmitError> {
+    ) -> Result<Option<PreparedHold>, AdmitError> {
         let mut state = self.shared.state.lock_patiently();
         let ended = state.ended;
         let Some(own) = state.member_of(member).filter(|_| !ended) else { return Ok(None) };
         match (parking, own.hold.is_some()) {
             (Parking::WorkConserving, false) | (Parking::Held, true) => return Ok(None),
-            (Parking::WorkConserving, true) => return Ok(Some(Restraint { member, hold: None })),
+            (Parking::WorkConserving, true) => return Ok(Some(PreparedHold { member, hold: None })),
             (Parking::Held, false) => {}
         }
         if let Body::Own { .. } = own.body {
-            return Ok(Some(Restraint { member, hold: Some(Hold::by_signal()) }));
+            return Ok(Some(PreparedHold { member, hold: Some(Hold::by_signal()) }));
         }
         let (name, whom, known) = (own.name.clone(), own.body.whom(), own.processes());
         drop(state);
         let hold = self.hold_of(&name, whom, known)?;
-        Ok(Some(Restraint { member, hold: Some(hold) }))
+        Ok(Some(PreparedHold { member, hold: Some(hold) }))
     }
 
     /// Puts a restraint in force.
-    pub(crate) fn impose(&self, Restraint { member, hold }: Restraint) {
+    pub(crate) fn impose(&self, PreparedHold { member, hold }: PreparedHold) {
         let before = self.shared.tell(|state, _| match state.holds(member) && !state.ended {
             true => state.hold_by(member.slot, hold),
             false => hold,

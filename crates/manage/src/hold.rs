@@ -96,7 +96,7 @@ const HELD: u32 = 2;
 
 /// The means of holding one member, and whether it is used.
 pub(crate) struct Hold {
-    means: Means,
+    means: HoldMechanism,
     engaged: bool,
     /// Given up when nothing is left to undo.
     _note: Option<HeldNote>,
@@ -104,14 +104,14 @@ pub(crate) struct Hold {
 
 /// Why there are no means of holding somebody. Nothing has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NoHold {
+pub(crate) enum CannotHold {
     /// There is no cgroup for them, and not all are reached by a signal.
     OutOfReach,
     /// The guardian cannot remember more.
     NoRoom,
 }
 
-enum Means {
+enum HoldMechanism {
     /// The word is never freed: a signal may be under way to a thread that ends.
     Signal {
         word: &'static AtomicU32,
@@ -129,7 +129,7 @@ impl Hold {
     pub fn by_signal() -> Self {
         install_handler();
         let word = Box::leak(Box::new(AtomicU32::new(FREE)));
-        Hold { means: Means::Signal { word }, engaged: false, _note: None }
+        Hold { means: HoldMechanism::Signal { word }, engaged: false, _note: None }
     }
 
     /// Holds other programs by the freezer where there is one, by SIGSTOP where there is none. `processes` says who they are
@@ -138,26 +138,26 @@ impl Hold {
         whom: SignalTarget,
         processes: &dyn Fn() -> Vec<Tid>,
         guardian: &Arc<Guardian>,
-    ) -> Result<Self, NoHold> {
+    ) -> Result<Self, CannotHold> {
         if let Ok(place) = Place::around(whom.process())
             && let Some(note) = guardian.note_held(whom, Some((&place.folder, &place.home)))
             && let Ok(group) = Group::around(place, processes)
         {
-            return Ok(Hold { means: Means::Freezer { group }, engaged: false, _note: Some(note) });
+            return Ok(Hold { means: HoldMechanism::Freezer { group }, engaged: false, _note: Some(note) });
         }
         if processes().into_iter().any(|process| !whom.reaches(process)) {
-            return Err(NoHold::OutOfReach);
+            return Err(CannotHold::OutOfReach);
         }
-        let note = guardian.note_held(whom, None).ok_or(NoHold::NoRoom)?;
-        Ok(Hold { means: Means::Stop { whom }, engaged: false, _note: Some(note) })
+        let note = guardian.note_held(whom, None).ok_or(CannotHold::NoRoom)?;
+        Ok(Hold { means: HoldMechanism::Stop { whom }, engaged: false, _note: Some(note) })
     }
 
     /// A process that belongs to the member now is held with it.
     pub fn extend_to(&self, process: Tid) {
         match &self.means {
-            Means::Freezer { group } => group.take(process),
+            HoldMechanism::Freezer { group } => group.take(process),
             // Those in the group are stopped with it, and there is nothing to do for a thread.
-            Means::Stop { .. } | Means::Signal { .. } => {}
+            HoldMechanism::Stop { .. } | HoldMechanism::Signal { .. } => {}
         }
     }
 
@@ -171,14 +171,14 @@ impl Hold {
             return;
         }
         match (&self.means, thread) {
-            (Means::Signal { word }, Some(thread)) => {
+            (HoldMechanism::Signal { word }, Some(thread)) => {
                 word.store(ASKED, Ordering::Release);
                 // A thread that has gone needs no holding.
                 let _gone = send(thread, word);
             }
-            (Means::Signal { .. }, None) => {}
-            (Means::Freezer { group }, _) => group.write(b"1"),
-            (Means::Stop { whom }, _) => whom.send(Signal::STOP),
+            (HoldMechanism::Signal { .. }, None) => {}
+            (HoldMechanism::Freezer { group }, _) => group.write(b"1"),
+            (HoldMechanism::Stop { whom }, _) => whom.send(Signal::STOP),
         }
     }
 
@@ -188,12 +188,12 @@ impl Hold {
             return;
         }
         match &self.means {
-            Means::Signal { word } => {
+            HoldMechanism::Signal { word } => {
                 word.store(FREE, Ordering::Release);
                 futex::wake(word, Flags::PRIVATE, 1).expect("waking on a word of our own works");
             }
-            Means::Freezer { group } => group.write(b"0"),
-            Means::Stop { whom } => whom.send(Signal::CONT),
+            HoldMechanism::Freezer { group } => group.write(b"0"),
+            HoldMechanism::Stop { whom } => whom.send(Signal::CONT),
         }
     }
 
@@ -203,9 +203,9 @@ impl Hold {
             return Held::No;
         }
         let acknowledged = match &self.means {
-            Means::Signal { word } => word.load(Ordering::Acquire) == HELD,
-            Means::Freezer { group } => group.is_frozen(),
-            Means::Stop { whom } => talea_linux::proc::is_stopped(whom.process()),
+            HoldMechanism::Signal { word } => word.load(Ordering::Acquire) == HELD,
+            HoldMechanism::Freezer { group } => group.is_frozen(),
+            HoldMechanism::Stop { whom } => talea_linux::proc::is_stopped(whom.process()),
         };
         if acknowledged { Held::Yes } else { Held::Asked }
     }

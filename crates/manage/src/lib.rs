@@ -106,7 +106,7 @@ pub use options::{
 };
 pub use priorities::{Ordinary, Priorities};
 pub use quantum::ShortQuantum;
-pub use receipts::{Audit, JudgedBy, LongestSpell, SwitchStream};
+pub use receipts::{Audit, JudgedBy, LongestWithheld, SwitchStream};
 pub use set::{ManagedSet, Summary};
 pub use state::Totals;
 pub use thread_jobs::{Arrivals, HowOften, TaskTimes, ThreadJobs};

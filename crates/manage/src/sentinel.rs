@@ -60,11 +60,11 @@ impl<'a> Sentinel<'a> {
     }
 
     fn position(&mut self) -> Position {
-        let post = &self.shared.posts[self.place];
-        if post.raises_begun() == self.raises {
+        let sentinel = &self.shared.sentinels[self.place];
+        if sentinel.raises_begun() == self.raises {
             return Position::InPlace;
         }
-        let over = post.raises_over();
+        let over = sentinel.raises_over();
         if priorities::own_priority() != self.shared.priorities.priority(Level::Beside) {
             return Position::StandingIn;
         }
@@ -88,11 +88,11 @@ impl<'a> Sentinel<'a> {
             return;
         }
         // Under the lock, so that all of them are about what is settled here.
-        let raises = shared.posts[self.place].raises_begun();
+        let raises = shared.sentinels[self.place].raises_begun();
         shared.arm(state.settle(now));
         let after = state.bring(self.place, Caller::Sentinel, now);
         if matches!(after, After::Idle) {
-            shared.posts[self.place].lie_down();
+            shared.sentinels[self.place].announce_sleep();
         }
         shared.call_others(&state, Some(self.place));
         drop(state);
@@ -101,7 +101,7 @@ impl<'a> Sentinel<'a> {
             After::GiveWay => sched_yield(),
             After::Wake(sleep_word) => sleep_word.wake_up(),
             After::StepDown => self.step_down(raises),
-            After::Idle => shared.posts[self.place].sleep(),
+            After::Idle => shared.sentinels[self.place].sleep(),
         }
     }
 
@@ -109,7 +109,7 @@ impl<'a> Sentinel<'a> {
     fn stand_in(&mut self) {
         let shared = self.shared;
         let mut state = shared.state.lock();
-        let raises = shared.posts[self.place].raises_begun();
+        let raises = shared.sentinels[self.place].raises_begun();
         let now = shared.now();
         shared.arm(state.settle(now));
         let _nothing = state.bring(self.place, Caller::Above, now);
@@ -120,10 +120,10 @@ impl<'a> Sentinel<'a> {
 
     /// Back to its own place, if nobody has raised it since it knew of so many `raises`.
     fn step_down(&mut self, raises: u64) {
-        let post = &self.shared.posts[self.place];
+        let sentinel = &self.shared.sentinels[self.place];
         // A raise that is under way now may come after this; then the kernel is asked again.
-        self.raises = post.raises_over().filter(|over| *over == raises).unwrap_or(u64::MAX);
-        match post.step_down(self.shared.priorities, raises) {
+        self.raises = sentinel.raises_over().filter(|over| *over == raises).unwrap_or(u64::MAX);
+        match sentinel.step_down(self.shared.priorities, raises) {
             Ok(true) => sched_yield(),
             // It still stands in.
             Ok(false) => {}

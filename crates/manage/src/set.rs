@@ -11,7 +11,7 @@ use crate::options::{CONTROLLER_BUDGET, CONTROLLER_PERIOD, ControllerPolicy, Opt
 use crate::priorities::Level;
 use crate::receipts::{Audit, Auditor, Infrastructure, SwitchStream};
 use crate::sentinel::Sentinel;
-use crate::shared::{Post, Shared};
+use crate::shared::{SentinelState, Shared};
 use crate::state::{State, Totals};
 use crate::warden::Warden;
 use rustix::event::epoll;
@@ -83,7 +83,7 @@ impl ManagedSet {
         let shared = Arc::new(Shared {
             state: PiLock::new(state),
             priorities: options.priorities,
-            posts: options.cpus.iter().map(|_| Post::new()).collect(),
+            sentinels: options.cpus.iter().map(|_| SentinelState::new()).collect(),
             timer,
             stop: talea_linux::stop::StopFlag::new(),
             cause: Mutex::new(None),
@@ -144,7 +144,7 @@ impl ManagedSet {
                 guarded(&shared, || Sentinel::new(&shared, place).run());
             })?;
             // Before there are members, so that no call is lost.
-            self.shared.posts[place].occupy(thread.report().tid);
+            self.shared.sentinels[place].set_thread(thread.report().tid);
             self.infrastructure.push(thread);
         }
         Ok(())

@@ -21,10 +21,10 @@ const ASLEEP: u32 = 1;
 const RAISES: usize = 4;
 
 /// A sentinel as the others see it.
-pub(crate) struct Post {
+pub(crate) struct SentinelState {
     tid: AtomicI32,
     /// AWAKE or ASLEEP. Set to ASLEEP by the sentinel under the lock.
-    bed: AtomicU32,
+    sleep_state: AtomicU32,
     /// Raises that were begun, and that are over. Where the two agree with what the sentinel saw before it last lowered
     /// itself, it still is in its own place.
     begun: AtomicU64,
@@ -37,37 +37,37 @@ pub(crate) struct Post {
 pub(crate) struct Shared {
     pub state: PiLock<State>,
     pub priorities: Priorities,
-    pub posts: Vec<Post>,
+    pub sentinels: Vec<SentinelState>,
     pub timer: OwnedFd,
     pub stop: StopFlag,
     /// Why the set came to an end by itself.
     pub cause: Mutex<Option<String>>,
 }
 
-impl Post {
+impl SentinelState {
     pub fn new() -> Self {
-        Post {
+        SentinelState {
             tid: AtomicI32::new(0),
-            bed: AtomicU32::new(AWAKE),
+            sleep_state: AtomicU32::new(AWAKE),
             begun: AtomicU64::new(0),
             over: AtomicU64::new(0),
             level: PiLock::new(()),
         }
     }
 
-    pub fn occupy(&self, tid: Tid) {
+    pub fn set_thread(&self, tid: Tid) {
         self.tid.store(tid.as_raw_nonzero().get(), Ordering::Release);
     }
 
     /// The sentinel's word that it is about to sleep, given under the lock.
-    pub fn lie_down(&self) {
-        self.bed.store(ASLEEP, Ordering::Release);
+    pub fn announce_sleep(&self) {
+        self.sleep_state.store(ASLEEP, Ordering::Release);
     }
 
     /// Sleeps until somebody is granted the processor or the sentinel is called.
     pub fn sleep(&self) {
-        while self.bed.load(Ordering::Acquire) == ASLEEP {
-            match futex::wait(&self.bed, Flags::PRIVATE, ASLEEP, None) {
+        while self.sleep_state.load(Ordering::Acquire) == ASLEEP {
+            match futex::wait(&self.sleep_state, Flags::PRIVATE, ASLEEP, None) {
                 Ok(()) | Err(Errno::AGAIN | Errno::INTR) => {}
                 Err(errno) => panic!("futex wait on a word of our own failed: {errno}"),
             }
@@ -76,8 +76,8 @@ impl Post {
 
     /// Wakes the sentinel if it sleeps.
     pub fn wake(&self) {
-        if self.bed.swap(AWAKE, Ordering::AcqRel) == ASLEEP {
-            futex::wake(&self.bed, Flags::PRIVATE, 1).expect("waking on a word of our own works");
+        if self.sleep_state.swap(AWAKE, Ordering::AcqRel) == ASLEEP {
+            futex::wake(&self.sleep_state, Flags::PRIVATE, 1).expect("waking on a word of our own works");
         }
     }
 
@@ -150,17 +150,17 @@ impl Shared {
 
     /// Raises the sentinel of `place` above everybody, so that it brings about what was decided.
     pub fn call(&self, place: usize) {
-        let post = &self.posts[place];
-        let Some(tid) = Tid::from_raw(post.tid.load(Ordering::Acquire)) else { return };
+        let sentinel = &self.sentinels[place];
+        let Some(tid) = Tid::from_raw(sentinel.tid.load(Ordering::Acquire)) else { return };
         let priorities = self.priorities;
-        post.begun.fetch_add(1, Ordering::AcqRel);
+        sentinel.begun.fetch_add(1, Ordering::AcqRel);
         // The sentinel lives as long as the set. The kernel refuses to raise one that runs with a deadline thread's priority
         // because that waits for a lock of the sentinel's: see [`priorities::LENT`]. With `level` held that lock is neither `level` nor, if
         // the caller has the state, the state; so only at the end of the set a raise can come to nothing, and the warden, which
         // gives everybody their ordinary priorities then, lets the sentinel run.
         let raise = || _ = priorities::set(tid, priorities, Level::Urgent, Turns::Fifo);
         {
-            let mut level = post.level.take_free();
+            let mut level = sentinel.level.take_free();
             // One that was preempted while it lowered itself runs now, and gives it back. One that is about to lower itself is
             // raised in the next attempt; if it takes longer than that, by whoever needs the caller's lock next.
             for _ in 0..RAISES {
@@ -168,13 +168,13 @@ impl Shared {
                     break;
                 }
                 raise();
-                level = post.level.take_free();
+                level = sentinel.level.take_free();
             }
-            let _level = level.unwrap_or_else(|| post.level.lock());
+            let _level = level.unwrap_or_else(|| sentinel.level.lock());
             raise();
         }
-        post.over.fetch_add(1, Ordering::AcqRel);
-        post.wake();
+        sentinel.over.fetch_add(1, Ordering::AcqRel);
+        sentinel.wake();
     }
 
     /// Sets the controller's timer to `when`. Under the lock, so that the earliest wins.
@@ -201,7 +201,7 @@ impl Shared {
             return;
         }
         self.stop.stop();
-        (0..self.posts.len()).for_each(|place| self.call(place));
+        (0..self.sentinels.len()).for_each(|place| self.call(place));
         self.arm(Some(Instant::ZERO));
     }
 }

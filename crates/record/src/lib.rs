@@ -35,11 +35,11 @@ pub mod namespace;
 mod passive;
 pub mod read;
 mod record;
+pub mod recorded_events;
 pub mod ring;
 mod selection;
 pub mod stream;
 mod suggestion;
-pub mod told;
 
 pub use contents::Contents;
 pub use damage::Damage;
@@ -53,8 +53,8 @@ pub use metadata::*;
 pub use namespace::NameSpace;
 pub use read::{Records, Replayed, TraceFile, TraceKind};
 pub use record::{Event, JobId, Record};
+pub use recorded_events::RecordedEvents;
 pub use ring::{CreateError, RingFile, RingReader, RingShape, RingState, RingWriter};
-pub use told::Told;
 
 /// Whatever takes records as they happen: a ring, a file, the accounting, or several of them.
 pub trait Sink {

@@ -66,7 +66,7 @@ mod wakeups;
 pub use options::{KernelEvent, KernelOptions, KernelScope, Processors, Recorder, UnknownKernelEvent};
 pub use preflight::{Cause, KernelPart, Obstacle, Preflight, preflight};
 pub use source::KernelSource;
-pub use wakeups::{Told, Unwatchable, WATCHED_MAX, WakeWatch};
+pub use wakeups::{Unwatchable, WATCHED_MAX, WakeUp, WakeWatch};
 
 use assemble::{Assembled, Assembly};
 use decode::Decoder;

@@ -42,7 +42,8 @@ use talea_record::log::LogError;
 use talea_record::merge::{Merge, RecordSource};
 use talea_record::namespace::NameSpaceError;
 use talea_record::stream::{
-    AttachError, Directory, DirectoryError, Liveness, Seat, Selection, SelectionError, Start, UnknownName,
+    AttachError, ConsumerSlot, Directory, DirectoryError, Liveness, Selection, SelectionError, Start,
+    UnknownName,
 };
 use talea_record::stream::{builtin_switch, clock};
 use talea_record::{CreateError, Event, Record, RingReader, Sink, ThreadRole, TraceError, TraceFile};
@@ -146,7 +147,7 @@ pub struct Recorded {
 /// A recording under way.
 #[derive(Debug)]
 pub struct Recording {
-    merge: Merge<Renumbered>,
+    merge: Merge<TranslatedSource>,
     streams: Vec<Followed>,
     kernel: Option<KernelControl>,
     families: Families,
@@ -160,20 +161,20 @@ pub struct Recording {
 #[derive(Debug)]
 struct Followed {
     path: PathBuf,
-    seat: Seat,
-    numbers: Rc<RefCell<Numbers>>,
+    slot: ConsumerSlot,
+    numbers: Rc<RefCell<FamilyNumbers>>,
     /// Families of its directory that have numbers.
     known: usize,
     choice: Choice,
     /// Place of its first ring among the sources.
     place: usize,
-    course: Course,
+    process: ProcessState,
 }
 
 /// Whether the process of a stream was seen to be gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Course {
-    GoesOn,
+enum ProcessState {
+    Alive,
     Gone,
 }
 
@@ -191,25 +192,27 @@ impl Followed {
     fn choose_anew(&mut self) -> Result<(), RecordingError> {
         let Choice::Growing { selection, unknown } = &mut self.choice else { return Ok(()) };
         let failed = |source| RecordingError::Attach { path: self.path.clone(), source };
-        let directory = self.seat.directory().map_err(|error| failed(error.into()))?;
+        let directory = self.slot.directory().map_err(|error| failed(error.into()))?;
         let known;
         (known, *unknown) = selection.known_in(directory);
-        self.seat.select(&known).map_err(failed)
+        self.slot.select(&known).map_err(failed)
     }
 }
 
 /// The numbers that the families of one stream have in the log.
 #[derive(Debug)]
-struct Numbers([Option<u8>; 256]);
+struct FamilyNumbers([Option<u8>; 256]);
 
-impl Default for Numbers {
+impl Default for FamilyNumbers {
     /// Builtin families have the same numbers everywhere.
     fn default() -> Self {
-        Numbers(std::array::from_fn(|number| u8::try_from(number).ok().filter(|number| *number < FIRST_FREE)))
+        FamilyNumbers(std::array::from_fn(|number| {
+            u8::try_from(number).ok().filter(|number| *number < FIRST_FREE)
+        }))
     }
 }
 
-impl Numbers {
+impl FamilyNumbers {
     /// The event in the log; `None` while its family is not known.
     fn translate(&self, event: Event) -> Option<Event> {
         let [family, number] = event.0.to_be_bytes();
@@ -221,15 +224,15 @@ impl Numbers {
 /// A source whose user families have the log's numbers. A record of a family that is not known yet waits, and what
 /// is behind it, until the stream's directory has been looked at.
 #[derive(Debug)]
-struct Renumbered {
+struct TranslatedSource {
     source: AnySource,
-    numbers: Rc<RefCell<Numbers>>,
+    numbers: Rc<RefCell<FamilyNumbers>>,
     /// Those of the [`MARKS`] that were not asked for.
     unasked: Vec<Event>,
     counts: Counts,
-    introduction: Introduction,
+    announcement: ThreadAnnouncement,
     /// What is to come behind everything that a process wrote that is gone.
-    obituary: VecDeque<Record>,
+    end_marks: VecDeque<Record>,
 }
 
 /// Records of a source by what they are.
@@ -244,14 +247,14 @@ struct Counts {
 /// What the log says of the thread that has a ring. The THREAD record that it wrote itself may be overwritten or not
 /// asked for, and without it nobody knows the kernel's threads from those of the program.
 #[derive(Debug, Default)]
-struct Introduction {
-    /// Process and number of the last thread that was introduced.
+struct ThreadAnnouncement {
+    /// Process and number of the last thread that was announced.
     known: Option<(u32, u32)>,
     /// A THREAD record that is to come before whatever the ring has next.
     due: Option<Record>,
 }
 
-impl Introduction {
+impl ThreadAnnouncement {
     /// Looks whose ring it is now.
     fn look(&mut self, ring: &RingReader) {
         if let Some(thread) = ring.thread()
@@ -262,8 +265,8 @@ impl Introduction {
         }
     }
 
-    /// Whether the record is of the thread that is to be introduced, and says so.
-    fn introduces(&self, record: &Record) -> bool {
+    /// Whether the record is of the thread that is to be announced, and says so.
+    fn announces(&self, record: &Record) -> bool {
         Thread::read(record).is_some_and(|thread| self.known == Some((thread.pid, thread.tid)))
     }
 
@@ -271,7 +274,7 @@ impl Introduction {
     fn before(&mut self, next: Option<Record>) -> Option<Record> {
         let due = self.due?;
         match next {
-            Some(next) if self.introduces(&next) => {
+            Some(next) if self.announces(&next) => {
                 self.due = None;
                 None
             }
@@ -281,40 +284,40 @@ impl Introduction {
     }
 }
 
-impl Renumbered {
-    fn new(source: AnySource, numbers: Rc<RefCell<Numbers>>, unasked: Vec<Event>) -> Self {
-        let (counts, introduction) = (Counts::default(), Introduction::default());
-        Renumbered { source, numbers, unasked, counts, introduction, obituary: VecDeque::new() }
+impl TranslatedSource {
+    fn new(source: AnySource, numbers: Rc<RefCell<FamilyNumbers>>, unasked: Vec<Event>) -> Self {
+        let (counts, announcement) = (Counts::default(), ThreadAnnouncement::default());
+        TranslatedSource { source, numbers, unasked, counts, announcement, end_marks: VecDeque::new() }
     }
 
-    fn introduce(&mut self) -> Option<Record> {
+    fn announce(&mut self) -> Option<Record> {
         if let AnySource::Ring(ring) = &self.source {
-            self.introduction.look(ring);
+            self.announcement.look(ring);
         }
-        self.introduction.due?;
-        self.introduction.before(self.source.peek())
+        self.announcement.due?;
+        self.announcement.before(self.source.peek())
     }
 }
 
-impl RecordSource for Renumbered {
+impl RecordSource for TranslatedSource {
     fn peek(&mut self) -> Option<Record> {
-        if let Some(thread) = self.introduce() {
+        if let Some(thread) = self.announce() {
             return Some(thread);
         }
-        let Some(record) = self.source.peek() else { return self.obituary.front().copied() };
+        let Some(record) = self.source.peek() else { return self.end_marks.front().copied() };
         let event = self.numbers.borrow().translate(record.event)?;
         Some(Record { event, ..record })
     }
 
     fn take(&mut self) -> Option<Record> {
-        if let Some(thread) = self.introduce() {
-            self.introduction.due = None;
+        if let Some(thread) = self.announce() {
+            self.announcement.due = None;
             self.counts.unasked += 1;
             return Some(thread);
         }
         self.peek()?;
         // An earlier record may have come, of a family that is known as well: only rings have others.
-        let Some(record) = self.source.take() else { return self.obituary.pop_front() };
+        let Some(record) = self.source.take() else { return self.end_marks.pop_front() };
         let event = self.numbers.borrow().translate(record.event).unwrap_or(record.event);
         if let Some(lost) = Lost::read(&record) {
             self.counts.lost += lost.records;
@@ -428,21 +431,21 @@ impl Recording {
         let asked = asked.map_err(|error| failed(error.into()))?;
         let unasked: Vec<Event> = MARKS.into_iter().filter(|mark| !asked.contains(mark)).collect();
         let name = self.output.consumer_name();
-        let (seat, readers) = TraceFile::attach(path, &name, &selection, start).map_err(failed)?.into_parts();
-        let numbers = Rc::new(RefCell::new(Numbers::default()));
+        let (slot, readers) = TraceFile::attach(path, &name, &selection, start).map_err(failed)?.into_parts();
+        let numbers = Rc::new(RefCell::new(FamilyNumbers::default()));
         let place = self.merge.sources().len();
         for reader in readers {
             let numbers = Rc::clone(&numbers);
-            self.merge.add(Renumbered::new(reader.into(), numbers, unasked.clone()));
+            self.merge.add(TranslatedSource::new(reader.into(), numbers, unasked.clone()));
         }
         self.streams.push(Followed {
             path: path.into(),
-            seat,
+            slot,
             numbers,
             known: 0,
             choice,
             place,
-            course: Course::GoesOn,
+            process: ProcessState::Alive,
         });
         self.output.take_tables(metadata);
         self.output.note_events(events);
@@ -470,7 +473,7 @@ impl Recording {
     pub fn hear(&mut self, control: KernelControl, sources: Vec<KernelSource>) {
         assert!(self.kernel.replace(control).is_none(), "one kernel stream tells everything");
         for source in sources {
-            self.merge.add(Renumbered::new(source.into(), Rc::default(), Vec::new()));
+            self.merge.add(TranslatedSource::new(source.into(), Rc::default(), Vec::new()));
         }
     }
 
@@ -486,7 +489,7 @@ impl Recording {
 
     /// Whether any of the streams goes on.
     pub fn any_goes_on(&self) -> bool {
-        self.streams.iter().any(|stream| stream.seat.liveness() == Liveness::Alive)
+        self.streams.iter().any(|stream| stream.slot.liveness() == Liveness::Alive)
     }
 
     /// No further stream will be followed, so the log waits for nothing but the beginning of a run that is prepared.
@@ -536,21 +539,21 @@ impl Recording {
 
     /// A stream that was published before its run began gets to know when that is.
     fn look_for_start(&mut self) {
-        if let Some(start) = self.streams.iter().find_map(|stream| stream.seat.run_start()) {
+        if let Some(start) = self.streams.iter().find_map(|stream| stream.slot.run_start()) {
             self.output.learn_start(start);
         }
     }
 
     /// Says of the runs of processes that are gone that they have ended, should they not have done so themselves.
     fn look_for_the_gone(&mut self, now: Instant) {
-        for stream in self.streams.iter_mut().filter(|stream| stream.course == Course::GoesOn) {
-            let Some(pid) = stream.seat.gone() else { continue };
-            stream.course = Course::Gone;
+        for stream in self.streams.iter_mut().filter(|stream| stream.process == ProcessState::Alive) {
+            let Some(pid) = stream.slot.gone() else { continue };
+            stream.process = ProcessState::Gone;
             // Behind its last record, and not before what has been delivered of others.
-            let last = stream.seat.latest().map(|last| last.saturating_add(Duration::from_nanos(1)));
+            let last = stream.slot.latest().map(|last| last.saturating_add(Duration::from_nanos(1)));
             let time = last.map_or(now - SETTLING, |last| last.max(now - SETTLING));
             let ends = (0..self.output.nodes()).map(|node| output::cut_off(time, node, pid));
-            self.merge.source_mut(stream.place).obituary.extend(ends);
+            self.merge.source_mut(stream.place).end_marks.extend(ends);
         }
     }
 
@@ -559,7 +562,7 @@ impl Recording {
         for stream in &mut self.streams {
             let path = || stream.path.clone();
             let directory = stream
-                .seat
+                .slot
                 .directory()
                 .map_err(|source| RecordingError::Directory { path: path(), source })?;
             for entry in &directory.entries()[stream.known..] {

@@ -11,7 +11,7 @@ use talea_linux::clock::MonotonicClock;
 use talea_linux::stop::{Slept, StopFlag};
 use talea_manage::STACK;
 use talea_record::event::Dates;
-use talea_record::stream::{Consumer, Seat, clock};
+use talea_record::stream::{Consumer, ConsumerSlot, clock};
 use talea_record::{CreateError, Event, LogWriter, Merge, Metadata, Record, Sink};
 use talea_time::{Clock, Duration, Instant};
 
@@ -61,14 +61,14 @@ const SETTLING: Duration = Duration::from_millis(20);
 const FLUSH_EVERY: u32 = 50;
 
 /// What the records go to.
-struct Books {
+struct RecordSinks {
     metadata: Metadata,
     accounting: Accounting,
     log: Option<LogWriter>,
     on_finished: Option<OnFinished>,
 }
 
-impl Sink for Books {
+impl Sink for RecordSinks {
     fn record(&mut self, record: Record) {
         self.accounting.record(record);
         if let Some(log) = &mut self.log {
@@ -104,8 +104,8 @@ fn finished<'a>(record: &Record, metadata: &'a Metadata) -> Option<FinishedJob<'
 pub(crate) struct Collector {
     merge: Merge,
     /// The collector's places in the streams, which keep switched on what it wants.
-    seats: Vec<Seat>,
-    books: Books,
+    slots: Vec<ConsumerSlot>,
+    sinks: RecordSinks,
     /// Why the log does not name all families.
     unnamed: Option<String>,
 }
@@ -134,12 +134,12 @@ impl Collector {
         metadata.realtime_offset_ns = Some(clock::realtime_offset_ns());
         let log = log.map(|path| LogWriter::create(path, &metadata)).transpose()?;
         let accounting = Accounting::new(&metadata, sample.0).with_samples(sample.1);
-        let books = Books { metadata, accounting, log, on_finished };
-        let (seats, rings): (_, Vec<_>) = consumers.into_iter().map(Consumer::into_parts).unzip();
+        let sinks = RecordSinks { metadata, accounting, log, on_finished };
+        let (slots, rings): (_, Vec<_>) = consumers.into_iter().map(Consumer::into_parts).unzip();
         Ok(Collector {
             merge: Merge::new(rings.into_iter().flatten().collect()),
-            seats,
-            books,
+            slots,
+            sinks,
             unnamed: None,
         })
     }
@@ -153,7 +153,7 @@ impl Collector {
         let told = done.clone();
         let mut thread = std::thread::Builder::new().name("collector".into());
         // With memory locked, all of a stack takes memory. Users' code has what Rust gives every thread.
-        if self.books.on_finished.is_none() {
+        if self.sinks.on_finished.is_none() {
             thread = thread.stack_size(STACK);
         }
         let thread = thread.spawn(move || self.collect(&told, log))?;
@@ -164,21 +164,21 @@ impl Collector {
     fn collect(mut self, done: &StopFlag, log: Option<PathBuf>) -> Collected {
         let mut looks = 0u32;
         while done.sleep_until(MonotonicClock.now() + INTERVAL) == Slept::Due {
-            self.merge.poll(MonotonicClock.now() - SETTLING, &mut self.books);
+            self.merge.poll(MonotonicClock.now() - SETTLING, &mut self.sinks);
             looks = looks.wrapping_add(1);
-            if let Some(log) = &mut self.books.log
+            if let Some(log) = &mut self.sinks.log
                 && looks.is_multiple_of(FLUSH_EVERY)
             {
                 log.flush();
                 self.name_families();
             }
         }
-        self.merge.drain(&mut self.books);
+        self.merge.drain(&mut self.sinks);
         self.name_families();
-        let log_failure = self.books.log.take().and_then(|log| log.finish().err());
-        let last = self.books.accounting.last();
+        let log_failure = self.sinks.log.take().and_then(|log| log.finish().err());
+        let last = self.sinks.accounting.last();
         Collected {
-            report: self.books.accounting.finish(last),
+            report: self.sinks.accounting.finish(last),
             late: self.merge.late(),
             log,
             log_failure: log_failure.map(|failure| failure.to_string()).or(self.unnamed),
@@ -187,9 +187,9 @@ impl Collector {
 
     /// Enters the families of the streams into the log.
     fn name_families(&mut self) {
-        let Some(log) = &mut self.books.log else { return };
-        for seat in &mut self.seats {
-            let entered = match seat.directory() {
+        let Some(log) = &mut self.sinks.log else { return };
+        for slot in &mut self.slots {
+            let entered = match slot.directory() {
                 Ok(directory) => log.enter(directory).map_err(|error| error.to_string()),
                 Err(error) => Err(format!("the directory of a stream is damaged: {error}")),
             };

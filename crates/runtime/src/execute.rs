@@ -17,7 +17,7 @@ use talea_record::{CostKind, JobId};
 use talea_time::Instant;
 
 /// What the thread that runs a job does around it.
-pub(crate) trait Surroundings {
+pub(crate) trait JobHost {
     /// The job is about to run. Calls `record` once with the instant at which it begins.
     fn begin(&mut self, flow: &mut JobFlow, job: JobId, record: impl FnOnce(&mut JobFlow, Instant));
     /// The job asks whether it is to stop.
@@ -41,7 +41,7 @@ enum Return {
 pub(crate) fn execute(
     shared: &Shared,
     flow: &mut JobFlow,
-    surroundings: &mut impl Surroundings,
+    host: &mut impl JobHost,
     job: &Job,
     depth: usize,
 ) -> Begin {
@@ -52,13 +52,13 @@ pub(crate) fn execute(
     let site = shared.layout.operation(operation);
     let subject = Subject { job: JobId { operation, instance: job.number }, lane: site.lane };
     let depth = depth.min(usize::from(u16::MAX)) as u16;
-    surroundings.begin(flow, subject.job, |flow, now| {
+    host.begin(flow, subject.job, |flow, now| {
         flow.recorder.put(now, subject.start(depth));
     });
 
-    let returned = call(shared, site, job, surroundings);
+    let returned = call(shared, site, job, host);
 
-    let completion = surroundings.end(flow, |flow, end| {
+    let completion = host.end(flow, |flow, end| {
         let finish = shared.jobs.finish(job.tag, job.number);
         let arrival = job.deadline - shared.layout.tasks[site.task].deadline;
         let nominal = if site.predecessors == 0 { arrival } else { job.release };
@@ -85,10 +85,10 @@ pub(crate) fn execute(
     Begin::Run
 }
 
-fn call(shared: &Shared, site: &OperationSite, job: &Job, surroundings: &impl Surroundings) -> Return {
+fn call(shared: &Shared, site: &OperationSite, job: &Job, host: &impl JobHost) -> Return {
     let told_the_end = Cell::new(false);
     let checkpoint = || {
-        surroundings.checkpoint();
+        host.checkpoint();
         let over = shared.stop.is_stopped();
         told_the_end.set(told_the_end.get() || over);
         over

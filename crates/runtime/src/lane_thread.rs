@@ -12,7 +12,7 @@
 //!          └── (4) ── (3) run to completion, release successors, ring
 //! ```
 
-use crate::execute::{Surroundings, execute};
+use crate::execute::{JobHost, execute};
 use crate::flow::{JobFlow, Shared};
 use crate::job_table::Begin;
 use crate::preemption::{LanePreemption, vacate};
@@ -36,7 +36,7 @@ pub(crate) struct LaneThread {
 }
 
 /// What a lane's thread stands on.
-pub(crate) trait LaneHost: Surroundings {
+pub(crate) trait LaneHost: JobHost {
     /// There is nothing to do: whom the lane displaced has the processor again.
     fn give_back(&mut self, flow: &mut JobFlow);
     /// Sleeps until the lane is rung for, unless `has_work` says that there is something to do.
@@ -65,7 +65,7 @@ impl<'a> ByPriority<'a> {
     }
 }
 
-impl Surroundings for ByPriority<'_> {
+impl JobHost for ByPriority<'_> {
     fn begin(&mut self, flow: &mut JobFlow, job: JobId, record: impl FnOnce(&mut JobFlow, Instant)) {
         let now = MonotonicClock.now();
         self.preemption.take(self.shared, flow, job, now);

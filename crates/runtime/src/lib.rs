@@ -77,4 +77,4 @@ pub use outcome::{
 };
 pub use prepare::Executive;
 pub use run::Prepared;
-pub use talea_manage::{JudgedBy, LongestSpell, ShortQuantum};
+pub use talea_manage::{JudgedBy, LongestWithheld, ShortQuantum};

@@ -9,7 +9,7 @@ use crate::operation::Behaviour;
 use crate::options::RunOptions;
 use crate::outcome::{NodeSpin, ThreadAttributes};
 use crate::preemption::LanePreemption;
-use crate::preemptive::{Controller, Grades, Slot, SlotCell, SlotThread};
+use crate::preemptive::{Controller, Slot, SlotCell, SlotPriorities, SlotThread};
 use crate::recorder::Recording;
 use crate::release::{ReleaseThread, Source};
 use rustix::io::Errno;
@@ -315,8 +315,8 @@ impl ThreadPlan<'_> {
         slots: Vec<Slot>,
     ) -> ThreadBody {
         let site = &self.shared.layout.lanes[lane];
-        let grades = match self.lowering(site.node).lanes[site.level] {
-            LanePriorities::Banded { granted, parked, .. } => Grades { granted, parked },
+        let priorities = match self.lowering(site.node).lanes[site.level] {
+            LanePriorities::Banded { granted, parked, .. } => SlotPriorities { granted, parked },
             LanePriorities::Single(priority) => {
                 unreachable!("a preemptive lane has priority {priority} only")
             }
@@ -328,7 +328,7 @@ impl ThreadPlan<'_> {
             queue: self.queue(lane),
             lane,
             slots,
-            grades: self.realtime.then_some(grades),
+            priorities: self.realtime.then_some(priorities),
             preemption: LanePreemption::new(self.processor(site.node)),
             granted: None,
         };

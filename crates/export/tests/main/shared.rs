@@ -166,7 +166,7 @@ fn how_often_jobs_lost_a_processor_is_not_known_without_priorities() {
     let report = |metadata: &Metadata| {
         let mut accounting = Accounting::new(metadata, talea_time::Duration::from_millis(1));
         overlapping().into_iter().for_each(|record| accounting.record(record));
-        accounting.finish(at(START + 2_000)).to_json(&Told::everything())
+        accounting.finish(at(START + 2_000)).to_json(&RecordedEvents::everything())
     };
     let (plain, seen) =
         (report(&ordinary()), report(&Metadata { origin: Origin::Threads { realtime: true }, ..ordinary() }));

@@ -2,7 +2,7 @@
 
 use super::Report;
 use serde_json::{Map, Value};
-use talea_record::{Event, Origin, Told};
+use talea_record::{Event, Origin, RecordedEvents};
 
 /// A figure of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,8 +40,8 @@ impl Figure {
     }
 
     /// Whether a trace tells what this figure takes.
-    pub fn is_known(self, told: &Told) -> bool {
-        told.has_all(self.needs())
+    pub fn is_known(self, recorded: &RecordedEvents) -> bool {
+        recorded.has_all(self.needs())
     }
 
     fn needs(self) -> &'static [Event] {
@@ -94,9 +94,9 @@ impl Report {
 
     /// The report as JSON, in which figures that nobody knows are null: those that the trace does not tell, and those of
     /// [processors that are shared unseen](Self::shares_unseen).
-    pub fn to_json(&self, told: &Told) -> Value {
+    pub fn to_json(&self, recorded: &RecordedEvents) -> Value {
         let mut report = serde_json::to_value(self).expect("names are texts, and numbers are finite");
-        let is_told = |figure: Figure| figure.is_known(told);
+        let is_told = |figure: Figure| figure.is_known(recorded);
         for section in ["tasks", "operations", "lanes", "nodes"] {
             let entries = report[section].as_array_mut().into_iter().flatten();
             entries.filter_map(Value::as_object_mut).for_each(|entry| conceal(entry, is_told));

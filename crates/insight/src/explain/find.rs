@@ -245,7 +245,7 @@ impl Sink for Finder<'_> {
             }
             Typed::Receive(receive) => {
                 if let Some(entry) = self.metadata.operations.get(receive.job.operation.index()) {
-                    self.lives[entry.task].hear(receive.job, record.time);
+                    self.lives[entry.task].message_received(receive.job, record.time);
                 }
             }
             Typed::Lost(lost) => self.lost.add(lost),

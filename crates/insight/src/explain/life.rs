@@ -137,7 +137,7 @@ impl Lives {
     }
 
     /// A message about a predecessor of the job arrived at `now`.
-    pub fn hear(&mut self, job: JobId, now: Instant) {
+    pub fn message_received(&mut self, job: JobId, now: Instant) {
         let Some(place) = self.operations.iter().position(|index| *index == job.operation.index()) else {
             return;
         };

@@ -19,7 +19,7 @@
 //!
 //! What is told depends on what is recorded. The records of jobs alone leave "ready, processor idle" where dispatch
 //! records tell of wake-ups and costs and kernel records of other threads and interrupts ([`talea_record::Event::COST`],
-//! [`talea_record::Event::SWITCH`]). What an event would have told that the trace is known to lack ([`Told`]) is "not recorded": a
+//! [`talea_record::Event::SWITCH`]). What an event would have told that the trace is known to lack ([`RecordedEvents`]) is "not recorded": a
 //! processor without a job is idle only where dispatching or the kernel is recorded. Where the kernel chooses between jobs that
 //! have begun, and its switches were not recorded, the time is shared and no job's ([`Cause::Shared`]). Where records were lost, or a recording
 //! that came to the run under way has not yet heard of who was at work, an interval is uncertain; nothing is guessed. A trace
@@ -44,11 +44,11 @@ use find::{Finder, Target};
 use pieces::{Pieces, Sums, add};
 use std::collections::BTreeMap;
 use talea_record::contents::{Contents, Lost};
-use talea_record::told::Beginning;
-use talea_record::{Event, JobId, Metadata, Sink, SkipReason, Told};
+use talea_record::recorded_events::Beginning;
+use talea_record::{Event, JobId, Metadata, RecordedEvents, Sink, SkipReason};
 use talea_time::{Duration, Instant};
 use thiserror::Error;
-use watch::{Release, Seen, Watcher};
+use watch::{Observations, Release, Watcher};
 
 /// What a program should ask for at most at once: an explanation takes a few kilobytes as a rule, and up to half a
 /// megabyte of a job that starves.
@@ -236,7 +236,7 @@ pub struct Explanations {
     /// Records lost in the whole trace.
     pub lost: Lost,
     /// Which events the trace has.
-    pub told: Told,
+    pub recorded: RecordedEvents,
     /// Names of threads that are to blame.
     pub threads: BTreeMap<u32, String>,
 }
@@ -281,7 +281,7 @@ impl Explanations {
     pub fn gaps(&self) -> Vec<(&'static str, Vec<String>)> {
         let mut gaps = self.gaps_of_run();
         if self.list.iter().any(Explanation::is_shared_unseen) {
-            gaps.push((SHARED, self.told.missing(&[Event::SWITCH])));
+            gaps.push((SHARED, self.recorded.missing(&[Event::SWITCH])));
         }
         gaps.retain(|(_, missing)| !missing.is_empty());
         gaps
@@ -291,7 +291,7 @@ impl Explanations {
     fn gaps_of_run(&self) -> Vec<(&'static str, Vec<String>)> {
         let is_distributed = self.metadata.nodes.len() > 1;
         let needs = NEEDS.iter().filter(|(_, events)| is_distributed || *events != [Event::RECEIVE]);
-        needs.map(|(what, events)| (*what, self.told.missing(events))).collect()
+        needs.map(|(what, events)| (*what, self.recorded.missing(events))).collect()
     }
 }
 
@@ -313,22 +313,22 @@ pub fn explain<E>(
     replay(&mut finder)?;
     let (finder, contents) = finder;
     let begins = finder.begins();
-    let told = Told::of(metadata, &contents);
-    if !told.has(Event::COMPLETE) {
-        let missing = told.missing_of_jobs();
+    let recorded = RecordedEvents::of(metadata, &contents);
+    if !recorded.has(Event::COMPLETE) {
+        let missing = recorded.missing_of_jobs();
         return Err(ExplainError::Unexplainable(Unexplainable::Incomplete { missing }));
     }
     let (targets, counts, lost, _) = finder.finish();
-    let doubt = doubt(&told, lost);
+    let doubt = doubt(&recorded, lost);
     let flat: Vec<&Target> =
         targets.iter().flat_map(|target| std::iter::once(target).chain(target.because.as_deref())).collect();
-    let mut watcher = Watcher::new(metadata, &told, &flat);
+    let mut watcher = Watcher::new(metadata, &recorded, &flat);
     replay(&mut watcher)?;
     let mut seen = watcher.finish();
     let mut built = flat
         .iter()
         .enumerate()
-        .map(|(index, target)| build(metadata, (&told, doubt), target, index, &mut seen));
+        .map(|(index, target)| build(metadata, (&recorded, doubt), target, index, &mut seen));
     let mut list: Vec<Explanation> = Vec::new();
     for target in &targets {
         let mut explanation = built.next().expect("one for every target");
@@ -337,13 +337,13 @@ pub fn explain<E>(
     }
     drop(built);
     let threads = blamed_threads(&list, &seen.occupancy);
-    Ok(Explanations { metadata: metadata.clone(), question, begins, list, counts, lost, told, threads })
+    Ok(Explanations { metadata: metadata.clone(), question, begins, list, counts, lost, recorded, threads })
 }
 
 /// Why records that must have been are not there.
-fn doubt(told: &Told, lost: Lost) -> Cause {
-    match told.beginning() {
-        _ if !told.missing_of_jobs().is_empty() => Cause::Unrecorded,
+fn doubt(recorded: &RecordedEvents, lost: Lost) -> Cause {
+    match recorded.beginning() {
+        _ if !recorded.missing_of_jobs().is_empty() => Cause::Unrecorded,
         _ if lost.programs > 0 => Cause::Uncertain,
         Beginning::UnderWay => Cause::Unheard,
         _ => Cause::Unclear,
@@ -400,22 +400,22 @@ impl Builder {
 
 fn build(
     metadata: &Metadata,
-    (told, doubt): (&Told, Cause),
+    (recorded, doubt): (&RecordedEvents, Cause),
     target: &Target,
     index: usize,
-    seen: &mut Seen,
+    seen: &mut Observations,
 ) -> Explanation {
     let Target { subject, outcome, arrival, deadline, end, .. } = *target;
     let skipped = matches!(outcome, Outcome::Skipped { .. });
     let mut builder = Builder { end, cursor: arrival, intervals: Vec::new(), sums: Sums::new() };
     for (position, hop) in target.path.iter().enumerate() {
         match position.checked_sub(1) {
-            _ if !told.has(Event::RELEASE) => builder.put(hop.released, position, Cause::Unrecorded),
+            _ if !recorded.has(Event::RELEASE) => builder.put(hop.released, position, Cause::Unrecorded),
             None if is_first(metadata, hop) => {
-                before_first(&mut builder, target, hop, seen.releases.get(&index), told);
+                before_first(&mut builder, target, hop, seen.releases.get(&index), recorded);
             }
             None => builder.put(hop.released, 0, doubt),
-            Some(before) => between(metadata, &mut builder, &target.path[before], hop, position, told),
+            Some(before) => between(metadata, &mut builder, &target.path[before], hop, position, recorded),
         }
         if let Some(pieces) = seen.pieces.remove(&(index, position)) {
             builder.join(pieces);
@@ -426,7 +426,7 @@ fn build(
     let last_hop = target.path.len().saturating_sub(1);
     if !skipped {
         let tail = match target.path.last().filter(|hop| hop.ended.is_some()) {
-            Some(hop) if told.has(Event::RELEASE) => Cause::Message { of: hop.job },
+            Some(hop) if recorded.has(Event::RELEASE) => Cause::Message { of: hop.job },
             _ => doubt,
         };
         builder.put(end, last_hop, tail);
@@ -439,8 +439,14 @@ fn build(
 }
 
 /// From the arrival to the release of the first job.
-fn before_first(builder: &mut Builder, target: &Target, hop: &Hop, release: Option<&Release>, told: &Told) {
-    let timer = if told.has(Event::TIMER) { Cause::Timer } else { Cause::Unrecorded };
+fn before_first(
+    builder: &mut Builder,
+    target: &Target,
+    hop: &Hop,
+    release: Option<&Release>,
+    recorded: &RecordedEvents,
+) {
+    let timer = if recorded.has(Event::TIMER) { Cause::Timer } else { Cause::Unrecorded };
     builder.put(target.due.min(hop.released), 0, Cause::Jitter);
     let woken = target.woken.unwrap_or(hop.released).clamp(target.due.min(hop.released), hop.released);
     for (from, to, cause) in release.iter().flat_map(|release| &release.detained) {
@@ -463,14 +469,14 @@ fn between(
     before: &Hop,
     hop: &Hop,
     position: usize,
-    told: &Told,
+    recorded: &RecordedEvents,
 ) {
     let node = |job: JobId| metadata.lanes[metadata.operations[job.operation.index()].lane].node;
     if node(before.job) == node(hop.job) {
         builder.put(hop.released, position, Cause::Handover);
         return;
     }
-    if !told.has(Event::RECEIVE) {
+    if !recorded.has(Event::RECEIVE) {
         builder.put(hop.released, position, Cause::Unrecorded);
         return;
     }

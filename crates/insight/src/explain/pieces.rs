@@ -16,7 +16,7 @@ const LISTED: usize = 1 << 12;
 
 /// Where a piece's time was spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Spot {
+pub(super) struct SpentAt {
     /// The processor in question; none where it is about none.
     pub cpu: Option<u16>,
     /// The lane whose thread was on it; none where nobody was.
@@ -26,7 +26,7 @@ pub(super) struct Spot {
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     interval: Interval,
-    spot: Spot,
+    spent_at: SpentAt,
 }
 
 /// A stretch of dispatching that a COST record tells of.
@@ -72,13 +72,13 @@ impl Pieces {
     }
 
     /// The time from the end of the last piece up to `to` had this cause.
-    pub fn push(&mut self, to: Instant, stage: Stage, cause: Cause, spot: Spot) {
+    pub fn push(&mut self, to: Instant, stage: Stage, cause: Cause, spent_at: SpentAt) {
         if to <= self.cursor {
             return;
         }
         let interval = Interval { from: self.cursor, to, hop: self.hop, stage, cause };
         self.cursor = to;
-        self.append(Piece { interval, spot });
+        self.append(Piece { interval, spent_at });
         while self.recent.len() > RECENT {
             self.settle_first();
         }
@@ -89,7 +89,7 @@ impl Pieces {
             Some(last)
                 if last.interval.cause == piece.interval.cause
                     && last.interval.stage == piece.interval.stage
-                    && last.spot == piece.spot =>
+                    && last.spent_at == piece.spent_at =>
             {
                 last.interval.to = piece.interval.to;
             }
@@ -111,7 +111,7 @@ impl Pieces {
     }
 
     /// The time between the instants was not what it seemed: `instead` says, piece by piece, what it was.
-    fn repaint(&mut self, from: Instant, to: Instant, instead: impl Fn(&Interval, Spot) -> Option<Cause>) {
+    fn repaint(&mut self, from: Instant, to: Instant, instead: impl Fn(&Interval, SpentAt) -> Option<Cause>) {
         let mut later = Vec::new();
         while let Some(piece) = self.recent.pop_back_if(|piece| piece.interval.to > from) {
             later.push(piece);
@@ -119,7 +119,7 @@ impl Pieces {
         for piece in later.into_iter().rev() {
             let Interval { from: begin, to: end, .. } = piece.interval;
             let (inner_from, inner_to) = (begin.max(from), end.min(to));
-            let cause = if inner_from < inner_to { instead(&piece.interval, piece.spot) } else { None };
+            let cause = if inner_from < inner_to { instead(&piece.interval, piece.spent_at) } else { None };
             let Some(cause) = cause else {
                 self.append(piece);
                 continue;
@@ -139,14 +139,14 @@ impl Pieces {
     /// A COST record tells what part of the time went into. It overrides what the records of jobs tell of the same lane
     /// and of nobody; jobs of other lanes ran in between. What dispatches above all lanes overrides all of them.
     pub fn overlay(&mut self, cost: Cost, own_lane: usize) {
-        self.repaint(cost.from, cost.to, |interval, spot| {
-            let here = spot.cpu.is_none_or(|cpu| cpu == cost.cpu);
+        self.repaint(cost.from, cost.to, |interval, spent_at| {
+            let here = spent_at.cpu.is_none_or(|cpu| cpu == cost.cpu);
             let concerned = match interval.cause {
                 Cause::Idle | Cause::WakeUp | Cause::Dispatch { kind: None } => {
                     here || cost.lane == Some(own_lane)
                 }
                 Cause::Execution | Cause::Peer { .. } | Cause::Higher { .. } | Cause::Lower { .. } => {
-                    here && (cost.lane.is_none() || cost.lane == spot.lane)
+                    here && (cost.lane.is_none() || cost.lane == spent_at.lane)
                 }
                 _ => false,
             };

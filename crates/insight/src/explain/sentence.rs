@@ -2,7 +2,7 @@
 
 use super::cause::length;
 use super::{Blamed, Explanation, Explanations, Kind, Outcome, Subject};
-use talea_record::{Event, JobId, Metadata, Origin, Record, SkipReason, Told};
+use talea_record::{Event, JobId, Metadata, Origin, Record, RecordedEvents, SkipReason};
 use talea_time::{Duration, Instant};
 
 impl Explanations {
@@ -269,7 +269,7 @@ impl Explanations {
             }
             _ => "",
         };
-        match self.told.has(Event::SWITCH) {
+        match self.recorded.has(Event::SWITCH) {
             true => format!(
                 "{known} the kernel's records do not tell the lanes' threads of that time from others"
             ),
@@ -283,7 +283,7 @@ impl Explanations {
         format!(
             "for want of {} nobody knows what it was: record them with {}",
             missing.join(", "),
-            Told::options_for(&missing)
+            RecordedEvents::options_for(&missing)
         )
     }
 }

@@ -3,12 +3,12 @@
 use super::cause::{Cause, Order, Stage};
 use super::find::Target;
 use super::life::Hop;
-use super::pieces::{Cost, Pieces, Spot};
-use crate::occupancy::{Occupancy, Occupant, Unknown, Wakefulness};
+use super::pieces::{Cost, Pieces, SpentAt};
+use crate::occupancy::{Occupancy, Occupant, SleepState, Unknown};
 use std::collections::HashMap;
 use talea_record::event::{self, Typed};
-use talea_record::told::Beginning;
-use talea_record::{CostKind, Event, JobId, Metadata, Record, Sink, Told};
+use talea_record::recorded_events::Beginning;
+use talea_record::{CostKind, Event, JobId, Metadata, Record, RecordedEvents, Sink};
 use talea_time::{Duration, Instant};
 
 /// Records that tell of the time before them may come this much after it.
@@ -18,7 +18,7 @@ const KEYS: usize = 1 << 18;
 
 /// What decides a job's place in its lane.
 #[derive(Clone, Copy, Debug)]
-struct Facts {
+struct OrderKey {
     released: Instant,
     deadline: Instant,
     /// When it last got the lane.
@@ -27,25 +27,28 @@ struct Facts {
 
 /// What of the time on processors the trace tells.
 #[derive(Clone, Copy, Debug)]
-struct Telling {
+struct NodeCoverage {
     /// Whose job executes.
     jobs: bool,
     /// Whether a processor without a job dispatches or is idle.
     dispatching: bool,
 }
 
-impl Telling {
-    fn of(metadata: &Metadata, told: &Told, node: usize) -> Self {
-        let of_jobs = told.has_all(&[Event::START, Event::COMPLETE, Event::ABORT]);
+impl NodeCoverage {
+    fn of(metadata: &Metadata, recorded: &RecordedEvents, node: usize) -> Self {
+        let of_jobs = recorded.has_all(&[Event::START, Event::COMPLETE, Event::ABORT]);
         // On one processor, whoever begins displaces whoever runs.
         let is_alone = metadata.nodes[node].cpus.len() == 1;
-        let jobs = of_jobs && (is_alone || told.has_all(&[Event::PREEMPT, Event::RESUME]));
-        Telling { jobs, dispatching: jobs && told.has_all(&[Event::COST, Event::WAKE, Event::SLEEP]) }
+        let jobs = of_jobs && (is_alone || recorded.has_all(&[Event::PREEMPT, Event::RESUME]));
+        NodeCoverage {
+            jobs,
+            dispatching: jobs && recorded.has_all(&[Event::COST, Event::WAKE, Event::SLEEP]),
+        }
     }
 }
 
 /// One job of one target, from its release to its end.
-struct Watch {
+struct WatchedJob {
     /// Index of the target, and of the hop within.
     place: (usize, usize),
     hop: Hop,
@@ -56,7 +59,7 @@ struct Watch {
 }
 
 /// What was seen of all targets.
-pub(super) struct Seen {
+pub(super) struct Observations {
     /// Of every job, by target and hop.
     pub pieces: HashMap<(usize, usize), Pieces>,
     /// By target.
@@ -69,13 +72,13 @@ pub(super) struct Seen {
 pub(super) struct Watcher<'a> {
     metadata: &'a Metadata,
     pub occupancy: Occupancy,
-    facts: HashMap<u64, Facts>,
+    order_keys: HashMap<u64, OrderKey>,
     /// By node.
-    telling: Vec<Telling>,
+    coverage: Vec<NodeCoverage>,
     beginning: Beginning,
     /// Jobs to come, the last of which is the next.
-    coming: Vec<Watch>,
-    open: Vec<Watch>,
+    coming: Vec<WatchedJob>,
+    open: Vec<WatchedJob>,
     done: Vec<((usize, usize), Pieces)>,
     /// With the index of the target.
     releases: Vec<(usize, Release)>,
@@ -105,7 +108,7 @@ impl Release {
 }
 
 impl<'a> Watcher<'a> {
-    pub fn new(metadata: &'a Metadata, told: &Told, targets: &[&Target]) -> Self {
+    pub fn new(metadata: &'a Metadata, recorded: &RecordedEvents, targets: &[&Target]) -> Self {
         let mut coming = Vec::new();
         let mut releases = Vec::new();
         for (target, described) in targets.iter().enumerate() {
@@ -117,7 +120,7 @@ impl<'a> Watcher<'a> {
                     let (due, released) = (described.due, hop.released);
                     releases.push((target, Release { node, due, released, detained: Vec::new() }));
                 }
-                coming.push(Watch {
+                coming.push(WatchedJob {
                     place: (target, position),
                     hop: *hop,
                     node: metadata.lanes[lane].node,
@@ -131,9 +134,11 @@ impl<'a> Watcher<'a> {
         Watcher {
             metadata,
             occupancy: Occupancy::new(metadata),
-            facts: HashMap::new(),
-            beginning: told.beginning(),
-            telling: (0..metadata.nodes.len()).map(|node| Telling::of(metadata, told, node)).collect(),
+            order_keys: HashMap::new(),
+            beginning: recorded.beginning(),
+            coverage: (0..metadata.nodes.len())
+                .map(|node| NodeCoverage::of(metadata, recorded, node))
+                .collect(),
             coming,
             open: Vec::new(),
             done: Vec::new(),
@@ -143,10 +148,10 @@ impl<'a> Watcher<'a> {
     }
 
     /// What was seen, at the end of the trace.
-    pub fn finish(mut self) -> Seen {
+    pub fn finish(mut self) -> Observations {
         self.reach(Instant::MAX);
         self.done.extend(self.open.into_iter().map(|watch| (watch.place, watch.pieces)));
-        Seen {
+        Observations {
             pieces: self.done.into_iter().collect(),
             releases: self.releases.into_iter().collect(),
             occupancy: self.occupancy,
@@ -190,34 +195,34 @@ impl<'a> Watcher<'a> {
         while self.coming.last().is_some_and(|watch| watch.hop.released <= now) {
             self.open.extend(self.coming.pop());
         }
-        let Watcher { metadata, occupancy, facts, telling, open, beginning, .. } = self;
-        let view = View { metadata, occupancy, facts, telling, beginning: *beginning };
+        let Watcher { metadata, occupancy, order_keys, coverage, open, beginning, .. } = self;
+        let view = View { metadata, occupancy, order_keys, coverage, beginning: *beginning };
         for watch in open {
             let to = now.min(watch.end);
             if to > watch.pieces.cursor() {
                 watch.reach(&view, to);
             }
         }
-        let over = |watch: &mut Watch| watch.end.saturating_add(LINGERING) < now;
+        let over = |watch: &mut WatchedJob| watch.end.saturating_add(LINGERING) < now;
         self.done.extend(self.open.extract_if(.., over).map(|watch| (watch.place, watch.pieces)));
     }
 
     fn learn(&mut self, record: &Record) {
         match record.typed() {
             Typed::Release(release) => {
-                if self.facts.len() >= KEYS {
-                    self.facts.clear();
+                if self.order_keys.len() >= KEYS {
+                    self.order_keys.clear();
                 }
-                let facts = Facts { released: record.time, deadline: release.deadline, got: None };
-                self.facts.insert(record.causal, facts);
+                let order_keys = OrderKey { released: record.time, deadline: release.deadline, got: None };
+                self.order_keys.insert(record.causal, order_keys);
             }
             Typed::Start(_) | Typed::Resume(_) => {
-                if let Some(facts) = self.facts.get_mut(&record.causal) {
-                    facts.got = Some(record.time);
+                if let Some(order_keys) = self.order_keys.get_mut(&record.causal) {
+                    order_keys.got = Some(record.time);
                 }
             }
             Typed::Complete(_) | Typed::Abort(_) => {
-                self.facts.remove(&record.causal);
+                self.order_keys.remove(&record.causal);
             }
             _ => {}
         }
@@ -267,12 +272,12 @@ enum Holder {
 struct View<'a> {
     metadata: &'a Metadata,
     occupancy: &'a Occupancy,
-    facts: &'a HashMap<u64, Facts>,
-    telling: &'a [Telling],
+    order_keys: &'a HashMap<u64, OrderKey>,
+    coverage: &'a [NodeCoverage],
     beginning: Beginning,
 }
 
-impl Watch {
+impl WatchedJob {
     /// Splits the time up to `to`, in which nothing changed, where the job's stage does.
     fn reach(&mut self, view: &View<'_>, to: Instant) {
         let began = self.hop.started.unwrap_or(Instant::MAX);
@@ -285,21 +290,21 @@ impl Watch {
     }
 
     fn put(&mut self, view: &View<'_>, to: Instant, stage: Stage) {
-        let (cause, spot) = self.cause(view, stage);
-        self.pieces.push(to, stage, cause, spot);
+        let (cause, spent_at) = self.cause(view, stage);
+        self.pieces.push(to, stage, cause, spent_at);
     }
 
     /// What the time goes into right now.
     ///
     /// On several processors a job that has none could have any of them. The one to ask about is the least important:
     /// one where its own lane dispatches, an idle one, the one of the lowest lane, and so on.
-    fn cause(&self, view: &View<'_>, stage: Stage) -> (Cause, Spot) {
+    fn cause(&self, view: &View<'_>, stage: Stage) -> (Cause, SpentAt) {
         let processors = view.occupancy.processors(self.node);
-        if !view.telling[self.node].jobs {
-            return (self.told_by_kernel(view), Spot { cpu: None, lane: None });
+        if !view.coverage[self.node].jobs {
+            return (self.told_by_kernel(view), SpentAt { cpu: None, lane: None });
         }
         let holders = || (0..processors.len()).map(|index| (index, view.holder(self.node, index)));
-        let at = |index: usize, lane: Option<usize>| Spot { cpu: Some(processors[index].cpu), lane };
+        let at = |index: usize, lane: Option<usize>| SpentAt { cpu: Some(processors[index].cpu), lane };
         let blamed = |index: usize, holder: Holder| match holder {
             Holder::One(who) => (self.blame(view, who, stage), at(index, who_lane(view, who))),
             Holder::Several => (Cause::Shared, at(index, None)),
@@ -323,8 +328,8 @@ impl Watch {
             .or_else(|| holders().min_by_key(|(_, holder)| self.importance(view, *holder)));
         match chosen {
             Some((index, holder)) => blamed(index, holder),
-            None if !view.tells_idle(self.node) => (Cause::Unrecorded, Spot { cpu: None, lane: None }),
-            None => (Cause::Idle, Spot { cpu: None, lane: None }),
+            None if !view.tells_idle(self.node) => (Cause::Unrecorded, SpentAt { cpu: None, lane: None }),
+            None => (Cause::Idle, SpentAt { cpu: None, lane: None }),
         }
     }
 
@@ -368,8 +373,10 @@ impl Watch {
         match who {
             Occupant::Unknown(Unknown::Lost) => Cause::Uncertain,
             // Whether the run had begun before is told by the record of its beginning alone.
-            Occupant::Unknown(Unknown::Unheard) if view.beginning == Beginning::Unknown => Cause::Unrecorded,
-            Occupant::Unknown(Unknown::Unheard) => Cause::Unheard,
+            Occupant::Unknown(Unknown::BeforeRecording) if view.beginning == Beginning::Unknown => {
+                Cause::Unrecorded
+            }
+            Occupant::Unknown(Unknown::BeforeRecording) => Cause::Unheard,
             Occupant::Companion(thread) => Cause::Companion { thread },
             Occupant::Program(thread) => Cause::Program { thread },
             Occupant::Withheld => Cause::Withheld,
@@ -379,7 +386,7 @@ impl Watch {
             Occupant::Lane(_) => Cause::Dispatch { kind: None },
             // The lanes may have dispatched, of which nothing was recorded.
             Occupant::Idle if !view.tells_idle(self.node) => Cause::Unrecorded,
-            Occupant::Idle if view.occupancy.awake(self.lane) == Wakefulness::Asleep => Cause::WakeUp,
+            Occupant::Idle if view.occupancy.awake(self.lane) == SleepState::Asleep => Cause::WakeUp,
             Occupant::Idle => Cause::Idle,
             Occupant::Job(job) => match view.level(job).cmp(&view.level(self.hop.job)) {
                 std::cmp::Ordering::Less => Cause::Higher { job },
@@ -391,7 +398,8 @@ impl Watch {
 
     /// Why the other job of the lane had it.
     fn order(&self, view: &View<'_>, other: JobId, stage: Stage) -> Order {
-        let (Some(own), Some(theirs)) = (view.facts.get(&self.hop.job.pack()), view.facts.get(&other.pack()))
+        let (Some(own), Some(theirs)) =
+            (view.order_keys.get(&self.hop.job.pack()), view.order_keys.get(&other.pack()))
         else {
             return Order::Unknown;
         };
@@ -440,7 +448,7 @@ impl View<'_> {
     /// Whether a processor of which nobody says anything is idle.
     fn tells_idle(&self, node: usize) -> bool {
         let by_kernel = self.occupancy.hears_kernel() && self.occupancy.identifies(node);
-        self.telling[node].dispatching || self.telling[node].jobs && by_kernel
+        self.coverage[node].dispatching || self.coverage[node].jobs && by_kernel
     }
 
     fn level(&self, job: JobId) -> usize {
@@ -448,14 +456,14 @@ impl View<'_> {
     }
 
     /// The constant key of a job that has not begun (`docs/policies.md`).
-    fn urgency(&self, lane: usize, job: JobId, facts: &Facts) -> Instant {
+    fn urgency(&self, lane: usize, job: JobId, order_keys: &OrderKey) -> Instant {
         match self.metadata.lanes[lane].discipline.as_str() {
-            "fifo" => facts.released,
+            "fifo" => order_keys.released,
             "laxity" => {
                 let wcet_ns = self.metadata.operations[job.operation.index()].wcet.as_nanos();
-                Instant::from_nanos(facts.deadline.as_nanos().saturating_sub(wcet_ns))
+                Instant::from_nanos(order_keys.deadline.as_nanos().saturating_sub(wcet_ns))
             }
-            _ => facts.deadline,
+            _ => order_keys.deadline,
         }
     }
 }

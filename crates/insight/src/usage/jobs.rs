@@ -17,12 +17,12 @@ struct Account {
     execution: i64,
     overhead: i64,
     response: i64,
-    sight: Sight,
+    attribution: Attribution,
 }
 
 /// Whether it was seen when a job had a processor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Sight {
+enum Attribution {
     #[default]
     Seen,
     /// It shared one with others, and nobody saw which of them ran.
@@ -79,7 +79,7 @@ impl Jobs {
     /// The job may have had a processor, or another one.
     pub fn shares(&mut self, job: JobId) {
         if let Some(account) = self.accounts.get_mut(&job.pack()) {
-            account.sight = Sight::Shared;
+            account.attribution = Attribution::Shared;
         }
     }
 
@@ -141,7 +141,7 @@ impl Jobs {
         let Some(account) = self.accounts.remove(&causal) else { return };
         let Some(sums) = self.sums.get_mut(JobId::unpack(causal).operation.index()) else { return };
         sums.jobs += 1;
-        sums.unseen += u64::from(account.sight == Sight::Shared);
+        sums.unseen += u64::from(account.attribution == Attribution::Shared);
         sums.execution.add(account.execution, sums.jobs);
         sums.overhead.add(account.overhead, sums.jobs);
         sums.response.add(account.response, sums.jobs);

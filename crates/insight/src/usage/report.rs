@@ -3,7 +3,7 @@
 use super::{Accounts, Node, Usage};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use talea_record::{CostKind, Event, Origin, Told};
+use talea_record::{CostKind, Event, Origin, RecordedEvents};
 
 /// What the time of a run went into.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -181,16 +181,16 @@ const OF_LANES: [Event; 3] = [Event::COST, Event::WAKE, Event::SLEEP];
 const OF_KERNEL: [Event; 2] = [Event::SWITCH, Event::IRQ_ENTER];
 
 impl Known {
-    fn of(told: &Told, usage: &Usage, index: usize) -> Self {
+    fn of(recorded: &RecordedEvents, usage: &Usage, index: usize) -> Self {
         // On one processor, whoever begins displaces whoever runs.
         let is_alone = usage.metadata.nodes[index].cpus.len() == 1;
         let needed = [Event::START, Event::COMPLETE, Event::ABORT];
         let is_seen = usage.metadata.nodes[index].switches.are_recorded();
-        let jobs = is_seen && told.has_all(if is_alone { &needed } else { &OF_JOBS });
-        let (costs, switches) = (told.has(Event::COST), told.has(Event::SWITCH));
+        let jobs = is_seen && recorded.has_all(if is_alone { &needed } else { &OF_JOBS });
+        let (costs, switches) = (recorded.has(Event::COST), recorded.has(Event::SWITCH));
         let has_threads = usage.occupancy.identifies(index);
         let by_kernel = switches && has_threads;
-        let by_lanes = told.has_all(&OF_LANES);
+        let by_lanes = recorded.has_all(&OF_LANES);
         Known {
             jobs,
             costs,
@@ -199,10 +199,10 @@ impl Known {
                 Origin::Threads { .. } => by_kernel,
             },
             idle: by_kernel || jobs && by_lanes,
-            overhead: jobs && (costs || by_kernel || told.has_all(&[Event::WAKE, Event::SLEEP])),
+            overhead: jobs && (costs || by_kernel || recorded.has_all(&[Event::WAKE, Event::SLEEP])),
             switches,
-            interrupts: told.has(Event::IRQ_ENTER),
-            dispatching: match usage.nodes[index].silence.is_too_long() {
+            interrupts: recorded.has(Event::IRQ_ENTER),
+            dispatching: match usage.nodes[index].undispatched.is_too_long() {
                 _ if !by_lanes => Dispatching::NotRecorded,
                 true if usage.contents.count(Event::COST) > 0 => Dispatching::InPart,
                 _ => Dispatching::Throughout,
@@ -213,8 +213,8 @@ impl Known {
 }
 
 pub(super) fn build(usage: Usage) -> UsageReport {
-    let told = Told::of(&usage.metadata, &usage.contents);
-    let known: Vec<Known> = (0..usage.nodes.len()).map(|index| Known::of(&told, &usage, index)).collect();
+    let recorded = RecordedEvents::of(&usage.metadata, &usage.contents);
+    let known: Vec<Known> = (0..usage.nodes.len()).map(|index| Known::of(&recorded, &usage, index)).collect();
     let Usage { metadata, occupancy, nodes, jobs, contents, .. } = usage;
     let operations = jobs
         .finish()
@@ -236,7 +236,7 @@ pub(super) fn build(usage: Usage) -> UsageReport {
         .collect();
     let name = |thread: u32| occupancy.thread_name(thread).map(str::to_owned);
     let node_usage = |(index, node): (usize, &Node)| {
-        let processors = metadata.nodes[index].cpus.len().max(node.strips.len());
+        let processors = metadata.nodes[index].cpus.len().max(node.timelines.len());
         of_node(&metadata.nodes[index].name, processors, node, known[index], name)
     };
     let is_simulated = matches!(metadata.origin, Origin::Simulation { .. });
@@ -248,7 +248,7 @@ pub(super) fn build(usage: Usage) -> UsageReport {
         has_costs: contents.count(Event::COST) > 0,
         has_wakes: contents.count(Event::WAKE) + contents.count(Event::SLEEP) > 0,
         has_kernel: contents.count(Event::SWITCH) > 0,
-        not_recorded: told.missing(&needed),
+        not_recorded: recorded.missing(&needed),
     }
 }
 

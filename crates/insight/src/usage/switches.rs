@@ -28,7 +28,7 @@ struct Processor {
 impl Switches {
     /// The thread on the processor tells that it was at work at `now`. Returns since when it has the processor, if it has not
     /// told anything since.
-    pub fn hear(&mut self, cpu: u16, now: Instant) -> Option<Instant> {
+    pub fn saw_active(&mut self, cpu: u16, now: Instant) -> Option<Instant> {
         let processor = self.0.entry(cpu).or_default();
         processor.last = Some(now);
         processor.arriving.take()
@@ -36,10 +36,10 @@ impl Switches {
 
     /// The processor goes to another thread at `now`. Returns when the thread that gives it away told something last, if it
     /// is one of the run's.
-    pub fn switch(&mut self, cpu: u16, now: Instant, from: Whose, to: Whose) -> Option<Instant> {
+    pub fn switch(&mut self, cpu: u16, now: Instant, from: ThreadOwner, to: ThreadOwner) -> Option<Instant> {
         let processor = self.0.entry(cpu).or_default();
-        processor.arriving = (to == Whose::Run).then_some(now);
-        processor.last.take().filter(|_| from == Whose::Run)
+        processor.arriving = (to == ThreadOwner::Run).then_some(now);
+        processor.last.take().filter(|_| from == ThreadOwner::Run)
     }
 
     /// Records of the kernel about the processor were lost.
@@ -50,7 +50,7 @@ impl Switches {
 
 /// Whose a thread is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Whose {
+pub(super) enum ThreadOwner {
     Run,
     Others,
 }

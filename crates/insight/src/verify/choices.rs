@@ -3,7 +3,7 @@
 use super::judge::{Judge, Lane};
 use super::order::{LastRan, Ready};
 use super::report::Rule;
-use super::suspicion::{Course, State, Suspicion, What};
+use super::suspicion::{Counting, Fault, State, Suspicion};
 use talea_model::LaneDispatch;
 use talea_record::JobId;
 use talea_time::Work;
@@ -25,7 +25,7 @@ impl Judge<'_> {
         let better = self.better(lane, own, ready);
         if lane.order.rules.dispatch == LaneDispatch::Preemptive {
             let running = Some(JobId::unpack(own));
-            let wrong = better.map(|waiting| State { what: What::Misordered, running, waiting });
+            let wrong = better.map(|waiting| State { what: Fault::Misordered, running, waiting });
             return self.suspect_order(index, wrong);
         }
         if lane.chosen != Some(own) || ready.service > Work::ZERO {
@@ -67,7 +67,7 @@ impl Judge<'_> {
         let known = self.lanes[index].misordered;
         let lasts = known.zip(wrong).is_some_and(|(known, new)| known.state.running == new.running);
         if !lasts {
-            self.lanes[index].misordered = wrong.map(|state| Suspicion::new(state, self.now, Course::Runs));
+            self.lanes[index].misordered = wrong.map(|state| Suspicion::new(state, self.now, Counting::Runs));
             self.conclude(known);
         }
     }

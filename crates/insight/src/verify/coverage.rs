@@ -1,6 +1,6 @@
 //! Whether a trace has what a verification needs: what is not recorded is neither obeyed nor violated.
 
-use talea_record::{Contents, Metadata, Told};
+use talea_record::{Contents, Metadata, RecordedEvents};
 use thiserror::Error;
 
 /// Why nothing in a trace can be judged.
@@ -44,7 +44,7 @@ impl Coverage {
         if !metadata.has_system() {
             return Err(Unjudgeable::NoSystem);
         }
-        let missing = Told::of(metadata, contents).missing_of_jobs();
+        let missing = RecordedEvents::of(metadata, contents).missing_of_jobs();
         if !missing.is_empty() {
             return Err(Unjudgeable::Incomplete { missing });
         }

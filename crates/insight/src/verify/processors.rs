@@ -6,12 +6,12 @@
 //! That a job has begun does not say that it runs: the kernel may have given its processor to another thread. Where the
 //! kernel's switches are recorded they judge, and a job that has begun, could go on and has no processor while a lower lane
 //! has one was displaced. Where they are not, and jobs of several lanes have begun on one processor, nobody can tell, and the
-//! time is [left open](What::Unseen). A lane's thread that has a processor without a job dispatches: nothing idles then.
+//! time is [left open](Fault::Unseen). A lane's thread that has a processor without a job dispatches: nothing idles then.
 
 use super::judge::Judge;
 use super::report::Rule;
-use super::suspicion::{Course, State, Suspicion, What};
-use crate::occupancy::{Occupant, Whereabouts};
+use super::suspicion::{Counting, Fault, State, Suspicion};
+use crate::occupancy::{Occupant, ThreadState};
 use talea_record::event::Lost;
 use talea_record::{Event, JobId, Record};
 
@@ -45,7 +45,7 @@ impl Judge<'_> {
         for index in 0..self.lanes.len() {
             if self.lanes[index].node == node {
                 let found = self.starvation(index, &holders);
-                let wrong = found.map(|(state, places)| (state, self.course(node, &places)));
+                let wrong = found.map(|(state, places)| (state, self.counting(node, &places)));
                 self.suspect_lane(index, wrong);
             }
         }
@@ -92,7 +92,7 @@ impl Judge<'_> {
             None => self.waiting(index, waiting, holders),
         };
         let unseen = found.as_ref().and_then(|(state, _)| match state.what {
-            What::Unseen(rule) => Some(rule),
+            Fault::Unseen(rule) => Some(rule),
             _ => None,
         });
         let has_levels = self.has_levels[node];
@@ -113,7 +113,7 @@ impl Judge<'_> {
         };
         let of_lane = places(&|who| matches!(who, Holder::Thread { lane, .. } if *lane == index));
         if !of_lane.is_empty() {
-            return Some((state(What::Overhead, None), of_lane));
+            return Some((state(Fault::Overhead, None), of_lane));
         }
         if let Some(lowest) =
             holders.iter().filter_map(|who| who.highest()).max().filter(|level| *level > own)
@@ -123,17 +123,17 @@ impl Judge<'_> {
         }
         let unsure = places(&|who| matches!(who, Holder::Several { lowest, .. } if *lowest > own));
         if !unsure.is_empty() {
-            return Some((state(What::Unseen(Rule::Lanes), None), unsure));
+            return Some((state(Fault::Unseen(Rule::Lanes), None), unsure));
         }
         let idle = places(&|who| *who == Holder::Idle);
         if !idle.is_empty() {
             // Whoever shares a processor unseen may have gone to the one that seems idle.
             let is_known = !holders.iter().any(|who| matches!(who, Holder::Several { .. }));
-            let what = if is_known { What::Idle } else { What::Unseen(Rule::Idle) };
+            let what = if is_known { Fault::Idle } else { Fault::Unseen(Rule::Idle) };
             return Some((state(what, None), idle));
         }
         let dispatching = places(&|who| matches!(who, Holder::Thread { .. }));
-        (!dispatching.is_empty()).then(|| (state(What::Overhead, None), dispatching))
+        (!dispatching.is_empty()).then(|| (state(Fault::Overhead, None), dispatching))
     }
 
     /// What is wrong while a job of the lane has begun, and no record of jobs says that it lost its processor.
@@ -146,32 +146,32 @@ impl Judge<'_> {
         let is_shared =
             || holders.iter().any(|who| matches!(who, Holder::Several { lowest, .. } if *lowest > own));
         let state = match self.occupancy.whereabouts(index) {
-            Whereabouts::Displaced => {
+            ThreadState::Preempted => {
                 let running = first.job();
-                State { what: What::Displaced, running, waiting: job }
+                State { what: Fault::Displaced, running, waiting: job }
             }
-            Whereabouts::Untold if is_shared() || self.occupancy.hears_kernel() => {
-                State { what: What::Unseen(Rule::Lanes), running: None, waiting: job }
+            ThreadState::Unknown if is_shared() || self.occupancy.hears_kernel() => {
+                State { what: Fault::Unseen(Rule::Lanes), running: None, waiting: job }
             }
-            Whereabouts::Untold | Whereabouts::On | Whereabouts::Off => return None,
+            ThreadState::Unknown | ThreadState::Running | ThreadState::Off => return None,
         };
         Some((state, lower))
     }
 
-    fn course(&self, node: usize, places: &[usize]) -> Course {
+    fn counting(&self, node: usize, places: &[usize]) -> Counting {
         let is_interrupted = |place: &usize| self.occupancy.interrupt(node, *place).is_some();
-        if places.iter().all(is_interrupted) { Course::Interrupted } else { Course::Runs }
+        if places.iter().all(is_interrupted) { Counting::Interrupted } else { Counting::Runs }
     }
 
-    fn suspect_lane(&mut self, index: usize, wrong: Option<(State, Course)>) {
+    fn suspect_lane(&mut self, index: usize, wrong: Option<(State, Counting)>) {
         let now = self.now;
         let known = &mut self.lanes[index].starved;
-        if let (Some(known), Some((state, course))) = (known.as_mut(), wrong)
-            && known.lasts(now, state, course)
+        if let (Some(known), Some((state, counting))) = (known.as_mut(), wrong)
+            && known.lasts(now, state, counting)
         {
             return;
         }
-        let new = wrong.map(|(state, course)| Suspicion::new(state, now, course));
+        let new = wrong.map(|(state, counting)| Suspicion::new(state, now, counting));
         let over = std::mem::replace(known, new);
         self.conclude(over);
     }
@@ -229,9 +229,9 @@ impl Holder {
     /// It is of a lower lane than the job that waits.
     fn lower(&self, waiting: JobId) -> State {
         let what = match self {
-            Holder::Thread { .. } => What::LowerThread,
-            Holder::Several { .. } => What::LowerUnnamed,
-            _ => What::Lower,
+            Holder::Thread { .. } => Fault::LowerThread,
+            Holder::Several { .. } => Fault::LowerUnnamed,
+            _ => Fault::Lower,
         };
         State { what, running: self.job(), waiting }
     }

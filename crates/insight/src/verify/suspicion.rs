@@ -8,7 +8,7 @@ use talea_time::{Duration, Instant};
 
 /// What is wrong with a state, or what nobody can tell of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum Fault {
     /// A job of a lower lane has a processor.
     Lower,
     /// One of several jobs of lower lanes has; nobody saw which.
@@ -25,66 +25,66 @@ pub(super) enum What {
     Unseen(Rule),
 }
 
-impl What {
+impl Fault {
     fn rule(self) -> Rule {
         match self {
-            What::Lower | What::LowerUnnamed | What::LowerThread | What::Displaced => Rule::Lanes,
-            What::Idle | What::Overhead => Rule::Idle,
-            What::Misordered => Rule::Order,
-            What::Unseen(rule) => rule,
+            Fault::Lower | Fault::LowerUnnamed | Fault::LowerThread | Fault::Displaced => Rule::Lanes,
+            Fault::Idle | Fault::Overhead => Rule::Idle,
+            Fault::Misordered => Rule::Order,
+            Fault::Unseen(rule) => rule,
         }
     }
 
     /// Whether a lower lane has what a higher one should have.
     fn is_lower(self) -> bool {
-        matches!(self, What::Lower | What::LowerUnnamed | What::LowerThread)
+        matches!(self, Fault::Lower | Fault::LowerUnnamed | Fault::LowerThread)
     }
 
     /// What happened, as a sentence about the job that should not have had what it has, or else about the one that waits.
-    fn text(self, running: Option<JobId>, company: Company) -> &'static str {
-        match (self, running, company) {
-            (What::Displaced, Some(_), Company::Alone) => {
+    fn text(self, running: Option<JobId>, offenders: Offenders) -> &'static str {
+        match (self, running, offenders) {
+            (Fault::Displaced, Some(_), Offenders::One) => {
                 "it ran while a job of a higher lane had begun and could go on"
             }
-            (What::Displaced, Some(_), Company::Others) => {
+            (Fault::Displaced, Some(_), Offenders::Several) => {
                 "it and others of lower lanes ran while a job of a higher lane had begun and could go on"
             }
-            (What::Displaced, None, _) => "it had begun and could go on while lower lanes had the processor",
-            (What::LowerThread, None, Company::Alone) => {
+            (Fault::Displaced, None, _) => "it had begun and could go on while lower lanes had the processor",
+            (Fault::LowerThread, None, Offenders::One) => {
                 "it was ready while the thread of a lower lane had the processor"
             }
-            (What::LowerUnnamed, None, Company::Alone) => {
+            (Fault::LowerUnnamed, None, Offenders::One) => {
                 "it was ready while jobs of lower lanes shared the processor"
             }
-            (What::Lower | What::LowerUnnamed | What::LowerThread, None, _) => {
+            (Fault::Lower | Fault::LowerUnnamed | Fault::LowerThread, None, _) => {
                 "it was ready while lower lanes had the processor"
             }
-            (What::Lower | What::LowerUnnamed | What::LowerThread, Some(_), Company::Alone) => {
+            (Fault::Lower | Fault::LowerUnnamed | Fault::LowerThread, Some(_), Offenders::One) => {
                 "it ran while a job of a higher lane was ready"
             }
-            (What::Lower | What::LowerUnnamed | What::LowerThread, Some(_), Company::Others) => {
+            (Fault::Lower | Fault::LowerUnnamed | Fault::LowerThread, Some(_), Offenders::Several) => {
                 "it and others of lower lanes ran while a job of a higher lane was ready"
             }
-            (What::Idle, ..) => "it was ready while a processor idled",
-            (What::Misordered, ..) => "it kept the lane while a job that comes first waited",
-            (What::Overhead, ..) => "it was ready while a lane's thread had the processor without a job",
-            (What::Unseen(_), ..) => "nobody saw who had the processor",
+            (Fault::Idle, ..) => "it was ready while a processor idled",
+            (Fault::Misordered, ..) => "it kept the lane while a job that comes first waited",
+            (Fault::Overhead, ..) => "it was ready while a lane's thread had the processor without a job",
+            (Fault::Unseen(_), ..) => "nobody saw who had the processor",
         }
     }
 }
 
 /// Whether the one that is named had all of the time what it should not have had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Company {
-    Alone,
+enum Offenders {
+    One,
     /// Others of lower lanes had it, too.
-    Others,
+    Several,
 }
 
 /// A state that may be wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct State {
-    pub what: What,
+    pub what: Fault,
     /// Who has what it should not have, if somebody has.
     pub running: Option<JobId>,
     pub waiting: JobId,
@@ -101,51 +101,51 @@ impl State {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Suspicion {
     pub state: State,
-    company: Company,
+    offenders: Offenders,
     since: Instant,
     /// How long it lasted up to `counted`, without interrupts.
     lasted: Duration,
     counted: Instant,
-    course: Course,
+    counting: Counting,
 }
 
 /// Whether a wrong state lasts longer with time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Course {
+pub(super) enum Counting {
     Runs,
     /// Interrupts have the processors.
     Interrupted,
 }
 
 impl Suspicion {
-    pub fn new(state: State, since: Instant, course: Course) -> Self {
-        let company = Company::Alone;
-        Suspicion { state, company, since, lasted: Duration::ZERO, counted: since, course }
+    pub fn new(state: State, since: Instant, counting: Counting) -> Self {
+        let offenders = Offenders::One;
+        Suspicion { state, offenders, since, lasted: Duration::ZERO, counted: since, counting }
     }
 
-    /// Whether the state that begins `now` with this course is the same wrong, which lasts then.
-    pub fn lasts(&mut self, now: Instant, state: State, course: Course) -> bool {
+    /// Whether the state that begins `now` with this counting is the same wrong, which lasts then.
+    pub fn lasts(&mut self, now: Instant, state: State, counting: Counting) -> bool {
         if !self.state.is_same_wrong(&state) {
             return false;
         }
         if self.state.running != state.running {
-            self.company = Company::Others;
+            self.offenders = Offenders::Several;
         }
         self.state.running = self.state.running.or(state.running);
         // That a lower lane ran jobs is surer than that its thread had the processor.
-        if self.state.what == What::LowerThread {
+        if self.state.what == Fault::LowerThread {
             self.state.what = state.what;
         }
         self.lasted = self.duration(now);
-        (self.counted, self.course) = (now, course);
+        (self.counted, self.counting) = (now, counting);
         true
     }
 
     /// How long it has lasted, without interrupts.
     fn duration(&self, now: Instant) -> Duration {
-        let more = match self.course {
-            Course::Runs => length(self.counted, now),
-            Course::Interrupted => Duration::ZERO,
+        let more = match self.counting {
+            Counting::Runs => length(self.counted, now),
+            Counting::Interrupted => Duration::ZERO,
         };
         Duration::from_nanos(self.lasted.as_nanos().saturating_add(more.as_nanos()))
     }
@@ -155,12 +155,12 @@ impl Judge<'_> {
     /// A suspicious state is over; it was a violation if it lasted.
     pub(super) fn conclude(&mut self, suspicion: Option<Suspicion>) {
         let Some(suspicion) = suspicion else { return };
-        let (State { what, running, waiting }, company) = (suspicion.state, suspicion.company);
+        let (State { what, running, waiting }, offenders) = (suspicion.state, suspicion.offenders);
         let (rule, duration) = (what.rule(), suspicion.duration(self.now));
         match what {
-            What::Overhead | What::Unseen(_) if duration <= self.tolerance => return,
-            What::Overhead => return self.findings.dispatched(duration),
-            What::Unseen(rule) => return self.findings.leave_open(rule, duration),
+            Fault::Overhead | Fault::Unseen(_) if duration <= self.tolerance => return,
+            Fault::Overhead => return self.findings.dispatched(duration),
+            Fault::Unseen(rule) => return self.findings.leave_open(rule, duration),
             _ if duration <= self.tolerance => {
                 if duration > Duration::ZERO {
                     self.findings.tolerate(rule, duration);
@@ -176,6 +176,6 @@ impl Judge<'_> {
         let is_doubtful = is_of_processor && !self.is_simulated() && !self.occupancy.hears_kernel();
         let certainty = if is_doubtful { Certainty::Possible } else { Certainty::Certain };
         let finding = Finding { rule, certainty, at: suspicion.since, duration, job, other };
-        self.findings.add(self.trace, finding, || what.text(running, company).into());
+        self.findings.add(self.trace, finding, || what.text(running, offenders).into());
     }
 }

@@ -3,9 +3,9 @@
 use super::listing;
 use super::pieces::Piece;
 use super::protocol::{Command, Done, Force, Listing, Outcome, Program, Promised, Refusal};
-use super::protocol::{Insistence as Spoken, Tie};
-use super::server::Obeys;
-use crate::govern::{NotDismissed, Restraint};
+use super::protocol::{Insistence as Spoken, ParentRequest};
+use super::server::CommandHandler;
+use crate::govern::{NotDismissed, PreparedHold};
 use crate::{Admission, AdmitError, Blocks, Handle, ManagedSet, MemberId, Parking, Target, Waker};
 use crate::{ShortQuantum, command};
 use std::collections::BTreeMap;
@@ -237,13 +237,13 @@ pub struct OwnThread<'a> {
     pub blocks: Blocks,
 }
 
-impl Obeys for Governor {
-    fn obey(&self, command: Command, spoken: Spoken) -> Outcome {
+impl CommandHandler for Governor {
+    fn handle(&self, command: Command, spoken: Spoken) -> Outcome {
         let insistence = match spoken {
             Spoken::Careful => Insistence::Careful,
             Spoken::Forced => Insistence::Forced,
         };
-        let ties = |under: Vec<Tie>| under.into_iter().map(edge).collect();
+        let ties = |under: Vec<ParentRequest>| under.into_iter().map(edge).collect();
         let result = match command {
             Command::List => return self.list().map_or_else(|reason| outcome(&reason), Outcome::Listing),
             Command::AddScheduler { name, kind, quantum, settings, under } => {
@@ -310,7 +310,7 @@ fn known(kind: &str, settings: &BTreeMap<String, String>) -> Result<Described, O
     Ok((kind, settings.map_err(Outcome::Misstated)?))
 }
 
-fn edge(tie: Tie) -> (String, Request) {
+fn edge(tie: ParentRequest) -> (String, Request) {
     let wish = tie.asks.wish();
     (tie.scheduler, wish)
 }
@@ -461,7 +461,7 @@ impl Inner {
 
     /// What it takes to hold members that will be promised maxima, and to let others go. Whoever could not be held when it came
     /// is not tried again as long as its promise stays a maximum.
-    fn restraints(&self, planned: &Planned) -> Result<Vec<(String, Parking, Restraint)>, Reason> {
+    fn restraints(&self, planned: &Planned) -> Result<Vec<(String, Parking, PreparedHold)>, Reason> {
         let set = self.set.as_ref().ok_or(Reason::Ended)?;
         let (before, after) = (self.live.blueprint(), planned.blueprint());
         let changes = |name: &str| match (before.is_capped(name), after.is_capped(name)) {
@@ -481,7 +481,7 @@ impl Inner {
         Ok(restraints)
     }
 
-    fn impose(&mut self, restraints: Vec<(String, Parking, Restraint)>) {
+    fn impose(&mut self, restraints: Vec<(String, Parking, PreparedHold)>) {
         let Some(set) = &self.set else { return };
         for (name, parking, restraint) in restraints {
             set.impose(restraint);

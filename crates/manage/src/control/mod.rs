@@ -21,5 +21,5 @@ mod sockets;
 
 pub use governor::{Governor, OwnThread, Reason};
 pub use pieces::Piece;
-pub use server::{Obeys, ServeError, Server};
+pub use server::{CommandHandler, ServeError, Server};
 pub use sockets::{Client, ClientError, Controllable, FindError, Sockets};

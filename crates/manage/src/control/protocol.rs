@@ -59,7 +59,7 @@ pub enum Command {
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         settings: BTreeMap<String, String>,
         /// Where it belongs.
-        under: Vec<Tie>,
+        under: Vec<ParentRequest>,
     },
     /// Adds a thread: a command, or a process.
     AddThread {
@@ -71,7 +71,7 @@ pub enum Command {
         #[serde(default)]
         requires: Option<Guarantee>,
         /// Where it belongs.
-        under: Tie,
+        under: ParentRequest,
     },
     /// Removes a scheduler without children, or lets a thread go.
     Remove {
@@ -83,14 +83,14 @@ pub enum Command {
         /// Who.
         name: String,
         /// Where to.
-        under: Vec<Tie>,
+        under: Vec<ParentRequest>,
     },
     /// Moves somebody under a scheduler for a time: a reservation begins.
     Reserve {
         /// Who.
         name: String,
         /// Where to.
-        under: Tie,
+        under: ParentRequest,
     },
     /// Asks the parent for something else.
     Change {
@@ -100,7 +100,7 @@ pub enum Command {
         #[serde(default)]
         of: Option<String>,
         /// What for.
-        asks: Asks,
+        asks: EdgeRequest,
     },
     /// Moves somebody back to where it was before it reserved.
     Release {
@@ -145,12 +145,12 @@ pub enum Command {
 /// A parent and what is asked of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Tie {
+pub struct ParentRequest {
     /// The scheduler above.
     pub scheduler: String,
     /// What is asked for.
     #[serde(default)]
-    pub asks: Asks,
+    pub asks: EdgeRequest,
 }
 
 /// A child and what it asks for.
@@ -160,13 +160,13 @@ pub struct Child {
     /// Which.
     pub name: String,
     /// What it asks for.
-    pub asks: Asks,
+    pub asks: EdgeRequest,
 }
 
 /// What is asked of a scheduler.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Asks {
+pub enum EdgeRequest {
     /// Nothing in particular.
     #[default]
     Nothing,
@@ -195,15 +195,15 @@ pub enum Program {
     Process(u32),
 }
 
-impl Asks {
+impl EdgeRequest {
     /// In the words of the model.
     pub fn wish(&self) -> Wish {
         match self {
-            Asks::Nothing => Wish::Nothing,
-            Asks::Priority(priority) => Wish::Priority(*priority),
-            Asks::Share(weight) => Wish::share(*weight),
-            Asks::WarpedShare { weight, warp } => Wish::Share { weight: *weight, warp: *warp },
-            Asks::Guarantee(guarantee) => Wish::Guarantee(guarantee.clone()),
+            EdgeRequest::Nothing => Wish::Nothing,
+            EdgeRequest::Priority(priority) => Wish::Priority(*priority),
+            EdgeRequest::Share(weight) => Wish::share(*weight),
+            EdgeRequest::WarpedShare { weight, warp } => Wish::Share { weight: *weight, warp: *warp },
+            EdgeRequest::Guarantee(guarantee) => Wish::Guarantee(guarantee.clone()),
         }
     }
 }

@@ -49,9 +49,9 @@ pub enum ServeError {
 }
 
 /// Who does what clients ask for, or says why not.
-pub trait Obeys: Send + Sync {
+pub trait CommandHandler: Send + Sync {
     /// Does it.
-    fn obey(&self, command: Command, insistence: Insistence) -> Outcome;
+    fn handle(&self, command: Command, insistence: Insistence) -> Outcome;
 }
 
 /// A control socket with its server; dropping it ends both.
@@ -66,7 +66,11 @@ impl Server {
     ///
     /// # Errors
     /// See [`ServeError`].
-    pub fn start(sockets: &Sockets, name: &str, governor: Arc<dyn Obeys>) -> Result<Self, ServeError> {
+    pub fn start(
+        sockets: &Sockets,
+        name: &str,
+        governor: Arc<dyn CommandHandler>,
+    ) -> Result<Self, ServeError> {
         let path = sockets.of_run(name);
         let io = |source| ServeError::Io { path: path.clone(), source };
         if path.exists() {
@@ -105,7 +109,7 @@ impl Drop for Server {
     }
 }
 
-fn listen(listener: &UnixListener, governor: &Arc<dyn Obeys>, stopping: &AtomicBool) {
+fn listen(listener: &UnixListener, governor: &Arc<dyn CommandHandler>, stopping: &AtomicBool) {
     // Whoever started it may be urgent; serving is not.
     let _ordinary = sched::set_self(Policy::Other);
     let clients = Arc::new(AtomicUsize::new(0));
@@ -121,7 +125,7 @@ fn listen(listener: &UnixListener, governor: &Arc<dyn Obeys>, stopping: &AtomicB
         if stopping.load(Ordering::Acquire) {
             return;
         }
-        let Some(seat) = Seat::take(&clients) else {
+        let Some(slot) = ClientSlot::take(&clients) else {
             let mut stream = stream;
             let _ = stream.set_nonblocking(true);
             let _gone = answer(&mut stream, Outcome::Busy);
@@ -131,7 +135,7 @@ fn listen(listener: &UnixListener, governor: &Arc<dyn Obeys>, stopping: &AtomicB
         let serving = Builder::new().name("control/client".into()).stack_size(STACK);
         // Without a thread the client sees the connection end.
         let _served = serving.spawn(move || {
-            let _seat = seat;
+            let _slot = slot;
             // What goes wrong with a client is the client's to find out.
             let _gone = serve(stream, &*governor);
         });
@@ -139,28 +143,28 @@ fn listen(listener: &UnixListener, governor: &Arc<dyn Obeys>, stopping: &AtomicB
 }
 
 /// One of the clients at a time.
-struct Seat(Arc<AtomicUsize>);
+struct ClientSlot(Arc<AtomicUsize>);
 
-impl Seat {
+impl ClientSlot {
     fn take(clients: &Arc<AtomicUsize>) -> Option<Self> {
-        let seat = Seat(Arc::clone(clients));
-        (clients.fetch_add(1, Ordering::AcqRel) < CLIENTS).then_some(seat)
+        let slot = ClientSlot(Arc::clone(clients));
+        (clients.fetch_add(1, Ordering::AcqRel) < CLIENTS).then_some(slot)
     }
 }
 
-impl Drop for Seat {
+impl Drop for ClientSlot {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
 /// Answers a client's requests until it goes, is silent for too long or says something else.
-fn serve(mut stream: UnixStream, governor: &dyn Obeys) -> io::Result<()> {
+fn serve(mut stream: UnixStream, governor: &dyn CommandHandler) -> io::Result<()> {
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut lines = RequestLines { stream: stream.try_clone()?, pending: Vec::new() };
     while let Some(line) = lines.next()? {
         match line {
-            Line::Whole(line) => answer(&mut stream, obey(governor, &line))?,
+            Line::Whole(line) => answer(&mut stream, handle(governor, &line))?,
             Line::TooLong => {
                 let most = format!("a request is one line of at most {REQUEST_BYTES} bytes");
                 return answer(&mut stream, Outcome::Misstated(most));
@@ -170,7 +174,7 @@ fn serve(mut stream: UnixStream, governor: &dyn Obeys) -> io::Result<()> {
     Ok(())
 }
 
-fn obey(governor: &dyn Obeys, line: &[u8]) -> Outcome {
+fn handle(governor: &dyn CommandHandler, line: &[u8]) -> Outcome {
     /// What is read first: later versions may say all else in another way.
     #[derive(Deserialize)]
     struct Spoken {
@@ -185,7 +189,7 @@ fn obey(governor: &dyn Obeys, line: &[u8]) -> Outcome {
         serde_json::from_slice(line).map_err(|error| format!("this is no request: {error}"))
     };
     match read() {
-        Ok(request) => governor.obey(request.command, request.insistence),
+        Ok(request) => governor.handle(request.command, request.insistence),
         Err(message) => Outcome::Misstated(message),
     }
 }

@@ -35,7 +35,7 @@ pub enum JudgedBy {
         /// How often.
         spells: u64,
         /// The longest of these spells.
-        longest: Option<LongestSpell>,
+        longest: Option<LongestWithheld>,
         /// Switches that the kernel did not tell, so that nobody knows what was withheld then.
         lost: u64,
     },
@@ -48,7 +48,7 @@ pub enum JudgedBy {
 
 /// The longest time for which a processor was withheld.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LongestSpell {
+pub struct LongestWithheld {
     /// Its beginning, in nanoseconds since the run's.
     pub from_ns: i64,
     /// How long it was, in nanoseconds.
@@ -92,29 +92,29 @@ impl SwitchStream {
 
 /// Switches as they come.
 #[derive(Default)]
-struct Seen(VecDeque<Record>);
+struct SwitchQueue(VecDeque<Record>);
 
-impl Sink for Seen {
+impl Sink for SwitchQueue {
     fn record(&mut self, record: Record) {
         self.0.push_back(record);
     }
 }
 
 /// All that the auditor works on.
-struct Desk {
+struct AuditState {
     kernel: Option<KernelStream>,
     ledger: Ledger,
     room: Vec<Note>,
     /// Notes that are younger than what the kernel has told.
     waiting: VecDeque<Note>,
-    seen: Seen,
+    seen: SwitchQueue,
     dropped: u64,
     ring: RingWriter,
     /// Number of the first edge among those of all nodes, and how many of them the records' tables know.
     edges: (usize, usize),
 }
 
-impl Desk {
+impl AuditState {
     fn look(&mut self, shared: &Shared) {
         let horizon = MonotonicClock.now() - SETTLING;
         if let Some(kernel) = &mut self.kernel {
@@ -182,7 +182,7 @@ impl Desk {
 /// An auditor at work. Dropping it ends it.
 pub(crate) struct Auditor {
     done: StopFlag,
-    desk: Arc<Mutex<Desk>>,
+    audit_state: Arc<Mutex<AuditState>>,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
@@ -200,55 +200,55 @@ impl Auditor {
         watch: Watch,
         (ring, edges): (RingWriter, (usize, usize)),
     ) -> std::io::Result<Self> {
-        let desk = Desk {
+        let audit_state = AuditState {
             kernel: Some(kernel),
             ledger: Ledger::new(cpus, infrastructure, watch),
             room: Notes::room(),
             waiting: VecDeque::new(),
-            seen: Seen::default(),
+            seen: SwitchQueue::default(),
             dropped: 0,
             ring,
             edges,
         };
-        let (desk, done) = (Arc::new(Mutex::new(desk)), StopFlag::new());
-        let (own, told, of) = (Arc::clone(&desk), done.clone(), Arc::clone(&shared));
+        let (audit_state, done) = (Arc::new(Mutex::new(audit_state)), StopFlag::new());
+        let (own, told, of) = (Arc::clone(&audit_state), done.clone(), Arc::clone(&shared));
         let thread =
             std::thread::Builder::new().name("auditor".into()).stack_size(STACK).spawn(move || {
                 while told.sleep_until(MonotonicClock.now() + INTERVAL) == Slept::Due {
                     at(&own).look(&of);
                 }
             })?;
-        Ok(Auditor { done, desk, shared, thread: Some(thread) })
+        Ok(Auditor { done, audit_state, shared, thread: Some(thread) })
     }
 
     /// What every edge has received by now, edges by number.
     pub fn receipts(&self) -> Vec<Receipts> {
-        let mut desk = at(&self.desk);
-        desk.look(&self.shared);
-        desk.ledger.receipts()
+        let mut audit_state = at(&self.audit_state);
+        audit_state.look(&self.shared);
+        audit_state.ledger.receipts()
     }
 
     /// The run that began at `start` is over: says what came of it, unless that contradicts what the `clocks` of threads say that
     /// they received.
     pub fn finish(mut self, start: Instant, clocks: &[(VpId, Work)]) -> Audit {
         self.end();
-        let mut desk = at(&self.desk);
-        desk.finish(&self.shared);
-        if desk.dropped > 0 {
+        let mut audit_state = at(&self.audit_state);
+        audit_state.finish(&self.shared);
+        if audit_state.dropped > 0 {
             let reason = format!(
                 "{} decisions could not be noted down, for the thread that reads the notes had no processor",
-                desk.dropped
+                audit_state.dropped
             );
             return Audit::of_grants(reason);
         }
-        let doubted = desk.ledger.contradictions(clocks).len();
+        let doubted = audit_state.ledger.contradictions(clocks).len();
         if doubted > 0 {
             return Audit::of_grants(format!(
                 "the kernel's switches contradict the clocks of {doubted} threads, so it cannot have told all of them"
             ));
         }
-        let total = desk.ledger.total();
-        let longest = total.longest.map(|spell| LongestSpell {
+        let total = audit_state.ledger.total();
+        let longest = total.longest.map(|spell| LongestWithheld {
             from_ns: (spell.from - start).as_nanos(),
             length_ns: spell.length().as_nanos(),
         });
@@ -256,15 +256,15 @@ impl Auditor {
             withheld_ns: total.withheld.as_nanos(),
             spells: total.spells,
             longest,
-            lost: desk.ledger.lost,
+            lost: audit_state.ledger.lost,
         };
-        Audit { receipts: desk.ledger.receipts(), judged_by }
+        Audit { receipts: audit_state.ledger.receipts(), judged_by }
     }
 
     fn end(&mut self) {
         self.done.stop();
         if let Some(thread) = self.thread.take() {
-            // What it panicked with is found in the desk's lock.
+            // What it panicked with is found in the state's lock.
             let _panicked = thread.join();
         }
     }
@@ -276,6 +276,6 @@ impl Drop for Auditor {
     }
 }
 
-fn at(desk: &Mutex<Desk>) -> MutexGuard<'_, Desk> {
-    desk.lock().unwrap_or_else(PoisonError::into_inner)
+fn at(audit_state: &Mutex<AuditState>) -> MutexGuard<'_, AuditState> {
+    audit_state.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -14,12 +14,12 @@ const REMEMBERED: usize = 32;
 
 /// From when to when a processor was withheld.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Spell {
+pub(super) struct WithheldInterval {
     pub from: Instant,
     pub to: Instant,
 }
 
-impl Spell {
+impl WithheldInterval {
     pub fn length(&self) -> Duration {
         self.to - self.from
     }
@@ -38,7 +38,7 @@ enum Due {
 struct Account {
     withheld: Duration,
     /// The latest spells of it.
-    spells: VecDeque<Spell>,
+    spells: VecDeque<WithheldInterval>,
 }
 
 /// What is withheld on all processors.
@@ -46,7 +46,7 @@ struct Account {
 pub(super) struct Total {
     pub withheld: Duration,
     pub spells: u64,
-    pub longest: Option<Spell>,
+    pub longest: Option<WithheldInterval>,
 }
 
 /// Takes notes and the kernel's records, each in the order of time, and judges.
@@ -173,7 +173,7 @@ impl Ledger {
             Turn::Withheld => self.sites[place] = Some(at),
             Turn::Given => {
                 if let Some(from) = self.sites[place].take() {
-                    self.total.add(Spell { from, to: at });
+                    self.total.add(WithheldInterval { from, to: at });
                 }
             }
         }
@@ -203,7 +203,7 @@ impl Ledger {
     fn give(&mut self, vp: VpId, at: Instant) {
         let Some(from) = self.withheld_since.get_mut(vp.index()).and_then(Option::take) else { return };
         if let Some(edge) = self.watch.edge_of(vp) {
-            self.account(edge).add(Spell { from, to: at });
+            self.account(edge).add(WithheldInterval { from, to: at });
         }
     }
 
@@ -219,9 +219,9 @@ impl Ledger {
         let since = self.withheld_since.iter().enumerate().filter_map(|(vp, since)| {
             (*since).filter(|_| self.watch.edge_of(VpId::from_index(vp as u32)) == Some(edge))
         });
-        let open: Vec<Spell> = since.map(|from| Spell { from, to: now }).collect();
+        let open: Vec<WithheldInterval> = since.map(|from| WithheldInterval { from, to: now }).collect();
         let account = self.account(edge);
-        let within = |spell: &Spell| spell.from < violation.to && spell.to > violation.from;
+        let within = |spell: &WithheldInterval| spell.from < violation.to && spell.to > violation.from;
         if account.spells.iter().chain(&open).any(within) {
             self.broken.push((edge, violation));
         }
@@ -282,7 +282,7 @@ impl Ledger {
 const DISAGREEMENT: i64 = 50;
 
 impl Account {
-    fn add(&mut self, spell: Spell) {
+    fn add(&mut self, spell: WithheldInterval) {
         self.withheld += spell.length();
         if self.spells.len() == REMEMBERED {
             self.spells.pop_front();
@@ -292,7 +292,7 @@ impl Account {
 }
 
 impl Total {
-    fn add(&mut self, spell: Spell) {
+    fn add(&mut self, spell: WithheldInterval) {
         self.withheld += spell.length();
         self.spells += 1;
         if self.longest.is_none_or(|longest| spell.length() > longest.length()) {

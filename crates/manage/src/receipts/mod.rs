@@ -30,5 +30,5 @@ mod withholding;
 mod tests;
 
 pub(crate) use auditor::Auditor;
-pub use auditor::{Audit, JudgedBy, LongestSpell, SwitchStream};
+pub use auditor::{Audit, JudgedBy, LongestWithheld, SwitchStream};
 pub(crate) use withholding::Infrastructure;

@@ -10,9 +10,11 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use talea_linux::sched;
 use talea_manage::control::protocol::{
-    Answer, Asks, Command, Force, Insistence as Spoken, Listing, Outcome, Program, Row, Tie,
+    Answer, Command, EdgeRequest, Force, Insistence as Spoken, Listing, Outcome, ParentRequest, Program, Row,
 };
-use talea_manage::control::{Client, Governor, Obeys, OwnThread, Piece, Reason, ServeError, Server, Sockets};
+use talea_manage::control::{
+    Client, CommandHandler, Governor, OwnThread, Piece, Reason, ServeError, Server, Sockets,
+};
 use talea_manage::{Admission, AdmitError, Blocks, ManagedSet, Options, Parking};
 use talea_model::{Request, SchedulerBuilder, SchedulerKind, System, ThreadBuilder, ThreadWork};
 use talea_policy::arrangement::arrange;
@@ -119,7 +121,7 @@ fn shares_become_a_plan_while_their_threads_run() {
         let said = settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
         let (name, kind, settings) = ("PS".into(), "explicit-plan".into(), said.collect());
         let command = Command::Replace { name, kind, quantum: None, settings, children: Vec::new() };
-        Obeys::obey(&*governor, command, Spoken::Forced)
+        CommandHandler::handle(&*governor, command, Spoken::Forced)
     };
     let refused = |settings: &[(&str, &str)]| match ask(settings) {
         Outcome::Refused(refusal) => refusal.reasons.join("; "),
@@ -182,8 +184,11 @@ fn a_piece_of_work_is_accepted_or_refused() {
         assert!(refused("otter", piece(1, 1000)).starts_with("there is no scheduler or thread \"otter\""));
         governor.end_constraint("one").unwrap();
         let command = Command::Constrain { name: "one".into(), after: ms(10), within: ms(500), work: ms(10) };
-        assert!(matches!(Obeys::obey(&*governor, command.clone(), Spoken::Careful), Outcome::Done(_)));
-        assert!(matches!(Obeys::obey(&*governor, command, Spoken::Careful), Outcome::Refused(_)));
+        assert!(matches!(
+            CommandHandler::handle(&*governor, command.clone(), Spoken::Careful),
+            Outcome::Done(_)
+        ));
+        assert!(matches!(CommandHandler::handle(&*governor, command, Spoken::Careful), Outcome::Refused(_)));
         all_receive(&governor, &["one", "other"]);
         let turns = replace("S", SchedulerKind::ROUND_ROBIN);
         governor.change(&turns, Insistence::Careful).unwrap();
@@ -400,7 +405,7 @@ fn a_client_changes_the_hierarchy_and_is_told_why_not() {
     assert!(refusal.reasons[0].starts_with("voice: it requires PSBE 0.4 60ms"), "{refusal:?}");
     assert_eq!(refusal.force, Force::Helps);
     assert!(refusal.remedy.is_some());
-    let under = Tie { scheduler: "PS".into(), asks: Asks::Share(1.try_into().unwrap()) };
+    let under = ParentRequest { scheduler: "PS".into(), asks: EdgeRequest::Share(1.try_into().unwrap()) };
     let program = Program::Process(1 << 22);
     let nobody = Command::AddThread { name: "x".into(), program, requires: None, under };
     let Outcome::Refused(refusal) = served.client.ask(&nobody, Spoken::Forced).unwrap() else {

@@ -5,7 +5,7 @@
 //! else to read only. All rings a stream will ever have are in the file from its beginning, so threads that appear
 //! later are followed like the others.
 //!
-//! **Exactness.** What is chosen holds from the records on that are written after [`Seat::select`] has returned, and
+//! **Exactness.** What is chosen holds from the records on that are written after [`ConsumerSlot::select`] has returned, and
 //! not for records that were written before it was called; in between either may be the case.
 
 use crate::directory::{Directory, DirectoryError};
@@ -152,10 +152,10 @@ impl Source {
 
 /// A consumer's place in a stream: what it wants. Dropping it switches off what nobody else wants.
 #[derive(Debug)]
-pub struct Seat {
+pub struct ConsumerSlot {
     pages: ControlPages,
     bit: Bit,
-    /// This process; another one that was forked off does not own the seat.
+    /// This process; another one that was forked off does not own the slot.
     pid: u32,
     directory: Directory,
     choices: Arc<Choices>,
@@ -164,7 +164,7 @@ pub struct Seat {
     rings: Vec<RingReader>,
 }
 
-impl Seat {
+impl ConsumerSlot {
     /// Chooses anew, while the stream goes on.
     ///
     /// # Errors
@@ -225,7 +225,7 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for ConsumerSlot {
     fn drop(&mut self) {
         if self.pid == std::process::id() {
             self.pages.control().release(self.bit);
@@ -236,7 +236,7 @@ impl Drop for Seat {
 /// Follows a stream.
 #[derive(Debug)]
 pub struct Consumer {
-    seat: Seat,
+    slot: ConsumerSlot,
     readers: Merge,
 }
 
@@ -247,16 +247,16 @@ impl Consumer {
         selection: &Selection,
         from: Start,
     ) -> Result<Self, AttachError> {
-        let (seat, readers) = attach(source, name, selection, from)?;
-        Ok(Consumer { seat, readers: Merge::new(readers) })
+        let (slot, readers) = attach(source, name, selection, from)?;
+        Ok(Consumer { slot, readers: Merge::new(readers) })
     }
 
     /// Chooses anew, while the stream goes on.
     ///
     /// # Errors
-    /// As [`Seat::select`].
+    /// As [`ConsumerSlot::select`].
     pub fn select(&mut self, selection: &Selection) -> Result<(), AttachError> {
-        self.seat.select(selection)
+        self.slot.select(selection)
     }
 
     /// The families there are now.
@@ -264,12 +264,12 @@ impl Consumer {
     /// # Errors
     /// If the directory is damaged.
     pub fn directory(&mut self) -> Result<&Directory, DirectoryError> {
-        self.seat.directory()
+        self.slot.directory()
     }
 
-    /// As [`Seat::liveness`].
+    /// As [`ConsumerSlot::liveness`].
     pub fn liveness(&self) -> Liveness {
-        self.seat.liveness()
+        self.slot.liveness()
     }
 
     /// Delivers what was written before `horizon`, in order of time; see [`Merge::poll`].
@@ -288,10 +288,10 @@ impl Consumer {
         self.readers.lost()
     }
 
-    /// Seat and readers apart, to merge the rings of several streams. The readers see what the seat chooses, while
+    /// The slot and the readers apart, to merge the rings of several streams. The readers see what the slot chooses, while
     /// it is there.
-    pub fn into_parts(self) -> (Seat, Vec<RingReader>) {
-        (self.seat, self.readers.into_readers())
+    pub fn into_parts(self) -> (ConsumerSlot, Vec<RingReader>) {
+        (self.slot, self.readers.into_readers())
     }
 }
 
@@ -300,10 +300,10 @@ fn attach(
     name: &str,
     selection: &Selection,
     from: Start,
-) -> Result<(Seat, Vec<RingReader>), AttachError> {
+) -> Result<(ConsumerSlot, Vec<RingReader>), AttachError> {
     let Source { pages, readers: rings, places } = source;
     let bit = pages.control().claim(Owner::current().word(), name, is_dead).ok_or(AttachError::Full)?;
-    let mut seat = Seat {
+    let mut slot = ConsumerSlot {
         directory: Directory::default(),
         choices: Choices::new(),
         chosen: Resolved { switches: Default::default(), later: Later::Unwanted },
@@ -321,15 +321,15 @@ fn attach(
     };
     // The cursors stand before anything is switched on, so that nothing of it is missed.
     let readers =
-        rings.into_iter().map(|ring| begin(ring).filtered(RingFilter::new(&seat.choices))).collect();
+        rings.into_iter().map(|ring| begin(ring).filtered(RingFilter::new(&slot.choices))).collect();
     let mut chosen = None;
-    seat.pages
-        .choose(seat.bit, selection, &mut seat.directory, |_, resolved| chosen = Some(resolved.clone()))?;
-    seat.chosen = chosen.expect("a choice was announced");
+    slot.pages
+        .choose(slot.bit, selection, &mut slot.directory, |_, resolved| chosen = Some(resolved.clone()))?;
+    slot.chosen = chosen.expect("a choice was announced");
     // The first choice holds for what the rings hold already, too.
-    let filter = EventFilter::new(&seat.directory, &seat.chosen.switches, seat.chosen.later);
-    seat.choices.push(vec![0; seat.rings.len()], filter);
-    Ok((seat, readers))
+    let filter = EventFilter::new(&slot.directory, &slot.chosen.switches, slot.chosen.later);
+    slot.choices.push(vec![0; slot.rings.len()], filter);
+    Ok((slot, readers))
 }
 
 impl TraceFile {

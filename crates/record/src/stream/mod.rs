@@ -10,7 +10,7 @@
 //!   ------------------------------      -------------------------------    ---------------------------
 //!   registry: families of the  -------> directory: families, append-only -> names, decoders
 //!     process, numbered once
-//!   event: is its switch on?   <------- control: switches, consumers   <--- Seat, Operator (writable)
+//!   event: is its switch on?   <------- control: switches, consumers   <--- ConsumerSlot, Operator (writable)
 //!          then a record       -------> rings                            -> Consumer (read only)
 //!   counter, histogram, object -------> passive area                     -> copies
 //! ```
@@ -40,7 +40,7 @@ pub use crate::directory::{Directory, DirectoryError, Entry, builtin_switch};
 pub use crate::live::process::{Liveness, descends_from};
 pub use crate::live::registry::{PassiveDeclaration, RegisterError, register};
 pub use crate::selection::{Later, Selection, SelectionError, UnknownName};
-pub use consumer::{AttachError, Consumer, Operator, Seat, Start, Switching};
+pub use consumer::{AttachError, Consumer, ConsumerSlot, Operator, Start, Switching};
 pub use declare::DeclaredFamily;
 pub use local::{AttachThreadError, LocalWriter, attach_thread};
 pub use publish::{Listed, Stream, StreamDirectory};

@@ -47,7 +47,7 @@ pub(super) struct Switch {
 }
 
 /// Up to two switches, in the order of time.
-pub(super) type Told = [Option<Switch>; 2];
+pub(super) type Switches = [Option<Switch>; 2];
 
 /// See the table in the module's documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ pub(super) enum Occupancy {
 impl Occupancy {
     /// The thread on the processor leaves it to `next`.
     #[must_use]
-    pub fn leaving(&mut self, time: Instant, next: Thread, leaves: Leaves) -> Told {
+    pub fn leaving(&mut self, time: Instant, next: Thread, leaves: Leaves) -> Switches {
         let to_next = |from| Some(Switch { time, from, to: next, leaves });
         let (state, told) = match *self {
             Occupancy::Unknown => (Occupancy::Left { time, next, leaves }, [None, None]),
@@ -88,7 +88,7 @@ impl Occupancy {
 
     /// The thread on the processor got it from `prev`.
     #[must_use]
-    pub fn arriving(&mut self, time: Instant, prev: Thread) -> Told {
+    pub fn arriving(&mut self, time: Instant, prev: Thread) -> Switches {
         let somebody = Switch { time, from: prev, to: Thread::UNSEEN, leaves: Leaves::Willingly };
         let (state, told) = match *self {
             Occupancy::Arriving { left, next } if prev.tid == left.tid || prev.tid == Thread::UNSEEN.tid => {

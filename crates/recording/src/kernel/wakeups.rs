@@ -32,7 +32,7 @@ const RAW_AT: usize = 4;
 
 /// One thing that [`WakeWatch::drain`] tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum WakeUp {
     /// The thread with this number, as the initial pid namespace counts, is being woken.
     Woken(u32),
     /// The buffer was full: wake-ups are missing.
@@ -127,14 +127,14 @@ impl WakeWatch {
     }
 
     /// Takes all that was told. Neither waits, allocates nor makes a system call.
-    pub fn drain(&mut self, mut tell: impl FnMut(Told)) {
+    pub fn drain(&mut self, mut tell: impl FnMut(WakeUp)) {
         for watched in &mut self.watched {
             while let Some(record) = watched.ring.next_record() {
                 match record.ty() {
-                    PERF_RECORD_LOST => tell(Told::Lost),
-                    PERF_RECORD_SAMPLE => {
-                        tell(number_at(record.data(), RAW_AT + self.tid_at).map_or(Told::Lost, Told::Woken))
-                    }
+                    PERF_RECORD_LOST => tell(WakeUp::Lost),
+                    PERF_RECORD_SAMPLE => tell(
+                        number_at(record.data(), RAW_AT + self.tid_at).map_or(WakeUp::Lost, WakeUp::Woken),
+                    ),
                     _ => {}
                 }
             }

@@ -47,7 +47,7 @@ struct Runs {
 impl Runs {
     /// The record as it belongs into the log: that a run was cut off is said of one that is of the process which is gone,
     /// and that has not ended.
-    fn hear(&mut self, record: Record) -> Option<Record> {
+    fn admit(&mut self, record: Record) -> Option<Record> {
         match record.typed() {
             // Other threads of programs are at no node.
             Typed::Thread(thread) if thread.role.known().is_some_and(ThreadRole::is_of_system) => {
@@ -250,7 +250,7 @@ impl Output {
 
 impl Sink for Output {
     fn record(&mut self, record: Record) {
-        let Some(record) = self.runs.hear(record) else { return };
+        let Some(record) = self.runs.admit(record) else { return };
         if let Some(log) = &mut self.log {
             log.record(record);
         }
@@ -303,14 +303,14 @@ mod tests {
             Thread { tid: 7, pid, node, lane, role }.at(Instant::ZERO, Record::NO_CPU)
         };
         for (node, pid) in [(0, 100), (1, 100), (2, 200)] {
-            runs.hear(thread(node, pid));
+            runs.admit(thread(node, pid));
         }
         let over = RunEnd { node: 1, how: RunOutcome::Over.into() };
-        runs.hear(over.at(Instant::ZERO, Record::NO_CPU));
+        runs.admit(over.at(Instant::ZERO, Record::NO_CPU));
         let gone = |node| cut_off(Instant::ZERO, node, 100);
         let said: Vec<_> = [gone(0), gone(1), gone(2), gone(3), gone(0)]
             .into_iter()
-            .filter_map(|record| runs.hear(record))
+            .filter_map(|record| runs.admit(record))
             .map(|record| (record.source, record.causal))
             .collect();
         assert_eq!((said, runs.cut_off), (vec![(0, 0)], 1));

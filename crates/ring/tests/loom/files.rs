@@ -199,7 +199,7 @@ mod streams {
 
     use talea_ring::primitive::Word;
 
-    /// A consumer's seat, a family that is being registered by another thread, and where its only event's switch is.
+    /// A consumer's slot, a family that is being registered by another thread, and where its only event's switch is.
     struct Registration {
         pages: Arc<Vec<Cell>>,
         directory: Arc<Vec<Cell>>,

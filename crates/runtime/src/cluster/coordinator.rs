@@ -158,36 +158,36 @@ struct Member {
 }
 
 /// What a member's connection brought; `None` at its end.
-type News = (usize, Option<FromMember>);
+type FromAnyMember = (usize, Option<FromMember>);
 
-/// A connection whose greeting is not whole yet. It does not block.
-struct Guest {
+/// A connection whose first message is not whole yet. It does not block.
+struct PendingConnection {
     stream: UnixStream,
     from: BufReader<UnixStream>,
     /// What it has said so far.
     line: Vec<u8>,
 }
 
-/// What a guest has said.
-enum Greeting {
-    Unfinished,
-    Said(FromMember),
-    HungUp,
+/// What a connection has said.
+enum FirstMessage {
+    Incomplete,
+    Whole(FromMember),
+    Closed,
 }
 
-impl Guest {
+impl PendingConnection {
     fn new(stream: UnixStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         let from = BufReader::new(stream.try_clone()?);
-        Ok(Guest { stream, from, line: Vec::new() })
+        Ok(PendingConnection { stream, from, line: Vec::new() })
     }
 
     /// Reads what there is.
-    fn greeting(&mut self) -> io::Result<Greeting> {
+    fn first_message(&mut self) -> io::Result<FirstMessage> {
         match self.from.read_until(b'\n', &mut self.line) {
-            Ok(_) if self.line.is_empty() => Ok(Greeting::HungUp),
-            Ok(_) => Ok(Greeting::Said(serde_json::from_slice(&self.line)?)),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Greeting::Unfinished),
+            Ok(_) if self.line.is_empty() => Ok(FirstMessage::Closed),
+            Ok(_) => Ok(FirstMessage::Whole(serde_json::from_slice(&self.line)?)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(FirstMessage::Incomplete),
             Err(error) => Err(error),
         }
     }
@@ -197,9 +197,9 @@ impl Guest {
 struct Members {
     all: Vec<Member>,
     listener: UnixListener,
-    guests: Vec<Guest>,
-    news: Receiver<News>,
-    tell: Sender<News>,
+    pending: Vec<PendingConnection>,
+    news: Receiver<FromAnyMember>,
+    tell: Sender<FromAnyMember>,
 }
 
 impl Drop for Members {
@@ -231,7 +231,7 @@ impl Members {
         let listener = UnixListener::bind(control_of(directory)).map_err(ClusterError::Setup)?;
         listener.set_nonblocking(true).map_err(ClusterError::Setup)?;
         let (tell, news) = mpsc::channel();
-        let mut members = Members { all: Vec::new(), listener, guests: Vec::new(), news, tell };
+        let mut members = Members { all: Vec::new(), listener, pending: Vec::new(), news, tell };
         for node in &system.nodes {
             let process = command(&node.name)
                 .env(DIRECTORY_VARIABLE, directory)
@@ -290,29 +290,31 @@ impl Members {
     fn accept(&mut self, expected: u64) -> Result<(), ClusterError> {
         loop {
             match self.listener.accept() {
-                Ok((stream, _)) => self.guests.push(Guest::new(stream).map_err(ClusterError::Setup)?),
+                Ok((stream, _)) => {
+                    self.pending.push(PendingConnection::new(stream).map_err(ClusterError::Setup)?)
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) => return Err(ClusterError::Setup(error)),
             }
         }
-        for mut guest in std::mem::take(&mut self.guests) {
-            match guest.greeting().map_err(ClusterError::Setup)? {
-                Greeting::Unfinished => self.guests.push(guest),
-                Greeting::Said(FromMember::Hello { node, fingerprint }) if node < self.all.len() => {
+        for mut connection in std::mem::take(&mut self.pending) {
+            match connection.first_message().map_err(ClusterError::Setup)? {
+                FirstMessage::Incomplete => self.pending.push(connection),
+                FirstMessage::Whole(FromMember::Hello { node, fingerprint }) if node < self.all.len() => {
                     if fingerprint != expected {
                         return Err(ClusterError::Differs { node: self.all[node].node.clone() });
                     }
-                    self.welcome(node, guest).map_err(ClusterError::Setup)?;
+                    self.welcome(node, connection).map_err(ClusterError::Setup)?;
                 }
-                Greeting::Said(_) | Greeting::HungUp => {}
+                FirstMessage::Whole(_) | FirstMessage::Closed => {}
             }
         }
         Ok(())
     }
 
     /// Listens to what a member says from now on.
-    fn welcome(&mut self, node: usize, guest: Guest) -> io::Result<()> {
-        let Guest { stream, mut from, .. } = guest;
+    fn welcome(&mut self, node: usize, connection: PendingConnection) -> io::Result<()> {
+        let PendingConnection { stream, mut from, .. } = connection;
         stream.set_nonblocking(false)?;
         self.all[node].control = Some(stream);
         let tell = self.tell.clone();

@@ -5,7 +5,7 @@ use crate::names::{RUNS_AT_ONCE, plain};
 use crate::outcome::ParkingOutcome;
 use std::sync::Arc;
 use talea_manage::Parking;
-use talea_manage::control::{Governor, Obeys, ServeError, Server, Sockets};
+use talea_manage::control::{CommandHandler, Governor, ServeError, Server, Sockets};
 use talea_model::{Description, System};
 
 /// The way in from outside.
@@ -17,7 +17,7 @@ pub(crate) enum Control {
 
 impl Control {
     /// Opens a socket named after the system and, if it has several nodes, the node.
-    pub fn open(system: &System, node: usize, governor: &Arc<dyn Obeys>) -> Self {
+    pub fn open(system: &System, node: usize, governor: &Arc<dyn CommandHandler>) -> Self {
         let name = match system.nodes.len() {
             1 => system.name.clone(),
             _ => format!("{}.{}", system.name, system.nodes[node].name),
@@ -43,7 +43,7 @@ impl Control {
 }
 
 /// Another run of this process may have the name.
-fn serve(name: &str, governor: &Arc<dyn Obeys>) -> Result<Server, ServeError> {
+fn serve(name: &str, governor: &Arc<dyn CommandHandler>) -> Result<Server, ServeError> {
     let sockets = Sockets::of_user()?;
     let mut server = Server::start(&sockets, name, Arc::clone(governor));
     for run in 2..RUNS_AT_ONCE {

@@ -16,7 +16,7 @@
 //! would have to know about it.
 
 use super::error::HierarchyError;
-use crate::execute::Surroundings;
+use crate::execute::JobHost;
 use crate::flow::{JobFlow, JobFlowSetUp};
 use crate::lane_thread::{LaneHost, LaneThread};
 use crate::operation::Behaviour;
@@ -107,7 +107,7 @@ struct InSet<'a> {
     handle: &'a Handle,
 }
 
-impl Surroundings for InSet<'_> {
+impl JobHost for InSet<'_> {
     fn begin(&mut self, flow: &mut JobFlow, job: JobId, record: impl FnOnce(&mut JobFlow, Instant)) {
         self.handle.begin_in_lane(job, |now| record(flow, now));
     }

@@ -11,7 +11,7 @@ use talea_guarantee::guarantee::Guarantee;
 use talea_linux::burn::Burner;
 use talea_linux::clock::MonotonicClock;
 use talea_linux::memory::prefault_stack;
-use talea_manage::control::{Governor, Obeys};
+use talea_manage::control::{CommandHandler, Governor};
 use talea_manage::{
     Admission, AdmitError, Arrivals, Blocks, Handle, HowOften, MORE_TO_HOLD, ManagedRun, ManagedSet, Marks,
     MemberId, MemberJobs, Notes, Options, Parking, RunRecorder, STACK, ShortQuantum, SwitchStream, Target,
@@ -158,7 +158,11 @@ impl HierarchyParts<'_> {
         let governor = Arc::new(Governor::new(admitting.set, live, admitting.members));
         Ok(Hierarchy {
             node: self.system.nodes[self.node].name.clone(),
-            control: Control::open(self.system, self.node, &(Arc::clone(&governor) as Arc<dyn Obeys>)),
+            control: Control::open(
+                self.system,
+                self.node,
+                &(Arc::clone(&governor) as Arc<dyn CommandHandler>),
+            ),
             governor,
             named: admitting.named,
             shortcomings: arrangement.shortcomings.as_ref().map(ToString::to_string),

@@ -1,15 +1,15 @@
 //! What `talea ctl` is told of a lowered node: that it cannot be controlled, and why.
 
-use talea_manage::control::Obeys;
+use talea_manage::control::CommandHandler;
 use talea_manage::control::protocol::{Command, Force, Insistence, Outcome, Refusal};
 
 /// Refuses everything: the kernel has the settings that the description gave, and there is no scheduler that could be asked.
-pub(super) struct Refuses {
+pub(super) struct RefusingHandler {
     pub node: String,
 }
 
-impl Obeys for Refuses {
-    fn obey(&self, _command: Command, _insistence: Insistence) -> Outcome {
+impl CommandHandler for RefusingHandler {
+    fn handle(&self, _command: Command, _insistence: Insistence) -> Outcome {
         let reason = format!(
             "node \"{}\" is lowered: the kernel schedules its threads by itself, and no scheduler runs that could be looked at or \
              changed",

@@ -1,6 +1,6 @@
 //! A lowered node: its threads are created with their settings, and what came of them.
 
-use super::control::Refuses;
+use super::control::RefusingHandler;
 use super::program::{Post, Program, Waits};
 use super::release::ReleaseThread;
 use super::shared::Shared;
@@ -66,7 +66,7 @@ impl LoweredNode {
         let node = parts.system.nodes[parts.node].name.clone();
         let hierarchy = parts.system.hierarchy(parts.node).expect("a lowered node has a hierarchy");
         let derivation = derive(&hierarchy).expect("what does not compose is not lowered");
-        let refuses = Arc::new(Refuses { node: node.clone() });
+        let handler = Arc::new(RefusingHandler { node: node.clone() });
         let mut lowered = LoweredNode {
             node,
             shared: Arc::new(Shared::new(settings.threads.len())),
@@ -80,7 +80,7 @@ impl LoweredNode {
             attributes: Vec::new(),
             lowering,
             blueprint: Blueprint::new(parts.system, parts.node, &derivation)?,
-            control: Control::open(parts.system, parts.node, &(refuses as _)),
+            control: Control::open(parts.system, parts.node, &(handler as _)),
         };
         lowered.create_threads(parts, settings, rings)?;
         Ok(lowered)

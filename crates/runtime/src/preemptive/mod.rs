@@ -81,7 +81,7 @@ impl Slot {
 
 /// The priorities of granted and parked slots, if the run is real-time.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Grades {
+pub(crate) struct SlotPriorities {
     pub granted: u8,
     pub parked: u8,
 }
@@ -93,7 +93,7 @@ pub(crate) struct Controller {
     pub queue: LaneQueue,
     pub lane: usize,
     pub slots: Vec<Slot>,
-    pub grades: Option<Grades>,
+    pub priorities: Option<SlotPriorities>,
     pub preemption: LanePreemption,
     /// The slot whose job is to run.
     pub granted: Option<usize>,
@@ -258,12 +258,12 @@ impl Controller {
             self.slots[position].preempted = true;
         }
         self.set_level(position, Level::Parked);
-        self.slots[position].cell.parked.store(self.grades.is_none(), Ordering::Release);
+        self.slots[position].cell.parked.store(self.priorities.is_none(), Ordering::Release);
     }
 
     fn set_level(&mut self, position: usize, level: Level) {
         let slot = &mut self.slots[position];
-        if let Some(Grades { granted, parked }) = self.grades
+        if let Some(SlotPriorities { granted, parked }) = self.priorities
             && slot.level != level
         {
             let priority = if level == Level::Granted { granted } else { parked };

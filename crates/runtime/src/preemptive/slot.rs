@@ -1,7 +1,7 @@
 //! A slot of a preemptive lane: the thread that runs one job at a time, and what it shares with the
 //! controller.
 
-use crate::execute::{Surroundings, execute};
+use crate::execute::{JobHost, execute};
 use crate::flow::{JobFlow, JobFlowSetUp, Shared};
 use crate::job_table::Tag;
 use crate::preemption::vacate;
@@ -81,7 +81,7 @@ struct InSlot<'a> {
     processor: Option<usize>,
 }
 
-impl Surroundings for InSlot<'_> {
+impl JobHost for InSlot<'_> {
     fn begin(&mut self, flow: &mut JobFlow, _job: JobId, record: impl FnOnce(&mut JobFlow, Instant)) {
         // The controller has put the job into the processor's word when it granted it.
         record(flow, MonotonicClock.now());

@@ -15,7 +15,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use talea_export::ScheduleCsv;
 use talea_insight::Report;
-use talea_record::{Damage, Event, LogWriter, Metadata, Record, Sink, Told, TraceFile};
+use talea_record::{Damage, Event, LogWriter, Metadata, Record, RecordedEvents, Sink, TraceFile};
 use talea_time::{Duration, Instant};
 
 /// Name of the result in an `--out` folder.
@@ -86,7 +86,8 @@ impl Reserved {
         report: &Report,
         more: &[String],
     ) -> Result<(), Failure> {
-        let result = serde_json::json!({ "run": run, "report": report.to_json(&Told::everything()) });
+        let result =
+            serde_json::json!({ "run": run, "report": report.to_json(&RecordedEvents::everything()) });
         // Shown first, so that nothing is lost where there is no room for files.
         if options.json {
             output::json(&result)?;

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use talea_check::score::Kind;
 use talea_lab::compare::{Clock, Observer, Plan, Trial, compare};
 use talea_model::Strategy;
-use talea_record::Told;
+use talea_record::RecordedEvents;
 use talea_runtime::{RtMode, RunOptions, StopHandle};
 use talea_time::Duration;
 
@@ -229,7 +229,7 @@ fn as_json(trials: &[Trial]) -> serde_json::Value {
         serde_json::json!({
             "strategy": trial.strategy, "realtime": trial.realtime,
             "hard": trial.score(Kind::Hard), "soft": trial.score(Kind::Soft),
-            "report": trial.report.to_json(&Told::everything()),
+            "report": trial.report.to_json(&RecordedEvents::everything()),
         })
     };
     serde_json::Value::Array(trials.iter().map(trial).collect())

@@ -10,7 +10,9 @@ use asks::{Asked, Wish, child, tie};
 use clap::{Args, Subcommand};
 use serde_json::json;
 use talea_guarantee::guarantee::Guarantee;
-use talea_manage::control::protocol::{Answer, Child, Command, Insistence, Outcome, Program, Tie, VERSION};
+use talea_manage::control::protocol::{
+    Answer, Child, Command, Insistence, Outcome, ParentRequest, Program, VERSION,
+};
 use talea_manage::control::{Client, ClientError, Controllable, FindError, Sockets};
 use talea_model::SchedulerKind;
 use talea_time::Duration;
@@ -204,13 +206,13 @@ struct Places {
 }
 
 impl Place {
-    fn tie(&self) -> Tie {
-        Tie { scheduler: self.under.clone(), asks: self.asked.asks() }
+    fn tie(&self) -> ParentRequest {
+        ParentRequest { scheduler: self.under.clone(), asks: self.asked.asks() }
     }
 }
 
 impl Places {
-    fn ties(&self) -> Result<Vec<Tie>, Failure> {
+    fn ties(&self) -> Result<Vec<ParentRequest>, Failure> {
         let plain = self.under.iter().filter(|(_, wish)| wish.is_none()).count();
         if self.asked.is_anything() && plain != 1 {
             return Err(Failure::new(
@@ -218,7 +220,7 @@ impl Places {
                 "write what is asked of each behind its name: --under \"RES=RESBH 10ms 20ms\" --under \"FP=priority 2\"",
             ));
         }
-        let tie = |(scheduler, wish): &(String, Option<Wish>)| Tie {
+        let tie = |(scheduler, wish): &(String, Option<Wish>)| ParentRequest {
             scheduler: scheduler.clone(),
             asks: wish.as_ref().map_or_else(|| self.asked.asks(), |wish| wish.0.clone()),
         };

@@ -6,16 +6,16 @@ pub use hierarchy::threads;
 
 use super::output::{Sheet, wrap};
 use talea_insight::accounting::{Distribution, Figure, LaneReport, Report, TaskReport};
-use talea_record::{Origin, Told};
+use talea_record::{Origin, RecordedEvents};
 use talea_time::Duration;
 
 /// The whole report of a run that was recorded as a whole, as text.
 pub fn text(report: &Report) -> String {
-    text_of(report, &Told::everything())
+    text_of(report, &RecordedEvents::everything())
 }
 
 /// The report of a trace in which `told` was recorded. A figure that follows from other events is a `?`.
-pub fn text_of(report: &Report, told: &Told) -> String {
+pub fn text_of(report: &Report, told: &RecordedEvents) -> String {
     let mut parts = Vec::new();
     if report.tasks.iter().any(|task| task.activity.is_task()) {
         parts.push(tasks(report, told));
@@ -33,7 +33,7 @@ pub fn text_of(report: &Report, told: &Told) -> String {
     parts.join("\n")
 }
 
-fn tasks(report: &Report, told: &Told) -> String {
+fn tasks(report: &Report, told: &RecordedEvents) -> String {
     let headings = ["task", "kind", "period", "released", "completed", "met", "missed", "skipped", "aborted"];
     let mut counts = Sheet::new(2, &headings);
     let mut times = Sheet::new(1, &["response time", "deadline", "min", "p50", "p99", "p99.9", "max"]);
@@ -57,7 +57,7 @@ fn tasks(report: &Report, told: &Told) -> String {
 }
 
 /// Every operation; those that are tasks of their own have their response times above.
-fn operations(report: &Report, told: &Told) -> String {
+fn operations(report: &Report, told: &RecordedEvents) -> String {
     let headings = ["operation", "lane", "released", "completed", "met", "missed", "preempted"];
     let mut counts = Sheet::new(2, &headings);
     let headings = ["operation", "released late p50", "p99", "max", "response p50", "p99", "max"];
@@ -82,7 +82,7 @@ fn operations(report: &Report, told: &Told) -> String {
     format!("{}\n\n{}", counts.render(), times.render())
 }
 
-fn lanes(report: &Report, told: &Told) -> String {
+fn lanes(report: &Report, told: &RecordedEvents) -> String {
     let mut sheet =
         Sheet::new(4, &["node", "level", "lane", "order", "jobs", "used", "max queue", "preempted"]);
     for (index, lane) in report.lanes.iter().enumerate().filter(|(_, lane)| !is_thread(lane)) {
@@ -134,7 +134,7 @@ fn is_thread(lane: &LaneReport) -> bool {
     lane.discipline == "thread"
 }
 
-fn lane_cells(report: &Report, lane: &LaneReport, told: &Told) -> Vec<String> {
+fn lane_cells(report: &Report, lane: &LaneReport, told: &RecordedEvents) -> Vec<String> {
     vec![
         lane.node.clone(),
         lane.level.to_string(),
@@ -146,7 +146,7 @@ fn lane_cells(report: &Report, lane: &LaneReport, told: &Told) -> Vec<String> {
     ]
 }
 
-fn summary(report: &Report, told: &Told) -> String {
+fn summary(report: &Report, told: &RecordedEvents) -> String {
     let total = |critical: bool| {
         let of_kind = report.tasks.iter().filter(|task| task.activity.is_task() && task.critical == critical);
         of_kind.fold((0, 0), |(met, offered), task| {
@@ -191,7 +191,7 @@ fn summary(report: &Report, told: &Told) -> String {
     lines.join("\n")
 }
 
-fn warnings(report: &Report, told: &Told) -> Vec<String> {
+fn warnings(report: &Report, told: &RecordedEvents) -> Vec<String> {
     let mut warnings = Vec::new();
     let tasks = report.tasks.iter().filter(|task| task.activity.is_task());
     let never: u64 = tasks.map(|task| task.released - task.completed - task.aborted).sum();
@@ -200,7 +200,7 @@ fn warnings(report: &Report, told: &Told) -> Vec<String> {
         warnings.push(format!(
             "? is what nobody knows, for want of {}; to have it, record with {}",
             missing.join(", "),
-            Told::options_for(&missing)
+            RecordedEvents::options_for(&missing)
         ));
     }
     if report.nodes.iter().any(|node| report.shares_unseen(&node.name)) {
@@ -233,11 +233,15 @@ fn kind(task: &TaskReport) -> &'static str {
 }
 
 /// A figure, if its events were recorded.
-fn cell(told: &Told, figure: Figure, text: String) -> String {
+fn cell(told: &RecordedEvents, figure: Figure, text: String) -> String {
     if figure.is_known(told) { text } else { "?".into() }
 }
 
-fn cells<const COUNT: usize>(told: &Told, figure: Figure, texts: [String; COUNT]) -> [String; COUNT] {
+fn cells<const COUNT: usize>(
+    told: &RecordedEvents,
+    figure: Figure,
+    texts: [String; COUNT],
+) -> [String; COUNT] {
     texts.map(|text| cell(told, figure, text))
 }
 

@@ -3,7 +3,7 @@
 use super::artefacts::SEE_SHARING;
 use super::output::{Sheet, length, wrap};
 use talea_insight::usage::{CostUsage, Dispatching, NodeUsage, OperationUsage, Spread, UsageReport};
-use talea_record::{CostKind, Told};
+use talea_record::{CostKind, RecordedEvents};
 use talea_time::Duration;
 
 /// Programs named one by one.
@@ -150,7 +150,7 @@ fn remarks(usage: &UsageReport, node: &NodeUsage) -> Vec<String> {
         remarks.push(format!(
             "not recorded: {}{within}\n  to have them, record with {}",
             names.join(", "),
-            Told::options_for(names)
+            RecordedEvents::options_for(names)
         ));
     }
     remarks

@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration as Pause, Instant as Stopwatch};
 use talea_linux::affinity;
-use talea_manage::control::protocol::{Asks, Command, Insistence, Outcome, Tie};
-use talea_manage::control::{Client, Governor, Obeys, Server, Sockets};
+use talea_manage::control::protocol::{Command, EdgeRequest, Insistence, Outcome, ParentRequest};
+use talea_manage::control::{Client, CommandHandler, Governor, Server, Sockets};
 use talea_manage::{Admission, Blocks, ManagedSet, Options, Parking};
 use talea_model::{SchedulerKind, System};
 use talea_policy::arrangement::arrange;
@@ -79,8 +79,8 @@ impl Operation {
     }
 
     fn command(self) -> Command {
-        let tie = |scheduler: &str, asks| Tie { scheduler: scheduler.into(), asks };
-        let reserved = |text: &str| Asks::Guarantee(text.parse().expect("a guarantee"));
+        let tie = |scheduler: &str, asks| ParentRequest { scheduler: scheduler.into(), asks };
+        let reserved = |text: &str| EdgeRequest::Guarantee(text.parse().expect("a guarantee"));
         match self {
             Operation::Refuse => Command::Remove { name: "nobody".into() },
             Operation::Create => Command::AddScheduler {
@@ -88,7 +88,7 @@ impl Operation {
                 kind: SchedulerKind::ROUND_ROBIN.to_string(),
                 quantum: None,
                 settings: BTreeMap::new(),
-                under: vec![tie("FP", Asks::Priority(0))],
+                under: vec![tie("FP", EdgeRequest::Priority(0))],
             },
             Operation::Begin => {
                 Command::Reserve { name: "app".into(), under: tie("RES", reserved("RESBH 5ms 50ms")) }
@@ -205,7 +205,7 @@ impl Stage {
         let command = operation.command();
         let began = Stopwatch::now();
         let outcome = match way {
-            Way::Library => self.governor.obey(command, Insistence::Careful),
+            Way::Library => self.governor.handle(command, Insistence::Careful),
             Way::Socket => self.client.ask(&command, Insistence::Careful).map_err(failed)?,
         };
         let took = began.elapsed();

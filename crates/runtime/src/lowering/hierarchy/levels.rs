@@ -6,7 +6,7 @@ use talea_time::Work;
 
 /// One level of a flattened hierarchy, by indices of threads.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Rung {
+pub(super) enum FlatLevel {
     /// Above all priorities, each with its reservation.
     Reserved(Vec<(usize, Policy)>),
     /// A thread that has the level for itself.
@@ -21,33 +21,35 @@ pub(super) enum Rung {
     Opaque(String),
 }
 
-impl Rung {
+impl FlatLevel {
     pub fn threads(&self) -> impl Iterator<Item = usize> + '_ {
         let (reserved, others): (&[(usize, Policy)], &[usize]) = match self {
-            Rung::Reserved(reserved) => (reserved, &[]),
-            Rung::Alone(thread) => (&[], std::slice::from_ref(thread)),
-            Rung::Fifo(threads) | Rung::RoundRobin(threads) | Rung::Ordinary(threads) => (&[], threads),
-            Rung::Opaque(_) => (&[], &[]),
+            FlatLevel::Reserved(reserved) => (reserved, &[]),
+            FlatLevel::Alone(thread) => (&[], std::slice::from_ref(thread)),
+            FlatLevel::Fifo(threads) | FlatLevel::RoundRobin(threads) | FlatLevel::Ordinary(threads) => {
+                (&[], threads)
+            }
+            FlatLevel::Opaque(_) => (&[], &[]),
         };
         reserved.iter().map(|(thread, _)| *thread).chain(others.iter().copied())
     }
 
     fn takes_priority(&self) -> bool {
-        matches!(self, Rung::Alone(_) | Rung::Fifo(_) | Rung::RoundRobin(_))
+        matches!(self, FlatLevel::Alone(_) | FlatLevel::Fifo(_) | FlatLevel::RoundRobin(_))
     }
 }
 
 /// How many priorities these levels, highest first, need.
-pub(super) fn priorities(rungs: &[Rung]) -> usize {
-    rungs.iter().filter(|rung| rung.takes_priority()).count()
+pub(super) fn priorities(levels: &[FlatLevel]) -> usize {
+    levels.iter().filter(|level| level.takes_priority()).count()
 }
 
 /// Gives the levels, highest first and no more than there are [`PRIORITIES`], their policies: the lowest has the lowest
 /// priority. Where real-time priorities are not to be had, no level needs one.
-pub(super) fn settle(rungs: &[Rung], real_time: Permission) -> Settings {
-    let mut above = *PRIORITIES.start() + priorities(rungs) as u8;
+pub(super) fn settle(levels: &[FlatLevel], real_time: Permission) -> Settings {
+    let mut above = *PRIORITIES.start() + priorities(levels) as u8;
     let release = match real_time {
-        _ if rungs.iter().any(|rung| matches!(rung, Rung::Reserved(_))) => {
+        _ if levels.iter().any(|level| matches!(level, FlatLevel::Reserved(_))) => {
             Policy::Deadline { runtime: RELEASE_BUDGET, deadline: RELEASE_PERIOD, period: RELEASE_PERIOD }
         }
         Permission::Granted => Policy::Fifo(above),
@@ -55,26 +57,26 @@ pub(super) fn settle(rungs: &[Rung], real_time: Permission) -> Settings {
     };
     let highest = above;
     let mut threads = Vec::new();
-    for rung in rungs {
-        above -= u8::from(rung.takes_priority());
-        let level = if rung.threads().count() > 1 { Level::Shared } else { Level::Own };
-        let shared = |policy| move |thread: usize| ThreadSetting { thread, policy, level };
-        match rung {
-            Rung::Reserved(reserved) => {
+    for level in levels {
+        above -= u8::from(level.takes_priority());
+        let own_or_shared = if level.threads().count() > 1 { Level::Shared } else { Level::Own };
+        let shared = |policy| move |thread: usize| ThreadSetting { thread, policy, level: own_or_shared };
+        match level {
+            FlatLevel::Reserved(reserved) => {
                 threads.extend(reserved.iter().map(|&(thread, policy)| ThreadSetting {
                     thread,
                     policy,
                     level: Level::Own,
                 }))
             }
-            Rung::RoundRobin(all) if level == Level::Shared => {
+            FlatLevel::RoundRobin(all) if own_or_shared == Level::Shared => {
                 threads.extend(all.iter().copied().map(shared(Policy::RoundRobin(above))));
             }
-            Rung::Alone(_) | Rung::Fifo(_) | Rung::RoundRobin(_) => {
-                threads.extend(rung.threads().map(shared(Policy::Fifo(above))));
+            FlatLevel::Alone(_) | FlatLevel::Fifo(_) | FlatLevel::RoundRobin(_) => {
+                threads.extend(level.threads().map(shared(Policy::Fifo(above))));
             }
-            Rung::Ordinary(all) => threads.extend(all.iter().copied().map(shared(Policy::Other))),
-            Rung::Opaque(_) => {}
+            FlatLevel::Ordinary(all) => threads.extend(all.iter().copied().map(shared(Policy::Other))),
+            FlatLevel::Opaque(_) => {}
         }
     }
     threads.sort_by_key(|setting| setting.thread);

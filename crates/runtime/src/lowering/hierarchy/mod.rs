@@ -14,7 +14,7 @@
 //! A hierarchy is lowered *as a whole or not at all*. A thread that the kernel alone schedules above the infrastructure would
 //! take time from threads that this has granted it: budgets would be charged and promises judged for time that nobody
 //! received. Below it, it would have to wait for threads that are only parked, which may use idle processors. So one part that cannot be
-//! lowered keeps the others, which then [say so](Reason::Company).
+//! lowered keeps the others, which then [say so](Reason::BesideKept).
 //!
 //! A hierarchy that does not compose stays, too: the infrastructure judges what threads require all the same. So does one of whose
 //! promises not all are [known to be kept](talea_guarantee::proviso).
@@ -61,12 +61,12 @@ pub struct Part {
     /// Its name.
     pub name: String,
     /// What becomes of it.
-    pub fate: Fate,
+    pub outcome: PartOutcome,
 }
 
 /// What becomes of a part.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Fate {
+pub enum PartOutcome {
     /// The kernel does it.
     Lowered(Form),
     /// The infrastructure does.
@@ -151,9 +151,9 @@ impl Lowering {
     /// Every part in words.
     pub fn account(&self) -> Vec<PartAccount> {
         let account = |part: &Part| {
-            let (lowered_to, stays_because) = match &part.fate {
-                Fate::Lowered(form) => (Some(form.to_string()), None),
-                Fate::Stays(reason) => (None, Some(reason.to_string())),
+            let (lowered_to, stays_because) = match &part.outcome {
+                PartOutcome::Lowered(form) => (Some(form.to_string()), None),
+                PartOutcome::Stays(reason) => (None, Some(reason.to_string())),
             };
             PartAccount { name: part.name.clone(), lowered_to, stays_because }
         };
@@ -162,8 +162,10 @@ impl Lowering {
 
     /// The parts that keep the hierarchy with the infrastructure, with the reasons; none if it is lowered.
     pub fn obstacles(&self) -> impl Iterator<Item = (&str, &Reason)> {
-        self.parts.iter().filter_map(|part| match &part.fate {
-            Fate::Stays(reason) if !matches!(reason, Reason::Company { .. } | Reason::Below { .. }) => {
+        self.parts.iter().filter_map(|part| match &part.outcome {
+            PartOutcome::Stays(reason)
+                if !matches!(reason, Reason::BesideKept { .. } | Reason::Below { .. }) =>
+            {
                 Some((part.name.as_str(), reason))
             }
             _ => None,
@@ -174,7 +176,7 @@ impl Lowering {
     /// to have.
     pub(crate) fn keep(&mut self, name: &str, reason: Reason) {
         if let Some(part) = self.parts.iter_mut().find(|part| part.name == name) {
-            part.fate = Fate::Stays(reason);
+            part.outcome = PartOutcome::Stays(reason);
         }
         self.keep_company();
     }
@@ -184,8 +186,8 @@ impl Lowering {
         let Some(with) = self.obstacles().next().map(|(name, _)| name.to_owned()) else { return };
         self.settings = None;
         for part in &mut self.parts {
-            if let Fate::Lowered(_) = part.fate {
-                part.fate = Fate::Stays(Reason::Company { with: with.clone() });
+            if let PartOutcome::Lowered(_) = part.outcome {
+                part.outcome = PartOutcome::Stays(Reason::BesideKept { with: with.clone() });
             }
         }
     }

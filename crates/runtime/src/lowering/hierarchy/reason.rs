@@ -175,7 +175,7 @@ pub enum Reason {
         "the kernel could, but beside {with}, which stays, it would take time from threads, or give them some, of which no \
          budget and no promise knows"
     )]
-    Company {
+    BesideKept {
         /// Who stays for a reason of its own.
         with: String,
     },

@@ -1,8 +1,8 @@
 //! The walk over a hierarchy from its root down: who can be what in the kernel, and who cannot for which reason.
 
-use super::levels::{Permission, Rung, millionths, priorities, settle};
+use super::levels::{FlatLevel, Permission, millionths, priorities, settle};
 use super::{
-    Fate, Form, Lowering, PRIORITIES, Part, RELEASE_BUDGET, RELEASE_PERIOD, Reason, Settings, Switches,
+    Form, Lowering, PRIORITIES, Part, PartOutcome, RELEASE_BUDGET, RELEASE_PERIOD, Reason, Settings, Switches,
 };
 use crate::lowering::machine::{Budgets, Machine, Refusal};
 use std::cmp::Reverse;
@@ -22,14 +22,14 @@ enum Shape {
     /// Its children one below the other.
     Priorities,
     /// One level of threads.
-    Level(Rung),
+    Level(FlatLevel),
 }
 
 /// What has been found so far.
 #[derive(Default)]
 struct Findings {
     /// The levels, highest first.
-    rungs: Vec<Rung>,
+    levels: Vec<FlatLevel>,
     /// The scheduler of ordinary threads, by position among all schedulers.
     ordinary: Option<usize>,
 }
@@ -49,48 +49,48 @@ impl<'a> Surveyor<'a> {
     /// What becomes of everybody.
     pub fn survey(&self) -> Lowering {
         let schedulers = &self.blueprint.schedulers;
-        let mut fates: Vec<Option<Fate>> = vec![None; schedulers.len()];
+        let mut outcomes: Vec<Option<PartOutcome>> = vec![None; schedulers.len()];
         let mut found = Findings::default();
         let mut ahead = vec![&schedulers[0]];
         while let Some(post) = ahead.pop() {
             if post.role == Role::Thread {
-                self.add(Rung::Alone(post.index), &mut found, &mut fates);
+                self.add(FlatLevel::Alone(post.index), &mut found, &mut outcomes);
                 continue;
             }
             let position = self.position(post);
             let children = self.children(post);
             match self.judge(post, &children, &found) {
                 Ok(Shape::Priorities) => {
-                    fates[position] = Some(Fate::Lowered(Form::Priorities));
+                    outcomes[position] = Some(PartOutcome::Lowered(Form::Priorities));
                     ahead.extend(children.iter().rev().map(|(child, _)| *child));
                 }
-                Ok(Shape::Level(rung)) => {
-                    fates[position] = Some(Fate::Lowered(Form::Reservations));
-                    let is_ordinary = matches!(rung, Rung::Ordinary(_));
-                    self.add(rung, &mut found, &mut fates);
+                Ok(Shape::Level(level)) => {
+                    outcomes[position] = Some(PartOutcome::Lowered(Form::Reservations));
+                    let is_ordinary = matches!(level, FlatLevel::Ordinary(_));
+                    self.add(level, &mut found, &mut outcomes);
                     if is_ordinary {
                         found.ordinary = Some(position);
                     }
                 }
                 Err(reason) => {
-                    fates[position] = Some(Fate::Stays(reason));
-                    self.add(Rung::Opaque(post.name.clone()), &mut found, &mut fates);
+                    outcomes[position] = Some(PartOutcome::Stays(reason));
+                    self.add(FlatLevel::Opaque(post.name.clone()), &mut found, &mut outcomes);
                 }
             }
         }
-        if let Err(reason) = self.general(&found.rungs) {
-            fates[0] = Some(Fate::Stays(reason));
+        if let Err(reason) = self.general(&found.levels) {
+            outcomes[0] = Some(PartOutcome::Stays(reason));
         }
-        self.conclude(&found.rungs, fates)
+        self.conclude(&found.levels, outcomes)
     }
 
     /// Another level below those that there are.
-    fn add(&self, rung: Rung, found: &mut Findings, fates: &mut [Option<Fate>]) {
+    fn add(&self, level: FlatLevel, found: &mut Findings, outcomes: &mut [Option<PartOutcome>]) {
         if let Some(position) = found.ordinary {
-            let reason = Reason::AboveOthers { below: self.named(&rung) };
-            fates[position] = Some(Fate::Stays(reason));
+            let reason = Reason::AboveOthers { below: self.named(&level) };
+            outcomes[position] = Some(PartOutcome::Stays(reason));
         }
-        found.rungs.push(rung);
+        found.levels.push(level);
     }
 
     fn position(&self, post: &Post) -> usize {
@@ -131,15 +131,15 @@ impl<'a> Surveyor<'a> {
     }
 
     /// Somebody of a level, for messages.
-    fn named(&self, rung: &Rung) -> String {
-        match rung {
-            Rung::Opaque(scheduler) => scheduler.clone(),
+    fn named(&self, level: &FlatLevel) -> String {
+        match level {
+            FlatLevel::Opaque(scheduler) => scheduler.clone(),
             other => other.threads().next().map_or_else(String::new, |thread| self.name(thread)),
         }
     }
 
     /// What concerns all of the node.
-    fn general(&self, rungs: &[Rung]) -> Result<(), Reason> {
+    fn general(&self, levels: &[FlatLevel]) -> Result<(), Reason> {
         let own = &self.system.nodes[self.node].cpus;
         for (node, other) in self.system.nodes.iter().enumerate() {
             let shared = own.iter().find(|cpu| node != self.node && other.cpus.contains(cpu));
@@ -147,7 +147,7 @@ impl<'a> Surveyor<'a> {
                 return Err(Reason::SharedCpu { cpu, with: other.name.clone() });
             }
         }
-        let (needed, available) = (priorities(rungs), PRIORITIES.count());
+        let (needed, available) = (priorities(levels), PRIORITIES.count());
         if needed > available { Err(Reason::TooManyLevels { needed, available }) } else { Ok(()) }
     }
 
@@ -162,24 +162,24 @@ impl<'a> Surveyor<'a> {
             return Ok(Shape::Priorities);
         } else if kind == SchedulerKind::FIFO {
             self.real_time()?;
-            Rung::Fifo(self.turns(children)?)
+            FlatLevel::Fifo(self.turns(children)?)
         } else if let Some(RoundRobin { quantum }) = configured(post) {
             self.real_time()?;
             let threads = self.turns(children)?;
             self.slice(&threads, quantum.at_full_speed())?;
-            Rung::RoundRobin(threads)
+            FlatLevel::RoundRobin(threads)
         } else if let Some(Reservation { exhaustion: Exhaustion::Suspend, .. }) = configured(post) {
-            if let Some(above) = found.rungs.first() {
+            if let Some(above) = found.levels.first() {
                 return Err(Reason::BelowOthers { above: self.named(above) });
             }
-            Rung::Reserved(self.reserved(children)?)
+            FlatLevel::Reserved(self.reserved(children)?)
         } else if kind == SchedulerKind::LINUX {
             let threads = threads_of(children)?;
             if children.iter().any(|(_, tie)| tie.parameters != Parameters::None) {
                 return Err(Reason::OrdinaryLevels);
             }
-            self.let_be(&found.rungs)?;
-            Rung::Ordinary(threads)
+            self.let_be(&found.levels)?;
+            FlatLevel::Ordinary(threads)
         } else {
             return Err(Reason::Kind { kind });
         };
@@ -216,11 +216,11 @@ impl<'a> Surveyor<'a> {
     }
 
     /// Those above ordinary threads want so little that the kernel has no reason to bring these forward.
-    fn let_be(&self, rungs: &[Rung]) -> Result<(), Reason> {
+    fn let_be(&self, levels: &[FlatLevel]) -> Result<(), Reason> {
         let Some(part) = self.machine.ordinary else { return Ok(()) };
         let left = part.period.as_nanos() - part.amount.as_nanos();
         let mut wanted = 0_i64;
-        for thread in rungs.iter().flat_map(Rung::threads) {
+        for thread in levels.iter().flat_map(FlatLevel::threads) {
             let most = self.most_within(thread, part.period);
             wanted = match most.and_then(|most| wanted.checked_add(most)).filter(|sum| *sum <= left) {
                 Some(sum) => sum,
@@ -277,47 +277,47 @@ impl<'a> Surveyor<'a> {
         matches!(self.work(thread), ThreadWork::Bursts { burst, period } if burst.max() < budget && *period >= reserved)
     }
 
-    /// The levels become policies, and everybody has a fate.
-    fn conclude(&self, rungs: &[Rung], fates: Vec<Option<Fate>>) -> Lowering {
-        let stays = fates.iter().any(|fate| !matches!(fate, Some(Fate::Lowered(_))));
+    /// The levels become policies, and every part has an outcome.
+    fn conclude(&self, levels: &[FlatLevel], outcomes: Vec<Option<PartOutcome>>) -> Lowering {
+        let stays = outcomes.iter().any(|outcome| !matches!(outcome, Some(PartOutcome::Lowered(_))));
         let permission = match self.machine.real_time {
             Ok(()) => Permission::Granted,
             Err(_) => Permission::Refused,
         };
         let settings = (!stays).then(|| {
-            let settings = settle(rungs, permission);
+            let settings = settle(levels, permission);
             Settings { switches: self.switches(&settings), ..settings }
         });
-        let below = |post: &Post| Fate::Stays(Reason::Below { above: post.under[0].parent.clone() });
+        let below = |post: &Post| PartOutcome::Stays(Reason::Below { above: post.under[0].parent.clone() });
         let policy = |thread: usize| {
             let threads = settings.iter().flat_map(|settings| &settings.threads);
             threads.clone().find(|setting| setting.thread == thread).map(|setting| setting.policy)
         };
-        let schedulers = self.blueprint.schedulers.iter().zip(fates).map(|(post, fate)| {
-            let mut fate = fate.unwrap_or_else(|| below(post));
+        let schedulers = self.blueprint.schedulers.iter().zip(outcomes).map(|(post, outcome)| {
+            let mut outcome = outcome.unwrap_or_else(|| below(post));
             let alike = [SchedulerKind::FIFO, SchedulerKind::ROUND_ROBIN, SchedulerKind::LINUX];
             let of_all = match alike.contains(&self.kind(post)) {
                 true => self.children(post).first().and_then(|(child, _)| policy(child.index)),
                 false => None,
             };
-            match (&mut fate, of_all) {
-                (Fate::Lowered(form), Some(policy)) => *form = Form::Policy(policy),
-                (Fate::Lowered(form), None) if self.kind(post) == SchedulerKind::FIXED_PRIORITY => {
+            match (&mut outcome, of_all) {
+                (PartOutcome::Lowered(form), Some(policy)) => *form = Form::Policy(policy),
+                (PartOutcome::Lowered(form), None) if self.kind(post) == SchedulerKind::FIXED_PRIORITY => {
                     *form = Form::Priorities;
                 }
                 _ => {}
             }
-            Part { name: post.name.clone(), fate }
+            Part { name: post.name.clone(), outcome }
         });
-        let has_place: Vec<usize> = rungs.iter().flat_map(Rung::threads).collect();
+        let has_place: Vec<usize> = levels.iter().flat_map(FlatLevel::threads).collect();
         let threads = self.blueprint.threads.iter().map(|post| {
-            let fate = match policy(post.index) {
-                Some(policy) => Fate::Lowered(Form::Policy(policy)),
+            let outcome = match policy(post.index) {
+                Some(policy) => PartOutcome::Lowered(Form::Policy(policy)),
                 // Which policy, nobody has to know.
-                None if has_place.contains(&post.index) => Fate::Lowered(Form::Priorities),
+                None if has_place.contains(&post.index) => PartOutcome::Lowered(Form::Priorities),
                 None => below(post),
             };
-            Part { name: post.name.clone(), fate }
+            Part { name: post.name.clone(), outcome }
         });
         let parts = schedulers.chain(threads).collect();
         let mut lowering = Lowering { parts, settings: settings.clone() };

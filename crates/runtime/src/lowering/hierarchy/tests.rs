@@ -52,23 +52,23 @@ fn thread(name: &str, work: &str, under: &str) -> String {
 }
 
 /// What becomes of these tables on this kernel: `name: form` or `name: - reason` for the obstacles.
-fn fates(tables: &[String], machine: &Machine) -> Vec<String> {
+fn outcomes(tables: &[String], machine: &Machine) -> Vec<String> {
     let lowering = lower_hierarchy(&system(&tables.concat()), 0, machine).expect("a hierarchy");
     if lowering.settings.is_none() {
         return lowering.obstacles().map(|(name, reason)| format!("{name}: - {reason}")).collect();
     }
-    let of = |part: &Part| match &part.fate {
-        Fate::Lowered(form) => format!("{}: {form}", part.name),
-        Fate::Stays(reason) => panic!("{} stays in a lowered hierarchy: {reason}", part.name),
+    let of = |part: &Part| match &part.outcome {
+        PartOutcome::Lowered(form) => format!("{}: {form}", part.name),
+        PartOutcome::Stays(reason) => panic!("{} stays in a lowered hierarchy: {reason}", part.name),
     };
     lowering.parts.iter().map(of).collect()
 }
 
 /// Everything that is in the way, of which there is to be one with these words in it.
 fn obstacle(tables: &[String], machine: &Machine, words: &str) {
-    let fates = fates(tables, machine);
-    let [fate] = &fates[..] else { panic!("{fates:#?} instead of one obstacle") };
-    assert!(fate.contains(": - ") && fate.contains(words), "\"{words}\" is not in\n{fate}");
+    let outcomes = outcomes(tables, machine);
+    let [outcome] = &outcomes[..] else { panic!("{outcomes:#?} instead of one obstacle") };
+    assert!(outcome.contains(": - ") && outcome.contains(words), "\"{words}\" is not in\n{outcome}");
 }
 
 fn priorities() -> Vec<String> {
@@ -90,7 +90,7 @@ fn reservations() -> Vec<String> {
 #[test]
 fn fixed_priority_becomes_priorities() {
     assert_eq!(
-        fates(&priorities(), &generous()),
+        outcomes(&priorities(), &generous()),
         ["FP: priorities of the kernel", "low: SCHED_FIFO 10", "high: SCHED_FIFO 11"]
     );
     let settings =
@@ -115,7 +115,7 @@ fn nested_priorities_and_turns_are_flattened() {
         thread("top", "", "\"FP\", priority = 6"),
     ];
     assert_eq!(
-        fates(&tables, &generous())[2..],
+        outcomes(&tables, &generous())[2..],
         [
             "first: SCHED_FIFO 12",
             "turns: SCHED_RR 10",
@@ -138,13 +138,13 @@ fn nested_priorities_and_turns_are_flattened() {
 #[test]
 fn one_thread_in_turn_is_alone() {
     let tables = [scheduler("RR", "round-robin", ""), thread("only", "[\"true\"]", "\"RR\"")];
-    assert_eq!(fates(&tables, &generous()), ["RR: SCHED_FIFO 10", "only: SCHED_FIFO 10"]);
+    assert_eq!(outcomes(&tables, &generous()), ["RR: SCHED_FIFO 10", "only: SCHED_FIFO 10"]);
 }
 
 #[test]
 fn hard_reservations_become_deadline_servers() {
     assert_eq!(
-        fates(&reservations(), &generous()),
+        outcomes(&reservations(), &generous()),
         ["RES: reservations of the kernel", "one: SCHED_DEADLINE 2ms/10ms", "two: SCHED_DEADLINE 5ms/25ms"]
     );
     let settings =
@@ -165,12 +165,15 @@ fn reservations_come_first_or_not_at_all() {
         ]
     };
     assert_eq!(
-        fates(&below(3), &generous())[2..],
+        outcomes(&below(3), &generous())[2..],
         ["clock: SCHED_FIFO 10", "video: SCHED_DEADLINE 2ms/10ms"]
     );
     // Below somebody else a reservation is promised nothing, so that it does not compose either.
-    let fates = fates(&below(1), &generous()).join("\n");
-    assert!(fates.contains("does not compose") && fates.contains("here clock comes first"), "{fates}");
+    let outcomes = outcomes(&below(1), &generous()).join("\n");
+    assert!(
+        outcomes.contains("does not compose") && outcomes.contains("here clock comes first"),
+        "{outcomes}"
+    );
 }
 
 #[test]
@@ -181,7 +184,7 @@ fn a_reservation_that_the_kernel_would_not_keep_stays() {
         machine
     };
     // 20 % and 20 % and the 5 % of the release thread.
-    assert_eq!(fates(&reservations(), &machine(|offer| offer.bandwidth = 450_000)).len(), 3);
+    assert_eq!(outcomes(&reservations(), &machine(|offer| offer.bandwidth = 450_000)).len(), 3);
     let words = "45.0 % of a processor would be reserved, of which the kernel admits 45.0 %";
     obstacle(&reservations(), &machine(|offer| offer.bandwidth = 449_999), words);
     obstacle(
@@ -191,7 +194,7 @@ fn a_reservation_that_the_kernel_would_not_keep_stays() {
     );
     // These bursts are below their budgets, and no more frequent.
     let coarse = machine(|offer| offer.budgets = Budgets::AtTicks);
-    assert!(fates(&reservations(), &coarse)[0].ends_with("reservations of the kernel"));
+    assert!(outcomes(&reservations(), &coarse)[0].ends_with("reservations of the kernel"));
     for (from, to) in [
         ("burst = \"3ms\"", "burst = \"5ms\""),
         ("period = \"30ms\"", "period = \"24ms\""),
@@ -227,13 +230,13 @@ fn ordinary_threads_come_last_and_must_not_be_brought_forward() {
     // At most 102 bursts in a second, of which 950 ms are safe.
     let little = tables(1, "burst = \"9ms\", period = \"10ms\"");
     assert_eq!(
-        fates(&little, &fair)[1..],
+        outcomes(&little, &fair)[1..],
         ["rest: SCHED_OTHER", "clock: SCHED_FIFO 10", "shell: SCHED_OTHER", "batch: SCHED_OTHER"]
     );
     for much in [tables(1, "burst = \"9.4ms\", period = \"10ms\""), tables(1, "")] {
         obstacle(&much, &fair, "50ms of each 1s before those that are to come first");
         assert!(
-            fates(&much, &generous())[1].ends_with("SCHED_OTHER"),
+            outcomes(&much, &generous())[1].ends_with("SCHED_OTHER"),
             "a kernel that keeps nothing for them"
         );
     }
@@ -253,7 +256,7 @@ fn a_node_of_ordinary_threads_needs_no_privilege() {
         ..generous()
     };
     let tables = [scheduler("CFS", "linux", ""), thread("a", "", "\"CFS\"")];
-    assert_eq!(fates(&tables, &bare), ["CFS: SCHED_OTHER", "a: SCHED_OTHER"]);
+    assert_eq!(outcomes(&tables, &bare), ["CFS: SCHED_OTHER", "a: SCHED_OTHER"]);
     let settings = lower_hierarchy(&system(&tables.concat()), 0, &bare).unwrap().settings.unwrap();
     assert_eq!(settings.release, Policy::Other);
     for tables in [priorities(), reservations()] {
@@ -288,7 +291,9 @@ fn one_scheduler_that_stays_keeps_the_others() {
     let lowering = lower_hierarchy(&system(&tables.concat()), 0, &generous()).unwrap();
     let kept: Vec<_> = lowering.account().into_iter().map(|part| part.stays_because.is_some()).collect();
     assert_eq!(kept, [true; 4]);
-    assert!(matches!(&lowering.parts[0].fate, Fate::Stays(Reason::Company { with }) if with == "PS"));
+    assert!(
+        matches!(&lowering.parts[0].outcome, PartOutcome::Stays(Reason::BesideKept { with }) if with == "PS")
+    );
 }
 
 #[test]
@@ -332,7 +337,7 @@ fn priorities_come_to_an_end() {
         tables
     };
     let most = PRIORITIES.count() as i32;
-    assert_eq!(fates(&levels(most), &generous()).last().unwrap(), "t38: SCHED_FIFO 48");
+    assert_eq!(outcomes(&levels(most), &generous()).last().unwrap(), "t38: SCHED_FIFO 48");
     obstacle(&levels(most + 1), &generous(), "it has 40 levels of priority, and there are 39");
 }
 
@@ -442,9 +447,13 @@ fn promises_that_are_not_known_to_be_kept_stay_with_who_can_judge_them() {
             scheduler("K", kind, "\"B\", guarantee = \"RESU 0.5\""),
             thread("t", "", "\"K\", guarantee = \"RESBH 1ms 10ms\""),
         ];
-        fates(&tables, &generous())
+        outcomes(&tables, &generous())
     };
     let doubted = "B: - K is not known to keep what it promises t, and whether it does only the infrastructure can judge";
-    assert!(below("resource-kernel").iter().any(|fate| fate == doubted), "{:?}", below("resource-kernel"));
-    assert!(!below("cbs").iter().any(|fate| fate.contains("not known")), "{:?}", below("cbs"));
+    assert!(
+        below("resource-kernel").iter().any(|outcome| outcome == doubted),
+        "{:?}",
+        below("resource-kernel")
+    );
+    assert!(!below("cbs").iter().any(|outcome| outcome.contains("not known")), "{:?}", below("cbs"));
 }

@@ -3,7 +3,7 @@
 use clap::Args;
 use std::num::NonZeroU32;
 use talea_guarantee::guarantee::Guarantee;
-use talea_manage::control::protocol::{Asks, Child};
+use talea_manage::control::protocol::{Child, EdgeRequest};
 use talea_time::Duration;
 
 /// What is asked for; nothing if none of these is given.
@@ -25,18 +25,18 @@ pub struct Asked {
 
 impl Asked {
     pub fn is_anything(&self) -> bool {
-        self.asks() != Asks::Nothing
+        self.asks() != EdgeRequest::Nothing
     }
 
-    pub fn asks(&self) -> Asks {
+    pub fn asks(&self) -> EdgeRequest {
         match (self.share, self.priority, &self.guarantee) {
             (Some(weight), ..) => match self.warp {
-                None => Asks::Share(weight),
-                Some(warp) => Asks::WarpedShare { weight, warp },
+                None => EdgeRequest::Share(weight),
+                Some(warp) => EdgeRequest::WarpedShare { weight, warp },
             },
-            (_, Some(priority), _) => Asks::Priority(priority),
-            (.., Some(guarantee)) => Asks::Guarantee(guarantee.clone()),
-            (None, None, None) => Asks::Nothing,
+            (_, Some(priority), _) => EdgeRequest::Priority(priority),
+            (.., Some(guarantee)) => EdgeRequest::Guarantee(guarantee.clone()),
+            (None, None, None) => EdgeRequest::Nothing,
         }
     }
 }
@@ -47,20 +47,20 @@ fn share(text: &str) -> Result<NonZeroU32, String> {
 
 /// Something that is asked for, from one text.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Wish(pub Asks);
+pub struct Wish(pub EdgeRequest);
 
 /// `nothing`, `share 4`, `priority 2`, or a guarantee.
 pub fn wish(text: &str) -> Result<Wish, String> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let asks = match words[..] {
-        ["nothing"] => Asks::Nothing,
+        ["nothing"] => EdgeRequest::Nothing,
         ["share", number] => {
-            Asks::Share(share(number).map_err(|rule| format!("\"{number}\" is no share: {rule}"))?)
+            EdgeRequest::Share(share(number).map_err(|rule| format!("\"{number}\" is no share: {rule}"))?)
         }
         ["priority", number] => {
-            Asks::Priority(number.parse().map_err(|_| format!("\"{number}\" is no priority"))?)
+            EdgeRequest::Priority(number.parse().map_err(|_| format!("\"{number}\" is no priority"))?)
         }
-        _ => Asks::Guarantee(text.parse().map_err(|error| {
+        _ => EdgeRequest::Guarantee(text.parse().map_err(|error| {
             format!("{error}; write \"share 4\", \"priority 2\", \"nothing\" or a guarantee such as \"RESBH 5ms 33ms\"")
         })?),
     };
@@ -87,14 +87,16 @@ mod tests {
 
     #[test]
     fn requests_read_as_they_are_listed() {
-        let share = Asks::Share(NonZeroU32::new(4).unwrap());
-        for (text, asks) in
-            [("nothing", Asks::Nothing), ("share 4", share), ("priority -2", Asks::Priority(-2))]
-        {
+        let share = EdgeRequest::Share(NonZeroU32::new(4).unwrap());
+        for (text, asks) in [
+            ("nothing", EdgeRequest::Nothing),
+            ("share 4", share),
+            ("priority -2", EdgeRequest::Priority(-2)),
+        ] {
             assert_eq!(wish(text), Ok(Wish(asks)), "{text}");
         }
         let guarantee: Guarantee = "RESBH 5ms 33ms".parse().unwrap();
-        let tied = ("RES".to_owned(), Some(Wish(Asks::Guarantee(guarantee))));
+        let tied = ("RES".to_owned(), Some(Wish(EdgeRequest::Guarantee(guarantee))));
         assert_eq!(tie("RES=RESBH 5ms 33ms"), Ok(tied));
         assert_eq!(tie("BG"), Ok(("BG".into(), None)));
         for text in ["share 0", "share -3", "share", "priority high", "RESBH 5ms", ""] {

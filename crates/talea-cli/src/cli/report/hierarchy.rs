@@ -4,11 +4,11 @@ use super::{cell, cells, count, is_thread, middle, preemptions, used};
 use crate::cli::output::{Sheet, length, wrap};
 use talea_insight::accounting::{EndedEarly, Figure, HierarchyReport, Report};
 use talea_policy::arrangement::{Breach, Kept, Side, Verdict};
-use talea_record::Told;
+use talea_record::RecordedEvents;
 use talea_time::Duration;
 
 /// Every thread with what it received and what became of its bursts.
-pub fn threads(report: &Report, told: &Told) -> String {
+pub fn threads(report: &Report, told: &RecordedEvents) -> String {
     let headings =
         ["thread", "node", "used", "bursts", "in time", "late", "preempted", "response p50", "p99", "max"];
     let mut sheet = Sheet::new(2, &headings);

@@ -4,7 +4,9 @@ use crate::cli::lowering;
 use crate::cli::output::{Sheet, length};
 use serde_json::{Value, json};
 use talea_policy::arrangement::Verdict;
-use talea_runtime::{HierarchyOutcome, JudgedBy, LongestSpell, MemberOutcome, ParkingOutcome, ScheduledBy};
+use talea_runtime::{
+    HierarchyOutcome, JudgedBy, LongestWithheld, MemberOutcome, ParkingOutcome, ScheduledBy,
+};
 use talea_time::Duration;
 
 /// What `--json` says of a hierarchy, besides whether its guarantees were kept, which is in the report.
@@ -76,7 +78,7 @@ fn receipts(hierarchy: &HierarchyOutcome) -> Vec<String> {
 fn withheld(
     hierarchy: &HierarchyOutcome,
     (withheld_ns, spells): (i64, u64),
-    longest: LongestSpell,
+    longest: LongestWithheld,
 ) -> Vec<String> {
     let broken = hierarchy.edges.iter().filter(|edge| edge.verdict() == Verdict::Withheld);
     let broken: Vec<String> = broken.map(|edge| format!("{} to {}", edge.parent, edge.child)).collect();

@@ -17,7 +17,7 @@ use talea_insight::explain::{
     explain,
 };
 use talea_model::OperationId;
-use talea_record::{Damage, Event, JobId, Metadata, Origin, Sink, Told, TraceError, TraceFile};
+use talea_record::{Damage, Event, JobId, Metadata, Origin, RecordedEvents, Sink, TraceError, TraceFile};
 use talea_time::{Duration, Instant};
 
 /// Explanations of missed deadlines that one reads at once.
@@ -89,11 +89,11 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
         ExplainError::Replay(error) => unreadable(&path, &error),
         ExplainError::Unexplainable(why) => {
             let Unexplainable::Incomplete { missing } = &why;
-            let help = format!("record with {}, or leave --events out", Told::options_for(missing));
+            let help = format!("record with {}, or leave --events out", RecordedEvents::options_for(missing));
             Failure::new(format!("{}: {why}", path.display()), help)
         }
     })?;
-    warn_of_beginning(metadata, &answer.told);
+    warn_of_beginning(metadata, &answer.recorded);
     warn_of_damage(&path, &damage);
     if let (Which::This(subject), []) = (question.which, answer.list.as_slice()) {
         return Err(Failure::new(
@@ -227,10 +227,10 @@ fn gaps(answer: &Explanations) -> Vec<String> {
         .map(|(what, missing)| format!("not known, for want of {}: {what}", missing.join(", ")))
         .collect();
     if !names.is_empty() {
-        lines.push(format!("to have it, record with {}", Told::options_for(&names)));
+        lines.push(format!("to have it, record with {}", RecordedEvents::options_for(&names)));
     }
     let is_real = matches!(answer.metadata.origin, Origin::Threads { .. });
-    if is_real && !answer.told.has(Event::SWITCH) {
+    if is_real && !answer.recorded.has(Event::SWITCH) {
         lines.push(
             "the kernel's events are not recorded: other programs and interrupts are within execution and waiting \
              (--kernel switches,interrupts)"
@@ -298,7 +298,7 @@ fn none_failed(answer: &Explanations) -> String {
     let of = scope.of_any();
     if answer.lost.programs > 0 {
         format!("no missed deadline{of} is in the records that are left")
-    } else if !answer.told.missing_of_jobs().is_empty() {
+    } else if !answer.recorded.missing_of_jobs().is_empty() {
         format!("no missed deadline{of} is in what was recorded")
     } else if all == 0 {
         scope.none()

@@ -20,9 +20,9 @@ use clap::{Args, Subcommand};
 use std::fmt::Display;
 use std::io;
 use std::path::Path;
+use talea_record::recorded_events::Beginning;
 use talea_record::stream::Switching;
-use talea_record::told::Beginning;
-use talea_record::{Damage, Metadata, NameSpace, Told, TraceError, TraceFile, TraceKind};
+use talea_record::{Damage, Metadata, NameSpace, RecordedEvents, TraceError, TraceFile, TraceKind};
 
 /// Record, follow, explain, verify and export traces
 ///
@@ -123,7 +123,7 @@ fn unreadable(path: &Path, error: &TraceError) -> Failure {
 }
 
 /// What was before a recording is missing in everything that is computed from it.
-fn warn_of_beginning(metadata: &Metadata, told: &Told) {
+fn warn_of_beginning(metadata: &Metadata, told: &RecordedEvents) {
     if metadata.has_system() && told.beginning() == Beginning::UnderWay {
         eprintln!(
             "note: the recording began with the run under way, so it tells of the rest of the run only"

@@ -8,7 +8,7 @@ use std::path::Path;
 use talea_insight::promises::{Breach, EdgeReport, PromisesReport, Side};
 use talea_insight::{Accounting, Promises, Report};
 use talea_model::System;
-use talea_record::{Contents, Damage, Event, Metadata, Told, TraceFile};
+use talea_record::{Contents, Damage, Event, Metadata, RecordedEvents, TraceFile};
 use talea_time::Duration;
 
 /// Whether a hierarchy of schedulers, not lanes alone, decided what runs next.
@@ -17,7 +17,7 @@ pub fn has_hierarchy(metadata: &Metadata) -> bool {
 }
 
 /// Every edge with its guarantee, and whether the trace has a breach of it.
-pub fn table(promises: &PromisesReport, told: &Told) -> String {
+pub fn table(promises: &PromisesReport, told: &RecordedEvents) -> String {
     let is_told = told.has(Event::VIOLATION);
     let mut sheet = Sheet::new(4, &["node", "from", "to", "guarantee", "broken", "by the kernel", "worst"])
         .with_text_last();
@@ -92,7 +92,7 @@ pub fn verify(
     let replayed = trace.replay(&mut sink).map_err(|error| super::unreadable(path, &error))?;
     super::warn_of_damage(path, &replayed.damage);
     let (promises, (accounting, contents)) = sink;
-    let (promises, told) = (promises.finish(), Told::of(metadata, &contents));
+    let (promises, told) = (promises.finish(), RecordedEvents::of(metadata, &contents));
     if !told.has(Event::VIOLATION) {
         return Err(Failure::new(
             format!("{}: broken guarantees were not recorded (hierarchy.violation)", path.display()),
@@ -140,7 +140,7 @@ fn with_lanes(metadata: &Metadata) -> Vec<String> {
 fn print(
     metadata: &Metadata,
     promises: &PromisesReport,
-    (report, told): (&Report, &Told),
+    (report, told): (&Report, &RecordedEvents),
     limit: usize,
 ) -> Result<(), Failure> {
     let mut lines = output::Lines::new();

@@ -12,8 +12,8 @@ use talea_insight::promises::PromisesReport;
 use talea_insight::usage::UsageReport;
 use talea_insight::{Accounting, Machine, Promises, Report, Usage};
 use talea_record::contents::ContentsReport;
-use talea_record::told::Beginning;
-use talea_record::{Contents, Damage, Told};
+use talea_record::recorded_events::Beginning;
+use talea_record::{Contents, Damage, RecordedEvents};
 use talea_time::Duration;
 
 /// Compute the tables of results from a trace
@@ -48,7 +48,7 @@ struct Everything<'a> {
     #[serde(skip)]
     report: &'a Report,
     #[serde(skip)]
-    told: &'a Told,
+    told: &'a RecordedEvents,
     /// Whether the run is in the trace from its beginning.
     beginning: Beginning,
     /// Whether there are tables of a system; without, the report and the usage of nodes are empty.
@@ -73,7 +73,7 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
     let (((accounting, usage), promises), (contents, machine)) = sink;
     let end = accounting.last();
     let machine = machine.finish();
-    let told = Told::of(metadata, &contents);
+    let told = RecordedEvents::of(metadata, &contents);
     let report = accounting.finish(end);
     let everything = Everything {
         known: report.to_json(&told),
@@ -123,7 +123,7 @@ fn print_contents(everything: &Everything, options: &Options) -> Result<(), Fail
     let missing = everything.told.missing_of_jobs();
     if *has_system && !missing.is_empty() {
         let were = if missing.len() == 1 { "was" } else { "were" };
-        let options = Told::options_for(&missing);
+        let options = RecordedEvents::options_for(&missing);
         eprintln!(
             "warning: {} {were} not recorded; to have the results of jobs, record with {options}",
             missing.join(", ")

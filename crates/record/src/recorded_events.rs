@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 /// Which events a trace tells of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct RecordedEvents {
     /// The builtin events that it lacks, by number.
     missing: BTreeSet<u16>,
     beginning: Beginning,
@@ -36,7 +36,7 @@ const FEW: u64 = 64;
 /// What says who has which processor.
 const OF_KERNEL: [Event; 2] = [Event::SWITCH, Event::IRQ_ENTER];
 
-impl Told {
+impl RecordedEvents {
     /// What a trace with these `contents` tells.
     pub fn of(metadata: &Metadata, contents: &Contents) -> Self {
         let mut missing: BTreeSet<u16> = match &metadata.recorded {
@@ -50,12 +50,12 @@ impl Told {
             0 => Beginning::Unknown,
             _ => Beginning::Recorded,
         };
-        Told { missing, beginning }
+        RecordedEvents { missing, beginning }
     }
 
     /// Of a trace that has everything.
     pub fn everything() -> Self {
-        Told { missing: BTreeSet::new(), beginning: Beginning::Recorded }
+        RecordedEvents { missing: BTreeSet::new(), beginning: Beginning::Recorded }
     }
 
     /// Whether the trace has every record of `event` that the run wrote, but for lost ones.

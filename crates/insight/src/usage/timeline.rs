@@ -9,13 +9,13 @@ use talea_time::Instant;
 const RECENT: usize = 1 << 12;
 
 #[derive(Clone, Copy, Debug)]
-struct Stretch {
+struct TimelineSpan {
     from: Instant,
     to: Instant,
     what: Use,
 }
 
-impl Stretch {
+impl TimelineSpan {
     fn ns(&self) -> i64 {
         self.to.as_nanos().saturating_sub(self.from.as_nanos())
     }
@@ -33,15 +33,15 @@ pub(super) struct Cost {
 
 /// The stretches of one processor, without gaps.
 #[derive(Debug)]
-pub(super) struct Strip {
+pub(super) struct Timeline {
     cpu: u16,
     cursor: Instant,
-    recent: VecDeque<Stretch>,
+    recent: VecDeque<TimelineSpan>,
 }
 
-impl Strip {
+impl Timeline {
     pub fn new(cpu: u16, start: Instant) -> Self {
-        Strip { cpu, cursor: start, recent: VecDeque::new() }
+        Timeline { cpu, cursor: start, recent: VecDeque::new() }
     }
 
     pub fn cpu(&self) -> u16 {
@@ -56,7 +56,7 @@ impl Strip {
     /// The time up to `to` went into `what`. Hands out what is settled by that.
     pub fn push(&mut self, to: Instant, what: Use, settle: impl FnMut(Use, i64)) {
         let from = std::mem::replace(&mut self.cursor, to);
-        self.append(Stretch { from, to, what });
+        self.append(TimelineSpan { from, to, what });
         let surplus = self.recent.len().saturating_sub(RECENT);
         self.settle_first(surplus, settle);
     }
@@ -70,7 +70,7 @@ impl Strip {
         self.recent.drain(..count).for_each(|stretch| settle(stretch.what, stretch.ns()));
     }
 
-    fn append(&mut self, stretch: Stretch) {
+    fn append(&mut self, stretch: TimelineSpan) {
         match self.recent.back_mut() {
             Some(last) if last.what == stretch.what => last.to = stretch.to,
             _ => self.recent.push_back(stretch),
@@ -127,16 +127,16 @@ impl Strip {
             later.push(stretch);
         }
         for stretch in later.into_iter().rev() {
-            let inner = Stretch { from: stretch.from.max(from), to: stretch.to.min(to), ..stretch };
+            let inner = TimelineSpan { from: stretch.from.max(from), to: stretch.to.min(to), ..stretch };
             if inner.from >= inner.to {
                 self.append(stretch);
                 continue;
             }
             let what = instead(stretch.what, inner.ns()).unwrap_or(stretch.what);
             for part in [
-                Stretch { to: inner.from, ..stretch },
-                Stretch { what, ..inner },
-                Stretch { from: inner.to, ..stretch },
+                TimelineSpan { to: inner.from, ..stretch },
+                TimelineSpan { what, ..inner },
+                TimelineSpan { from: inner.to, ..stretch },
             ] {
                 if part.from < part.to {
                     self.append(part);

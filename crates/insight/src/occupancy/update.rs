@@ -1,6 +1,8 @@
 //! What each record changes.
 
-use super::{Beginning, Doubt, Hearing, Kernel, Occupancy, Processor, Role, Unknown, Wakefulness};
+use super::{
+    Beginning, KernelRecords, LaneKnowledge, Occupancy, Processor, RecordGap, Role, SleepState, Unknown,
+};
 use talea_record::event::{Abort, Switch, Thread};
 use talea_record::{Event, JobId, Record, ThreadRole, Typed};
 
@@ -18,8 +20,8 @@ impl Occupancy {
             Typed::Start(_) | Typed::Resume(_) => self.enter(record),
             Typed::Preempt(_) => self.leave(record),
             Typed::Complete(_) | Typed::Abort(_) => self.end(record),
-            Typed::Wake(wake) => self.set_awake(wake.lane, record.cpu, Wakefulness::Awake),
-            Typed::Sleep(sleep) => self.set_awake(sleep.lane, record.cpu, Wakefulness::Asleep),
+            Typed::Wake(wake) => self.set_awake(wake.lane, record.cpu, SleepState::Awake),
+            Typed::Sleep(sleep) => self.set_awake(sleep.lane, record.cpu, SleepState::Asleep),
             Typed::Thread(thread) => self.meet(thread),
             Typed::Switch(switch) => self.switch(record.cpu, switch),
             Typed::Wakeup(wakeup) => self.wake_up(wakeup.tid),
@@ -42,7 +44,7 @@ impl Occupancy {
                     processor.interrupts.clear();
                 });
             }
-            Typed::Lost(_) => (0..self.nodes.len()).for_each(|node| self.doubt(node, Unknown::Lost)),
+            Typed::Lost(_) => (0..self.nodes.len()).for_each(|node| self.gap(node, Unknown::Lost)),
             _ => {}
         }
     }
@@ -56,7 +58,7 @@ impl Occupancy {
     }
 
     fn switch(&mut self, cpu: u16, switch: Switch) {
-        self.kernel = Kernel::Heard;
+        self.kernel = KernelRecords::Present;
         let (from, to) = (switch.from_tid, switch.to_tid);
         self.woken.remove(&from);
         self.woken.remove(&to);
@@ -71,7 +73,7 @@ impl Occupancy {
         self.on_cpu(cpu, |processor| {
             processor.thread = Some(to);
             processor.waiting.extend(waits.then_some(from));
-            processor.doubt = Doubt::None;
+            processor.gap = RecordGap::None;
         });
     }
 
@@ -99,12 +101,12 @@ impl Occupancy {
                 processors.len() - 1
             });
         processors[index].jobs.push(job);
-        processors[index].doubt = Doubt::None;
+        processors[index].gap = RecordGap::None;
         let lane = &mut self.lanes[lane];
         lane.current = Some(job);
         lane.cpu = record.cpu;
-        if lane.awake == Wakefulness::Asleep {
-            lane.awake = Wakefulness::Awake;
+        if lane.awake == SleepState::Asleep {
+            lane.awake = SleepState::Awake;
         }
     }
 
@@ -116,7 +118,7 @@ impl Occupancy {
         for processor in &mut self.nodes[self.lanes[lane].node] {
             processor.jobs.retain(|other| *other != job);
             if had_one && processor.cpu == record.cpu {
-                processor.doubt = Doubt::None;
+                processor.gap = RecordGap::None;
             }
         }
     }
@@ -131,11 +133,11 @@ impl Occupancy {
         }
     }
 
-    fn set_awake(&mut self, lane: u16, cpu: u16, awake: Wakefulness) {
+    fn set_awake(&mut self, lane: u16, cpu: u16, awake: SleepState) {
         if let Some(lane) = self.lanes.get_mut(usize::from(lane)) {
             lane.awake = awake;
             lane.cpu = cpu;
-            lane.hearing = Hearing::Begun;
+            lane.knowledge = LaneKnowledge::Known;
         }
     }
 
@@ -143,11 +145,11 @@ impl Occupancy {
     fn begin(&mut self, node: usize) {
         let Some(beginning) = self.beginnings.get_mut(node) else { return };
         if std::mem::replace(beginning, Beginning::Passed) == Beginning::Awaited {
-            self.nodes[node].iter_mut().for_each(|processor| processor.doubt = Doubt::None);
+            self.nodes[node].iter_mut().for_each(|processor| processor.gap = RecordGap::None);
             self.lanes
                 .iter_mut()
                 .filter(|lane| lane.node == node)
-                .for_each(|lane| lane.hearing = Hearing::Begun);
+                .for_each(|lane| lane.knowledge = LaneKnowledge::Known);
         }
     }
 
@@ -157,10 +159,10 @@ impl Occupancy {
         let Some(index) = self.lane_of(record.job()) else { return };
         let node = self.lanes[index].node;
         if std::mem::replace(&mut self.beginnings[node], Beginning::Passed) == Beginning::Awaited {
-            self.doubt(node, Unknown::Unheard);
+            self.gap(node, Unknown::BeforeRecording);
         }
         if !matches!(record.event, Event::RELEASE | Event::SKIP) {
-            self.lanes[index].hearing = Hearing::Begun;
+            self.lanes[index].knowledge = LaneKnowledge::Known;
         }
     }
 
@@ -185,16 +187,16 @@ impl Occupancy {
 
     /// What was known until now may not be so any more, or nothing was: of every processor and lane of the node, until it
     /// is heard of.
-    fn doubt(&mut self, node: usize, why: Unknown) {
+    fn gap(&mut self, node: usize, why: Unknown) {
         for processor in &mut self.nodes[node] {
-            processor.doubt = Doubt::Since(why);
+            processor.gap = RecordGap::Since(why);
             processor.waiting.clear();
             processor.jobs.clear();
         }
         for lane in self.lanes.iter_mut().filter(|lane| lane.node == node) {
-            (lane.current, lane.hearing) = (None, Hearing::Awaited(why));
-            if lane.awake == Wakefulness::Awake {
-                lane.awake = Wakefulness::Untold;
+            (lane.current, lane.knowledge) = (None, LaneKnowledge::Awaited(why));
+            if lane.awake == SleepState::Awake {
+                lane.awake = SleepState::Unknown;
             }
         }
     }
