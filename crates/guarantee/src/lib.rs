@@ -10,6 +10,7 @@
 //! * [`hierarchy`]: schedulers, threads and edges as plain values.
 //! * [`derivation`]: the guarantee on every edge with its grounds, or who does not receive what it needs.
 //! * [`remedy`]: what to change then.
+//! * [`suggest`]: what was probably meant by a misspelt name.
 //! * [`monitor`]: whether a virtual processor receives what it was promised, as time goes by.
 //!
 //! ```
@@ -61,4 +62,5 @@ pub mod remedy;
 pub mod request;
 pub mod rewrite;
 pub mod scheduler;
+pub mod suggest;
 pub mod theorem;

@@ -14,6 +14,7 @@ pub mod declaration;
 pub mod parameter;
 mod table;
 
+use crate::suggest;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::cmp::Ordering;
 use std::fmt;
@@ -147,25 +148,50 @@ impl fmt::Display for SchedulerKind {
     }
 }
 
-/// A text that names no kind of scheduler.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("\"{text}\" is none of {}", known.join(", "))]
+/// A text that names no kind of scheduler, or none that is known in the place where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownKind {
     /// What was given.
     pub text: String,
-    /// What would have been understood.
+    /// The names that would have been understood, those of the program's own kinds last.
     pub known: Vec<&'static str>,
+    /// The name or synonym most like what was given, if one is like it.
+    pub nearest: Option<&'static str>,
 }
+
+impl UnknownKind {
+    /// `text` where one of these `kinds` was wanted.
+    fn among(kinds: &[SchedulerKind], text: &str) -> Self {
+        let names =
+            kinds.iter().flat_map(|kind| [kind.name()].into_iter().chain(kind.synonyms.iter().copied()));
+        let nearest = suggest::nearest(text, names);
+        UnknownKind { text: text.into(), known: kinds.iter().map(|kind| kind.name()).collect(), nearest }
+    }
+
+    /// What to write instead.
+    pub fn remedy(&self) -> String {
+        match self.nearest {
+            Some(nearest) => format!("did you mean \"{nearest}\"?"),
+            None => format!("write one of {}", self.known.join(", ")),
+        }
+    }
+}
+
+impl fmt::Display for UnknownKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "unknown kind of scheduler \"{}\"; {}", self.text, self.remedy())
+    }
+}
+
+impl std::error::Error for UnknownKind {}
 
 impl FromStr for SchedulerKind {
     type Err = UnknownKind;
 
     fn from_str(text: &str) -> Result<Self, UnknownKind> {
         let in_files = |kind: &SchedulerKind| kind.scope != Scope::Derivations;
-        SchedulerKind::named(text).filter(in_files).ok_or_else(|| UnknownKind {
-            text: text.into(),
-            known: SchedulerKind::in_files().into_iter().map(SchedulerKind::name).collect(),
-        })
+        let found = SchedulerKind::named(text).filter(in_files);
+        found.ok_or_else(|| UnknownKind::among(&SchedulerKind::in_files(), text))
     }
 }
 
@@ -178,10 +204,6 @@ impl Serialize for SchedulerKind {
 impl<'de> Deserialize<'de> for SchedulerKind {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        text.parse().map_err(|UnknownKind { text, known }| {
-            let known: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
-            let known = known.join(", ");
-            serde::de::Error::custom(format!("unknown variant `{text}`, expected one of {known}"))
-        })
+        text.parse().map_err(|unknown: UnknownKind| serde::de::Error::custom(unknown))
     }
 }

@@ -1,6 +1,7 @@
 //! Names that a system may have, made from names that it may not have.
 
 use std::collections::HashSet;
+use talea_guarantee::suggest::nearest;
 use talea_model::NAME_BYTES_LIMIT;
 
 /// Whether `name` may stand in a system file: letters, digits, `-` and `_`, and not too long.
@@ -58,24 +59,6 @@ impl Taken {
     }
 }
 
-/// The word that the author of a misspelt one probably meant.
-pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // A misspelling is not longer than a few words; a text that long costs its square to compare.
-    if word.len() > NAME_BYTES_LIMIT {
-        return None;
-    }
-    let word = word.to_lowercase();
-    let length = word.chars().count();
-    let tolerance = (length / 3).max(1);
-    known
-        .into_iter()
-        .filter(|candidate| candidate.chars().count().abs_diff(length) <= tolerance)
-        .map(|candidate| (strsim::osa_distance(&word, &candidate.to_lowercase()), candidate))
-        .filter(|(distance, _)| *distance <= tolerance)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
-}
-
 /// A remedy for an unknown word: the one that was probably meant, or else what may be written.
 pub(crate) fn did_you_mean<'a>(
     word: &str,
@@ -115,11 +98,5 @@ mod tests {
         assert_eq!(names, ["a", "a-3", "a-4"]);
         let long = "x".repeat(NAME_BYTES_LIMIT);
         assert!((0..12).all(|_| is_valid(&taken.unique(&long))));
-    }
-
-    #[test]
-    fn near_misses_are_recognised_and_others_are_not() {
-        assert_eq!(nearest("Perod", ["period", "ref"]), Some("period"));
-        assert_eq!(nearest("colour", ["period", "ref"]), None);
     }
 }

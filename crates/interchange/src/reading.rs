@@ -1,11 +1,12 @@
 //! What importers of all formats gather while they read: problems, losses, and where each item stands.
 
-use crate::names::{nearest, of_system, shown};
+use crate::names::{of_system, shown};
 use crate::source::Lines;
 use crate::{Effect, Loss, Origin, Rejected, Translated};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
+use talea_guarantee::suggest::nearest;
 use talea_model::{Description, Place, Problem, Severity, System};
 
 /// How many problems are kept; nobody mends more at once.

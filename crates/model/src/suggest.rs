@@ -1,22 +1,7 @@
-//! What the author of a misspelt word probably meant, and what to write instead of a text that is no time.
+//! What to write instead of a misspelt word, and instead of a text that is no time.
 
+pub(crate) use talea_guarantee::suggest::nearest;
 use talea_time::ParseDurationError;
-
-/// How many candidates are looked at; a system may have a million names.
-const CANDIDATES: usize = 1000;
-
-/// The candidate most like `word`, if one is close enough to be a misspelling of it.
-pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let word = word.to_lowercase();
-    let tolerance = (word.chars().count() / 3).max(1);
-    candidates
-        .into_iter()
-        .take(CANDIDATES)
-        .map(|candidate| (strsim::osa_distance(&word, candidate), candidate))
-        .filter(|(distance, _)| *distance <= tolerance)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
-}
 
 /// A remedy for an unknown word: the nearest known one, or all of them if they are few.
 pub(crate) fn known_words<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str> + Clone) -> String {
@@ -63,12 +48,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn near_misses_are_recognised_and_others_are_not() {
-        let keys = ["period", "deadline", "phase", "wcet"];
-        assert_eq!(nearest("peroid", keys), Some("period"));
-        assert_eq!(nearest("Deadline", keys), Some("deadline"));
-        assert_eq!(nearest("wect", keys), Some("wcet"));
-        assert_eq!(nearest("colour", keys), None);
+    fn the_nearest_word_is_named_or_else_all() {
+        assert_eq!(known_words("peroid", ["period", "phase"]), "did you mean \"period\"?");
         assert_eq!(known_words("x", ["mission"]), "write \"mission\"");
+        assert_eq!(known_words("x", ["abc", "bcd"]), "write one of \"abc\", \"bcd\"");
     }
 }

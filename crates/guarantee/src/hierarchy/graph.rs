@@ -5,6 +5,7 @@ use crate::exact::Span;
 use crate::guarantee::{Guarantee, Kind};
 use crate::request::Request;
 use crate::scheduler::{Algorithm, Demand, Intake};
+use crate::suggest::nearest;
 use std::collections::{BTreeMap, VecDeque};
 
 /// A scheduler's or a thread's number: schedulers first, in the order in which they are listed.
@@ -308,7 +309,7 @@ fn ends(
             let number = numbers.get(name).copied();
             if number.is_none() {
                 let unknown = name.to_string();
-                let nearest = nearest(name, numbers.keys().copied());
+                let nearest = nearest(name, numbers.keys().copied()).map(str::to_owned);
                 let (parent, child) = (parent.clone(), child.clone());
                 faults.push(Fault::Unknown { parent, child, unknown, nearest });
             }
@@ -321,12 +322,4 @@ fn ends(
         ends.push((above, below));
     }
     ends
-}
-
-/// The name that was probably meant, if one is similar.
-fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
-    let tolerance = (word.chars().count() / 3).max(1);
-    let distances = names.map(|name| (strsim::osa_distance(word, name), name));
-    let near = distances.filter(|(distance, _)| *distance <= tolerance).min_by_key(|(distance, _)| *distance);
-    near.map(|(_, name)| name.into())
 }

@@ -1,6 +1,6 @@
 //! A kind of scheduler with the parameters that its guarantees depend on.
 
-use super::{Affects, Parameter, SchedulerKind, Scope};
+use super::{Affects, Parameter, SchedulerKind, Scope, UnknownKind};
 use crate::conversion::{Converted, Offer, Refused};
 use crate::exact::Span;
 use crate::label::Label;
@@ -25,13 +25,8 @@ pub struct Algorithm {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AlgorithmError {
     /// There is no such kind.
-    #[error("unknown kind of scheduler \"{kind}\"; {}", .nearest.map_or_else(|| format!("write one of {}", names().join(", ")), |near| format!("did you mean \"{near}\"?")))]
-    UnknownKind {
-        /// What was written.
-        kind: String,
-        /// The most similar kind, if one is similar.
-        nearest: Option<&'static str>,
-    },
+    #[error(transparent)]
+    UnknownKind(#[from] UnknownKind),
     /// The guarantees of this kind depend on a quantum.
     #[error("the guarantees of {0} depend on its quantum; write one, such as 10ms")]
     NeedsQuantum(&'static str),
@@ -50,10 +45,6 @@ pub fn article(kind: &str) -> &'static str {
         _ if kind.starts_with(['a', 'e', 'i', 'o', 'u']) => "an",
         _ => "a",
     }
-}
-
-fn names() -> Vec<&'static str> {
-    SchedulerKind::in_derivations().into_iter().map(SchedulerKind::name).collect()
 }
 
 impl Algorithm {
@@ -85,12 +76,7 @@ impl Algorithm {
         takes: Option<String>,
     ) -> Result<Algorithm, AlgorithmError> {
         let found = SchedulerKind::named(kind).filter(|found| found.scope != Scope::Files);
-        let Some(found) = found else {
-            let distance = |name: &&str| strsim::osa_distance(&kind.to_lowercase(), name);
-            let nearest = names().into_iter().min_by_key(distance);
-            let nearest = nearest.filter(|name| distance(name) <= (kind.len() / 3).max(1));
-            return Err(AlgorithmError::UnknownKind { kind: kind.into(), nearest });
-        };
+        let found = found.ok_or_else(|| UnknownKind::among(&SchedulerKind::in_derivations(), kind))?;
         let has_quantum = quantum.is_some();
         let algorithm = Algorithm::new(found, &quantum.unwrap_or_else(Span::zero));
         match (algorithm.quantum.is_some(), has_quantum) {

@@ -1,6 +1,7 @@
 //! The columns of a table and the units in their names.
 
-use crate::names::{nearest, shown};
+use crate::names::shown;
+use talea_guarantee::suggest::nearest;
 
 /// A column that a table may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

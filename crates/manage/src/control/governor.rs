@@ -2,8 +2,7 @@
 
 use super::listing;
 use super::pieces::Piece;
-use super::protocol::{Command, Done, Force, Listing, Outcome, Program, Promised, Refusal};
-use super::protocol::{Insistence as Spoken, ParentRequest};
+use super::protocol::{Command, Done, Force, Listing, Outcome, ParentRequest, Program, Promised, Refusal};
 use super::server::CommandHandler;
 use crate::govern::{NotDismissed, PreparedHold};
 use crate::{Admission, AdmitError, Blocks, Handle, ManagedSet, MemberId, Parking, Target, Waker};
@@ -48,6 +47,9 @@ pub enum Reason {
     /// Nobody has reserved anything under that name, or where it came from is gone.
     #[error("\"{0}\" has not begun a reservation by `reserve`; move it to where it belongs instead")]
     NothingReserved(String),
+    /// Nothing was accepted for it, or that is over by itself.
+    #[error("\"{0}\" has no piece of work to end: none was accepted for it, or it is over")]
+    NothingAccepted(String),
     /// Its work is this program's own, so nothing that a description says can be started.
     #[error(
         "the work of \"{0}\" is this program's own; add a command or a process, or spawn it in the program"
@@ -238,11 +240,7 @@ pub struct OwnThread<'a> {
 }
 
 impl CommandHandler for Governor {
-    fn handle(&self, command: Command, spoken: Spoken) -> Outcome {
-        let insistence = match spoken {
-            Spoken::Careful => Insistence::Careful,
-            Spoken::Forced => Insistence::Forced,
-        };
+    fn handle(&self, command: Command, insistence: Insistence) -> Outcome {
         let ties = |under: Vec<ParentRequest>| under.into_iter().map(edge).collect();
         let result = match command {
             Command::List => return self.list().map_or_else(|reason| outcome(&reason), Outcome::Listing),
@@ -295,7 +293,7 @@ type Described = (SchedulerKind, Vec<(&'static str, Setting)>);
 /// The kind of this name, if this program has one, and what is said of it.
 fn known(kind: &str, settings: &BTreeMap<String, String>) -> Result<Described, Outcome> {
     let kind: SchedulerKind =
-        kind.parse().map_err(|unknown: UnknownKind| Outcome::Misstated(format!("the kind {unknown}")))?;
+        kind.parse().map_err(|unknown: UnknownKind| Outcome::Misstated(unknown.to_string()))?;
     let setting = |(key, value): (&String, &String)| {
         let fields = [Parameter::QUANTUM.name, Parameter::TAKES.name];
         let known = kind.declaration().parameters.iter().filter(|known| !fields.contains(&known.name));
@@ -552,13 +550,21 @@ fn outcome(reason: &Reason) -> Outcome {
         |reasons: Vec<String>| Outcome::Refused(Refusal { reasons, remedy: None, force: Force::InVain });
     match reason {
         Reason::Ended => Outcome::Ended,
-        Reason::NothingReserved(_) | Reason::Left(_) => Outcome::Misstated(reason.to_string()),
+        Reason::NothingReserved(_) | Reason::NothingAccepted(_) | Reason::Left(_) => {
+            Outcome::Misstated(reason.to_string())
+        }
+        Reason::Refused(Refused::Edit(error @ EditError::Requests { children, .. })) => {
+            let child = children.first().map_or("NAME", String::as_str);
+            Outcome::Misstated(format!(
+                "{error}; on the command line with --child \"{child}=REQUEST\" for each, where REQUEST is written like share 2, priority 3 or \
+                 RESBH 1ms 40ms"
+            ))
+        }
         Reason::Refused(Refused::Edit(
             error @ (EditError::Unknown { .. }
             | EditError::Parents { .. }
             | EditError::WhichParent { .. }
-            | EditError::NotUnder { .. }
-            | EditError::Requests { .. }),
+            | EditError::NotUnder { .. }),
         )) => Outcome::Misstated(error.to_string()),
         Reason::Refused(Refused::Broken(broken)) => Outcome::Refused(Refusal {
             reasons: broken.findings.clone(),

@@ -2,7 +2,7 @@
 
 use super::governor::{Governor, Reason};
 use talea_policy::arrangement::live::Refused;
-use talea_policy::hierarchy::{Constraint, Message};
+use talea_policy::hierarchy::{Constraint, Message, Refusal};
 use talea_time::{Duration, Instant, Work};
 
 /// One piece of work that a thread has to do, as seen from now.
@@ -32,9 +32,13 @@ impl Governor {
     /// What was accepted for the thread last is done before its time, so that others can have what is left of it.
     ///
     /// # Errors
-    /// As of [`constrain`](Self::constrain).
+    /// [`Reason::NothingAccepted`] if there is nothing to end, which is so too if the piece has just ended by itself; and what speaks
+    /// against the name.
     pub fn end_constraint(&self, name: &str) -> Result<(), Reason> {
-        self.tell(name, |_| Message::EndConstraint)
+        self.tell(name, |_| Message::EndConstraint).map_err(|reason| match reason {
+            Reason::Constraint(Refusal::NothingAccepted { .. }) => Reason::NothingAccepted(name.into()),
+            other => other,
+        })
     }
 
     /// Tells the scheduler above a thread something.

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use talea_guarantee::guarantee::Guarantee;
 use talea_model::Request as Wish;
+pub use talea_policy::arrangement::live::Insistence;
 use talea_time::Duration;
 
 /// The version that is spoken.
@@ -27,17 +28,6 @@ pub struct Request {
     pub insistence: Insistence,
     /// What is to be done.
     pub command: Command,
-}
-
-/// How much a change is wanted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Insistence {
-    /// Only if everybody keeps what they have to receive.
-    #[default]
-    Careful,
-    /// Also if promises break; what cannot be admitted is refused all the same.
-    Forced,
 }
 
 /// What can be done.

@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use talea_linux::sched;
 use talea_manage::control::protocol::{
-    Answer, Command, EdgeRequest, Force, Insistence as Spoken, Listing, Outcome, ParentRequest, Program, Row,
+    Answer, Command, EdgeRequest, Force, Listing, Outcome, ParentRequest, Program, Row,
 };
 use talea_manage::control::{
     Client, CommandHandler, Governor, OwnThread, Piece, Reason, ServeError, Server, Sockets,
@@ -121,7 +121,7 @@ fn shares_become_a_plan_while_their_threads_run() {
         let said = settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
         let (name, kind, settings) = ("PS".into(), "explicit-plan".into(), said.collect());
         let command = Command::Replace { name, kind, quantum: None, settings, children: Vec::new() };
-        CommandHandler::handle(&*governor, command, Spoken::Forced)
+        CommandHandler::handle(&*governor, command, Insistence::Forced)
     };
     let refused = |settings: &[(&str, &str)]| match ask(settings) {
         Outcome::Refused(refusal) => refusal.reasons.join("; "),
@@ -180,15 +180,33 @@ fn a_piece_of_work_is_accepted_or_refused() {
             matches!(governor.constrain("other", piece(980, 1000)), Err(Reason::Constraint(_))),
             "{kind}"
         );
-        assert!(matches!(governor.constrain("other", piece(5, 4)), Err(Reason::Constraint(_))), "{kind}");
+        let too_long = refused("other", piece(5, 4));
+        if kind == SchedulerKind::RIALTO {
+            assert_eq!(
+                too_long,
+                "not admitted: it asks for 1ms more than can be done by its deadline, in 4ms"
+            );
+        }
         assert!(refused("otter", piece(1, 1000)).starts_with("there is no scheduler or thread \"otter\""));
         governor.end_constraint("one").unwrap();
+        for name in ["one", "other"] {
+            let nothing = governor.end_constraint(name).unwrap_err();
+            assert!(matches!(nothing, Reason::NothingAccepted(_)), "{kind}: {nothing}");
+            let command = Command::EndConstraint { name: name.into() };
+            assert!(matches!(
+                CommandHandler::handle(&*governor, command, Insistence::Careful),
+                Outcome::Misstated(_)
+            ));
+        }
         let command = Command::Constrain { name: "one".into(), after: ms(10), within: ms(500), work: ms(10) };
         assert!(matches!(
-            CommandHandler::handle(&*governor, command.clone(), Spoken::Careful),
+            CommandHandler::handle(&*governor, command.clone(), Insistence::Careful),
             Outcome::Done(_)
         ));
-        assert!(matches!(CommandHandler::handle(&*governor, command, Spoken::Careful), Outcome::Refused(_)));
+        assert!(matches!(
+            CommandHandler::handle(&*governor, command, Insistence::Careful),
+            Outcome::Refused(_)
+        ));
         all_receive(&governor, &["one", "other"]);
         let turns = replace("S", SchedulerKind::ROUND_ROBIN);
         governor.change(&turns, Insistence::Careful).unwrap();
@@ -361,7 +379,7 @@ fn serve(system: &System, options: &Options) -> Served {
 
 impl Served {
     fn ask(&self, command: Command) -> Outcome {
-        self.client.ask(&command, Spoken::Careful).unwrap()
+        self.client.ask(&command, Insistence::Careful).unwrap()
     }
 
     fn listing(&self) -> Listing {
@@ -383,10 +401,10 @@ fn the_socket_is_the_owners_alone_and_goes_with_the_server() {
     assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
     let Served { governor, server, client, _folder } = served;
     end(&governor);
-    assert_eq!(client.ask(&Command::List, Spoken::Careful).unwrap(), Outcome::Ended);
+    assert_eq!(client.ask(&Command::List, Insistence::Careful).unwrap(), Outcome::Ended);
     drop(server);
     assert!(!path.exists());
-    client.ask(&Command::List, Spoken::Careful).unwrap_err();
+    client.ask(&Command::List, Insistence::Careful).unwrap_err();
 }
 
 #[test]
@@ -408,7 +426,7 @@ fn a_client_changes_the_hierarchy_and_is_told_why_not() {
     let under = ParentRequest { scheduler: "PS".into(), asks: EdgeRequest::Share(1.try_into().unwrap()) };
     let program = Program::Process(1 << 22);
     let nobody = Command::AddThread { name: "x".into(), program, requires: None, under };
-    let Outcome::Refused(refusal) = served.client.ask(&nobody, Spoken::Forced).unwrap() else {
+    let Outcome::Refused(refusal) = served.client.ask(&nobody, Insistence::Forced).unwrap() else {
         panic!("there is no such process")
     };
     assert_eq!(refusal.reasons, ["x: there is no process 4194304"]);

@@ -278,7 +278,11 @@ pub(super) fn one_of(key: &Key, value: &Spanned<DeValue<'_>>) -> Reading<&'stati
 /// A kind of scheduler by its name or a synonym.
 pub(super) fn scheduler_kind(key: &Key, value: &Spanned<DeValue<'_>>) -> Reading<SchedulerKind> {
     let written = text(key, value)?;
-    written.parse().map_err(|unknown: UnknownKind| no_such_word(key, value, written, &unknown.known))
+    written.parse().map_err(|unknown: UnknownKind| Misfit {
+        span: value.span(),
+        message: format!("\"{}\" cannot be \"{written}\"", key.name),
+        remedy: unknown.remedy(),
+    })
 }
 
 fn no_such_word(key: &Key, value: &Spanned<DeValue<'_>>, written: &str, known: &[&'static str]) -> Misfit {

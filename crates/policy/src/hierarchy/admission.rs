@@ -3,7 +3,7 @@
 use num_bigint::BigInt;
 use num_rational::BigRational;
 use std::fmt;
-use talea_time::{Duration, Instant, Work};
+use talea_time::{Duration, Work};
 
 /// A fraction of a processor, exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,11 +118,13 @@ pub enum Shortage {
         /// Within this much it would be received, if that is within its period.
         response: Option<Duration>,
     },
-    /// More is accepted and asked for than can be done.
-    #[error("{missing} more than can be done by {deadline}")]
+    /// More is accepted and asked for than can be done by a deadline.
+    #[error("it asks for {missing} more than can be done by {}", whose.deadline_in(*within))]
     Demand {
-        /// By when.
-        deadline: Instant,
+        /// Whose deadline it is.
+        whose: Whose,
+        /// How long from now it is.
+        within: Duration,
         /// How much too much.
         missing: Work,
     },
@@ -184,6 +186,25 @@ pub enum Shortage {
         /// What it holds.
         what: &'static str,
     },
+}
+
+/// Whose deadline cannot be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// That of what is asked for.
+    Own,
+    /// That of something that was accepted before.
+    Accepted,
+}
+
+impl Whose {
+    /// An own deadline is said as it was asked for, another one to three digits.
+    fn deadline_in(self, within: Duration) -> String {
+        match self {
+            Whose::Own => format!("its deadline, in {within}"),
+            Whose::Accepted => format!("a deadline that was accepted before, in {}", within.rounded()),
+        }
+    }
 }
 
 struct Needed(Option<Duration>);

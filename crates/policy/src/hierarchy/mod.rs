@@ -52,7 +52,7 @@ mod reconfigure;
 mod replace;
 mod vp;
 
-pub use admission::{Fraction, Load, Shortage};
+pub use admission::{Fraction, Load, Shortage, Whose};
 pub use decision::{Action, Decision, SPARE, Wake};
 pub use engine::{Engine, Occupant, Switch, Transition};
 pub use inspect::{Above, Below, Edge};
@@ -203,6 +203,15 @@ pub enum Refusal {
         scheduler: &'static str,
         /// What it was told.
         message: Message,
+    },
+    /// The child has no piece of work that was accepted and is not over.
+    #[error(
+        "{} {scheduler} scheduler has nothing to end: no piece of work was accepted, or it is over",
+        article(scheduler)
+    )]
+    NothingAccepted {
+        /// Kind of the scheduler.
+        scheduler: &'static str,
     },
     /// Admission control: not enough is left.
     #[error("not admitted: {0}")]

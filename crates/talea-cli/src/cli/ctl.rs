@@ -362,13 +362,10 @@ fn why_not(answer: &Result<Outcome, ClientError>) -> Option<String> {
 
 /// What helps against a misstatement.
 fn remedy(action: Option<&Action>, which: &str) -> String {
-    let list = format!("`talea ctl {which} list` shows who there is");
     match action {
-        Some(Action::Replace { scheduler, kind, .. }) => format!(
-            "{list}; where children have to ask for something else: `talea ctl {which} replace {scheduler} --kind {kind} --child \
-             \"NAME=REQUEST\"` for each, such as \"words=RESBH 1ms 40ms\", \"words=share 2\" or \"words=priority 3\""
-        ),
-        _ => list,
+        // What is wrong may be the kind or what is said of it; then the message says what to write.
+        Some(Action::Replace { .. } | Action::AddScheduler { .. }) => String::new(),
+        _ => format!("`talea ctl {which} list` shows who there is"),
     }
 }
 

@@ -84,9 +84,11 @@ fn shares_become_eevdf_while_everything_runs() {
         done.stdout
     );
     let misstated = ctl(&name, &["replace", "PS", "--kind", "reservation"]).exits(2);
-    for part in ["takes something else", "replace PS --kind reservation --child"] {
+    for part in ["takes something else", "--child \"encoder=REQUEST\""] {
         assert!(misstated.stderr.contains(part), "{part} is not in\n{}", misstated.stderr);
     }
+    let unknown = ctl(&name, &["replace", "PS", "--kind", "evdf"]).exits(2).stderr;
+    assert_eq!(unknown, "error: unknown kind of scheduler \"evdf\"; did you mean \"eevdf\"?\n");
     assert!(ctl(&name, &["list"]).exits(0).stdout.contains("eevdf 5ms"));
     running.signal(rustix::process::Signal::INT);
     let outcome = running.finish().exits(0).json();

@@ -1,5 +1,6 @@
 //! Whether a change leaves everybody what they have to receive.
 
+use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use talea_guarantee::conversion::Refused as Conversion;
 use talea_guarantee::derivation::{Derivation, Failure, Finding, NotDerived, Problem, derive};
@@ -37,10 +38,12 @@ pub enum Stake {
     Admission,
 }
 
-/// How much is wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How much a change is wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Insistence {
     /// Only if everybody keeps what they have to receive.
+    #[default]
     Careful,
     /// Also if promises break. Admission is not for anybody to override.
     Forced,

@@ -27,9 +27,11 @@ use super::round_robin::Turns;
 use super::slots::Slots;
 use super::uniprocessor::{Clients, Rule, Stint, Uniprocessor};
 use super::{Announcing, Configuration, ConfigureError, Facts, KindError, Row};
-use crate::hierarchy::{Constraint, Context, Fraction, Load, Parameters, Refusal, Scheduler, Shortage};
+use crate::hierarchy::{
+    Constraint, Context, Fraction, Load, Parameters, Refusal, Scheduler, Shortage, Whose,
+};
 use num_rational::BigRational;
-use plan::{Reserve, suffice};
+use plan::{Overload, Reserve, suffice};
 use talea_guarantee::conversion::admission::common_base;
 use talea_model::SchedulerKind;
 use talea_time::{Duration, Instant, Work};
@@ -116,6 +118,13 @@ impl Rialto {
     }
 }
 
+impl Overload {
+    /// What is missing `now` for an admission that would keep this deadline.
+    fn shortage(self, whose: Whose, now: Instant) -> Shortage {
+        Shortage::Demand { whose, within: self.deadline - now, missing: self.missing }
+    }
+}
+
 fn constraints(clients: &Clients<Rialtoed>) -> impl Iterator<Item = Constraint> + Clone {
     clients.accounts().filter_map(|account| account.constraint)
 }
@@ -138,7 +147,8 @@ impl Rule for Rialto {
         let new = Rialtoed { reserve, asks_for_jobs, constraint: None, turn: 0, slice: self.quantum };
         if reserve.is_some() {
             let slots = self.plan(clients.accounts().chain([&new]));
-            suffice(&slots, cx.now(), constraints(clients))?;
+            suffice(&slots, cx.now(), constraints(clients))
+                .map_err(|overload| overload.shortage(Whose::Accepted, cx.now()))?;
         }
         Ok(new)
     }
@@ -162,9 +172,9 @@ impl Rule for Rialto {
                     account.constraint = None;
                 }
             }
-            Err(shortage) => {
+            Err(overload) => {
                 clients.account_mut(place).reserve = old;
-                return Err(shortage.into());
+                return Err(overload.shortage(Whose::Accepted, cx.now()).into());
             }
         }
         Ok(())
@@ -183,10 +193,13 @@ impl Rule for Rialto {
         let all = constraints(clients).chain([constraint]);
         let until_then = (constraint.deadline - constraint.start.max(cx.now())).as_work();
         if constraint.work > until_then {
-            let missing = constraint.work - until_then;
-            return Err(Shortage::Demand { deadline: constraint.deadline, missing }.into());
+            let (deadline, missing) = (constraint.deadline, constraint.work - until_then);
+            return Err(Overload { deadline, missing }.shortage(Whose::Own, cx.now()).into());
         }
-        suffice(&self.slots, cx.now(), all)?;
+        suffice(&self.slots, cx.now(), all).map_err(|overload| {
+            let is_own = overload.deadline == constraint.deadline;
+            overload.shortage(if is_own { Whose::Own } else { Whose::Accepted }, cx.now())
+        })?;
         clients.account_mut(place).constraint = Some(constraint);
         Ok(())
     }
@@ -196,8 +209,8 @@ impl Rule for Rialto {
     }
 
     fn end_constraint(&mut self, clients: &mut Clients<Rialtoed>, place: usize) -> Result<(), Refusal> {
-        clients.account_mut(place).constraint = None;
-        Ok(())
+        let ended = clients.account_mut(place).constraint.take();
+        ended.map(drop).ok_or(Refusal::NothingAccepted { scheduler: self.kind() })
     }
 
     fn woke(&mut self, cx: &Context<'_>, clients: &mut Clients<Rialtoed>, place: usize) {

@@ -1,6 +1,6 @@
 //! Where Rialto's reservations lie in its cycle, and whether what is free suffices for time constraints.
 
-use crate::hierarchy::{Constraint, Shortage};
+use crate::hierarchy::Constraint;
 use crate::scheduler::slots::{Slots, Taken};
 use talea_time::{Duration, Instant, Work};
 
@@ -32,13 +32,22 @@ pub fn plan(length: Duration, mut reserves: Vec<Reserve>) -> Slots {
     Slots::of(Instant::ZERO, length, &taken)
 }
 
+/// More has to be done by a deadline than can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overload {
+    /// The deadline.
+    pub deadline: Instant,
+    /// How much too much.
+    pub missing: Work,
+}
+
 /// Whether the free time of `slots` is enough for all `constraints`: for every start and every deadline, what has to be done
 /// between them is at most the free time between them. That is exact for earliest deadline first.
 pub fn suffice(
     slots: &Slots,
     now: Instant,
     constraints: impl Iterator<Item = Constraint> + Clone,
-) -> Result<(), Shortage> {
+) -> Result<(), Overload> {
     for from in constraints.clone().map(|constraint| constraint.start.max(now)) {
         for until in constraints.clone().map(|constraint| constraint.deadline).filter(|until| *until > from) {
             let inside =
@@ -47,7 +56,7 @@ pub fn suffice(
             let missing = i128::from(demand.as_nanos()) - (slots.free_until(until) - slots.free_until(from));
             if missing > 0 {
                 let missing = Work::from_nanos(i64::try_from(missing).unwrap_or(i64::MAX));
-                return Err(Shortage::Demand { deadline: until, missing });
+                return Err(Overload { deadline: until, missing });
             }
         }
     }

@@ -284,8 +284,8 @@ impl Rule for Spring {
     }
 
     fn end_constraint(&mut self, clients: &mut Clients<Guaranteed>, place: usize) -> Result<(), Refusal> {
-        clients.account_mut(place).piece = None;
-        Ok(())
+        let ended = clients.account_mut(place).piece.take();
+        ended.map(drop).ok_or(Refusal::NothingAccepted { scheduler: self.kind() })
     }
 
     fn woke(&mut self, cx: &Context<'_>, clients: &mut Clients<Guaranteed>, place: usize) {

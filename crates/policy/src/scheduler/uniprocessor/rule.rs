@@ -65,7 +65,7 @@ pub trait Rule: Clone + Send + 'static {
     /// What was accepted last for the child at `place` is done. Without an own version, nothing is ever accepted.
     ///
     /// # Errors
-    /// This scheduler does not accept pieces of work.
+    /// This scheduler does not accept pieces of work, or there is none to end.
     fn end_constraint(
         &mut self,
         _clients: &mut Clients<Self::Account>,
