@@ -24,9 +24,25 @@ pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|(_, name)| name)
 }
 
+/// What to write instead of an unknown word: the nearest known one, or else the known ones, if there are many the first of them.
+pub fn known_words<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str> + Clone) -> String {
+    if let Some(nearest) = nearest(word, candidates.clone()) {
+        return format!("did you mean \"{nearest}\"?");
+    }
+    let mut words: Vec<_> = candidates.into_iter().take(13).map(|word| format!("\"{word}\"")).collect();
+    if words.len() > 12 {
+        words.truncate(12);
+        words.push("...".into());
+    }
+    match words.as_slice() {
+        [only] => format!("write {only}"),
+        _ => format!("write one of {}", words.join(", ")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::nearest;
+    use super::{known_words, nearest};
 
     #[test]
     fn near_misses_are_recognised_and_others_are_not() {
@@ -37,5 +53,12 @@ mod tests {
         assert_eq!(nearest("res", ["RES", "PS"]), Some("RES"));
         assert_eq!(nearest("colour", keys), None);
         assert_eq!(nearest(&"period".repeat(100), keys), None);
+    }
+
+    #[test]
+    fn the_nearest_word_is_named_or_else_all() {
+        assert_eq!(known_words("peroid", ["period", "phase"]), "did you mean \"period\"?");
+        assert_eq!(known_words("x", ["mission"]), "write \"mission\"");
+        assert_eq!(known_words("x", ["abc", "bcd"]), "write one of \"abc\", \"bcd\"");
     }
 }

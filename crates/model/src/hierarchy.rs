@@ -117,10 +117,12 @@ impl Setting {
                 .find(|word| **word == text)
                 .map(|word| Setting::Word(word))
                 .ok_or_else(|| wrong(known_words(text, words.iter().copied()))),
-            Values::Plan => text
-                .parse()
-                .map(Setting::Plan)
-                .map_err(|error: PlanError| format!("{}: {error} ({})", parameter.name, error.remedy)),
+            Values::Plan => {
+                text.parse().map(Setting::Plan).map_err(|error: PlanError| match error.faults.len() {
+                    1 => format!("{}: {error}", parameter.name),
+                    more => format!("{}: {more} mistakes\n{error}", parameter.name),
+                })
+            }
             Values::Parent => Err(format!("{} cannot be changed", parameter.name)),
         }
     }

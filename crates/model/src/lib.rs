@@ -31,7 +31,7 @@ pub use execution::Execution;
 pub use hierarchy::*;
 pub use operation::{Operation, OperationId};
 pub use parse::{FILE_BYTES_LIMIT, Parsed, parse, read};
-pub use plan::{Plan, PlanEntry, PlanError};
+pub use plan::{Plan, PlanEntry, PlanError, PlanFault};
 pub use problem::{Location, Problem, Problems};
 pub use reference::reference;
 pub use schema::json_schema;

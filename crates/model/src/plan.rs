@@ -6,12 +6,13 @@
 //! 8ms,   2ms,      audio
 //! ```
 
-use crate::suggest::time_fault;
+pub(crate) mod table;
+
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
+use table::Table;
 use talea_time::Duration;
-use thiserror::Error;
 
 /// The most entries of a plan.
 pub(crate) const ENTRIES_LIMIT: usize = 1_000_000;
@@ -41,16 +42,53 @@ impl fmt::Display for PlanEntry {
     }
 }
 
-/// A text that is no plan.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{}{problem}", .line.map_or(String::new(), |line| format!("line {line}: ")))]
+/// A text that is no plan, with all that is wrong with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanError {
+    /// The mistakes, in the order of the lines; there is one at least.
+    pub faults: Vec<PlanFault>,
+}
+
+/// One mistake in the text of a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanFault {
     /// The line, from 1; none for the text as a whole.
     pub line: Option<usize>,
     /// What is wrong.
     pub problem: String,
     /// What to write instead.
     pub remedy: String,
+}
+
+impl std::error::Error for PlanError {}
+
+/// Each mistake in a line, with its remedy.
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, fault) in self.faults.iter().enumerate() {
+            let separator = if place == 0 { "" } else { "\n" };
+            write!(f, "{separator}{fault} ({})", fault.remedy)?;
+        }
+        Ok(())
+    }
+}
+
+/// What is wrong, and where.
+impl fmt::Display for PlanFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(line) = self.line {
+            write!(f, "line {line}: ")?;
+        }
+        f.write_str(&self.problem)
+    }
+}
+
+impl PlanEntry {
+    /// Stands in for an entry that cannot be read, behind the one `before` it: it lasts no time and is nobody's.
+    pub(crate) fn stand_in(before: Option<&PlanEntry>) -> Self {
+        let start = before.map_or(Duration::ZERO, |before| before.start);
+        PlanEntry { start, duration: Duration::ZERO, child: String::new() }
+    }
 }
 
 impl Plan {
@@ -68,62 +106,18 @@ impl Plan {
     pub fn has(&self, child: &str) -> bool {
         self.0.iter().any(|entry| entry.child == child)
     }
-
-    /// Reads a plan and the line of each entry: one entry in a line, start, duration and child with commas between them. Blank lines, what
-    /// is behind a `#`, and a first line with the names of the columns count as nothing.
-    ///
-    /// # Errors
-    /// See [`PlanError`]; the rules of plans are not looked at.
-    pub(crate) fn with_lines(text: &str) -> Result<(Self, Vec<usize>), PlanError> {
-        let mut entries = Vec::new();
-        let mut lines = Vec::new();
-        for (index, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
-            let written = line.split('#').next().unwrap_or("").trim();
-            let cells: Vec<&str> = written.split(',').map(str::trim).collect();
-            if written.is_empty() || (entries.is_empty() && cells == COLUMNS) {
-                continue;
-            }
-            entries.push(entry(&cells, index + 1)?);
-            lines.push(index + 1);
-        }
-        if entries.is_empty() {
-            let (line, problem) = (None, "there is no entry".into());
-            let remedy =
-                "write one in each line: its start, its duration, and who runs, such as 0ms, 5ms, video";
-            return Err(PlanError { line, problem, remedy: remedy.into() });
-        }
-        Ok((Plan::new(entries), lines))
-    }
 }
 
 impl FromStr for Plan {
     type Err = PlanError;
 
     fn from_str(text: &str) -> Result<Self, PlanError> {
-        Plan::with_lines(text).map(|(plan, _)| plan)
+        let Table { entries, faults, .. } = Table::read(text);
+        match faults.is_empty() {
+            true => Ok(Plan::new(entries)),
+            false => Err(PlanError { faults: faults.into_iter().map(|(_, fault)| fault).collect() }),
+        }
     }
-}
-
-fn entry(cells: &[&str], line: usize) -> Result<PlanEntry, PlanError> {
-    let fault = |problem: String, remedy: String| PlanError { line: Some(line), problem, remedy };
-    let [start, duration, child] = cells else {
-        let problem = format!("an entry has three columns, {}, not {}", COLUMNS.join(", "), cells.len());
-        return Err(fault(problem, "write it as 0ms, 5ms, video".into()));
-    };
-    let time = |column: &str, written: &str| {
-        written.parse::<Duration>().map_err(|error| {
-            let (problem, remedy) = time_fault(error);
-            fault(format!("the {column}: {problem}"), remedy)
-        })
-    };
-    let (start, duration) = (time("start", start)?, time("duration", duration)?);
-    if child.is_empty() {
-        return Err(fault(
-            "the entry does not say who runs".into(),
-            "name a child in the third column".into(),
-        ));
-    }
-    Ok(PlanEntry { start, duration, child: (*child).into() })
 }
 
 #[cfg(test)]
@@ -139,23 +133,50 @@ mod tests {
     fn a_table_becomes_a_plan() {
         let text =
             "\u{feff}# frames\nstart, duration,child\n\n0ms,5ms,video # first\n  8ms , 2000us, audio\n";
-        let (plan, lines) = Plan::with_lines(text).expect("a plan");
+        let plan: Plan = text.parse().expect("a plan");
         assert_eq!(plan.entries(), [entry(0, 5, "video"), entry(8, 2, "audio")]);
-        assert_eq!(lines, [4, 5]);
+        assert_eq!(Table::read(text).lines, [4, 5]);
         assert!(plan.has("audio") && !plan.has("words"));
+        // Columns stand where the first line says.
+        let other: Plan = "Child, start,duration\nvideo,0ms,5ms\naudio,8ms,2ms".parse().expect("a plan");
+        assert_eq!(other, plan);
     }
 
     #[test]
-    fn what_is_no_plan_is_refused_with_its_line() {
-        let refused = |text: &str| text.parse::<Plan>().expect_err(text).to_string();
-        assert_eq!(refused("# nothing\n"), "there is no entry");
+    fn all_that_is_wrong_is_said_with_its_line() {
+        let refused = |text: &str| {
+            let faults = text.parse::<Plan>().expect_err(text).faults;
+            faults.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(refused("# nothing\n"), ["there is no entry"]);
         assert_eq!(
-            refused("0ms,5ms,a\n\n5ms,5ms"),
-            "line 3: an entry has three columns, start, duration, child, not 2"
+            refused("0ms,5ms,a\n\n5ms,5ms\n0ms,5,a\n-1ms,5,\nstart,duration,child"),
+            [
+                "line 3: there are 3 columns, and the entry has 2",
+                "line 4: the duration: the time 5 has no unit",
+                "line 5: the start: the time -1ms is negative",
+                "line 5: the duration: the time 5 has no unit",
+                "line 5: the entry does not say who runs",
+                "line 6: the start: \"start\" is not a time",
+                "line 6: the duration: \"duration\" is not a time",
+            ]
         );
-        assert_eq!(refused("0ms,5,a"), "line 1: the duration: the time 5 has no unit");
-        assert_eq!(refused("-1ms,5ms,a"), "line 1: the start: the time -1ms is negative");
-        assert_eq!(refused("0ms,5ms,"), "line 1: the entry does not say who runs");
-        assert_eq!(refused("0ms,5ms,a\nstart,duration,child").split(':').next(), Some("line 2"));
+        assert_eq!(
+            refused("start, durtion, who\n0ms, 5ms, a"),
+            [
+                "line 1: unknown column \"durtion\"",
+                "line 1: unknown column \"who\"",
+                "line 1: there is no column \"child\""
+            ]
+        );
+        assert_eq!(
+            refused("start, duration, child, start, note\n0ms, 5, a, 0ms, x"),
+            [
+                "line 1: there are two columns \"start\"",
+                "line 1: unknown column \"note\"",
+                "line 2: the duration: the time 5 has no unit"
+            ]
+        );
+        assert_eq!(refused(&"1,1,a\n".repeat(1000)).len(), 100);
     }
 }

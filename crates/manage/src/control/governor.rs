@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use talea_guarantee::guarantee::Guarantee;
 use talea_guarantee::scheduler::{Parameter, UnknownKind};
+use talea_guarantee::suggest::known_words;
 use talea_model::{Description, Request, SchedulerKind, Setting, ThreadWork};
 use talea_policy::arrangement::Promise;
 use talea_policy::arrangement::live::{
@@ -299,8 +300,13 @@ fn known(kind: &str, settings: &BTreeMap<String, String>) -> Result<Described, O
         let known = kind.declaration().parameters.iter().filter(|known| !fields.contains(&known.name));
         let Some(parameter) = known.clone().find(|known| known.name == key) else {
             let known: Vec<&str> = known.map(|known| known.name).collect();
-            let known = if known.is_empty() { "nothing".into() } else { known.join(", ") };
-            return Err(format!("of {kind} {known} can be set, not \"{key}\""));
+            return Err(match known.as_slice() {
+                [] => format!("a scheduler of kind {kind} has nothing to be set, and so no \"{key}\""),
+                known => {
+                    let remedy = known_words(key, known.iter().copied());
+                    format!("a scheduler of kind {kind} has no \"{key}\"; {remedy}")
+                }
+            });
         };
         Ok((parameter.name, Setting::read(parameter, value)?))
     };
@@ -553,13 +559,10 @@ fn outcome(reason: &Reason) -> Outcome {
         Reason::NothingReserved(_) | Reason::NothingAccepted(_) | Reason::Left(_) => {
             Outcome::Misstated(reason.to_string())
         }
-        Reason::Refused(Refused::Edit(error @ EditError::Requests { children, .. })) => {
-            let child = children.first().map_or("NAME", String::as_str);
-            Outcome::Misstated(format!(
-                "{error}; on the command line with --child \"{child}=REQUEST\" for each, where REQUEST is written like share 2, priority 3 or \
+        Reason::Refused(Refused::Edit(error @ EditError::Requests { .. })) => Outcome::Misstated(format!(
+            "{error}; on the command line with --child \"NAME=REQUEST\" for each, where REQUEST is written like share 2, priority 3 or \
                  RESBH 1ms 40ms"
-            ))
-        }
+        )),
         Reason::Refused(Refused::Edit(
             error @ (EditError::Unknown { .. }
             | EditError::Parents { .. }

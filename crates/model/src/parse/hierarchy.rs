@@ -1,7 +1,7 @@
 //! The tables of schedulers and threads.
 
 use super::execution::{Traces, execution};
-use super::plan::{Written, plan};
+use super::plan::{ReadPlan, Written, plan};
 use super::section::{Findings, Given, Item, Section};
 use super::tables::many;
 use super::values::{Misfit, Reading, elements, found, one_of, scheduler_kind, text, time, wrong_type};
@@ -9,6 +9,7 @@ use crate::builder::{SchedulerBuilder, SystemBuilder, ThreadBuilder};
 use crate::hierarchy::{Request, SchedulerKind, Setting, ThreadWork};
 use crate::keys::{self, Key};
 use crate::suggest::{known_words, nearest};
+use crate::{Place, Plan};
 use std::num::NonZeroU32;
 use std::ops::Range;
 use talea_guarantee::guarantee::Guarantee;
@@ -120,17 +121,28 @@ fn read_setting(
             own.integer(key.name, findings).map(|number| Setting::Integer(number as i64))
         }
         keys::Kind::OneOf(_) => own.other(key.name, findings, one_of).map(Setting::Word),
-        keys::Kind::Plan => {
-            let read = findings.with_traces(|findings, files| {
-                own.other(key.name, findings, |key, value| plan(key, value, files))
-            });
-            read.map(|(plan, places)| {
-                *written = places;
-                Setting::Plan(plan)
-            })
-        }
+        keys::Kind::Plan => read_plan(own, key, written, findings).map(Setting::Plan),
         _ => unreachable!("no parameter \"{}\" is of another type", key.name),
     }
+}
+
+/// A plan, as far as it can be read; every mistake in it is reported.
+fn read_plan(own: &Section<'_>, key: &Key, written: &mut Written, findings: &mut Findings) -> Option<Plan> {
+    let (key, Given::Value(value)) = own.given(key.name) else { return None };
+    let ReadPlan { plan, misfits } = findings.with_traces(|_, files| plan(key, value, files));
+    for (entry, Misfit { span, message, remedy }) in misfits {
+        let of_entry = match (own.item, entry) {
+            (Item::Scheduler(scheduler), Some(entry)) => Some(Place::PlanEntry(scheduler, entry)),
+            _ => None,
+        };
+        for place in of_entry.into_iter().chain([own.item.place(key.name)]) {
+            findings.unread.insert(place);
+        }
+        findings.error(span, message, remedy);
+    }
+    let (plan, places) = plan?;
+    *written = places;
+    Some(plan)
 }
 
 fn read_thread(own: &Section<'_>, under: &[Section<'_>], findings: &mut Findings) -> ThreadBuilder {

@@ -2,8 +2,9 @@
 
 use super::execution::Traces;
 use super::file;
-use super::values::{Misfit, Reading, elements, found, text, time, wrong_type};
+use super::values::{Misfit, Reading, elements, found, time, wrong_type};
 use crate::keys::Key;
+use crate::plan::table::Table;
 use crate::plan::{COLUMNS, Plan, PlanEntry};
 use crate::suggest::known_words;
 use std::ops::Range;
@@ -25,69 +26,109 @@ impl Default for Written {
     }
 }
 
+/// What was read of a plan.
+pub(super) struct ReadPlan {
+    /// The entries, with stand-ins for those that cannot be read; none if none can.
+    pub plan: Option<(Plan, Written)>,
+    /// What is wrong, and with which entry.
+    pub misfits: Vec<(Option<usize>, Misfit)>,
+}
+
+impl From<Misfit> for ReadPlan {
+    fn from(misfit: Misfit) -> Self {
+        ReadPlan { plan: None, misfits: vec![(None, misfit)] }
+    }
+}
+
 /// Reads a plan. The rules of its entries are looked at with those of the whole description.
-pub(super) fn plan(
-    key: &'static Key,
-    value: &Spanned<DeValue<'_>>,
-    files: &Traces,
-) -> Reading<(Plan, Written)> {
-    if let DeValue::Table(table) = value.get_ref() {
-        return from_file(key, value, table, files);
-    }
-    let list = elements(key, value)?;
-    if list.is_empty() {
-        let (message, remedy) = ("the list \"plan\" is empty".into(), SAMPLE.into());
-        return Err(Misfit { span: value.span(), message, remedy });
-    }
-    let entries: Reading<Vec<PlanEntry>> = list.iter().map(|element| entry(key, element)).collect();
-    Ok((Plan::new(entries?), Written::Here(list.iter().map(Spanned::span).collect())))
+pub(super) fn plan(key: &'static Key, value: &Spanned<DeValue<'_>>, files: &Traces) -> ReadPlan {
+    let read = match value.get_ref() {
+        DeValue::Table(table) => from_file(key, value, table, files),
+        _ => elements(key, value).map(|list| from_list(key, value, list)),
+    };
+    read.unwrap_or_else(ReadPlan::from)
 }
 
 const SAMPLE: &str =
     "write { start = \"0ms\", duration = \"5ms\", child = \"...\" } for each time that somebody is to run";
 
-fn entry(key: &'static Key, element: &Spanned<DeValue<'_>>) -> Reading<PlanEntry> {
+fn from_list(key: &'static Key, value: &Spanned<DeValue<'_>>, list: &[Spanned<DeValue<'_>>]) -> ReadPlan {
+    if list.is_empty() {
+        let (message, remedy) = ("the list \"plan\" is empty".into(), SAMPLE.into());
+        return Misfit { span: value.span(), message, remedy }.into();
+    }
+    let (mut entries, mut misfits): (Vec<PlanEntry>, _) = (Vec::with_capacity(list.len()), Vec::new());
+    for (number, element) in list.iter().enumerate() {
+        let mut wrong = Vec::new();
+        let read = entry(key, element, &mut wrong);
+        entries.push(read.unwrap_or_else(|| PlanEntry::stand_in(entries.last())));
+        misfits.extend(wrong.into_iter().map(|misfit| (Some(number), misfit)));
+    }
+    let places = Written::Here(list.iter().map(Spanned::span).collect());
+    ReadPlan { plan: Some((Plan::new(entries), places)), misfits }
+}
+
+/// An entry; none if something is `wrong` with it.
+fn entry(key: &'static Key, element: &Spanned<DeValue<'_>>, wrong: &mut Vec<Misfit>) -> Option<PlanEntry> {
     let DeValue::Table(table) = element.get_ref() else {
         let message = format!("an entry of \"plan\" is a table, not {}", found(element.get_ref()));
-        return Err(Misfit { span: element.span(), message, remedy: SAMPLE.into() });
+        wrong.push(Misfit { span: element.span(), message, remedy: SAMPLE.into() });
+        return None;
     };
-    if let Some((name, _)) = table.iter().find(|(name, _)| !COLUMNS.contains(&name.get_ref().as_ref())) {
-        let message = format!("unknown key \"{}\" in an entry of \"plan\"", name.get_ref());
-        return Err(Misfit { span: name.span(), message, remedy: known_words(name.get_ref(), COLUMNS) });
+    let unknown = table.iter().filter(|(name, _)| !COLUMNS.contains(&name.get_ref().as_ref()));
+    wrong.extend(unknown.map(|(name, _)| Misfit {
+        span: name.span(),
+        message: format!("unknown key \"{}\" in an entry of \"plan\"", name.get_ref()),
+        remedy: known_words(name.get_ref(), COLUMNS),
+    }));
+    // What is absent may be what an unknown key was meant to be.
+    let is_misspelt = !wrong.is_empty();
+    let part = |name: &str, wrong: &mut Vec<Misfit>| {
+        let value = table.get(name);
+        if value.is_none() && !is_misspelt {
+            let message = format!("an entry of \"plan\" lacks its {name}");
+            wrong.push(Misfit { span: element.span(), message, remedy: SAMPLE.into() });
+        }
+        value
+    };
+    let [start, duration, child] = COLUMNS.map(|name| part(name, wrong));
+    let mut kept = |reading: Reading<Duration>| reading.map_err(|misfit| wrong.push(misfit)).ok();
+    let start = start.and_then(|value| kept(time_of(key, "start", value)));
+    let duration = duration.and_then(|value| kept(time_of(key, "duration", value)));
+    let child = child.and_then(|value| match value.get_ref() {
+        DeValue::String(child) => Some(child.to_string()),
+        _ => {
+            let message = "the child of an entry of \"plan\" is the name of a scheduler or thread below";
+            wrong.push(Misfit { span: value.span(), message: message.into(), remedy: SAMPLE.into() });
+            None
+        }
+    });
+    if wrong.is_empty() {
+        Some(PlanEntry { start: start?, duration: duration?, child: child? })
+    } else {
+        None
     }
-    let part = |name: &str| {
-        table.get(name).ok_or_else(|| Misfit {
-            span: element.span(),
-            message: format!("an entry of \"plan\" lacks its {name}"),
-            remedy: SAMPLE.into(),
-        })
-    };
-    let named = |misfit: Misfit, part: &str| Misfit {
-        message: misfit.message.replacen("\"plan\"", &format!("the {part} of an entry of \"plan\""), 1),
-        remedy: match misfit.remedy.starts_with("write plan") {
-            true => SAMPLE.into(),
-            false => misfit.remedy,
-        },
-        ..misfit
-    };
-    let times = |name: &str| -> Reading<Duration> {
-        time(key, part(name)?).map_err(|misfit| match misfit.message.contains(" is a list of entries") {
-            true => Misfit {
-                message: format!("the {name} of an entry of \"plan\" is a time with a unit"),
-                remedy: SAMPLE.into(),
+}
+
+/// The time that is this `part` of an entry.
+fn time_of(key: &'static Key, part: &str, value: &Spanned<DeValue<'_>>) -> Reading<Duration> {
+    match value.get_ref() {
+        DeValue::String(_) | DeValue::Integer(_) | DeValue::Float(_) => {
+            time(key, value).map_err(|misfit| Misfit {
+                message: misfit.message.replacen(
+                    "\"plan\"",
+                    &format!("the {part} of an entry of \"plan\""),
+                    1,
+                ),
                 ..misfit
-            },
-            false => named(misfit, name),
-        })
-    };
-    let (start, duration) = (times("start")?, times("duration")?);
-    let child = part("child")?;
-    let child = text(key, child).map_err(|misfit| Misfit {
-        message: "the child of an entry of \"plan\" is the name of a scheduler or thread below".into(),
-        remedy: SAMPLE.into(),
-        ..misfit
-    })?;
-    Ok(PlanEntry { start, duration, child: child.into() })
+            })
+        }
+        _ => Err(Misfit {
+            span: value.span(),
+            message: format!("the {part} of an entry of \"plan\" is a time with a unit"),
+            remedy: SAMPLE.into(),
+        }),
+    }
 }
 
 fn from_file(
@@ -95,7 +136,7 @@ fn from_file(
     value: &Spanned<DeValue<'_>>,
     table: &DeTable<'_>,
     files: &Traces,
-) -> Reading<(Plan, Written)> {
+) -> Reading<ReadPlan> {
     if let Some((name, _)) = table.iter().find(|(name, _)| name.get_ref() != "file") {
         let message = format!("unknown key \"{}\" in \"plan\"", name.get_ref());
         let remedy = "write plan = { file = \"plan.csv\" }, or a list of entries".into();
@@ -114,7 +155,11 @@ fn from_file(
     }
     let fault = |message: String, remedy: String| misfit(format!("plan \"{written}\": {message}"), remedy);
     let text = file::text(&path).map_err(|error| fault(error.message, error.remedy))?;
-    let (plan, lines) =
-        Plan::with_lines(&text).map_err(|error| fault(error.to_string(), error.remedy.clone()))?;
-    Ok((plan, Written::File { name: written.to_string(), lines }))
+    let read = Table::read(&text);
+    let misfits =
+        read.faults.into_iter().map(|(entry, wrong)| (entry, fault(wrong.to_string(), wrong.remedy)));
+    let misfits = misfits.collect();
+    let places = Written::File { name: written.to_string(), lines: read.lines };
+    let plan = (!read.entries.is_empty()).then(|| (Plan::new(read.entries), places));
+    Ok(ReadPlan { plan, misfits })
 }

@@ -84,7 +84,7 @@ fn shares_become_eevdf_while_everything_runs() {
         done.stdout
     );
     let misstated = ctl(&name, &["replace", "PS", "--kind", "reservation"]).exits(2);
-    for part in ["takes something else", "--child \"encoder=REQUEST\""] {
+    for part in ["takes something else", "--child \"NAME=REQUEST\""] {
         assert!(misstated.stderr.contains(part), "{part} is not in\n{}", misstated.stderr);
     }
     let unknown = ctl(&name, &["replace", "PS", "--kind", "evdf"]).exits(2).stderr;
