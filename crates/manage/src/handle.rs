@@ -6,6 +6,7 @@ use crate::sleep_word::{Notified, SleepEnd, SleepWord};
 use crate::state::State;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use talea_policy::job::Job;
 use talea_record::JobId;
 use talea_time::Instant;
@@ -50,6 +51,21 @@ impl Handle {
             SleepEnd::Woken | SleepEnd::AtOnce => Blocked::Woken,
             SleepEnd::Ended => Blocked::Ended,
         }
+    }
+
+    /// The thread, which serves a lane, is about to begin `job`, which schedulers that guarantee single jobs hear of before. Returns whether
+    /// they did: then others may have run meanwhile, and released what comes first now.
+    pub fn offer_in_lane(&self, job: &Job) -> bool {
+        if !self.sleep_word.offers_jobs.load(Ordering::Relaxed) {
+            return false;
+        }
+        let mut state = self.lock_in_turn();
+        let now = self.shared.now();
+        let is_told = state.offer(self.sleep_word.member, *job, now);
+        if is_told {
+            self.shared.settle_and_call(state, now);
+        }
+        is_told
     }
 
     /// The thread, which serves a lane, begins `job`. `record` is called with the instant, between two decisions.
@@ -131,6 +147,17 @@ impl Waker {
     /// The same, for a job with a deadline, by which lanes and servers order their threads.
     pub fn wake_for(&self, job: Job) {
         self.wake_with(Some(job));
+    }
+
+    /// Ends the block of a thread that serves a lane. If it sleeps, the schedulers above it hear that it is for this job.
+    pub fn wake_lane_for(&self, job: impl FnOnce() -> Job) {
+        if self.sleep_word.notify() == Notified::Sleeper {
+            let job = job();
+            self.shared.tell(|state, now| {
+                state.offer_to_sleeper(self.sleep_word.member, job);
+                state.notified(self.sleep_word.member, now);
+            });
+        }
     }
 
     fn wake_with(&self, job: Option<Job>) {

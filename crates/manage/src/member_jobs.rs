@@ -26,6 +26,8 @@ pub struct LaneJobs {
     /// Where the hierarchy lets it run.
     place: Option<usize>,
     job: Option<UnderWay>,
+    /// What the hierarchy has been asked for last: the job that woke the lane, or the one that its thread is about to begin.
+    offered: Option<Job>,
 }
 
 /// The job that a lane has begun and not ended.
@@ -83,7 +85,10 @@ impl MemberJobs {
 
     /// What the hierarchy is asked for at `now`, if it is a particular job.
     pub(crate) fn job(&self, start: Instant, now: Instant, tag: u32) -> Option<Job> {
-        self.as_thread()?.job(start, now, tag)
+        match self {
+            MemberJobs::Thread(jobs) => jobs.job(start, now, tag),
+            MemberJobs::Lane(jobs) => jobs.offered.map(|job| Job { tag, ..job }),
+        }
     }
 
     /// The member has got the processor of `place`. Says what that means for its job, if anything.
@@ -112,7 +117,13 @@ impl MemberJobs {
 impl LaneJobs {
     /// A lane that has begun no job.
     pub fn new(lane: u16) -> Self {
-        LaneJobs { lane, place: None, job: None }
+        LaneJobs { lane, place: None, job: None, offered: None }
+    }
+
+    /// The hierarchy is to be asked for this job. Returns whether it was another one before.
+    pub(crate) fn offer(&mut self, job: Job) -> bool {
+        let before = self.offered.replace(job);
+        before.is_none_or(|before| (before.rank, before.number) != (job.rank, job.number))
     }
 
     /// The lane's thread begins a job. Returns whether the hierarchy lets it run: a parked thread may use an idle processor,

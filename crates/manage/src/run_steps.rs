@@ -6,7 +6,8 @@ use crate::member::{Body, Member};
 use crate::member_jobs::MemberJobs;
 use crate::sleep_word::Notified;
 use crate::state::State;
-use talea_policy::hierarchy::Occupant;
+use talea_policy::hierarchy::{Occupant, VpState};
+use talea_policy::job::Job;
 use talea_record::JobId;
 use talea_time::Instant;
 
@@ -145,6 +146,27 @@ impl State {
     /// The number of the job that an own thread is to do.
     pub(crate) fn current_job(&self, slot: u32) -> Option<u64> {
         self.members.get(slot as usize)?.as_ref()?.jobs.as_ref()?.as_thread()?.current()
+    }
+
+    /// A lane that sleeps is woken for `job`.
+    pub(crate) fn offer_to_sleeper(&mut self, slot: u32, job: Job) {
+        if let Some(lane) = jobs(&mut self.members, slot).and_then(MemberJobs::as_lane_mut) {
+            lane.offer(job);
+        }
+    }
+
+    /// A lane's thread is about to begin `job`. Returns whether the hierarchy had to be told, which may have other plans then.
+    pub(crate) fn offer(&mut self, slot: u32, job: Job, now: Instant) -> bool {
+        let Some(member) = self.members.get_mut(slot as usize).and_then(Option::as_mut) else { return false };
+        let (vp, tag) = (member.vp, member.vp.index() as u32);
+        let Some(lane) = member.jobs.as_mut().and_then(MemberJobs::as_lane_mut) else { return false };
+        let is_other = lane.offer(job);
+        let is_known = self.engine.context().state(vp) != VpState::Waiting;
+        if self.is_broken() || !is_other || !is_known || !self.engine.asks_by_jobs(vp) {
+            return false;
+        }
+        self.engine.change_job(vp, Job { tag, ..job }, now);
+        true
     }
 
     /// A lane's thread has begun `job`, just before `now`.

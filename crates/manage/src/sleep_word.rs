@@ -20,7 +20,7 @@
 
 use rustix::io::Errno;
 use rustix::thread::futex::{self, Flags};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 const RUNNING: u32 = 0;
 const BLOCKED: u32 = 1;
@@ -51,12 +51,15 @@ pub(crate) enum Notified {
 pub(crate) struct SleepWord {
     word: AtomicU32,
     pub member: u32,
+    /// Whether the schedulers above the thread, which serves a lane, are to hear of each of its jobs. A hint, written under the
+    /// dispatcher's lock.
+    pub offers_jobs: AtomicBool,
 }
 
 impl SleepWord {
     /// The word of a thread that has not begun: it waits for its first grant.
     pub fn new(member: u32) -> Self {
-        SleepWord { word: AtomicU32::new(BLOCKED), member }
+        SleepWord { word: AtomicU32::new(BLOCKED), member, offers_jobs: AtomicBool::new(false) }
     }
 
     /// The thread's own call.

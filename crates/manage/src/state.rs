@@ -11,11 +11,13 @@ use crate::hold::Hold;
 use crate::managed_run::ManagedRun;
 use crate::member::MemberId;
 use crate::member::{Member, Off};
+use crate::member_jobs::MemberJobs;
 use crate::notes::What;
 use crate::priorities::{self, Level, Priorities};
 use crate::sleep_word::SleepWord;
 use rustix::io::Errno;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use talea_policy::hierarchy::{Engine, ProcessorId, VpId, VpState};
 use talea_time::{Duration, Instant};
 
@@ -280,6 +282,9 @@ impl State {
         if !self.broken && self.engine.context().state(member.vp) == VpState::Waiting {
             let job = member.take_job(self.run.as_ref().map(|run| run.start), now);
             self.engine.request(member.vp, job, now);
+            if let (Some(MemberJobs::Lane(_)), Some(sleep_word)) = (&member.jobs, member.sleep_word()) {
+                sleep_word.offers_jobs.store(self.engine.asks_by_jobs(member.vp), Ordering::Relaxed);
+            }
         }
     }
 

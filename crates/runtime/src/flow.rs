@@ -43,6 +43,13 @@ impl Call {
             Call::Waker(waker) => waker.get().into_iter().for_each(Waker::wake),
         }
     }
+
+    fn make_for(&self, job: impl FnOnce() -> Job) {
+        match self {
+            Call::Bell(bell) => _ = bell.ring(),
+            Call::Waker(waker) => _ = waker.get().map(|waker| waker.wake_lane_for(job)),
+        }
+    }
 }
 
 /// How to reach a lane.
@@ -83,6 +90,11 @@ impl Port {
     /// it was told; to a managed set also the decision that follows, under the dispatcher's lock.
     pub fn ring(&self) {
         self.call.make();
+    }
+
+    /// The same; a managed set is told that it is for this job, if the lane sleeps.
+    pub fn ring_for(&self, job: impl FnOnce() -> Job) {
+        self.call.make_for(job);
     }
 
     /// Tells the lane that there is news of a job, without ringing.
@@ -212,7 +224,7 @@ pub(crate) struct Release {
 /// What a thread's [`JobFlow`] is made of before there is the thread.
 pub(crate) struct JobFlowSetUp {
     recording: Recording,
-    to_ring: Vec<usize>,
+    to_ring: Vec<(usize, Tag)>,
 }
 
 impl JobFlowSetUp {
@@ -229,8 +241,8 @@ impl JobFlowSetUp {
 /// One thread's means to take part in the flow.
 pub(crate) struct JobFlow {
     pub recorder: Recorder,
-    /// Lanes that have been given something since the last ringing; preallocated.
-    to_ring: Vec<usize>,
+    /// Lanes that have been given something since the last ringing, each with the first of it; preallocated.
+    to_ring: Vec<(usize, Tag)>,
 }
 
 impl JobFlow {
@@ -246,8 +258,8 @@ impl JobFlow {
         let subject = Subject { job: JobId { operation, instance: job.instance }, lane: site.lane };
         self.recorder.put(now, subject.release(Dates { nominal, deadline: job.deadline }));
         shared.port(site.lane).push(tag);
-        if !self.to_ring.contains(&site.lane) {
-            self.to_ring.push(site.lane);
+        if self.to_ring.iter().all(|(lane, _)| *lane != site.lane) {
+            self.to_ring.push((site.lane, tag));
         }
         Ok(())
     }
@@ -292,8 +304,8 @@ impl JobFlow {
 
     /// Rings the lanes that have been given something, in the order in which they were given it.
     pub fn ring(&mut self, shared: &Shared) {
-        for lane in self.to_ring.drain(..) {
-            shared.port(lane).ring();
+        for (lane, tag) in self.to_ring.drain(..) {
+            shared.port(lane).ring_for(|| shared.job(tag));
         }
     }
 }

@@ -1,7 +1,8 @@
 //! A non-preemptive lane: one thread that takes jobs from its inbox, orders them, and runs the best to
 //! its end. Preemption by higher lanes is not its business, so the thread never has to ask: it is the kernel's, by
 //! priorities, or that of the schedulers above the lane, if the thread is a member of a managed set. Which of the two it is
-//! decides where the thread sleeps and who records preemptions: its [`LaneHost`].
+//! decides where the thread sleeps and who records preemptions: its [`LaneHost`]. Schedulers above that guarantee single jobs hear of a job
+//! before it begins, and the lane elects anew afterwards.
 //!
 //! ```text
 //!          ┌─────────── ring ────────────┐
@@ -39,6 +40,11 @@ pub(crate) struct LaneThread {
 pub(crate) trait LaneHost: JobHost {
     /// There is nothing to do: whom the lane displaced has the processor again.
     fn give_back(&mut self, flow: &mut JobFlow);
+    /// Whether the schedulers above the lane hear of `job`, which is about to begin, and have not before. Then others may have run
+    /// meanwhile.
+    fn offer(&mut self, _job: &Job) -> bool {
+        false
+    }
     /// Sleeps until the lane is rung for, unless `has_work` says that there is something to do.
     fn sleep(&mut self, has_work: impl Fn() -> bool);
     /// Whether nobody schedules the thread any more, although the run is not over.
@@ -115,6 +121,9 @@ impl LaneThread {
                 continue;
             };
             flow.recorder.cost(began, CostKind::Queue, Some(lane), moved);
+            if !shared.jobs.is_dead(job.tag, job.number) && host.offer(&job) {
+                continue;
+            }
             let depth = queue.len().saturating_sub(port.dead.load(Ordering::Relaxed) as usize).max(1);
             if execute(&shared, &mut flow, host, &job, depth) == Begin::Dead {
                 port.dead.fetch_sub(1, Ordering::Relaxed);

@@ -162,7 +162,7 @@ impl Asks {
             Asks::GuaranteeOrJobs(kinds) => {
                 let guarantees: Vec<String> = kinds.iter().map(guarantee).collect();
                 format!(
-                    "{}, or nothing but its name: each burst is a time constraint then",
+                    "{}, or nothing but its name: each burst or job is a time constraint then",
                     guarantees.join(" or ")
                 )
             }

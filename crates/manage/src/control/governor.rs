@@ -60,7 +60,9 @@ pub enum Reason {
     #[error(transparent)]
     ShortQuantum(#[from] ShortQuantum),
     /// Only threads have work to be done.
-    #[error("\"{0}\" is a scheduler; time constraints are those of threads, so name a thread")]
+    #[error(
+        "\"{0}\" is a scheduler; time constraints by a call are those of threads, so name a thread; lanes ask for their jobs"
+    )]
     NoThread(String),
     /// It has left meanwhile.
     #[error("\"{0}\" has left")]

@@ -16,11 +16,11 @@ use talea_manage::control::{
     Client, CommandHandler, Governor, OwnThread, Piece, Reason, ServeError, Server, Sockets,
 };
 use talea_manage::{Admission, AdmitError, Blocks, ManagedSet, Options, Parking};
-use talea_model::{Request, SchedulerBuilder, SchedulerKind, System, ThreadBuilder, ThreadWork};
+use talea_model::{Request, SchedulerBuilder, SchedulerKind, System, TaskBuilder, ThreadBuilder, ThreadWork};
 use talea_policy::arrangement::arrange;
 use talea_policy::arrangement::live::{Change, Insistence, Live, Refused};
 use talea_policy::strategy::plan_lanes_of;
-use talea_time::Duration;
+use talea_time::{Duration, Work};
 
 fn share(weight: u32) -> Request {
     Request::share(weight.try_into().unwrap())
@@ -168,6 +168,8 @@ fn a_piece_of_work_is_accepted_or_refused() {
             .scheduler(SchedulerBuilder::new("S", kind))
             .thread(ThreadBuilder::new("one", ThreadWork::CpuBound).under("S", Request::Nothing))
             .thread(ThreadBuilder::new("other", ThreadWork::CpuBound).under("S", Request::Nothing))
+            .scheduler(SchedulerBuilder::new("jobs", SchedulerKind::LANES).under("S", Request::Nothing))
+            .task(TaskBuilder::new("job", Duration::from_millis(10)).wcet(Work::from_millis(1)))
             .build()
             .unwrap();
         let governor = govern(&system, &options);
@@ -188,6 +190,7 @@ fn a_piece_of_work_is_accepted_or_refused() {
             );
         }
         assert!(refused("otter", piece(1, 1000)).starts_with("there is no scheduler or thread \"otter\""));
+        assert!(refused("jobs", piece(1, 1000)).contains("lanes ask for their jobs"));
         governor.end_constraint("one").unwrap();
         for name in ["one", "other"] {
             let nothing = governor.end_constraint(name).unwrap_err();

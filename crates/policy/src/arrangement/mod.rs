@@ -215,7 +215,7 @@ impl Builder<'_> {
             Role::Scheduler(kind, announcing) => kind
                 .build(*announcing)
                 .map_err(|error| ArrangeError::NoSuchScheduler { scheduler: post.name.clone(), error })?,
-            Role::Lanes => Box::new(FixedPriority::new()),
+            Role::Lanes => Box::new(FixedPriority::new().passing_jobs()),
             Role::Thread => panic!("threads are no schedulers"),
         };
         let id = match post.under.is_empty() {
@@ -242,7 +242,8 @@ impl Builder<'_> {
         let engine = &mut self.arrangement.engine;
         let lanes = self.plan.lanes.iter().map(|lane| {
             let priority = Parameters::Priority(-(lane.level as i32));
-            let added = engine.add(Box::new(lane_leaf(lane, self.capacity)), &[(above, priority)]);
+            let leaf = lane_leaf(lane, self.capacity).passing_jobs();
+            let added = engine.add(Box::new(leaf), &[(above, priority)]);
             added.expect("levels are distinct priorities")
         });
         self.arrangement.lanes = lanes.collect();

@@ -2,7 +2,7 @@
 
 use super::custody::Custody;
 use super::membership::Seat;
-use super::vp::{Bottom, Context, ProcessorId, Vp, VpId, VpState};
+use super::vp::{Bottom, Context, ProcessorId, Top, Vp, VpId, VpState};
 use super::{Action, Message, Parameters, Refusal, SchedulerId, Wake};
 use crate::job::Job;
 use std::collections::VecDeque;
@@ -146,6 +146,36 @@ impl Engine {
         let mut actor = self.parent(thread);
         let decision = self.apply_request(thread, &mut actor);
         self.run_to_fixed_point(actor, decision);
+    }
+
+    /// The thread, which wants a processor, wants it for another job from now on, of which nothing has been done.
+    ///
+    /// # Panics
+    /// If it is Waiting, or time ran backwards.
+    pub fn change_job(&mut self, thread: VpId, job: Job, now: Instant) {
+        self.advance(now);
+        self.vps[thread.index()].begin_job(job, now);
+        let mut actor = self.parent(thread);
+        let decision = self.tell_of_job(thread, &mut actor);
+        self.run_to_fixed_point(actor, decision);
+    }
+
+    /// Whether a scheduler above the thread asks another one for guarantees for single jobs, of which this is one: then it has to be
+    /// told which job the thread is at.
+    pub fn asks_by_jobs(&self, thread: VpId) -> bool {
+        let mut parent = self.vps[thread.index()].top;
+        while let Top::Scheduler(id) = parent {
+            // Who passes jobs on has one parent, and does so before it asks that for a processor.
+            let [own] = self.seats[id.index()].own[..] else { return false };
+            if self.vps[own.index()].behind.is_none() {
+                return false;
+            }
+            if self.parameters[own.index()] == Parameters::Jobs {
+                return true;
+            }
+            parent = self.vps[own.index()].top;
+        }
+        false
     }
 
     /// The thread blocks, ends its job, or is told to give up. Returns how long it ran for this request.

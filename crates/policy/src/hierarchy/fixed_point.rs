@@ -4,7 +4,7 @@
 //! and asks the one that the transition reaches.
 
 use super::engine::{Engine, Occupant};
-use super::vp::{Bottom, Context, ProcessorId, Top, VpId, VpState};
+use super::vp::{Bottom, Context, ProcessorId, Top, Vp, VpId, VpState};
 use super::{Action, Decision, SchedulerId, Wake};
 use talea_time::Instant;
 
@@ -33,6 +33,10 @@ impl Engine {
                     self.assert_own(scheduler, own);
                     self.apply_announcement(own, deadline, &mut actor)
                 }
+                Action::PassJob(own, child) => {
+                    self.assert_own(scheduler, own);
+                    self.apply_pass(own, child, &mut actor)
+                }
             };
             next = self.begin(actor, &decision);
         }
@@ -57,7 +61,7 @@ impl Engine {
             let is_overtaken = match next.1 {
                 Action::Release(own) => self.vps[own.index()].state == VpState::Waiting,
                 Action::Request(own) => self.vps[own.index()].state != VpState::Waiting,
-                Action::Revoke(_) | Action::Grant(..) | Action::Announce(..) => false,
+                Action::Revoke(_) | Action::Grant(..) | Action::Announce(..) | Action::PassJob(..) => false,
             };
             if !is_overtaken {
                 return Some(next);
@@ -185,6 +189,26 @@ impl Engine {
                 *actor = parent;
                 let cx = Context { now: self.now, vps: &self.vps };
                 self.seats[parent.index()].scheduler.announced(&cx, own)
+            }
+            _ => Decision::NONE,
+        }
+    }
+
+    /// Stores whose job it is; a parent that is already dealing with the VP is told.
+    fn apply_pass(&mut self, own: VpId, child: VpId, actor: &mut SchedulerId) -> Decision {
+        let behind = Context { now: self.now, vps: &self.vps }.behind(child);
+        self.vps[own.index()].behind = behind;
+        self.tell_of_job(own, actor)
+    }
+
+    /// Tells the parent of `vp`, unless that waits, that it wants its processor for another job.
+    pub(super) fn tell_of_job(&mut self, vp: VpId, actor: &mut SchedulerId) -> Decision {
+        let Vp { top, state, .. } = self.vps[vp.index()];
+        match top {
+            Top::Scheduler(parent) if state != VpState::Waiting => {
+                *actor = parent;
+                let cx = Context { now: self.now, vps: &self.vps };
+                self.seats[parent.index()].scheduler.job_changed(&cx, vp)
             }
             _ => Decision::NONE,
         }

@@ -37,6 +37,9 @@
 //! matter. The original has its messages for that; here it is an action, because it belongs to a decision and
 //! has to arrive before the request that follows in the same decision. Schedulers without deadlines ignore it.
 //!
+//! **So do jobs**, for schedulers that guarantee single ones: the lanes of a node pass on whose job they want the processor for, by
+//! [`Action::PassJob`], and whoever is above them finds it by [`Context::behind`]. Schedulers that guarantee none ignore it.
+//!
 //! **Everything can change while it runs** (section 5.4): schedulers and threads come, go and move, parameters change, and a
 //! scheduler gives its place to another kind. Each change is made in one instant or, if anybody refuses, not at all. What
 //! has to be undone if a later part is refused is not done but rehearsed: on copies of the schedulers that may refuse.
@@ -126,7 +129,8 @@ pub enum Parameters {
     /// The process with this number in an explicit plan.
     Process(u32),
     /// Nothing; but each of its jobs asks, when it arrives, for a [`Constraint`]: its worst case by its deadline. A job that is refused
-    /// goes without.
+    /// goes without. A scheduler asks for the job behind it, which it passes on: for what remains of it, each time that it is
+    /// another one.
     Jobs,
 }
 
@@ -268,8 +272,8 @@ pub enum Width {
 
 /// A scheduler of the hierarchy: a state machine that answers every notification with a [`Decision`].
 ///
-/// The eleven entry points of Regehr and Stankovic, Table 3, and one for deadlines. Nothing here reads a clock: [`Context::now`] is passed in, and the
-/// decision says when the scheduler wants its timer. A scheduler knows the states of its children and of its
+/// The eleven entry points of Regehr and Stankovic, Table 3, one for deadlines and one for jobs. Nothing here reads a
+/// clock: [`Context::now`] is passed in, and the decision says when the scheduler wants its timer. A scheduler knows the states of its children and of its
 /// own VPs through the context and never keeps a copy that could disagree.
 pub trait Scheduler: Send {
     /// The kind, for messages: "fixed-priority".
@@ -315,6 +319,11 @@ pub trait Scheduler: Send {
 
     /// The deadline of `child`, which is not Waiting, is another one now: see [`Context::deadline`].
     fn announced(&mut self, _cx: &Context<'_>, _child: VpId) -> Decision {
+        Decision::NONE
+    }
+
+    /// The job that `child`, which is not Waiting, wants its processor for is another one now: see [`Context::behind`].
+    fn job_changed(&mut self, _cx: &Context<'_>, _child: VpId) -> Decision {
         Decision::NONE
     }
 

@@ -80,6 +80,8 @@ pub(super) struct Vp {
     pub epoch: u32,
     /// What a thread wants its processor for; the last one requested.
     pub job: Job,
+    /// The thread whose job a scheduler wants the processor for, as far as it has passed that on.
+    pub behind: Option<VpId>,
 }
 
 impl Vp {
@@ -101,6 +103,7 @@ impl Vp {
             service_at_request: Work::ZERO,
             epoch: 0,
             job,
+            behind: None,
         }
     }
 
@@ -109,6 +112,12 @@ impl Vp {
         self.state = VpState::Ready;
         self.service_at_request = self.service;
         self.epoch = self.epoch.wrapping_add(1);
+    }
+
+    /// What it receives from now on is for `job`.
+    pub fn begin_job(&mut self, job: Job, now: Instant) {
+        assert_ne!(self.state, VpState::Waiting, "only who wants a processor changes what it is wanted for");
+        (self.job, self.service_at_request) = (job, self.service_at(now));
     }
 
     pub fn grant(&mut self, processor: ProcessorId, now: Instant) {
@@ -210,5 +219,12 @@ impl Context<'_> {
     /// What the thread `vp` wants its processor for.
     pub fn job(&self, vp: VpId) -> &Job {
         &self.vps[vp.index()].job
+    }
+
+    /// The thread whose job `vp` wants its processor for: itself, or one below the scheduler that it is of, if that passes on whose
+    /// job it is.
+    pub fn behind(&self, vp: VpId) -> Option<VpId> {
+        let Vp { bottom, behind, .. } = self.vps[vp.index()];
+        if bottom == Bottom::Thread { Some(vp) } else { behind }
     }
 }

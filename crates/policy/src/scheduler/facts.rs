@@ -7,7 +7,7 @@ use num_rational::BigRational;
 use talea_guarantee::derivation::Derivation;
 use talea_guarantee::exact::{Share, Span};
 use talea_guarantee::guarantee::{Guarantee, Reservation};
-use talea_model::{Plan, Request, Setting, System, ThreadWork};
+use talea_model::{Plan, Request, SchedulerKind, Setting, System, ThreadWork};
 use talea_time::{Duration, Work};
 
 /// A scheduler of a description, with what has been derived about its hierarchy.
@@ -245,7 +245,8 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// What `child` registers with that asks for a guarantee; or for nothing, and then its bursts ask if it has any.
+/// What `child` registers with that asks for a guarantee; or for nothing, and then its jobs ask if it has any: the bursts of a thread,
+/// or the jobs of the node's lanes, as far as these have one parent.
 ///
 /// # Errors
 /// [`ConfigureError::TooFine`].
@@ -257,8 +258,13 @@ pub(super) fn parameters_or_jobs(
     let has_jobs = |thread: &talea_model::Thread| {
         thread.name == child && matches!(thread.work, ThreadWork::Bursts { .. })
     };
+    let is_lanes = |scheduler: &talea_model::Scheduler| {
+        scheduler.name == child && scheduler.kind == SchedulerKind::LANES && scheduler.under.len() == 1
+    };
+    let asks_for_jobs =
+        || facts.system.threads.iter().any(has_jobs) || facts.system.schedulers.iter().any(is_lanes);
     match request {
-        Request::Nothing if facts.system.threads.iter().any(has_jobs) => Ok(Parameters::Jobs),
+        Request::Nothing if asks_for_jobs() => Ok(Parameters::Jobs),
         request => facts.parameters(child, request),
     }
 }

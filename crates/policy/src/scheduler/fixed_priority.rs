@@ -30,6 +30,8 @@ pub struct FixedPriority {
     /// The child that runs on the processor of an own VP, in the order of `own`.
     on_own: Vec<Option<VpId>>,
     announcing: Announcing,
+    /// Whether a single parent hears of the highest child's job.
+    passes_jobs: bool,
 }
 
 impl FixedPriority {
@@ -42,6 +44,31 @@ impl FixedPriority {
     pub fn announcing(mut self, announcing: Announcing) -> Self {
         self.announcing = announcing;
         self
+    }
+
+    /// The same, which passes on to a single parent whose job the highest child wants its processor for.
+    pub fn passing_jobs(mut self) -> Self {
+        self.passes_jobs = true;
+        self
+    }
+
+    /// The decision, with word to the parent that another child's job is the highest, or `changed`, which is: before a request, and after
+    /// what is done with a processor.
+    fn with_job(&self, cx: &Context<'_>, decision: Decision, changed: VpId) -> Decision {
+        let (true, [own]) = (self.passes_jobs, &self.own[..]) else { return decision };
+        let wants = |(_, child): &&(i32, VpId)| cx.state(*child) != VpState::Waiting;
+        let Some((_, highest)) = self.children.iter().find(wants) else { return decision };
+        // What a lower one does changes nothing.
+        if self.rank(*highest) < self.rank(changed) {
+            return decision;
+        }
+        let pass = Action::PassJob(*own, *highest);
+        match cx.state(*own) {
+            VpState::Running(_) => decision.and(pass),
+            VpState::Waiting | VpState::Ready => {
+                Decision::NONE.and(pass).then(decision).wake(decision.timer())
+            }
+        }
     }
 
     /// The decision, with word to the parent of the highest child's deadline: before a request, and after what is done with a
@@ -190,7 +217,12 @@ impl Scheduler for FixedPriority {
             Some(own) => Decision::request(*own).reconsider_if(self.own.len() > 1),
             None => self.preempt(cx),
         };
-        self.with_announcement(cx, decision)
+        let decision = self.with_announcement(cx, decision);
+        self.with_job(cx, decision, child)
+    }
+
+    fn job_changed(&mut self, cx: &Context<'_>, child: VpId) -> Decision {
+        self.with_job(cx, Decision::NONE, child)
     }
 
     fn announced(&mut self, cx: &Context<'_>, _child: VpId) -> Decision {
@@ -215,7 +247,8 @@ impl Scheduler for FixedPriority {
                 }
             }
         };
-        self.with_announcement(cx, decision)
+        let decision = self.with_announcement(cx, decision);
+        self.with_job(cx, decision, child)
     }
 
     fn message(

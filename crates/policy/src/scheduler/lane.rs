@@ -29,13 +29,23 @@ pub struct LaneScheduler {
     /// Choose anew at the multiples of this much time too (SimSo's LLF); never if zero.
     tick: Duration,
     announcing: Announcing,
+    /// Whether its parent hears of each job that it elects.
+    passes_jobs: bool,
+    /// The slot of which the parent has heard last, as long as that has not changed its job.
+    passed: Option<VpId>,
 }
 
 impl LaneScheduler {
     /// A lane that orders its jobs by `queue`, which is empty.
     pub fn new(queue: LaneQueue) -> Self {
         let (tick, announcing) = (Duration::ZERO, Announcing::Nothing);
-        LaneScheduler { queue, own: None, running: None, tick, announcing }
+        LaneScheduler { queue, own: None, running: None, tick, announcing, passes_jobs: false, passed: None }
+    }
+
+    /// The same lane, which passes on to its parent whose job it has elected.
+    pub fn passing_jobs(mut self) -> Self {
+        self.passes_jobs = true;
+        self
     }
 
     /// The same lane, which also chooses anew whenever the clock is at a multiple of `tick`.
@@ -92,6 +102,29 @@ impl LaneScheduler {
         }
     }
 
+    /// The decision, with word to the parent of whose job the processor is wanted for, if it is another one: before a request, and
+    /// after what is done with a processor.
+    fn with_job(&mut self, cx: &Context<'_>, decision: Decision) -> Decision {
+        if !self.passes_jobs {
+            return decision;
+        }
+        // Whoever is elected without a processor can still be outranked when there is one.
+        let elected = self.queue.elect_tag(cx.now(), self.executed(cx)).map(slot_of);
+        let before = std::mem::replace(&mut self.passed, elected);
+        match elected.filter(|_| elected != before) {
+            None => decision,
+            Some(slot) => {
+                let pass = Action::PassJob(self.own(), slot);
+                match cx.state(self.own()) {
+                    VpState::Running(_) => decision.and(pass),
+                    VpState::Waiting | VpState::Ready => {
+                        Decision::NONE.and(pass).then(decision).wake(decision.timer())
+                    }
+                }
+            }
+        }
+    }
+
     fn with_timer(&self, cx: &Context<'_>, decision: Decision) -> Decision {
         if self.running.is_none() || !self.queue.wants_reconsideration() {
             return decision;
@@ -139,7 +172,21 @@ impl Scheduler for LaneScheduler {
             VpState::Ready => Decision::NONE,
             VpState::Running(processor) => self.choose(cx, processor),
         };
-        self.with_announcement(cx, decision)
+        let decision = self.with_announcement(cx, decision);
+        self.with_job(cx, decision)
+    }
+
+    fn job_changed(&mut self, cx: &Context<'_>, child: VpId) -> Decision {
+        let tag = child.index() as u32;
+        self.queue.remove(tag).expect("a lane knows its unfinished jobs");
+        self.queue.push(Job { tag, ..*cx.job(child) });
+        self.passed = self.passed.filter(|passed| *passed != child);
+        let decision = match cx.processor(self.own()) {
+            Some(processor) => self.choose(cx, processor),
+            None => Decision::NONE,
+        };
+        let decision = self.with_announcement(cx, decision);
+        self.with_job(cx, decision)
     }
 
     fn release(&mut self, cx: &Context<'_>, child: VpId, held: Option<ProcessorId>) -> Decision {
@@ -158,11 +205,13 @@ impl Scheduler for LaneScheduler {
             }
             None => Decision::NONE,
         };
-        self.with_announcement(cx, decision)
+        let decision = self.with_announcement(cx, decision);
+        self.with_job(cx, decision)
     }
 
     fn grant(&mut self, cx: &Context<'_>, _own: VpId, processor: ProcessorId) -> Decision {
-        self.choose(cx, processor)
+        let decision = self.choose(cx, processor);
+        self.with_job(cx, decision)
     }
 
     fn revoke(&mut self, cx: &Context<'_>, _own: VpId, _processor: ProcessorId) -> Decision {
@@ -177,7 +226,10 @@ impl Scheduler for LaneScheduler {
 
     fn timer(&mut self, cx: &Context<'_>) -> Decision {
         match cx.processor(self.own()) {
-            Some(processor) => self.choose(cx, processor),
+            Some(processor) => {
+                let decision = self.choose(cx, processor);
+                self.with_job(cx, decision)
+            }
             None => Decision::NONE,
         }
     }

@@ -4,6 +4,7 @@
 //! it, and has the [`Row`] by which one is made of a description: besides the table of rows nothing else in the crate names them. Those
 //! that give one processor at a time to one of their children are [`Rule`]s of the one [`Uniprocessor`].
 
+mod asking;
 pub mod config;
 mod configuration;
 mod eevdf;

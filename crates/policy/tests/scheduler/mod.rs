@@ -6,6 +6,7 @@ mod compositions;
 mod exchange;
 mod figure1;
 mod join;
+mod lanes_of_jobs;
 mod promises;
 mod random;
 mod reconfigure;

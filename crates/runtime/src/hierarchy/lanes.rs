@@ -13,7 +13,8 @@
 //! To the engine a lane is one thread, which wants a processor while the lane has jobs. Who of them is next the lane's own
 //! thread decides, with the very queue that it has where the kernel dispatches it ([`LaneThread`]); what is different is where
 //! it sleeps and who tells of preemptions. A started job keeps its lane until it ends, so there is nothing that the engine
-//! would have to know about it.
+//! would have to know about it, but for schedulers that guarantee single jobs: they hear of the job for which a lane is woken, and of each
+//! that its thread elects, before it begins.
 
 use super::error::HierarchyError;
 use crate::execute::JobHost;
@@ -27,6 +28,7 @@ use talea_manage::{
 };
 use talea_model::{LaneDispatch, System};
 use talea_policy::hierarchy::{Parameters, SchedulerId};
+use talea_policy::job::Job;
 use talea_policy::strategy::Plan;
 use talea_record::{JobId, ThreadRole};
 use talea_time::Instant;
@@ -121,6 +123,10 @@ impl JobHost for InSet<'_> {
 
 impl LaneHost for InSet<'_> {
     fn give_back(&mut self, _hand: &mut JobFlow) {}
+
+    fn offer(&mut self, job: &Job) -> bool {
+        self.handle.offer_in_lane(job)
+    }
 
     fn sleep(&mut self, has_work: impl Fn() -> bool) {
         // Whether the set has ended is asked before the next job.

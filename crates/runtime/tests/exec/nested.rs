@@ -7,6 +7,7 @@ use crate::programs::stage;
 use talea_insight::accounting::HierarchyReport;
 use talea_linux::burn::Burner;
 use talea_policy::arrangement::Kept;
+use talea_record::event::Complete;
 use talea_runtime::JobContext;
 use talea_runtime::lowering::Band;
 
@@ -278,4 +279,32 @@ under = [{ scheduler = \"RES\", guarantee = \"RESBH 1ms 20ms\" }]
     let done = ran.count(Event::COMPLETE, "endless") as f64 * 25e6;
     let share = done / ran.outcome.report.duration_ns as f64;
     assert!(share < 0.3, "{share} of the processor, which is idle otherwise");
+}
+
+/// The jobs of lanes that reserve nothing have time constraints below a scheduler that plans: a thread that takes turns of half a second
+/// delays them only where they are refused.
+#[test]
+fn jobs_in_lanes_that_reserve_nothing_have_time_constraints() {
+    let Some((_alone, at)) = stage(1) else { return };
+    for kind in ["rialto", "spring"] {
+        let tables = format!(
+            "[[scheduler]]\nname = \"S\"\nkind = \"{kind}\"\nquantum = \"500ms\"\n\
+             [[scheduler]]\nname = \"jobs\"\nkind = \"lanes\"\nunder = [{{ scheduler = \"S\" }}]\n\
+             [[thread]]\nname = \"hog\"\nwork = \"cpu-bound\"\nunder = [{{ scheduler = \"S\" }}]\n\
+             [[task]]\nname = \"fast\"\nperiod = \"20ms\"\ncriticality = \"high\"\nwcet = \"6ms\"\nexec = \"1ms\"\n\
+             [[task]]\nname = \"slow\"\nperiod = \"50ms\"\ncriticality = \"low\"\n\
+             [[task.subtask]]\nname = \"a\"\nwcet = \"6ms\"\nexec = \"2ms\"\n\
+             [[task.subtask]]\nname = \"b\"\nwcet = \"6ms\"\nexec = \"2ms\"\n"
+        );
+        let system = described(at.cpus[0], &tables).with_threads_as_tasks();
+        let ran = synthetic(&system, completed(["fast", "slow.b"], 20));
+        one_at_a_time(&ran);
+        for name in ["fast", "slow.b"] {
+            let jobs: Vec<Complete> = ran.of(Event::COMPLETE, name).filter_map(Complete::read).collect();
+            let ends = ran.of(Event::COMPLETE, name).map(|record| record.time);
+            let in_time = ends.zip(&jobs).filter(|(end, job)| *end <= job.deadline).count();
+            assert!(2 * in_time > jobs.len(), "{kind}: {in_time} of {} jobs of {name} in time", jobs.len());
+        }
+        assert!(granted(&ran, "hog") > granted(&ran, "jobs"), "{kind}: what is left");
+    }
 }

@@ -109,7 +109,9 @@ rows! {
         about: "Continuous reservations by a precomputed plan: every child has slots at the same offsets in each of its periods, which are \
                 shortened to powers of two of a common one. Children without a slot run in the time that is left. A child that \
                 reserves nothing asks for a time constraint for each burst, when it begins: its worst case by its deadline. It is \
-                accepted if what is left suffices for all of them by earliest deadline first; else the burst takes turns with the others.",
+                accepted if what is left suffices for all of them by earliest deadline first; else the burst takes turns with the others. \
+                Lanes that reserve nothing ask for the job that they have elected, for what remains of its worst case, and end that \
+                constraint when they elect another one.",
         source: "Jones, Roşu and Roşu 1997",
         place: 15,
         ..RIALTO
@@ -129,7 +131,9 @@ rows! {
         about: "Plans when a child is added: a reservation is one uninterrupted piece in each period, and further children are admitted if \
                 the plan has room. The search for a plan is bounded, so that it may refuse a child that would fit. A \
                 child that reserves nothing asks for a guarantee for each burst, when it begins: one piece of its worst case by its \
-                deadline. It is accepted if an order of all pieces is found; else the burst takes turns with the others.",
+                deadline. It is accepted if an order of all pieces is found; else the burst takes turns with the others. Lanes that \
+                reserve nothing ask for the job that they have elected, for what remains of its worst case, and end that guarantee when \
+                they elect another one.",
         source: "Stankovic et al. 1999",
         alike: Some(Alike::Promises("reservation")),
         parameters: &[
@@ -140,7 +144,7 @@ rows! {
                 preset: Preset::Integer(24_000),
                 affects: Affects::Schedule,
                 about: "How many choices are tried for each child, some for each piece of the longest plan, before it is refused; and as \
-                        many for each burst of a child that reserves nothing.",
+                        many for each burst or job of a child that reserves nothing.",
             },
         ],
         asks: Asks::GuaranteeOrJobs(&[Kind::Resbh]),

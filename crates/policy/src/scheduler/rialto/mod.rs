@@ -10,7 +10,8 @@
 //! them, by earliest deadline first; and then, in turn, to whoever wants it.
 //!
 //! A child asks for a time constraint by a message; one that registers for its jobs has each ask, when it arrives, for its worst case by its
-//! deadline, until it is done.
+//! deadline, until it is done. Lanes ask for the job that they have elected: for what remains of its worst case, until it is done or
+//! another one is elected.
 //!
 //! ALL or RESU becomes RESCS for each child. Admission is exact for the rounded periods: `sum x / y <= 1`. Costs a binary
 //! search in the plan, whose size is the number of pieces in the longest period, and a look at every child per notification.
@@ -21,6 +22,7 @@
 
 mod plan;
 
+use super::asking::Asking;
 use super::configuration::{boxed, positive, some_quantum};
 use super::facts::{parameters_or_jobs, reservation_in};
 use super::round_robin::Turns;
@@ -59,8 +61,7 @@ enum Served {
 #[derive(Clone, Copy, Debug)]
 pub struct Rialtoed {
     reserve: Option<(Work, Duration)>,
-    /// Whether its jobs ask for time constraints.
-    asks_for_jobs: bool,
+    asking: Asking,
     /// Its work is what is left of the estimate.
     constraint: Option<Constraint>,
     turn: u64,
@@ -110,6 +111,16 @@ impl Rialto {
         Ok(Some((budget, period)))
     }
 
+    /// The job that the child at `place` wants the processor for asks for what remains of it.
+    fn ask(&mut self, cx: &Context<'_>, clients: &mut Clients<Rialtoed>, place: usize) {
+        let job = clients.job(cx, place);
+        clients.account_mut(place).asking.note(job);
+        if let Some(constraint) = clients.constraint(cx, place) {
+            // Refused, the job runs in turn with those that asked for nothing.
+            let _ = self.constrain(cx, clients, place, constraint);
+        }
+    }
+
     fn plan<'a>(&self, accounts: impl Iterator<Item = &'a Rialtoed>) -> Slots {
         let reserve = |(place, account): (usize, &Rialtoed)| {
             account.reserve.map(|(budget, period)| Reserve { place, budget, period })
@@ -143,8 +154,8 @@ impl Rule for Rialto {
         given: Parameters,
     ) -> Result<Rialtoed, Refusal> {
         let reserve = self.reserve(clients.accounts(), given)?;
-        let asks_for_jobs = given == Parameters::Jobs;
-        let new = Rialtoed { reserve, asks_for_jobs, constraint: None, turn: 0, slice: self.quantum };
+        let asking = Asking::of(given);
+        let new = Rialtoed { reserve, asking, constraint: None, turn: 0, slice: self.quantum };
         if reserve.is_some() {
             let slots = self.plan(clients.accounts().chain([&new]));
             suffice(&slots, cx.now(), constraints(clients))
@@ -168,7 +179,7 @@ impl Rule for Rialto {
             Ok(()) => {
                 self.slots = slots;
                 let account = clients.account_mut(place);
-                if std::mem::replace(&mut account.asks_for_jobs, given == Parameters::Jobs) {
+                if std::mem::replace(&mut account.asking, Asking::of(given)).is_by_jobs() {
                     account.constraint = None;
                 }
             }
@@ -216,17 +227,24 @@ impl Rule for Rialto {
     fn woke(&mut self, cx: &Context<'_>, clients: &mut Clients<Rialtoed>, place: usize) {
         let account = clients.account_mut(place);
         (account.turn, account.slice) = (self.turns.next(), self.quantum);
-        if account.asks_for_jobs
-            && let Some(constraint) = clients.constraint(cx, place)
-        {
-            // Refused, the job runs in turn with those that asked for nothing.
-            let _ = self.constrain(cx, clients, place, constraint);
+        if account.asking.is_by_jobs() {
+            self.ask(cx, clients, place);
         }
+    }
+
+    fn asks_for(&self, cx: &Context<'_>, clients: &Clients<Rialtoed>, place: usize) -> bool {
+        clients.account(place).asking.is_due(clients.job(cx, place))
+    }
+
+    fn job_changed(&mut self, cx: &Context<'_>, clients: &mut Clients<Rialtoed>, place: usize) {
+        clients.account_mut(place).constraint = None;
+        self.ask(cx, clients, place);
     }
 
     fn slept(&mut self, _cx: &Context<'_>, clients: &mut Clients<Rialtoed>, place: usize) {
         let account = clients.account_mut(place);
-        account.constraint = account.constraint.filter(|_| !account.asks_for_jobs);
+        account.constraint = account.constraint.filter(|_| !account.asking.is_by_jobs());
+        account.asking.note(None);
     }
 
     fn ran(&mut self, cx: &Context<'_>, clients: &mut Clients<Rialtoed>, place: usize, used: Work) {

@@ -31,6 +31,7 @@ mod cycle;
 mod search;
 mod timetable;
 
+use super::asking::Asking;
 use super::configuration::{boxed, some_quantum};
 use super::facts::parameters_or_jobs;
 use super::round_robin::Turns;
@@ -59,8 +60,7 @@ pub struct Spring {
 #[derive(Clone, Copy, Debug)]
 pub struct Guaranteed {
     reserve: Option<Reserve>,
-    /// Whether its jobs ask to be pieces.
-    asks_for_jobs: bool,
+    asking: Asking,
     piece: Option<Accepted>,
     turn: u64,
     slice: Work,
@@ -220,8 +220,8 @@ impl Rule for Spring {
         if let Some(new) = reserve {
             (self.timetable, _) = self.plan(cx, clients, None, new)?;
         }
-        let asks_for_jobs = given == Parameters::Jobs;
-        Ok(Guaranteed { reserve, asks_for_jobs, piece: None, turn: 0, slice: self.quantum })
+        let asking = Asking::of(given);
+        Ok(Guaranteed { reserve, asking, piece: None, turn: 0, slice: self.quantum })
     }
 
     fn change(
@@ -240,7 +240,7 @@ impl Rule for Spring {
         }
         let account = clients.account_mut(place);
         account.reserve = reserve;
-        if std::mem::replace(&mut account.asks_for_jobs, given == Parameters::Jobs) {
+        if std::mem::replace(&mut account.asking, Asking::of(given)).is_by_jobs() {
             account.piece = None;
         }
         self.forget(cx, clients);
@@ -291,17 +291,24 @@ impl Rule for Spring {
     fn woke(&mut self, cx: &Context<'_>, clients: &mut Clients<Guaranteed>, place: usize) {
         let account = clients.account_mut(place);
         (account.turn, account.slice) = (self.turns.next(), self.quantum);
-        if account.asks_for_jobs
-            && let Some(piece) = clients.constraint(cx, place)
-        {
-            // Refused, the job runs in turn with those that asked for nothing.
-            let _ = self.constrain(cx, clients, place, piece);
+        if account.asking.is_by_jobs() {
+            self.ask(cx, clients, place);
         }
+    }
+
+    fn asks_for(&self, cx: &Context<'_>, clients: &Clients<Guaranteed>, place: usize) -> bool {
+        clients.account(place).asking.is_due(clients.job(cx, place))
+    }
+
+    fn job_changed(&mut self, cx: &Context<'_>, clients: &mut Clients<Guaranteed>, place: usize) {
+        clients.account_mut(place).piece = None;
+        self.ask(cx, clients, place);
     }
 
     fn slept(&mut self, _cx: &Context<'_>, clients: &mut Clients<Guaranteed>, place: usize) {
         let account = clients.account_mut(place);
-        account.piece = account.piece.filter(|piece| !account.asks_for_jobs && !has_started(piece));
+        account.piece = account.piece.filter(|piece| !account.asking.is_by_jobs() && !has_started(piece));
+        account.asking.note(None);
     }
 
     fn ran(&mut self, cx: &Context<'_>, clients: &mut Clients<Guaranteed>, place: usize, used: Work) {
@@ -355,6 +362,16 @@ impl Rule for Spring {
 }
 
 impl Spring {
+    /// The job that the child at `place` wants the processor for asks for what remains of it to be a piece.
+    fn ask(&mut self, cx: &Context<'_>, clients: &mut Clients<Guaranteed>, place: usize) {
+        let job = clients.job(cx, place);
+        clients.account_mut(place).asking.note(job);
+        if let Some(piece) = clients.constraint(cx, place) {
+            // Refused, the job runs in turn with those that asked for nothing.
+            let _ = self.constrain(cx, clients, place, piece);
+        }
+    }
+
     /// Forgets the slots of those that have gone or reserve something else.
     fn forget(&mut self, cx: &Context<'_>, clients: &Clients<Guaranteed>) {
         let staying = |ticket| {

@@ -1,6 +1,7 @@
 //! The children of a scheduler with what is kept of each.
 
 use crate::hierarchy::{Constraint, Context, VpId, VpState};
+use crate::job::Job;
 use talea_time::Work;
 
 /// A child and its account.
@@ -86,11 +87,20 @@ impl<A> Clients<A> {
         wanting.map(|(place, client)| (place, &client.account))
     }
 
-    /// What the job that has just arrived at `place` asks for: its worst case by its deadline. Nothing if that has passed.
+    /// The job that the child at `place` wants its processor for, if that is known.
+    pub(in crate::scheduler) fn job<'a>(&self, cx: &'a Context<'_>, place: usize) -> Option<&'a Job> {
+        cx.behind(self.list[place].vp).map(|thread| cx.job(thread))
+    }
+
+    /// What the job of the child at `place` asks for: its worst case by its deadline, and what remains of that if it is one of those below
+    /// the child. Nothing if the deadline has passed.
     pub(in crate::scheduler) fn constraint(&self, cx: &Context<'_>, place: usize) -> Option<Constraint> {
-        let (start, job) = (cx.now(), cx.job(self.list[place].vp));
-        let constraint = Constraint { start, deadline: job.deadline, work: job.wcet };
-        (job.deadline > start && job.wcet > Work::ZERO).then_some(constraint)
+        let (start, vp) = (cx.now(), self.list[place].vp);
+        let thread = cx.behind(vp)?;
+        let job = cx.job(thread);
+        let work = if thread == vp { job.wcet } else { job.wcet - cx.burst(thread) };
+        let constraint = Constraint { start, deadline: job.deadline, work };
+        (job.deadline > start && work > Work::ZERO).then_some(constraint)
     }
 
     /// Whether the child at `place` wants a processor.

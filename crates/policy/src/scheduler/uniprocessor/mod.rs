@@ -274,6 +274,19 @@ impl<R: Rule> Scheduler for Uniprocessor<R> {
         }
     }
 
+    fn job_changed(&mut self, cx: &Context<'_>, child: VpId) -> Decision {
+        let place = self.clients.place(child);
+        if !self.rule.asks_for(cx, &self.clients, place) {
+            return Decision::NONE;
+        }
+        self.charge(cx);
+        self.rule.job_changed(cx, &mut self.clients, place);
+        match cx.state(self.own()) {
+            VpState::Running(_) => Decision::NONE.wake(Wake::AtSchedulingPoint),
+            _ => self.decide(cx),
+        }
+    }
+
     fn grant(&mut self, cx: &Context<'_>, _own: VpId, _processor: ProcessorId) -> Decision {
         self.charge(cx);
         self.decide(cx)

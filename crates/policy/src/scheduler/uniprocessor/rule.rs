@@ -83,6 +83,15 @@ pub trait Rule: Clone + Send + 'static {
     /// The child at `place` does not want the processor any more.
     fn slept(&mut self, _cx: &Context<'_>, _clients: &mut Clients<Self::Account>, _place: usize) {}
 
+    /// Whether the job behind the child at `place` is another one than it has asked a guarantee for, and it asks for each. Without an own
+    /// version, none does.
+    fn asks_for(&self, _cx: &Context<'_>, _clients: &Clients<Self::Account>, _place: usize) -> bool {
+        false
+    }
+
+    /// The child at `place`, which wants the processor, wants it for such another job from now on.
+    fn job_changed(&mut self, _cx: &Context<'_>, _clients: &mut Clients<Self::Account>, _place: usize) {}
+
     /// The child at `place` has received `used`, which is above zero.
     fn ran(&mut self, _cx: &Context<'_>, _clients: &mut Clients<Self::Account>, _place: usize, _used: Work) {}
 
