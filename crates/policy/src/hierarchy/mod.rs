@@ -272,9 +272,9 @@ pub enum Width {
 
 /// A scheduler of the hierarchy: a state machine that answers every notification with a [`Decision`].
 ///
-/// The eleven entry points of Regehr and Stankovic, Table 3, one for deadlines and one for jobs. Nothing here reads a
-/// clock: [`Context::now`] is passed in, and the decision says when the scheduler wants its timer. A scheduler knows the states of its children and of its
-/// own VPs through the context and never keeps a copy that could disagree.
+/// The eleven entry points of Regehr and Stankovic, Table 3, one for deadlines and one for jobs. Nothing here reads a clock:
+/// [`Context::now`] is passed in, and the decision says when the scheduler wants its timer. A scheduler knows the states of
+/// its children and of its own VPs through the context and never keeps a copy that could disagree.
 pub trait Scheduler: Send {
     /// The kind, for messages: "fixed-priority".
     fn kind(&self) -> &'static str;

@@ -118,28 +118,9 @@ fn allocations_are_counted() {
     assert!(ALLOCATIONS.swap(0, Ordering::Relaxed) > 0);
 }
 
-/// Arrivals, decisions, records and monitors of a hierarchy, and of lanes in it.
-#[test]
-fn dispatching_for_a_hierarchy_does_not_allocate() {
-    let Some((_alone, at)) = crate::programs::stage(1) else { return };
-    let text = format!(
-        "[system]\nname = \"h\"\n[[node]]\nname = \"frugal\"\ncpus = [{}]\n\
-         [[scheduler]]\nname = \"FP\"\nkind = \"fixed-priority\"\n\
-         [[scheduler]]\nname = \"RES\"\nkind = \"reservation\"\nunder = [{{ scheduler = \"FP\", priority = 2 }}]\n\
-         [[scheduler]]\nname = \"J\"\nkind = \"join\"\nunder = [{{ scheduler = \"RES\", guarantee = \"RESBH 5ms 20ms\" }}, \
-         {{ scheduler = \"FP\", priority = 1 }}]\n\
-         [[scheduler]]\nname = \"PS\"\nkind = \"proportional-share\"\nquantum = \"2ms\"\nunder = [{{ scheduler = \"J\" }}]\n\
-         [[thread]]\nname = \"v-frugal\"\nwork = {{ burst = \"1ms\", period = \"10ms\" }}\n\
-         under = [{{ scheduler = \"RES\", guarantee = \"RESBH 2ms 10ms\" }}]\n\
-         [[thread]]\nname = \"a-frugal\"\nwork = \"cpu-bound\"\nunder = [{{ scheduler = \"PS\", share = 1 }}]\n\
-         [[thread]]\nname = \"b-frugal\"\nwork = \"cpu-bound\"\nrequires = \"PSBE 0.1 100ms\"\n\
-         under = [{{ scheduler = \"PS\", share = 2 }}]\n\
-         [[scheduler]]\nname = \"lanes\"\nkind = \"lanes\"\nunder = [{{ scheduler = \"RES\", guarantee = \"RESBH 4ms 10ms\" }}]\n\
-         [[task]]\nname = \"chain\"\nperiod = \"5ms\"\ncriticality = \"high\"\n\
-         [[task.subtask]]\nname = \"a\"\nwcet = \"200us\"\n[[task.subtask]]\nname = \"b\"\nwcet = \"200us\"\n\
-         [[task]]\nname = \"late\"\nperiod = \"7ms\"\ncriticality = \"low\"\noverrun = \"abort\"\nwcet = \"4ms\"\n",
-        at.cpus[0]
-    );
+/// A run of these tables on the node "frugal", in which nothing may be allocated between the 10th and the 70th job of the thread "v-frugal".
+fn run_frugally(cpu: u16, tables: &str) -> Ran {
+    let text = format!("[system]\nname = \"h\"\n[[node]]\nname = \"frugal\"\ncpus = [{cpu}]\n{tables}");
     let parsed = talea_model::parse("h.toml", &text, std::path::Path::new(".")).expect("a system");
     let system = parsed.system.with_threads_as_tasks();
     let mut over = ended("v-frugal", 80);
@@ -150,10 +131,56 @@ fn dispatching_for_a_hierarchy_does_not_allocate() {
         over(job)
     });
     assert!(ran.count(Event::COMPLETE, "v-frugal") > 60);
+    assert_eq!(ALLOCATIONS.load(Ordering::Relaxed), 0, "{tables}");
+    ran
+}
+
+/// A chain in a high lane, and what is aborted in a low one.
+const JOBS: &str = "[[task]]\nname = \"chain\"\nperiod = \"5ms\"\ncriticality = \"high\"\n\
+    [[task.subtask]]\nname = \"a\"\nwcet = \"200us\"\n[[task.subtask]]\nname = \"b\"\nwcet = \"200us\"\n\
+    [[task]]\nname = \"late\"\nperiod = \"7ms\"\ncriticality = \"low\"\noverrun = \"abort\"\nwcet = \"4ms\"\n";
+
+/// Arrivals, decisions, records and monitors of a hierarchy, and of lanes in it.
+#[test]
+fn dispatching_for_a_hierarchy_does_not_allocate() {
+    let Some((_alone, at)) = crate::programs::stage(1) else { return };
+    let tables = format!(
+        "[[scheduler]]\nname = \"FP\"\nkind = \"fixed-priority\"\n\
+         [[scheduler]]\nname = \"RES\"\nkind = \"reservation\"\nunder = [{{ scheduler = \"FP\", priority = 2 }}]\n\
+         [[scheduler]]\nname = \"J\"\nkind = \"join\"\nunder = [{{ scheduler = \"RES\", guarantee = \"RESBH 5ms 20ms\" }}, \
+         {{ scheduler = \"FP\", priority = 1 }}]\n\
+         [[scheduler]]\nname = \"PS\"\nkind = \"proportional-share\"\nquantum = \"2ms\"\nunder = [{{ scheduler = \"J\" }}]\n\
+         [[thread]]\nname = \"v-frugal\"\nwork = {{ burst = \"1ms\", period = \"10ms\" }}\n\
+         under = [{{ scheduler = \"RES\", guarantee = \"RESBH 2ms 10ms\" }}]\n\
+         [[thread]]\nname = \"a-frugal\"\nwork = \"cpu-bound\"\nunder = [{{ scheduler = \"PS\", share = 1 }}]\n\
+         [[thread]]\nname = \"b-frugal\"\nwork = \"cpu-bound\"\nrequires = \"PSBE 0.1 100ms\"\n\
+         under = [{{ scheduler = \"PS\", share = 2 }}]\n\
+         [[scheduler]]\nname = \"lanes\"\nkind = \"lanes\"\nunder = [{{ scheduler = \"RES\", guarantee = \"RESBH 4ms 10ms\" }}]\n{JOBS}"
+    );
+    let ran = run_frugally(at.cpus[0], &tables);
     assert!(ran.count(Event::COMPLETE, "chain.b") > 60 && ran.count(Event::ABORT, "late") > 0);
     assert!(
         ran.outcome.report.hierarchies[0].edges.iter().any(|edge| edge.judged > Some(0)),
         "monitors judged"
     );
-    assert_eq!(ALLOCATIONS.load(Ordering::Relaxed), 0);
+}
+
+/// Bursts and jobs of lanes that ask for time constraints, are accepted and refused, and end them.
+#[test]
+fn asking_for_time_constraints_does_not_allocate() {
+    let Some((_alone, at)) = crate::programs::stage(1) else { return };
+    for kind in ["rialto", "spring"] {
+        let mut tables = format!(
+            "[[scheduler]]\nname = \"S\"\nkind = \"{kind}\"\nquantum = \"2ms\"\n\
+             [[scheduler]]\nname = \"lanes\"\nkind = \"lanes\"\nunder = [{{ scheduler = \"S\" }}]\n{JOBS}"
+        );
+        for (name, burst, period) in [("v", 1, 10), ("w", 2, 15), ("x", 6, 20), ("y", 9, 30), ("z", 12, 40)] {
+            tables += &format!(
+                "[[thread]]\nname = \"{name}-frugal\"\nwork = {{ burst = \"{burst}ms\", period = \"{period}ms\" }}\n\
+                 under = [{{ scheduler = \"S\" }}]\n"
+            );
+        }
+        let ran = run_frugally(at.cpus[0], &tables);
+        assert!(ran.count(Event::COMPLETE, "chain.b") > 20 && ran.count(Event::ABORT, "late") > 0, "{kind}");
+    }
 }

@@ -6,7 +6,7 @@
 //! A plan gives way to another of the same origin only at an instant at which every child has had its slot of the period by both or by
 //! neither ([`transition`]): whoever was planned for before gets exactly one slot in each period across it.
 
-use super::search::{anywhere, search};
+use super::search::{Workspace, anywhere, search};
 use crate::hierarchy::{Constraint, Fraction, Load, Shortage};
 use crate::scheduler::slots::{Slots, Taken};
 use std::collections::HashMap;
@@ -98,8 +98,11 @@ pub fn plan(origin: Instant, length: Duration, reserves: &[Reserve], effort: u32
         (0..periods).map(|number| period(reserve, number)).collect()
     };
     let chains: Vec<Vec<Constraint>> = reserves.iter().map(chain).collect();
-    let placed = search(&chains, Instant::ZERO, effort, anywhere)?;
-    let taken = placed
+    let mut workspace = Workspace::default();
+    let piece = |chain: usize, number: usize| chains[chain].get(number).copied();
+    search(&mut workspace, (chains.len(), piece), Instant::ZERO, effort, anywhere)?;
+    let taken = workspace
+        .plan()
         .iter()
         .map(|piece| (piece.start.as_nanos(), piece.end.as_nanos(), reserves[piece.chain].ticket));
     Ok(Slots::of(origin, length, &taken.collect::<Vec<_>>()))

@@ -28,6 +28,7 @@
 //! refusals come too late to do something else instead.
 
 mod cycle;
+mod order;
 mod search;
 mod timetable;
 
@@ -39,7 +40,7 @@ use super::uniprocessor::{Clients, Rule, Stint, Uniprocessor};
 use super::{Announcing, KindError, Row};
 use crate::hierarchy::{Constraint, Context, Parameters, Refusal, Scheduler, Shortage};
 use cycle::Reserve;
-use search::search;
+use order::Order;
 use talea_model::SchedulerKind;
 use talea_time::{Instant, Work};
 use timetable::{Demand, Timetable};
@@ -54,6 +55,8 @@ pub struct Spring {
     timetable: Timetable,
     /// How many reservations there have been.
     tickets: usize,
+    /// Has room for a piece of each child.
+    order: Order,
 }
 
 /// A child's reservation, or its accepted piece of work and turn.
@@ -76,9 +79,6 @@ struct Accepted {
 /// Start and end in the plan.
 type Window = (Instant, Instant);
 
-/// Windows by the place of the child whose piece it is.
-type Windows = Vec<(usize, Window)>;
-
 impl Guaranteed {
     /// When the accepted piece is to run at the latest.
     pub fn planned(&self) -> Option<(Instant, Instant)> {
@@ -90,7 +90,8 @@ impl Spring {
     /// A scheduler that tries at most `effort` choices per reservation and message; those without a guarantee share with this quantum.
     pub fn scheduler(effort: u32, quantum: Work) -> Uniprocessor<Self> {
         let (turns, timetable) = (Turns::default(), Timetable::default());
-        Uniprocessor::new(Spring { quantum, effort, turns, timetable, tickets: 0 })
+        let order = Order::default();
+        Uniprocessor::new(Spring { quantum, effort, turns, timetable, tickets: 0, order })
     }
 
     /// What is asked for in `given`, under a new number.
@@ -121,42 +122,19 @@ impl Spring {
         clients: &Clients<Guaranteed>,
         except: Option<usize>,
         new: Reserve,
-    ) -> Result<(Timetable, Windows), Shortage> {
+    ) -> Result<(Timetable, Order), Shortage> {
         let others = || clients.accounts().enumerate().filter(|(place, _)| Some(*place) != except);
         let reserves: Vec<Reserve> = others().filter_map(|(_, account)| account.reserve).collect();
         let wants = others().any(|(place, account)| account.reserve.is_some() && clients.wants(cx, place));
         let demand = if wants { Demand::UnderWay } else { Demand::Paused };
         let staying = |ticket| reserves.iter().any(|reserve| reserve.ticket == ticket);
-        let pieces: Vec<(usize, Accepted)> =
-            others().filter_map(|(place, account)| account.piece.map(|piece| (place, piece))).collect();
-        let suits = |timetable: &Timetable| self.order(cx.now(), timetable, &pieces);
+        let suits = |timetable: &Timetable| {
+            let mut order = Order::default();
+            order.gather(clients, except);
+            order.find(cx.now(), timetable, self.effort).map(|()| order)
+        };
         let timetable = self.timetable.keep(cx.now(), staying);
         timetable.with(cx.now(), (&reserves, new), demand, self.effort, suits)
-    }
-
-    /// Finds windows for the accepted `pieces` in what the timetable leaves, from `now` on.
-    fn order(
-        &self,
-        now: Instant,
-        timetable: &Timetable,
-        pieces: &[(usize, Accepted)],
-    ) -> Result<Windows, Shortage> {
-        let mut windows = Vec::with_capacity(pieces.len());
-        let mut free_from = now;
-        let none = |tried| Shortage::Order { pieces: pieces.len(), tried };
-        let (started, waiting): (Vec<_>, Vec<_>) =
-            pieces.iter().copied().partition(|(_, piece)| has_started(piece));
-        for (place, piece) in started {
-            let rest = Constraint { work: piece.rest(now), ..piece.constraint };
-            let start = timetable.fit(&rest, free_from).ok_or_else(|| none(0))?;
-            free_from = start + rest.work.at_full_speed();
-            windows.push((place, (start, free_from)));
-        }
-        let chains: Vec<Vec<Constraint>> = waiting.iter().map(|(_, piece)| vec![piece.constraint]).collect();
-        let fit = |piece: &Constraint, from| timetable.fit(piece, from);
-        let found = search(&chains, free_from, self.effort, fit).map_err(none)?;
-        windows.extend(found.iter().map(|placed| (waiting[placed.chain].0, (placed.start, placed.end))));
-        Ok(windows)
     }
 
     /// The accepted piece whose turn it is.
@@ -171,14 +149,6 @@ impl Spring {
         let ticket = self.timetable.at(cx.now()).0?;
         let is_its = |account: &Guaranteed| account.reserve.is_some_and(|reserve| reserve.ticket == ticket);
         clients.accounts().position(is_its).filter(|place| clients.wants(cx, *place))
-    }
-}
-
-fn plan_windows(clients: &mut Clients<Guaranteed>, windows: Windows) {
-    for (place, planned) in windows {
-        if let Some(piece) = &mut clients.account_mut(place).piece {
-            piece.planned = planned;
-        }
     }
 }
 
@@ -233,9 +203,9 @@ impl Rule for Spring {
     ) -> Result<(), Refusal> {
         let reserve = self.reserve(cx.now(), given)?;
         if let Some(new) = reserve {
-            let (timetable, windows) = self.plan(cx, clients, Some(place), new)?;
+            let (timetable, order) = self.plan(cx, clients, Some(place), new)?;
             self.timetable = timetable;
-            plan_windows(clients, windows);
+            order.settle(clients);
             clients.account_mut(place).piece = None;
         }
         let account = clients.account_mut(place);
@@ -249,16 +219,14 @@ impl Rule for Spring {
 
     fn regroup(&mut self, cx: &Context<'_>, clients: &mut Clients<Guaranteed>) {
         self.forget(cx, clients);
-        let pieces: Vec<(usize, Accepted)> = clients
-            .accounts()
-            .enumerate()
-            .filter_map(|(place, account)| account.piece.map(|piece| (place, piece)))
-            .collect();
+        self.order.reserve(clients.len());
+        self.order.gather(clients, None);
         // Where slots have gone, the windows that there are stay good.
-        if let Ok(windows) = self.order(cx.now(), &self.timetable, &pieces) {
-            plan_windows(clients, windows);
+        if self.order.find(cx.now(), &self.timetable, self.effort).is_ok() {
+            self.order.settle(clients);
         }
     }
+
     fn constrain(
         &mut self,
         cx: &Context<'_>,
@@ -274,12 +242,11 @@ impl Rule for Spring {
         }
         let new =
             Accepted { constraint, left: constraint.work, planned: (constraint.start, constraint.deadline) };
-        let accepted = clients.accounts().enumerate();
-        let accepted = accepted.filter_map(|(place, account)| account.piece.map(|piece| (place, piece)));
-        let pieces: Vec<(usize, Accepted)> = accepted.chain([(place, new)]).collect();
-        let windows = self.order(cx.now(), &self.timetable, &pieces)?;
+        self.order.gather(clients, None);
+        self.order.add(place, new);
+        self.order.find(cx.now(), &self.timetable, self.effort)?;
         clients.account_mut(place).piece = Some(new);
-        plan_windows(clients, windows);
+        self.order.settle(clients);
         Ok(())
     }
 

@@ -23,23 +23,66 @@ pub struct Placed {
     pub end: Instant,
 }
 
-/// Orders all pieces of all `chains` from `at` on, those of one chain in their order, which is that of starts and deadlines. `fit` says
-/// when at the earliest a piece can start from an instant on that its end meets its deadline.
+/// What a search works on, and the plan that it finds. Kept from one search to the next, so that these do not allocate.
+#[derive(Clone, Debug, Default)]
+pub struct Workspace {
+    /// By chain, the first piece that is not placed.
+    next: Vec<usize>,
+    /// By number of pieces placed, how many choices of the next have been tried.
+    tried: Vec<usize>,
+    /// What the plan can be extended by, best first.
+    choices: Vec<(i128, Placed)>,
+    plan: Vec<Placed>,
+}
+
+impl Workspace {
+    /// Room for searches among so many pieces, each a chain.
+    pub fn reserve(&mut self, pieces: usize) {
+        reserve(&mut self.next, pieces);
+        reserve(&mut self.tried, pieces + 1);
+        reserve(&mut self.choices, pieces);
+        reserve(&mut self.plan, pieces);
+    }
+
+    /// The plan that the last search found.
+    pub fn plan(&self) -> &[Placed] {
+        &self.plan
+    }
+
+    fn clear(&mut self, chains: usize) {
+        self.next.clear();
+        self.next.resize(chains, 0);
+        self.tried.clear();
+        self.tried.push(0);
+        self.plan.clear();
+    }
+}
+
+/// Lets `list` have so many elements without allocating.
+pub fn reserve<T>(list: &mut Vec<T>, elements: usize) {
+    list.reserve(elements.saturating_sub(list.len()));
+}
+
+/// Orders all pieces of so many `chains` from `at` on, those of one chain in their order, which is that of starts and deadlines; the plan is in
+/// the workspace afterwards. `piece` is the piece of a chain by its number, if it has that many, and `fit` says when at the earliest a piece can start from an
+/// instant on that its end meets its deadline.
 ///
 /// # Errors
 /// No order was found in this many choices, of which there are `effort` at most.
 pub fn search(
-    chains: &[Vec<Constraint>],
+    workspace: &mut Workspace,
+    (chains, piece): (usize, impl Fn(usize, usize) -> Option<Constraint>),
     at: Instant,
     effort: u32,
     fit: impl Fn(&Constraint, Instant) -> Option<Instant>,
-) -> Result<Vec<Placed>, u32> {
+) -> Result<(), u32> {
     let mut left = effort;
     for (round, weight) in WEIGHTS.into_iter().enumerate() {
         let share = left / (WEIGHTS.len() - round) as u32;
-        let mut search = Search { chains, at, weight, effort: share, fit: &fit, next: vec![0; chains.len()] };
+        workspace.clear(chains);
+        let mut search = Search { piece: &piece, at, weight, effort: share, fit: &fit, workspace };
         match search.run() {
-            Ok(placed) => return Ok(placed),
+            Ok(()) => return Ok(()),
             Err(Stop::Exhausted) => return Err(effort - left + share - search.effort),
             Err(Stop::Effort) => left -= share,
         }
@@ -55,27 +98,27 @@ enum Stop {
     Effort,
 }
 
-struct Search<'a, F> {
-    chains: &'a [Vec<Constraint>],
+struct Search<'a, P, F> {
+    piece: &'a P,
     at: Instant,
     weight: i128,
     /// Choices left.
     effort: u32,
     fit: &'a F,
-    /// By chain, the first piece that is not placed.
-    next: Vec<usize>,
+    workspace: &'a mut Workspace,
 }
 
-impl<F: Fn(&Constraint, Instant) -> Option<Instant>> Search<'_, F> {
-    fn run(&mut self) -> Result<Vec<Placed>, Stop> {
-        let mut plan: Vec<Placed> = Vec::with_capacity(self.chains.iter().map(Vec::len).sum());
-        // By number of pieces placed, how many choices of the next have been tried.
-        let mut tried = vec![0];
-        let mut choices = Vec::with_capacity(self.chains.len());
+impl<P, F> Search<'_, P, F>
+where
+    P: Fn(usize, usize) -> Option<Constraint>,
+    F: Fn(&Constraint, Instant) -> Option<Instant>,
+{
+    fn run(&mut self) -> Result<(), Stop> {
         loop {
-            let is_alive = self.find_choices(plan.last().map_or(self.at, |last| last.end), &mut choices);
+            let is_alive = self.find_choices();
+            let Workspace { next, tried, choices, plan } = &mut *self.workspace;
             if is_alive && choices.is_empty() {
-                return Ok(plan);
+                return Ok(());
             }
             let choice = tried.last_mut().expect("one for each length");
             match choices.get(*choice).filter(|_| is_alive) {
@@ -83,26 +126,28 @@ impl<F: Fn(&Constraint, Instant) -> Option<Instant>> Search<'_, F> {
                 Some((_, placed)) => {
                     self.effort -= 1;
                     *choice += 1;
-                    self.next[placed.chain] += 1;
+                    next[placed.chain] += 1;
                     plan.push(*placed);
                     tried.push(0);
                 }
                 None => {
                     tried.pop();
                     let last = plan.pop().ok_or(Stop::Exhausted)?;
-                    self.next[last.chain] -= 1;
+                    next[last.chain] -= 1;
                 }
             }
         }
     }
 
-    /// Finds what the plan that ends at `at` can be extended by, best first. Returns whether everything can still make it.
-    fn find_choices(&self, at: Instant, choices: &mut Vec<(i128, Placed)>) -> bool {
+    /// Finds what the plan can be extended by, best first. Returns whether everything can still make it.
+    fn find_choices(&mut self) -> bool {
+        let Workspace { next, choices, plan, .. } = &mut *self.workspace;
+        let at = plan.last().map_or(self.at, |last| last.end);
         choices.clear();
-        for (chain, pieces) in self.chains.iter().enumerate() {
+        for (chain, next) in next.iter().enumerate() {
             // Later pieces of a chain have later deadlines, and no more to do: if this one can make it, so can they.
-            let Some(piece) = pieces.get(self.next[chain]) else { continue };
-            let Some(start) = (self.fit)(piece, piece.start.max(at)) else { return false };
+            let Some(piece) = (self.piece)(chain, *next) else { continue };
+            let Some(start) = (self.fit)(&piece, piece.start.max(at)) else { return false };
             let end = start + piece.work.at_full_speed();
             let value = i128::from(piece.deadline.as_nanos()) + self.weight * i128::from(start.as_nanos());
             choices.push((value, Placed { chain, start, end }));
@@ -149,9 +194,12 @@ mod tests {
         ) {
             let chains = chains(&list);
             let feasible = is_feasible(&chains, Instant::ZERO);
-            let found = search(&chains, Instant::ZERO, 10_000, anywhere);
+            let mut workspace = Workspace::default();
+            let pieces = |chain: usize, number: usize| chains[chain].get(number).copied();
+            let found = search(&mut workspace, (chains.len(), pieces), Instant::ZERO, 10_000, anywhere);
             prop_assert_eq!(found.is_ok(), feasible);
-            if let Ok(plan) = found {
+            if found.is_ok() {
+                let plan = workspace.plan();
                 prop_assert!(plan.iter().all(|placed| placed.end <= chains[placed.chain][0].deadline));
                 prop_assert!(plan.iter().all(|placed| placed.start >= chains[placed.chain][0].start));
                 prop_assert!(plan.is_sorted_by(|one, next| one.end <= next.start));
