@@ -48,7 +48,7 @@ impl Machine {
 
     /// The threads on processors, by processor.
     pub fn running(&self) -> impl Iterator<Item = Option<VpId>> + '_ {
-        self.running.iter().map(|occupant| occupant.map(|occupant| occupant.thread))
+        self.running.iter().map(|occupant| occupant.map(|occupant| occupant.thread()))
     }
 
     /// Ends the scheduling point: the switches lead from the arrangement known to the engine's new one, each
@@ -99,9 +99,9 @@ impl Machine {
             let timer = self.engine.next_timer().filter(|timer| *timer <= until);
             let next = timer.unwrap_or(until);
             for occupant in self.running.iter().flatten() {
-                let service = &mut self.wanting[occupant.thread.index()];
+                let service = &mut self.wanting[occupant.thread().index()];
                 *service.as_mut().expect("who runs wants to") += (next - self.now).as_work();
-                ran(occupant.thread, self.now, next);
+                ran(occupant.thread(), self.now, next);
             }
             self.now = next;
             if timer.is_some() {

@@ -48,7 +48,7 @@ impl Stage {
         self.engine
             .running(talea_policy::hierarchy::ProcessorId::from_index(0))
             .expect("somebody runs")
-            .thread
+            .thread()
     }
 
     /// The decision: whoever runs blocks.

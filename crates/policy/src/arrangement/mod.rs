@@ -215,7 +215,7 @@ impl Builder<'_> {
             Role::Scheduler(kind, announcing) => kind
                 .build(*announcing)
                 .map_err(|error| ArrangeError::NoSuchScheduler { scheduler: post.name.clone(), error })?,
-            Role::Lanes => Box::new(FixedPriority::new().passing_jobs()),
+            Role::Lanes => Box::new(FixedPriority::new()),
             Role::Thread => panic!("threads are no schedulers"),
         };
         let id = match post.under.is_empty() {
@@ -242,7 +242,7 @@ impl Builder<'_> {
         let engine = &mut self.arrangement.engine;
         let lanes = self.plan.lanes.iter().map(|lane| {
             let priority = Parameters::Priority(-(lane.level as i32));
-            let leaf = lane_leaf(lane, self.capacity).passing_jobs();
+            let leaf = lane_leaf(lane, self.capacity);
             let added = engine.add(Box::new(leaf), &[(above, priority)]);
             added.expect("levels are distinct priorities")
         });

@@ -163,19 +163,8 @@ impl Engine {
     /// Whether a scheduler above the thread asks another one for guarantees for single jobs, of which this is one: then it has to be
     /// told which job the thread is at.
     pub fn asks_by_jobs(&self, thread: VpId) -> bool {
-        let mut parent = self.vps[thread.index()].top;
-        while let Top::Scheduler(id) = parent {
-            // Who passes jobs on has one parent, and does so before it asks that for a processor.
-            let [own] = self.seats[id.index()].own[..] else { return false };
-            if self.vps[own.index()].behind.is_none() {
-                return false;
-            }
-            if self.parameters[own.index()] == Parameters::Jobs {
-                return true;
-            }
-            parent = self.vps[own.index()].top;
-        }
-        false
+        let Top::Scheduler(parent) = self.vps[thread.index()].top else { return false };
+        self.seats[parent.index()].own.iter().any(|own| self.vps[own.index()].passes_jobs)
     }
 
     /// The thread blocks, ends its job, or is told to give up. Returns how long it ran for this request.
@@ -218,6 +207,9 @@ impl Engine {
             self.parameters[child.index()] = parameters;
         }
         self.run_to_fixed_point(to, decision);
+        if matches!(message, Message::Change(_)) {
+            self.mark_passing();
+        }
         Ok(())
     }
 

@@ -129,6 +129,34 @@ impl Engine {
         let seat = &mut self.seats[id.index()];
         (seat.scheduler, seat.own) = (scheduler, own);
         self.reserve();
+        self.mark_passing();
+    }
+
+    /// Notes which schedulers pass on jobs: those that ask a parent for guarantees for single jobs, and all below them, as far as they have
+    /// one parent each. Who has not done so and wants a processor already does so at the scheduling point.
+    pub(super) fn mark_passing(&mut self) {
+        for index in 0..self.seats.len() {
+            let [own] = self.seats[index].own[..] else { continue };
+            let passes = self.is_to_pass(own);
+            let vp = &mut self.vps[own.index()];
+            if vp.passes_jobs == passes {
+                continue;
+            }
+            (vp.passes_jobs, vp.behind) = (passes, None);
+            if passes && vp.state != VpState::Waiting {
+                self.set_timer(self.seats[index].id, Wake::AtSchedulingPoint);
+            }
+        }
+    }
+
+    fn is_to_pass(&self, own: VpId) -> bool {
+        let mut own = own;
+        while self.parameters[own.index()] != Parameters::Jobs {
+            let Top::Scheduler(parent) = self.vps[own.index()].top else { return false };
+            let [above] = self.seats[parent.index()].own[..] else { return false };
+            own = above;
+        }
+        true
     }
 
     /// Room for all that a decision can lead to.

@@ -220,6 +220,7 @@ impl Engine {
         self.part(vp);
         self.vps[vp.index()].top = Top::Scheduler(parent);
         self.parameters[vp.index()] = parameters;
+        self.mark_passing();
         self.regrouped(parent);
         // Whoever is below may have asked on the way.
         if before.state != VpState::Waiting && self.vps[vp.index()].state == VpState::Waiting {

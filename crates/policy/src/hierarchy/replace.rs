@@ -60,6 +60,7 @@ impl Engine {
         for (child, parameters) in children {
             self.parameters[child.index()] = *parameters;
         }
+        self.mark_passing();
         self.forget_wakes(id);
         std::mem::replace(&mut self.seats[id.index()].scheduler, new).deinit();
         self.hand_over(id, wanting);

@@ -80,7 +80,9 @@ pub(super) struct Vp {
     pub epoch: u32,
     /// What a thread wants its processor for; the last one requested.
     pub job: Job,
-    /// The thread whose job a scheduler wants the processor for, as far as it has passed that on.
+    /// Whether a scheduler passes on whose job it wants this one for, as somebody above guarantees single jobs.
+    pub passes_jobs: bool,
+    /// That job's thread, as far as it has been passed on.
     pub behind: Option<VpId>,
 }
 
@@ -103,6 +105,7 @@ impl Vp {
             service_at_request: Work::ZERO,
             epoch: 0,
             job,
+            passes_jobs: false,
             behind: None,
         }
     }
@@ -219,6 +222,11 @@ impl Context<'_> {
     /// What the thread `vp` wants its processor for.
     pub fn job(&self, vp: VpId) -> &Job {
         &self.vps[vp.index()].job
+    }
+
+    /// Whether a scheduler passes on by `vp`, its own, whose job it wants the processor for: one above guarantees single jobs.
+    pub fn passes_jobs(&self, vp: VpId) -> bool {
+        self.vps[vp.index()].passes_jobs
     }
 
     /// The thread whose job `vp` wants its processor for: itself, or one below the scheduler that it is of, if that passes on whose

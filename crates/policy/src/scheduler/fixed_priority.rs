@@ -30,8 +30,6 @@ pub struct FixedPriority {
     /// The child that runs on the processor of an own VP, in the order of `own`.
     on_own: Vec<Option<VpId>>,
     announcing: Announcing,
-    /// Whether a single parent hears of the highest child's job.
-    passes_jobs: bool,
 }
 
 impl FixedPriority {
@@ -46,24 +44,21 @@ impl FixedPriority {
         self
     }
 
-    /// The same, which passes on to a single parent whose job the highest child wants its processor for.
-    pub fn passing_jobs(mut self) -> Self {
-        self.passes_jobs = true;
-        self
-    }
-
     /// The decision, with word to the parent that another child's job is the highest, or `changed`, which is: before a request, and after
     /// what is done with a processor.
     fn with_job(&self, cx: &Context<'_>, decision: Decision, changed: VpId) -> Decision {
-        let (true, [own]) = (self.passes_jobs, &self.own[..]) else { return decision };
+        let [own] = self.own[..] else { return decision };
+        if !cx.passes_jobs(own) {
+            return decision;
+        }
         let wants = |(_, child): &&(i32, VpId)| cx.state(*child) != VpState::Waiting;
         let Some((_, highest)) = self.children.iter().find(wants) else { return decision };
         // What a lower one does changes nothing.
         if self.rank(*highest) < self.rank(changed) {
             return decision;
         }
-        let pass = Action::PassJob(*own, *highest);
-        match cx.state(*own) {
+        let pass = Action::PassJob(own, *highest);
+        match cx.state(own) {
             VpState::Running(_) => decision.and(pass),
             VpState::Waiting | VpState::Ready => {
                 Decision::NONE.and(pass).then(decision).wake(decision.timer())

@@ -29,8 +29,6 @@ pub struct LaneScheduler {
     /// Choose anew at the multiples of this much time too (SimSo's LLF); never if zero.
     tick: Duration,
     announcing: Announcing,
-    /// Whether its parent hears of each job that it elects.
-    passes_jobs: bool,
     /// The slot of which the parent has heard last, as long as that has not changed its job.
     passed: Option<VpId>,
 }
@@ -39,13 +37,7 @@ impl LaneScheduler {
     /// A lane that orders its jobs by `queue`, which is empty.
     pub fn new(queue: LaneQueue) -> Self {
         let (tick, announcing) = (Duration::ZERO, Announcing::Nothing);
-        LaneScheduler { queue, own: None, running: None, tick, announcing, passes_jobs: false, passed: None }
-    }
-
-    /// The same lane, which passes on to its parent whose job it has elected.
-    pub fn passing_jobs(mut self) -> Self {
-        self.passes_jobs = true;
-        self
+        LaneScheduler { queue, own: None, running: None, tick, announcing, passed: None }
     }
 
     /// The same lane, which also chooses anew whenever the clock is at a multiple of `tick`.
@@ -105,7 +97,8 @@ impl LaneScheduler {
     /// The decision, with word to the parent of whose job the processor is wanted for, if it is another one: before a request, and
     /// after what is done with a processor.
     fn with_job(&mut self, cx: &Context<'_>, decision: Decision) -> Decision {
-        if !self.passes_jobs {
+        if !cx.passes_jobs(self.own()) {
+            self.passed = None;
             return decision;
         }
         // Whoever is elected without a processor can still be outranked when there is one.
@@ -230,7 +223,8 @@ impl Scheduler for LaneScheduler {
                 let decision = self.choose(cx, processor);
                 self.with_job(cx, decision)
             }
-            None => Decision::NONE,
+            // It may have wanted one before anybody wanted to know what for.
+            None => self.with_job(cx, Decision::NONE),
         }
     }
 

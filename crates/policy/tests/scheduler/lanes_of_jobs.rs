@@ -40,12 +40,12 @@ impl Stage {
     fn new(kind: &Configuration, dispatch: LaneDispatch) -> Self {
         let mut engine = Engine::new(1);
         let root = engine.add_root(kind.build(Announcing::Nothing).expect("in range"));
-        let above = FixedPriority::new().passing_jobs();
+        let above = FixedPriority::new();
         let level = engine.add(Box::new(above), &[(root, Parameters::Jobs)]).expect("it reserves nothing");
         let lanes = engine.parents(level).next().expect("one parent").vp;
         let rules = LaneRules { dispatch, laxity: Laxity::Remaining, late: Late::None };
         let slots = [1, 0].map(|priority| {
-            let lane = LaneScheduler::new(LaneQueue::new(Discipline::Deadline, rules, 4)).passing_jobs();
+            let lane = LaneScheduler::new(LaneQueue::new(Discipline::Deadline, rules, 4));
             let lane = engine.add(Box::new(lane), &[(level, Parameters::Priority(priority))]).expect("free");
             [(); 2].map(|()| engine.add_thread(lane, Parameters::None).expect("any slot"))
         });

@@ -380,7 +380,7 @@ fn tables(tree: &Tree, under: &str, names: &mut u32, text: &mut String) {
 
 /// Who runs, by the engine: the thread's index.
 fn engine_runs(arrangement: &Arrangement, vps: &[VpId]) -> Option<usize> {
-    let runs = arrangement.engine.running(ProcessorId::from_index(0))?.thread;
+    let runs = arrangement.engine.running(ProcessorId::from_index(0))?.thread();
     vps.iter().position(|vp| *vp == runs)
 }
 
