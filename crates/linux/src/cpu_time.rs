@@ -12,7 +12,7 @@ const PROCESS_SCHED_CLOCK: libc::clockid_t = 2;
 
 /// Processor time that the threads of a process have received since it began, or `None` if there is no such process. A
 /// system call.
-pub fn process_cpu_time_of(process: Tid) -> Option<Work> {
+pub(crate) fn process_cpu_time_of(process: Tid) -> Option<Work> {
     read((!process.as_raw_nonzero().get() << 3) | PROCESS_SCHED_CLOCK)
 }
 

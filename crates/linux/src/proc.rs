@@ -103,7 +103,7 @@ pub fn is_stopped(pid: Tid) -> bool {
 }
 
 /// Processor time of a thread in nanoseconds, as the kernel last accounted it.
-pub fn run_time_ns(tid: Tid) -> Option<i64> {
+pub(crate) fn run_time_ns(tid: Tid) -> Option<i64> {
     let text = fs::read_to_string(format!("/proc/{tid}/schedstat")).ok()?;
     text.split(' ').next()?.parse().ok()
 }

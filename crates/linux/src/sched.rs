@@ -247,7 +247,7 @@ pub(crate) fn refused(tid: i32, wanted: Policy, errno: Errno) -> SchedError {
 }
 
 /// RLIMIT_RTPRIO: the highest SCHED_FIFO priority granted without the capability; 0: none.
-pub fn rtprio_limit() -> u64 {
+fn rtprio_limit() -> u64 {
     getrlimit(Resource::Rtprio).current.unwrap_or(u64::MAX)
 }
 

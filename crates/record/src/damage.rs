@@ -20,7 +20,7 @@ use std::sync::Arc;
 use talea_time::{Duration, Instant};
 
 /// Records of one file are at most so much out of order; what comes later was held up by nothing that recorders know.
-pub const DISORDER: Duration = Duration::from_secs(10);
+const DISORDER: Duration = Duration::from_secs(10);
 /// A last record that nothing confirms is at most so much behind the one before.
 const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 3600);
 /// Linux knows no processor of a greater number.

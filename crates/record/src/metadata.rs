@@ -1,6 +1,5 @@
 //! What the records of a run refer to by number, stored beside them so that a trace stands alone.
 
-use crate::event::builtin;
 use crate::record::JobId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -336,14 +335,6 @@ impl Metadata {
         }
         path.reverse();
         path
-    }
-
-    /// The events of jobs, by name, that the recording is known not to have been asked for.
-    pub fn unrecorded_job_events(&self) -> Vec<String> {
-        let Some(recorded) = &self.recorded else { return Vec::new() };
-        let family = &builtin::JOB;
-        let names = family.events.iter().map(|entry| format!("{}.{}", family.name, entry.name));
-        names.filter(|name| !recorded.contains(name)).collect()
     }
 
     /// Checks that the tables refer to each other correctly, as [`Self::new`] makes them and a

@@ -58,7 +58,7 @@ pub struct Bit(u32);
 
 impl Bit {
     /// The consumer with slot `slot`.
-    pub const fn of_slot(slot: usize) -> Self {
+    const fn of_slot(slot: usize) -> Self {
         assert!(slot < CONSUMERS);
         Bit(slot as u32)
     }

@@ -250,12 +250,12 @@ impl Kind {
     }
 
     /// Whether nobody knows what the time went into, for want of records that there were.
-    pub fn is_uncertain(self) -> bool {
+    pub(super) fn is_uncertain(self) -> bool {
         matches!(self, Kind::Uncertain | Kind::Unheard | Kind::Unclear)
     }
 
     /// Whether nobody knows what the time went into, for want of events that were not recorded.
-    pub fn is_unrecorded(self) -> bool {
+    pub(super) fn is_unrecorded(self) -> bool {
         matches!(self, Kind::Unrecorded | Kind::Shared)
     }
 

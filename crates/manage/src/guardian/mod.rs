@@ -105,7 +105,7 @@ impl Guardian {
     }
 
     /// Notes a command that is to end with the run; none if the table is full.
-    pub fn note_command(self: &Arc<Self>, leader: Tid) -> Option<CommandNote> {
+    pub(crate) fn note_command(self: &Arc<Self>, leader: Tid) -> Option<CommandNote> {
         let is_noted = fill(&self.table().commands, raw(leader), |entry| entry.note(raw(leader)));
         is_noted.then(|| CommandNote { guardian: Arc::clone(self), leader })
     }
@@ -225,7 +225,7 @@ impl Drop for Guardian {
 }
 
 /// That the guardian knows of somebody who may be held, for as long as this lives.
-pub struct HeldNote {
+pub(crate) struct HeldNote {
     guardian: Arc<Guardian>,
     whom: SignalTarget,
 }
@@ -237,7 +237,7 @@ impl Drop for HeldNote {
 }
 
 /// That the guardian knows of a command that is to end with the run, for as long as this lives.
-pub struct CommandNote {
+pub(crate) struct CommandNote {
     guardian: Arc<Guardian>,
     leader: Tid,
 }

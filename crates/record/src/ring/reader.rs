@@ -99,7 +99,7 @@ impl RingReader {
     }
 
     /// Stops at what has been written by now, so that reading a ring at work comes to an end.
-    pub fn up_to_now(mut self) -> Self {
+    pub(crate) fn up_to_now(mut self) -> Self {
         self.end = self.written();
         self
     }
