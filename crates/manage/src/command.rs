@@ -1,8 +1,9 @@
 //! Commands that a run starts, each with all that it starts in turn.
 //!
 //! A command leads a process group of its own. What it starts belongs to that group unless it leaves it, so all of it can be
-//! stopped and ended together, and a Ctrl-C at the terminal reaches the run alone, which then ends its commands; if the run is killed, its guardian does. The command is
-//! not reaped before its end is asked for: until then its number, which is also its group's, is nobody else's.
+//! stopped and ended together, and a Ctrl-C at the terminal reaches the run alone, which then ends its commands; if the run is
+//! killed, its guardian does. The command is not reaped before its end is asked for: until then its number, which is also its
+//! group's, is nobody else's.
 
 use crate::guardian::{CommandNote, Guardian};
 use rustix::process::{Signal, WaitId, WaitIdOptions, kill_process_group, waitid};

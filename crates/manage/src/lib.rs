@@ -39,9 +39,10 @@
 //!
 //! **The lock.** There is one per hierarchy, with priority inheritance; nothing waits under it but for the kernel (to move a
 //! thread between CPUs, to freeze a process), and no sentinel or controller is preempted by a thread that it raises while it
-//! holds it (see `state`). A waker may be; whoever waits for the lock then lends it its priority. Order: wake-ups before state. Taking members in allocates under it;
-//! dispatching does not allocate. A lane's thread takes it when a job begins and when it ends, for as long as the record takes, and
-//! whoever rings for a lane that sleeps takes it for a decision; ringing for one that is awake is one atomic step.
+//! holds it (see `state`). A waker may be; whoever waits for the lock then lends it its priority. Order: wake-ups before state.
+//! Taking members in allocates under it; dispatching does not allocate. A lane's thread takes it when a job begins and when it
+//! ends, for as long as the record takes, and whoever rings for a lane that sleeps takes it for a decision; ringing for one that
+//! is awake is one atomic step.
 //!
 //! **A process is one member.** Granted, all its threads are raised and take turns on the CPU by the kernel's time slice; it has
 //! blocked when all of them have. What it creates begins as ordinary threads and is taken in by the warden, up to a limit. The
@@ -52,9 +53,10 @@
 //! [`Parking::Held`] is held instead, see `hold`.
 //!
 //! **Priority that the kernel lends.** A thread that holds a lock with priority inheritance for which a deadline thread waits runs
-//! with the deadline thread's priority, and its own cannot be changed until it gives the lock back (`priorities::LENT`). Of the set's own threads it
-//! concerns sentinels, which are above everybody for that time anyway. A thread of another program stays where the kernel has
-//! it, whatever the hierarchy decides; the warden moves it within [`LOOK_EVERY`] of the end of that, [`Totals::lent`] counts it, and nothing ends by it.
+//! with the deadline thread's priority, and its own cannot be changed until it gives the lock back (`priorities::LENT`). Of the
+//! set's own threads it concerns sentinels, which are above everybody for that time anyway. A thread of another program stays where
+//! the kernel has it, whatever the hierarchy decides; the warden moves it within [`LOOK_EVERY`] of the end of that,
+//! [`Totals::lent`] counts it, and nothing ends by it.
 //!
 //! **If something dies.** A member that ends or is killed is taken out. If the infrastructure panics, or the guardian is killed,
 //! the set ends and the warden gives every thread back what it had. If this process is killed, the guardian does, and ends the

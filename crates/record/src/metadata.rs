@@ -179,6 +179,55 @@ pub struct OperationEntry {
     pub is_last: bool,
 }
 
+impl TaskEntry {
+    fn of(system: &System, index: usize) -> Self {
+        let task = &system.tasks[index];
+        TaskEntry {
+            name: task.name.clone(),
+            period: task.period,
+            deadline: task.deadline,
+            phase: task.phase,
+            jitter: task.jitter,
+            jitter_stream: demand::stream(system.seed, Purpose::Jitter, index),
+            criticality: task.criticality,
+            activity: match system.thread_of_task(index) {
+                Some(_) => Activity::Thread,
+                None => Activity::Task,
+            },
+        }
+    }
+}
+
+/// The lanes of all nodes, behind those of each node the places of its threads, and the lane of every operation.
+fn lanes_of(system: &System, plans: &[Plan]) -> (Vec<LaneEntry>, Vec<Option<usize>>) {
+    let mut lane_of = vec![None; system.operations().len()];
+    let mut lanes = Vec::new();
+    for (node, plan) in plans.iter().enumerate() {
+        for lane in &plan.lanes {
+            for member in &lane.members {
+                lane_of[member.index()] = Some(lanes.len());
+            }
+            lanes.push(LaneEntry {
+                node,
+                level: lane.level,
+                label: lane.label.clone(),
+                discipline: lane.discipline.to_string(),
+            });
+        }
+        for (place, thread) in system.threads_on(node).enumerate() {
+            let Some(operation) = system.operation_of_thread(thread) else { continue };
+            lane_of[operation.index()] = Some(lanes.len());
+            lanes.push(LaneEntry {
+                node,
+                level: plan.lanes.len() + place,
+                label: system.threads[thread].name.clone(),
+                discipline: "thread".into(),
+            });
+        }
+    }
+    (lanes, lane_of)
+}
+
 impl Metadata {
     /// The tables for `system` whose node `i` is served by the lanes of `plans[i]`, and whose threads, if they [are
     /// tasks](System::with_threads_as_tasks), have places of their own behind the lanes of their node.
@@ -186,31 +235,7 @@ impl Metadata {
     /// # Panics
     /// If a plan lacks an operation of its node, which [`talea_policy::strategy::plan_node`] rules out.
     pub fn new(system: &System, plans: &[Plan], origin: Origin, start: Instant) -> Self {
-        let mut lane_of = vec![None; system.operations().len()];
-        let mut lanes = Vec::new();
-        for (node, plan) in plans.iter().enumerate() {
-            for lane in &plan.lanes {
-                for member in &lane.members {
-                    lane_of[member.index()] = Some(lanes.len());
-                }
-                lanes.push(LaneEntry {
-                    node,
-                    level: lane.level,
-                    label: lane.label.clone(),
-                    discipline: lane.discipline.to_string(),
-                });
-            }
-            for (place, thread) in system.threads_on(node).enumerate() {
-                let Some(operation) = system.operation_of_thread(thread) else { continue };
-                lane_of[operation.index()] = Some(lanes.len());
-                lanes.push(LaneEntry {
-                    node,
-                    level: plan.lanes.len() + place,
-                    label: system.threads[thread].name.clone(),
-                    discipline: "thread".into(),
-                });
-            }
-        }
+        let (lanes, lane_of) = lanes_of(system, plans);
         let operations = system
             .operations()
             .iter()
@@ -223,24 +248,7 @@ impl Metadata {
                 is_last: operation.successors.is_empty(),
             })
             .collect();
-        let tasks = system
-            .tasks
-            .iter()
-            .enumerate()
-            .map(|(index, task)| TaskEntry {
-                name: task.name.clone(),
-                period: task.period,
-                deadline: task.deadline,
-                phase: task.phase,
-                jitter: task.jitter,
-                jitter_stream: demand::stream(system.seed, Purpose::Jitter, index),
-                criticality: task.criticality,
-                activity: match system.thread_of_task(index) {
-                    Some(_) => Activity::Thread,
-                    None => Activity::Task,
-                },
-            })
-            .collect();
+        let tasks = (0..system.tasks.len()).map(|index| TaskEntry::of(system, index)).collect();
         let nodes = system
             .nodes
             .iter()

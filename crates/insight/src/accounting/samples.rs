@@ -1,8 +1,8 @@
 //! Effectiveness and efficiency, the metric of Gill et al. (2002, section 3.3).
 //!
-//! The run is cut into samples of equal length from its start, or from the first job of a recording that began later. A sample's **effectiveness** is the
-//! number of soft deadlines met in it, or 0 if a critical instance failed in it; its **efficiency** is
-//! that divided by the soft instances decided in it.
+//! The run is cut into samples of equal length from its start, or from the first job of a recording that began later. A
+//! sample's **effectiveness** is the number of soft deadlines met in it, or 0 if a critical instance failed in it; its
+//! **efficiency** is that divided by the soft instances decided in it.
 //!
 //! Sample `k` covers the instants after `start + k * length` up to and including
 //! `start + (k + 1) * length`, so that a deadline at the end of a run belongs to its last sample. An

@@ -21,7 +21,7 @@ use talea_time::Instant;
 /// | `unrecorded_ns` | part of the response that only events would tell of that were not recorded, `shared` included |
 /// | `hops` | the jobs on its critical path |
 /// | `intervals` | the response from arrival to end without gaps; empty of what was skipped |
-/// | `totals` | the same by cause, with the same sum; each `ns` is that before release, waiting, and after beginning together; empty of what was skipped |
+/// | `totals` | the same by cause, with the same sum; an `ns` is that of all stages together; empty of what was skipped |
 /// | `because` | of what was skipped the instance in its way, explained up to `end_ns`; otherwise null |
 impl Serialize for Explanations {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

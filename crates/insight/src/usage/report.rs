@@ -252,6 +252,26 @@ pub(super) fn build(usage: Usage) -> UsageReport {
     }
 }
 
+/// What the operations executed; nothing of those that shared a processor unseen.
+fn by_operation(accounts: &Accounts) -> Vec<(usize, Option<i64>)> {
+    let is_shared = |operation: &usize| accounts.sharing.contains(operation);
+    let all = accounts.execution.iter().enumerate();
+    all.filter(|(operation, ns)| **ns != 0 || is_shared(operation))
+        .map(|(operation, ns)| (operation, (!is_shared(&operation)).then_some(*ns)))
+        .collect()
+}
+
+/// What threads had, those that had most first.
+fn by_thread(accounts: &HashMap<u32, i64>, name_of: impl Fn(u32) -> Option<String>) -> Vec<ProgramUsage> {
+    let usage = accounts.iter().map(|(thread, ns)| {
+        let name = name_of(*thread);
+        ProgramUsage { thread: *thread, name, ns: *ns }
+    });
+    let mut usage: Vec<ProgramUsage> = usage.collect();
+    usage.sort_by_key(|program| (std::cmp::Reverse(program.ns), program.thread));
+    usage
+}
+
 fn of_node(
     name: &str,
     processors: usize,
@@ -264,24 +284,8 @@ fn of_node(
     // A node that never started has no time to account for.
     let duration_ns = node.start.map_or(0, |_| nanos(node.end).saturating_sub(nanos(node.start)));
     let available_ns = duration_ns.saturating_mul(processors as i64);
-    let is_shared = |operation: &usize| accounts.sharing.contains(operation);
-    let execution: Vec<(usize, Option<i64>)> = accounts
-        .execution
-        .iter()
-        .enumerate()
-        .filter(|(operation, ns)| **ns != 0 || is_shared(operation))
-        .map(|(operation, ns)| (operation, (!is_shared(&operation)).then_some(*ns)))
-        .collect();
-    let by_thread = |accounts: &HashMap<u32, i64>| {
-        let usage = accounts.iter().map(|(thread, ns)| {
-            let name = name_of(*thread);
-            ProgramUsage { thread: *thread, name, ns: *ns }
-        });
-        let mut usage: Vec<ProgramUsage> = usage.collect();
-        usage.sort_by_key(|program| (std::cmp::Reverse(program.ns), program.thread));
-        usage
-    };
-    let (companions, programs) = (by_thread(&accounts.companions), by_thread(&accounts.programs));
+    let (companions, programs) =
+        (by_thread(&accounts.companions, &name_of), by_thread(&accounts.programs, &name_of));
     let cost = |kind: &CostKind| {
         let place = kind.place();
         let (ns, count) = (accounts.costs[place], accounts.counts[place]);
@@ -315,7 +319,7 @@ fn of_node(
         duration_ns,
         available_ns,
         execution_ns: known.jobs.then_some(execution_ns),
-        execution: if known.jobs { execution } else { Vec::new() },
+        execution: if known.jobs { by_operation(accounts) } else { Vec::new() },
         shared_unseen_ns: known.jobs.then_some(accounts.shared),
         overhead_ns: known.overhead.then_some(overhead_ns),
         costs: CostKind::ALL.iter().map(cost).collect(),

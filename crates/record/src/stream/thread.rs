@@ -5,8 +5,9 @@
 //! others own; [`Attachment`] says why they are there whenever a thread looks.
 //!
 //! Three kinds of switches have all bits set ([`ASKED`]) and lead to the slow way, which finds out what to do:
-//! those of threads that are not attached while a stream could be ([`set_unattached`](crate::mapping::unattached::set_unattached)), those of events that are not
-//! registered, and those of streams that have ended.
+//! those of threads that are not attached while a stream could be
+//! ([`set_unattached`](crate::mapping::unattached::set_unattached)), those of events that are not registered, and those of
+//! streams that have ended.
 
 use crate::live::LiveFile;
 use crate::mapping::Mapping;

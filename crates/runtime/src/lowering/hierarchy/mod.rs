@@ -2,14 +2,18 @@
 //!
 //! What the kernel offers is what its documentation says, and no more is counted on:
 //!
-//! | In the hierarchy | In the kernel | because |
-//! |---|---|---|
-//! | a thread under fixed priority | SCHED_FIFO, a priority of its own | the runnable thread of the highest priority runs, and stays at the head of its list while a higher one runs (sched(7)) |
-//! | fixed priority under fixed priority | the same priorities, flattened | the order of the inner one stands where the outer one has it, as nobody of another priority comes between |
-//! | FIFO over threads | SCHED_FIFO, one priority | who wakes up goes to the end of its list (sched(7)); a burst that follows another without a pause does, too, by sched_yield(2) |
-//! | round robin over threads | SCHED_RR, one priority | the same with a slice, of which a thread that a higher one preempts keeps the rest (sched(7)); the slice is one for the whole machine |
-//! | hard reservations over threads, above all else | SCHED_DEADLINE | a constant bandwidth server that stops until its next period (Documentation/scheduler/sched-deadline.rst), with the wake-up rule of [`Reservation`](talea_policy::scheduler::Reservation) |
-//! | `linux` over threads, below all else | SCHED_OTHER | it is that by name, and promises nothing |
+//! - A thread under fixed priority: SCHED_FIFO with a priority of its own, because the runnable thread of the highest priority
+//!   runs, and stays at the head of its list while a higher one runs (sched(7)).
+//! - Fixed priority under fixed priority: the same priorities, flattened, because the order of the inner one stands where the
+//!   outer one has it, as nobody of another priority comes between.
+//! - FIFO over threads: SCHED_FIFO with one priority, because who wakes up goes to the end of its list (sched(7)); a burst that
+//!   follows another without a pause does, too, by sched_yield(2).
+//! - Round robin over threads: SCHED_RR with one priority, because that is the same with a slice, of which a thread that a higher
+//!   one preempts keeps the rest (sched(7)); the slice is one for the whole machine.
+//! - Hard reservations over threads, above all else: SCHED_DEADLINE, because that is a constant bandwidth server that stops until
+//!   its next period (Documentation/scheduler/sched-deadline.rst), with the wake-up rule of
+//!   [`Reservation`](talea_policy::scheduler::Reservation).
+//! - `linux` over threads, below all else: SCHED_OTHER, because it is that by name, and promises nothing.
 //!
 //! A hierarchy is lowered *as a whole or not at all*. A thread that the kernel alone schedules above the infrastructure would
 //! take time from threads that this has granted it: budgets would be charged and promises judged for time that nobody

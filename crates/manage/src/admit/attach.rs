@@ -1,0 +1,298 @@
+//! Taking in threads of other processes, and commands with theirs.
+
+use super::{MORE_TO_HOLD, number, too_many};
+use crate::command::Started;
+use crate::guardian;
+use crate::hold::{CannotHold, Hold, Parking};
+use crate::member::{Body, Managed, Member, MemberId, Scope, bind};
+use crate::member_jobs::MemberJobs;
+use crate::options::{Admission, AdmitError, Target};
+use crate::origin::{Binding, Mask, Origin};
+use crate::priorities::{self, Level, Ordinary, Turns};
+use crate::set::ManagedSet;
+use crate::signal_target::SignalTarget;
+use crate::thread_jobs::ThreadJobs;
+use rustix::io::Errno;
+use rustix::process::{Signal, kill_process_group};
+use std::process::Command;
+use talea_linux::Tid;
+use talea_linux::proc;
+
+/// Whether a program waits for the beginning of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waits {
+    Not,
+    /// It is somebody else's, and goes on where a processor is idle.
+    Parked,
+    /// It does nothing.
+    Stopped,
+}
+impl ManagedSet {
+    /// Starts a command and takes all its threads in, as one member. It runs unmanaged until it has been taken in, which is a
+    /// moment after its first instruction. The end of the set ends it, too.
+    ///
+    /// # Errors
+    /// See [`AdmitError`]; the command has been killed, if it was started.
+    pub fn command(
+        &mut self,
+        admission: Admission<'_>,
+        command: &mut Command,
+    ) -> Result<MemberId, AdmitError> {
+        self.start(admission, command, None)
+    }
+
+    /// The same for a program that has a part in the run. It is stopped until the run begins.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn admit_command(
+        &mut self,
+        admission: Admission<'_>,
+        command: &mut Command,
+        jobs: ThreadJobs,
+    ) -> Result<MemberId, AdmitError> {
+        self.start(admission, command, Some(jobs))
+    }
+
+    fn start(
+        &mut self,
+        admission: Admission<'_>,
+        command: &mut Command,
+        jobs: Option<ThreadJobs>,
+    ) -> Result<MemberId, AdmitError> {
+        let waits = if jobs.is_some() { Waits::Stopped } else { Waits::Not };
+        let mut started = Started::start(admission.name, command).map_err(|source| AdmitError::Command {
+            name: admission.name.into(),
+            command: command.get_program().to_string_lossy().into_owned(),
+            source,
+        })?;
+        if !started.guard(&self.guardian) {
+            return Err(too_many(&admission, "commands", guardian::PROGRAMS_MAX));
+        }
+        let threads = self.threads_of_process(&admission, started.process)?;
+        let member = self.take_in(admission, (started.process, Scope::Family), threads, jobs, waits)?;
+        self.commands.push(started);
+        Ok(member)
+    }
+
+    /// Takes in threads of another process.
+    ///
+    /// # Errors
+    /// See [`AdmitError`].
+    pub fn attach(&mut self, admission: Admission<'_>, target: Target) -> Result<MemberId, AdmitError> {
+        let (process, scope, threads) = self.resolve(&admission, target)?;
+        self.take_in(admission, (process, scope), threads, None, Waits::Not)
+    }
+
+    /// The same for one that has a part in the run, until the beginning of which it only uses idle processors.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn admit_process(
+        &mut self,
+        admission: Admission<'_>,
+        target: Target,
+        jobs: ThreadJobs,
+    ) -> Result<MemberId, AdmitError> {
+        let (process, scope, threads) = self.resolve(&admission, target)?;
+        self.take_in(admission, (process, scope), threads, Some(jobs), Waits::Parked)
+    }
+
+    fn take_in(
+        &mut self,
+        admission: Admission<'_>,
+        (process, scope): (Tid, Scope),
+        tids: Vec<Tid>,
+        jobs: Option<ThreadJobs>,
+        waits: Waits,
+    ) -> Result<MemberId, AdmitError> {
+        let before = self.ordinary_policies(&admission, &tids)?;
+        if self.threads_managed() + tids.len() > self.options.threads_max {
+            return Err(too_many(&admission, "threads", self.options.threads_max));
+        }
+        let first = tids.first().copied().filter(|_| scope == Scope::Thread).unwrap_or(process);
+        let origin = Origin::of(first, &self.options.cpus, Binding::ToOne);
+        let body = Body::Opaque { process, scope, origin: Box::new(origin) };
+        let hold = match admission.parking {
+            Parking::WorkConserving => None,
+            Parking::Held => Some(self.hold_of(admission.name, body.whom(), vec![process])?),
+        };
+        let registered = self.register(&admission, |_, vp| {
+            let mut member = Member::new(admission.name.into(), vp, body, Vec::new(), hold);
+            member.jobs = jobs.map(MemberJobs::Thread);
+            member.is_stopped = waits == Waits::Stopped;
+            (member, ())
+        });
+        let (id, ()) = registered?;
+        let place = id.slot as usize % self.options.cpus.len();
+        let taken = match scope != Scope::Thread && !self.guardian.note_program(process, &origin) {
+            true => Err(too_many(&admission, "programs", guardian::PROGRAMS_MAX)),
+            false => self.take_threads(&admission, (id, place), &tids, &before),
+        };
+        if let Err(error) = taken {
+            return Err(self.undo(id, (process, &tids), error));
+        }
+        // The guardian kills it if nobody else can let it go on any more; without that it only waits parked.
+        if waits == Waits::Stopped {
+            let _gone = kill_process_group(process, Signal::STOP);
+        }
+        // Whether it can run is not known; if it cannot, its sentinel will say so.
+        let ended = self.shared.tell(|state, now| {
+            if waits == Waits::Not {
+                state.request(id.slot, now);
+            }
+            state.ended
+        });
+        if ended {
+            return Err(self.undo(id, (process, &tids), AdmitError::Ended { name: admission.name.into() }));
+        }
+        Ok(id)
+    }
+
+    /// Parks the threads of another process, and makes them their member's.
+    fn take_threads(
+        &self,
+        admission: &Admission<'_>,
+        (id, place): (MemberId, usize),
+        tids: &[Tid],
+        before: &[Ordinary],
+    ) -> Result<(), AdmitError> {
+        self.park(admission, tids, before, self.options.cpus[place])?;
+        self.shared.tell(|state, _| {
+            if let Some(member) = state.member_of(id) {
+                member.threads.extend(tids.iter().map(|&tid| Managed::new(tid, Level::Parked)));
+                member.place = place;
+                member.open_account();
+                state.index_threads();
+            }
+        });
+        self.choose_wakeups(admission)
+    }
+
+    /// Takes out a member of which `error` has come. Its threads have what they had.
+    fn undo(&self, id: MemberId, (process, tids): (Tid, &[Tid]), error: AdmitError) -> AdmitError {
+        let member = self.shared.tell(|state, now| state.expel(id, now));
+        let adopted = member.iter().flat_map(|member| &member.threads).map(|thread| thread.tid);
+        adopted.chain(tids.iter().copied()).for_each(|tid| self.guardian.restore(tid));
+        self.guardian.release_program(process);
+        error
+    }
+
+    /// The means of holding `whom`, of whom these processes are known.
+    pub(crate) fn hold_of(
+        &self,
+        name: &str,
+        whom: Option<SignalTarget>,
+        known: Vec<Tid>,
+    ) -> Result<Hold, AdmitError> {
+        let Some(whom) = whom else { return Err(AdmitError::CannotHold { name: name.into() }) };
+        let processes = || match whom {
+            SignalTarget::Process(process) => vec![process],
+            SignalTarget::Group(_) => proc::families(known.clone(), self.options.threads_max),
+        };
+        Hold::of(whom, &processes, &self.guardian).map_err(|reason| match reason {
+            CannotHold::OutOfReach => AdmitError::OutOfReach { name: name.into() },
+            CannotHold::NoRoom => {
+                AdmitError::TooMany { name: name.into(), what: MORE_TO_HOLD, most: guardian::HELD_MAX }
+            }
+        })
+    }
+
+    fn resolve(
+        &self,
+        admission: &Admission<'_>,
+        target: Target,
+    ) -> Result<(Tid, Scope, Vec<Tid>), AdmitError> {
+        let (what, number) = match target {
+            Target::Process(number) => ("process", number),
+            Target::Thread(number) => ("thread", number),
+        };
+        let missing = || AdmitError::Missing { name: admission.name.into(), what, number };
+        let tid = i32::try_from(number).ok().and_then(Tid::from_raw).ok_or_else(missing)?;
+        let process = proc::process_of(tid).ok_or_else(missing)?;
+        if proc::is_kernel_thread(tid) {
+            return Err(AdmitError::Kernel { name: admission.name.into(), number });
+        }
+        if process == rustix::process::getpid() || process == self.guardian_tid() {
+            return Err(AdmitError::Own { name: admission.name.into(), number });
+        }
+        match target {
+            Target::Thread(_) => Ok((process, Scope::Thread, vec![tid])),
+            Target::Process(_) if process != tid => Err(missing()),
+            Target::Process(_) => Ok((process, Scope::Process, self.threads_of_process(admission, process)?)),
+        }
+    }
+
+    fn threads_of_process(&self, admission: &Admission<'_>, process: Tid) -> Result<Vec<Tid>, AdmitError> {
+        let listed = proc::threads(process, self.options.threads_max + 1).unwrap_or_default();
+        match listed.is_empty() {
+            true => Err(AdmitError::Missing {
+                name: admission.name.into(),
+                what: "process",
+                number: number(process),
+            }),
+            false => Ok(listed),
+        }
+    }
+
+    fn guardian_tid(&self) -> Tid {
+        Tid::from_raw(self.guardian.process() as i32).expect("a process has a number")
+    }
+
+    /// The policies of all threads, if they are ordinary ones and nobody's.
+    fn ordinary_policies(
+        &self,
+        admission: &Admission<'_>,
+        tids: &[Tid],
+    ) -> Result<Vec<Ordinary>, AdmitError> {
+        let state = self.shared.state.lock();
+        let managed = |tid: &Tid| {
+            state.members.iter().flatten().flat_map(|member| &member.threads).any(|thread| thread.tid == *tid)
+        };
+        let taken = tids.iter().copied().find(managed);
+        drop(state);
+        let name = || admission.name.to_string();
+        if let Some(tid) = taken {
+            return Err(AdmitError::Managed { name: name(), tid: number(tid) });
+        }
+        let policy = |tid: &Tid| match Ordinary::of(*tid) {
+            Ok(Some(before)) => Ok(before),
+            Ok(None) => Err(AdmitError::RealTime { name: name(), tid: number(*tid) }),
+            Err(_) => Err(AdmitError::Missing { name: name(), what: "thread", number: number(*tid) }),
+        };
+        tids.iter().map(policy).collect()
+    }
+
+    fn threads_managed(&self) -> usize {
+        self.shared.state.lock().members.iter().flatten().map(|member| member.threads.len()).sum()
+    }
+
+    /// Parks the threads and notes what they were.
+    fn park(
+        &self,
+        admission: &Admission<'_>,
+        tids: &[Tid],
+        before: &[Ordinary],
+        cpu: u16,
+    ) -> Result<(), AdmitError> {
+        let turns = if tids.len() > 1 { Turns::RoundRobin } else { Turns::Fifo };
+        for (&tid, &before) in tids.iter().zip(before) {
+            let mask = Mask::of(tid.as_raw_nonzero().get()).unwrap_or(Mask::ALL);
+            if !self.guardian.note(tid, before, mask) {
+                return Err(too_many(admission, "threads", guardian::THREADS_MAX));
+            }
+            match priorities::set(tid, self.options.priorities, Level::Parked, turns) {
+                // One that has ended meanwhile is missed when it is raised.
+                Ok(()) | Err(Errno::SRCH) => bind(tid, cpu),
+                Err(priorities::LENT) => {
+                    return Err(AdmitError::Lent { name: admission.name.into(), tid: number(tid) });
+                }
+                Err(errno) => {
+                    let name = admission.name.into();
+                    return Err(AdmitError::NotPermitted { name, tid: number(tid), errno });
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,227 @@
+//! What becomes of what happens to members: scheduling points are ended, and what the hierarchy decided is made so.
+
+use super::{After, Caller, State};
+use crate::hold::Hold;
+use crate::member::Member;
+use crate::priorities::{self, Level, Priorities};
+use rustix::io::Errno;
+use std::sync::Arc;
+use talea_policy::hierarchy::{ProcessorId, VpId, VpState};
+use talea_time::Instant;
+
+impl State {
+    /// Ends the scheduling point: timers that are due, and those who wanted to reconsider. Says when the controller is wanted, if
+    /// that is earlier than its timer is due.
+    pub fn settle(&mut self, now: Instant) -> Option<Instant> {
+        if self.broken {
+            return None;
+        }
+        self.come_due(now);
+        let next = loop {
+            match self.engine.next_timer() {
+                Some(due) if due <= now => self.engine.fire_timers(now),
+                next => break next,
+            }
+        };
+        self.decide(now);
+        // Settling may set a timer.
+        let next = self.engine.next_timer().or(next);
+        let arrival = self.run.as_ref().and_then(|run| run.next());
+        let next = [next, arrival].into_iter().flatten().min();
+        let earlier = next.filter(|next| self.armed.is_none_or(|armed| *next < armed));
+        if earlier.is_some() {
+            self.armed = earlier;
+        }
+        earlier
+    }
+
+    /// The member whose virtual processor this is.
+    pub fn slot_of(&self, vp: VpId) -> Option<u32> {
+        self.by_vp.get(vp.index()).copied().flatten()
+    }
+
+    /// Who is to be raised on `place`.
+    fn wanted(&self, place: usize) -> Option<u32> {
+        let occupant = self.engine.running(ProcessorId::from_index(place as u16));
+        occupant.and_then(|occupant| self.slot_of(occupant.thread()))
+    }
+
+    /// Whether another member is granted the processor of this one.
+    pub fn is_displaced(&self, slot: u32) -> bool {
+        let member = self.members.get(slot as usize).and_then(Option::as_ref).filter(|_| !self.ended);
+        let place = member.map(|member| member.place).filter(|place| *place < self.places());
+        place.and_then(|place| self.wanted(place)).is_some_and(|other| other != slot)
+    }
+
+    /// Whether somebody has to bring a decision about on `place`.
+    pub fn differs(&self, place: usize) -> bool {
+        let wanted = self.wanted(place);
+        wanted != self.places[place].raised
+            || (wanted.is_none() && self.hard > 0 && self.holdable(place).next().is_some())
+    }
+
+    /// The members on an idle place that have to be held.
+    fn holdable(&self, place: usize) -> impl Iterator<Item = u32> + '_ {
+        let here = move |(slot, member): (usize, &Option<Member>)| {
+            let member = member.as_ref().filter(|member| member.place == place)?;
+            let free = member.hold.as_ref().is_some_and(|hold| !hold.is_engaged());
+            let is_ready = self.engine.context().state(member.vp) == VpState::Ready;
+            let sleeps = member.sleep_word().is_some_and(|sleep_word| sleep_word.is_asleep());
+            (free && is_ready && !sleeps).then_some(slot as u32)
+        };
+        self.members.iter().enumerate().filter_map(here)
+    }
+
+    /// Makes what the hierarchy decided for `place` so.
+    pub fn bring(&mut self, place: usize, caller: Caller, now: Instant) -> After {
+        if self.ended {
+            return After::Nothing;
+        }
+        loop {
+            let (before, wanted) = (self.places[place].raised, self.wanted(place));
+            if before == wanted {
+                let Some(_) = wanted else {
+                    self.hold_idle(place);
+                    return After::Idle;
+                };
+                return After::Nothing;
+            }
+            // The new one first: it queues behind the old one, and no sentinel gets in between.
+            let after = match wanted {
+                Some(slot) => self.raise(place, slot, caller),
+                None => After::Idle,
+            };
+            if let Some(slot) = before {
+                self.lower(slot);
+            }
+            self.places[place].raised = wanted;
+            self.places[place].raised_at = (caller == Caller::Above).then_some(now);
+            match wanted {
+                Some(slot) if self.member(slot).is_gone() => {
+                    // Found out by raising it. Whoever collects members that are gone takes it out.
+                    let vp = self.member(slot).vp;
+                    self.places[place].raised = None;
+                    self.engine.release(vp, now);
+                    self.decide(now);
+                    if let After::StepDown = after {
+                        return self.bring(place, Caller::Above, now).or_step_down();
+                    }
+                }
+                Some(_) => return after,
+                None => {
+                    self.hold_idle(place);
+                    return after;
+                }
+            }
+        }
+    }
+
+    fn raise(&mut self, place: usize, slot: u32, caller: Caller) -> After {
+        let (priorities, cpu) = (self.priorities, self.places[place].cpu);
+        self.totals.grants += 1;
+        let member = self.member(slot);
+        if let Some(hold) = &mut member.hold {
+            hold.disengage();
+        }
+        member.bind(place, cpu);
+        let sleeper = member.sleep_word().filter(|sleep_word| sleep_word.grant()).map(Arc::clone);
+        let (result, after) = match (caller, sleeper) {
+            (Caller::Above, sleeper) => {
+                let result = member.move_to(priorities, Level::Granted);
+                sleeper.iter().for_each(|sleep_word| sleep_word.wake_up());
+                (result, After::Nothing)
+            }
+            // Raising one that sleeps preempts nobody.
+            (Caller::Sentinel, Some(sleep_word)) => {
+                (member.move_to(priorities, Level::Granted), After::Wake(sleep_word))
+            }
+            (Caller::Sentinel, None) if member.threads.len() == 1 => {
+                (member.move_to(priorities, Level::Beside), After::GiveWay)
+            }
+            // Several that take turns in our queue would let us run between them.
+            (Caller::Sentinel, None) => {
+                (rise(priorities).and_then(|()| member.move_to(priorities, Level::Granted)), After::StepDown)
+            }
+        };
+        self.note_moved(result);
+        after
+    }
+
+    fn lower(&mut self, slot: u32) {
+        let priorities = self.priorities;
+        if let Some(member) = self.members[slot as usize].as_mut() {
+            self.totals.revocations += 1;
+            let result = member.move_to(priorities, Level::Parked);
+            self.note_moved(result);
+        }
+    }
+
+    /// Brings threads where the kernel did not let them be brought before. For the warden.
+    pub fn move_owed(&mut self) {
+        if self.ended {
+            return;
+        }
+        let priorities = self.priorities;
+        let mut moved = Ok(0);
+        for member in self.members.iter_mut().flatten() {
+            // Those that still cannot be moved have been counted.
+            moved = moved.and(member.move_owed(priorities).map(|_| 0));
+        }
+        self.note_moved(moved);
+    }
+
+    /// Notes what came of moving threads: how many could not be moved yet.
+    pub fn note_moved(&mut self, moved: Result<u64, Errno>) {
+        match moved {
+            Ok(lent) => self.totals.lent += lent,
+            Err(errno) => _ = self.failure.get_or_insert(errno),
+        }
+    }
+
+    /// Holds those that may not use an idle processor.
+    fn hold_idle(&mut self, place: usize) {
+        while self.hard > 0 {
+            let Some(slot) = self.holdable(place).next() else { return };
+            let member = self.member(slot);
+            let thread = member.threads.first().map(|thread| thread.tid);
+            member.hold.iter_mut().for_each(|hold| hold.engage(thread));
+        }
+    }
+
+    /// Gives the member other means of being held, or none. Returns those that it had.
+    pub fn hold_by(&mut self, slot: u32, hold: Option<Hold>) -> Option<Hold> {
+        self.hard += usize::from(hold.is_some());
+        let before = std::mem::replace(&mut self.member(slot).hold, hold);
+        self.hard -= usize::from(before.is_some());
+        before
+    }
+
+    /// Takes the means of holding everybody away. Dropping them lets go whoever is held.
+    pub fn free_all(&mut self) -> Vec<Hold> {
+        self.hard = 0;
+        self.members.iter_mut().flatten().filter_map(|member| member.hold.take()).collect()
+    }
+}
+
+/// Raises the calling sentinel, which holds the dispatcher's lock, so that the members whom it grants do not preempt it.
+///
+/// If the controller, a deadline thread, waits for that lock, the kernel refuses: [`priorities::LENT`]. But then the sentinel runs with
+/// the controller's priority, above all that is managed, for as long as it holds the lock, for the controller waits without a
+/// timeout. (A signal takes the controller away for a moment. Whoever preempts the sentinel then does so until the controller
+/// has come back to wait, or anybody else that outranks them does.) So it may act as if it had risen. When it has given the lock
+/// back it finds itself in its own place, and stepping down from there changes nothing.
+fn rise(priorities: Priorities) -> Result<(), Errno> {
+    match priorities::set_self(priorities, Level::Urgent) {
+        Ok(()) | Err(priorities::LENT) => Ok(()),
+        Err(errno) => Err(errno),
+    }
+}
+
+impl After {
+    fn or_step_down(self) -> After {
+        match self {
+            After::Nothing | After::Idle => After::StepDown,
+            other => other,
+        }
+    }
+}
