@@ -384,7 +384,7 @@ impl Occupancy {
     }
 
     /// The processor that the job has according to the records of jobs, even if someone else is on it just now.
-    pub fn seat_of(&self, node: usize, job: JobId) -> Option<usize> {
+    pub fn processor_of(&self, node: usize, job: JobId) -> Option<usize> {
         self.nodes[node].iter().position(|processor| processor.jobs.contains(&job))
     }
 
@@ -408,7 +408,7 @@ impl Occupancy {
 
     /// Who has the processor at `index` of the node. Where jobs share one unseen, those that it does not execute may be on any
     /// other of the node that nobody else is known to have.
-    pub fn possession(&self, node: usize, index: usize) -> ProcessorHolder {
+    pub fn known_holder(&self, node: usize, index: usize) -> ProcessorHolder {
         match self.occupant(node, index) {
             Occupant::Job(_) if self.is_shared_unseen(node, index) => ProcessorHolder::SharedUnseen,
             Occupant::Idle | Occupant::Lane(_)
@@ -433,7 +433,7 @@ impl Occupancy {
     }
 
     /// Where the threads of the lane are, or the one of them that is best off.
-    pub fn whereabouts(&self, lane: usize) -> ThreadState {
+    pub fn thread_state(&self, lane: usize) -> ThreadState {
         let processors = &self.nodes[self.lanes[lane].node];
         let of_lane =
             || self.threads.iter().filter(|(_, role)| **role == Role::Lane(lane)).map(|(thread, _)| thread);

@@ -132,10 +132,10 @@ impl Segments {
                 node.processors.push(Processor { cpu: told.cpu, running: None, finished: None });
             }
             let processor = &mut node.processors[place];
-            let possession = occupancy.possession(index, place);
-            if !processor.is_with(possession, || occupancy.unseen_sharers(index)) {
+            let holder = occupancy.known_holder(index, place);
+            if !processor.is_with(holder, || occupancy.unseen_sharers(index)) {
                 processor.leave(index, now);
-                let runner = match possession {
+                let runner = match holder {
                     ProcessorHolder::By(Occupant::Job(job)) => Runner::Job(job),
                     ProcessorHolder::SharedUnseen => {
                         Runner::SharedUnseen(occupancy.unseen_sharers(index).collect())

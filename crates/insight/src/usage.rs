@@ -63,8 +63,8 @@ pub(crate) enum Use {
 }
 
 impl Use {
-    fn of(possession: ProcessorHolder) -> Self {
-        let ProcessorHolder::By(occupant) = possession else { return Use::Shared };
+    fn of(holder: ProcessorHolder) -> Self {
+        let ProcessorHolder::By(occupant) = holder else { return Use::Shared };
         match occupant {
             Occupant::Job(job) => Use::Job(job),
             Occupant::Lane(_) => Use::Dispatch,
@@ -217,7 +217,7 @@ impl Usage {
             if now <= timeline.cursor() {
                 continue;
             }
-            let what = Use::of(self.occupancy.possession(index, place));
+            let what = Use::of(self.occupancy.known_holder(index, place));
             let ns = now.as_nanos().saturating_sub(timeline.cursor().as_nanos());
             match what {
                 Use::Job(job) => self.jobs.executes(job, ns),

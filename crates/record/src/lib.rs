@@ -15,7 +15,7 @@
 //! | [`read`] | opens either kind of file |
 //! | [`damage`] | what in it cannot be, and is left out |
 //! | [`contents`] | what a trace holds at all |
-//! | [`told`] | what it can tell, and what was not recorded |
+//! | [`recorded_events`] | what it can tell, and what was not recorded |
 
 #![deny(unsafe_code)]
 

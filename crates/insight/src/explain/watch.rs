@@ -313,7 +313,7 @@ impl WatchedJob {
         if let Some((index, _)) = holders().find(is_own) {
             return (Cause::Execution, at(index, Some(self.lane)));
         }
-        if let Some(index) = view.occupancy.seat_of(self.node, self.hop.job) {
+        if let Some(index) = view.occupancy.processor_of(self.node, self.hop.job) {
             return match view.holder(self.node, index) {
                 Holder::One(Occupant::Idle) => (Cause::Blocked, at(index, None)),
                 holder => blamed(index, holder),

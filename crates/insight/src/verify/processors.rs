@@ -145,7 +145,7 @@ impl Judge<'_> {
         let first = holders[*lower.first()?];
         let is_shared =
             || holders.iter().any(|who| matches!(who, Holder::Several { lowest, .. } if *lowest > own));
-        let state = match self.occupancy.whereabouts(index) {
+        let state = match self.occupancy.thread_state(index) {
             ThreadState::Preempted => {
                 let running = first.job();
                 State { what: Fault::Displaced, running, waiting: job }
