@@ -222,7 +222,7 @@ fn kind(kind: FieldKind, meaning: Meaning) -> ShownKind {
         (FieldKind::U64 | FieldKind::U32 | FieldKind::U16 | FieldKind::U8, _) => ShownKind::Unsigned,
         (FieldKind::F64 | FieldKind::F32, _) => ShownKind::Float,
         (FieldKind::Bool, _) => ShownKind::Bool,
-        (FieldKind::Job | FieldKind::Text, _) => ShownKind::Text,
+        (FieldKind::Job | FieldKind::Text | FieldKind::Bytes8 | FieldKind::Bytes16, _) => ShownKind::Text,
         _ => ShownKind::Signed,
     }
 }
@@ -243,6 +243,7 @@ fn shown<'a>(metadata: &'a Metadata, field: &Field, meaning: Meaning, record: &R
         Value::Job(job) if job.pack() == u64::MAX => Shown::Absent,
         Value::Job(job) => Shown::Text(job_text(metadata, job).into()),
         Value::Text(text) => Shown::Text(text.into()),
+        bytes @ Value::Bytes(_) => Shown::Text(bytes.to_string().into()),
     }
 }
 

@@ -90,6 +90,10 @@ pub enum FieldKind {
     Job,
     /// Both words: up to 16 bytes of UTF-8, padded with zeros.
     Text,
+    /// 64 bits: 8 bytes, the first one lowest.
+    Bytes8,
+    /// Both words: 16 bytes, likewise.
+    Bytes16,
 }
 
 /// Where a field stands in a record; `shift` counts bits from the lowest.
@@ -136,6 +140,8 @@ pub enum Value {
     Job(JobId),
     /// A text.
     Text(String),
+    /// Bytes.
+    Bytes(Vec<u8>),
 }
 
 impl FieldKind {
@@ -157,16 +163,18 @@ impl FieldKind {
             FieldKind::Duration => "duration",
             FieldKind::Job => "job",
             FieldKind::Text => "text",
+            FieldKind::Bytes8 => "bytes8",
+            FieldKind::Bytes16 => "bytes16",
         }
     }
 
-    /// Bits it occupies from its lowest one on; a [`FieldKind::Text`] has 128.
+    /// Bits it occupies from its lowest one on; those that have both words are 128.
     pub const fn bits(self) -> u32 {
         match self {
             FieldKind::U8 | FieldKind::I8 | FieldKind::Bool => 8,
             FieldKind::U16 | FieldKind::I16 => 16,
             FieldKind::U32 | FieldKind::I32 | FieldKind::F32 => 32,
-            FieldKind::Text => 128,
+            FieldKind::Text | FieldKind::Bytes16 => 128,
             _ => 64,
         }
     }
@@ -217,7 +225,9 @@ impl Field {
     /// Whether the field lies within its part, as a damaged file's may not.
     pub const fn fits(&self) -> bool {
         match self.kind {
-            FieldKind::Text => matches!(self.place, Place { part: Part::First, shift: 0 }),
+            FieldKind::Text | FieldKind::Bytes16 => {
+                matches!(self.place, Place { part: Part::First, shift: 0 })
+            }
             kind => self.place.shift as u32 + kind.bits() <= self.place.part.bits(),
         }
     }
@@ -245,6 +255,8 @@ impl Field {
             FieldKind::Duration => Value::Duration(raw as i64),
             FieldKind::Job => Value::Job(JobId::unpack(raw)),
             FieldKind::Text => Value::Text(Text::from_words(record.words).to_string()),
+            FieldKind::Bytes8 => Value::Bytes(raw.to_le_bytes().into()),
+            FieldKind::Bytes16 => Value::Bytes(record.words.map(u64::to_le_bytes).concat()),
         }
     }
 }
@@ -257,7 +269,8 @@ impl Family {
 }
 
 impl fmt::Display for Value {
-    /// Numbers as they are; instants and durations as nanoseconds; a job as `operation/instance` by number.
+    /// Numbers as they are; instants and durations as nanoseconds; a job as `operation/instance` by number; bytes as two hexadecimal
+    /// digits each.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Value::Unsigned(value) => value.fmt(f),
@@ -266,6 +279,7 @@ impl fmt::Display for Value {
             Value::Bool(value) => value.fmt(f),
             Value::Job(job) => write!(f, "{}/{}", job.operation.index(), job.instance),
             Value::Text(text) => f.write_str(text),
+            Value::Bytes(bytes) => bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}")),
         }
     }
 }

@@ -92,7 +92,7 @@ impl PassiveKind {
         match self {
             PassiveKind::Counter => true,
             PassiveKind::Histogram { width, buckets, .. } => *width > 0 && *buckets > 0,
-            PassiveKind::Object { fields } => fields.iter().all(|field| field.kind != FieldKind::Text),
+            PassiveKind::Object { fields } => fields.iter().all(|field| field.kind.bits() <= 64),
         }
     }
 }

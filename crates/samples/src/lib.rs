@@ -132,6 +132,8 @@ pub fn strange_family() -> Family {
         entry(3, "times", vec![Field::new("at", Instant, First), Field::new("for", Duration, Second)]),
         entry(4, "text", vec![Field::new("text", Text, First), Field::new("event", U64, Causal)]),
         entry(5, "nothing", Vec::new()),
+        entry(6, "bytes", vec![Field::new("eight", Bytes8, Second), Field::new("also", Bytes8, First)]),
+        entry(7, "many", vec![Field::new("sixteen", Bytes16, First)]),
     ];
     Family { number: 0x77, name: "größe {strange}".into(), about: "".into(), events: events.into() }
 }

@@ -59,6 +59,8 @@ pub(super) enum Content {
     Flag(Place),
     /// Both words as text.
     Text,
+    /// So many bytes from this place on as two hexadecimal digits each.
+    Digits(Place, u8),
     /// The operation of the job at this place, in 4 bytes.
     JobOperation(Place),
     /// The instance of the job at this place, in 8 bytes.
@@ -164,6 +166,9 @@ impl Members {
             FieldKind::F64 | FieldKind::F32 => self.push(name, Type::Float(bits), bytes),
             FieldKind::Bool => self.push(name, Type::Bool, Content::Flag(field.place)),
             FieldKind::Text => self.push(name, Type::Text, Content::Text),
+            FieldKind::Bytes8 | FieldKind::Bytes16 => {
+                self.push(name, Type::Text, Content::Digits(field.place, bits / 8));
+            }
             FieldKind::Job => {
                 let operation = Type::Named(Meaning::Operation, 32);
                 self.push(&format!("{name}_operation"), operation, Content::JobOperation(field.place));
@@ -185,6 +190,13 @@ impl Content {
             }
             Content::Flag(place) => bytes.push(u8::from(place.raw(record) as u8 != 0)),
             Content::Text => text(&Text::from_words(record.words).padded(), bytes),
+            Content::Digits(place, count) => {
+                let both = record.words.map(u64::to_le_bytes).concat();
+                let one = place.raw(record).to_le_bytes();
+                let raw = if count == 16 { &both[..] } else { &one };
+                let digits: String = raw.iter().map(|byte| format!("{byte:02x}")).collect();
+                text(digits.as_bytes(), bytes);
+            }
             Content::JobOperation(place) => {
                 let (operation, _) = JobId::numbers(place.raw(record));
                 bytes.extend_from_slice(&(operation as u32).to_le_bytes());

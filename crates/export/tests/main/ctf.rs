@@ -148,6 +148,7 @@ fn decoded(names: &NameSpace, record: &Record) -> Printed {
                 fields.insert(format!("{name}_instance"), job.instance.to_string());
             }
             Value::Text(text) => _ = fields.insert(name, format!("\"{text}\"")),
+            bytes @ Value::Bytes(_) => _ = fields.insert(name, format!("\"{bytes}\"")),
             Value::Bool(value) => _ = fields.insert(name, u8::from(value).to_string()),
             // A deadline more than a century after the release is none.
             Value::Instant(_)
@@ -271,6 +272,8 @@ fn babeltrace_finds_families_of_programs_whatever_their_names() {
     for text in ["", "plain", "a \"b\" \\, = {}", "größe ✓", "sixteen bytes..."] {
         push(4, Text::new(text).words());
     }
+    push(6, [0x0706_0504_0302_0100, u64::MAX]);
+    push(7, [1, 0xff << 56]);
     export(&place.path().join("ctf"), &names, &records);
     if let Some((printed, warnings)) = babeltrace(&place.path().join("ctf")) {
         assert_eq!(warnings, "");

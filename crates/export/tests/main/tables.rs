@@ -68,6 +68,8 @@ fn sample() -> Vec<Record> {
         strange(1, [0xffff_fff6_fffe_05ff, 1 | 2 << 16 | 3 << 32]),
         strange(4, Text::new("a;b=\\c\nü\"").words()),
         Record { event: Event(0x4444), ..strange(0, [9, 8]) },
+        strange(6, [0x0706_0504_0302_0100, u64::MAX]),
+        strange(7, [1, 0xff << 56]),
     ]
 }
 
@@ -93,6 +95,8 @@ fn fields_stand_in_one_column_of_the_csv() {
     assert_eq!(get(9, &["fields"]), ["text=a\\;b\\=\\\\c\\nü\";event=5"]);
     let raw = ["event", "family", "arg", "source", "causal", "word0", "word1", "fields"];
     assert_eq!(get(10, &raw), ["0x4444", "", "256", "3", "5", "9", "8", ""]);
+    assert_eq!(get(11, &["fields"]), ["eight=ffffffffffffffff;also=0001020304050607"]);
+    assert_eq!(get(12, &["fields"]), ["sixteen=010000000000000000000000000000ff"]);
 }
 
 #[test]
@@ -115,6 +119,8 @@ fn fields_have_typed_columns_in_parquet() {
     assert_eq!((cell(8, "field_i8"), cell(8, "field_enum")), (Cell::Long(-1), Cell::Bool(true)));
     assert_eq!((cell(9, "field_text"), cell(9, "field_event")), (text("a;b=\\c\nü\""), Cell::ULong(5)));
     assert_eq!((cell(10, "event"), cell(10, "family")), (text("0x4444"), Cell::Null));
+    assert_eq!(cell(11, "field_also"), text("0001020304050607"));
+    assert_eq!(cell(12, "field_sixteen"), text("010000000000000000000000000000ff"));
 }
 
 #[test]

@@ -105,6 +105,7 @@ word_types! {
     // A job that is not known is written as all ones, an instant that there is not as 0.
     Option<JobId>, Job, value => value.map_or(u64::MAX, JobId::pack), bits => (bits != u64::MAX).then(|| JobId::unpack(bits));
     Option<Instant>, Instant, value => value.map_or(0, |at| at.as_nanos() as u64), bits => (bits != 0).then(|| Instant::from_nanos(bits as i64));
+    [u8; 8], Bytes8, value => u64::from_le_bytes(value), bits => bits.to_le_bytes();
     Flag, U16, value => u64::from(value.0), bits => Flag(bits as u16 == 1);
 }
 
@@ -174,6 +175,23 @@ impl<C: Coded> WordType for Code<C> {
     #[inline(always)]
     fn from_bits(bits: u64) -> Self {
         Code(bits as u16, PhantomData)
+    }
+}
+
+impl FieldType for [u8; 16] {
+    const KIND: FieldKind = FieldKind::Bytes16;
+    const MEANING: Meaning = Meaning::Number;
+
+    #[inline(always)]
+    fn put(self, _: Place, record: &mut Record) {
+        let bits = u128::from_le_bytes(self);
+        record.words = [bits as u64, (bits >> 64) as u64];
+    }
+
+    #[inline(always)]
+    fn take(_: Place, record: &Record) -> Self {
+        let [low, high] = record.words.map(u128::from);
+        (high << 64 | low).to_le_bytes()
     }
 }
 

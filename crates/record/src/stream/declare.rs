@@ -251,7 +251,7 @@ impl Payload {
 /// ```
 ///
 /// Fields have the types of [`FieldType`]. Together they have 144 bits: two words and 16 bits; a
-/// [`Text`](crate::declaration::Text) has both words.
+/// [`Text`](crate::declaration::Text), which has up to 16 bytes, and a `[u8; 16]` have both words, a `[u8; 8]` has one.
 /// What stands behind `for` is the causal id, the first argument. More than fits is an error of compilation:
 ///
 /// ```compile_fail

@@ -34,6 +34,18 @@ talea_record::family! {
     }
 }
 
+talea_record::family! {
+    /// What comes over a bus.
+    bus {
+        /// A frame was received.
+        frame(data: [u8; 8], length: u8, id: u32);
+        /// A key was agreed on.
+        key(digest: [u8; 16], version: u16);
+        /// A station said its name.
+        station(name: declaration::Text, address: u16);
+    }
+}
+
 static TURNS: Mutex<()> = Mutex::new(());
 
 /// A stream that no other test can take for its own.
@@ -130,6 +142,40 @@ fn events_come_back_with_the_values_of_their_fields() {
     assert_eq!(records.iter().map(decoded).collect::<Vec<_>>(), expected);
     assert!(records.iter().all(|record| record.source == Record::NO_LANE && record.cpu == Record::NO_CPU));
     assert!(records.is_sorted_by_key(|record| record.time));
+}
+
+/// As they are emitted, and as a listing names and shows them.
+#[test]
+fn texts_and_bytes_come_back() {
+    let published = publish(1);
+    bus::FAMILY.register().unwrap();
+    let mut consumer = published.follow("bus");
+    let (data, digest) = ([0, 1, 2, 0x7f, 0x80, 0xff, 7, 0], std::array::from_fn(|index| 0xf0 + index as u8));
+    on_a_thread("texts and bytes", || {
+        let _local = published.stream.attach_thread("texts and bytes").unwrap();
+        bus::frame(data, 6, 0x1234_5678);
+        bus::key(digest, 3);
+        bus::station(declaration::Text::new("größe 16 bytes.."), 0xbeef);
+    });
+    let space = TraceFile::open(published.stream.path()).unwrap().name_space().unwrap();
+    let listed = |record: &Record| -> Vec<String> {
+        let fields = space.event(record.event).unwrap().1.fields.iter();
+        fields
+            .map(|field| format!("{}: {} = {}", field.name, field.kind.name(), field.value(record)))
+            .collect()
+    };
+    let records = drained(&mut consumer);
+    assert_eq!(
+        records.iter().map(listed).collect::<Vec<_>>(),
+        [
+            vec!["data: bytes8 = 0001027f80ff0700", "length: u8 = 6", "id: u32 = 305419896"],
+            vec!["digest: bytes16 = f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff", "version: u16 = 3"],
+            vec!["name: text = größe 16 bytes", "address: u16 = 48879"],
+        ]
+    );
+    let field =
+        |record: usize| space.event(records[record].event).unwrap().1.fields[0].value(&records[record]);
+    assert_eq!((field(0), field(1)), (Value::Bytes(data.into()), Value::Bytes(digest.into())));
 }
 
 #[test]
