@@ -23,6 +23,7 @@
 //! | [`guarantee`] | what schedulers promise each other, and how the promises of a hierarchy are derived |
 //! | [`simulation`] | the system in virtual time |
 //! | [`run`](mod@run) | the system on real threads, with operations of your own |
+//! | [`hierarchy`] | schedulers over threads of your own, changed by calls while they run |
 //! | [`trace`] | events of your own, reading traces, and explaining what is in them |
 //! | `figure` | pictures of all that as SVG, with the feature of that name |
 //! | `interchange` | task sets of rt-app, SimSo and tables, with the feature of that name |
@@ -38,6 +39,7 @@
 
 pub mod check;
 pub mod guarantee;
+pub mod hierarchy;
 pub mod run;
 pub mod schedulers;
 pub mod simulation;
