@@ -5,6 +5,7 @@
 //! Its [`Row`] says how one is made of a description. [`register`]ed, it is found by its name wherever a kind is named: in system files and
 //! builders, by `check`, in simulations and runs, and in changes of a running hierarchy (`talea ctl`).
 //!
+//! Everything that it takes to write one is here, so that `use talea::schedulers::*` will do.
 //! `examples/own_scheduler/weighted_turns.rs` is a whole one; the crate `talea-conformance` has the test that any scheduler has to pass.
 
 pub use talea_guarantee::conversion::{self, table};
@@ -18,3 +19,4 @@ pub use talea_policy::scheduler::{
     Announcing, Clients, Config, Configuration, ConfigureError, Facts, KindError, Row, Rule, Stint,
     Uniprocessor, config, register, rows,
 };
+pub use talea_time::{Duration, Instant, Work};

@@ -134,6 +134,19 @@ pub enum Parameters {
     Jobs,
 }
 
+impl Parameters {
+    /// The weight of a child that asks a `scheduler` of shares for no more than that.
+    ///
+    /// # Errors
+    /// It asks for something else.
+    pub fn weight(self, scheduler: &'static str) -> Result<u32, Refusal> {
+        match self {
+            Parameters::Weight(weight @ 1..) => Ok(weight),
+            given => Err(Refusal::unacceptable(scheduler, "a weight above 0", given)),
+        }
+    }
+}
+
 /// What a reserve without budget may still do until the next period (Oikawa and Rajkumar 1999).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Enforcement {

@@ -93,10 +93,7 @@ impl Lottery<SeededDraws> {
 
 impl<D: Draws> Lottery<D> {
     fn tickets(&self, given: Parameters) -> Result<u32, Refusal> {
-        match given {
-            Parameters::Weight(tickets @ 1..) => Ok(tickets),
-            _ => Err(Refusal::unacceptable(self.kind(), "a weight above 0", given)),
-        }
+        given.weight(self.kind())
     }
 }
 

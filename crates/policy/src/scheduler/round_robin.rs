@@ -11,7 +11,7 @@ use super::uniprocessor::{Clients, Rule, Stint, Uniprocessor};
 use super::{Announcing, KindError, Row};
 use crate::hierarchy::{Context, Parameters, Refusal, Scheduler};
 use talea_model::SchedulerKind;
-use talea_time::{Instant, Work};
+use talea_time::Work;
 
 /// The rule of round robin. Children register with [`Parameters::None`].
 #[derive(Clone, Debug)]
@@ -77,8 +77,8 @@ impl Rule for RoundRobin {
         }
     }
 
-    fn keeps(&self, _cx: &Context<'_>, clients: &Clients<Turn>, stint: Stint) -> bool {
-        stint.used < clients.account(stint.place).left
+    fn slice(&self, turn: &Turn) -> Option<Work> {
+        Some(turn.left)
     }
 
     fn elect(
@@ -87,11 +87,7 @@ impl Rule for RoundRobin {
         clients: &mut Clients<Turn>,
         _incumbent: Option<usize>,
     ) -> Option<usize> {
-        clients.wanting(cx).min_by_key(|(_, account)| account.turn).map(|(place, _)| place)
-    }
-
-    fn next(&self, cx: &Context<'_>, clients: &Clients<Turn>, stint: Option<Stint>) -> Option<Instant> {
-        stint.map(|stint| cx.now() + (clients.account(stint.place).left - stint.used).at_full_speed())
+        clients.least(cx, |account| account.turn)
     }
 }
 

@@ -14,7 +14,7 @@ use super::uniprocessor::{Clients, Rule, Stint, Uniprocessor};
 use super::{Announcing, KindError, Row};
 use crate::hierarchy::{Context, Parameters, Refusal, Scheduler};
 use talea_model::SchedulerKind;
-use talea_time::{Instant, Work};
+use talea_time::Work;
 
 /// The large constant that strides are fractions of. Strides are whole, so shares of few tickets are exact (2^20 times the least common
 /// multiple of 1 to 20) and others off by less than a part in 2^27. Of the customary 2^20 alone, 600 000 tickets and 1 000 000
@@ -132,8 +132,8 @@ impl Rule for Stride {
         account.pass += account.stride * i128::from(stint.used.as_nanos());
     }
 
-    fn keeps(&self, _cx: &Context<'_>, _clients: &Clients<StrideAccount>, stint: Stint) -> bool {
-        stint.used < self.quantum
+    fn slice(&self, _account: &StrideAccount) -> Option<Work> {
+        Some(self.quantum)
     }
 
     fn elect(
@@ -142,16 +142,7 @@ impl Rule for Stride {
         clients: &mut Clients<StrideAccount>,
         _incumbent: Option<usize>,
     ) -> Option<usize> {
-        clients.wanting(cx).min_by_key(|(_, account)| account.pass).map(|(place, _)| place)
-    }
-
-    fn next(
-        &self,
-        cx: &Context<'_>,
-        _clients: &Clients<StrideAccount>,
-        stint: Option<Stint>,
-    ) -> Option<Instant> {
-        stint.map(|stint| cx.now() + (self.quantum - stint.used).at_full_speed())
+        clients.least(cx, |account| account.pass)
     }
 
     fn check_invariants(&self, cx: &Context<'_>, clients: &Clients<StrideAccount>) {

@@ -139,10 +139,7 @@ impl SurplusFair {
     }
 
     fn weight(&self, given: Parameters) -> Result<u32, Refusal> {
-        match given {
-            Parameters::Weight(weight @ 1..) => Ok(weight),
-            _ => Err(Refusal::unacceptable(SchedulerKind::SFS.name(), "a weight above 0", given)),
-        }
+        given.weight(SchedulerKind::SFS.name())
     }
 
     fn charge(&mut self, cx: &Context<'_>) {

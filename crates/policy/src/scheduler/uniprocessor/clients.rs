@@ -87,6 +87,11 @@ impl<A> Clients<A> {
         wanting.map(|(place, client)| (place, &client.account))
     }
 
+    /// The place of the child that wants a processor with the least `key`, the first of several.
+    pub fn least<K: Ord>(&self, cx: &Context<'_>, key: impl Fn(&A) -> K) -> Option<usize> {
+        self.wanting(cx).min_by_key(|(_, account)| key(account)).map(|(place, _)| place)
+    }
+
     /// The job that the child at `place` wants its processor for, if that is known.
     pub(in crate::scheduler) fn job<'a>(&self, cx: &'a Context<'_>, place: usize) -> Option<&'a Job> {
         cx.behind(self.list[place].vp).map(|thread| cx.job(thread))

@@ -101,9 +101,15 @@ pub trait Rule: Clone + Send + 'static {
     /// Brings to now whatever changes with time alone.
     fn refresh(&mut self, _cx: &Context<'_>, _clients: &mut Clients<Self::Account>) {}
 
-    /// Whether the child keeps the processor without an election. It has received something since it was elected.
-    fn keeps(&self, _cx: &Context<'_>, _clients: &Clients<Self::Account>, _stint: Stint) -> bool {
-        false
+    /// How long a child with this account keeps the processor once it is elected. Without an own version, until the next notification.
+    fn slice(&self, _account: &Self::Account) -> Option<Work> {
+        None
+    }
+
+    /// Whether the child keeps the processor without an election. It has received something since it was elected. Without an own
+    /// version, it does for its [slice](Rule::slice).
+    fn keeps(&self, _cx: &Context<'_>, clients: &Clients<Self::Account>, stint: Stint) -> bool {
+        self.slice(clients.account(stint.place)).is_some_and(|slice| stint.used < slice)
     }
 
     /// Who is to have the processor: the place of a child that wants it, or nobody.
@@ -119,14 +125,17 @@ pub trait Rule: Clone + Send + 'static {
         clients.wanting(cx).next().is_some()
     }
 
-    /// When to decide again if no child does anything until then.
+    /// When to decide again if no child does anything until then. Without an own version, when the [slice](Rule::slice) of the child
+    /// is over that has the processor.
     fn next(
         &self,
-        _cx: &Context<'_>,
-        _clients: &Clients<Self::Account>,
-        _stint: Option<Stint>,
+        cx: &Context<'_>,
+        clients: &Clients<Self::Account>,
+        stint: Option<Stint>,
     ) -> Option<Instant> {
-        None
+        let stint = stint?;
+        let slice = self.slice(clients.account(stint.place))?;
+        Some(cx.now() + (slice - stint.used).at_full_speed())
     }
 
     /// The earliest deadline of what the children want, for a parent that is a uniformly slower processor.
