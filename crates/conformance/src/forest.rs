@@ -2,18 +2,20 @@
 //!
 //! What children ask for follows from what the kind declares; it is always so little that all of it is admitted.
 
+mod parameters;
+mod system;
+
+use parameters::short_quanta;
 use proptest::prelude::*;
-use std::collections::HashMap;
-use std::num::NonZeroU32;
-use talea_guarantee::conversion::admission::Test;
-use talea_guarantee::exact::{Share, Span, ratio};
-use talea_guarantee::guarantee::{Continuity, Guarantee, Hardness, Kind, Reservation};
-use talea_guarantee::scheduler::{Children, Parameter};
-use talea_model::{
-    Asks, Execution, Plan, PlanEntry, Request, SchedulerBuilder, SchedulerKind, Setting, System,
-    SystemBuilder, ThreadBuilder, ThreadWork,
-};
+use system::request;
+use talea_guarantee::scheduler::Children;
+use talea_model::{Execution, SchedulerKind, ThreadWork};
 use talea_time::{Duration, Work};
+
+pub use parameters::ParameterDraws;
+pub(crate) use parameters::parameter_draws;
+pub use system::least;
+pub(crate) use system::{beside, settings};
 
 /// Periods of reservations and bursts, in milliseconds.
 const PERIODS: [u64; 6] = [8, 10, 20, 33, 40, 100];
@@ -27,15 +29,12 @@ pub enum Tree {
     Scheduler {
         /// What it is.
         kind: SchedulerKind,
-        /// Its quantum, if the kind has one.
-        quantum: Quantum,
+        /// What is said of it, as far as the kind has such parameters.
+        parameters: ParameterDraws,
         /// Who is below it, with what each asks for.
         children: Vec<(Ask, Tree)>,
     },
 }
-
-/// In microseconds.
-pub type Quantum = u32;
 
 /// When a thread wants the processor.
 #[derive(Clone, Debug)]
@@ -100,11 +99,7 @@ pub(crate) fn kinds() -> impl Strategy<Value = SchedulerKind> + use<> {
     prop::sample::select(kinds)
 }
 
-fn quanta() -> impl Strategy<Value = Quantum> {
-    (1..12u32).prop_map(|quantum| quantum * 1_000)
-}
-
-fn scheduler(kind: SchedulerKind, quantum: Quantum, mut children: Vec<(Ask, Tree)>) -> Tree {
+fn scheduler(kind: SchedulerKind, parameters: ParameterDraws, mut children: Vec<(Ask, Tree)>) -> Tree {
     if kind.has_one_child() {
         children.truncate(1);
     }
@@ -123,7 +118,7 @@ fn scheduler(kind: SchedulerKind, quantum: Quantum, mut children: Vec<(Ask, Tree
             *child = Tree::Thread(Demand::Bursts(bursts, statistical_period(place)));
         }
     }
-    Tree::Scheduler { kind, quantum, children }
+    Tree::Scheduler { kind, parameters, children }
 }
 
 /// In milliseconds: each twice as long as the one before, which so has it as its superperiod.
@@ -133,8 +128,8 @@ fn statistical_period(place: usize) -> u8 {
 
 fn below() -> impl Strategy<Value = Tree> {
     demands().prop_map(Tree::Thread).prop_recursive(3, 14, 4, |inner| {
-        (kinds(), quanta(), prop::collection::vec((asks(), inner), 1..4))
-            .prop_map(|(kind, quantum, children)| scheduler(kind, quantum, children))
+        (kinds(), parameter_draws(), prop::collection::vec((asks(), inner), 1..4))
+            .prop_map(|(kind, parameters, children)| scheduler(kind, parameters, children))
     })
 }
 
@@ -146,7 +141,8 @@ pub fn trees() -> impl Strategy<Value = Tree> {
 /// A hierarchy whose root is of this kind.
 pub fn trees_of(kind: SchedulerKind) -> impl Strategy<Value = Tree> {
     let children = prop::collection::vec((asks(), below()), 1..5);
-    (quanta(), children).prop_map(move |(quantum, children)| scheduler(kind, quantum, children))
+    (parameter_draws(), children)
+        .prop_map(move |(parameters, children)| scheduler(kind, parameters, children))
 }
 
 /// A hierarchy with a scheduler of this kind at its root or somewhere below.
@@ -155,8 +151,8 @@ pub fn trees_with(kind: SchedulerKind) -> BoxedStrategy<Tree> {
         return trees_of(SchedulerKind::FIXED_PRIORITY).boxed();
     }
     let child = prop_oneof![2 => below(), 1 => trees_of(kind)];
-    let above = (kinds(), quanta(), prop::collection::vec((asks(), child), 1..4))
-        .prop_map(|(kind, quantum, children)| scheduler(kind, quantum, children));
+    let above = (kinds(), parameter_draws(), prop::collection::vec((asks(), child), 1..4))
+        .prop_map(|(kind, parameters, children)| scheduler(kind, parameters, children));
     prop_oneof![2 => trees_of(kind), 1 => above].boxed()
 }
 
@@ -175,21 +171,25 @@ pub fn limited() -> impl Strategy<Value = Tree> {
     ]);
     let between = prop::sample::select(vec![None, None, Some(K::LIMIT), Some(K::FIXED_PRIORITY)]);
     let children = prop::collection::vec((asks(), asks(), asks(), between, below()), 1..4);
-    (givers, quanta(), children, any::<bool>()).prop_map(|(giver, quantum, children, has_root)| {
-        let limited = |(outer, middle, inner, between, child)| {
-            let limit = scheduler(K::LIMIT, quantum, vec![(inner, child)]);
-            match between {
-                None => (outer, limit),
-                Some(kind) => (outer, scheduler(kind, quantum, vec![(middle, limit)])),
+    (givers, parameter_draws(), children, any::<bool>()).prop_map(
+        |(giver, parameters, children, has_root)| {
+            let limited = |(outer, middle, inner, between, child)| {
+                let limit = scheduler(K::LIMIT, parameters, vec![(inner, child)]);
+                match between {
+                    None => (outer, limit),
+                    Some(kind) => (outer, scheduler(kind, parameters, vec![(middle, limit)])),
+                }
+            };
+            let giver = scheduler(giver, parameters, children.into_iter().map(limited).collect());
+            match has_root {
+                // Where joins have a second parent.
+                true => {
+                    Tree::Scheduler { kind: K::FIXED_PRIORITY, parameters, children: vec![(PLAIN, giver)] }
+                }
+                false => giver,
             }
-        };
-        let giver = scheduler(giver, quantum, children.into_iter().map(limited).collect());
-        match has_root {
-            // Where joins have a second parent.
-            true => Tree::Scheduler { kind: K::FIXED_PRIORITY, quantum, children: vec![(PLAIN, giver)] },
-            false => giver,
-        }
-    })
+        },
+    )
 }
 
 /// What a child asks that has no wishes.
@@ -209,29 +209,27 @@ pub fn shares() -> impl Strategy<Value = Tree> {
         Some(K::BSS_I),
     ]);
     let beside = prop::collection::vec((asks(), demands().prop_map(Tree::Thread)), 0..3);
-    (above, asks(), sharers(), beside, quanta()).prop_map(|(above, ask, sharer, mut beside, quantum)| {
-        let Some(kind) = above else { return sharer };
-        // The highest of a fixed-priority scheduler is its last child.
-        beside.push((ask, sharer));
-        scheduler(kind, quantum / 4, beside)
-    })
+    (above, asks(), sharers(), beside, parameter_draws()).prop_map(
+        |(above, ask, sharer, mut beside, parameters)| {
+            let Some(kind) = above else { return sharer };
+            // The highest of a fixed-priority scheduler is its last child.
+            beside.push((ask, sharer));
+            scheduler(kind, ParameterDraws { quantum: parameters.quantum / 4, ..parameters }, beside)
+        },
+    )
 }
 
 /// Shares of several processors, in short quanta.
 pub fn surplus() -> impl Strategy<Value = Tree> {
     let child = prop_oneof![3 => nervous().prop_map(Tree::Thread), 1 => sharers()];
     (short_quanta(), prop::collection::vec((asks(), child), 3..8))
-        .prop_map(|(quantum, children)| scheduler(SchedulerKind::SFS, quantum, children))
+        .prop_map(|(parameters, children)| scheduler(SchedulerKind::SFS, parameters, children))
 }
 
 /// The same of two processors, one of which is there for so many eighths of the time: its slower part is given by this kind.
 pub fn parted() -> impl Strategy<Value = (Tree, SchedulerKind, u8)> {
     use SchedulerKind as K;
     (surplus(), prop::sample::select(vec![K::PSHED, K::RESERVATION, K::STRIDE]), 1..8u8)
-}
-
-fn short_quanta() -> impl Strategy<Value = Quantum> {
-    (1..6u32).prop_map(|quantum| quantum * 50)
 }
 
 /// Who never stops, and who blocks and wakes all the time beside it.
@@ -247,10 +245,10 @@ fn nervous() -> impl Strategy<Value = Demand> {
 fn sharers() -> impl Strategy<Value = Tree> {
     let threads = prop::collection::vec((asks(), nervous().prop_map(Tree::Thread)), 1..5);
     let lower = (short_quanta(), sharing(), threads)
-        .prop_map(|(quantum, kind, children)| scheduler(kind, quantum, children));
+        .prop_map(|(parameters, kind, children)| scheduler(kind, parameters, children));
     let child = prop_oneof![2 => nervous().prop_map(Tree::Thread), 1 => lower];
     (short_quanta(), sharing(), prop::collection::vec((asks(), child), 1..5))
-        .prop_map(|(quantum, kind, children)| scheduler(kind, quantum, children))
+        .prop_map(|(parameters, kind, children)| scheduler(kind, parameters, children))
 }
 
 fn sharing() -> impl Strategy<Value = SchedulerKind> {
@@ -259,48 +257,26 @@ fn sharing() -> impl Strategy<Value = SchedulerKind> {
 }
 
 impl Tree {
-    /// The system of it on these processors.
-    pub fn system_on(&self, cpus: &[u16]) -> System {
-        self.system_requiring(cpus, &HashMap::new())
-    }
-
-    /// The same whose threads of these names require something.
-    pub fn system_requiring(&self, cpus: &[u16], required: &HashMap<String, Guarantee>) -> System {
-        let builder = System::builder("random").seed(7).node("n", cpus.iter().copied());
-        let mut grown = Grown { builder, schedulers: Vec::new(), nodes: 0, required };
-        let mut joined = Vec::new();
-        grown.grow(self, Vec::new(), &mut joined);
-        grown.build()
-    }
-
-    /// The system of it on two processors, of one of which `kind` gives somebody who never stops all but so many eighths.
-    pub fn system_beside(&self, kind: SchedulerKind, eighths: u8) -> System {
-        let part = |eighths: u8| match kind.asks {
-            Asks::Share => Request::share(weight_of(eighths)),
-            Asks::Guarantee([Kind::Resu]) => {
-                let rate = Share::new(ratio(u64::from(eighths), 8_u64)).expect("at most the whole");
-                Request::Guarantee(Guarantee::Resu(rate))
-            }
-            _ => {
-                let amount = u64::from(eighths) * 1_000_000;
-                reserved((Continuity::Basic, Hardness::Hard), amount, 8_000_000)
-            }
-        };
-        let mut halved = SchedulerBuilder::new("H", kind).under("B", Request::Priority(2));
-        if kind.has_quantum() {
-            halved = halved.quantum(Duration::from_millis(1));
+    /// The same of which nothing is said but quanta.
+    #[must_use]
+    pub fn with_presets(&self) -> Self {
+        match self {
+            Tree::Thread(demand) => Tree::Thread(demand.clone()),
+            Tree::Scheduler { kind, parameters, children } => Tree::Scheduler {
+                kind: *kind,
+                parameters: parameters.with_presets(),
+                children: children.iter().map(|(ask, child)| (*ask, child.with_presets())).collect(),
+            },
         }
-        let builder = System::builder("parted")
-            .seed(7)
-            .node("n", [0, 1])
-            .scheduler(SchedulerBuilder::new("B", SchedulerKind::FIXED_PRIORITY).on("n"))
-            .scheduler(halved)
-            .thread(ThreadBuilder::new("other", ThreadWork::CpuBound).under("H", part(8 - eighths)));
-        let required = HashMap::new();
-        let mut grown = Grown { builder, schedulers: Vec::new(), nodes: 0, required: &required };
-        let under = vec![("H".to_owned(), part(eighths)), ("B".to_owned(), Request::Priority(1))];
-        grown.grow(self, under, &mut Vec::new());
-        grown.build()
+    }
+
+    /// Hears what is said of every scheduler of a kind.
+    pub(crate) fn parameters_of(&self, wanted: SchedulerKind, hear: &mut impl FnMut(&ParameterDraws)) {
+        let Tree::Scheduler { kind, parameters, children } = self else { return };
+        if *kind == wanted {
+            hear(parameters);
+        }
+        children.iter().for_each(|(_, child)| child.parameters_of(wanted, hear));
     }
 
     /// What it looks like, for failures.
@@ -314,8 +290,10 @@ impl Tree {
         let indent = "  ".repeat(depth);
         match self {
             Tree::Thread(demand) => lines.push(format!("{indent}thread {demand:?} ({ask})")),
-            Tree::Scheduler { kind, quantum, children } => {
-                lines.push(format!("{indent}{kind} quantum {quantum} ({ask})"));
+            Tree::Scheduler { kind, parameters, children } => {
+                let settings = parameters.settings(*kind).into_iter();
+                let settings: String = settings.map(|(name, value)| format!(", {name} {value}")).collect();
+                lines.push(format!("{indent}{kind} quantum {}{settings} ({ask})", parameters.quantum));
                 let asks: Vec<Ask> = children.iter().map(|(ask, _)| *ask).collect();
                 for (place, (_, child)) in children.iter().enumerate() {
                     let joined = if asks[place].is_joined { ", joined" } else { "" };
@@ -324,195 +302,4 @@ impl Tree {
             }
         }
     }
-}
-
-struct Grown<'r> {
-    builder: SystemBuilder,
-    /// In the order of the file.
-    schedulers: Vec<SchedulerBuilder>,
-    nodes: usize,
-    required: &'r HashMap<String, Guarantee>,
-}
-
-impl Grown<'_> {
-    fn name(&mut self, prefix: &str) -> String {
-        self.nodes += 1;
-        format!("{prefix}{}", self.nodes)
-    }
-
-    /// Adds the tree below its parents; what is joined goes under the root too if that orders by priority. The name of what is added.
-    fn grow(&mut self, tree: &Tree, under: Vec<(String, Request)>, root: &mut Vec<String>) -> String {
-        match tree {
-            Tree::Thread(demand) => {
-                let name = self.name("t");
-                let mut thread = ThreadBuilder::new(&name, demand.work());
-                if let Some(required) = self.required.get(&name) {
-                    thread = thread.requires(required.clone());
-                }
-                let thread =
-                    under.into_iter().fold(thread, |thread, (parent, ask)| thread.under(parent, ask));
-                let builder = std::mem::replace(&mut self.builder, System::builder(""));
-                self.builder = builder.thread(thread);
-                name
-            }
-            Tree::Scheduler { kind, quantum, children } => {
-                let name = self.name("s");
-                let mut scheduler = SchedulerBuilder::new(&name, *kind);
-                if kind.has_quantum() {
-                    scheduler = scheduler.quantum(Duration::from_micros(i64::from(*quantum)));
-                }
-                if under.is_empty() {
-                    scheduler = scheduler.on("n");
-                    if *kind == SchedulerKind::FIXED_PRIORITY {
-                        root.push(name.clone());
-                    }
-                }
-                let scheduler = under
-                    .into_iter()
-                    .fold(scheduler, |scheduler, (parent, ask)| scheduler.under(parent, ask));
-                let own = self.add(scheduler);
-                let asks: Vec<Ask> = children.iter().map(|(ask, _)| *ask).collect();
-                let mut names = Vec::new();
-                for (place, (ask, child)) in children.iter().enumerate() {
-                    let request = request(*kind, &asks, place);
-                    let edge = match (&request, root.first().cloned()) {
-                        (Request::Guarantee(Guarantee::Reservation(_)), Some(top))
-                            if ask.is_joined && kind.children != Children::Bursts =>
-                        {
-                            (self.join(&name, request, top), Request::Nothing)
-                        }
-                        _ => (name.clone(), request),
-                    };
-                    names.push(self.grow(child, vec![edge], root));
-                }
-                if kind.parameter(Parameter::PLAN.name).is_some() {
-                    let (plan, cycle) = plan(*quantum, children, &names);
-                    let planned = self.schedulers[own].clone().set(Parameter::PLAN.name, Setting::Plan(plan));
-                    self.schedulers[own] = match cycle {
-                        Some(cycle) => planned.set(Parameter::CYCLE.name, Setting::Time(cycle)),
-                        None => planned,
-                    };
-                }
-                name
-            }
-        }
-    }
-
-    /// A join below a reservation and, with the lowest priority, the root.
-    fn join(&mut self, reserved: &str, request: Request, top: String) -> String {
-        let name = self.name("j");
-        let lowest = Request::Priority(-(self.nodes as i32));
-        self.add(
-            SchedulerBuilder::new(&name, SchedulerKind::JOIN).under(reserved, request).under(top, lowest),
-        );
-        name
-    }
-
-    /// Adds a scheduler, and says which one it is.
-    fn add(&mut self, scheduler: SchedulerBuilder) -> usize {
-        self.schedulers.push(scheduler);
-        self.schedulers.len() - 1
-    }
-
-    fn build(self) -> System {
-        let builder = self.schedulers.into_iter().fold(self.builder, SystemBuilder::scheduler);
-        builder.build().expect("a sound hierarchy")
-    }
-}
-
-/// A plan that has an entry for every child, most with a gap behind it, and after how long it begins again, if it does.
-fn plan(quantum: Quantum, children: &[(Ask, Tree)], names: &[String]) -> (Plan, Option<Duration>) {
-    let unit = Duration::from_micros(i64::from(quantum));
-    let mut start = Duration::ZERO;
-    let mut entries = Vec::new();
-    for ((ask, _), child) in children.iter().zip(names) {
-        let duration = unit * i64::from(ask.weight);
-        entries.push(PlanEntry { start, duration, child: child.clone() });
-        start += duration + unit * (ask.period as i64);
-    }
-    let (Ask { is_joined, .. }, _) = children[0];
-    (Plan::new(entries), (!is_joined).then_some(start))
-}
-
-/// What an only child asks of a scheduler of `kind`: something that does not keep it from having all that the scheduler has.
-pub fn least(kind: SchedulerKind) -> Request {
-    request(kind, &[PLAIN], 0)
-}
-
-/// What the child at `place` of so many asks of a scheduler of `kind`, if all ask for as much.
-pub(crate) fn beside(kind: SchedulerKind, children: usize, place: usize) -> Request {
-    request(kind, &vec![PLAIN; children], place)
-}
-
-/// What has to be said of a scheduler of `kind` with these children: a plan with an entry of a millisecond for each.
-pub(crate) fn settings(kind: SchedulerKind, children: &[String]) -> Vec<(&'static str, Setting)> {
-    if kind.parameter(Parameter::PLAN.name).is_none() {
-        return Vec::new();
-    }
-    let ms = |ms: usize| Duration::from_millis(ms as i64);
-    let entry = |(place, child): (usize, &String)| PlanEntry {
-        start: ms(2 * place),
-        duration: ms(1),
-        child: child.clone(),
-    };
-    let plan: Vec<PlanEntry> = children.iter().enumerate().map(entry).collect();
-    let cycle = Setting::Time(ms(2 * children.len() + 1));
-    vec![(Parameter::PLAN.name, Setting::Plan(Plan::new(plan))), (Parameter::CYCLE.name, cycle)]
-}
-
-/// What the child at `place` asks of a scheduler of `kind` beside its siblings.
-fn request(kind: SchedulerKind, asks: &[Ask], place: usize) -> Request {
-    let Ask { weight, period, warp, is_limited, .. } = asks[place];
-    // Something is left free; shortened periods need half, and reserves whose budgets may be used late, two thirds.
-    let total: u64 = asks.iter().map(|ask| u64::from(ask.weight)).sum::<u64>() + 1;
-    let total = match kind.admission {
-        Some(Test::PowersOfTwo) => 2 * total,
-        Some(Test::RateMonotonic) => 3 * total,
-        _ => total,
-    };
-    if kind.children == Children::Bursts {
-        let superperiod = 2_000_000 * u64::from(statistical_period(place));
-        let allowance = superperiod * u64::from(weight) / total;
-        return reserved((Continuity::Basic, Hardness::Hard), allowance, superperiod);
-    }
-    match kind.asks {
-        Asks::Nothing | Asks::NoChildren => Request::Nothing,
-        Asks::AtMost(_) if is_limited => {
-            let period = PERIODS[period] * 1_000_000;
-            reserved((Continuity::Basic, Hardness::Hard), period * u64::from(weight) / 40, period)
-        }
-        Asks::AtMost(_) => Request::Nothing,
-        Asks::Priority => Request::Priority(place as i32),
-        Asks::Level => Request::Priority(i32::from(weight)),
-        Asks::Share => Request::share(weight_of(weight)),
-        Asks::WarpedShare => {
-            Request::Share { weight: weight_of(weight), warp: Duration::from_micros(i64::from(warp)) }
-        }
-        Asks::Guarantee([Kind::Resu]) => {
-            let rate = Share::new(ratio(u64::from(weight), total)).expect("at most the whole");
-            Request::Guarantee(Guarantee::Resu(rate))
-        }
-        Asks::GuaranteeOrJobs(_) if weight == 7 => Request::Nothing,
-        Asks::Guarantee(kinds) | Asks::GuaranteeOrJobs(kinds) => {
-            let period = PERIODS[period] * 1_000_000;
-            // What is not interrupted has to fit beside the others into the shortest period.
-            let shortest = asks.iter().map(|ask| PERIODS[ask.period]).min().unwrap_or_default() * 1_000_000;
-            let base = if kind == SchedulerKind::SPRING { shortest } else { period };
-            let kind = kinds[usize::from(weight) % kinds.len()].reservation();
-            let kind = kind.unwrap_or((Continuity::Basic, Hardness::Soft));
-            reserved(kind, base * u64::from(weight) / total, period)
-        }
-    }
-}
-
-fn weight_of(weight: u8) -> NonZeroU32 {
-    NonZeroU32::new(u32::from(weight)).expect("weights begin at 1")
-}
-
-/// About the amount in the period, both in nanoseconds: in whole microseconds, and something.
-fn reserved((continuity, hardness): (Continuity, Hardness), amount: u64, period: u64) -> Request {
-    let amount = (amount / 1_000).max(1) * 1_000;
-    let (amount, period) = (Span::from_nanos(amount), Span::from_nanos(period));
-    let reservation = Reservation::new(continuity, hardness, amount, period);
-    Request::Guarantee(reservation.expect("the amount fits").into())
 }

@@ -49,11 +49,14 @@ pub(crate) fn check(row: &Row, number: u32) {
 /// Threads that never stop receive their shares in the long run, which nobody judges window by window.
 fn check_shares(kind: SchedulerKind) {
     let config = ProptestConfig { failure_persistence: None, ..cases(4) };
-    let weights = (prop::collection::vec(1..8u32, 1..5), 1..6i64);
-    let outcome = TestRunner::new(config).run(&weights, |(weights, quantum_ms)| {
+    let weights = (prop::collection::vec(1..8u32, 1..5), 1..6i64, forest::parameter_draws());
+    let outcome = TestRunner::new(config).run(&weights, |(weights, quantum_ms, parameters)| {
         let mut scheduler = SchedulerBuilder::new("S", kind);
         if kind.has_quantum() {
             scheduler = scheduler.quantum(Duration::from_millis(quantum_ms));
+        }
+        for (parameter, setting) in parameters.settings(kind) {
+            scheduler = scheduler.set(parameter, setting);
         }
         let mut system = System::builder("shared").scheduler(scheduler);
         for (place, weight) in weights.iter().enumerate() {
@@ -72,6 +75,14 @@ fn check_shares(kind: SchedulerKind) {
         Ok(())
     });
     outcome.unwrap_or_else(|error| panic!("{kind}: {error}"));
+}
+
+/// This hierarchy; or the same of which nothing is said but quanta, if with what is said of it a scheduler has no room for its children.
+pub fn admitted(tree: &Tree, cpus: &[u16]) -> Tree {
+    match Simulation::new(&tree.system_on(cpus)) {
+        Ok(_) => tree.clone(),
+        Err(_) => tree.with_presets(),
+    }
 }
 
 /// What came of every edge in two seconds.
@@ -118,6 +129,7 @@ pub fn assert_kept(tree: &Tree) -> Result<(), TestCaseError> {
 /// # Errors
 /// An edge that does not, with the hierarchy.
 pub fn assert_kept_on(tree: &Tree, cpus: &[u16]) -> Result<(), TestCaseError> {
+    let tree = &admitted(tree, cpus);
     let system = tree.system_on(cpus);
     let doubted = doubted(&system);
     for edge in simulated(&system)? {

@@ -12,7 +12,9 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use shares::Count;
 use talea_conformance::forest::{self, Tree};
-use talea_conformance::promises::{Nowhere, assert_kept, assert_kept_on, cases, derived, doubted, simulated};
+use talea_conformance::promises::{
+    Nowhere, admitted, assert_kept, assert_kept_on, cases, derived, doubted, simulated,
+};
 use talea_model::{Request, SchedulerBuilder, SchedulerKind, System, ThreadBuilder, ThreadWork};
 use talea_time::Duration;
 

@@ -1,6 +1,6 @@
 //! A requirement of which the check says that it is kept, is kept.
 
-use super::{derived, doubted, forest::Tree};
+use super::{admitted, derived, doubted, forest::Tree};
 use proptest::prelude::*;
 use std::collections::HashMap;
 use talea_guarantee::exact::{Span, ratio};
@@ -118,6 +118,7 @@ impl Judge {
 /// Lets the threads require what they wish, and fails if one does not receive it of which the check says that it does. Gives the
 /// number of requirements of which that was said.
 pub fn assert_kept(tree: &Tree, wishes: &[Wish]) -> Result<u32, TestCaseError> {
+    let tree = &admitted(tree, &[0]);
     let received = derived(&tree.system_on(&[0]));
     let mut required = HashMap::new();
     for (thread, wish) in received.threads.iter().zip(wishes.iter().cycle()) {
