@@ -45,7 +45,7 @@ impl Rule {
             Rule::Softened => "the maximum is given up",
             Rule::AlsoBasic => "what every interval holds, the aligned periods hold",
             Rule::LongRun => "only the share in the long run is kept",
-            Rule::Nothing => "nothing is promised any more",
+            Rule::Nothing => "nothing is counted on of what it receives",
             Rule::Theorem(theorem) => theorem.statement(),
             Rule::Weaker => "it is less of the same",
             Rule::QuantumDeadlines => "the end of each quantum is announced as a deadline",

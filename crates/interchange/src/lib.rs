@@ -23,7 +23,6 @@ mod number;
 mod priority;
 mod reading;
 mod recognition;
-mod rejected;
 pub mod rt_app;
 mod settings;
 pub mod simso;
@@ -32,10 +31,10 @@ pub mod tabular;
 
 pub use format::{Format, UnknownFormat};
 pub use loss::{Effect, Loss, Origin, Translated};
-pub use rejected::Rejected;
 pub use source::read;
 
 use settings::Losses;
+pub use talea_model::Problems;
 use talea_model::{Description, System};
 
 /// Reads the text of a file in `format`.
@@ -46,10 +45,10 @@ use talea_model::{Description, System};
 ///
 /// # Errors
 /// All problems of the text, each with its place and a remedy. XML ends at its first syntax error.
-pub fn import(format: Format, source_name: &str, text: &str) -> Result<Translated<Description>, Rejected> {
+pub fn import(format: Format, source_name: &str, text: &str) -> Result<Translated<Description>, Problems> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.trim().is_empty() {
-        return Err(Rejected::whole_file(source_name, "the file is empty", "name a file with tasks in it"));
+        return Err(Problems::whole_file(source_name, "the file is empty", "name a file with tasks in it"));
     }
     match format {
         Format::RtApp => rt_app::import(source_name, text),

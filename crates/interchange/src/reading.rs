@@ -2,7 +2,7 @@
 
 use crate::names::{of_system, shown};
 use crate::source::Lines;
-use crate::{Effect, Loss, Origin, Rejected, Translated};
+use crate::{Effect, Loss, Origin, Problems, Translated};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -96,7 +96,7 @@ impl<'t> Reading<'t> {
     }
 
     /// Ends with the problems found so far.
-    pub fn reject<T>(mut self) -> Result<T, Rejected> {
+    pub fn reject<T>(mut self) -> Result<T, Problems> {
         self.problems.append(&mut self.misspelt);
         self.problems.sort_by_key(|problem| problem.location.as_ref().map(|place| place.span.start));
         if self.more > 0 {
@@ -107,7 +107,7 @@ impl<'t> Reading<'t> {
                 remedy: "mend these first; is it a file of this format?".into(),
             });
         }
-        Err(Rejected::new(&self.source_name, self.lines.text, self.problems))
+        Err(Problems::new(&self.source_name, self.lines.text, self.problems))
     }
 
     /// Ends with `description`, if nothing was wrong on the way and it satisfies the rules of the model.
@@ -115,7 +115,7 @@ impl<'t> Reading<'t> {
         mut self,
         description: Description,
         origins: &Origins,
-    ) -> Result<Translated<Description>, Rejected> {
+    ) -> Result<Translated<Description>, Problems> {
         if self.has_errors() {
             return self.reject();
         }

@@ -1,6 +1,6 @@
 //! Files as text, refused before they fill the memory, and positions in them.
 
-use crate::Rejected;
+use crate::Problems;
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
@@ -11,9 +11,9 @@ use talea_model::{FILE_BYTES_LIMIT, Location};
 ///
 /// # Errors
 /// The file cannot be read, is not UTF-8, or is larger than [`FILE_BYTES_LIMIT`].
-pub fn read(path: &Path) -> Result<String, Rejected> {
+pub fn read(path: &Path) -> Result<String, Problems> {
     let reject = |message: String, remedy: &str| {
-        Err(Rejected::whole_file(&path.display().to_string(), message, remedy))
+        Err(Problems::whole_file(&path.display().to_string(), message, remedy))
     };
     let bytes = match bytes(path) {
         Ok(bytes) => bytes,

@@ -33,7 +33,7 @@ pub use operation::{Operation, OperationId};
 pub use parse::{FILE_BYTES_LIMIT, Parsed, parse, read};
 pub use plan::{Plan, PlanEntry, PlanError, PlanFault};
 pub use problem::{Location, Problem, Problems};
-pub use reference::reference;
+pub use reference::{conversions, reference};
 pub use schema::json_schema;
 pub use system::System;
 pub use validate::{

@@ -44,8 +44,8 @@ pub struct Parsed {
 /// All problems of the text. Where the syntax is broken, only what is certain in spite of it.
 pub fn parse(source_name: &str, text: &str, base_dir: &Path) -> Result<Parsed, Problems> {
     if text.trim_start_matches('\u{feff}').trim().is_empty() {
-        let remedy = "write a [system] table with a name and at least one [[task]]".into();
-        return Err(Problems::whole_file(source_name, "the file is empty".into(), remedy));
+        let remedy = "write a [system] table with a name and at least one [[task]]";
+        return Err(Problems::whole_file(source_name, "the file is empty", remedy));
     }
     let lines = Lines::new(text);
     let (document, syntax_errors) = toml::de::DeTable::parse_recoverable(text);

@@ -32,7 +32,7 @@ pub struct Location {
 }
 
 /// All problems of a file that could not be made a system, in the order of their positions, warnings
-/// included.
+/// included; those about the file as a whole come first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problems {
     source_name: String,
@@ -41,12 +41,18 @@ pub struct Problems {
 }
 
 impl Problems {
-    pub(crate) fn new(source_name: &str, text: &str, list: Vec<Problem>) -> Self {
+    /// Why the `text` of a file cannot be used: by position, those about the file as a whole first, and at least one of them an error.
+    ///
+    /// # Panics
+    /// If there are none.
+    pub fn new(source_name: &str, text: &str, list: Vec<Problem>) -> Self {
+        assert!(!list.is_empty(), "a file is refused for a reason");
         Problems { source_name: source_name.into(), text: text.into(), list }
     }
 
     /// A problem with the file as a whole, of which there is no text to show.
-    pub(crate) fn whole_file(source_name: &str, message: String, remedy: String) -> Self {
+    pub fn whole_file(source_name: &str, message: impl Into<String>, remedy: impl Into<String>) -> Self {
+        let (message, remedy) = (message.into(), remedy.into());
         let problem = Problem { severity: Severity::Error, location: None, message, remedy };
         Self::new(source_name, "", vec![problem])
     }

@@ -4,6 +4,7 @@ use crate::hierarchy::SchedulerKind;
 use crate::keys::{CPUS, FILE, Key, Kind, Literal, Presence, Table};
 use std::fmt::Write as _;
 use talea_guarantee::conversion::table::Conversion;
+use talea_guarantee::guarantee::Kind as Guarantee;
 use talea_guarantee::scheduler::{Affects, Alike, Asks, Children, Intake, Parameter, Preset, Values};
 
 /// What stands before the tables.
@@ -22,11 +23,73 @@ Times are texts with a unit, `ns`, `us`, `ms`, `s`, `min` or `h`, such as `\"2.5
 pub fn reference() -> String {
     let mut page = String::from(HEAD);
     describe(&FILE, &mut page, &mut Vec::new());
-    page.push_str(SCHEDULERS);
+    let _ = write!(page, "{SCHEDULERS}\n{}\n", same_code());
     for kind in SchedulerKind::in_files() {
         scheduler(kind, &mut page);
     }
     page
+}
+
+/// Which kinds are one code under several names, as a sentence.
+pub(crate) fn same_code() -> String {
+    let mut others: Vec<(&str, Vec<&str>)> = Vec::new();
+    for kind in SchedulerKind::in_files() {
+        let Some(Alike::Code(other)) = kind.alike else { continue };
+        match others.iter_mut().find(|(known, _)| *known == other) {
+            Some((_, names)) => names.push(kind.name()),
+            None => others.push((other, vec![kind.name()])),
+        }
+    }
+    let others = others.into_iter().map(|(other, names)| format!("{} that of {other}", names.join(" and ")));
+    format!(
+        "Some kinds are the code of another one under a second name: {}.",
+        others.collect::<Vec<_>>().join(", ")
+    )
+}
+
+/// What schedulers accept and give, what their children ask for and when they are admitted: a table in Markdown in the order of the
+/// published one. Kinds that agree in all of it share a row.
+pub fn conversions() -> String {
+    let mut rows: Vec<(Vec<String>, [String; 3])> = Vec::new();
+    for kind in SchedulerKind::in_derivations().into_iter().filter(|kind| kind.place < u8::MAX) {
+        let name = match kind.children {
+            Children::One => format!("`{}` (one child)", kind.name()),
+            _ => format!("`{}`", kind.name()),
+        };
+        let conversions: Vec<String> = kind.conversions.iter().map(ToString::to_string).collect();
+        let admission = kind.admission.map_or(String::new(), |test| test.to_string());
+        let cells = [conversions.join(", ").replace("->", "→"), asked(kind.asks), admission];
+        match rows.iter_mut().find(|(_, known)| *known == cells) {
+            Some((names, _)) => names.push(name),
+            None => rows.push((vec![name], cells)),
+        }
+    }
+    let mut table = String::from(
+        "| Scheduler (`kind`) | Accepts → gives | Children ask for | They are admitted while |\n|---|---|---|---|\n",
+    );
+    for (names, cells) in rows {
+        let _ = writeln!(table, "| {} | {} |", names.join(", "), cells.join(" | "));
+    }
+    table
+}
+
+/// What a child asks for, in a few words.
+fn asked(asks: Asks) -> String {
+    let guarantee = |kind: &Guarantee| match kind {
+        Guarantee::Resu => "`RESU r`".to_owned(),
+        kind => format!("`{kind} x y`"),
+    };
+    let any = |kinds: &[Guarantee]| kinds.iter().map(guarantee).collect::<Vec<_>>().join(" or ");
+    match asks {
+        Asks::Nothing | Asks::NoChildren => String::new(),
+        Asks::Priority => "a priority of their own".into(),
+        Asks::Level => "a level, or nothing".into(),
+        Asks::Share => "a share".into(),
+        Asks::WarpedShare => "a share, perhaps with a warp".into(),
+        Asks::Guarantee(kinds) => any(kinds),
+        Asks::GuaranteeOrJobs(kinds) => format!("{}, or nothing", any(kinds)),
+        Asks::AtMost(kind) => format!("{}, or nothing", guarantee(&kind)),
+    }
 }
 
 /// A table with its keys, and the tables below it, each once.

@@ -3,6 +3,7 @@
 use crate::description::Criticality;
 use crate::hierarchy::SchedulerKind;
 use crate::keys::{CPUS, FILE, Key, Kind, Literal, Presence, TASK, THREAD, Table, UNDER, most_tables};
+use crate::reference::same_code;
 use crate::validate::NAME_BYTES_LIMIT;
 use serde_json::{Map, Value, json};
 
@@ -100,8 +101,9 @@ fn property(key: &Key) -> Value {
         Kind::Many(inner) => many(inner),
         Kind::Later(_) => unreachable!("keys of later versions are not in the schema"),
     };
-    schema["description"] = json!(match &key.presence {
-        Presence::DefaultFrom(default) => format!("{} Default: {default}.", key.doc),
+    schema["description"] = json!(match (&key.presence, &key.kind) {
+        (Presence::DefaultFrom(default), _) => format!("{} Default: {default}.", key.doc),
+        (_, Kind::Scheduler) => format!("{} {}", key.doc, same_code()),
         _ => key.doc.to_owned(),
     });
     if let Presence::Default(literal) = &key.presence {

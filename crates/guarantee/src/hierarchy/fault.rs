@@ -1,5 +1,6 @@
 //! What can be wrong with a hierarchy before anything is derived.
 
+use crate::scheduler::article;
 use thiserror::Error;
 
 /// Something about a hierarchy that makes no sense, with what to do about it.
@@ -107,8 +108,4 @@ pub enum Fault {
         /// Its parents.
         parents: Vec<String>,
     },
-}
-
-fn article(word: &str) -> &'static str {
-    if word.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" }
 }

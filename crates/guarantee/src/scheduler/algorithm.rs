@@ -40,11 +40,12 @@ pub enum AlgorithmError {
 
 /// The article before a kind of scheduler, as it is spoken: "an eevdf", "an sfq", "a stride".
 pub fn article(kind: &str) -> &'static str {
-    match kind {
-        "sfq" | "sfs" | "srms" => "an",
-        _ if kind.starts_with(['a', 'e', 'i', 'o', 'u']) => "an",
-        _ => "a",
-    }
+    const VOWELS: [char; 5] = ['a', 'e', 'i', 'o', 'u'];
+    // Letters whose names begin with a vowel, in a word that has none and so is spelt.
+    const SPOKEN: [char; 7] = ['f', 'h', 'l', 'm', 'n', 's', 'x'];
+    let word = kind.split('-').next().unwrap_or(kind);
+    let is_spelt = !word.contains(VOWELS) && !word.contains('y');
+    if word.starts_with(VOWELS) || (is_spelt && word.starts_with(SPOKEN)) { "an" } else { "a" }
 }
 
 impl Algorithm {
@@ -149,6 +150,18 @@ impl fmt::Display for Algorithm {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn articles_are_spoken() {
+        for kind in ["eevdf", "sfq", "sfs", "srms", "explicit-plan", "edf", "mlf"] {
+            assert_eq!(article(kind), "an", "{kind}");
+        }
+        for kind in
+            ["stride", "spring", "tbs", "cbs", "bss-i", "pshed", "fifo", "lottery", "windows-2000", "linux"]
+        {
+            assert_eq!(article(kind), "a", "{kind}");
+        }
+    }
 
     #[test]
     fn names_with_their_parameters_and_no_others() {

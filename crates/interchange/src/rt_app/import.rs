@@ -11,14 +11,14 @@ use super::values::{policy, wrong};
 use crate::names::{Taken, is_valid, mended};
 use crate::reading::{Origins, Reading};
 use crate::settings::{blank, task, task_label};
-use crate::{Effect, Rejected, Translated};
+use crate::{Effect, Problems, Translated};
 use talea_model::{Description, Place, Subtask};
 
 /// Reads an rt-app or workgen file; see [`crate::import`].
 ///
 /// # Errors
 /// All problems of the text; after one in the syntax nothing is certain, so it is reported alone.
-pub fn import(source_name: &str, text: &str) -> Result<Translated<Description>, Rejected> {
+pub fn import(source_name: &str, text: &str) -> Result<Translated<Description>, Problems> {
     let mut reading = Reading::new(source_name, text);
     let root = read(&mut reading);
     if reading.has_errors() {

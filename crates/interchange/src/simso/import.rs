@@ -9,7 +9,7 @@ use crate::names::{Taken, is_valid, mended, shown};
 use crate::priority::{FixedOrder, fixed_order};
 use crate::reading::{Origins, Reading};
 use crate::settings::{blank, task};
-use crate::{Effect, Rejected, Translated};
+use crate::{Effect, Problems, Translated};
 use std::collections::HashMap;
 use talea_model::{CPU_LIMIT, Description, Execution, Node, Overrun, Place, Strategy, Subtask, Task};
 use talea_time::Duration;
@@ -18,7 +18,7 @@ use talea_time::Duration;
 ///
 /// # Errors
 /// The first error of the XML, or all problems of its values.
-pub fn import(source_name: &str, text: &str) -> Result<Translated<Description>, Rejected> {
+pub fn import(source_name: &str, text: &str) -> Result<Translated<Description>, Problems> {
     let mut reading = Reading::new(source_name, text);
     let Some(document) = parse(&mut reading) else { return reading.reject() };
     let Some(simulation) = read(&document, &mut reading) else { return reading.reject() };

@@ -6,7 +6,7 @@ use super::rows::{Table, read};
 use crate::names::{did_you_mean, shown};
 use crate::reading::{Origins, Reading};
 use crate::settings::{blank, task};
-use crate::{Effect, Rejected, Translated};
+use crate::{Effect, Problems, Translated};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use talea_time::{Duration, Work};
 ///
 /// # Errors
 /// All problems of the header, or all of the rows.
-pub fn import(source_name: &str, text: &str) -> Result<Translated<Description>, Rejected> {
+pub fn import(source_name: &str, text: &str) -> Result<Translated<Description>, Problems> {
     let mut reading = Reading::new(source_name, text);
     let Some(table) = read(&mut reading) else { return reading.reject() };
     if table.rows().is_empty() {

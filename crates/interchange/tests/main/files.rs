@@ -1,7 +1,7 @@
 //! The example files, and reading them.
 
 use std::path::PathBuf;
-use talea_interchange::{Effect, Format, Loss, Rejected, Translated, import};
+use talea_interchange::{Effect, Format, Loss, Problems, Translated, import};
 use talea_model::{Description, Task};
 
 /// Every example with its format.
@@ -31,7 +31,7 @@ pub fn accepted(format: Format, text: &str) -> Translated<Description> {
 }
 
 /// The text of all problems.
-pub fn rejected(format: Format, text: &str) -> Rejected {
+pub fn rejected(format: Format, text: &str) -> Problems {
     import(format, "x", text).expect_err("the text is wrong")
 }
 

@@ -8,6 +8,7 @@ use super::draft::{Draft, Readers};
 use super::failure::Failure;
 use super::options::{ResultOptions, distinct, make_folder};
 use super::{output, report};
+use crate::cli::output::tell;
 use serde_json::Value;
 use std::fmt::Display;
 use std::fs::File;
@@ -125,7 +126,7 @@ impl Reserved {
 /// Notes that the schedule does not say what ran in some of the time.
 pub fn warn_of_unseen(schedule: &Path, unseen: Duration) {
     if unseen > Duration::ZERO {
-        eprintln!(
+        tell!(
             "warning: for {} several jobs shared a processor and nobody saw which of them ran: ? in {}; {SEE_SHARING}",
             unseen.rounded(),
             schedule.display()

@@ -6,6 +6,7 @@ use super::failure::{Failure, Verdict};
 use super::lowering;
 use super::options::{FailOn, SystemOptions, lanes_of, positive};
 use super::output::{self, Lines, Sheet, wrap};
+use crate::cli::output::tell;
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -181,7 +182,7 @@ fn show(options: &Options, system: &System, plans: &[Plan], answer: &Answer) -> 
     if !answer.check.hierarchies.is_empty() {
         lines.prose(&format!("\n{}", hierarchy::conclusion(&answer.check.hierarchies)))?;
         let absent = answer.check.hierarchies.iter().flat_map(|check| hierarchy::absentees(system, check));
-        absent.for_each(|warning| eprintln!("warning: {warning}"));
+        absent.for_each(|warning| tell!("warning: {warning}"));
     }
     if !system.tasks.is_empty() {
         show_tasks(options, system, plans, answer, &mut lines)?;

@@ -1,11 +1,11 @@
 //! Why a command did not do what it was asked to, shown so that the reader knows what to change.
 
+use super::output::tell;
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use std::fmt;
 use std::io::{self, IsTerminal};
 use std::path::Path;
-use talea_interchange::Rejected;
 use talea_model::{Parsed, Problem, Problems, Severity};
 
 /// How a command ends.
@@ -20,10 +20,8 @@ pub enum Verdict {
 /// A usage or input error; exit status 2.
 #[derive(Debug)]
 pub enum Failure {
-    /// A system file with problems, each shown at its place.
+    /// A file with problems, each shown at its place.
     Problems(Box<Problems>),
-    /// A file of another format with problems, each shown at its place.
-    Rejected(Box<Rejected>),
     /// Anything else: what is wrong, and what to do about it.
     Message {
         /// What is wrong.
@@ -66,13 +64,10 @@ impl Failure {
             Failure::Problems(problems) => {
                 show_problems(problems.source_name(), problems.text(), problems.list());
             }
-            Failure::Rejected(rejected) => {
-                show_problems(rejected.source_name(), rejected.text(), rejected.list());
-            }
             Failure::Message { message, help } => {
-                eprintln!("error: {message}");
+                tell!("error: {message}");
                 if !help.is_empty() {
-                    eprintln!("  help: {help}");
+                    tell!("  help: {help}");
                 }
             }
         }
@@ -85,17 +80,11 @@ impl From<Problems> for Failure {
     }
 }
 
-impl From<Rejected> for Failure {
-    fn from(rejected: Rejected) -> Self {
-        Failure::Rejected(Box::new(rejected))
-    }
-}
-
 /// Reads a system file and shows its warnings.
 pub fn read_system(path: &Path) -> Result<Parsed, Failure> {
     let parsed = talea_model::read(path)?;
     for warning in &parsed.warnings {
-        eprintln!("{}", warning.in_file(&path.display().to_string()));
+        tell!("{}", warning.in_file(&path.display().to_string()));
     }
     Ok(parsed)
 }
@@ -105,6 +94,8 @@ const DRAWN: usize = 20;
 
 fn show_problems(file: &str, text: &str, list: &[Problem]) {
     for problem in list.iter().take(DRAWN) {
+        let problem = &folded(file, problem);
+        // The renderer has fitted it already.
         eprintln!("{}\n", renderer().render(&[drawn(file, text, problem)]));
     }
     let errors = list.iter().filter(|problem| problem.severity == Severity::Error).count();
@@ -116,14 +107,27 @@ fn show_problems(file: &str, text: &str, list: &[Problem]) {
         _ => format!("{count} {what}s"),
     };
     let warnings = if warnings > 0 { format!(", {}", count(warnings, "warning")) } else { String::new() };
-    eprintln!("{}: {}{warnings}{shown}", file, count(errors, "error"));
+    tell!("{}: {}{warnings}{shown}", file, count(errors, "error"));
+}
+
+/// What the renderer writes ahead of a message and of a remedy: `warning: `, and line numbers, a line and `help: `.
+const AHEAD: usize = 16;
+
+/// The same problem with its sentences in lines that fit beside what the renderer writes.
+fn folded(file: &str, problem: &Problem) -> Problem {
+    let fold = |text: &str| super::output::broken_at(text, super::output::error_width() - AHEAD);
+    let message = match problem.location {
+        Some(_) => fold(&problem.message),
+        None => fold(&format!("{file}: {}", problem.message)),
+    };
+    Problem { message, remedy: fold(&problem.remedy), ..problem.clone() }
 }
 
 /// Of lines that are longer than the output is wide, the part around the problem is shown.
 fn renderer() -> Renderer {
     let is_coloured = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let renderer = if is_coloured { Renderer::styled() } else { Renderer::plain() };
-    renderer.decor_style(DecorStyle::Unicode).term_width(super::output::WIDTH)
+    renderer.decor_style(DecorStyle::Unicode).term_width(super::output::error_width())
 }
 
 /// The problem with its line, if it has a place, and what to do about it.
@@ -139,6 +143,6 @@ fn drawn<'a>(file: &'a str, text: &'a str, problem: &'a Problem) -> Group<'a> {
             let snippet = Snippet::source(text).path(file).annotation(place);
             level.primary_title(&problem.message).element(snippet).element(help)
         }
-        None => level.primary_title(format!("{file}: {}", problem.message)).element(help),
+        None => level.primary_title(&problem.message).element(help),
     }
 }

@@ -2,6 +2,7 @@
 
 use super::failure::Failure;
 use super::translation::{Destination, groups, show_losses};
+use crate::cli::output::tell;
 use clap::Args;
 use std::path::PathBuf;
 use talea_interchange::{Format, Translated};
@@ -48,7 +49,7 @@ pub fn main(options: &Options) -> super::Outcome {
         Failure::new(lines.join("\n       "), "")
     })?;
     for warning in system.warnings() {
-        eprintln!("{name}: {}: {}\n  help: {}", warning.severity, warning.message, warning.remedy);
+        tell!("{name}: {}: {}\n  help: {}", warning.severity, warning.message, warning.remedy);
     }
     options.destination.deliver(&imported, &(head(&name, format, &imported) + &system.to_toml()))
 }

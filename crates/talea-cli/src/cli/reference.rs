@@ -88,6 +88,14 @@ fn meaning(argument: &Arg) -> String {
     }
 }
 
+/// A page with `text` in the place that is marked for it.
+fn between_markers(page: &str, text: &str) -> String {
+    const BEGIN: &str = "<!-- conversions: written by cargo xtask reference -->\n";
+    let (before, rest) = page.split_once(BEGIN).expect("the place is marked");
+    let (_, after) = rest.split_once("<!-- end -->").expect("its end is marked");
+    format!("{before}{BEGIN}\n{text}\n<!-- end -->{after}")
+}
+
 /// Commands whose summary says everything.
 const BRIEF: [&str; 1] = ["help"];
 
@@ -107,7 +115,11 @@ fn every_command_is_described_below_its_summary() {
 #[test]
 fn the_pages_are_those_of_the_declarations() {
     let docs = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs"));
-    for (name, text) in [("system-file.md", talea_model::reference()), ("command.md", page())] {
+    let guarantees = std::fs::read_to_string(docs.join("guarantees.md")).expect("docs can be read");
+    let guarantees = between_markers(&guarantees, &talea_model::conversions());
+    let pages =
+        [("system-file.md", talea_model::reference()), ("command.md", page()), ("guarantees.md", guarantees)];
+    for (name, text) in pages {
         let path = docs.join(name);
         if std::env::var_os(WRITE).is_some() {
             std::fs::write(&path, text).expect("docs can be written");

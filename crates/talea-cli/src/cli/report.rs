@@ -4,7 +4,7 @@ mod hierarchy;
 
 pub use hierarchy::threads;
 
-use super::output::{Sheet, wrap};
+use super::output::{Sheet, exact, wrap};
 use talea_insight::accounting::{Distribution, Figure, LaneReport, Report, TaskReport};
 use talea_record::{Origin, RecordedEvents};
 use talea_time::Duration;
@@ -266,8 +266,4 @@ fn middle(distribution: Option<&Distribution>) -> [String; 3] {
 
 fn rounded(ns: i64) -> String {
     Duration::from_nanos(ns).rounded().to_string()
-}
-
-fn exact(ns: i64) -> String {
-    Duration::from_nanos(ns).to_string()
 }

@@ -6,6 +6,7 @@ use super::artefacts::{self, Reserved, TRACE};
 use super::failure::Failure;
 use super::options::{ResultOptions, SystemOptions, lanes_of, positive, who_decides};
 use super::progress;
+use crate::cli::output::tell;
 use clap::Args;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -233,8 +234,8 @@ fn show(
     });
     let accounts: Vec<String> = outcome.hierarchies.iter().map(hierarchy::accounts).collect();
     let shown = reserved.show(&options.results, &heading, &run, &outcome.report, &accounts);
-    failures.iter().for_each(|failure| eprintln!("error: {failure}"));
-    remarks(outcome).iter().for_each(|remark| eprintln!("{remark}"));
+    failures.iter().for_each(|failure| tell!("error: {failure}"));
+    remarks(outcome).iter().for_each(|remark| tell!("{remark}"));
     shown
 }
 

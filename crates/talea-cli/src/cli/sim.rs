@@ -3,6 +3,7 @@
 use super::failure::Failure;
 use super::options::{ResultOptions, SystemOptions, lanes_of, positive, who_decides};
 use super::{artefacts, progress};
+use crate::cli::output::tell;
 use clap::Args;
 use std::sync::atomic::{AtomicBool, Ordering};
 use talea_insight::accounting::HierarchyReport;
@@ -32,7 +33,7 @@ pub fn main(options: &Options) -> super::Outcome {
     let system = options.system.read()?;
     let plans = lanes_of(&system)?;
     note_programs(&system);
-    effort(&system, options.duration).iter().for_each(|note| eprintln!("{note}"));
+    effort(&system, options.duration).iter().for_each(|note| tell!("{note}"));
     // A trace that is kept is to explain itself; statistics need only the jobs.
     let dispatch =
         if options.results.out.is_some() { DispatchRecords::Kept } else { DispatchRecords::Dropped };
@@ -88,7 +89,7 @@ fn promises(simulation: &mut Simulation, system: &System) -> Vec<HierarchyReport
 fn warn_of_shortcomings(simulation: &Simulation, system: &System) {
     for (index, node) in system.nodes.iter().enumerate() {
         if let Some(shortcomings) = simulation.shortcomings(index) {
-            eprintln!("warning: node {}: {shortcomings}; `talea check` explains it", node.name);
+            tell!("warning: node {}: {shortcomings}; `talea check` explains it", node.name);
         }
     }
 }
@@ -100,7 +101,7 @@ fn note_programs(system: &System) {
     let programs: Vec<&str> =
         system.threads.iter().filter(is_program).map(|thread| thread.name.as_str()).collect();
     if !programs.is_empty() {
-        eprintln!(
+        tell!(
             "note: what programs do is unknown; simulated as always wanting a processor: {}",
             programs.join(", ")
         );

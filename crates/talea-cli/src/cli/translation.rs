@@ -4,6 +4,7 @@ use super::draft::{Draft, Readers};
 use super::failure::{Failure, Verdict};
 use super::options::distinct;
 use super::output;
+use crate::cli::output::tell;
 use clap::Args;
 use std::collections::HashMap;
 use std::fmt;
@@ -44,7 +45,7 @@ impl Destination {
     /// something is lost.
     pub fn deliver<T>(&self, translated: &Translated<T>, text: &str) -> super::Outcome {
         if self.strict && !translated.is_faithful() {
-            eprintln!("nothing is written, because something is lost and --strict was given");
+            tell!("nothing is written, because something is lost and --strict was given");
             return Ok(Verdict::Negative);
         }
         match &self.out {
@@ -67,7 +68,7 @@ pub fn show_losses(file: &str, losses: &[Loss]) {
     for group in groups(losses) {
         let kind = if group.effect.changes_meaning() { "warning" } else { "note" };
         let place = group.place.map_or(String::new(), |(line, column)| format!("{line}:{column}:"));
-        eprintln!("{file}:{place} {kind}: {group}");
+        tell!("{file}:{place} {kind}: {group}");
     }
 }
 

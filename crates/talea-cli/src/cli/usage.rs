@@ -1,10 +1,9 @@
 //! What the processors' time went into, as tables.
 
 use super::artefacts::SEE_SHARING;
-use super::output::{Sheet, length, wrap};
+use super::output::{Sheet, exact, length, wrap};
 use talea_insight::usage::{CostUsage, Dispatching, NodeUsage, OperationUsage, Spread, UsageReport};
 use talea_record::{CostKind, RecordedEvents};
-use talea_time::Duration;
 
 /// Programs named one by one.
 const PROGRAMS: usize = 8;
@@ -193,8 +192,4 @@ fn cells(jobs: Option<u64>, spread: Option<&Spread>) -> [String; 3] {
     let Some(spread) = spread else { return ["?"; 3].map(String::from) };
     let values = [spread.min_ns, spread.mean_ns, spread.max_ns];
     if jobs == Some(0) { ["-"; 3].map(String::from) } else { values.map(length) }
-}
-
-fn exact(ns: i64) -> String {
-    Duration::from_nanos(ns).to_string()
 }

@@ -40,20 +40,47 @@ pub struct Done {
     /// Exit status; -1 if a signal ended it.
     pub status: i32,
     pub stdout: String,
+    /// Sentences that are in several lines because of their length are in one here.
     pub stderr: String,
 }
 
 impl From<Output> for Done {
     fn from(output: Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).expect("the command prints UTF-8");
-        let done = Done {
-            status: output.status.code().unwrap_or(-1),
-            stdout: text(output.stdout),
-            stderr: text(output.stderr),
-        };
+        let (status, errors) = (output.status.code().unwrap_or(-1), text(output.stderr));
+        let done = Done { status, stdout: text(output.stdout), stderr: unwrapped(&errors) };
         assert!(!done.stderr.contains("panicked"), "{}", done.stderr);
         done
     }
+}
+
+/// The text with the lines put together again that were broken because they were too long.
+fn unwrapped(text: &str) -> String {
+    // Errors in files are broken earlier, as there are line numbers beside them.
+    const NARROWEST: usize = 84;
+    let (mut whole, mut before) = (String::new(), 0);
+    for line in text.split_inclusive('\n') {
+        let rest = line.trim_start_matches(' ');
+        let first = rest.split_whitespace().next().map_or(0, |word| word.chars().count());
+        if rest.len() < line.len() && first > 0 && before + 1 + first > NARROWEST {
+            whole.truncate(whole.trim_end().len());
+            whole.push(' ');
+            whole.push_str(rest);
+        } else {
+            whole.push_str(line);
+        }
+        before = line.trim_end().chars().count();
+    }
+    whole
+}
+
+/// Fails if a line of what the command says in this folder has more than a hundred columns.
+pub fn errors_fit<Argument: AsRef<str>>(folder: &Path, arguments: &[Argument]) {
+    let output = talea(arguments).current_dir(folder).output().expect("the command starts");
+    let errors = String::from_utf8(output.stderr).expect("the command prints UTF-8");
+    assert!(!errors.is_empty());
+    let long = errors.lines().find(|line| line.chars().count() > 100);
+    assert_eq!(long, None, "this line has more than 100 columns");
 }
 
 impl Done {

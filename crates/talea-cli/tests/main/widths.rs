@@ -1,6 +1,6 @@
 //! Help and results fit a hundred columns.
 
-use crate::support::{Running, eventually, folder, root, run, within, write};
+use crate::support::{Running, errors_fit, eventually, folder, root, run, within, write};
 use rustix::process::Signal;
 
 /// Fails if what the command prints has a longer line.
@@ -52,6 +52,19 @@ fn results_of_every_example_fit() {
     for command in [&["doctor"][..], &["lab", "list"], &["trace", "list"]] {
         fits(command);
     }
+}
+
+#[test]
+fn errors_fit_too() {
+    let folder = root().join("crates/model/tests/malformed");
+    let malformed = std::fs::read_dir(&folder).expect("the folder is there");
+    let names = malformed.map(|entry| entry.expect("readable").file_name().into_string().expect("a text"));
+    for name in names.filter(|name| name.ends_with(".toml")) {
+        errors_fit(&folder, &["check", &name]);
+    }
+    let long = "a-scheduler-with-a-name-that-is-rather-long-as-names-go ".repeat(4);
+    errors_fit(&folder, &["ctl", &long, "list"]);
+    errors_fit(&folder, &["check", "no-such-file.toml"]);
 }
 
 /// Two nodes, names as long as those of real systems, and times from a millisecond to seconds.

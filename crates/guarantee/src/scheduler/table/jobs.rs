@@ -26,7 +26,7 @@ rows! {
     /// In the order of arrival, without an admission test.
     FIFO = Declaration {
         name: "fifo",
-        about: "Runs jobs in the order of arrival, without an admission test.",
+        about: "Runs jobs in the order of arrival, without an admission test. The same code as edf and laxity, with another order.",
         source: "folklore",
         kernel_lacks: LACKS_NOTHING,
         place: 24,
@@ -35,7 +35,8 @@ rows! {
     /// Earliest deadline first, without an admission test.
     EDF = Declaration {
         name: "edf",
-        about: "Runs the job with the earliest deadline (earliest deadline first), without an admission test.",
+        about: "Runs the job with the earliest deadline (earliest deadline first), without an admission test. The same code as fifo and \
+                laxity, with another order.",
         source: "Liu and Layland 1973",
         place: 25,
         ..ORDER
@@ -43,7 +44,8 @@ rows! {
     /// Least laxity first, without an admission test.
     LAXITY = Declaration {
         name: "laxity",
-        about: "Runs the job with the least laxity, the time that it can still wait and make its deadline, without an admission test.",
+        about: "Runs the job with the least laxity, the time that it can still wait and make its deadline, without an admission test. \
+                The same code as fifo and edf, with another order.",
         source: "Mok 1983",
         place: 26,
         ..ORDER

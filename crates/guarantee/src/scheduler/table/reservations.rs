@@ -195,7 +195,7 @@ rows! {
         name: "soft-cbs",
         about: "Constant-bandwidth servers as published: a child that has used up its budget goes on with a deadline one period later, \
                 so that the processor is never idle while a child wants it. Time that a child receives in advance may be missing later, \
-                so only the share in the long run is promised.",
+                so only the share in the long run is promised. The same code as reservation but for what a child does whose budget is used up.",
         source: "Abeni and Buttazzo 1998",
         asks: Asks::Guarantee(&[Kind::Resbs]),
         conversions: &table::AVERAGE,

@@ -28,7 +28,8 @@ rows! {
     PROPORTIONAL_SHARE = Declaration {
         name: "proportional-share",
         about: "Start-time fair queuing in which a child that wakes up may preempt. Gives shares with a bounded error. A child with a warp is \
-                served ahead of its share for a while; then all shares are kept in the long run only.",
+                served ahead of its share for a while; then all shares are kept in the long run only. The same code as sfq but for what a child does \
+                that wakes up.",
         source: "Regehr 2001; Goyal, Guo and Vin 1996; warps: Duda and Cheriton 1999",
         alike: Some(Alike::Promises("sfq")),
         asks: Asks::WarpedShare,

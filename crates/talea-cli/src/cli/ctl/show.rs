@@ -1,6 +1,7 @@
 //! What `talea ctl` prints.
 
 use crate::cli::failure::Failure;
+use crate::cli::output::tell;
 use crate::cli::output::{Lines, Sheet, length};
 use talea_manage::control::Controllable;
 use talea_manage::control::protocol::{Done, Force, Listing, Promised, Refusal, Row};
@@ -113,18 +114,18 @@ pub fn done(done: &Done) -> Result<(), Failure> {
     }
     lines.finish()?;
     for warning in &done.warnings {
-        eprintln!("warning: {warning}");
+        tell!("warning: {warning}");
     }
     Ok(())
 }
 
 pub fn refusal(refusal: &Refusal) {
-    eprintln!("refused, nothing has changed:");
-    refusal.reasons.iter().for_each(|reason| eprintln!("  {reason}"));
+    tell!("refused, nothing has changed:");
+    refusal.reasons.iter().for_each(|reason| tell!("  {reason}"));
     if let Some(remedy) = &refusal.remedy {
-        eprintln!("  help: {remedy}");
+        tell!("  help: {remedy}");
     }
     if refusal.force == Force::Helps {
-        eprintln!("  --force does it all the same");
+        tell!("  --force does it all the same");
     }
 }

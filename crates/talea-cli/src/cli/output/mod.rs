@@ -1,15 +1,22 @@
-//! Standard output: lines, tables and JSON. A reader that goes away (`| head`) ends the command quietly.
+//! Standard output: lines, tables and JSON. A reader that goes away (`| head`) ends the command quietly. And sentences on standard error.
 
 mod sheet;
 mod wrap;
 
 pub use sheet::Sheet;
-pub use wrap::{WIDTH, fold, wrap, wrap_beside};
+pub use wrap::{WIDTH, broken_at, error_width, fold, wrap, wrap_beside, wrap_error};
 
 use super::failure::Failure;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, ErrorKind, StdoutLock, Write};
 use talea_time::Duration;
+
+/// Tells something beside the results: sentences on standard error, in lines that fit it.
+macro_rules! tell {
+    ($($sentence:tt)*) => { eprintln!("{}", $crate::cli::output::wrap_error(&format!($($sentence)*))) };
+}
+
+pub(crate) use tell;
 
 /// Standard output, line by line.
 pub struct Lines(io::BufWriter<StdoutLock<'static>>);
@@ -85,6 +92,11 @@ fn check(written: io::Result<()>) -> Result<(), Failure> {
         Err(error) => Err(Failure::new(format!("cannot write to standard output: {error}"), "")),
         Ok(()) => Ok(()),
     }
+}
+
+/// A length of time to its last digit.
+pub fn exact(ns: i64) -> String {
+    Duration::from_nanos(ns).to_string()
 }
 
 /// A length of time in a cell; none at all is a dash.

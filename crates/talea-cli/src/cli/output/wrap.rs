@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
 
 /// Columns that help, tables and sentences fill at most: what a terminal beside an editor shows, and a page of documentation.
 pub const WIDTH: usize = 100;
@@ -17,13 +18,17 @@ const LABELS: usize = 30;
 
 /// The columns that there are: [`WIDTH`], or fewer where standard output is a terminal that has fewer.
 pub fn width() -> usize {
-    terminal_width().map_or(WIDTH, |columns| columns.clamp(NARROWEST, WIDTH))
+    terminal_width(io::stdout()).map_or(WIDTH, |columns| columns.clamp(NARROWEST, WIDTH))
 }
 
-/// The columns of the terminal that standard output is, if it is one.
-fn terminal_width() -> Option<usize> {
-    let stdout = io::stdout();
-    let size = if stdout.is_terminal() { rustix::termios::tcgetwinsize(&stdout).ok() } else { None };
+/// The same of standard error.
+pub fn error_width() -> usize {
+    terminal_width(io::stderr()).map_or(WIDTH, |columns| columns.clamp(NARROWEST, WIDTH))
+}
+
+/// The columns of the terminal that this output is, if it is one.
+fn terminal_width(output: impl IsTerminal + AsFd) -> Option<usize> {
+    let size = if output.is_terminal() { rustix::termios::tcgetwinsize(&output).ok() } else { None };
     // Some terminals say that they have none.
     size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
@@ -31,7 +36,7 @@ fn terminal_width() -> Option<usize> {
 /// A record as it is printed: on a terminal that is too narrow for it in several lines. In a pipe or file each record is one line,
 /// however long its names are, so that `grep` finds whole records.
 pub fn fold(record: &str) -> Cow<'_, str> {
-    match terminal_width() {
+    match terminal_width(io::stdout()) {
         Some(columns) if record.chars().count() > columns => wrapped(record, columns.max(NARROWEST)).into(),
         _ => record.into(),
     }
@@ -40,7 +45,21 @@ pub fn fold(record: &str) -> Cow<'_, str> {
 /// Sentences in lines that fit the output. Each line of `text` stays one if it fits, and is else broken at blanks; its further
 /// lines are indented a little more than the first, or stand below what is beside its label.
 pub fn wrap(text: &str) -> String {
-    let columns = width();
+    wrap_in(text, width())
+}
+
+/// The same for standard error.
+pub fn wrap_error(text: &str) -> String {
+    wrap_in(text, error_width())
+}
+
+/// A sentence in lines of so many columns, none of which is indented.
+pub fn broken_at(text: &str, columns: usize) -> String {
+    let lines: Vec<String> = text.lines().map(|line| broken(line, columns, 0)).collect();
+    lines.join("\n")
+}
+
+fn wrap_in(text: &str, columns: usize) -> String {
     let lines: Vec<String> = text.lines().map(|line| wrapped(line, columns)).collect();
     lines.join("\n")
 }

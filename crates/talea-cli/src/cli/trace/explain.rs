@@ -6,6 +6,7 @@ use super::{named, open, unreadable, warn_of_beginning, warn_of_damage};
 use crate::cli::draft::{self, Draft, Readers};
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::options::distinct;
+use crate::cli::output::tell;
 use crate::cli::output::{self, Sheet, wrap};
 use clap::Args;
 use intervals::{after_arrival, intervals};
@@ -103,7 +104,7 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
     }
     let counts = &answer.counts;
     if counts.met + counts.failed() + counts.in_flight == 0 && answer.list.is_empty() {
-        eprintln!(
+        tell!(
             "note: the trace tells of no job{}",
             if question.task.is_some() { " of this task" } else { "" }
         );

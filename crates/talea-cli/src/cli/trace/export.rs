@@ -6,6 +6,7 @@ use crate::cli::artefacts::SEE_SHARING;
 use crate::cli::draft::{self, Draft, FolderDraft, Readers};
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::options::{apart, positive};
+use crate::cli::output::tell;
 use crate::cli::{artefacts, output};
 use clap::{ArgGroup, Args};
 use std::fmt::Display;
@@ -138,7 +139,7 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
     let written: Vec<String> = wanted.iter().map(|(path, _)| path.display().to_string()).collect();
     let told = format!("written: {}", written.join(", "));
     if goes_to_output {
-        eprintln!("{told}");
+        tell!("{told}");
     } else {
         output::print(&told)?;
     }
@@ -235,7 +236,7 @@ fn ctf(source: &Source<'_>, path: &Path) -> Result<(), Failure> {
     };
     let summary = write(draft).map_err(|failure| with_help(failure, left))?;
     if summary.raised > 0 {
-        eprintln!(
+        tell!(
             "note: {} events that were recorded late have the time of the event before them in {}",
             summary.raised,
             path.display()
@@ -284,7 +285,7 @@ fn svg(source: &Source<'_>, path: &Path) -> Result<(), Failure> {
         source.replay(&mut builder)?;
         let picture = builder.finish(source.span.1);
         if picture.has_unseen() {
-            eprintln!(
+            tell!(
                 "warning: {} shows where several jobs shared a processor and nobody saw which of them ran; {SEE_SHARING}",
                 path.display()
             );
@@ -311,7 +312,7 @@ fn stretch(source: &Source<'_>) -> Result<(Instant, Instant), Failure> {
         ));
     }
     if from < begins {
-        eprintln!(
+        tell!(
             "note: the trace begins {} after the start of the run",
             begins.saturating_since(start).rounded()
         );

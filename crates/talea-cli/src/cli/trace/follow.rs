@@ -4,6 +4,7 @@ use super::show::{Filter, Options};
 use super::{name_space, unreadable};
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::interrupt;
+use crate::cli::output::tell;
 use crate::cli::output::{self, Audience};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -69,7 +70,7 @@ impl Following<'_> {
                 return Ok(());
             }
             if !goes_on {
-                eprintln!("note: {} has ended", self.path.display());
+                tell!("note: {} has ended", self.path.display());
                 return Ok(());
             }
             std::thread::sleep(std::time::Duration::from_nanos(LOOK.as_nanos() as u64));

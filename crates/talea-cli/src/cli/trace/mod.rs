@@ -16,6 +16,7 @@ mod switch;
 mod verify;
 
 use super::failure::Failure;
+use crate::cli::output::tell;
 use clap::{Args, Subcommand};
 use std::fmt::Display;
 use std::io;
@@ -97,7 +98,7 @@ pub fn main(options: &Options) -> super::Outcome {
 fn open(path: &Path) -> Result<TraceFile, Failure> {
     let trace = TraceFile::open(path).map_err(|error| unreadable(path, &error))?;
     if trace.kind() == TraceKind::Rings {
-        eprintln!("note: {} holds rings, the latest records of each thread", path.display());
+        tell!("note: {} holds rings, the latest records of each thread", path.display());
     }
     Ok(trace)
 }
@@ -125,9 +126,7 @@ fn unreadable(path: &Path, error: &TraceError) -> Failure {
 /// What was before a recording is missing in everything that is computed from it.
 fn warn_of_beginning(metadata: &Metadata, told: &RecordedEvents) {
     if metadata.has_system() && told.beginning() == Beginning::UnderWay {
-        eprintln!(
-            "note: the recording began with the run under way, so it tells of the rest of the run only"
-        );
+        tell!("note: the recording began with the run under way, so it tells of the rest of the run only");
     }
 }
 
@@ -140,6 +139,6 @@ fn name_space(trace: &TraceFile, path: &Path) -> Result<NameSpace, Failure> {
 fn warn_of_damage(path: &Path, damage: &Damage) {
     for sentence in damage.sentences() {
         let what = if damage.is_none() { "note" } else { "warning" };
-        eprintln!("{what}: {}: {sentence}", path.display());
+        tell!("{what}: {}: {sentence}", path.display());
     }
 }

@@ -4,6 +4,7 @@ use super::named;
 use super::place::Place;
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::options::{distinct, positive};
+use crate::cli::output::tell;
 use crate::cli::{Outcome, interrupt};
 use clap::{ArgGroup, Args};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
@@ -206,8 +207,8 @@ fn refuse_impossible(events: &Selection) -> Result<(), Failure> {
 
 fn note_no_stream(options: &Options) {
     let program = options.command.first().map_or_else(String::new, |program| program.display().to_string());
-    eprintln!("note: no stream was followed, for {program} published none; it tells nothing of its own");
-    eprintln!(
+    tell!("note: no stream was followed, for {program} published none; it tells nothing of its own");
+    tell!(
         "  help: --kernel auto records when its threads ran; a Rust program publishes a stream with \
          talea_record::stream::Stream::publish, and `talea run` does"
     );
@@ -289,7 +290,7 @@ impl Session {
             KernelChoice::Auto => {
                 let granted = preflight(&options);
                 for obstacle in &granted.obstacles {
-                    eprintln!("note: without the kernel's events: {obstacle}");
+                    tell!("note: without the kernel's events: {obstacle}");
                 }
                 options.events = granted.available.into_iter().collect();
                 if !options.events.contains(&KernelEvent::Switches) {
@@ -311,13 +312,13 @@ impl Session {
         if access == KernelAccess::Refused && !self.recording.as_ref().is_some_and(has_kernel) {
             match KernelStream::open(&options, MonotonicClock.now()) {
                 Ok(stream) => self.record_events(stream),
-                Err(error) => eprintln!("note: nor of process {pid} alone: {error}"),
+                Err(error) => tell!("note: nor of process {pid} alone: {error}"),
             }
         }
     }
 
     fn record_events(&mut self, stream: KernelStream) {
-        stream.control().caveats().iter().for_each(|caveat| eprintln!("note: {caveat}"));
+        stream.control().caveats().iter().for_each(|caveat| tell!("note: {caveat}"));
         let (control, sources) = stream.split();
         if let Some(recording) = &mut self.recording {
             recording.hear(control, sources);
@@ -355,7 +356,7 @@ impl Session {
                 // Without a recording, programs need not write events for it.
                 self.recording = None;
                 if command.is_some() {
-                    eprintln!("warning: {error}; the command goes on and is not recorded any more");
+                    tell!("warning: {error}; the command goes on and is not recorded any more");
                 }
                 result = Err(error);
             }
@@ -384,7 +385,7 @@ impl Session {
                 Ok(()) => _ = self.first_followed.get_or_insert(now),
                 Err(error) if error.is_premature() => continue,
                 Err(error) => {
-                    eprintln!("warning: {error}");
+                    tell!("warning: {error}");
                     self.refused.get_or_insert(error.to_string());
                 }
             }
@@ -399,7 +400,7 @@ impl Session {
     fn warn_of_unknown(&mut self) {
         for unknown in self.recording.iter().flat_map(Recording::unknown) {
             if !self.warned_of.contains(&unknown.name) {
-                eprintln!("warning: {}; it is recorded should it be registered", unknown.error);
+                tell!("warning: {}; it is recorded should it be registered", unknown.error);
                 self.warned_of.push(unknown.name);
             }
         }
@@ -489,7 +490,7 @@ impl Workload {
             status.map_err(|error| Failure::new(format!("cannot wait for the command: {error}"), ""))?;
         let is_fine = status.success() || self.asked.is_some();
         if !is_fine || reported == ReportedEnds::All {
-            eprintln!("note: the command ended with {status}");
+            tell!("note: the command ended with {status}");
         }
         Ok(if is_fine { Verdict::Fine } else { Verdict::Negative })
     }
@@ -500,9 +501,9 @@ fn summarise(options: &Options, recorded: &Recorded) {
     let kernel = recorded.kernel.as_ref();
     let of_kernel =
         kernel.map_or(String::new(), |totals| format!(", {} of them the kernel's", totals.records));
-    eprintln!("{}: {} records{of_kernel}", options.out.display(), recorded.records);
+    tell!("{}: {} records{of_kernel}", options.out.display(), recorded.records);
     if recorded.cut_off > 0 {
-        eprintln!("note: the run was cut off: its process was gone before it had ended");
+        tell!("note: the run was cut off: its process was gone before it had ended");
     }
     for (count, what) in [
         (recorded.lost, "records of programs were overwritten before they could be read"),
@@ -510,7 +511,7 @@ fn summarise(options: &Options, recorded: &Recorded) {
         (recorded.late, "records came too late to be put in order"),
     ] {
         if count > 0 {
-            eprintln!("warning: {count} {what}; the trace says where");
+            tell!("warning: {count} {what}; the trace says where");
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::{name_space, named, open, promises, unreadable, warn_of_beginning, warn_of_damage};
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::options::positive;
+use crate::cli::output::tell;
 use crate::cli::{contents, output, report, usage};
 use clap::Args;
 use serde::Serialize;
@@ -118,13 +119,13 @@ fn print_jobs(everything: &Everything, options: &Options) -> Result<(), Failure>
 fn print_contents(everything: &Everything, options: &Options) -> Result<(), Failure> {
     let Everything { report, has_system, contents, machine, .. } = everything;
     if options.jobs {
-        eprintln!("note: --jobs shows nothing, for the trace tells of no job");
+        tell!("note: --jobs shows nothing, for the trace tells of no job");
     }
     let missing = everything.told.missing_of_jobs();
     if *has_system && !missing.is_empty() {
         let were = if missing.len() == 1 { "was" } else { "were" };
         let options = RecordedEvents::options_for(&missing);
-        eprintln!(
+        tell!(
             "warning: {} {were} not recorded; to have the results of jobs, record with {options}",
             missing.join(", ")
         );
