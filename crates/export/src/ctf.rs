@@ -14,8 +14,9 @@
 //! | [`Lost`] | the event, and `events_discarded` of its stream's packets |
 //! | an event that no family declares | `undeclared:0x…` with the raw words |
 //! | a deadline | the instant, 2⁶³-1 (`no_deadline` in the environment) of a job that has none |
-//! | time | a clock in nanoseconds whose origin is that of CLOCK_MONOTONIC, with the offset that makes dates of it where the log has that ([`Metadata::realtime_offset_ns`]), or of virtual time |
+//! | time | a clock in nanoseconds, with the origin of CLOCK_MONOTONIC or of virtual time |
 //!
+//! Where the log has the offset that makes dates of CLOCK_MONOTONIC ([`Metadata::realtime_offset_ns`]), the clock has it, too.
 //! Instants among the fields are on the same clock, without the offset. Names that TSDL cannot hold are made legal, and different.
 //! The metadata come last, so that a folder in which an export was cut off cannot be taken for a whole one.
 

@@ -7,7 +7,6 @@
 //! | [`timeline`] | a stretch of a run's schedule |
 //! | [`response`] | one explained response time |
 //! | [`chart`] | points and distributions between axes |
-//! | [`raster`] | a drawing as pixels |
 //! | [`drawing`] | what they share: bars, time lines, stacks, colours |
 //!
 //! The drawings leave the choice of a sans-serif font to the program that shows them.
@@ -18,6 +17,8 @@ pub mod bounds;
 pub mod chart;
 pub mod drawing;
 pub mod hierarchy;
-pub mod raster;
+mod raster;
 pub mod response;
 pub mod timeline;
+
+pub use raster::RasterError;

@@ -45,7 +45,7 @@ impl Rule {
             Rule::Softened => "the maximum is given up",
             Rule::AlsoBasic => "what every interval holds, the aligned periods hold",
             Rule::LongRun => "only the share in the long run is kept",
-            Rule::Nothing => "nothing is counted on of what it receives",
+            Rule::Nothing => "what it receives is not counted on",
             Rule::Theorem(theorem) => theorem.statement(),
             Rule::Weaker => "it is less of the same",
             Rule::QuantumDeadlines => "the end of each quantum is announced as a deadline",
@@ -182,11 +182,15 @@ pub enum NoRewrite {
         from: Kind,
     },
     /// Theorem 6 promises nothing in so short a period.
-    #[error("a share with this error promises nothing in so short a period{}", .shortest.as_ref().map(|least| format!("; the shortest is {least}")).unwrap_or_default())]
+    #[error("a share with this error promises nothing in so short a period{}", longer(.shortest))]
     PeriodTooShort {
         /// The shortest, if there is one.
         shortest: Option<Span>,
     },
+}
+
+fn longer(shortest: &Option<Span>) -> String {
+    shortest.as_ref().map(|least| format!("; the shortest is {least}")).unwrap_or_default()
 }
 
 impl Label {

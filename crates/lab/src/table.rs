@@ -8,6 +8,11 @@ const WIDTH: usize = 100;
 /// Blanks between columns.
 const GAP: usize = 2;
 
+/// A share in percent, without the sign: for columns whose heading has it.
+pub fn percent(share: f64) -> String {
+    format!("{:.1}", share * 100.0)
+}
+
 /// Rows under headings; the first `text_columns` columns are words, the others numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {

@@ -8,8 +8,8 @@ use crate::guarantee::{Guarantee, Kind};
 use crate::label::Label;
 use crate::request::Request;
 
-/// ALL -> B+, RESU -> B+, where B is what the children ask for; who asks for nothing is given nothing. Below a slower processor amounts and rates count its
-/// time, and so does the admission test.
+/// ALL -> B+, RESU -> B+, where B is what the children ask for; who asks for nothing is given nothing. Below a slower processor amounts
+/// and rates count its time, and so does the admission test.
 ///
 /// # Errors
 /// What is given is no processor, or what is asked for is not admitted.

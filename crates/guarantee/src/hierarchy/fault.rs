@@ -13,7 +13,7 @@ pub enum Fault {
     #[error("\"{0}\" names more than one scheduler or thread; give each a name of its own")]
     Duplicate(String),
     /// An edge names something that is not there.
-    #[error("the edge {parent} -> {child} names \"{unknown}\", which is not there{}", .nearest.as_ref().map(|near| format!("; did you mean \"{near}\"?")).unwrap_or_default())]
+    #[error("the edge {parent} -> {child} names \"{unknown}\", which is not there{}", hint(.nearest))]
     Unknown {
         /// The edge's parent.
         parent: String,
@@ -108,4 +108,8 @@ pub enum Fault {
         /// Its parents.
         parents: Vec<String>,
     },
+}
+
+fn hint(nearest: &Option<String>) -> String {
+    nearest.as_ref().map(|near| format!("; did you mean \"{near}\"?")).unwrap_or_default()
 }

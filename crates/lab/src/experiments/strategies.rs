@@ -138,8 +138,8 @@ fn write(mut findings: Findings, trials: &[Trial], out: &Path) -> Result<Finding
             let (hard, soft) = (trial.score(Kind::Hard), trial.score(Kind::Soft));
             Bar {
                 label: trial.strategy.keyword().into(),
-                upper: percent(soft.met, soft.offered()),
-                lower: percent(hard.met, hard.offered()),
+                upper: hundredths(soft.met, soft.offered()),
+                lower: hundredths(hard.met, hard.offered()),
             }
         })
         .collect();
@@ -163,6 +163,6 @@ fn write(mut findings: Findings, trials: &[Trial], out: &Path) -> Result<Finding
     Ok(findings)
 }
 
-fn percent(part: u64, whole: u64) -> f64 {
+fn hundredths(part: u64, whole: u64) -> f64 {
     if whole == 0 { 100.0 } else { part as f64 * 100.0 / whole as f64 }
 }

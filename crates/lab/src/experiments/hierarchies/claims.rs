@@ -11,6 +11,7 @@ use super::service::Evidence;
 use super::setting::{Configuration, OPERATION_BOUND_NS, Picture, published_switch};
 use crate::compare::Clock;
 use crate::experiments::{Claim, Verdict};
+use crate::table::percent;
 
 /// Whether it holds, and the figures; none if runs are missing.
 type Decision = Option<(bool, String)>;
@@ -83,10 +84,6 @@ const fn place(clock: Clock) -> &'static str {
         Clock::Virtual => "simulated",
         Clock::Real => "real threads",
     }
-}
-
-fn percent(share: f64) -> String {
-    format!("{:.1} %", share * 100.0)
 }
 
 // Table 5.
@@ -189,7 +186,7 @@ fn no_gaps_unexcused<const COUNT: usize>(trials: &[Option<&RendererTrial>; COUNT
         let longest = trial.withheld_longest_ns as f64 / 1e6;
         let granted = trial.as_granted.gaps;
         format!(
-            "{}: {} gaps without, {granted} by what was granted; withheld {} of the time, up to {longest:.1} ms at once",
+            "{}: {} gaps without, {granted} by what was granted; withheld {} % of the time, up to {longest:.1} ms at once",
             trial.configuration.keyword(),
             trial.frames.unexcused(),
             percent(trial.withheld_share),
@@ -206,7 +203,7 @@ fn gaps_everywhere<const COUNT: usize>(trials: &[Option<&RendererTrial>; COUNT])
 
 fn shares(trial: &RendererTrial) -> String {
     format!(
-        "{:.1} frames/s, renderer {}, background {}, withheld {}",
+        "{:.1} frames/s, renderer {} %, background {} %, withheld {} %",
         trial.rate(),
         percent(trial.renderer_share),
         percent(trial.background_share),

@@ -12,7 +12,7 @@ use crate::experiments::folder::Folder;
 use crate::experiments::kernel_switches::RecordedSwitches;
 use crate::experiments::{Claim, ExperimentError};
 use crate::statistics::{mean, mean_interval};
-use crate::table::Table;
+use crate::table::{Table, percent};
 use serde_json::{Value, json};
 use std::path::Path;
 use talea_policy::arrangement::{Breach, Side};
@@ -45,10 +45,6 @@ pub fn sections(results: &Results) -> Vec<Section> {
         ("Figures 1 and 3, edge by edge", edges(results)),
     ];
     all.into_iter().filter(|(_, table)| !table.is_empty()).collect()
-}
-
-fn percent(share: f64) -> String {
-    format!("{:.1}", share * 100.0)
 }
 
 fn ms(ns: i64) -> String {

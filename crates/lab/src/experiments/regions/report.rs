@@ -10,7 +10,7 @@ use super::setting::Region;
 use crate::experiments::folder::Folder;
 use crate::experiments::{Claim, ExperimentError, Verdict};
 use crate::statistics::{Explained, Fate, bimodality, largest_gap, spread};
-use crate::table::Table;
+use crate::table::{Table, percent};
 use std::path::Path;
 use talea_model::Strategy;
 
@@ -43,14 +43,13 @@ pub fn overview(results: &Results, strategies: &[Strategy]) -> Table {
     let mut table = Table::new(2, &headings);
     for region in Region::all() {
         let load = region.load();
-        let percent = |share: f64| format!("{:.1} %", share * 100.0);
         let mut row = vec![
             region.number().to_string(),
             region.load_jitter().to_string(),
             region.legs().to_string(),
-            percent(load.mean),
-            percent(load.worst),
-            percent(load.critical_worst),
+            format!("{} %", percent(load.mean)),
+            format!("{} %", percent(load.worst)),
+            format!("{} %", percent(load.critical_worst)),
         ];
         let made = strategies.iter().map(|strategy| results.trial(region.number(), *strategy));
         row.extend(made.map(|trial| trial.map_or("-".into(), served)));

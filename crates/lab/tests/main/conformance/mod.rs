@@ -8,8 +8,8 @@
 //!
 //! | Module | Case | Why the order is determined |
 //! |---|---|---|
-//! | `together` | jobs released at one instant, under every strategy | the lane holds all of them before it chooses, and its key tells them apart by far more than any work takes |
-//! | `graphs` | a fork and join beside a chain in one lane | a successor is released by the thread that completes its predecessor, before the lane chooses again |
+//! | `together` | jobs released at one instant, under every strategy | the lane holds all when it chooses; keys differ by more than work takes |
+//! | `graphs` | a fork and join beside a chain in one lane | who completes a predecessor releases its successor, before the lane chooses |
 //! | `instances` | two tasks, instance after instance | no later instance is ever more urgent than an earlier one |
 //! | `arrivals` | an urgent job arrives while another runs | the running job needs more processor time than the urgent one can take to arrive |
 //! | `lateness` | some jobs become late while they wait | the job they wait for needs more processor time than they have |

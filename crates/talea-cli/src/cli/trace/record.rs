@@ -1,5 +1,7 @@
 //! `talea trace record`.
 
+mod workload;
+
 use super::named;
 use super::place::Place;
 use crate::cli::failure::{Failure, Verdict};
@@ -7,13 +9,9 @@ use crate::cli::options::{distinct, positive};
 use crate::cli::output::tell;
 use crate::cli::{Outcome, interrupt};
 use clap::{ArgGroup, Args};
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::io::IsTerminal;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use talea_linux::clock::MonotonicClock;
@@ -26,6 +24,7 @@ use talea_recording::kernel::{
 };
 use talea_recording::recording::{Recorded, Recording, RecordingError};
 use talea_time::{Clock, Duration, Instant};
+use workload::{ReportedEnds, Workload};
 
 /// Record programs and the kernel from outside into one trace
 ///
@@ -105,8 +104,6 @@ impl FromStr for KernelChoice {
 
 /// How often streams are read and new ones looked for.
 const LOOK: Duration = Duration::from_millis(5);
-/// How long a command may take to end before it gets the next, stronger signal.
-const GRACE: Duration = Duration::from_secs(3);
 /// How long a command may take to register its families before it is said which are not there.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Looks between two searches for new streams.
@@ -404,95 +401,6 @@ impl Session {
                 self.warned_of.push(unknown.name);
             }
         }
-    }
-}
-
-/// A command that was started to be recorded.
-struct Workload {
-    child: Child,
-    group: Group,
-    /// The signal that it was asked to end with, and when the next, stronger one is due.
-    asked: Option<(Signal, Instant)>,
-}
-
-/// The process group that the command is in.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Group {
-    /// One of its own, which gets signals as a whole.
-    Own,
-    /// The terminal's, so that it can read from there. Ctrl-C reaches it without this command.
-    Terminal,
-}
-
-/// With which ends of a command its exit status is printed.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum ReportedEnds {
-    /// Failures, which this command's exit status reports, too.
-    Failures,
-    /// Every end, because this command's exit status is about something else.
-    All,
-}
-
-impl Workload {
-    fn start(command: &[OsString]) -> Result<Option<Self>, Failure> {
-        let Some((program, arguments)) = command.split_first() else { return Ok(None) };
-        let group = if std::io::stdin().is_terminal() { Group::Terminal } else { Group::Own };
-        let mut command = Command::new(program);
-        if group == Group::Own {
-            command.process_group(0);
-        }
-        let child = command.args(arguments).spawn().map_err(|error| {
-            Failure::new(
-                format!("cannot start {}: {error}", program.display()),
-                "give the program and its arguments after `--`",
-            )
-        })?;
-        Ok(Some(Workload { child, group, asked: None }))
-    }
-
-    fn id(&self) -> u32 {
-        self.child.id()
-    }
-
-    fn is_over(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(Some(_)) | Err(_))
-    }
-
-    /// Asks the command to end: first as Ctrl-C would, then with stronger signals.
-    fn ask_to_end(&mut self, now: Instant) {
-        let next = match self.asked {
-            None => Signal::INT,
-            Some((_, due)) if now < due => return,
-            Some((Signal::INT, _)) => Signal::TERM,
-            Some(_) => Signal::KILL,
-        };
-        self.signal(next);
-        self.asked = Some((next, now.saturating_add(GRACE)));
-    }
-
-    /// A command that has ended already needs no signal.
-    fn signal(&self, signal: Signal) {
-        let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) else { return };
-        let _ = match self.group {
-            Group::Own => kill_process_group(pid, signal),
-            Group::Terminal => kill_process(pid, signal),
-        };
-    }
-
-    /// Waits for the command, which has ended or has been given the time to.
-    fn finish(mut self, reported: ReportedEnds) -> Outcome {
-        // If it was asked to end, so was all that it has started; what ignored that is killed.
-        if !self.is_over() || self.asked.is_some() {
-            self.signal(Signal::KILL);
-        }
-        let status = self.child.wait();
-        let status =
-            status.map_err(|error| Failure::new(format!("cannot wait for the command: {error}"), ""))?;
-        let is_fine = status.success() || self.asked.is_some();
-        if !is_fine || reported == ReportedEnds::All {
-            tell!("note: the command ended with {status}");
-        }
-        Ok(if is_fine { Verdict::Fine } else { Verdict::Negative })
     }
 }
 
