@@ -37,7 +37,7 @@ enum Command {
     Bench(bench::Options),
     /// Check licences, bans and sources of all dependencies (needs cargo-deny).
     Deny,
-    /// Write docs/system-file.md and docs/command.md anew from what the code declares.
+    /// Write docs/system-file.md, docs/command.md and the conversions in docs/guarantees.md anew from what the code declares.
     Reference,
 }
 

@@ -68,6 +68,19 @@ fn an_own_scheduler() {
     talea_conformance::check(&weighted_turns::ROW);
 }
 
+/// Where a system file names a kind that nobody has, the own ones are among those that may be meant.
+#[test]
+fn an_own_scheduler_is_suggested_like_the_built_in_ones() {
+    own();
+    let remedy = |kind: &str| {
+        let text = format!("[system]\nname = \"x\"\n[[scheduler]]\nname = \"S\"\nkind = \"{kind}\"\n");
+        let problems = talea::parse("x.toml", &text, "".as_ref()).expect_err("there is no such kind");
+        problems.list().iter().map(|problem| problem.remedy.clone()).collect::<Vec<_>>().join("\n")
+    };
+    assert!(remedy("weighted-turn").contains("did you mean \"weighted-turns\"?"));
+    assert!(remedy("table-driven").contains("lanes, weighted-turns"), "{}", remedy("table-driven"));
+}
+
 /// A system file names it; while the system runs, another scheduler takes its place, and it takes that one's.
 #[test]
 fn an_own_scheduler_takes_the_place_of_another_while_it_runs() {
