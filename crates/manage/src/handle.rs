@@ -68,9 +68,20 @@ impl Handle {
         is_told
     }
 
-    /// The thread, which serves a lane, begins `job`. `record` is called with the instant, between two decisions.
-    pub fn begin_in_lane(&self, job: JobId, record: impl FnOnce(Instant)) {
+    /// The thread, which serves a lane, begins `job`, which it has `offered`. `record` is called with the instant, between two decisions.
+    pub fn begin_in_lane(&self, job: JobId, offered: Option<&Job>, record: impl FnOnce(Instant)) {
         let mut state = self.lock_in_turn();
+        // Another one may have been released and offered since.
+        while let Some(offered) = offered
+            && self.sleep_word.offers_jobs.load(Ordering::Relaxed)
+        {
+            let now = self.shared.now();
+            if !state.offer(self.sleep_word.member, *offered, now) {
+                break;
+            }
+            self.shared.settle_and_call(state, now);
+            state = self.lock_in_turn();
+        }
         record(self.shared.now());
         state.begin_in_lane(self.sleep_word.member, job, self.shared.now());
     }
@@ -149,14 +160,31 @@ impl Waker {
         self.wake_with(Some(job));
     }
 
-    /// Ends the block of a thread that serves a lane. If it sleeps, the schedulers above it hear that it is for this job.
-    pub fn wake_lane_for(&self, job: impl FnOnce() -> Job) {
-        if self.sleep_word.notify() == Notified::Sleeper {
-            let job = job();
-            self.shared.tell(|state, now| {
-                state.offer_to_sleeper(self.sleep_word.member, job);
-                state.notified(self.sleep_word.member, now);
-            });
+    /// Ends the block of a thread that serves a lane. If it sleeps, the schedulers above it hear that it is for this job; and also if it has yet
+    /// to begin another one that this one `precedes`, where they hear of each.
+    pub fn wake_lane_for(
+        &self,
+        job: impl FnOnce() -> Job,
+        precedes: impl FnOnce(&Job, &Job, Instant) -> bool,
+    ) {
+        let member = self.sleep_word.member;
+        match self.sleep_word.notify() {
+            Notified::Sleeper => {
+                let job = job();
+                self.shared.tell(|state, now| {
+                    state.offer_to_sleeper(member, job);
+                    state.notified(member, now);
+                });
+            }
+            Notified::Later if self.sleep_word.offers_jobs.load(Ordering::Relaxed) => {
+                let job = job();
+                let mut state = self.shared.state.lock();
+                let now = self.shared.now();
+                if state.offer_before(member, job, |offered| precedes(&job, offered, now), now) {
+                    self.shared.settle_and_call(state, now);
+                }
+            }
+            Notified::Later | Notified::Ended => {}
         }
     }
 

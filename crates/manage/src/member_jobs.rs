@@ -26,7 +26,8 @@ pub struct LaneJobs {
     /// Where the hierarchy lets it run.
     place: Option<usize>,
     job: Option<UnderWay>,
-    /// What the hierarchy has been asked for last: the job that woke the lane, or the one that its thread is about to begin.
+    /// What the hierarchy has been asked for last, unless that has ended: the first of what has been released, or what the lane's thread is
+    /// about to begin.
     offered: Option<Job>,
 }
 
@@ -126,6 +127,11 @@ impl LaneJobs {
         before.is_none_or(|before| (before.rank, before.number) != (job.rank, job.number))
     }
 
+    /// Whether no job is under way, and none has been offered but one that another `precedes`.
+    pub(crate) fn waits_for(&self, precedes: impl FnOnce(&Job) -> bool) -> bool {
+        self.job.is_none() && self.offered.as_ref().is_none_or(precedes)
+    }
+
     /// The lane's thread begins a job. Returns whether the hierarchy lets it run: a parked thread may use an idle processor,
     /// and one that is being lowered on another processor runs on for a moment.
     pub(crate) fn begin(&mut self, id: JobId) -> bool {
@@ -136,7 +142,7 @@ impl LaneJobs {
 
     /// The job has ended.
     pub(crate) fn end(&mut self) {
-        self.job = None;
+        (self.job, self.offered) = (None, None);
     }
 
     fn gain(&mut self, place: usize) -> Option<JobId> {
@@ -161,6 +167,7 @@ impl LaneJobs {
 mod tests {
     use super::*;
     use talea_model::OperationId;
+    use talea_time::Work;
 
     fn job(instance: u64) -> JobId {
         JobId { operation: OperationId::from_index(3), instance }
@@ -184,6 +191,31 @@ mod tests {
         assert!(lane.begin(job(8)), "the lane still has its processor");
         lane.end();
         assert_eq!(lane.lose(1), None, "nothing is under way");
+    }
+
+    #[test]
+    fn a_lane_is_asked_for_what_comes_first_until_it_begins_a_job() {
+        let mut lane = LaneJobs::new(2);
+        let at = |number: u64| Job {
+            release: Instant::ZERO,
+            deadline: Instant::MAX,
+            wcet: Work::ZERO,
+            rank: 0,
+            number,
+            tag: 9,
+        };
+        assert!(lane.waits_for(|_| false), "nothing has been offered");
+        assert!(lane.offer(at(7)) && !lane.offer(at(7)));
+        assert!(lane.waits_for(|offered| offered.number > 6) && !lane.waits_for(|_| false));
+        assert!(lane.offer(at(6)));
+        lane.begin(job(6));
+        assert!(!lane.waits_for(|_| true), "it keeps the lane");
+        assert_eq!(
+            MemberJobs::Lane(lane.clone()).job(Instant::ZERO, Instant::ZERO, 3).map(|job| job.tag),
+            Some(3)
+        );
+        lane.end();
+        assert!(lane.waits_for(|_| false) && lane.offered.is_none());
     }
 
     #[test]

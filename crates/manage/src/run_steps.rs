@@ -155,6 +155,20 @@ impl State {
         }
     }
 
+    /// A job is released into a lane whose thread is awake. If it has begun none, and this one `precedes` the one that the hierarchy was asked
+    /// for, the hierarchy is asked for this one. Returns whether it was.
+    pub(crate) fn offer_before(
+        &mut self,
+        slot: u32,
+        job: Job,
+        precedes: impl FnOnce(&Job) -> bool,
+        now: Instant,
+    ) -> bool {
+        let lane = jobs(&mut self.members, slot).and_then(MemberJobs::as_lane_mut);
+        let is_first = lane.is_some_and(|lane| lane.waits_for(precedes));
+        is_first && self.offer(slot, job, now)
+    }
+
     /// A lane's thread is about to begin `job`. Returns whether the hierarchy had to be told, which may have other plans then.
     pub(crate) fn offer(&mut self, slot: u32, job: Job, now: Instant) -> bool {
         let Some(member) = self.members.get_mut(slot as usize).and_then(Option::as_mut) else { return false };

@@ -21,6 +21,7 @@ use talea_linux::stop::StopFlag;
 use talea_manage::Waker;
 use talea_model::OperationId;
 use talea_policy::job::Job;
+use talea_policy::lane::JobOrder;
 use talea_record::event::{Dates, Flag, Send};
 use talea_record::{JobId, ThreadRole};
 use talea_ring::bell::Bell;
@@ -33,21 +34,32 @@ pub(crate) enum Call {
     Bell(Bell),
     /// Its thread is a member of a managed set, to which the waker tells that it wants a processor again. Nobody is there to
     /// be told until the thread has been taken in.
-    Waker(OnceLock<Waker>),
+    Waker {
+        waker: OnceLock<Waker>,
+        /// By which it is known for which job the lane wants it.
+        order: JobOrder,
+    },
 }
 
 impl Call {
     fn make(&self) {
         match self {
             Call::Bell(bell) => _ = bell.ring(),
-            Call::Waker(waker) => waker.get().into_iter().for_each(Waker::wake),
+            Call::Waker { waker, .. } => waker.get().into_iter().for_each(Waker::wake),
         }
     }
 
-    fn make_for(&self, job: impl FnOnce() -> Job) {
+    fn make_for(&self, shared: &Shared, tag: Tag) {
         match self {
             Call::Bell(bell) => _ = bell.ring(),
-            Call::Waker(waker) => _ = waker.get().map(|waker| waker.wake_lane_for(job)),
+            Call::Waker { waker, order } => {
+                let precedes = |job: &Job, other: &Job, now| {
+                    shared.jobs.is_dead(other.tag, other.number) || order.precedes(job, other, now)
+                };
+                if let Some(waker) = waker.get() {
+                    waker.wake_lane_for(|| shared.job(tag), precedes);
+                }
+            }
         }
     }
 }
@@ -73,7 +85,7 @@ impl Port {
     pub fn bell(&self) -> &Bell {
         match &self.call {
             Call::Bell(bell) => bell,
-            Call::Waker(_) => unreachable!("a managed thread sleeps on its own word"),
+            Call::Waker { .. } => unreachable!("a managed thread sleeps on its own word"),
         }
     }
 
@@ -82,7 +94,7 @@ impl Port {
     /// # Panics
     /// If the lane has a bell, or a waker.
     pub fn connect(&self, waker: Waker) {
-        let Call::Waker(place) = &self.call else { unreachable!("the lane has a bell") };
+        let Call::Waker { waker: place, .. } = &self.call else { unreachable!("the lane has a bell") };
         assert!(place.set(waker).is_ok(), "a lane has one thread");
     }
 
@@ -92,9 +104,17 @@ impl Port {
         self.call.make();
     }
 
-    /// The same; a managed set is told that it is for this job, if the lane sleeps.
-    pub fn ring_for(&self, job: impl FnOnce() -> Job) {
-        self.call.make_for(job);
+    /// The same; a managed set may be told that it is for this job.
+    pub fn ring_for(&self, shared: &Shared, tag: Tag) {
+        self.call.make_for(shared, tag);
+    }
+
+    /// Which of two jobs that were pushed the lane is to be rung for.
+    fn first(&self, shared: &Shared, (before, tag): (Tag, Tag), now: Instant) -> Tag {
+        match &self.call {
+            Call::Waker { order, .. } if order.precedes(&shared.job(tag), &shared.job(before), now) => tag,
+            Call::Waker { .. } | Call::Bell(_) => before,
+        }
     }
 
     /// Tells the lane that there is news of a job, without ringing.
@@ -258,8 +278,9 @@ impl JobFlow {
         let subject = Subject { job: JobId { operation, instance: job.instance }, lane: site.lane };
         self.recorder.put(now, subject.release(Dates { nominal, deadline: job.deadline }));
         shared.port(site.lane).push(tag);
-        if self.to_ring.iter().all(|(lane, _)| *lane != site.lane) {
-            self.to_ring.push((site.lane, tag));
+        match self.to_ring.iter_mut().find(|(lane, _)| *lane == site.lane) {
+            Some((lane, first)) => *first = shared.port(*lane).first(shared, (*first, tag), now),
+            None => self.to_ring.push((site.lane, tag)),
         }
         Ok(())
     }
@@ -305,7 +326,7 @@ impl JobFlow {
     /// Rings the lanes that have been given something, in the order in which they were given it.
     pub fn ring(&mut self, shared: &Shared) {
         for (lane, tag) in self.to_ring.drain(..) {
-            shared.port(lane).ring_for(|| shared.job(tag));
+            shared.port(lane).ring_for(shared, tag);
         }
     }
 }

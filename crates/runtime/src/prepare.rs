@@ -24,6 +24,7 @@ use talea_linux::memory::lock_all;
 use talea_linux::sched::Policy;
 use talea_linux::thread::spawn;
 use talea_model::{Scheduling, System};
+use talea_policy::lane::JobOrder;
 use talea_policy::strategy::Plan;
 use talea_ring::bell::Bell;
 use talea_ring::inbox::Links;
@@ -76,7 +77,7 @@ pub(crate) fn prepare(
     let layout = Layout::new(system, &plans, |node| hosted.hosts(node));
     let windows = choose_windows(&layout, &options);
     let jobs = JobTable::new(&windows);
-    let (ports, inboxes) = open_ports(system, &layout, &jobs, &hosted);
+    let (ports, inboxes) = open_ports(system, &plans, &layout, &jobs, &hosted);
     let (link, inlet) = open_link(system, &hosted)?;
     let highest_cpu = system.nodes.iter().flat_map(|node| &node.cpus).max().copied().unwrap_or(0);
     let burner = Burner::calibrate();
@@ -223,6 +224,7 @@ const PROBE_STACK: usize = 64 * 1024;
 
 fn open_ports(
     system: &System,
+    plans: &[Plan],
     layout: &Layout,
     jobs: &JobTable,
     hosted: &Hosted,
@@ -233,7 +235,11 @@ fn open_ports(
         let inbox = is_ours.then(|| links.inbox());
         let call = || match system.scheduling(site.node) {
             Scheduling::Lanes => Call::Bell(Bell::new()),
-            Scheduling::Hierarchy => Call::Waker(OnceLock::new()),
+            Scheduling::Hierarchy => {
+                let lane = &plans[site.node].lanes[site.level];
+                let order = JobOrder::new(lane.discipline, lane.rules);
+                Call::Waker { waker: OnceLock::new(), order }
+            }
         };
         inbox.map(|(sender, receiver)| (Port::new(sender, call()), receiver)).unzip()
     };

@@ -105,6 +105,26 @@ impl Order {
     }
 }
 
+/// The order of a lane's jobs where there is no queue: who of two that have yet to begin is served first.
+#[derive(Clone, Copy, Debug)]
+pub struct JobOrder(Order);
+
+impl JobOrder {
+    /// That of a lane of this discipline and these rules.
+    pub fn new(discipline: Discipline, rules: LaneRules) -> Self {
+        JobOrder(Order { discipline, rules, ties: Ties::LastRan })
+    }
+
+    /// Whether `one` is served before `other` at `now`.
+    pub fn precedes(&self, one: &Job, other: &Job, now: Instant) -> bool {
+        let position = |job: &Job| {
+            let key = self.0.key(&Progress { job: *job, executed: Work::ZERO });
+            (self.0.is_late(&key, now), key)
+        };
+        position(one) < position(other)
+    }
+}
+
 impl LaneQueue {
     /// The order of its jobs.
     pub fn discipline(&self) -> Discipline {

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use talea_model::{LaneDispatch, Late, Laxity};
 use talea_policy::discipline::Discipline;
 use talea_policy::job::Job;
-use talea_policy::lane::LaneQueue;
+use talea_policy::lane::{JobOrder, LaneQueue};
 use talea_policy::strategy::LaneRules;
 use talea_time::{Instant, Work};
 
@@ -47,6 +47,7 @@ proptest! {
         let forward = precedes(discipline, rules, &pair[0], &pair[1], at(now));
         let backward = precedes(discipline, rules, &pair[1], &pair[0], at(now));
         prop_assert_ne!(forward, backward);
+        prop_assert_eq!(forward, JobOrder::new(discipline, rules).precedes(&pair[0], &pair[1], at(now)));
     }
 
     #[test]

@@ -13,8 +13,8 @@
 //! To the engine a lane is one thread, which wants a processor while the lane has jobs. Who of them is next the lane's own
 //! thread decides, with the very queue that it has where the kernel dispatches it ([`LaneThread`]); what is different is where
 //! it sleeps and who tells of preemptions. A started job keeps its lane until it ends, so there is nothing that the engine
-//! would have to know about it, but for schedulers that guarantee single jobs: they hear of the job for which a lane is woken, and of each
-//! that its thread elects, before it begins.
+//! would have to know about it, but for schedulers that guarantee single jobs: while a lane has begun none, they hear of the first of those
+//! that are released into it, and then of each that its thread elects, before it begins.
 
 use super::error::HierarchyError;
 use crate::execute::JobHost;
@@ -98,7 +98,7 @@ pub(super) fn place(
         prefault_stack(stack / 4);
         flow_set_up.begin(ThreadRole::Lane, Some(lane))
     };
-    let run = move |flow: JobFlow, handle: &Handle| thread.serve(flow, &mut InSet { handle });
+    let run = move |flow: JobFlow, handle: &Handle| thread.serve(flow, &mut InSet { handle, offered: None });
     let (_member, waker) = set.admit_thread(admission, ThreadOptions { blocks, jobs, stack }, ready, run)?;
     shared.port(lane).connect(waker);
     Ok(())
@@ -107,11 +107,13 @@ pub(super) fn place(
 /// The schedulers above preempt the lane.
 struct InSet<'a> {
     handle: &'a Handle,
+    /// What the lane has elected.
+    offered: Option<Job>,
 }
 
 impl JobHost for InSet<'_> {
     fn begin(&mut self, flow: &mut JobFlow, job: JobId, record: impl FnOnce(&mut JobFlow, Instant)) {
-        self.handle.begin_in_lane(job, |now| record(flow, now));
+        self.handle.begin_in_lane(job, self.offered.as_ref(), |now| record(flow, now));
     }
 
     fn checkpoint(&self) {}
@@ -125,6 +127,7 @@ impl LaneHost for InSet<'_> {
     fn give_back(&mut self, _hand: &mut JobFlow) {}
 
     fn offer(&mut self, job: &Job) -> bool {
+        self.offered = Some(*job);
         self.handle.offer_in_lane(job)
     }
 

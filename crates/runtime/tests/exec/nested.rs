@@ -281,6 +281,13 @@ under = [{ scheduler = \"RES\", guarantee = \"RESBH 1ms 20ms\" }]
     assert!(share < 0.3, "{share} of the processor, which is idle otherwise");
 }
 
+fn mostly_in_time(ran: &Ran, name: &str) {
+    let jobs: Vec<Complete> = ran.of(Event::COMPLETE, name).filter_map(Complete::read).collect();
+    let ends = ran.of(Event::COMPLETE, name).map(|record| record.time);
+    let in_time = ends.zip(&jobs).filter(|(end, job)| *end <= job.deadline).count();
+    assert!(2 * in_time > jobs.len(), "{in_time} of {} jobs of {name} in time", jobs.len());
+}
+
 /// The jobs of lanes that reserve nothing have time constraints below a scheduler that plans: a thread that takes turns of half a second
 /// delays them only where they are refused.
 #[test]
@@ -299,12 +306,30 @@ fn jobs_in_lanes_that_reserve_nothing_have_time_constraints() {
         let system = described(at.cpus[0], &tables).with_threads_as_tasks();
         let ran = synthetic(&system, completed(["fast", "slow.b"], 20));
         one_at_a_time(&ran);
-        for name in ["fast", "slow.b"] {
-            let jobs: Vec<Complete> = ran.of(Event::COMPLETE, name).filter_map(Complete::read).collect();
-            let ends = ran.of(Event::COMPLETE, name).map(|record| record.time);
-            let in_time = ends.zip(&jobs).filter(|(end, job)| *end <= job.deadline).count();
-            assert!(2 * in_time > jobs.len(), "{kind}: {in_time} of {} jobs of {name} in time", jobs.len());
-        }
+        mostly_in_time(&ran, "fast");
+        mostly_in_time(&ran, "slow.b");
         assert!(granted(&ran, "hog") > granted(&ran, "jobs"), "{kind}: what is left");
     }
+}
+
+/// Of jobs that are released together, and of those that come while another waits for its turn, the lane asks for the first by its own
+/// order, although its thread does not run.
+#[test]
+fn a_lane_that_waits_asks_for_its_most_urgent_job() {
+    let Some((_alone, at)) = stage(1) else { return };
+    // The long one is always refused.
+    let tables = "[[scheduler]]\nname = \"S\"\nkind = \"rialto\"\nquantum = \"500ms\"\n\
+         [[scheduler]]\nname = \"jobs\"\nkind = \"lanes\"\nunder = [{ scheduler = \"S\" }]\n\
+         [[thread]]\nname = \"hog\"\nwork = \"cpu-bound\"\nunder = [{ scheduler = \"S\" }]\n\
+         [[task]]\nname = \"long\"\nperiod = \"100ms\"\ndeadline = \"90ms\"\nwcet = \"91ms\"\nexec = \"1ms\"\n\
+         overrun = \"skip-next\"\n\
+         [[task]]\nname = \"short\"\nperiod = \"50ms\"\ndeadline = \"40ms\"\nwcet = \"10ms\"\nexec = \"1ms\"\n";
+    let head = format!(
+        "[system]\nname = \"ruled\"\nstrategy = \"edf\"\n[[node]]\nname = \"ruled\"\ncpus = [{}]\n",
+        at.cpus[0]
+    );
+    let parsed = talea_model::parse("ruled.toml", &format!("{head}{tables}"), std::path::Path::new("."));
+    let ran = synthetic(&parsed.expect("a system").system.with_threads_as_tasks(), completed(["short"], 30));
+    one_at_a_time(&ran);
+    mostly_in_time(&ran, "short");
 }
