@@ -46,11 +46,14 @@ impl FixedPriority {
 
     /// The decision, with word to the parent that another child's job is the highest, or `changed`, which is: before a request, and after
     /// what is done with a processor.
+    #[inline(always)]
     fn with_job(&self, cx: &Context<'_>, decision: Decision, changed: VpId) -> Decision {
         let [own] = self.own[..] else { return decision };
-        if !cx.passes_jobs(own) {
-            return decision;
-        }
+        if cx.passes_jobs(own) { self.pass_job(cx, own, decision, changed) } else { decision }
+    }
+
+    #[inline(never)]
+    fn pass_job(&self, cx: &Context<'_>, own: VpId, decision: Decision, changed: VpId) -> Decision {
         let wants = |(_, child): &&(i32, VpId)| cx.state(*child) != VpState::Waiting;
         let Some((_, highest)) = self.children.iter().find(wants) else { return decision };
         // What a lower one does changes nothing.

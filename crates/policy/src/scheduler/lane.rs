@@ -96,11 +96,18 @@ impl LaneScheduler {
 
     /// The decision, with word to the parent of whose job the processor is wanted for, if it is another one: before a request, and
     /// after what is done with a processor.
+    #[inline(always)]
     fn with_job(&mut self, cx: &Context<'_>, decision: Decision) -> Decision {
-        if !cx.passes_jobs(self.own()) {
+        if cx.passes_jobs(self.own()) {
+            self.pass_job(cx, decision)
+        } else {
             self.passed = None;
-            return decision;
+            decision
         }
+    }
+
+    #[inline(never)]
+    fn pass_job(&mut self, cx: &Context<'_>, decision: Decision) -> Decision {
         // Whoever is elected without a processor can still be outranked when there is one.
         let elected = self.queue.elect_tag(cx.now(), self.executed(cx)).map(slot_of);
         let before = std::mem::replace(&mut self.passed, elected);

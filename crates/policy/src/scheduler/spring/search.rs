@@ -63,9 +63,9 @@ pub fn reserve<T>(list: &mut Vec<T>, elements: usize) {
     list.reserve(elements.saturating_sub(list.len()));
 }
 
-/// Orders all pieces of so many `chains` from `at` on, those of one chain in their order, which is that of starts and deadlines; the plan is in
-/// the workspace afterwards. `piece` is the piece of a chain by its number, if it has that many, and `fit` says when at the earliest a piece can start from an
-/// instant on that its end meets its deadline.
+/// Orders all pieces of so many `chains` from `at` on, those of one chain in their order, which is that of starts and deadlines; the
+/// plan is in the workspace afterwards. `piece` is the piece of a chain by its number, if it has that many, and `fit` says when
+/// at the earliest a piece can start from an instant on that its end meets its deadline.
 ///
 /// # Errors
 /// No order was found in this many choices, of which there are `effort` at most.
