@@ -23,8 +23,8 @@ pub enum Action {
     /// The earliest deadline of the work behind an own VP is this instant from now on; [`SPARE`] if there is none for which
     /// anything is to be kept.
     Announce(VpId, Instant),
-    /// The job that an own VP, the first, wants its processor for is the one behind the child, the second, from now on.
-    PassJob(VpId, VpId),
+    /// The job that the scheduler's only own VP wants its processor for is the one behind this child from now on.
+    PassJob(VpId),
 }
 
 /// When a scheduler wants its timer.
@@ -52,14 +52,12 @@ pub struct Decision {
     /// The first `len` count.
     steps: [Step; Decision::CAPACITY],
     len: usize,
-    /// Whose job is passed on.
-    behind: VpId,
     wake: Wake,
     /// What the announcements announce.
     deadline: Instant,
 }
 
-/// An action without its deadline or second VP: the VP in the lower half, then the processor, then the kind.
+/// An action without its deadline: the VP in the lower half, then the processor, then the kind.
 #[derive(Clone, Copy, Debug)]
 struct Step(u64);
 
@@ -76,13 +74,13 @@ impl Step {
             Action::Request(vp) => (2, vp, 0),
             Action::Release(vp) => (3, vp, 0),
             Action::Announce(vp, _) => (4, vp, 0),
-            Action::PassJob(vp, _) => (5, vp, 0),
+            Action::PassJob(vp) => (5, vp, 0),
         };
         Step(kind << Self::KIND | u64::from(processor) << Self::PROCESSOR | u64::from(vp.0))
     }
 
     #[inline]
-    fn action(self, deadline: Instant, behind: VpId) -> Action {
+    fn action(self, deadline: Instant) -> Action {
         let vp = VpId(self.0 as u32);
         match self.0 >> Self::KIND {
             0 => Action::Revoke(vp),
@@ -90,7 +88,7 @@ impl Step {
             2 => Action::Request(vp),
             3 => Action::Release(vp),
             4 => Action::Announce(vp, deadline),
-            5 => Action::PassJob(vp, behind),
+            5 => Action::PassJob(vp),
             _ => unreachable!("there are six kinds"),
         }
     }
@@ -105,7 +103,6 @@ impl Decision {
     pub const NONE: Decision = Decision {
         steps: [Step::NONE; Decision::CAPACITY],
         len: 0,
-        behind: VpId(0),
         wake: Wake::Keep,
         deadline: Instant::ZERO,
     };
@@ -154,7 +151,7 @@ impl Decision {
     /// This decision, then `action`.
     ///
     /// # Panics
-    /// If the decision is full, or announces another deadline or passes on another child's job already.
+    /// If the decision is full, or announces another deadline already.
     #[inline]
     pub fn and(mut self, action: Action) -> Self {
         assert!(self.len < Self::CAPACITY, "a decision has at most four actions");
@@ -162,11 +159,6 @@ impl Decision {
             let is_other = |action| matches!(action, Action::Announce(_, other) if other != deadline);
             assert!(!self.actions().any(is_other), "a decision announces one deadline");
             self.deadline = deadline;
-        }
-        if let Action::PassJob(_, behind) = action {
-            let is_other = |action| matches!(action, Action::PassJob(_, other) if other != behind);
-            assert!(!self.actions().any(is_other), "a decision passes on one job");
-            self.behind = behind;
         }
         self.steps[self.len] = Step::of(action);
         self.len += 1;
@@ -202,7 +194,7 @@ impl Decision {
     /// The actions in order.
     #[inline]
     pub fn actions(&self) -> impl DoubleEndedIterator<Item = Action> + ExactSizeIterator {
-        self.steps[..self.len].iter().map(|step| step.action(self.deadline, self.behind))
+        self.steps[..self.len].iter().map(|step| step.action(self.deadline))
     }
 
     /// How many actions there are.

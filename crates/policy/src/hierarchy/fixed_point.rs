@@ -33,10 +33,7 @@ impl Engine {
                     self.assert_own(scheduler, own);
                     self.apply_announcement(own, deadline, &mut actor)
                 }
-                Action::PassJob(own, child) => {
-                    self.assert_own(scheduler, own);
-                    self.apply_pass(own, child, &mut actor)
-                }
+                Action::PassJob(child) => self.apply_pass(child, &mut actor),
             };
             next = self.begin(actor, &decision);
         }
@@ -61,7 +58,7 @@ impl Engine {
             let is_overtaken = match next.1 {
                 Action::Release(own) => self.vps[own.index()].state == VpState::Waiting,
                 Action::Request(own) => self.vps[own.index()].state != VpState::Waiting,
-                Action::Revoke(_) | Action::Grant(..) | Action::Announce(..) | Action::PassJob(..) => false,
+                Action::Revoke(_) | Action::Grant(..) | Action::Announce(..) | Action::PassJob(_) => false,
             };
             if !is_overtaken {
                 return Some(next);
@@ -195,7 +192,8 @@ impl Engine {
     }
 
     /// Stores whose job it is; a parent that is already dealing with the VP is told.
-    fn apply_pass(&mut self, own: VpId, child: VpId, actor: &mut SchedulerId) -> Decision {
+    fn apply_pass(&mut self, child: VpId, actor: &mut SchedulerId) -> Decision {
+        let [own] = self.seats[actor.index()].own[..] else { panic!("who has several VPs passes on no job") };
         let behind = Context { now: self.now, vps: &self.vps }.behind(child);
         self.vps[own.index()].behind = behind;
         self.tell_of_job(own, actor)

@@ -60,7 +60,7 @@ impl FixedPriority {
         if self.rank(*highest) < self.rank(changed) {
             return decision;
         }
-        let pass = Action::PassJob(own, *highest);
+        let pass = Action::PassJob(*highest);
         match cx.state(own) {
             VpState::Running(_) => decision.and(pass),
             VpState::Waiting | VpState::Ready => {

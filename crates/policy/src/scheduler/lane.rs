@@ -114,7 +114,7 @@ impl LaneScheduler {
         match elected.filter(|_| elected != before) {
             None => decision,
             Some(slot) => {
-                let pass = Action::PassJob(self.own(), slot);
+                let pass = Action::PassJob(slot);
                 match cx.state(self.own()) {
                     VpState::Running(_) => decision.and(pass),
                     VpState::Waiting | VpState::Ready => {
