@@ -120,7 +120,10 @@ impl Setting {
             Values::Plan => {
                 text.parse().map(Setting::Plan).map_err(|error: PlanError| match error.faults.len() {
                     1 => format!("{}: {error}", parameter.name),
-                    more => format!("{}: {more} mistakes\n{error}", parameter.name),
+                    more => {
+                        let lines = error.to_string().replace('\n', "\n  ");
+                        format!("{} has {more} mistakes:\n  {lines}", parameter.name)
+                    }
                 })
             }
             Values::Parent => Err(format!("{} cannot be changed", parameter.name)),

@@ -363,8 +363,10 @@ fn why_not(answer: &Result<Outcome, ClientError>) -> Option<String> {
 /// What helps against a misstatement.
 fn remedy(action: Option<&Action>, which: &str) -> String {
     match action {
-        // What is wrong may be the kind or what is said of it; then the message says what to write.
-        Some(Action::Replace { .. } | Action::AddScheduler { .. }) => String::new(),
+        // What is wrong may be something else than a name; then the message says what to write.
+        Some(Action::Replace { .. } | Action::AddScheduler { .. } | Action::EndConstraint { .. }) => {
+            String::new()
+        }
         _ => format!("`talea ctl {which} list` shows who there is"),
     }
 }
