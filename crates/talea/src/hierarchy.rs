@@ -5,13 +5,17 @@
 //! use talea::hierarchy::{
 //!     Blocks, Change, Governor, Insistence, Live, ManagedSet, Options, OwnThread, arrange, plan_lanes_of,
 //! };
-//! use talea::{Request, SchedulerBuilder, SchedulerKind, System};
+//! use talea::{Request, SchedulerBuilder, SchedulerKind, System, ThreadBuilder, ThreadWork};
 //!
-//! let system = System::builder("own").scheduler(SchedulerBuilder::new("PS", SchedulerKind::EEVDF)).build()?;
+//! let system = System::builder("own")
+//!     .scheduler(SchedulerBuilder::new("PS", SchedulerKind::EEVDF))
+//!     .thread(ThreadBuilder::new("video", ThreadWork::CpuBound).with_share("PS", 3))
+//!     .build()?;
 //! let lanes = plan_lanes_of(&system).expect("there are no tasks that could not be sorted");
 //! let arrangement = arrange(&system, 0, &lanes[0], 1)?.expect("the node has a hierarchy");
 //! let live = Live::new(&system, 0, &arrangement.schedulers)?;
 //! let set = ManagedSet::prepare(arrangement.engine, &Options::on(&[0]))?;
+//! // Nobody of the description is there yet.
 //! let governor = Governor::new(set, live, []);
 //!
 //! let share = Request::share(3.try_into()?);

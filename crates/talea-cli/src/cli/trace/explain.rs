@@ -11,7 +11,7 @@ use crate::cli::output::{self, Sheet, wrap};
 use clap::Args;
 use intervals::{after_arrival, intervals};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use talea_figure::response;
 use talea_insight::explain::{
     ExplainError, Explanation, Explanations, MOST, Outcome, Question, Subject, Total, Unexplainable, Which,
@@ -66,22 +66,7 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
     let path = named::file(&options.trace)?;
     let trace = open(&path)?;
     let metadata = trace.metadata();
-    if !metadata.has_system() {
-        return Err(Failure::new(
-            format!("{} holds no system, only records of programs or of the kernel", path.display()),
-            "there are no jobs to explain; `talea trace stats` shows what there is",
-        ));
-    }
-    if let Some(node) = metadata.hierarchy() {
-        let node = &metadata.nodes[node].name;
-        return Err(Failure::new(
-            format!(
-                "schedulers, not lanes alone, said who runs next on node \"{node}\", and only lanes can be explained: \
-                 the records of a hierarchy say who ran, and not by which budget, share or turn"
-            ),
-            "talea trace stats says which guarantees were broken, talea trace verify when; talea trace export shows who ran when",
-        ));
-    }
+    refuse_what_has_no_lanes(&path, metadata)?;
     let question = question(options, metadata)?;
     if let Some(svg) = &options.svg {
         distinct(svg, &path)?;
@@ -110,21 +95,7 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
         );
     }
     if let Some(svg) = &options.svg {
-        let first = answer.list.first().ok_or_else(|| {
-            let (why, help) = match question.which {
-                Which::Failed => (none_failed(&answer), "name a --job, or ask for the --worst"),
-                _ => (scoped(&answer).none(), "`talea trace show` lists the jobs it tells of"),
-            };
-            Failure::new(format!("{why}, so there is nothing to draw"), help)
-        })?;
-        // A skipped instance has no time to draw; the one in its way has.
-        let drawn = first.because.as_deref().unwrap_or(first);
-        draft::remove_on_interrupt()?;
-        let draft = Draft::create(svg, Readers::Like(&path))?;
-        let left = draft.left(svg);
-        let picture = response::draw(&answer, drawn).map_err(|error| Failure::file("draw", svg, error))?;
-        let written = draft.file().write_all(picture.as_bytes()).and_then(|()| draft.finish());
-        written.map_err(|error| Failure::new(format!("cannot write {}: {error}", svg.display()), left))?;
+        draw(svg, &path, &question, &answer)?;
     }
     if options.json {
         output::json(&answer)?;
@@ -132,6 +103,47 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
         print(&answer)?;
     }
     Ok(Verdict::Fine)
+}
+
+/// Only lanes can be explained.
+fn refuse_what_has_no_lanes(path: &Path, metadata: &Metadata) -> Result<(), Failure> {
+    if !metadata.has_system() {
+        return Err(Failure::new(
+            format!("{} holds no system, only records of programs or of the kernel", path.display()),
+            "there are no jobs to explain; `talea trace stats` shows what there is",
+        ));
+    }
+    if let Some(node) = metadata.hierarchy() {
+        let node = &metadata.nodes[node].name;
+        return Err(Failure::new(
+            format!(
+                "schedulers, not lanes alone, said who runs next on node \"{node}\", and only lanes can be explained: \
+                 the records of a hierarchy say who ran, and not by which budget, share or turn"
+            ),
+            "talea trace stats says which guarantees were broken, talea trace verify when; talea trace export shows who ran when",
+        ));
+    }
+    Ok(())
+}
+
+/// Draws the first explanation beside the trace at `path`.
+fn draw(svg: &Path, path: &Path, question: &Question, answer: &Explanations) -> Result<(), Failure> {
+    let first = answer.list.first().ok_or_else(|| {
+        let (why, help) = match question.which {
+            Which::Failed => (none_failed(answer), "name a --job, or ask for the --worst"),
+            _ => (scoped(answer).none(), "`talea trace show` lists the jobs it tells of"),
+        };
+        Failure::new(format!("{why}, so there is nothing to draw"), help)
+    })?;
+    // A skipped instance has no time to draw; the one in its way has.
+    let drawn = first.because.as_deref().unwrap_or(first);
+    draft::remove_on_interrupt()?;
+    let draft = Draft::create(svg, Readers::Like(path))?;
+    let left = draft.left(svg);
+    let picture = response::draw(answer, drawn).map_err(|error| Failure::file("draw", svg, error))?;
+    let written = draft.file().write_all(picture.as_bytes()).and_then(|()| draft.finish());
+    written.map_err(|error| Failure::new(format!("cannot write {}: {error}", svg.display()), left))?;
+    Ok(())
 }
 
 fn answer(trace: &TraceFile, question: Question) -> Result<(Explanations, Damage), ExplainError<TraceError>> {

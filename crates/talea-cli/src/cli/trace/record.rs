@@ -150,33 +150,8 @@ pub fn main(options: &Options) -> Outcome {
     let verdict = command.map_or(Ok(Verdict::Fine), |command| command.finish(reported))?;
     followed.map_err(|error| incomplete(options, &error))?;
     session.warn_of_unknown();
-    let refused = session.refused.take();
-    let Some(recording) = session.recording else { return Ok(verdict) };
-    let follows_any = recording.follows_any();
-    let unknown = match follows_any {
-        true => recording.unknown(),
-        // Nothing had what only a program could have had.
-        false => options.events.known_in(&Directory::default()).1,
-    };
-    let recorded = recording.finish().map_err(|error| incomplete(options, &error))?;
-    summarise(options, &recorded);
-    let unasked = recorded.unasked + recorded.kernel.as_ref().map_or(0, |totals| totals.records);
-    let of_programs = recorded.records.saturating_sub(unasked);
-    match (refused, unknown.first()) {
-        (Some(reason), _) if !follows_any => Err(Failure::new(reason, "no program was followed")),
-        (_, Some(unknown)) if of_programs == 0 => {
-            if !follows_any {
-                note_no_stream(options);
-            }
-            Err(Failure::new(format!("nothing of the command was recorded: {}", unknown.error), SEE))
-        }
-        _ => {
-            if !follows_any {
-                note_no_stream(options);
-            }
-            Ok(verdict)
-        }
-    }
+    session.conclude(options)?;
+    Ok(verdict)
 }
 
 /// Why the recording ended before what it was of, and what there is of it.
@@ -399,6 +374,36 @@ impl Session {
             if !self.warned_of.contains(&unknown.name) {
                 tell!("warning: {}; it is recorded should it be registered", unknown.error);
                 self.warned_of.push(unknown.name);
+            }
+        }
+    }
+
+    /// Ends the recording and says what is in it. It is an error if nothing of what was asked for is.
+    fn conclude(self, options: &Options) -> Result<(), Failure> {
+        let Some(recording) = self.recording else { return Ok(()) };
+        let follows_any = recording.follows_any();
+        let unknown = match follows_any {
+            true => recording.unknown(),
+            // Nothing had what only a program could have had.
+            false => options.events.known_in(&Directory::default()).1,
+        };
+        let recorded = recording.finish().map_err(|error| incomplete(options, &error))?;
+        summarise(options, &recorded);
+        let unasked = recorded.unasked + recorded.kernel.as_ref().map_or(0, |totals| totals.records);
+        let of_programs = recorded.records.saturating_sub(unasked);
+        match (self.refused, unknown.first()) {
+            (Some(reason), _) if !follows_any => Err(Failure::new(reason, "no program was followed")),
+            (_, Some(unknown)) if of_programs == 0 => {
+                if !follows_any {
+                    note_no_stream(options);
+                }
+                Err(Failure::new(format!("nothing of the command was recorded: {}", unknown.error), SEE))
+            }
+            _ => {
+                if !follows_any {
+                    note_no_stream(options);
+                }
+                Ok(())
             }
         }
     }

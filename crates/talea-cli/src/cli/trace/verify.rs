@@ -222,6 +222,13 @@ fn summary(report: &VerifyReport, metadata: &Metadata) -> Vec<String> {
                 .into(),
         );
     }
+    lines.extend(notes(report, metadata, tolerance));
+    lines
+}
+
+/// What was not judged, or not with certainty, and why.
+fn notes(report: &VerifyReport, metadata: &Metadata, tolerance: Duration) -> Vec<String> {
+    let mut lines = Vec::new();
     let not_judged: Vec<&str> = report.not_judged().map(Rule::name).collect();
     if !not_judged.is_empty() {
         lines.push(format!("note: not judged, for the trace has no case of it: {}", not_judged.join(", ")));
