@@ -182,13 +182,8 @@ fn a_piece_of_work_is_accepted_or_refused() {
             matches!(governor.constrain("other", piece(980, 1000)), Err(Reason::Constraint(_))),
             "{kind}"
         );
-        let too_long = refused("other", piece(5, 4));
-        if kind == SchedulerKind::RIALTO {
-            assert_eq!(
-                too_long,
-                "not admitted: it asks for 1ms more than can be done by its deadline, in 4ms"
-            );
-        }
+        let too_long = "not admitted: it asks for 1ms more than can be done by its deadline, in 4ms";
+        assert_eq!(refused("other", piece(5, 4)), too_long, "{kind}");
         assert!(refused("otter", piece(1, 1000)).starts_with("there is no scheduler or thread \"otter\""));
         assert!(refused("jobs", piece(1, 1000)).contains("lanes ask for their jobs"));
         governor.end_constraint("one").unwrap();

@@ -1,9 +1,10 @@
 //! Admission: exact fractions of a processor, their sum, and what is missing when something is refused.
 
+use super::Constraint;
 use num_bigint::BigInt;
 use num_rational::BigRational;
 use std::fmt;
-use talea_time::{Duration, Work};
+use talea_time::{Duration, Instant, Work};
 
 /// A fraction of a processor, exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -195,6 +196,15 @@ pub enum Whose {
     Own,
     /// That of something that was accepted before.
     Accepted,
+}
+
+impl Shortage {
+    /// What is missing `now` for a piece of work that is too long for the time between its own start and deadline, if it is.
+    pub(crate) fn of_piece(piece: &Constraint, now: Instant) -> Option<Self> {
+        let missing = piece.work - (piece.deadline - piece.start.max(now)).as_work();
+        let within = piece.deadline - now;
+        (missing > Work::ZERO).then_some(Shortage::Demand { whose: Whose::Own, within, missing })
+    }
 }
 
 impl Whose {

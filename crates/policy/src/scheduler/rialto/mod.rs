@@ -202,10 +202,8 @@ impl Rule for Rialto {
             return Err(Shortage::Table { most: 1, what: "time constraint of a child" }.into());
         }
         let all = constraints(clients).chain([constraint]);
-        let until_then = (constraint.deadline - constraint.start.max(cx.now())).as_work();
-        if constraint.work > until_then {
-            let (deadline, missing) = (constraint.deadline, constraint.work - until_then);
-            return Err(Overload { deadline, missing }.shortage(Whose::Own, cx.now()).into());
+        if let Some(shortage) = Shortage::of_piece(&constraint, cx.now()) {
+            return Err(shortage.into());
         }
         suffice(&self.slots, cx.now(), all).map_err(|overload| {
             let is_own = overload.deadline == constraint.deadline;

@@ -240,6 +240,9 @@ impl Rule for Spring {
         if clients.account(place).piece.is_some() {
             return Err(Shortage::Table { most: 1, what: "accepted piece of work of a child" }.into());
         }
+        if let Some(shortage) = Shortage::of_piece(&constraint, cx.now()) {
+            return Err(shortage.into());
+        }
         let new =
             Accepted { constraint, left: constraint.work, planned: (constraint.start, constraint.deadline) };
         self.order.gather(clients, None);
