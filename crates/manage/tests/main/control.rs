@@ -129,8 +129,11 @@ fn shares_become_a_plan_while_their_threads_run() {
         other => panic!("{other:?}"),
     };
     assert!(refused(&[]).contains("lacks its plan"));
-    assert_eq!(refused(&[("paln", "")]), "of explicit-plan plan, cycle, gaps can be set, not \"paln\"");
-    assert!(refused(&[("plan", "0ms,5ms")]).starts_with("plan: line 1: an entry has three columns"));
+    let unknown = "a scheduler of kind explicit-plan has no \"paln\"; did you mean \"plan\"?";
+    assert_eq!(refused(&[("paln", "")]), unknown);
+    assert!(refused(&[("plan", "0ms,5ms")]).starts_with("plan: line 1: there are 3 columns"));
+    let mistakes = refused(&[("plan", "0ms,5,words\n5ms,5ms,")]);
+    assert_eq!(mistakes.lines().count(), 3, "all are said: {mistakes}");
     let words = "0ms, 10ms, words";
     assert!(refused(&[("plan", words), ("cycle", "30ms")]).contains("\"voice\" never runs"));
     assert!(
