@@ -24,8 +24,9 @@ const BLOCKS: u64 = 2_000;
 /// Members beside the hog. Where wake-ups are not traced, each is found blocked once in [`talea_manage::LOOK_EVERY`] at most, so
 /// that fewer would take longer.
 const OTHERS: u32 = 8;
-/// Members beside the hog that have [`FLOOD`] threads each.
-const FLOODS: usize = 5;
+/// Members beside the hog that have [`FLOOD`] threads each; with more of them the processor has no time to spare when the machine
+/// does other things as well.
+const FLOODS: usize = 3;
 const FLOOD: u32 = 40;
 
 /// Tells the program of several threads how many.
