@@ -34,7 +34,9 @@ impl ManagedSet {
         self.shared.tell(|state, now| {
             state.engine.advance(now);
             let (engine, watch) = state.engine_and_watch();
-            act(engine, watch, now)
+            let result = act(engine, watch, now);
+            state.refresh_offers(now);
+            result
         })
     }
 

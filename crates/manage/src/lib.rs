@@ -42,7 +42,7 @@
 //! holds it (see `state`). A waker may be; whoever waits for the lock then lends it its priority. Order: wake-ups before state.
 //! Taking members in allocates under it; dispatching does not allocate. A lane's thread takes it when a job begins and when it
 //! ends, for as long as the record takes, and whoever rings for a lane that sleeps takes it for a decision; ringing for one that
-//! is awake is one atomic step.
+//! is awake is one atomic step, unless a scheduler above guarantees single jobs: then that hears of the job, too.
 //!
 //! **A process is one member.** Granted, all its threads are raised and take turns on the CPU by the kernel's time slice; it has
 //! blocked when all of them have. What it creates begins as ordinary threads and is taken in by the warden, up to a limit. The

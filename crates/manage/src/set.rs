@@ -202,7 +202,11 @@ impl ManagedSet {
     /// # Errors
     /// The scheduler's refusal; nothing has changed.
     pub fn message(&self, to: SchedulerId, about: Option<MemberId>, message: Message) -> Result<(), Refusal> {
-        self.shared.tell(|state, now| state.engine.message(to, about.map(|member| member.vp), message, now))
+        self.shared.tell(|state, now| {
+            let told = state.engine.message(to, about.map(|member| member.vp), message, now);
+            state.refresh_offers(now);
+            told
+        })
     }
 
     /// Numbers of the threads of a member; none once it has left.

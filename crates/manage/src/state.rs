@@ -20,7 +20,8 @@ use rustix::io::Errno;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use talea_policy::hierarchy::{Engine, VpState};
-use talea_time::{Duration, Instant};
+use talea_policy::job::Job;
+use talea_time::{Duration, Instant, Work};
 
 /// A raise asked for from another processor takes this long to arrive at most; only then is a granted thread that is not
 /// running surely blocked. Interrupts between processors take some 10 µs.
@@ -285,6 +286,27 @@ impl State {
             self.engine.request(member.vp, job, now);
             if let (Some(MemberJobs::Lane(_)), Some(sleep_word)) = (&member.jobs, member.sleep_word()) {
                 sleep_word.offers_jobs.store(self.engine.asks_by_jobs(member.vp), Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// The hierarchy may have been changed: tells the threads of lanes whether schedulers above guarantee single jobs, so that they say
+    /// which ones they begin. Of what a lane is at already nobody knows what remains, so that asks for nothing.
+    pub fn refresh_offers(&mut self, now: Instant) {
+        if self.broken {
+            return;
+        }
+        for member in self.members.iter().flatten() {
+            let (Some(MemberJobs::Lane(_)), Some(sleep_word)) = (&member.jobs, member.sleep_word()) else {
+                continue;
+            };
+            let (vp, asks) = (member.vp, self.engine.asks_by_jobs(member.vp));
+            let asked = sleep_word.offers_jobs.swap(asks, Ordering::Relaxed);
+            if asks && !asked && self.engine.context().state(vp) != VpState::Waiting {
+                let tag = vp.index() as u32;
+                let unknown =
+                    Job { release: now, deadline: Instant::MAX, wcet: Work::ZERO, rank: 0, number: 0, tag };
+                self.engine.change_job(vp, unknown, now);
             }
         }
     }

@@ -177,6 +177,11 @@ mod tests {
                 "line 2: the duration: the time 5 has no unit"
             ]
         );
-        assert_eq!(refused(&"1,1,a\n".repeat(1000)).len(), 100);
+        assert_eq!(
+            refused("start; duration; child\n0ms; 5ms; a"),
+            ["line 1: the first line is neither an entry nor the names of columns"]
+        );
+        let most = refused(&"1,1,a\n".repeat(1000));
+        assert_eq!((most.len(), &*most[100]), (101, "line 50: further lines are not read"));
     }
 }

@@ -18,7 +18,7 @@ pub(crate) fn time_fault(error: ParseDurationError) -> (String, String) {
             format!("\"{text}\" is not a time"),
             "write a number and a unit, such as \"50ms\" or \"1.5s\"".into(),
         ),
-        Negative(text) => (format!("the time {text} is negative"), "write zero or more".into()),
+        Negative(text) => (format!("the time {text} is negative"), "write it without the sign".into()),
         TooFine(text) => (
             format!("{text} is finer than a nanosecond"),
             "nanoseconds are the resolution of all times".into(),

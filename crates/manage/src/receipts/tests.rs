@@ -122,7 +122,7 @@ fn a_pause_of_the_kernel_is_withheld_from_everybody_who_was_granted_in_it() {
     assert!(broken.iter().any(|(edge, _)| *edge == 0) && broken.iter().any(|(edge, _)| *edge == 2));
     let late = broken.iter().filter(|(edge, violation)| *edge == 1 && violation.from > us(12_000));
     assert_eq!(late.count(), 0, "{broken:?}");
-    assert!(ledger.0.broken().is_empty(), "each is ledger once");
+    assert!(ledger.0.broken().is_empty(), "each is told once");
 }
 
 #[test]

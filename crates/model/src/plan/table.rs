@@ -32,6 +32,15 @@ struct Columns {
 
 impl Columns {
     const IN_ORDER: Columns = Columns { places: [0, 1, 2], count: COLUMNS.len() };
+
+    /// Their names as they stand in a line.
+    fn names(self) -> String {
+        let mut names = COLUMNS;
+        names.sort_by_key(|name| {
+            COLUMNS.iter().position(|column| column == name).map(|index| self.places[index])
+        });
+        names.join(", ")
+    }
 }
 
 impl Table {
@@ -54,6 +63,8 @@ impl Table {
                 _ => table.entry(&cells, *columns.get_or_insert(Columns::IN_ORDER), line),
             }
             if table.faults.len() >= FAULTS_LIMIT {
+                let (line, problem) = (Some(line), "further lines are not read".into());
+                table.faults.push((None, PlanFault { line, problem, remedy: "mend these first".into() }));
                 break;
             }
         }
@@ -73,6 +84,12 @@ impl Table {
         };
         let mut places = [None; COLUMNS.len()];
         let mut meant = Vec::new();
+        let is_column = |cell: &str| COLUMNS.iter().any(|column| column.eq_ignore_ascii_case(cell));
+        if !cells.iter().any(|cell| is_column(cell) || nearest(cell, COLUMNS).is_some()) {
+            let remedy = format!("write {}, with commas between them", COLUMNS.join(", "));
+            fault("the first line is neither an entry nor the names of columns".into(), remedy);
+            return None;
+        }
         for (place, cell) in cells.iter().enumerate() {
             match COLUMNS.iter().position(|column| column.eq_ignore_ascii_case(cell)) {
                 None => {
@@ -115,9 +132,9 @@ impl Table {
             }
             read.child = child.into();
         } else {
-            let [columns, cells] = [columns.count, cells.len()];
-            let problem = format!("there are {columns} columns, and the entry has {cells}");
-            fault(problem, format!("write {}, with commas between them", COLUMNS.join(", ")));
+            let (count, cells) = (columns.count, cells.len());
+            let problem = format!("there are {count} columns, and the entry has {cells}");
+            fault(problem, format!("write {}, with commas between them", columns.names()));
         }
         self.entries.push(read);
         self.lines.push(line);

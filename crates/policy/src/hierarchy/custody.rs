@@ -32,6 +32,7 @@ impl Engine {
             let mut shown = known.laid_aside(self.now);
             shown.top = Top::Custody;
             shown.job.deadline = Instant::MAX;
+            shown.behind = None;
             self.vps[vp.index()] = shown;
             self.custody.push(Custody { vp, known });
         }
@@ -76,6 +77,13 @@ impl Engine {
             let deadline = self.vps[vp.index()].job.deadline;
             if deadline != known.job.deadline {
                 self.act(id, Action::Announce(vp, deadline));
+            }
+        }
+        for &Custody { vp, known } in &kept {
+            if self.vps[vp.index()].behind != known.behind {
+                let mut actor = id;
+                let decision = self.tell_of_job(vp, &mut actor);
+                self.run_to_fixed_point(actor, decision);
             }
         }
         for vp in asked {

@@ -133,7 +133,7 @@ impl Engine {
     }
 
     /// Notes which schedulers pass on jobs: those that ask a parent for guarantees for single jobs, and all below them, as far as they have
-    /// one parent each. Who has not done so and wants a processor already does so at the scheduling point.
+    /// one parent each. Who has not done so, and wants a processor, does so at the scheduling point.
     pub(super) fn mark_passing(&mut self) {
         for index in 0..self.seats.len() {
             let [own] = self.seats[index].own[..] else { continue };
@@ -143,7 +143,7 @@ impl Engine {
                 continue;
             }
             (vp.passes_jobs, vp.behind) = (passes, None);
-            if passes && vp.state != VpState::Waiting {
+            if passes {
                 self.set_timer(self.seats[index].id, Wake::AtSchedulingPoint);
             }
         }

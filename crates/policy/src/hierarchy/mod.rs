@@ -128,9 +128,8 @@ pub enum Parameters {
     Rate(Fraction),
     /// The process with this number in an explicit plan.
     Process(u32),
-    /// Nothing; but each of its jobs asks, when it arrives, for a [`Constraint`]: its worst case by its deadline. A job that is refused
-    /// goes without. A scheduler asks for the job behind it, which it passes on: for what remains of it, each time that it is
-    /// another one.
+    /// Nothing; but each of its jobs asks, when it arrives, for a [`Constraint`]: what remains of its worst case, by its deadline. A job
+    /// that is refused goes without. A scheduler asks for the job behind it, which it passes on, each time that it is another one.
     Jobs,
 }
 

@@ -44,20 +44,20 @@ impl FixedPriority {
         self
     }
 
-    /// The decision, with word to the parent that another child's job is the highest, or `changed`, which is: before a request, and after
-    /// what is done with a processor.
+    /// The decision, with word to the parent of whose job the highest child is at, if that is another one, as it is if this child's has
+    /// `changed`: before a request, and after what is done with a processor.
     #[inline(always)]
-    fn with_job(&self, cx: &Context<'_>, decision: Decision, changed: VpId) -> Decision {
+    fn with_job(&self, cx: &Context<'_>, decision: Decision, changed: Option<VpId>) -> Decision {
         let [own] = self.own[..] else { return decision };
         if cx.passes_jobs(own) { self.pass_job(cx, own, decision, changed) } else { decision }
     }
 
     #[inline(never)]
-    fn pass_job(&self, cx: &Context<'_>, own: VpId, decision: Decision, changed: VpId) -> Decision {
+    fn pass_job(&self, cx: &Context<'_>, own: VpId, decision: Decision, changed: Option<VpId>) -> Decision {
         let wants = |(_, child): &&(i32, VpId)| cx.state(*child) != VpState::Waiting;
         let Some((_, highest)) = self.children.iter().find(wants) else { return decision };
-        // What a lower one does changes nothing.
-        if self.rank(*highest) < self.rank(changed) {
+        let behind = cx.behind(*highest);
+        if behind.is_none() || changed != Some(*highest) && behind == cx.behind(own) {
             return decision;
         }
         let pass = Action::PassJob(*highest);
@@ -216,11 +216,11 @@ impl Scheduler for FixedPriority {
             None => self.preempt(cx),
         };
         let decision = self.with_announcement(cx, decision);
-        self.with_job(cx, decision, child)
+        self.with_job(cx, decision, Some(child))
     }
 
     fn job_changed(&mut self, cx: &Context<'_>, child: VpId) -> Decision {
-        self.with_job(cx, Decision::NONE, child)
+        self.with_job(cx, Decision::NONE, Some(child))
     }
 
     fn announced(&mut self, cx: &Context<'_>, _child: VpId) -> Decision {
@@ -246,7 +246,7 @@ impl Scheduler for FixedPriority {
             }
         };
         let decision = self.with_announcement(cx, decision);
-        self.with_job(cx, decision, child)
+        self.with_job(cx, decision, None)
     }
 
     fn message(
@@ -266,7 +266,8 @@ impl Scheduler for FixedPriority {
         self.children[rank].0 = priority;
         self.rebuild(cx);
         let decision = self.preempt(cx);
-        Ok(self.with_announcement(cx, decision))
+        let decision = self.with_announcement(cx, decision);
+        Ok(self.with_job(cx, decision, None))
     }
 
     fn grant(&mut self, _cx: &Context<'_>, own: VpId, processor: ProcessorId) -> Decision {
@@ -298,7 +299,8 @@ impl Scheduler for FixedPriority {
     }
 
     fn timer(&mut self, cx: &Context<'_>) -> Decision {
-        self.preempt(cx)
+        let decision = self.preempt(cx);
+        self.with_job(cx, decision, None)
     }
 
     fn check_invariants(&self, cx: &Context<'_>) {

@@ -29,15 +29,13 @@ pub struct LaneScheduler {
     /// Choose anew at the multiples of this much time too (SimSo's LLF); never if zero.
     tick: Duration,
     announcing: Announcing,
-    /// The slot of which the parent has heard last, as long as that has not changed its job.
-    passed: Option<VpId>,
 }
 
 impl LaneScheduler {
     /// A lane that orders its jobs by `queue`, which is empty.
     pub fn new(queue: LaneQueue) -> Self {
         let (tick, announcing) = (Duration::ZERO, Announcing::Nothing);
-        LaneScheduler { queue, own: None, running: None, tick, announcing, passed: None }
+        LaneScheduler { queue, own: None, running: None, tick, announcing }
     }
 
     /// The same lane, which also chooses anew whenever the clock is at a multiple of `tick`.
@@ -94,24 +92,18 @@ impl LaneScheduler {
         }
     }
 
-    /// The decision, with word to the parent of whose job the processor is wanted for, if it is another one: before a request, and
-    /// after what is done with a processor.
+    /// The decision, with word to the parent of whose job the processor is wanted for, if it is another one, as one of a slot whose job
+    /// has `changed` is: before a request, and after what is done with a processor.
     #[inline(always)]
-    fn with_job(&mut self, cx: &Context<'_>, decision: Decision) -> Decision {
-        if cx.passes_jobs(self.own()) {
-            self.pass_job(cx, decision)
-        } else {
-            self.passed = None;
-            decision
-        }
+    fn with_job(&mut self, cx: &Context<'_>, decision: Decision, changed: Option<VpId>) -> Decision {
+        if cx.passes_jobs(self.own()) { self.pass_job(cx, decision, changed) } else { decision }
     }
 
     #[inline(never)]
-    fn pass_job(&mut self, cx: &Context<'_>, decision: Decision) -> Decision {
+    fn pass_job(&mut self, cx: &Context<'_>, decision: Decision, changed: Option<VpId>) -> Decision {
         // Whoever is elected without a processor can still be outranked when there is one.
         let elected = self.queue.elect_tag(cx.now(), self.executed(cx)).map(slot_of);
-        let before = std::mem::replace(&mut self.passed, elected);
-        match elected.filter(|_| elected != before) {
+        match elected.filter(|_| elected == changed || elected != cx.behind(self.own())) {
             None => decision,
             Some(slot) => {
                 let pass = Action::PassJob(slot);
@@ -173,20 +165,19 @@ impl Scheduler for LaneScheduler {
             VpState::Running(processor) => self.choose(cx, processor),
         };
         let decision = self.with_announcement(cx, decision);
-        self.with_job(cx, decision)
+        self.with_job(cx, decision, Some(child))
     }
 
     fn job_changed(&mut self, cx: &Context<'_>, child: VpId) -> Decision {
         let tag = child.index() as u32;
         self.queue.remove(tag).expect("a lane knows its unfinished jobs");
         self.queue.push(Job { tag, ..*cx.job(child) });
-        self.passed = self.passed.filter(|passed| *passed != child);
         let decision = match cx.processor(self.own()) {
             Some(processor) => self.choose(cx, processor),
             None => Decision::NONE,
         };
         let decision = self.with_announcement(cx, decision);
-        self.with_job(cx, decision)
+        self.with_job(cx, decision, Some(child))
     }
 
     fn release(&mut self, cx: &Context<'_>, child: VpId, held: Option<ProcessorId>) -> Decision {
@@ -206,12 +197,12 @@ impl Scheduler for LaneScheduler {
             None => Decision::NONE,
         };
         let decision = self.with_announcement(cx, decision);
-        self.with_job(cx, decision)
+        self.with_job(cx, decision, None)
     }
 
     fn grant(&mut self, cx: &Context<'_>, _own: VpId, processor: ProcessorId) -> Decision {
         let decision = self.choose(cx, processor);
-        self.with_job(cx, decision)
+        self.with_job(cx, decision, None)
     }
 
     fn revoke(&mut self, cx: &Context<'_>, _own: VpId, _processor: ProcessorId) -> Decision {
@@ -228,10 +219,10 @@ impl Scheduler for LaneScheduler {
         match cx.processor(self.own()) {
             Some(processor) => {
                 let decision = self.choose(cx, processor);
-                self.with_job(cx, decision)
+                self.with_job(cx, decision, None)
             }
             // It may have wanted one before anybody wanted to know what for.
-            None => self.with_job(cx, Decision::NONE),
+            None => self.with_job(cx, Decision::NONE, None),
         }
     }
 

@@ -18,6 +18,9 @@ struct Stage {
     machine: Machine,
     root: SchedulerId,
     lanes: VpId,
+    level: SchedulerId,
+    /// The own VP of each lane.
+    of_lanes: [VpId; 2],
     /// Two slots of each lane, the higher one first.
     slots: [[VpId; 2]; 2],
     hog: VpId,
@@ -46,13 +49,17 @@ impl Stage {
         let level = engine.add(Box::new(above), &[(root, Parameters::Jobs)]).expect("it reserves nothing");
         let lanes = engine.parents(level).next().expect("one parent").vp;
         let rules = LaneRules { dispatch, laxity: Laxity::Remaining, late: Late::None };
+        let mut of_lanes = Vec::new();
         let slots = [1, 0].map(|priority| {
             let lane = LaneScheduler::new(LaneQueue::new(Discipline::Deadline, rules, 4));
             let lane = engine.add(Box::new(lane), &[(level, Parameters::Priority(priority))]).expect("free");
+            of_lanes.extend(engine.parents(lane).map(|edge| edge.vp));
             [(); 2].map(|()| engine.add_thread(lane, Parameters::None).expect("any slot"))
         });
         let [hog, probe] = [(); 2].map(|()| engine.add_thread(root, Parameters::None).expect("anybody"));
-        let mut stage = Stage { machine: Machine::new(engine), root, lanes, slots, hog, probe, jobs: 0 };
+        let of_lanes = of_lanes.try_into().expect("one parent each");
+        let machine = Machine::new(engine);
+        let mut stage = Stage { machine, root, lanes, level, of_lanes, slots, hog, probe, jobs: 0 };
         stage.want(hog, i64::MAX, 0);
         stage.machine.settle();
         stage
@@ -64,6 +71,23 @@ impl Stage {
         let (release, tag) = (self.machine.now, slot.index() as u32);
         let (deadline, wcet) = (at(deadline), work(wcet));
         self.machine.request(slot, Job { release, deadline, wcet, rank: 0, number: self.jobs, tag });
+    }
+
+    /// A child asks for something else.
+    fn change(&mut self, parent: SchedulerId, child: VpId, given: Parameters) {
+        let now = self.machine.now;
+        self.machine.engine.message(parent, Some(child), Message::Change(given), now).expect("taken");
+    }
+
+    /// Another scheduler takes the root's place.
+    fn replace(&mut self, kind: &Configuration) {
+        let scheduler = kind.build(Announcing::Nothing).expect("in range");
+        let asks = |vp: VpId| if vp == self.lanes { Parameters::Jobs } else { Parameters::None };
+        let edges = self.machine.engine.children(self.root);
+        let children: Vec<(VpId, Parameters)> = edges.map(|edge| (edge.vp, asks(edge.vp))).collect();
+        let replacement = Replacement { scheduler, children: &children, parents: &[] };
+        let now = self.machine.now;
+        self.machine.engine.replace(self.root, replacement, now).expect("no reservations");
     }
 
     /// It has ended, or is aborted.
@@ -260,19 +284,14 @@ fn what_lanes_ask_for_can_change_while_they_run_and_so_can_their_scheduler() {
         let [_, [first, second]] = stage.slots;
         stage.want(first, 40, 8);
         stage.run_until(2);
-        let (now, root, lanes) = (stage.machine.now, stage.root, stage.lanes);
+        let (root, lanes) = (stage.root, stage.lanes);
         for scheduler in [spring(), rialto()] {
-            let scheduler = scheduler.build(Announcing::Nothing).expect("in range");
-            let asks = |vp: VpId| if vp == lanes { Parameters::Jobs } else { Parameters::None };
-            let children: Vec<(VpId, Parameters)> =
-                stage.machine.engine.children(root).map(|edge| (edge.vp, asks(edge.vp))).collect();
-            let replacement = Replacement { scheduler, children: &children, parents: &[] };
-            stage.machine.engine.replace(root, replacement, now).expect("no reservations");
+            stage.replace(&scheduler);
             assert_eq!(stage.held(40), 6, "the new one is asked for what remains");
         }
-        for (given, held) in [(Parameters::None, 0), (Parameters::Jobs, 0)] {
-            stage.machine.engine.message(root, Some(lanes), Message::Change(given), now).expect("taken");
-            assert_eq!(stage.held(40), held, "the next job asks again");
+        for (given, held) in [(Parameters::None, 0), (Parameters::Jobs, 6)] {
+            stage.change(root, lanes, given);
+            assert_eq!(stage.held(40), held, "it asks again for what remains");
         }
         stage.want(second, 50, 4);
         stage.end(first);
@@ -303,6 +322,12 @@ enum Act {
     Want(usize, i64, i64),
     /// The job in this slot ends or is aborted, if there is one.
     End(usize),
+    /// This lane becomes the highest.
+    Raise(usize),
+    /// The lanes ask for nothing, and at once for their jobs again.
+    AskAnew,
+    /// Another scheduler takes the place of the one that plans.
+    Replace,
 }
 
 /// What happens at one instant, and how long nothing does after that.
@@ -310,6 +335,9 @@ fn rounds() -> impl Strategy<Value = Vec<(Vec<Act>, i64)>> {
     let act = prop_oneof![
         3 => (0..4usize, 1..60i64, 1..12i64).prop_map(|(slot, deadline, wcet)| Act::Want(slot, deadline, wcet)),
         2 => (0..4usize).prop_map(Act::End),
+        1 => (0..2usize).prop_map(Act::Raise),
+        1 => Just(Act::AskAnew),
+        1 => Just(Act::Replace),
     ];
     prop::collection::vec((prop::collection::vec(act, 0..4), 0..9i64), 1..25)
 }
@@ -338,6 +366,7 @@ proptest! {
         let mut stage = Stage::new(&if is_spring { spring() } else { rialto() }, dispatch);
         let mut seen: BTreeMap<VpId, Seen> = BTreeMap::new();
         let mut deadlines = Vec::new();
+        let (mut is_spring, mut priority) = (is_spring, 1);
         for (acts, gap) in rounds {
             for act in acts {
                 let slot = |number: usize| stage.slots[number / 2][number % 2];
@@ -360,6 +389,23 @@ proptest! {
                         if seen.remove(&slot).is_some() {
                             stage.end(slot);
                         }
+                    }
+                    Act::Raise(lane) => {
+                        priority += 1;
+                        stage.change(stage.level, stage.of_lanes[lane], Parameters::Priority(priority));
+                        // The higher one stands first.
+                        let raised = [stage.slots[lane], stage.slots[1 - lane]];
+                        let of_raised = [stage.of_lanes[lane], stage.of_lanes[1 - lane]];
+                        (stage.slots, stage.of_lanes) = (raised, of_raised);
+                    }
+                    Act::AskAnew => {
+                        for asked in [Parameters::None, Parameters::Jobs] {
+                            stage.change(stage.root, stage.lanes, asked);
+                        }
+                    }
+                    Act::Replace => {
+                        is_spring = !is_spring;
+                        stage.replace(&if is_spring { spring() } else { rialto() });
                     }
                 }
             }

@@ -97,13 +97,11 @@ impl<A> Clients<A> {
         cx.behind(self.list[place].vp).map(|thread| cx.job(thread))
     }
 
-    /// What the job of the child at `place` asks for: its worst case by its deadline, and what remains of that if it is one of those below
-    /// the child. Nothing if the deadline has passed.
+    /// What the job of the child at `place` asks for: what remains of its worst case, by its deadline. Nothing if that has passed.
     pub(in crate::scheduler) fn constraint(&self, cx: &Context<'_>, place: usize) -> Option<Constraint> {
-        let (start, vp) = (cx.now(), self.list[place].vp);
-        let thread = cx.behind(vp)?;
+        let (start, thread) = (cx.now(), cx.behind(self.list[place].vp)?);
         let job = cx.job(thread);
-        let work = if thread == vp { job.wcet } else { job.wcet - cx.burst(thread) };
+        let work = job.wcet - cx.burst(thread);
         let constraint = Constraint { start, deadline: job.deadline, work };
         (job.deadline > start && work > Work::ZERO).then_some(constraint)
     }
