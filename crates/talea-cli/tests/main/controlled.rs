@@ -3,14 +3,19 @@
 use crate::support::{Done, Running, example, folder, run, within};
 use std::fs;
 
-/// A run of an example under a name of its own, and that name. None, said on standard error, where hierarchies are not permitted.
+/// A run of an example under a name of its own until it is ended, and that name. None, said on standard error, where hierarchies are
+/// not permitted.
 fn start(file: &str, system: &str, name: &str) -> Option<(Running, String)> {
+    start_text(&fs::read_to_string(example(file)).expect("the example"), system, name, "120s")
+}
+
+/// The same of a text that describes a system, for so long.
+fn start_text(text: &str, system: &str, name: &str, length: &str) -> Option<(Running, String)> {
     let place = folder();
-    let text = fs::read_to_string(example(file)).expect("the example");
     let name = format!("{name}-{}", std::process::id());
     let file = within(&place, "system.toml");
     fs::write(&file, text.replace(&format!("\"{system}\""), &format!("\"{name}\""))).expect("a file");
-    let mut running = Running::start(&["run", &file, "--for", "120s", "--json", "--fail-on", "never"]);
+    let mut running = Running::start(&["run", &file, "--for", length, "--json", "--fail-on", "never"]);
     loop {
         if run(&["ctl", &name, "list"]).status == 0 {
             return Some((running, name));
@@ -95,6 +100,46 @@ fn shares_become_eevdf_while_everything_runs() {
     let edges = outcome["report"]["hierarchies"][0]["edges"].as_array().expect("edges");
     let promised: Vec<&str> = edges.iter().filter_map(|edge| edge["guarantee"].as_str()).collect();
     assert_eq!(promised.len(), 6, "both schedulers are judged: {promised:?}");
+}
+
+/// Lanes learn that the scheduler above them takes time constraints now. In turns of half a second with a thread that never stops, half of
+/// their jobs are late.
+#[test]
+fn lanes_begin_to_ask_for_time_constraints_while_they_run() {
+    let text = r#"
+        [system]
+        name = "turns"
+        strategy = "edf"
+        [[node]]
+        name = "n"
+        cpus = [0]
+        [[scheduler]]
+        name = "S"
+        kind = "round-robin"
+        quantum = "500ms"
+        [[scheduler]]
+        name = "jobs"
+        kind = "lanes"
+        under = [{ scheduler = "S" }]
+        [[thread]]
+        name = "hog"
+        work = "cpu-bound"
+        under = [{ scheduler = "S" }]
+        [[task]]
+        name = "often"
+        period = "20ms"
+        phase = "10ms"
+        deadline = "40ms"
+        wcet = "7ms"
+        exec = "6ms"
+    "#;
+    let Some((running, name)) = start_text(text, "turns", "asking", "4s") else { return };
+    let replaced = ["replace", "S", "--kind", "rialto", "--child", "jobs=nothing", "--child", "hog=nothing"];
+    ctl(&name, &replaced).exits(0);
+    let outcome = running.finish().exits(0).json();
+    let task = &outcome["report"]["tasks"][0];
+    let count = |key: &str| task[key].as_u64().expect("a number");
+    assert!(5 * count("met") > 3 * count("released"), "{task}");
 }
 
 #[test]
