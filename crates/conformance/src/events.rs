@@ -7,8 +7,8 @@ use talea_policy::hierarchy::{Constraint, Message, SchedulerId, VpId};
 use talea_policy::job::Job;
 use talea_time::Duration;
 
-/// What happens at one instant. Threads, processors and whoever asks for constraints are numbers, of which the player takes the rest by how
-/// many there are; times are in units of the player.
+/// What happens at one instant. Threads, processors and the children that ask for constraints are numbers: the player divides each by how
+/// many there are and takes the remainder. Times are in units of the player.
 #[derive(Clone, Copy, Debug)]
 pub enum Act {
     /// A thread that does not want a processor wants one.

@@ -116,7 +116,7 @@ impl CtfExport {
     }
 
     /// Begins an export into `folder`, which is made if it is not there and replaces an earlier export in it. An export
-    /// that fails has lost the earlier one: whoever wants to keep it exports to another place and renames.
+    /// that fails has lost the earlier one: to keep it, export to another place and rename.
     ///
     /// # Errors
     /// [`CtfError::Occupied`] or [`CtfError::Prepare`].

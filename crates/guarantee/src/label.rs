@@ -34,7 +34,7 @@ impl Label {
         }
     }
 
-    /// `guarantee`, wanted by whoever receives this label: its amounts count on the same processor.
+    /// `guarantee`, which the receiver of this label wants: its amounts count on the same processor.
     pub fn wanted(&self, guarantee: &Guarantee) -> Label {
         Label::paced(guarantee.clone(), &self.pace)
     }

@@ -1,7 +1,7 @@
 //! Promises that are derived, and not known to be kept by the schedulers that there are.
 //!
-//! The published conversions say what a scheduler *can* make of a guarantee. Of a uniformly slower processor they hold for whoever
-//! keeps the deadlines that it announces if they can be kept at all: earliest deadline first with admission (`reservation`, `cbs`,
+//! The published conversions say what a scheduler *can* make of a guarantee. Of a uniformly slower processor they hold for schedulers
+//! that keep the deadlines that they announce if these can be kept at all: earliest deadline first with admission (`reservation`, `cbs`,
 //! `tbs`, and slower processors below), and shares, which are served in slices of their quantum. A scheduler that orders by something
 //! else owes one thing first and serves another; the paper calls such ones adaptable and does not show how.
 //!

@@ -14,7 +14,7 @@
 //!     })
 //!     .on_finished(|job| println!("{} {}: {} in {}", job.operation, job.instance, job.met(), job.response))
 //!     .realtime(RtMode::Off)
-//!     .duration(Duration::from_millis(50))
+//!     .duration(Duration::from_secs(1))
 //!     .run()?;
 //! assert!(outcome.report.tasks[0].released > 0);
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -12,8 +12,8 @@
 //! | PSBE s, δ | every interval, by its deficit |
 //! | RESU, PS, NULL | not at all: deadlines are not known here, a limit is never reached, nothing is promised |
 //!
-//! H adds that no such window holds more than x. What falls between nanoseconds is rounded in favour of whoever
-//! promised; a basic reservation whose period does is judged as the continuous one that it implies (theorem 1).
+//! H adds that no such window holds more than x. What falls between nanoseconds is rounded in favour of the
+//! scheduler that promised; a basic reservation whose period does is judged as the continuous one that it implies (theorem 1).
 //!
 //! A violation is reported once: what is judged begins anew behind it.
 

@@ -1,11 +1,11 @@
 //! What to change so that a hierarchy composes correctly.
 //!
-//! Every remedy has been tried: the hierarchy was changed and derived anew, what is derived for whoever is to be helped is
+//! Every remedy has been tried: the hierarchy was changed and derived anew, what is derived for the child that is to be helped is
 //! [known to be kept](crate::proviso), and the schedulers that there are take it, if a [`Judge`] asks them. Numbers are as near to
 //! what they were as a nanosecond, a weight of one or a ten-thousandth of a processor allows, but for schedulers whose plans may take
 //! a number and refuse a nearer and a farther one: there it is one that they take. Nearest come first: changed parameters,
-//! then changed structure, then weaker requirements; among the same, the smallest relative change. A change that takes from
-//! somebody what it needs is none, whoever it helps.
+//! then changed structure, then weaker requirements; among the same, the smallest relative change. A change that breaks another
+//! requirement is not offered.
 
 mod advice;
 mod change;
