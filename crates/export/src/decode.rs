@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 use talea_record::declaration::{Field, FieldKind, Part, Value};
 use talea_record::event::Meaning;
-use talea_record::{Event, JobId, Metadata, NameSpace, Record};
+use talea_record::{EdgeEntry, Event, JobId, Metadata, NameSpace, Record};
 use talea_time::{Duration, Instant};
 
 /// A field's value as tables show it.
@@ -218,7 +218,9 @@ impl Declared {
 
 fn kind(kind: FieldKind, meaning: Meaning) -> ShownKind {
     match (kind, meaning) {
-        (_, Meaning::Node | Meaning::Lane | Meaning::Operation | Meaning::Code(_)) => ShownKind::Text,
+        (_, Meaning::Node | Meaning::Lane | Meaning::Operation | Meaning::Edge | Meaning::Code(_)) => {
+            ShownKind::Text
+        }
         (FieldKind::U64 | FieldKind::U32 | FieldKind::U16 | FieldKind::U8, _) => ShownKind::Unsigned,
         (FieldKind::F64 | FieldKind::F32, _) => ShownKind::Float,
         (FieldKind::Bool, _) => ShownKind::Bool,
@@ -255,6 +257,11 @@ fn named_value(metadata: &Metadata, meaning: Meaning, number: u64) -> Shown<'_> 
         Meaning::Lane => metadata.lanes.get(index).map(|lane| lane.label.as_str()),
         Meaning::Node => metadata.nodes.get(index).map(|node| node.name.as_str()),
         Meaning::Operation => metadata.operations.get(index).map(|operation| operation.name.as_str()),
+        Meaning::Edge if number == u64::from(Record::NO_EDGE) => return Shown::Absent,
+        Meaning::Edge => {
+            let name = metadata.edges.get(index).map(EdgeEntry::name);
+            return Shown::Text(name.unwrap_or_else(|| number.to_string()).into());
+        }
         Meaning::Code(codes) => codes.label(number),
         Meaning::Number | Meaning::Deadline => None,
     };

@@ -8,9 +8,9 @@ use talea_insight::explain::{Blamed, Explanation, Explanations, Kind, Outcome};
 use talea_time::Instant;
 
 /// What is drawn in one colour.
-const GROUPS: [(&str, RGBColor); 10] = [
+const GROUPS: [(&str, RGBColor); 11] = [
     ("own execution", RGBColor(0, 114, 178)),
-    ("higher lane", RGBColor(213, 94, 0)),
+    ("higher lane, others' turns", RGBColor(213, 94, 0)),
     ("same lane", RGBColor(230, 159, 0)),
     ("lower lane", RGBColor(204, 121, 167)),
     ("dispatching", RGBColor(0, 158, 115)),
@@ -19,13 +19,19 @@ const GROUPS: [(&str, RGBColor); 10] = [
     ("others, interrupts", RGBColor(100, 80, 60)),
     ("uncertain", RGBColor(240, 228, 66)),
     UNSEEN,
+    ("beyond what is kept", RGBColor(120, 120, 190)),
 ];
 
 fn group(kind: Kind) -> usize {
     match kind {
         Kind::Execution => 0,
         Kind::Higher => 1,
-        Kind::Ahead | Kind::RunsToCompletion | Kind::LateGoesLast | Kind::Behind | Kind::Peer => 2,
+        Kind::Ahead
+        | Kind::RunsToCompletion
+        | Kind::LateGoesLast
+        | Kind::Behind
+        | Kind::Earlier
+        | Kind::Peer => 2,
         Kind::Lower => 3,
         Kind::Switch | Kind::Queue | Kind::Release | Kind::Delivery | Kind::Dispatch => 4,
         Kind::Jitter | Kind::Timer | Kind::Releasing | Kind::Message | Kind::Handover => 5,
@@ -33,6 +39,8 @@ fn group(kind: Kind) -> usize {
         Kind::Companion | Kind::Program | Kind::Interrupt | Kind::Withheld => 7,
         Kind::Uncertain | Kind::Unheard | Kind::Unclear | Kind::Condensed | Kind::Unrecorded => 8,
         Kind::Shared => 9,
+        Kind::Turn => 1,
+        Kind::UsedUp => 10,
     }
 }
 

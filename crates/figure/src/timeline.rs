@@ -137,6 +137,7 @@ mod tests {
             lanes: vec![lane(0, NAMES[0]), lane(1, NAMES[1])],
             tasks: NAMES.map(task).into(),
             operations: vec![operation(0, NAMES[0]), operation(1, NAMES[1])],
+            schedulers: Vec::new(),
             edges: Vec::new(),
             recorded: None,
             realtime_offset_ns: None,

@@ -16,6 +16,7 @@
 
 pub mod accounting;
 pub mod explain;
+mod hierarchy;
 pub mod machine;
 mod occupancy;
 pub mod promises;

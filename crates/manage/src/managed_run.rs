@@ -18,6 +18,7 @@ use std::collections::BinaryHeap;
 use talea_guarantee::monitor::Violation;
 use talea_policy::arrangement::{Kept, Watch};
 use talea_policy::hierarchy::{Context, Transition, VpId};
+use talea_record::decisions::{DecisionRecords, EdgeNumbers};
 use talea_record::event::{
     self, Abort, BuiltinEvent, Complete, Dates, Flag, Preempt, Release, Resume, RunEnd, RunStart, Start,
 };
@@ -107,12 +108,10 @@ impl RunRecorder {
 pub struct ManagedRun {
     recorder: RunRecorder,
     pub(crate) watch: Watch,
+    decisions: DecisionRecords,
     /// For whoever judges what was received, if anybody does.
     pub(crate) notes: Option<Notes>,
-    /// Number of the first edge among those of all nodes.
-    first_edge: usize,
-    /// Edges that the records' tables know: those from the beginning.
-    edges: usize,
+    edges: EdgeNumbers,
     stage: Stage,
     pub(crate) start: Instant,
     end: Instant,
@@ -127,15 +126,15 @@ impl ManagedRun {
     pub fn new(
         recorder: RunRecorder,
         (watch, notes): (Watch, Option<Notes>),
-        first_edge: usize,
+        edges: EdgeNumbers,
         members_max: usize,
     ) -> Self {
         ManagedRun {
+            decisions: DecisionRecords::new(&recorder.cpus, edges),
             recorder,
             watch,
             notes,
-            first_edge,
-            edges: 0,
+            edges,
             stage: Stage::Prepared,
             start: Instant::MAX,
             end: Instant::MAX,
@@ -193,10 +192,10 @@ impl ManagedRun {
     pub(crate) fn begin(&mut self) {
         self.stage = Stage::UnderWay;
         self.note(self.start, What::Begun);
-        self.edges = self.watch.edges().count();
         let planned_end = (self.end != Instant::MAX).then_some(self.end);
         let node = self.recorder.node as u16;
         self.mark(self.start, RunStart { planned_end, node });
+        self.decisions.beginning(&self.watch, self.start).for_each(|record| self.recorder.write(record));
     }
 
     /// The member at `slot` has another arrival to come.
@@ -234,6 +233,9 @@ impl ManagedRun {
     #[inline]
     pub(crate) fn judge(&mut self, transition: Transition, now: Instant) {
         self.note(now, What::State(transition));
+        if let Some(record) = self.decisions.record(transition, &self.watch, now.min(self.end)) {
+            self.write(record);
+        }
         if let Some((edge, violation)) = self.watch.note(transition, now)
             && self.stage == Stage::UnderWay
         {
@@ -260,8 +262,8 @@ impl ManagedRun {
     /// A promise has been broken. The tables of the records know no edges that came later; those are in the outcome alone.
     fn violated(&mut self, edge: usize, violation: &Violation, at: Instant) {
         let known = self.watch.first_between(edge);
-        if known < self.edges {
-            let broken = event::Violation::of(self.first_edge + known, violation);
+        if let Some(known) = self.edges.number(known) {
+            let broken = event::Violation::of(known.into(), violation);
             self.recorder.write(broken.at(at, Record::NO_CPU));
         }
     }

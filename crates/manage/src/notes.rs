@@ -1,7 +1,7 @@
 //! What the dispatcher notes down for whoever judges receipts: at scheduling points, under its lock.
 
 use talea_policy::arrangement::Change;
-use talea_policy::hierarchy::{Transition, VpId, VpState};
+use talea_policy::hierarchy::{Transition, Trigger, VpId, VpState};
 use talea_time::Instant;
 
 /// Notes that may wait: those of several seconds in which an ordinary thread gets no processor.
@@ -41,7 +41,8 @@ pub struct Notes {
 impl Notes {
     /// No notes, with room that has been touched, so that writing them down waits for no page.
     pub fn empty() -> Self {
-        let transition = Transition { vp: VpId::from_index(0), state: VpState::Waiting };
+        let transition =
+            Transition { vp: VpId::from_index(0), state: VpState::Waiting, trigger: Trigger::Change };
         let mut notes = vec![Note { at: Instant::ZERO, what: What::State(transition) }; CAPACITY];
         notes.clear();
         Notes { notes, last: Instant::ZERO, dropped: 0 }

@@ -27,6 +27,7 @@ use talea_linux::thread::{JoinHandle, ThreadReport, spawn};
 use talea_policy::arrangement::{Promise, Receipts, Watch};
 use talea_policy::hierarchy::{Engine, Message, Refusal, SchedulerId};
 use talea_record::RingWriter;
+use talea_record::decisions::EdgeNumbers;
 use talea_recording::kernel::WakeWatch;
 use talea_time::Instant;
 
@@ -258,7 +259,7 @@ impl ManagedSet {
     pub fn audit(
         &mut self,
         sight: Result<(SwitchStream, Watch), String>,
-        told_to: (RingWriter, (usize, usize)),
+        told_to: (RingWriter, usize, EdgeNumbers),
     ) -> Result<(), SetError> {
         self.auditor = match sight {
             Ok((sight, watch)) => {

@@ -12,7 +12,8 @@
 use crate::declaration::FIRST_FREE;
 use crate::event::{Coded, Dates, RunEnd};
 use crate::{
-    CostKind, Event, Metadata, NameSpace, Record, RunOutcome, SkipReason, ThreadRole, ViolationSide,
+    ChangeKind, CostKind, Event, Metadata, NameSpace, Record, RunOutcome, SkipReason, ThreadRole, Trigger,
+    ViolationSide,
 };
 use serde::{Serialize, Serializer};
 use std::fmt;
@@ -310,6 +311,20 @@ impl Rules {
                 within(self.edges).or_else(|| {
                     known(from <= to && is_past(to) && ViolationSide::from_code(record.arg).is_some())
                 })
+            }
+            Event::NEXT_JOB => within(self.edges),
+            Event::WITHHELD => {
+                let [from, to] = record.words;
+                within(self.nodes).or_else(|| known(from <= to && is_past(to)))
+            }
+            Event::EDGE_CHANGE => {
+                within(self.edges).or_else(|| known(ChangeKind::from_code(record.arg).is_some()))
+            }
+            Event::VP_REQUEST | Event::VP_GRANT | Event::VP_REVOKE | Event::VP_RELEASE => {
+                let by = record.words[0];
+                let is_edge = !has_system || by < self.edges as u64 || by == u64::from(Record::NO_EDGE);
+                let is_known = is_edge && Trigger::from_code(record.arg).is_some();
+                within(self.edges).or_else(|| known(is_known))
             }
             event if event.family() == Event::SWITCH.family() => {
                 (record.source != Record::KERNEL).then_some(Fault::Source(record.source))

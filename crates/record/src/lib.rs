@@ -21,6 +21,7 @@
 
 pub mod contents;
 pub mod damage;
+pub mod decisions;
 pub mod declaration;
 mod directory;
 pub mod event;
@@ -44,7 +45,8 @@ mod suggestion;
 pub use contents::Contents;
 pub use damage::Damage;
 pub use event::{
-    CostKind, InterruptKind, RunOutcome, SkipReason, ThreadRole, Typed, ViolationSide, WakeContext,
+    ChangeKind, CostKind, InterruptKind, RunOutcome, SkipReason, ThreadRole, Trigger, Typed, ViolationSide,
+    WakeContext,
 };
 pub use layout::TraceError;
 pub use log::{LogError, LogWriter};

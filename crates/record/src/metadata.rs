@@ -28,6 +28,9 @@ pub struct Metadata {
     pub tasks: Vec<TaskEntry>,
     /// Operations, by [`talea_model::OperationId`].
     pub operations: Vec<OperationEntry>,
+    /// Schedulers of the nodes' hierarchies.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub schedulers: Vec<SchedulerEntry>,
     /// Edges of the nodes' hierarchies of schedulers, by index; watched unless the kernel schedules the node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edges: Vec<EdgeEntry>,
@@ -89,6 +92,20 @@ impl Switches {
     }
 }
 
+/// A scheduler of a hierarchy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SchedulerEntry {
+    /// Index of the node.
+    pub node: usize,
+    /// Its name.
+    pub name: String,
+    /// Its kind; [`LANES`] of the one that stands for the node's lanes.
+    pub kind: String,
+}
+
+/// The kind of the scheduler that stands for a node's lanes.
+pub const LANES: &str = "lanes";
+
 /// An edge of a hierarchy of schedulers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EdgeEntry {
@@ -100,6 +117,13 @@ pub struct EdgeEntry {
     pub child: String,
     /// What is promised, in time of the real processor.
     pub guarantee: String,
+}
+
+impl EdgeEntry {
+    /// Its name for people: `RES to video`.
+    pub fn name(&self) -> String {
+        format!("{} to {}", self.parent, self.child)
+    }
 }
 
 /// What executes: a task, or a thread of a hierarchy, whose bursts are jobs.
@@ -262,11 +286,20 @@ impl Metadata {
             true => system.strategy.to_string(),
             false => "its schedulers".into(),
         };
-        let system = system.name.clone();
+        let name = system.name.clone();
+        let schedulers = system
+            .schedulers
+            .iter()
+            .map(|scheduler| SchedulerEntry {
+                node: scheduler.node,
+                name: scheduler.name.clone(),
+                kind: scheduler.kind.to_string(),
+            })
+            .collect();
         let edges = Vec::new();
         let (recorded, realtime_offset_ns) = (None, None);
         Metadata {
-            system,
+            system: name,
             strategy,
             origin,
             start,
@@ -274,6 +307,7 @@ impl Metadata {
             lanes,
             tasks,
             operations,
+            schedulers,
             edges,
             recorded,
             realtime_offset_ns,
@@ -291,6 +325,7 @@ impl Metadata {
             lanes: Vec::new(),
             tasks: Vec::new(),
             operations: Vec::new(),
+            schedulers: Vec::new(),
             edges: Vec::new(),
             recorded: None,
             realtime_offset_ns: None,
@@ -325,6 +360,16 @@ impl Metadata {
     pub fn hierarchy(&self) -> Option<usize> {
         let of_threads = self.lanes.iter().filter(|lane| lane.discipline == "thread").map(|lane| lane.node);
         self.edges.iter().map(|edge| edge.node).chain(of_threads).min()
+    }
+
+    /// The name by which edges know who stands at the place of `lane`: the thread's, or that of the scheduler that stands for the
+    /// node's lanes; none where lanes are below no other scheduler.
+    pub fn place_name<'a>(&'a self, lane: &'a LaneEntry) -> Option<&'a str> {
+        if lane.is_thread() {
+            return Some(&lane.label);
+        }
+        let is_lanes = |scheduler: &&SchedulerEntry| scheduler.node == lane.node && scheduler.kind == LANES;
+        self.schedulers.iter().find(is_lanes).map(|scheduler| scheduler.name.as_str())
     }
 
     /// The schedulers above the thread whose place is `lane`, the root first. Of several ways up it is the first described;
@@ -369,6 +414,9 @@ impl Metadata {
         }
         for (entry, lane) in self.lanes.iter().enumerate() {
             within("lanes", entry, lane.node, self.nodes.len())?;
+        }
+        for (entry, scheduler) in self.schedulers.iter().enumerate() {
+            within("schedulers", entry, scheduler.node, self.nodes.len())?;
         }
         for (entry, edge) in self.edges.iter().enumerate() {
             within("edges", entry, edge.node, self.nodes.len())?;

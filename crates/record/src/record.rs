@@ -34,6 +34,8 @@ impl Record {
     pub const NO_CPU: u16 = u16::MAX;
     /// The event is not about a particular lane.
     pub const NO_LANE: u16 = u16::MAX;
+    /// No edge of a hierarchy.
+    pub const NO_EDGE: u32 = u32::MAX;
     /// The source of what the kernel tells; no ring has this number.
     pub const KERNEL: u16 = u16::MAX;
     /// `source` of what was lost from a log because it was damaged.

@@ -90,9 +90,12 @@ impl RecordedEvents {
         if of("dispatch") {
             families.push("dispatch");
         }
+        if of("hls") {
+            families.push("hls");
+        }
         let events = format!("--events {}", families.join(","));
         let kernel = if of("kernel") { Some("--kernel switches,interrupts") } else { None };
-        let others = !of("kernel") || of("job") || of("dispatch") || of("run");
+        let others = !of("kernel") || ["job", "dispatch", "hls", "run"].into_iter().any(of);
         let parts = others.then_some(events.as_str()).into_iter().chain(kernel);
         parts.collect::<Vec<_>>().join(" ")
     }
@@ -127,7 +130,10 @@ fn absent(metadata: &Metadata, contents: &Contents) -> Vec<Event> {
     let few = if contents.lost().programs == 0 { 0 } else { FEW };
     let ended = count(Event::COMPLETE) + count(Event::ABORT);
     let begun_at_most = count(Event::PREEMPT) + metadata.lanes.len() as u64;
-    let on_threads = matches!(metadata.origin, Origin::Threads { .. }) && contents.of_jobs() > few;
+    // Threads of hierarchies are dispatched under their set's lock, which leaves no such records.
+    let has_lanes = metadata.lanes.iter().any(|lane| !lane.is_thread());
+    let on_threads =
+        matches!(metadata.origin, Origin::Threads { .. }) && contents.of_jobs() > few && has_lanes;
     let lacks = [
         (Event::RELEASE, count(Event::START) + count(Event::COMPLETE) > few),
         (Event::START, count(Event::COMPLETE) + count(Event::RESUME) > few),

@@ -361,8 +361,8 @@ mod tests {
         assert_eq!(chosen("kernel.switch,run.lost"), Ok(vec![E::LOST, E::SWITCH]));
         assert_eq!(chosen("run.*, -run.thread"), Ok(vec![E::RUN_START, E::RUN_END, E::LOST]));
         assert_eq!(chosen("run,-run,run.thread"), Ok(vec![E::THREAD]));
-        assert_eq!(chosen("all,-job,-kernel,-dispatch,-hierarchy"), chosen("run"));
-        assert_eq!(chosen("all"), chosen("run,job,dispatch,kernel,hierarchy"));
+        assert_eq!(chosen("all,-job,-kernel,-dispatch,-hierarchy,-hls"), chosen("run"));
+        assert_eq!(chosen("all"), chosen("run,job,dispatch,kernel,hierarchy,hls"));
     }
 
     #[test]
@@ -371,7 +371,11 @@ mod tests {
         assert_eq!(chosen("complete"), Ok(vec![E::COMPLETE]));
         assert_eq!(chosen("job:complete,run-end"), Ok(vec![E::RUN_END, E::COMPLETE]));
         assert_eq!(chosen("job.re*"), Ok(vec![E::RELEASE, E::RESUME]));
-        assert_eq!(chosen("*.re*,-j*.resume"), chosen("job.release,dispatch.receive"));
+        assert_eq!(
+            chosen("*.re*,-j*.resume"),
+            chosen("job.release,dispatch.receive,hls.request,hls.revoke,hls.release")
+        );
+        assert_eq!(chosen("grant"), Ok(vec![E::VP_GRANT]));
         assert_eq!(chosen("irq-*"), chosen("kernel.irq-enter,kernel.irq-exit"));
         assert_eq!(chosen("k*"), chosen("kernel"), "what fits a family is one");
         let names = NameSpace::default();

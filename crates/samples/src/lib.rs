@@ -43,6 +43,7 @@ pub fn metadata() -> Metadata {
             operation("route.plan", 1, 1, &[], false),
             operation("route.draw", 1, 1, &[1], true),
         ],
+        schedulers: Vec::new(),
         edges: Vec::new(),
         recorded: None,
         realtime_offset_ns: None,

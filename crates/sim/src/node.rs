@@ -207,6 +207,10 @@ impl Node {
     /// From now on, writes records of dispatching too.
     pub fn record_dispatch(&mut self) {
         self.ledger = Some(Box::new(Ledger::new(self.processors.len())));
+        if let Some(watching) = &mut self.watch {
+            let cpus: Vec<u16> = self.processors.iter().map(|processor| processor.cpu).collect();
+            watching.record_decisions(&cpus);
+        }
     }
 
     /// The next instant at which a job completes, a scheduler wants its timer, or a recorded payment ends.

@@ -6,7 +6,7 @@
 
 use talea_guarantee::monitor::Violation;
 use talea_policy::arrangement::{Change, Kept, Receipts, Watch};
-use talea_policy::hierarchy::{ProcessorId, Transition, VpId, VpState};
+use talea_policy::hierarchy::{ProcessorId, Transition, Trigger, VpId, VpState};
 use talea_time::{Instant, Work};
 
 /// A payment under way on a processor.
@@ -85,7 +85,7 @@ impl Toll {
     #[cold]
     pub fn note(&mut self, transitions: &[Transition], now: Instant) {
         self.settle_payments(now);
-        for Transition { vp, state } in transitions.iter().copied() {
+        for Transition { vp, state, .. } in transitions.iter().copied() {
             if self.standing.len() <= vp.index() {
                 let waiting = Standing { is: VpState::Waiting, told: VpState::Waiting };
                 self.standing.resize(vp.index() + 1, waiting);
@@ -124,7 +124,8 @@ impl Toll {
         };
         if seen != told {
             self.standing[vp].told = seen;
-            let transition = Transition { vp: VpId::from_index(vp as u32), state: seen };
+            let transition =
+                Transition { vp: VpId::from_index(vp as u32), state: seen, trigger: Trigger::Change };
             self.broken.extend(self.watch.note(transition, now));
         }
     }
@@ -138,7 +139,11 @@ impl Toll {
     pub fn received(&mut self, granted: Vec<Kept>, now: Instant) -> Vec<Kept> {
         self.settle_payments(now);
         for vp in 0..self.standing.len() {
-            let transition = Transition { vp: VpId::from_index(vp as u32), state: self.standing[vp].told };
+            let transition = Transition {
+                vp: VpId::from_index(vp as u32),
+                state: self.standing[vp].told,
+                trigger: Trigger::Change,
+            };
             self.broken.extend(self.watch.note(transition, now));
         }
         let with = |(granted, received): (Kept, Kept)| {

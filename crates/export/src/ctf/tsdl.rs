@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use talea_model::OperationId;
 use talea_record::event::Meaning;
-use talea_record::{Metadata, Origin, Record};
+use talea_record::{EdgeEntry, Metadata, Origin, Record};
 
 /// Whether the trace has events of the kernel, by which readers choose their views.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,7 +141,7 @@ fn enumerations(text: &mut String, metadata: &Metadata, layouts: &[Layout]) {
     for kind in kinds {
         match kind {
             Type::Named(meaning, bits) => {
-                let values = values(metadata, meaning);
+                let values = values(metadata, meaning, bits);
                 enumeration(text, &enumeration_name(meaning, bits), bits, values);
             }
             Type::Bool => {
@@ -162,7 +162,7 @@ fn enumeration(text: &mut String, name: &str, bits: u8, values: Vec<(u64, String
 }
 
 /// Every value with its name, and one that says "none" so that no list is empty.
-fn values(metadata: &Metadata, meaning: Meaning) -> Vec<(u64, String)> {
+fn values(metadata: &Metadata, meaning: Meaning, bits: u8) -> Vec<(u64, String)> {
     let numbered = |names: Vec<String>| (0..).zip(names).collect::<Vec<_>>();
     let of_node = |node: usize| metadata.nodes.get(node).map_or("", |node| &node.name);
     match meaning {
@@ -193,6 +193,12 @@ fn values(metadata: &Metadata, meaning: Meaning) -> Vec<(u64, String)> {
             }
             values
         }
+        Meaning::Edge => {
+            let mut values = numbered(metadata.edges.iter().map(EdgeEntry::name).collect());
+            let nobody = if bits == 16 { u64::from(u16::MAX) } else { u64::from(Record::NO_EDGE) };
+            values.push((nobody, "none".into()));
+            values
+        }
         Meaning::Number | Meaning::Deadline => unreachable!("a number without names has no enumeration"),
     }
 }
@@ -202,6 +208,7 @@ fn enumeration_name(meaning: Meaning, bits: u8) -> String {
         Meaning::Node => "node",
         Meaning::Lane => "lane",
         Meaning::Operation => "operation",
+        Meaning::Edge => "edge",
         Meaning::Code(codes) => codes.name(),
         Meaning::Number | Meaning::Deadline => unreachable!("a number without names has no enumeration"),
     };

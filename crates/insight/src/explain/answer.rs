@@ -1,6 +1,7 @@
 //! The values of a question and its answer.
 
 use super::cause::length;
+use super::watch::DECISIONS;
 use super::{Blamed, Hop, Interval, Kind};
 use std::collections::BTreeMap;
 use talea_record::contents::Lost;
@@ -222,12 +223,13 @@ pub enum ExplainError<E> {
 }
 
 /// What of a response no event tells that was recorded, in the order of the response.
-const NEEDS: [(&str, &[Event]); 6] = [
+const NEEDS: [(&str, &[Event]); 7] = [
     ("whether the run was under way before", &[Event::RUN_START]),
     ("when jobs were released", &[Event::RELEASE]),
     ("what came before the release", &[Event::TIMER]),
     ("how long messages took to be received", &[Event::RECEIVE]),
     ("who had the processors", &[Event::START, Event::PREEMPT, Event::RESUME, Event::ABORT]),
+    ("whom the schedulers of a hierarchy gave the processors", &DECISIONS),
     ("whether a processor without a job was idle or dispatched", &[Event::COST, Event::WAKE, Event::SLEEP]),
 ];
 
@@ -248,7 +250,11 @@ impl Explanations {
     /// The same without what only the kernel could have told.
     pub(super) fn gaps_of_run(&self) -> Vec<(&'static str, Vec<String>)> {
         let is_distributed = self.metadata.nodes.len() > 1;
-        let needs = NEEDS.iter().filter(|(_, events)| is_distributed || *events != [Event::RECEIVE]);
+        let has_hierarchy = self.metadata.hierarchy().is_some();
+        let needs = NEEDS
+            .iter()
+            .filter(|(_, events)| is_distributed || *events != [Event::RECEIVE])
+            .filter(|(_, events)| has_hierarchy || *events != DECISIONS);
         needs.map(|(what, events)| (*what, self.recorded.missing(events))).collect()
     }
 }

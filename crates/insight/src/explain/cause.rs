@@ -67,6 +67,18 @@ pub enum Cause {
         /// Which.
         interrupt: Interrupt,
     },
+    /// A scheduler above had a processor and gave it to who is below this edge, by its index.
+    Turn {
+        /// The edge.
+        edge: usize,
+        /// The job that it was for, if that is known.
+        job: Option<JobId>,
+    },
+    /// The scheduler above this edge wanted no processor for who is below: what it keeps for it was used up.
+    UsedUp {
+        /// The edge, by its index.
+        edge: usize,
+    },
     /// The job itself executed.
     Execution,
     /// Several jobs that had begun shared the processor, and nobody saw which of them ran: this one, another one, or both by
@@ -97,6 +109,8 @@ pub enum Order {
     /// Its key is the greater one, and yet it got the lane while this job was released: the lane had not taken this job in,
     /// or orders by what its records do not show.
     Behind,
+    /// It is an earlier job of the same thread, which does them one after the other.
+    Earlier,
     /// The record of its release is not in the trace.
     Unknown,
 }
@@ -115,6 +129,7 @@ pub enum Kind {
     RunsToCompletion,
     LateGoesLast,
     Behind,
+    Earlier,
     Peer,
     Higher,
     Lower,
@@ -130,6 +145,8 @@ pub enum Kind {
     Companion,
     Program,
     Interrupt,
+    Turn,
+    UsedUp,
     Execution,
     Shared,
     Blocked,
@@ -150,6 +167,15 @@ pub enum Blamed {
     Thread(u32),
     /// This interrupt.
     Interrupt(Interrupt),
+    /// Who is below the edge of this index.
+    Edge(usize),
+    /// The same, for the jobs of an operation.
+    EdgeFor {
+        /// Index of the edge.
+        edge: usize,
+        /// Index of the operation.
+        operation: usize,
+    },
 }
 
 impl Cause {
@@ -165,6 +191,7 @@ impl Cause {
             Cause::Peer { order: Order::RunsToCompletion, .. } => Kind::RunsToCompletion,
             Cause::Peer { order: Order::LateGoesLast, .. } => Kind::LateGoesLast,
             Cause::Peer { order: Order::Behind, .. } => Kind::Behind,
+            Cause::Peer { order: Order::Earlier, .. } => Kind::Earlier,
             Cause::Peer { order: Order::Unknown, .. } => Kind::Peer,
             Cause::Higher { .. } => Kind::Higher,
             Cause::Lower { .. } => Kind::Lower,
@@ -180,6 +207,8 @@ impl Cause {
             Cause::Companion { .. } => Kind::Companion,
             Cause::Program { .. } => Kind::Program,
             Cause::Interrupt { .. } => Kind::Interrupt,
+            Cause::Turn { .. } => Kind::Turn,
+            Cause::UsedUp { .. } => Kind::UsedUp,
             Cause::Execution => Kind::Execution,
             Cause::Shared => Kind::Shared,
             Cause::Blocked => Kind::Blocked,
@@ -206,6 +235,10 @@ impl Cause {
         match self {
             Cause::Companion { thread } | Cause::Program { thread } => Blamed::Thread(thread),
             Cause::Interrupt { interrupt } => Blamed::Interrupt(interrupt),
+            Cause::Turn { edge, job: Some(job) } => {
+                Blamed::EdgeFor { edge, operation: job.operation.index() }
+            }
+            Cause::Turn { edge, job: None } | Cause::UsedUp { edge } => Blamed::Edge(edge),
             _ => self.job().map_or(Blamed::Nobody, |job| Blamed::Operation(job.operation.index())),
         }
     }
@@ -224,6 +257,7 @@ impl Kind {
             Kind::RunsToCompletion => "same lane, not preemptible:",
             Kind::LateGoesLast => "same lane, late work goes last:",
             Kind::Behind => "same lane, behind by key:",
+            Kind::Earlier => "the thread's earlier job:",
             Kind::Peer => "same lane:",
             Kind::Higher => "higher lane:",
             Kind::Lower => "lower lane, an inversion:",
@@ -239,6 +273,8 @@ impl Kind {
             Kind::Companion => "the program's other thread:",
             Kind::Program => "other program:",
             Kind::Interrupt => "interrupt:",
+            Kind::Turn => "the turn of",
+            Kind::UsedUp => "time beyond what is kept for",
             Kind::Execution => "own execution",
             Kind::Shared => "shared unseen by several begun jobs",
             Kind::Blocked => "blocked by itself",

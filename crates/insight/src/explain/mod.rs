@@ -34,6 +34,7 @@ mod life;
 mod pieces;
 mod sentence;
 mod sought;
+mod turns;
 mod watch;
 
 pub use crate::occupancy::Interrupt;

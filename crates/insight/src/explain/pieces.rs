@@ -154,6 +154,15 @@ impl Pieces {
         });
     }
 
+    /// The processor was granted between the instants and had by another thread than whom it was granted to; 0 is the idle one.
+    pub fn withhold(&mut self, (from, to): (Instant, Instant), cpu: u16, thread: u32) {
+        self.repaint(from, to, |interval, spent_at| {
+            let is_granted = matches!(interval.cause, Cause::Execution) && spent_at.cpu == Some(cpu);
+            let cause = if thread == 0 { Cause::Withheld } else { Cause::Program { thread } };
+            is_granted.then_some(cause)
+        });
+    }
+
     /// Records of the time between the instants were lost.
     pub fn doubt(&mut self, from: Instant, to: Instant) {
         self.repaint(from, to, |_, _| Some(Cause::Uncertain));

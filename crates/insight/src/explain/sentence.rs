@@ -34,6 +34,14 @@ impl Explanations {
                 None => format!("thread {thread}"),
             },
             Blamed::Interrupt(interrupt) => interrupt.to_string(),
+            Blamed::Edge(edge) => self.edge_name(edge),
+            Blamed::EdgeFor { edge, operation } => {
+                let name = self.blamed_name(Blamed::Operation(operation));
+                match self.metadata.edges.get(edge) {
+                    Some(entry) if entry.child != name => format!("{}, for {name}", self.edge_name(edge)),
+                    _ => self.edge_name(edge),
+                }
+            }
         }
     }
 
@@ -99,8 +107,9 @@ impl Explanations {
                     class.parts.push(part);
                 }
                 None => {
-                    let (class, kind, sum) = (Class::of(part.kind), part.kind, part.sum);
-                    classes.push(Dominant { class, kind, name: part.name.clone(), sum, parts: vec![part] });
+                    let Part { kind, blamed, sum, .. } = part;
+                    let (class, name) = (Class::of(kind), part.name.clone());
+                    classes.push(Dominant { class, kind, blamed, name, sum, parts: vec![part] });
                 }
             }
         }
@@ -127,7 +136,9 @@ impl Explanations {
                     known.sum += total.sum();
                     known.name.clone_from(&self.metadata.tasks[task].name);
                 }
-                None => parts.push(Part { kind: total.kind, task, name, sum: total.sum() }),
+                None => {
+                    parts.push(Part { kind: total.kind, blamed: total.blamed, task, name, sum: total.sum() })
+                }
             }
         }
         parts.sort_by_key(|part| std::cmp::Reverse(part.sum));
@@ -173,6 +184,7 @@ impl Explanations {
             ),
             Kind::LateGoesLast => self.late_goes_last(explanation),
             Kind::Behind => "the lane chose before it had taken this job in; it matters only where jobs are as short as that".into(),
+            Kind::Earlier => "it was still at an earlier one: the cause is what had kept that one (--job explains it)".into(),
             Kind::Shared => self.shared(),
             Kind::Lower if self.metadata.origin == (Origin::Threads { realtime: false }) => {
                 "the lanes' threads had no real-time priority, so lanes did not preempt each other: see `talea doctor`".into()
@@ -211,6 +223,8 @@ impl Explanations {
             Kind::Interrupt => "move the interrupt to a processor that no node uses".into(),
             Kind::Message | Kind::Handover => "put the two subtasks on the same node, or make the way shorter".into(),
             Kind::Jitter => "the description asks for it: reduce the task's jitter, or allow for it in the deadline".into(),
+            Kind::Turn => self.turn_remedy(dominant.blamed, explanation),
+            Kind::UsedUp => self.used_up_remedy(dominant.blamed),
             Kind::Execution | Kind::Blocked => self.own_remedy(explanation),
             Kind::Uncertain => "larger rings, or a shorter selection of --events, would lose fewer records".into(),
             Kind::Unheard => {
@@ -293,7 +307,8 @@ struct Dominant {
     class: Class,
     /// The greatest cause of the class.
     kind: Kind,
-    /// Who is to blame for that.
+    /// Who is to blame for that, and their name.
+    blamed: Blamed,
     name: String,
     /// Of the whole class.
     sum: Duration,
@@ -361,6 +376,7 @@ enum Class {
     Companions,
     Programs,
     Interrupts,
+    Turns,
     /// A class of its own.
     Only(Kind),
 }
@@ -372,6 +388,7 @@ impl Class {
             Kind::Ahead | Kind::RunsToCompletion | Kind::LateGoesLast | Kind::Behind | Kind::Peer => {
                 Class::SameLane
             }
+            Kind::Earlier => Class::Only(kind),
             Kind::Lower => Class::LowerLanes,
             Kind::Switch | Kind::Queue | Kind::Release | Kind::Delivery | Kind::Dispatch => {
                 Class::Dispatching
@@ -382,7 +399,9 @@ impl Class {
             Kind::Companion => Class::Companions,
             Kind::Program => Class::Programs,
             Kind::Interrupt => Class::Interrupts,
+            Kind::Turn => Class::Turns,
             Kind::Jitter
+            | Kind::UsedUp
             | Kind::Unrecorded
             | Kind::Withheld
             | Kind::Execution
@@ -408,6 +427,7 @@ impl Class {
             Class::Companions => "the program's other threads",
             Class::Programs => "other programs",
             Class::Interrupts => "interrupts",
+            Class::Turns => "the turns of others",
             Class::Only(_) => return None,
         })
     }
@@ -416,6 +436,8 @@ impl Class {
 /// One cause, and the task or thread to blame for it.
 struct Part {
     kind: Kind,
+    /// Who is to blame for the greatest piece of it.
+    blamed: Blamed,
     task: Option<usize>,
     name: String,
     sum: Duration,

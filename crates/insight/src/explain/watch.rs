@@ -4,6 +4,7 @@ use super::cause::{Cause, Order, Stage};
 use super::find::Target;
 use super::life::Hop;
 use super::pieces::{Cost, Pieces, SpentAt};
+use crate::hierarchy::{Hierarchies, Turn};
 use crate::occupancy::{Occupancy, Occupant, SleepState, Unknown};
 use std::collections::HashMap;
 use talea_record::event::{self, Typed};
@@ -13,6 +14,11 @@ use talea_time::{Duration, Instant};
 
 /// Records that tell of the time before them may come this much after it.
 const LINGERING: Duration = Duration::from_millis(10);
+/// The same where a hierarchy decides: what the kernel withheld is told by an ordinary thread that looks now and then.
+const LINGERING_AUDIT: Duration = Duration::from_millis(500);
+/// What tells whose turn it was in a hierarchy.
+pub(super) const DECISIONS: [Event; 4] =
+    [Event::VP_REQUEST, Event::VP_GRANT, Event::VP_REVOKE, Event::VP_RELEASE];
 /// Unfinished jobs whose keys are remembered; more can only be jobs whose end was lost.
 const KEYS: usize = 1 << 18;
 
@@ -32,6 +38,8 @@ struct NodeCoverage {
     jobs: bool,
     /// Whether a processor without a job dispatches or is idle.
     dispatching: bool,
+    /// Whom the schedulers of its hierarchy gave which processor.
+    decisions: bool,
 }
 
 impl NodeCoverage {
@@ -43,6 +51,7 @@ impl NodeCoverage {
         NodeCoverage {
             jobs,
             dispatching: jobs && recorded.has_all(&[Event::COST, Event::WAKE, Event::SLEEP]),
+            decisions: recorded.has_all(&DECISIONS),
         }
     }
 }
@@ -72,6 +81,7 @@ pub(super) struct Observations {
 pub(super) struct Watcher<'a> {
     metadata: &'a Metadata,
     pub occupancy: Occupancy,
+    hierarchies: Hierarchies,
     order_keys: HashMap<u64, OrderKey>,
     /// By node.
     coverage: Vec<NodeCoverage>,
@@ -134,6 +144,7 @@ impl<'a> Watcher<'a> {
         Watcher {
             metadata,
             occupancy: Occupancy::new(metadata),
+            hierarchies: Hierarchies::new(metadata),
             order_keys: HashMap::new(),
             beginning: recorded.beginning(),
             coverage: (0..metadata.nodes.len())
@@ -195,15 +206,17 @@ impl<'a> Watcher<'a> {
         while self.coming.last().is_some_and(|watch| watch.hop.released <= now) {
             self.open.extend(self.coming.pop());
         }
-        let Watcher { metadata, occupancy, order_keys, coverage, open, beginning, .. } = self;
-        let view = View { metadata, occupancy, order_keys, coverage, beginning: *beginning };
+        let Watcher { metadata, occupancy, hierarchies, order_keys, coverage, open, beginning, .. } = self;
+        let view = View { metadata, occupancy, hierarchies, order_keys, coverage, beginning: *beginning };
         for watch in open {
             let to = now.min(watch.end);
             if to > watch.pieces.cursor() {
                 watch.reach(&view, to);
             }
         }
-        let over = |watch: &mut WatchedJob| watch.end.saturating_add(LINGERING) < now;
+        let lingering =
+            |node: usize| if self.hierarchies.decide_on(node) { LINGERING_AUDIT } else { LINGERING };
+        let over = |watch: &mut WatchedJob| watch.end.saturating_add(lingering(watch.node)) < now;
         self.done.extend(self.open.extract_if(.., over).map(|watch| (watch.place, watch.pieces)));
     }
 
@@ -248,9 +261,18 @@ impl Sink for Watcher<'_> {
     fn record(&mut self, record: Record) {
         self.reach(record.time);
         self.occupancy.apply(&record);
+        self.hierarchies.apply(&record);
         match record.typed() {
             _ if record.event.is_job() => self.learn(&record),
             Typed::Cost(cost) => self.cost(&record, cost),
+            Typed::Withheld(withheld) => {
+                let node = usize::from(withheld.node);
+                // One of the run's own was there by the kernel's will, not by its own.
+                let thread = if self.occupancy.is_of_run(withheld.thread) { 0 } else { withheld.thread };
+                for watch in self.open.iter_mut().filter(|watch| watch.node == node) {
+                    watch.pieces.withhold((withheld.from, withheld.to), record.cpu, thread);
+                }
+            }
             Typed::Lost(lost) if !lost.is_of_kernel() => {
                 let since = lost.since_or_zero();
                 self.open.iter_mut().for_each(|watch| watch.pieces.doubt(since, record.time));
@@ -272,6 +294,7 @@ enum Holder {
 struct View<'a> {
     metadata: &'a Metadata,
     occupancy: &'a Occupancy,
+    hierarchies: &'a Hierarchies,
     order_keys: &'a HashMap<u64, OrderKey>,
     coverage: &'a [NodeCoverage],
     beginning: Beginning,
@@ -319,6 +342,17 @@ impl WatchedJob {
                 holder => blamed(index, holder),
             };
         }
+        if view.hierarchies.decide_on(self.node)
+            && let Some((cause, edge)) = self.turn(view)
+        {
+            let cpu = edge.and_then(|edge| view.hierarchies.processor(edge));
+            return (cause, SpentAt { cpu, lane: None });
+        }
+        // Of lanes below other schedulers, those processors that these gave them.
+        let is_given = |index: usize| {
+            !view.hierarchies.decide_on(self.node) || view.hierarchies.has(self.lane, processors[index].cpu)
+        };
+        let holders = || holders().filter(|(index, _)| is_given(*index));
         let of_lane = |(_, holder): &(usize, Holder)| match holder {
             Holder::One(Occupant::Job(job)) => view.occupancy.lane_of(*job) == Some(self.lane),
             _ => false,
@@ -330,6 +364,31 @@ impl WatchedJob {
             Some((index, holder)) => blamed(index, holder),
             None if !view.tells_idle(self.node) => (Cause::Unrecorded, SpentAt { cpu: None, lane: None }),
             None => (Cause::Idle, SpentAt { cpu: None, lane: None }),
+        }
+    }
+
+    /// What the schedulers above have decided, and the edge to whom they gave a processor instead; nothing if they gave the job's
+    /// place one.
+    fn turn(&self, view: &View<'_>) -> Option<(Cause, Option<usize>)> {
+        if !view.coverage[self.node].decisions {
+            return Some((Cause::Unrecorded, None));
+        }
+        match view.hierarchies.turn(self.lane) {
+            Turn::Granted => None,
+            Turn::Others(edge) => {
+                let cpu = view.hierarchies.processor(edge);
+                let processors = view.occupancy.processors(self.node);
+                let index = processors.iter().position(|processor| Some(processor.cpu) == cpu);
+                let job = index.and_then(|index| match view.holder(self.node, index) {
+                    Holder::One(Occupant::Job(job)) => Some(job),
+                    _ => None,
+                });
+                Some((Cause::Turn { edge, job }, Some(edge)))
+            }
+            Turn::NotAsked(edge) => Some((Cause::UsedUp { edge }, None)),
+            Turn::NotWanted => Some((Cause::WakeUp, None)),
+            Turn::Unknown if view.beginning == Beginning::UnderWay => Some((Cause::Unheard, None)),
+            Turn::Unknown => Some((Cause::Uncertain, None)),
         }
     }
 
@@ -388,6 +447,10 @@ impl WatchedJob {
             Occupant::Idle if !view.tells_idle(self.node) => Cause::Unrecorded,
             Occupant::Idle if view.occupancy.awake(self.lane) == SleepState::Asleep => Cause::WakeUp,
             Occupant::Idle => Cause::Idle,
+            // Whose place was given the processor has yet to get it from this one.
+            Occupant::Job(job) if view.is_apart(job, self.lane) => {
+                Cause::Dispatch { kind: Some(CostKind::Switch) }
+            }
             Occupant::Job(job) => match view.level(job).cmp(&view.level(self.hop.job)) {
                 std::cmp::Ordering::Less => Cause::Higher { job },
                 std::cmp::Ordering::Greater => Cause::Lower { job },
@@ -398,6 +461,9 @@ impl WatchedJob {
 
     /// Why the other job of the lane had it.
     fn order(&self, view: &View<'_>, other: JobId, stage: Stage) -> Order {
+        if view.metadata.lanes[self.lane].is_thread() {
+            return Order::Earlier;
+        }
         let (Some(own), Some(theirs)) =
             (view.order_keys.get(&self.hop.job.pack()), view.order_keys.get(&other.pack()))
         else {
@@ -449,6 +515,14 @@ impl View<'_> {
     fn tells_idle(&self, node: usize) -> bool {
         let by_kernel = self.occupancy.hears_kernel() && self.occupancy.identifies(node);
         self.coverage[node].dispatching || self.coverage[node].jobs && by_kernel
+    }
+
+    /// Whether the job is of another place than `lane`, and one of the two a thread's: schedulers decide between them.
+    fn is_apart(&self, job: JobId, lane: usize) -> bool {
+        let lanes = &self.metadata.lanes;
+        self.occupancy
+            .lane_of(job)
+            .is_some_and(|other| other != lane && (lanes[other].is_thread() || lanes[lane].is_thread()))
     }
 
     fn level(&self, job: JobId) -> usize {

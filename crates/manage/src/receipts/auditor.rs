@@ -1,6 +1,6 @@
 //! The auditor: an ordinary thread that brings the dispatcher's notes and the kernel's switches together.
 
-use super::ledger::Ledger;
+use super::ledger::{Ledger, WithheldInterval};
 use super::withholding::Infrastructure;
 use crate::STACK;
 use crate::notes::{Note, Notes};
@@ -13,6 +13,7 @@ use talea_linux::clock::MonotonicClock;
 use talea_linux::stop::{Slept, StopFlag};
 use talea_policy::arrangement::{Receipts, Watch};
 use talea_policy::hierarchy::VpId;
+use talea_record::decisions::EdgeNumbers;
 use talea_record::event;
 use talea_record::stream::builtin_switch;
 use talea_record::{Record, RingWriter, Sink};
@@ -110,8 +111,9 @@ struct AuditState {
     seen: SwitchQueue,
     dropped: u64,
     ring: RingWriter,
-    /// Number of the first edge among those of all nodes, and how many of them the records' tables know.
-    edges: (usize, usize),
+    node: usize,
+    cpus: Vec<u16>,
+    edges: EdgeNumbers,
 }
 
 impl AuditState {
@@ -158,12 +160,20 @@ impl AuditState {
 
     /// Writes down what was found broken.
     fn tell(&mut self) {
-        let (first, known) = self.edges;
+        for (place, interval, thread) in self.ledger.spells() {
+            let WithheldInterval { from, to } = interval;
+            let node = self.node as u16;
+            let withheld = event::Withheld { thread, from, to, node };
+            let record = withheld.at(MonotonicClock.now(), self.cpus[place]);
+            if self.ring.is_wanted(builtin_switch(record.event)) {
+                self.ring.record(record);
+            }
+        }
         for (edge, violation) in self.ledger.broken() {
-            let edge = self.ledger.first_between(edge);
-            let withheld = event::Violation::withheld(first + edge, &violation);
+            let Some(edge) = self.edges.number(self.ledger.first_between(edge)) else { continue };
+            let withheld = event::Violation::withheld(edge.into(), &violation);
             let record = withheld.at(MonotonicClock.now(), Record::NO_CPU);
-            if edge < known && self.ring.is_wanted(builtin_switch(record.event)) {
+            if self.ring.is_wanted(builtin_switch(record.event)) {
                 self.ring.record(record);
             }
         }
@@ -198,7 +208,7 @@ impl Auditor {
         (SwitchStream(kernel), cpus): (SwitchStream, &[u16]),
         infrastructure: Infrastructure,
         watch: Watch,
-        (ring, edges): (RingWriter, (usize, usize)),
+        (ring, node, edges): (RingWriter, usize, EdgeNumbers),
     ) -> std::io::Result<Self> {
         let audit_state = AuditState {
             kernel: Some(kernel),
@@ -208,6 +218,8 @@ impl Auditor {
             seen: SwitchQueue::default(),
             dropped: 0,
             ring,
+            node,
+            cpus: cpus.to_vec(),
             edges,
         };
         let (audit_state, done) = (Arc::new(Mutex::new(audit_state)), StopFlag::new());

@@ -5,7 +5,7 @@ use crate::notes::{Note, What};
 use std::collections::{HashMap, VecDeque};
 use talea_guarantee::monitor::Violation;
 use talea_policy::arrangement::{Breach, Change, Receipts, Watch};
-use talea_policy::hierarchy::{Transition, VpId, VpState};
+use talea_policy::hierarchy::{Transition, Trigger, VpId, VpState};
 use talea_record::{Record, Typed};
 use talea_time::{Duration, Instant, Work};
 
@@ -59,12 +59,14 @@ pub(super) struct Ledger {
     granted: Vec<VpState>,
     /// Since when what was granted has been withheld, by virtual processor.
     withheld_since: Vec<Option<Instant>>,
-    /// Since when each processor has been withheld.
-    sites: Vec<Option<Instant>>,
+    /// Since when each processor has been withheld, and by which thread's having it.
+    sites: Vec<Option<(Instant, u32)>>,
     accounts: Vec<Account>,
     total: Total,
     /// Promises that were broken in windows in which something was withheld, not taken yet.
     broken: Vec<(usize, Violation)>,
+    /// Times for which a processor was withheld, by place, and which thread had it at first; not taken yet.
+    spells: Vec<(usize, WithheldInterval, u32)>,
     is_over: bool,
     /// Switches that the kernel did not tell.
     pub lost: u64,
@@ -83,6 +85,7 @@ impl Ledger {
             accounts: Vec::new(),
             total: Total::default(),
             broken: Vec::new(),
+            spells: Vec::new(),
             is_over: false,
             lost: 0,
         }
@@ -153,7 +156,7 @@ impl Ledger {
                     self.stand(vp, state, at);
                 }
             }
-            Due::State(Transition { vp, state }) => self.stand(vp, state, at),
+            Due::State(Transition { vp, state, .. }) => self.stand(vp, state, at),
             Due::Turn(place, turn) => self.turn(place, turn, at),
         }
     }
@@ -170,10 +173,12 @@ impl Ledger {
 
     fn turn(&mut self, place: usize, turn: Turn, at: Instant) {
         match turn {
-            Turn::Withheld => self.sites[place] = Some(at),
+            Turn::Withheld(thread) => self.sites[place] = Some((at, thread)),
             Turn::Given => {
-                if let Some(from) = self.sites[place].take() {
-                    self.total.add(WithheldInterval { from, to: at });
+                if let Some((from, thread)) = self.sites[place].take() {
+                    let interval = WithheldInterval { from, to: at };
+                    self.total.add(interval);
+                    self.spells.push((place, interval, thread));
                 }
             }
         }
@@ -194,7 +199,9 @@ impl Ledger {
             true => _ = self.withheld_since[vp.index()].get_or_insert(at),
             false => self.give(vp, at),
         }
-        if let Some((edge, violation)) = self.watch.note(Transition { vp, state }, at) {
+        if let Some((edge, violation)) =
+            self.watch.note(Transition { vp, state, trigger: Trigger::Change }, at)
+        {
             self.found(edge, violation, at);
         }
     }
@@ -243,6 +250,11 @@ impl Ledger {
     /// Promises found broken since the last call, in windows in which something was withheld, by edge.
     pub fn broken(&mut self) -> Vec<(usize, Violation)> {
         std::mem::take(&mut self.broken)
+    }
+
+    /// Times for which a processor was withheld that ended since the last call, by place, and the thread that had it at first.
+    pub fn spells(&mut self) -> Vec<(usize, WithheldInterval, u32)> {
+        std::mem::take(&mut self.spells)
     }
 
     /// The number of the first edge between the same two.

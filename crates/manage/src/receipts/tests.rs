@@ -5,7 +5,7 @@ use super::withholding::Infrastructure;
 use crate::notes::{Note, Notes, What};
 use talea_guarantee::guarantee::Guarantee;
 use talea_policy::arrangement::{Change, Promise, Receipts, Watch};
-use talea_policy::hierarchy::{ProcessorId, Transition, VpId, VpState};
+use talea_policy::hierarchy::{ProcessorId, Transition, Trigger, VpId, VpState};
 use talea_record::{Event, Record};
 use talea_time::{Duration, Instant, Work};
 
@@ -55,7 +55,7 @@ impl TestLedger {
     }
 
     fn decide(&mut self, at: i64, vp: VpId, state: VpState) {
-        self.note(at, What::State(Transition { vp, state }));
+        self.note(at, What::State(Transition { vp, state, trigger: Trigger::Change }));
     }
 
     /// The thread and the scheduler above it want the processor and get it.

@@ -29,7 +29,8 @@ pub(crate) struct Infrastructure {
 /// A spell of withholding has begun or ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
-    Withheld,
+    /// By this thread's having the processor, by the kernel's number.
+    Withheld(u32),
     Given,
 }
 
@@ -40,6 +41,16 @@ enum Occupant {
     Sentinel,
     /// A member's, or any other of the machine; the idle thread is 0.
     Thread(u32),
+}
+
+impl Occupant {
+    /// The thread, 0 of one that is not known by number.
+    fn thread(self) -> u32 {
+        match self {
+            Occupant::Thread(thread) => thread,
+            Occupant::Unknown | Occupant::Sentinel => 0,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -53,6 +64,8 @@ struct Site {
     counted: Option<(VpId, Instant)>,
     /// Since when it has been withheld.
     since: Option<Instant>,
+    /// Who had it then.
+    withholder: u32,
     is_certain: bool,
 }
 
@@ -77,6 +90,7 @@ impl Withholding {
             occupant: Occupant::Unknown,
             counted: None,
             since: None,
+            withholder: 0,
             is_certain: false,
         };
         Withholding {
@@ -98,7 +112,10 @@ impl Withholding {
         for (place, site) in self.sites.iter_mut().enumerate() {
             let withheld = site.is_withheld(&self.members);
             match (site.since, withheld) {
-                (None, true) => site.since = Some(self.now),
+                (None, true) => {
+                    site.since = Some(self.now);
+                    site.withholder = site.occupant.thread();
+                }
                 (Some(_), false) => {
                     site.since = None;
                     if std::mem::take(&mut site.is_certain) {
@@ -109,7 +126,7 @@ impl Withholding {
             }
             if let Some(since) = site.since.filter(|since| !site.is_certain && at - *since > MOMENT) {
                 site.is_certain = true;
-                self.turns.push((since, place, Turn::Withheld));
+                self.turns.push((since, place, Turn::Withheld(site.withholder)));
             }
         }
         self.now = at;
@@ -131,7 +148,7 @@ impl Withholding {
     }
 
     /// A virtual processor comes into another state.
-    pub fn decided(&mut self, Transition { vp, state }: Transition) {
+    pub fn decided(&mut self, Transition { vp, state, .. }: Transition) {
         if !self.members.values().any(|member| *member == vp) {
             return;
         }

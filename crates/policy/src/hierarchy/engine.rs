@@ -49,13 +49,30 @@ pub struct Switch {
     pub to: Option<Occupant>,
 }
 
-/// A virtual processor has come into another state.
+/// A virtual processor has come into another state, or wants its processor for another job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transition {
     /// The virtual processor.
     pub vp: VpId,
     /// Its state from now on.
     pub state: VpState,
+    /// What has brought it about.
+    pub trigger: Trigger,
+}
+
+/// What the hierarchy was told from outside, of which transitions are the consequences.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    /// A thread wants a processor, or none any more.
+    Thread(VpId),
+    /// A thread wants its processor for another job.
+    Job(VpId),
+    /// The time for which a scheduler had asked: the end of a budget, quantum, slot or period.
+    Timer(SchedulerId),
+    /// Schedulers were asked again when all that happens at the instant was known.
+    SchedulingPoint,
+    /// The hierarchy or what is asked for on an edge was changed.
+    Change,
 }
 
 #[derive(Clone)]
@@ -100,6 +117,8 @@ pub struct Engine {
     pub(super) uses_timers: bool,
     /// Transitions since they were last taken, if anybody watches.
     pub(super) transitions: Option<Vec<Transition>>,
+    /// What the engine was told last.
+    pub(super) trigger: Trigger,
     /// The VPs of a scheduler that is being replaced.
     pub(super) custody: Vec<Custody>,
     pub(super) now: Instant,
@@ -124,6 +143,7 @@ impl Engine {
             processors,
             uses_timers: false,
             transitions: None,
+            trigger: Trigger::Change,
             custody: Vec::new(),
             now: Instant::ZERO,
         }
@@ -143,6 +163,7 @@ impl Engine {
         let vp = &mut self.vps[thread.index()];
         debug_assert_eq!(vp.bottom, Bottom::Thread);
         vp.job = job;
+        self.trigger = Trigger::Thread(thread);
         let mut actor = self.parent(thread);
         let decision = self.apply_request(thread, &mut actor);
         self.run_to_fixed_point(actor, decision);
@@ -155,6 +176,8 @@ impl Engine {
     pub fn change_job(&mut self, thread: VpId, job: Job, now: Instant) {
         self.advance(now);
         self.vps[thread.index()].begin_job(job, now);
+        self.trigger = Trigger::Job(thread);
+        self.moved(thread);
         let mut actor = self.parent(thread);
         let decision = self.tell_of_job(thread, &mut actor);
         self.run_to_fixed_point(actor, decision);
@@ -175,6 +198,7 @@ impl Engine {
         self.advance(now);
         debug_assert_eq!(self.vps[thread.index()].bottom, Bottom::Thread);
         let burst = self.context().burst(thread);
+        self.trigger = Trigger::Thread(thread);
         let mut actor = self.parent(thread);
         let decision = self.apply_release(thread, &mut actor);
         self.run_to_fixed_point(actor, decision);
@@ -206,6 +230,7 @@ impl Engine {
         if let (Some(child), Message::Change(parameters)) = (child, message) {
             self.parameters[child.index()] = parameters;
         }
+        self.trigger = Trigger::Change;
         self.run_to_fixed_point(to, decision);
         if matches!(message, Message::Change(_)) {
             self.mark_passing();
@@ -255,6 +280,7 @@ impl Engine {
     /// the way that makes them want it too. Who asks again while it is asked means the next scheduling point.
     fn reconsider(&mut self) {
         // Each moves each VP a few times at most, or they disagree forever.
+        self.trigger = Trigger::SchedulingPoint;
         let mut patience = 16 * self.seats.len() * self.vps.len();
         while let Some(id) = self.reconsider.pop_front() {
             self.seats[id.index()].at_scheduling_point = false;
@@ -289,7 +315,8 @@ impl Engine {
     #[inline]
     pub(super) fn moved(&mut self, vp: VpId) {
         if let Some(transitions) = &mut self.transitions {
-            transitions.push(Transition { vp, state: self.vps[vp.index()].state });
+            let (state, trigger) = (self.vps[vp.index()].state, self.trigger);
+            transitions.push(Transition { vp, state, trigger });
         }
     }
 
@@ -336,6 +363,7 @@ impl Engine {
     }
 
     fn call_timer(&mut self, id: SchedulerId) {
+        self.trigger = Trigger::Timer(id);
         let cx = Context { now: self.now, vps: &self.vps };
         let decision = self.seats[id.index()].scheduler.timer(&cx);
         self.run_to_fixed_point(id, decision);

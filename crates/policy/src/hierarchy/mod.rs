@@ -57,7 +57,7 @@ mod vp;
 
 pub use admission::{Fraction, Load, Shortage, Whose};
 pub use decision::{Action, Decision, SPARE, Wake};
-pub use engine::{Engine, Occupant, Switch, Transition};
+pub use engine::{Engine, Occupant, Switch, Transition, Trigger};
 pub use inspect::{Above, Below, Edge};
 pub use reconfigure::ReconfigureError;
 pub use replace::Replacement;

@@ -10,7 +10,7 @@
 
 use super::membership::check_width;
 use super::vp::{Bottom, Context, Top, Vp, VpId, VpState};
-use super::{Engine, Message, Parameters, Refusal, SchedulerId};
+use super::{Engine, Message, Parameters, Refusal, SchedulerId, Trigger};
 use talea_guarantee::scheduler::article;
 use talea_time::Instant;
 
@@ -92,7 +92,7 @@ impl Engine {
     /// # Panics
     /// If time ran backwards.
     pub fn remove(&mut self, scheduler: SchedulerId, now: Instant) -> Result<(), ReconfigureError> {
-        self.advance(now);
+        self.begin_change(now);
         self.check_movable(scheduler)?;
         let children = self.children(scheduler).count();
         if children > 0 {
@@ -124,7 +124,7 @@ impl Engine {
         parameters: Parameters,
         now: Instant,
     ) -> Result<(), ReconfigureError> {
-        self.advance(now);
+        self.begin_change(now);
         if self.vps.get(thread.index()).is_none_or(|vp| vp.bottom != Bottom::Thread) {
             return Err(ReconfigureError::NoThread(thread));
         }
@@ -150,7 +150,7 @@ impl Engine {
         parents: &[(SchedulerId, Parameters)],
         now: Instant,
     ) -> Result<(), ReconfigureError> {
-        self.advance(now);
+        self.begin_change(now);
         self.check_movable(scheduler)?;
         let own = self.seats[scheduler.index()].own.clone();
         let moving = &self.seats[scheduler.index()].scheduler;
@@ -285,6 +285,12 @@ impl Engine {
             }));
         }
         false
+    }
+
+    /// What happens from here on is the consequence of a change at `now`.
+    pub(super) fn begin_change(&mut self, now: Instant) {
+        self.advance(now);
+        self.trigger = Trigger::Change;
     }
 
     fn check_movable(&self, scheduler: SchedulerId) -> Result<(), ReconfigureError> {

@@ -41,7 +41,7 @@ impl Engine {
         replacement: Replacement<'_>,
         now: Instant,
     ) -> Result<(), ReconfigureError> {
-        self.advance(now);
+        self.begin_change(now);
         if !self.is_seated(id) {
             return Err(ReconfigureError::NoScheduler(id));
         }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use talea_policy::hierarchy::{
     Above, Below, Edge, Enforcement, Engine, Fraction, Message, Parameters, Replacement, SchedulerId, Switch,
-    VpId, VpState,
+    Trigger, VpId, VpState,
 };
 use talea_policy::job::Job;
 use talea_policy::scheduler::{Announcing, Configuration, FixedPriority};
@@ -263,6 +263,7 @@ impl Play {
                     | (VpState::Ready, VpState::Running(_) | VpState::Waiting)
                     | (VpState::Running(_), VpState::Ready | VpState::Waiting)
             );
+            let is_one = is_one || matches!(transition.trigger, Trigger::Job(vp) if vp == transition.vp);
             assert!(is_one, "{:?} from {state:?}", transition);
             *state = transition.state;
         }

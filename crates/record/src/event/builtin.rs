@@ -1,7 +1,10 @@
 //! The families that Talea itself writes, each event declared once.
 
 use super::BuiltinEvent;
-use super::codes::{CostKind, InterruptKind, RunOutcome, SkipReason, ThreadRole, ViolationSide, WakeContext};
+use super::codes::{
+    ChangeKind, CostKind, InterruptKind, RunOutcome, SkipReason, ThreadRole, Trigger, ViolationSide,
+    WakeContext,
+};
 use super::declare::events;
 use super::field::{Code, FieldType, Flag, Meaning};
 use super::layout::Layout;
@@ -266,13 +269,76 @@ events! {
             /// By how much.
             amount: Duration = Causal,
             /// The edge: index into [`crate::Metadata::edges`].
-            edge: u16 = Source,
+            edge: u16 = Source means Edge,
             /// Where the window begins.
             from: Instant = First,
             /// Where it ends.
             to: Instant = Second,
             /// How.
             side: Code<ViolationSide> = Arg means Number,
+        }
+    }
+
+    /// What the schedulers of a hierarchy say to each other: who wants a processor, is given one and loses it, and why.
+    HLS = 0x05 "hls" {
+        /// Who is below an edge wants a processor from the scheduler above.
+        VP_REQUEST = 1 "request" VpRequest {
+            /// The edge.
+            edge: u16 = Source means Edge,
+            /// The edge of the thread that set it off, 4294967295 if it was none.
+            by: u32 = First means Edge,
+            /// What set it off.
+            trigger: Code<Trigger> = Arg,
+        }
+        /// The scheduler above gives it the record's processor.
+        VP_GRANT = 2 "grant" VpGrant {
+            /// The edge.
+            edge: u16 = Source means Edge,
+            /// The edge of the thread that set it off, 4294967295 if it was none.
+            by: u32 = First means Edge,
+            /// What set it off.
+            trigger: Code<Trigger> = Arg,
+        }
+        /// The scheduler above takes the record's processor back; who is below still wants one.
+        VP_REVOKE = 3 "revoke" VpRevoke {
+            /// The edge.
+            edge: u16 = Source means Edge,
+            /// The edge of the thread that set it off, 4294967295 if it was none.
+            by: u32 = First means Edge,
+            /// What set it off.
+            trigger: Code<Trigger> = Arg,
+        }
+        /// Who is below wants no processor any more and gives back the record's, if it had one.
+        VP_RELEASE = 4 "release" VpRelease {
+            /// The edge.
+            edge: u16 = Source means Edge,
+            /// The edge of the thread that set it off, 4294967295 if it was none.
+            by: u32 = First means Edge,
+            /// What set it off.
+            trigger: Code<Trigger> = Arg,
+        }
+        /// The thread below wants its processor for another job from now on.
+        NEXT_JOB = 5 "next-job" NextJob {
+            /// The edge.
+            edge: u16 = Source means Edge,
+        }
+        /// The hierarchy was changed: an edge is part of it from now on, or no longer.
+        EDGE_CHANGE = 6 "change" EdgeChange {
+            /// The edge.
+            edge: u16 = Source means Edge,
+            /// What became of it.
+            what: Code<ChangeKind> = Arg,
+        }
+        /// The kernel had withheld the record's processor from whom it was granted to; thread is who had it, 0 if nobody.
+        WITHHELD = 7 "withheld" Withheld {
+            /// The number of the thread that had it at first; 0 is the idle thread.
+            thread: u32 = Causal,
+            /// From when.
+            from: Instant = First,
+            /// Until when.
+            to: Instant = Second,
+            /// The node.
+            node: u16 = Source means Node,
         }
     }
 }

@@ -75,6 +75,29 @@ codes! {
         /// As much was granted and less received, for the kernel withheld it.
         Withheld = 3 "withheld",
     }
+    /// What set off a decision of a hierarchy of schedulers.
+    #[derive(Hash, PartialOrd, Ord)]
+    Trigger "trigger" {
+        /// A thread wanted a processor, or none any more.
+        Thread = 1 "thread",
+        /// A thread went on to another job.
+        Job = 2 "job",
+        /// A scheduler's time had come: the end of a budget, quantum, slot or period.
+        Timer = 3 "timer",
+        /// Schedulers were asked again when all that happened at the instant was known.
+        SchedulingPoint = 4 "scheduling-point",
+        /// The hierarchy was changed.
+        Change = 5 "change",
+        /// It was so when the run began.
+        Beginning = 6 "beginning",
+    }
+    /// What became of an edge of a hierarchy.
+    ChangeKind "change_kind" {
+        /// It is part of the hierarchy from now on.
+        Added = 1 "added",
+        /// It is no longer.
+        Removed = 2 "removed",
+    }
 }
 
 impl Codes {

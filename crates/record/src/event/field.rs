@@ -20,6 +20,8 @@ pub enum Meaning {
     Lane,
     /// Index into [`crate::Metadata::operations`].
     Operation,
+    /// Index into [`crate::Metadata::edges`], or [`Record::NO_EDGE`].
+    Edge,
     /// One of a list that the format fixes.
     Code(Codes),
 }

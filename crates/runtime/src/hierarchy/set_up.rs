@@ -23,6 +23,7 @@ use talea_policy::arrangement::{ArrangeError, Arrangement, Kept, Leaf, Promise, 
 use talea_policy::demand::{self, Purpose};
 use talea_policy::hierarchy::SchedulerId;
 use talea_policy::strategy::Plan;
+use talea_record::decisions::EdgeNumbers;
 use talea_record::event::Thread;
 use talea_record::{EdgeEntry, Metadata, Record, RingWriter, Sink, ThreadRole};
 use talea_time::{Clock, Duration, Instant};
@@ -131,7 +132,7 @@ impl HierarchyParts<'_> {
         let sight = SwitchStream::open(&cpus).map(|sight| (sight, watch.companion()));
         arrangement.watch_by(&mut watch, self.system);
         let notes = sight.is_ok().then(Notes::empty);
-        let run = ManagedRun::new(recorder, (watch, notes), self.first_edge(), most);
+        let run = ManagedRun::new(recorder, (watch, notes), self.edges(), most);
         let leaves = std::mem::take(&mut arrangement.leaves);
         let live = Live::new(&control::description(self.system), self.node, &arrangement.schedulers)?;
         let parking = |name: &str| match live.blueprint().is_capped(name) {
@@ -147,7 +148,7 @@ impl HierarchyParts<'_> {
         };
         admitting.set.set_run(run);
         let told = rings.next_back().expect("the last ring is that of receipts");
-        admitting.set.audit(sight, (told, (self.first_edge(), self.edges())))?;
+        admitting.set.audit(sight, (told, self.node, self.edges()))?;
         for (leaf, ring) in leaves.iter().zip(rings) {
             self.place(&mut admitting, leaf, parking(&self.system.threads[leaf.thread].name), ring)?;
         }
@@ -172,13 +173,11 @@ impl HierarchyParts<'_> {
         })
     }
 
-    fn first_edge(&self) -> usize {
-        self.metadata.edges.iter().position(|edge| edge.node == self.node).unwrap_or(0)
-    }
-
-    /// Edges of the node that the tables of records know.
-    fn edges(&self) -> usize {
-        self.metadata.edges.iter().filter(|edge| edge.node == self.node).count()
+    /// How records number the node's edges.
+    fn edges(&self) -> EdgeNumbers {
+        let first = self.metadata.edges.iter().position(|edge| edge.node == self.node).unwrap_or(0);
+        let known = self.metadata.edges.iter().filter(|edge| edge.node == self.node).count();
+        EdgeNumbers { first, known }
     }
 
     /// A thread of the description becomes a member.

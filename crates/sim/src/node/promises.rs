@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use talea_guarantee::guarantee::Guarantee;
 use talea_policy::arrangement::{Kept, Promise, Watch};
 use talea_policy::hierarchy::Transition;
+use talea_record::decisions::{DecisionRecords, EdgeNumbers};
 use talea_record::event::Violation;
 use talea_record::{EdgeEntry, Record, Sink};
 use talea_time::Instant;
@@ -21,6 +22,8 @@ pub(super) struct Watching {
     shortcomings: Option<String>,
     /// What has become of virtual processors since the last decision.
     transitions: Vec<Transition>,
+    /// Makes records of the decisions, if dispatching is recorded.
+    records: Option<DecisionRecords>,
     /// Where the last window begins in which too little was granted on an edge: that no more of it was received is no news.
     ungranted: BTreeMap<usize, Instant>,
 }
@@ -33,7 +36,13 @@ pub(super) fn toll_of(watch: &mut Option<Box<Watching>>) -> Option<&mut Toll> {
 impl Watching {
     pub fn new(watch: Watch, toll: Option<Toll>, first_edge: usize, shortcomings: Option<String>) -> Self {
         let (transitions, ungranted) = (Vec::new(), BTreeMap::new());
-        Watching { watch, toll, first_edge, shortcomings, transitions, ungranted }
+        Watching { watch, toll, first_edge, shortcomings, transitions, records: None, ungranted }
+    }
+
+    /// From now on, writes records of the decisions too.
+    pub fn record_decisions(&mut self, cpus: &[u16]) {
+        let edges = EdgeNumbers { first: self.first_edge, known: self.watch.edges().count() };
+        self.records = Some(DecisionRecords::new(cpus, edges));
     }
 
     /// Records what has come to light about what is received.
@@ -83,6 +92,11 @@ impl Node {
     pub(super) fn judge(&mut self, now: Instant, sink: &mut dyn Sink) {
         let Some(watching) = &mut self.watch else { return };
         for transition in self.engine.transitions() {
+            if let Some(records) = &mut watching.records
+                && let Some(record) = records.record(transition, &watching.watch, now)
+            {
+                sink.record(record);
+            }
             if let Some((edge, violation)) = watching.watch.note(transition, now) {
                 let broken = Violation::of(watching.first_edge + edge, &violation);
                 sink.record(broken.at(now, Record::NO_CPU));

@@ -1,5 +1,7 @@
 //! Explanations of random simulated systems: exact, and true.
 
+mod hierarchies;
+
 use crate::replay::{metadata, records, records_with};
 use crate::systems::{Scope, dispatch, systems};
 use proptest::prelude::*;

@@ -30,7 +30,8 @@ const FEW: usize = 5;
 /// late release, waiting for other jobs, being preempted by others, dispatching, and its own execution. Events that were not recorded
 /// leave parts unexplained; the trace that `talea run --out` writes has all of them but those of the kernel.
 ///
-/// Traces of hierarchies of schedulers are refused: they say who ran, but not by which budget or share that was decided.
+/// In a hierarchy of schedulers the time in which others were served says whose turn it was, and below which scheduler; the time in
+/// which nobody above asked for a processor is beyond what is kept for the job's thread or lanes.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -66,7 +67,7 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
     let path = named::file(&options.trace)?;
     let trace = open(&path)?;
     let metadata = trace.metadata();
-    refuse_what_has_no_lanes(&path, metadata)?;
+    refuse_what_has_no_system(&path, metadata)?;
     let question = question(options, metadata)?;
     if let Some(svg) = &options.svg {
         distinct(svg, &path)?;
@@ -105,22 +106,12 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
     Ok(Verdict::Fine)
 }
 
-/// Only lanes can be explained.
-fn refuse_what_has_no_lanes(path: &Path, metadata: &Metadata) -> Result<(), Failure> {
+/// Programs by themselves have no jobs.
+fn refuse_what_has_no_system(path: &Path, metadata: &Metadata) -> Result<(), Failure> {
     if !metadata.has_system() {
         return Err(Failure::new(
             format!("{} holds no system, only records of programs or of the kernel", path.display()),
             "there are no jobs to explain; `talea trace stats` shows what there is",
-        ));
-    }
-    if let Some(node) = metadata.hierarchy() {
-        let node = &metadata.nodes[node].name;
-        return Err(Failure::new(
-            format!(
-                "schedulers, not lanes alone, said who runs next on node \"{node}\", and only lanes can be explained: \
-                 the records of a hierarchy say who ran, and not by which budget, share or turn"
-            ),
-            "talea trace stats says which guarantees were broken, talea trace verify when; talea trace export shows who ran when",
         ));
     }
     Ok(())

@@ -1,0 +1,289 @@
+//! Where the edges of hierarchies stand, by the records of what their schedulers decided, and whose turn it is.
+//!
+//! An edge stands between a scheduler and who is below it: a scheduler, a thread or the lanes of the node. Who is below waits, is
+//! ready or has a processor. Of who wants a processor and has none, the way up to the root says why:
+//!
+//! ```text
+//!   FP ── RES ── video      ready     running      RES served another: that one's turn
+//!                           ready     no child runs, RES itself is ready      ask the same of RES
+//!                           ready     no child runs, RES wants nothing        what RES keeps for video is used up
+//! ```
+
+use std::collections::HashMap;
+use talea_record::event::Typed;
+use talea_record::{Metadata, Record};
+
+/// Where an edge stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum EdgeState {
+    /// Nothing has been heard of it since the trace began, or since records were lost.
+    #[default]
+    Unknown,
+    /// Who is below wants no processor.
+    Waiting,
+    /// It wants one and has none.
+    Ready,
+    /// It has this one, by its Linux number.
+    Running(u16),
+}
+
+/// Why who stands at the place of a lane or thread has a processor, or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// It was given one.
+    Granted,
+    /// It wants none.
+    NotWanted,
+    /// A scheduler above it has one and gave it to who is below this edge.
+    Others(usize),
+    /// The scheduler above this edge, on the way up from it, wants none for who is below.
+    NotAsked(usize),
+    /// The records do not tell.
+    Unknown,
+}
+
+#[derive(Debug)]
+struct Edge {
+    state: EdgeState,
+    /// Edges with the same scheduler above.
+    siblings: Vec<usize>,
+    /// Edges below which this one's scheduler stands; none of a root's.
+    above: Vec<usize>,
+}
+
+/// The edges of all nodes.
+#[derive(Debug)]
+pub(crate) struct Hierarchies {
+    edges: Vec<Edge>,
+    /// By lane: the edges to it, or of a lane to those of its node.
+    of_lane: Vec<Vec<usize>>,
+    /// By node.
+    has_any: Vec<bool>,
+}
+
+impl Hierarchies {
+    /// Of a run with these tables; nothing has been heard yet.
+    pub fn new(metadata: &Metadata) -> Self {
+        let mut below: HashMap<(usize, &str), Vec<usize>> = HashMap::new();
+        let mut to: HashMap<(usize, &str), Vec<usize>> = HashMap::new();
+        let mut has_any = vec![false; metadata.nodes.len()];
+        for (index, edge) in metadata.edges.iter().enumerate() {
+            below.entry((edge.node, &edge.parent)).or_default().push(index);
+            to.entry((edge.node, &edge.child)).or_default().push(index);
+            has_any[edge.node] = true;
+        }
+        let edges = metadata.edges.iter().map(|edge| Edge {
+            state: EdgeState::Unknown,
+            siblings: below[&(edge.node, edge.parent.as_str())].clone(),
+            above: to.get(&(edge.node, edge.parent.as_str())).cloned().unwrap_or_default(),
+        });
+        let of_lane = metadata.lanes.iter().map(|lane| {
+            let name = metadata.place_name(lane);
+            name.and_then(|name| to.get(&(lane.node, name))).cloned().unwrap_or_default()
+        });
+        Hierarchies { edges: edges.collect(), of_lane: of_lane.collect(), has_any }
+    }
+
+    /// Whether schedulers, not lanes alone, decide on the node.
+    pub fn decide_on(&self, node: usize) -> bool {
+        self.has_any[node]
+    }
+
+    /// Takes a record into account.
+    pub fn apply(&mut self, record: &Record) {
+        match record.typed() {
+            Typed::VpRequest(request) => self.set(request.edge, EdgeState::Ready),
+            Typed::VpGrant(grant) => self.set(grant.edge, EdgeState::Running(record.cpu)),
+            Typed::VpRevoke(revoke) => self.set(revoke.edge, EdgeState::Ready),
+            Typed::VpRelease(release) => self.set(release.edge, EdgeState::Waiting),
+            // Who has not asked for anything before the run waits.
+            Typed::RunStart(_) => self.edges.iter_mut().for_each(|edge| {
+                if edge.state == EdgeState::Unknown {
+                    edge.state = EdgeState::Waiting;
+                }
+            }),
+            Typed::Lost(lost) if !lost.is_of_kernel() => {
+                self.edges.iter_mut().for_each(|edge| edge.state = EdgeState::Unknown);
+            }
+            _ => {}
+        }
+    }
+
+    fn set(&mut self, edge: u16, state: EdgeState) {
+        if let Some(edge) = self.edges.get_mut(usize::from(edge)) {
+            edge.state = state;
+        }
+    }
+
+    /// Why who stands at the place of `lane` has a processor, or none.
+    pub fn turn(&self, lane: usize) -> Turn {
+        self.turn_of(&self.of_lane[lane], self.edges.len())
+    }
+
+    /// Whether the place of `lane` has this processor.
+    pub fn has(&self, lane: usize, cpu: u16) -> bool {
+        self.of_lane[lane].iter().any(|edge| self.edges[*edge].state == EdgeState::Running(cpu))
+    }
+
+    /// The processor that who is below the edge has.
+    pub fn processor(&self, edge: usize) -> Option<u16> {
+        match self.edges[edge].state {
+            EdgeState::Running(cpu) => Some(cpu),
+            _ => None,
+        }
+    }
+
+    /// Of these edges, all to the same one below. Damaged tables may go round in circles, but for no more than `patience` steps.
+    fn turn_of(&self, edges: &[usize], patience: usize) -> Turn {
+        let state = |edge: &usize| self.edges[*edge].state;
+        if edges.iter().any(|edge| matches!(state(edge), EdgeState::Running(_))) {
+            return Turn::Granted;
+        }
+        let ready = || edges.iter().filter(|edge| state(edge) == EdgeState::Ready);
+        if ready().next().is_none() {
+            let is_known = !edges.is_empty() && edges.iter().all(|edge| state(edge) == EdgeState::Waiting);
+            return if is_known { Turn::NotWanted } else { Turn::Unknown };
+        }
+        let mut why = Turn::Unknown;
+        for edge in ready() {
+            let turn = self.above(*edge, patience);
+            match (why, turn) {
+                // Whoever was served instead says more than that nobody asked.
+                (_, Turn::Others(_)) => return turn,
+                (Turn::Unknown, _) => why = turn,
+                _ => {}
+            }
+        }
+        why
+    }
+
+    /// Why the scheduler above the edge gives who is below, and wants a processor, none.
+    fn above(&self, edge: usize, patience: usize) -> Turn {
+        let siblings = self.edges[edge].siblings.iter();
+        let served =
+            siblings.copied().find(|other| matches!(self.edges[*other].state, EdgeState::Running(_)));
+        if let Some(served) = served {
+            return Turn::Others(served);
+        }
+        let above = &self.edges[edge].above;
+        match if above.is_empty() || patience == 0 {
+            Turn::NotWanted
+        } else {
+            self.turn_of(above, patience - 1)
+        } {
+            // It has one itself, and gives it to nobody.
+            Turn::NotWanted | Turn::Granted => Turn::NotAsked(edge),
+            why => why,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use talea_record::event::{Trigger, VpGrant, VpRelease, VpRequest, VpRevoke};
+    use talea_record::{EdgeEntry, LaneEntry, NodeEntry, SchedulerEntry, Switches};
+    use talea_time::Instant;
+
+    const EDGES: [(&str, &str); 6] =
+        [("FP", "RES"), ("RES", "J"), ("FP", "J"), ("RES", "video"), ("J", "words"), ("J", "lanes")];
+
+    fn hierarchy() -> Hierarchies {
+        let mut metadata = Metadata::bare("x");
+        metadata.nodes = vec![NodeEntry { name: "n".into(), cpus: vec![3], switches: Switches::Recorded }];
+        let edge = |(parent, child): (&str, &str)| {
+            let guarantee = "NULL".into();
+            EdgeEntry { node: 0, parent: parent.into(), child: child.into(), guarantee }
+        };
+        metadata.edges = EDGES.map(edge).into();
+        let kind = talea_record::LANES.to_owned();
+        metadata.schedulers = vec![SchedulerEntry { node: 0, name: "lanes".into(), kind }];
+        let place = |label: &str, discipline: &str| LaneEntry {
+            node: 0,
+            level: 0,
+            label: label.into(),
+            discipline: discipline.into(),
+        };
+        metadata.lanes = vec![place("video", "thread"), place("words", "thread"), place("high", "fifo")];
+        let mut hierarchy = Hierarchies::new(&metadata);
+        hierarchy.edges.iter_mut().for_each(|edge| edge.state = EdgeState::Waiting);
+        hierarchy
+    }
+
+    #[derive(Clone, Copy)]
+    enum Say {
+        Request,
+        Grant,
+        Revoke,
+        Release,
+    }
+    use Say::{Grant, Release, Request, Revoke};
+
+    fn say(hierarchy: &mut Hierarchies, what: &[(Say, &str, &str)]) {
+        for (say, parent, child) in what {
+            let edge = EDGES.iter().position(|edge| edge == &(*parent, *child)).expect("an edge") as u16;
+            let (at, by, trigger) = (Instant::ZERO, Record::NO_EDGE, Trigger::Thread.into());
+            hierarchy.apply(&match say {
+                Request => VpRequest { edge, by, trigger }.at(at, Record::NO_CPU),
+                Grant => VpGrant { edge, by, trigger }.at(at, 3),
+                Revoke => VpRevoke { edge, by, trigger }.at(at, 3),
+                Release => VpRelease { edge, by, trigger }.at(at, 3),
+            });
+        }
+    }
+
+    #[test]
+    fn the_way_up_says_whose_turn_it_is() {
+        let mut hierarchy = hierarchy();
+        assert_eq!(hierarchy.turn(0), Turn::NotWanted);
+        let video = [
+            (Request, "RES", "video"),
+            (Request, "FP", "RES"),
+            (Grant, "FP", "RES"),
+            (Grant, "RES", "video"),
+        ];
+        say(&mut hierarchy, &video);
+        assert_eq!(hierarchy.turn(0), Turn::Granted);
+        assert!(hierarchy.has(0, 3) && !hierarchy.has(0, 2));
+        say(&mut hierarchy, &[(Request, "J", "words"), (Request, "RES", "J"), (Request, "FP", "J")]);
+        assert_eq!(hierarchy.turn(1), Turn::Others(3), "RES has a processor and serves video");
+        // The reservation of video is used up, and J's turn comes.
+        say(&mut hierarchy, &[(Revoke, "RES", "video"), (Grant, "RES", "J"), (Grant, "J", "words")]);
+        assert_eq!((hierarchy.turn(0), hierarchy.turn(1)), (Turn::Others(1), Turn::Granted));
+        say(&mut hierarchy, &[(Revoke, "J", "words"), (Revoke, "RES", "J"), (Release, "FP", "RES")]);
+        say(&mut hierarchy, &[(Grant, "FP", "J"), (Grant, "J", "words")]);
+        assert_eq!(hierarchy.turn(0), Turn::NotAsked(3), "RES wants nothing for video");
+        say(&mut hierarchy, &[(Request, "J", "lanes")]);
+        assert_eq!(hierarchy.turn(2), Turn::Others(4), "lanes stand where the scheduler of their kind does");
+    }
+
+    #[test]
+    fn nothing_is_known_after_a_loss_until_it_is_heard_of() {
+        let mut hierarchy = hierarchy();
+        let lost = talea_record::event::Lost { records: 3, since: None, ring: 0 };
+        hierarchy.apply(&lost.at(Instant::ZERO, Record::NO_CPU));
+        assert_eq!(hierarchy.turn(0), Turn::Unknown);
+        say(&mut hierarchy, &[(Request, "RES", "video")]);
+        assert_eq!(hierarchy.turn(0), Turn::Unknown, "what RES does is not known");
+        say(&mut hierarchy, &[(Grant, "RES", "J")]);
+        assert_eq!(hierarchy.turn(0), Turn::Others(1));
+    }
+
+    #[test]
+    fn tables_that_go_round_in_circles_end() {
+        let mut metadata = Metadata::bare("x");
+        metadata.nodes = vec![NodeEntry { name: "n".into(), cpus: vec![0], switches: Switches::Recorded }];
+        let edge = |parent: &str, child: &str| EdgeEntry {
+            node: 0,
+            parent: parent.into(),
+            child: child.into(),
+            guarantee: "NULL".into(),
+        };
+        metadata.edges = vec![edge("a", "b"), edge("b", "a"), edge("b", "t")];
+        let (label, discipline) = ("t".into(), "thread".into());
+        metadata.lanes = vec![LaneEntry { node: 0, level: 0, label, discipline }];
+        let mut hierarchy = Hierarchies::new(&metadata);
+        hierarchy.edges.iter_mut().for_each(|edge| edge.state = EdgeState::Ready);
+        assert!(matches!(hierarchy.turn(0), Turn::NotAsked(_)));
+    }
+}
