@@ -49,6 +49,8 @@ struct Edge {
     siblings: Vec<usize>,
     /// Edges below which this one's scheduler stands; none of a root's.
     above: Vec<usize>,
+    /// Edges below who is below this one; none of a thread's.
+    below: Vec<usize>,
 }
 
 /// The edges of all nodes.
@@ -76,6 +78,7 @@ impl Hierarchies {
             state: EdgeState::Unknown,
             siblings: below[&(edge.node, edge.parent.as_str())].clone(),
             above: to.get(&(edge.node, edge.parent.as_str())).cloned().unwrap_or_default(),
+            below: below.get(&(edge.node, edge.child.as_str())).cloned().unwrap_or_default(),
         });
         let of_lane = metadata.lanes.iter().map(|lane| {
             let name = metadata.place_name(lane);
@@ -123,6 +126,32 @@ impl Hierarchies {
     /// Whether the place of `lane` has this processor.
     pub fn has(&self, lane: usize, cpu: u16) -> bool {
         self.of_lane[lane].iter().any(|edge| self.edges[*edge].state == EdgeState::Running(cpu))
+    }
+
+    /// Where an edge stands.
+    pub fn state(&self, edge: usize) -> EdgeState {
+        self.edges[edge].state
+    }
+
+    /// The edges with the same scheduler above, this one among them.
+    pub fn siblings_of(&self, edge: usize) -> &[usize] {
+        &self.edges[edge].siblings
+    }
+
+    /// The edges to the scheduler above this one; none of a root's.
+    pub fn above_of(&self, edge: usize) -> &[usize] {
+        &self.edges[edge].above
+    }
+
+    /// The edges from who is below this one; none of a thread's.
+    pub fn below_of(&self, edge: usize) -> &[usize] {
+        &self.edges[edge].below
+    }
+
+    /// Whether it is known what the place of `lane` was given.
+    pub fn knows(&self, lane: usize) -> bool {
+        let edges = &self.of_lane[lane];
+        !edges.is_empty() && edges.iter().all(|edge| self.edges[*edge].state != EdgeState::Unknown)
     }
 
     /// The processor that who is below the edge has.
@@ -182,7 +211,7 @@ impl Hierarchies {
 mod tests {
     use super::*;
     use talea_record::event::{Trigger, VpGrant, VpRelease, VpRequest, VpRevoke};
-    use talea_record::{EdgeEntry, LaneEntry, NodeEntry, SchedulerEntry, Switches};
+    use talea_record::{DecidedBy, EdgeEntry, LaneEntry, NodeEntry, SchedulerEntry, Switches};
     use talea_time::Instant;
 
     const EDGES: [(&str, &str); 6] =
@@ -190,7 +219,12 @@ mod tests {
 
     fn hierarchy() -> Hierarchies {
         let mut metadata = Metadata::bare("x");
-        metadata.nodes = vec![NodeEntry { name: "n".into(), cpus: vec![3], switches: Switches::Recorded }];
+        metadata.nodes = vec![NodeEntry {
+            name: "n".into(),
+            cpus: vec![3],
+            switches: Switches::Recorded,
+            decided_by: DecidedBy::Ours,
+        }];
         let edge = |(parent, child): (&str, &str)| {
             let guarantee = "NULL".into();
             EdgeEntry { node: 0, parent: parent.into(), child: child.into(), guarantee }
@@ -272,7 +306,12 @@ mod tests {
     #[test]
     fn tables_that_go_round_in_circles_end() {
         let mut metadata = Metadata::bare("x");
-        metadata.nodes = vec![NodeEntry { name: "n".into(), cpus: vec![0], switches: Switches::Recorded }];
+        metadata.nodes = vec![NodeEntry {
+            name: "n".into(),
+            cpus: vec![0],
+            switches: Switches::Recorded,
+            decided_by: DecidedBy::Ours,
+        }];
         let edge = |parent: &str, child: &str| EdgeEntry {
             node: 0,
             parent: parent.into(),

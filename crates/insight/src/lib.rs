@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 pub mod accounting;
+pub mod decisions;
 pub mod explain;
 mod hierarchy;
 pub mod machine;

@@ -165,6 +165,7 @@ mod tests {
             name: "one".into(),
             cpus: vec![0],
             switches: talea_record::Switches::default(),
+            decided_by: talea_record::DecidedBy::default(),
         });
         for child in ["a", "b"] {
             let (parent, child, guarantee) = ("J".into(), child.into(), "PS 0.5".into());

@@ -34,6 +34,9 @@ pub struct Metadata {
     /// Edges of the nodes' hierarchies of schedulers, by index; watched unless the kernel schedules the node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edges: Vec<EdgeEntry>,
+    /// By how much who judged the edges' promises let them be short. `None` where nobody judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub promise_tolerance: Option<Duration>,
     /// The builtin events, as `job.release`, that every stream of a recording was asked for; those of the kernel, which
     /// tells what it is permitted to, are not among them. `None` where nobody chose: the log of a run itself has
     /// everything, and of rings it is unknown what was wanted when.
@@ -71,6 +74,27 @@ pub struct NodeEntry {
     /// Whether its records say who has its processors.
     #[serde(default, skip_serializing_if = "Switches::are_recorded")]
     pub switches: Switches,
+    /// Who decides on it.
+    #[serde(default, skip_serializing_if = "DecidedBy::is_ours")]
+    pub decided_by: DecidedBy,
+}
+
+/// Who decides what a node runs next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DecidedBy {
+    /// Its lanes or its schedulers, whose decisions are recorded.
+    #[default]
+    Ours,
+    /// The kernel, to which its hierarchy was lowered: no record tells of decisions.
+    Kernel,
+}
+
+impl DecidedBy {
+    /// Whether the decisions are those of Talea's own policies.
+    pub fn is_ours(&self) -> bool {
+        *self == DecidedBy::Ours
+    }
 }
 
 /// Whether records of jobs say when a job that has begun has a processor.
@@ -280,6 +304,7 @@ impl Metadata {
                 name: node.name.clone(),
                 cpus: node.cpus.clone(),
                 switches: Switches::default(),
+                decided_by: DecidedBy::default(),
             })
             .collect();
         let strategy = match system.has_lanes() {
@@ -297,7 +322,7 @@ impl Metadata {
             })
             .collect();
         let edges = Vec::new();
-        let (recorded, realtime_offset_ns) = (None, None);
+        let (promise_tolerance, recorded, realtime_offset_ns) = (None, None, None);
         Metadata {
             system: name,
             strategy,
@@ -309,6 +334,7 @@ impl Metadata {
             operations,
             schedulers,
             edges,
+            promise_tolerance,
             recorded,
             realtime_offset_ns,
         }
@@ -327,6 +353,7 @@ impl Metadata {
             operations: Vec::new(),
             schedulers: Vec::new(),
             edges: Vec::new(),
+            promise_tolerance: None,
             recorded: None,
             realtime_offset_ns: None,
         }

@@ -5,8 +5,8 @@ use crate::hierarchy::{self, HierarchyError, below_others};
 use crate::lowering::hierarchy as hierarchy_lowering;
 use talea_model::{Scheduling, System};
 use talea_policy::strategy::{Plan, plan_lanes};
-use talea_record::{Metadata, Origin, Switches};
-use talea_time::Instant;
+use talea_record::{DecidedBy, Metadata, Origin, Switches};
+use talea_time::{Duration, Instant};
 
 /// The plans of all nodes; that of a node with a hierarchy and without tasks is empty.
 pub(crate) fn plans(system: &System) -> Result<Vec<Plan>, PrepareError> {
@@ -38,17 +38,22 @@ pub(crate) fn metadata(
     plans: &[Plan],
     realtime: bool,
     start: Instant,
-    lowerings: &[Option<hierarchy_lowering::Lowering>],
+    (lowerings, tolerance): (&[Option<hierarchy_lowering::Lowering>], Duration),
 ) -> Result<Metadata, PrepareError> {
     let mut metadata = Metadata::new(system, plans, Origin::Threads { realtime }, start);
     for (node, lowering) in metadata.nodes.iter_mut().zip(lowerings) {
         let settings = lowering.as_ref().and_then(|lowering| lowering.settings.as_ref());
+        if settings.is_some() {
+            node.decided_by = DecidedBy::Kernel;
+        }
         if settings.is_some_and(|settings| settings.switches == hierarchy_lowering::Switches::Unseen) {
             node.switches = Switches::Unseen;
         }
     }
     metadata.edges =
         hierarchy::edges(system, plans).map_err(|(node, error)| unset(system, node, error.into()))?;
+    let is_judged = metadata.edges.iter().any(|edge| metadata.nodes[edge.node].decided_by.is_ours());
+    metadata.promise_tolerance = is_judged.then_some(tolerance);
     Ok(metadata)
 }
 

@@ -73,7 +73,7 @@ pub(crate) fn prepare(
         return Err(unset(system, node, HierarchyError::NotEnforceable { missing }));
     }
 
-    let metadata = metadata(system, &plans, realtime, Instant::ZERO, &lowerings)?;
+    let metadata = metadata(system, &plans, realtime, Instant::ZERO, (&lowerings, options.tolerance))?;
     let layout = Layout::new(system, &plans, |node| hosted.hosts(node));
     let windows = choose_windows(&layout, &options);
     let jobs = JobTable::new(&windows);

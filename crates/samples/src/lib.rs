@@ -35,7 +35,12 @@ pub fn metadata() -> Metadata {
         strategy: "rms".into(),
         origin: Origin::Threads { realtime: true },
         start: Instant::from_nanos(1_000_000_000),
-        nodes: vec![NodeEntry { name: "mission".into(), cpus: vec![0, 1], switches: Switches::default() }],
+        nodes: vec![NodeEntry {
+            name: "mission".into(),
+            cpus: vec![0, 1],
+            switches: Switches::default(),
+            decided_by: DecidedBy::default(),
+        }],
         lanes: vec![lane(0, "10ms"), lane(1, "20ms")],
         tasks: vec![task("nav", 10, Criticality::High), task("route", 20, Criticality::Low)],
         operations: vec![
@@ -45,6 +50,7 @@ pub fn metadata() -> Metadata {
         ],
         schedulers: Vec::new(),
         edges: Vec::new(),
+        promise_tolerance: None,
         recorded: None,
         realtime_offset_ns: None,
     }

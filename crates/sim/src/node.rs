@@ -21,7 +21,7 @@ use talea_time::{Duration, Instant, Work};
 const QUEUE_CAPACITY: usize = 64;
 
 /// What guarantees may be short by: amounts are whole nanoseconds at every level of a hierarchy and of every hand-over.
-const ROUNDING: Duration = Duration::from_nanos(100);
+pub(crate) const ROUNDING: Duration = Duration::from_nanos(100);
 
 /// What they may be short by of what is received, where mechanisms cost something: a run's tolerance unless it is told another. Schedulers
 /// promise processors, and no processor is switched for nothing.

@@ -115,6 +115,7 @@ impl Simulation {
         let origin = Origin::Simulation { seed: system.seed };
         let mut metadata = Metadata::new(system, plans, origin, Instant::ZERO);
         metadata.edges = nodes.iter().flat_map(Node::edges).collect();
+        metadata.promise_tolerance = (!metadata.edges.is_empty()).then_some(crate::node::ROUNDING);
         Ok(Simulation {
             now: Instant::ZERO,
             nodes,

@@ -264,7 +264,12 @@ fn arrows_lead_from_release_to_start_and_from_job_to_successor() {
 #[test]
 fn arrows_cross_nodes_with_the_message() {
     let mut metadata = metadata();
-    metadata.nodes.push(NodeEntry { name: "display".into(), cpus: vec![0], switches: Switches::default() });
+    metadata.nodes.push(NodeEntry {
+        name: "display".into(),
+        cpus: vec![0],
+        switches: Switches::default(),
+        decided_by: DecidedBy::default(),
+    });
     metadata.lanes.push(LaneEntry { node: 1, level: 0, label: "draw".into(), discipline: "fifo".into() });
     metadata.operations[2].lane = 2;
     let plan = |event, time| job(event, RUN_START_NS + time, 1, 4, [RUN_START_NS, RUN_START_NS + 99], 1);

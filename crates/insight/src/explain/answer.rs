@@ -233,6 +233,8 @@ const NEEDS: [(&str, &[Event]); 7] = [
     ("whether a processor without a job was idle or dispatched", &[Event::COST, Event::WAKE, Event::SLEEP]),
 ];
 
+/// What no record tells.
+const BY_KERNEL: &str = "why the kernel, to which the hierarchy was lowered, ran one thread and not another";
 /// What of a response the kernel alone could tell, where it chooses between jobs unseen.
 const SHARED: &str = "which of several begun jobs had the processor that they shared";
 
@@ -242,6 +244,11 @@ impl Explanations {
         let mut gaps = self.gaps_of_run();
         if self.list.iter().any(Explanation::is_shared_unseen) {
             gaps.push((SHARED, self.recorded.missing(&[Event::SWITCH])));
+        }
+        let by_kernel =
+            self.metadata.edges.iter().any(|edge| !self.metadata.nodes[edge.node].decided_by.is_ours());
+        if by_kernel {
+            gaps.push((BY_KERNEL, vec!["a run with --no-lower".into()]));
         }
         gaps.retain(|(_, missing)| !missing.is_empty());
         gaps

@@ -51,7 +51,7 @@ impl NodeCoverage {
         NodeCoverage {
             jobs,
             dispatching: jobs && recorded.has_all(&[Event::COST, Event::WAKE, Event::SLEEP]),
-            decisions: recorded.has_all(&DECISIONS),
+            decisions: recorded.has_all(&DECISIONS) && metadata.nodes[node].decided_by.is_ours(),
         }
     }
 }

@@ -125,7 +125,7 @@ pub fn run_cluster(
         Start::After(delay) => MonotonicClock.now().saturating_add(delay),
         Start::At(instant) => instant,
     };
-    let metadata = metadata(&executed, &plans, realtime, start, &lowerings)?;
+    let metadata = metadata(&executed, &plans, realtime, start, (&lowerings, options.tolerance))?;
     let rings = members.rings(directory.path(), &options.collected())?;
     let log = options.keep_log.clone();
     let collector = Collector::new(metadata, rings, options.samples(), log.as_deref(), None)

@@ -230,6 +230,8 @@ fn gaps(answer: &Explanations) -> Vec<String> {
         .iter()
         .map(|(what, missing)| format!("not known, for want of {}: {what}", missing.join(", ")))
         .collect();
+    // What no event would tell has no name of one.
+    let names: Vec<String> = names.into_iter().filter(|name| name.contains('.')).collect();
     if !names.is_empty() {
         lines.push(format!("to have it, record with {}", RecordedEvents::options_for(&names)));
     }

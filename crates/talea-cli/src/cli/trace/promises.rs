@@ -5,6 +5,7 @@ use crate::cli::output::{self, Sheet, length};
 use crate::cli::report;
 use serde::Serialize;
 use std::path::Path;
+use talea_insight::decisions::{Decisions, DecisionsReport};
 use talea_insight::promises::{Breach, EdgeReport, PromisesReport, Side};
 use talea_insight::{Accounting, Promises, Report};
 use talea_model::System;
@@ -60,6 +61,8 @@ fn amount(breach: &Breach) -> String {
 struct Verified<'a> {
     system: &'a str,
     promises: &'a PromisesReport,
+    /// None where they were not recorded.
+    decisions: Option<&'a DecisionsReport>,
     damage: &'a Damage,
     /// Nodes with lanes, which are not judged beside hierarchies.
     not_judged: Vec<String>,
@@ -88,10 +91,11 @@ pub fn verify(
         ));
     }
     let accounting = Accounting::new(metadata, Duration::from_secs(1));
-    let mut sink = (Promises::new(metadata), (accounting, Contents::new(metadata)));
+    let decisions = Decisions::new(metadata, system);
+    let mut sink = ((Promises::new(metadata), decisions), (accounting, Contents::new(metadata)));
     let replayed = trace.replay(&mut sink).map_err(|error| super::unreadable(path, &error))?;
     super::warn_of_damage(path, &replayed.damage);
-    let (promises, (accounting, contents)) = sink;
+    let ((promises, decisions), (accounting, contents)) = sink;
     let (promises, told) = (promises.finish(), RecordedEvents::of(metadata, &contents));
     if !told.has(Event::VIOLATION) {
         return Err(Failure::new(
@@ -101,19 +105,23 @@ pub fn verify(
     }
     let end = accounting.last();
     let report = accounting.finish(end);
+    let has_decisions = contents.count(Event::VP_REQUEST) > 0 && told.has(Event::VP_GRANT);
+    let decisions = has_decisions.then(|| decisions.finish());
     match json {
         Form::Json => {
             let (system, damage) = (system.name.as_str(), &replayed.damage);
             output::json(&Verified {
                 system,
                 promises: &promises,
+                decisions: decisions.as_ref(),
                 damage,
                 not_judged: with_lanes(metadata),
             })?;
         }
-        Form::Text => print(metadata, &promises, (&report, &told), limit)?,
+        Form::Text => print(metadata, &promises, decisions.as_ref(), (&report, &told), limit)?,
     }
-    match promises.broken() {
+    let wrong = decisions.as_ref().map_or(0, DecisionsReport::count);
+    match promises.broken() + wrong {
         0 if !replayed.damage.is_none() => Err(Failure::new(
             format!("{}: what is left shows no broken guarantee, but the trace is damaged", path.display()),
             "record it anew; of what is damaged nobody can say that it was kept",
@@ -121,6 +129,33 @@ pub fn verify(
         0 => Ok(Verdict::Fine),
         _ => Ok(Verdict::Negative),
     }
+}
+
+/// Whether the schedulers decided as they may.
+fn tell_decisions(
+    lines: &mut output::Lines,
+    decisions: &DecisionsReport,
+    limit: usize,
+) -> Result<(), Failure> {
+    let mut sheet = Sheet::new(1, &["decisions", "judged", "violated"]);
+    for rule in &decisions.rules {
+        let violated = match (rule.cases, rule.violations) {
+            (0, 0) => "not judged".to_owned(),
+            (_, 0) => "-".into(),
+            (_, count) => count.to_string(),
+        };
+        sheet.row(vec![rule.rule.name().into(), rule.cases.to_string(), violated]);
+    }
+    lines.line(&format!("\n{}", sheet.render()))?;
+    for violation in decisions.violations.iter().take(limit) {
+        let seconds = violation.at_ns as f64 / 1e9;
+        lines.prose(&format!("{seconds:>14.9}  {:<12}  {}", violation.rule.name(), violation.text))?;
+    }
+    let more = decisions.count().saturating_sub(decisions.violations.len().min(limit) as u64);
+    if more > 0 {
+        lines.line(&format!("{:>14}  and {more} more", "..."))?;
+    }
+    Ok(())
 }
 
 /// How a result is printed.
@@ -140,6 +175,7 @@ fn with_lanes(metadata: &Metadata) -> Vec<String> {
 fn print(
     metadata: &Metadata,
     promises: &PromisesReport,
+    decisions: Option<&DecisionsReport>,
     (report, told): (&Report, &RecordedEvents),
     limit: usize,
 ) -> Result<(), Failure> {
@@ -167,10 +203,13 @@ fn print(
     };
     let watched = promises.edges.len();
     lines.prose(&format!("{}: {verdict}{by_kernel}, of {watched} that were watched", report.system))?;
-    lines.prose(
-        "note: who ran the hierarchy judged its guarantees, and its word is taken for it; of one that was lowered to settings \
-         of the kernel nobody judged them. That its schedulers chose as they should is not judged again",
-    )?;
+    match decisions {
+        Some(decisions) => tell_decisions(&mut lines, decisions, limit)?,
+        None => lines.prose(
+            "note: the trace has no decisions (hls), so the word of who ran the hierarchy is taken for its guarantees; of one that \
+             was lowered to settings of the kernel nobody judged them",
+        )?,
+    }
     let lanes = with_lanes(metadata);
     if !lanes.is_empty() {
         lines

@@ -1,0 +1,433 @@
+//! Whether the schedulers of hierarchies decided as they may, and kept what they promised, by the records of their decisions.
+//!
+//! | [`Rule`] | What must hold |
+//! |---|---|
+//! | transitions | who waits asks before it is given a processor, who has one loses or gives back that one |
+//! | processors | a scheduler gives away only what it has, to one child, and keeps nothing for itself |
+//! | priority | a scheduler of fixed priorities serves no child while one of a higher priority is ready |
+//! | jobs | a job executes only where the place it stands at was given the processor |
+//! | guarantees | every promise that is broken by what was granted is recorded as broken, and no other |
+//!
+//! Several decisions fall on one instant and only the last state of it lasts, so the states are judged when it is over. The
+//! guarantees are judged anew, by monitors that see only the records; what was withheld is the word of whoever saw the kernel's switches.
+//! After a loss nothing is judged until it is heard of again, guarantees not at all; nor are priorities after a change of the hierarchy.
+
+use crate::hierarchy::{EdgeState, Hierarchies};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use talea_guarantee::guarantee::Guarantee;
+use talea_guarantee::monitor::{Bound, Monitor, Standing};
+use talea_model::{Request, System, Under};
+use talea_record::event::{self, Trigger, Typed, ViolationSide};
+use talea_record::{Metadata, Record, Sink};
+use talea_time::Instant;
+
+/// Violations that are listed one by one; all are counted.
+const LISTED: usize = 1_000;
+
+/// What must hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rule {
+    /// Who waits asks before it is given a processor, and so on.
+    Transitions,
+    /// A scheduler gives away only what it has, to one child, and keeps nothing.
+    Processors,
+    /// No child is served while one of a higher priority is ready.
+    Priority,
+    /// A job executes only where its place was given the processor.
+    Jobs,
+    /// What is recorded as broken was, and nothing else.
+    Guarantees,
+}
+
+impl Rule {
+    /// Every rule.
+    pub const ALL: [Rule; 5] =
+        [Rule::Transitions, Rule::Processors, Rule::Priority, Rule::Jobs, Rule::Guarantees];
+
+    /// Its name, as in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Rule::Transitions => "transitions",
+            Rule::Processors => "processors",
+            Rule::Priority => "priority",
+            Rule::Jobs => "jobs",
+            Rule::Guarantees => "guarantees",
+        }
+    }
+}
+
+/// What was found of one rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct RuleReport {
+    /// The rule.
+    pub rule: Rule,
+    /// How often it was judged.
+    pub cases: u64,
+    /// How often it was violated.
+    pub violations: u64,
+}
+
+/// Something that should not have been.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Violation {
+    /// The rule.
+    pub rule: Rule,
+    /// When, in nanoseconds since the run's start.
+    pub at_ns: i64,
+    /// What happened, as a sentence.
+    pub text: String,
+}
+
+/// What was found of all rules.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DecisionsReport {
+    /// Every rule, in the order of the documentation.
+    pub rules: Vec<RuleReport>,
+    /// The first violations, in the order in which they were found.
+    pub violations: Vec<Violation>,
+}
+
+impl DecisionsReport {
+    /// All violations.
+    pub fn count(&self) -> u64 {
+        self.rules.iter().map(|rule| rule.violations).sum()
+    }
+}
+
+/// A broken promise, as far as two judges have to agree on it: the edge, the window, and the side.
+type Broken = (usize, Instant, Instant, Bound);
+
+/// Judges the decisions of all nodes as they come.
+pub struct Decisions<'a> {
+    metadata: &'a Metadata,
+    hierarchies: Hierarchies,
+    /// By edge, where the system says it.
+    priorities: Vec<Option<i32>>,
+    /// By edge, while they can be judged.
+    monitors: Vec<Option<Monitor>>,
+    /// Broken promises: how often each was found here, less how often it was recorded.
+    broken: BTreeMap<(usize, i64, i64, bool), i64>,
+    /// By lane: the processors on which a job of it executes.
+    executing: Vec<Vec<(u64, u16)>>,
+    touched: bool,
+    is_changed: bool,
+    has_loss: bool,
+    now: Instant,
+    rules: Vec<RuleReport>,
+    violations: Vec<Violation>,
+}
+
+impl<'a> Decisions<'a> {
+    /// Of a run of `system` with these tables.
+    ///
+    /// # Panics
+    /// If `metadata` do not pass [`Metadata::check`].
+    pub fn new(metadata: &'a Metadata, system: &System) -> Self {
+        metadata.check().expect("metadata are consistent");
+        let tolerance = metadata.promise_tolerance;
+        let monitor = |edge: &talea_record::EdgeEntry| {
+            let guarantee: Guarantee = edge.guarantee.parse().ok()?;
+            Some(Monitor::new(&guarantee, tolerance?, metadata.start))
+        };
+        Decisions {
+            hierarchies: Hierarchies::new(metadata),
+            priorities: metadata.edges.iter().map(|edge| priority(metadata, edge, system)).collect(),
+            monitors: metadata.edges.iter().map(monitor).collect(),
+            broken: BTreeMap::new(),
+            executing: vec![Vec::new(); metadata.lanes.len()],
+            touched: false,
+            is_changed: false,
+            has_loss: false,
+            now: metadata.start,
+            rules: Rule::ALL.map(|rule| RuleReport { rule, cases: 0, violations: 0 }).into(),
+            violations: Vec::new(),
+            metadata,
+        }
+    }
+
+    /// The result at the end of the trace.
+    pub fn finish(mut self) -> DecisionsReport {
+        self.end_instant();
+        self.compare_guarantees();
+        DecisionsReport { rules: self.rules, violations: self.violations }
+    }
+
+    fn case(&mut self, rule: Rule) {
+        self.rules[rule as usize].cases += 1;
+    }
+
+    fn find(&mut self, rule: Rule, text: String) {
+        self.find_at(rule, self.now, text);
+    }
+
+    fn find_at(&mut self, rule: Rule, at: Instant, text: String) {
+        self.rules[rule as usize].violations += 1;
+        if self.violations.len() < LISTED {
+            let at_ns = at.as_nanos().saturating_sub(self.metadata.start.as_nanos());
+            self.violations.push(Violation { rule, at_ns, text });
+        }
+    }
+
+    fn name(&self, edge: usize) -> String {
+        self.metadata.edges[edge].name()
+    }
+
+    /// A decision about an edge: whether it could be, and what its promise's monitor makes of it.
+    fn decided(&mut self, record: &Record, trigger: Option<Trigger>) {
+        let edge = usize::from(record.source);
+        if edge >= self.metadata.edges.len() {
+            return;
+        }
+        self.is_changed |= trigger == Some(Trigger::Change);
+        let before = self.hierarchies.state(edge);
+        let is_one = match (record.typed(), before) {
+            (_, EdgeState::Unknown) | (Typed::VpRequest(_), EdgeState::Waiting) => true,
+            (Typed::VpGrant(_), state) => state == EdgeState::Ready,
+            (Typed::VpRevoke(_), state) => state == EdgeState::Running(record.cpu),
+            (Typed::VpRelease(_), EdgeState::Running(cpu)) => cpu == record.cpu,
+            (Typed::VpRelease(_), EdgeState::Ready) => record.cpu == Record::NO_CPU,
+            _ => false,
+        };
+        self.case(Rule::Transitions);
+        if !is_one {
+            let (what, was) = (record.event.name().unwrap_or_default(), state_words(before));
+            self.find(Rule::Transitions, format!("{what} on {}, which {was}", self.name(edge)));
+        }
+        self.hierarchies.apply(record);
+        let standing = match self.hierarchies.state(edge) {
+            EdgeState::Unknown => return,
+            EdgeState::Waiting => Standing::Waiting,
+            EdgeState::Ready => Standing::Ready,
+            EdgeState::Running(_) => Standing::Running,
+        };
+        if let Some(violation) =
+            self.monitors[edge].as_mut().and_then(|monitor| monitor.note(record.time, standing))
+        {
+            self.found_broken((edge, violation.from, violation.to, violation.bound), 1);
+        }
+        self.touched = true;
+    }
+
+    fn found_broken(&mut self, (edge, from, to, bound): Broken, count: i64) {
+        let key = (edge, from.as_nanos(), to.as_nanos(), bound == Bound::Most);
+        *self.broken.entry(key).or_default() += count;
+    }
+
+    /// The run is over on a node: what its promises came to up to now.
+    fn close(&mut self, node: usize, at: Instant) {
+        for edge in 0..self.monitors.len() {
+            if self.metadata.edges[edge].node != node {
+                continue;
+            }
+            let standing = match self.hierarchies.state(edge) {
+                EdgeState::Running(_) => Standing::Running,
+                EdgeState::Ready => Standing::Ready,
+                EdgeState::Waiting | EdgeState::Unknown => Standing::Waiting,
+            };
+            let Some(mut monitor) = self.monitors[edge].take() else { continue };
+            if let Some(violation) = monitor.note(at, standing) {
+                self.found_broken((edge, violation.from, violation.to, violation.bound), 1);
+            }
+            let judged = monitor.tally().judged;
+            self.rules[Rule::Guarantees as usize].cases += judged;
+        }
+    }
+
+    /// What was found broken here beside what is recorded.
+    fn compare_guarantees(&mut self) {
+        if self.has_loss {
+            return;
+        }
+        for ((edge, from_ns, to_ns, _), count) in std::mem::take(&mut self.broken) {
+            let why = match count {
+                0 => continue,
+                1.. => "was broken by what was granted, and not recorded as broken",
+                _ => "is recorded as broken, and was not by what was granted",
+            };
+            let window = talea_time::Duration::from_nanos(to_ns.saturating_sub(from_ns)).rounded();
+            let text = format!(
+                "{}, {}, {why} in the {window} before",
+                self.name(edge),
+                self.metadata.edges[edge].guarantee
+            );
+            self.find_at(Rule::Guarantees, Instant::from_nanos(to_ns), text);
+        }
+    }
+
+    fn job(&mut self, record: &Record) {
+        let job = record.job();
+        let Some(entry) = self.metadata.operations.get(job.operation.index()) else { return };
+        let Some(executing) = self.executing.get_mut(entry.lane) else { return };
+        match record.typed() {
+            Typed::Start(_) | Typed::Resume(_) => executing.push((record.causal, record.cpu)),
+            Typed::Preempt(_) | Typed::Complete(_) | Typed::Abort(_) => {
+                executing.retain(|(other, _)| *other != record.causal);
+            }
+            _ => return,
+        }
+        self.touched = true;
+    }
+
+    /// Judges the state in which an instant leaves the hierarchies.
+    fn end_instant(&mut self) {
+        if !std::mem::take(&mut self.touched) {
+            return;
+        }
+        for edge in 0..self.metadata.edges.len() {
+            match self.hierarchies.state(edge) {
+                EdgeState::Running(cpu) => self.judge_served(edge, cpu),
+                EdgeState::Ready => self.judge_ready(edge),
+                EdgeState::Waiting | EdgeState::Unknown => {}
+            }
+        }
+        for lane in 0..self.executing.len() {
+            self.judge_jobs(lane);
+        }
+    }
+
+    /// The scheduler above has the processor that it gives away, gives it to nobody else, and the one below passes it on.
+    fn judge_served(&mut self, edge: usize, cpu: u16) {
+        let has = |other: &usize| self.hierarchies.state(*other) == EdgeState::Running(cpu);
+        let is_known =
+            |edges: &[usize]| edges.iter().all(|edge| self.hierarchies.state(*edge) != EdgeState::Unknown);
+        let above = self.hierarchies.above_of(edge);
+        let lacks = !above.is_empty() && is_known(above) && !above.iter().any(has);
+        let other =
+            self.hierarchies.siblings_of(edge).iter().find(|other| **other != edge && has(other)).copied();
+        let below = self.hierarchies.below_of(edge);
+        let keeps = !below.is_empty() && is_known(below) && !below.iter().any(has);
+        self.case(Rule::Processors);
+        if lacks {
+            let parent = &self.metadata.edges[edge].parent;
+            self.find(
+                Rule::Processors,
+                format!("{}: {parent} does not have processor {cpu}", self.name(edge)),
+            );
+        }
+        // Each of the two finds it.
+        if let Some(other) = other.filter(|other| edge < *other) {
+            let text =
+                format!("processor {cpu} is given twice: {} and {}", self.name(edge), self.name(other));
+            self.find(Rule::Processors, text);
+        }
+        if keeps {
+            let child = &self.metadata.edges[edge].child;
+            self.find(Rule::Processors, format!("{child} has processor {cpu} and passes it on to nobody"));
+        }
+    }
+
+    /// No sibling of a lower priority is served. Who has several parents may be served by another of them.
+    fn judge_ready(&mut self, edge: usize) {
+        let is_alone = |edge: usize| {
+            let own = &self.metadata.edges[edge];
+            let same =
+                self.metadata.edges.iter().filter(|other| other.node == own.node && other.child == own.child);
+            same.count() == 1
+        };
+        let Some(own) = self.priorities[edge].filter(|_| !self.is_changed) else { return };
+        if !is_alone(edge) {
+            return;
+        }
+        self.case(Rule::Priority);
+        let is_lower = |other: &usize| self.priorities[*other].is_some_and(|priority| priority < own);
+        let served = |other: &usize| matches!(self.hierarchies.state(*other), EdgeState::Running(_));
+        let siblings = self.hierarchies.siblings_of(edge).iter();
+        if let Some(lower) = siblings.copied().find(|other| is_lower(other) && served(other)) {
+            let text = format!("{} is served while {} is ready", self.name(lower), self.name(edge));
+            self.find(Rule::Priority, text);
+        }
+    }
+
+    fn judge_jobs(&mut self, lane: usize) {
+        for index in 0..self.executing[lane].len() {
+            let (job, cpu) = self.executing[lane][index];
+            if !self.hierarchies.knows(lane) {
+                continue;
+            }
+            self.case(Rule::Jobs);
+            if !self.hierarchies.has(lane, cpu) {
+                let job = self.metadata.job_name(talea_record::JobId::unpack(job));
+                self.find(
+                    Rule::Jobs,
+                    format!("{job} executes on processor {cpu}, which its place was not given"),
+                );
+            }
+        }
+    }
+
+    fn forget(&mut self) {
+        self.has_loss = true;
+        self.executing.iter_mut().for_each(Vec::clear);
+        self.monitors.iter_mut().for_each(|monitor| *monitor = None);
+    }
+}
+
+/// The priority of the one below an edge of a scheduler of fixed priorities.
+fn priority(metadata: &Metadata, edge: &talea_record::EdgeEntry, system: &System) -> Option<i32> {
+    let kind = metadata.schedulers.iter().find(|one| one.node == edge.node && one.name == edge.parent)?;
+    if kind.kind != "fixed-priority" {
+        return None;
+    }
+    let of_schedulers = system.schedulers.iter().map(|one| (one.name.as_str(), &one.under));
+    let of_threads = system.threads.iter().map(|one| (one.name.as_str(), &one.under));
+    let (_, under) = of_schedulers.chain(of_threads).find(|(name, _)| *name == edge.child)?;
+    under.iter().find_map(|one| match one {
+        Under { scheduler, request: Request::Priority(priority) }
+            if system.schedulers[*scheduler].name == edge.parent =>
+        {
+            Some(*priority)
+        }
+        _ => None,
+    })
+}
+
+fn state_words(state: EdgeState) -> &'static str {
+    match state {
+        EdgeState::Unknown => "was not heard of",
+        EdgeState::Waiting => "waited",
+        EdgeState::Ready => "was ready",
+        EdgeState::Running(_) => "had a processor",
+    }
+}
+
+impl Sink for Decisions<'_> {
+    fn record(&mut self, record: Record) {
+        if record.time > self.now {
+            // Of the instant in which records were lost not all is known.
+            match event::Lost::read(&record).is_some_and(|lost| !lost.is_of_kernel()) {
+                true => self.touched = false,
+                false => self.end_instant(),
+            }
+            self.now = record.time;
+        }
+        match record.typed() {
+            Typed::VpRequest(event::VpRequest { trigger, .. })
+            | Typed::VpGrant(event::VpGrant { trigger, .. })
+            | Typed::VpRevoke(event::VpRevoke { trigger, .. })
+            | Typed::VpRelease(event::VpRelease { trigger, .. }) => self.decided(&record, trigger.known()),
+            Typed::EdgeChange(_) => self.is_changed = true,
+            Typed::Violation(broken) => {
+                let bound = match broken.side.known() {
+                    Some(ViolationSide::Least) => Bound::Least,
+                    Some(ViolationSide::Most) => Bound::Most,
+                    // What the kernel withheld no decision shows.
+                    Some(ViolationSide::Withheld) | None => return,
+                };
+                self.found_broken((broken.edge.into(), broken.from, broken.to, bound), -1);
+            }
+            Typed::RunStart(_) => self.hierarchies.apply(&record),
+            Typed::RunEnd(end) => {
+                self.end_instant();
+                self.close(end.node.into(), record.time);
+            }
+            Typed::Lost(lost) if !lost.is_of_kernel() => {
+                self.forget();
+                self.hierarchies.apply(&record);
+            }
+            _ if record.event.is_job() => self.job(&record),
+            _ => {}
+        }
+    }
+}
