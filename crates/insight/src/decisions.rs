@@ -10,7 +10,8 @@
 //!
 //! Several decisions fall on one instant and only the last state of it lasts, so the states are judged when it is over. The
 //! guarantees are judged anew, by monitors that see only the records; what was withheld is the word of whoever saw the kernel's switches.
-//! After a loss nothing is judged until it is heard of again, guarantees not at all; nor are priorities after a change of the hierarchy.
+//! After a loss nothing is judged until it is heard of again, guarantees not at all; nor is, after a change of the
+//! hierarchy, whether priorities are obeyed and everybody passes on what they are given.
 
 use crate::hierarchy::{EdgeState, Hierarchies};
 use serde::Serialize;
@@ -18,7 +19,7 @@ use std::collections::BTreeMap;
 use talea_guarantee::guarantee::Guarantee;
 use talea_guarantee::monitor::{Bound, Monitor, Standing};
 use talea_model::{Request, System, Under};
-use talea_record::event::{self, Trigger, Typed, ViolationSide};
+use talea_record::event::{self, ChangeKind, Trigger, Typed, ViolationSide};
 use talea_record::{Metadata, Record, Sink};
 use talea_time::Instant;
 
@@ -297,7 +298,8 @@ impl<'a> Decisions<'a> {
         let other =
             self.hierarchies.siblings_of(edge).iter().find(|other| **other != edge && has(other)).copied();
         let below = self.hierarchies.below_of(edge);
-        let keeps = !below.is_empty() && is_known(below) && !below.iter().any(has);
+        // A thread that comes can be given a processor a moment before its edge is defined.
+        let keeps = !self.is_changed && !below.is_empty() && is_known(below) && !below.iter().any(has);
         self.case(Rule::Processors);
         if lacks {
             let parent = &self.metadata.edges[edge].parent;
@@ -407,7 +409,15 @@ impl Sink for Decisions<'_> {
             | Typed::VpGrant(event::VpGrant { trigger, .. })
             | Typed::VpRevoke(event::VpRevoke { trigger, .. })
             | Typed::VpRelease(event::VpRelease { trigger, .. }) => self.decided(&record, trigger.known()),
-            Typed::EdgeChange(_) => self.is_changed = true,
+            Typed::EdgeChange(change) => {
+                self.is_changed = true;
+                self.hierarchies.apply(&record);
+                let monitor = self.monitors.get_mut(usize::from(change.edge)).and_then(Option::as_mut);
+                if let Some(monitor) = monitor.filter(|_| change.what == ChangeKind::Removed) {
+                    // What it comes to with its last window nobody holds against a promise that is no more.
+                    let _no_more = monitor.note(record.time, Standing::Waiting);
+                }
+            }
             Typed::Violation(broken) => {
                 let bound = match broken.side.known() {
                     Some(ViolationSide::Least) => Bound::Least,

@@ -10,7 +10,7 @@
 //! ```
 
 use std::collections::HashMap;
-use talea_record::event::Typed;
+use talea_record::event::{ChangeKind, Typed};
 use talea_record::{Metadata, Record};
 
 /// Where an edge stands.
@@ -99,6 +99,9 @@ impl Hierarchies {
             Typed::VpGrant(grant) => self.set(grant.edge, EdgeState::Running(record.cpu)),
             Typed::VpRevoke(revoke) => self.set(revoke.edge, EdgeState::Ready),
             Typed::VpRelease(release) => self.set(release.edge, EdgeState::Waiting),
+            Typed::EdgeChange(change) if change.what == ChangeKind::Removed => {
+                self.set(change.edge, EdgeState::Waiting);
+            }
             // Who has not asked for anything before the run waits.
             Typed::RunStart(_) => self.edges.iter_mut().for_each(|edge| {
                 if edge.state == EdgeState::Unknown {
@@ -160,6 +163,21 @@ impl Hierarchies {
             EdgeState::Running(cpu) => Some(cpu),
             _ => None,
         }
+    }
+
+    /// The edge at the end of the way that the processor of who is below `edge` goes down: to a thread, or to lanes.
+    pub fn last(&self, edge: usize) -> usize {
+        let mut last = edge;
+        // Damaged tables may go round in circles.
+        for _ in 0..self.edges.len() {
+            let state = self.edges[last].state;
+            let next = self.edges[last].below.iter().find(|below| self.edges[**below].state == state);
+            match next {
+                Some(next) => last = *next,
+                None => break,
+            }
+        }
+        last
     }
 
     /// Of these edges, all to the same one below. Damaged tables may go round in circles, but for no more than `patience` steps.

@@ -31,13 +31,36 @@ impl ManagedSet {
     /// Lets `act` look at the hierarchy, and at the watch over its promises if there is one, or change them, in one instant,
     /// under the dispatcher's lock. What it decides about processors is brought about afterwards.
     pub fn govern<R>(&self, act: impl FnOnce(&mut Engine, Option<&mut Watch>, Instant) -> R) -> R {
-        self.shared.tell(|state, now| {
+        let result = self.shared.tell(|state, now| {
             state.engine.advance(now);
             let (engine, watch) = state.engine_and_watch();
             let result = act(engine, watch, now);
             state.refresh_offers(now);
             result
-        })
+        });
+        self.tell_definitions();
+        result
+    }
+
+    /// Tells whoever follows the run what has come to the hierarchy.
+    fn tell_definitions(&self) {
+        let mut state = self.shared.state.lock_patiently();
+        let Some((definer, definitions)) = state.run.as_mut().and_then(|run| run.definitions()) else {
+            return;
+        };
+        drop(state);
+        for definition in &definitions {
+            // Where there is no room, readers find records of edges that nobody defined, and count them.
+            let _no_room = definer.define(definition);
+        }
+    }
+
+    /// Tells whoever follows the run that there is a scheduler of this name and kind from now on.
+    pub(crate) fn define_scheduler(&self, name: &str, kind: &str) {
+        if let Some(run) = &mut self.shared.state.lock_patiently().run {
+            run.define_scheduler(name, kind);
+        }
+        self.tell_definitions();
     }
 
     /// Who is a member now, by name.

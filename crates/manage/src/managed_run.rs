@@ -15,15 +15,19 @@ use crate::notes::{Notes, What};
 use crate::thread_jobs::{Gained, ThreadJobs};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use talea_guarantee::guarantee::Guarantee;
 use talea_guarantee::monitor::Violation;
-use talea_policy::arrangement::{Kept, Watch};
-use talea_policy::hierarchy::{Context, Transition, VpId};
-use talea_record::decisions::{DecisionRecords, EdgeNumbers};
+use talea_policy::arrangement::{Change, Kept, Promise, Watch};
+use talea_policy::hierarchy::{Transition, VpId};
+use talea_record::decisions::DecisionRecords;
 use talea_record::event::{
     self, Abort, BuiltinEvent, Complete, Dates, Flag, Preempt, Release, Resume, RunEnd, RunStart, Start,
 };
+use talea_record::ring::Definer;
 use talea_record::stream::builtin_switch;
-use talea_record::{Event, JobId, Record, RingWriter, RunOutcome, Sink};
+use talea_record::{
+    Definition, EdgeEntry, EdgeNumbers, Event, JobId, Record, RingWriter, RunOutcome, SchedulerEntry, Sink,
+};
 use talea_time::{Instant, Work};
 
 /// Which marks of a node's run somebody records. Each is recorded once.
@@ -112,6 +116,10 @@ pub struct ManagedRun {
     /// For whoever judges what was received, if anybody does.
     pub(crate) notes: Option<Notes>,
     edges: EdgeNumbers,
+    /// Edges that have been held, of which each is the next of the node.
+    held: usize,
+    /// What the stream's readers have yet to be told of, see [`Self::definitions`].
+    undefined: Vec<Definition>,
     stage: Stage,
     pub(crate) start: Instant,
     end: Instant,
@@ -135,6 +143,8 @@ impl ManagedRun {
             watch,
             notes,
             edges,
+            held: 0,
+            undefined: Vec::new(),
             stage: Stage::Prepared,
             start: Instant::MAX,
             end: Instant::MAX,
@@ -207,7 +217,7 @@ impl ManagedRun {
     }
 
     /// The run ends at `now`, or did at its planned end. One that had not begun begins and ends with its start.
-    pub(crate) fn close(&mut self, now: Instant, context: &Context<'_>) {
+    pub(crate) fn close(&mut self, now: Instant) {
         if self.is_over() {
             return;
         }
@@ -218,9 +228,9 @@ impl ManagedRun {
         let at = now.max(self.start).min(self.end);
         self.end = at;
         self.note_changes();
-        self.note(context.now(), What::Over);
+        self.note(at, What::Over);
         let mut broken = Vec::new();
-        self.watch.close(context, |edge, violation| broken.push((edge, violation)));
+        self.watch.close_at(at, |edge, violation| broken.push((edge, violation)));
         for (edge, violation) in broken {
             self.violated(edge, &violation, at);
         }
@@ -232,14 +242,16 @@ impl ManagedRun {
     /// Edges have come into other states at `now`.
     #[inline]
     pub(crate) fn judge(&mut self, transition: Transition, now: Instant) {
+        // What comes late, after the planned end, is judged as if it had come then: nothing is promised beyond.
+        let now = now.min(self.end);
         self.note(now, What::State(transition));
-        if let Some(record) = self.decisions.record(transition, &self.watch, now.min(self.end)) {
+        if let Some(record) = self.decisions.record(transition, &self.watch, now) {
             self.write(record);
         }
         if let Some((edge, violation)) = self.watch.note(transition, now)
             && self.stage == Stage::UnderWay
         {
-            self.violated(edge, &violation, now.min(self.end));
+            self.violated(edge, &violation, now);
         }
     }
 
@@ -253,17 +265,57 @@ impl ManagedRun {
 
     /// The same of edges that have come or gone, which is to be done before anything else is decided.
     pub(crate) fn note_changes(&mut self) {
-        let Some(notes) = &mut self.notes else { return };
-        for change in self.watch.told() {
-            notes.write(change.at(), What::Change(Box::new(change)));
+        let changes: Vec<Change> = self.watch.told().collect();
+        for change in changes {
+            self.record_change(&change);
+            if let Some(notes) = &mut self.notes {
+                notes.write(change.at(), What::Change(Box::new(change)));
+            }
         }
     }
 
-    /// A promise has been broken. The tables of the records know no edges that came later; those are in the outcome alone.
+    fn record_change(&mut self, change: &Change) {
+        match change {
+            Change::Held { parent, child, promise, vp, at, .. } => {
+                let own = self.held;
+                self.held += 1;
+                if self.edges.knows(own) {
+                    return;
+                }
+                if let Some(number) = self.edges.number(own) {
+                    let guarantee = promise.as_ref().map_or(&Guarantee::Null, Promise::guarantee).to_string();
+                    let (node, parent, child) = (self.recorder.node, parent.clone(), child.clone());
+                    let entry = EdgeEntry { node, parent, child, guarantee };
+                    self.undefined.push(Definition::Edge { number, entry });
+                }
+                let at = (*at).min(self.end);
+                let records: Vec<Record> = self.decisions.added(own, *vp, at).collect();
+                records.into_iter().for_each(|record| self.write(record));
+            }
+            Change::LetGo { vp, at } => {
+                if let Some(record) = self.decisions.removed(*vp, (*at).min(self.end)) {
+                    self.write(record);
+                }
+            }
+        }
+    }
+
+    /// There is a scheduler of this name and kind from now on.
+    pub(crate) fn define_scheduler(&mut self, name: &str, kind: &str) {
+        let (node, name, kind) = (self.recorder.node, name.to_owned(), kind.to_owned());
+        self.undefined.push(Definition::Scheduler(SchedulerEntry { node, name, kind }));
+    }
+
+    /// Takes what the stream's readers have yet to be told of, and who tells them. That may wait, and is not done under the lock.
+    pub(crate) fn definitions(&mut self) -> Option<(Definer, Vec<Definition>)> {
+        let some = !self.undefined.is_empty();
+        some.then(|| (self.recorder.writer.definer(), std::mem::take(&mut self.undefined)))
+    }
+
+    /// A promise has been broken.
     fn violated(&mut self, edge: usize, violation: &Violation, at: Instant) {
-        let known = self.watch.first_between(edge);
-        if let Some(known) = self.edges.number(known) {
-            let broken = event::Violation::of(known.into(), violation);
+        if let Some(number) = self.edges.number(edge) {
+            let broken = event::Violation::of(number.into(), violation);
             self.recorder.write(broken.at(at, Record::NO_CPU));
         }
     }

@@ -73,7 +73,7 @@ impl State {
             run.note_changes();
             self.engine.transitions().for_each(|transition| run.judge(transition, now));
         }
-        run.close(now, &self.engine.context());
+        run.close(now);
         let context = self.engine.context();
         let of = |member: &mut Member| Received::of(member, context.service(member.vp));
         let received = self.members.iter_mut().flatten().map(of).collect();

@@ -26,8 +26,7 @@ use talea_linux::sched::Policy;
 use talea_linux::thread::{JoinHandle, ThreadReport, spawn};
 use talea_policy::arrangement::{Promise, Receipts, Watch};
 use talea_policy::hierarchy::{Engine, Message, Refusal, SchedulerId};
-use talea_record::RingWriter;
-use talea_record::decisions::EdgeNumbers;
+use talea_record::{EdgeNumbers, RingWriter};
 use talea_recording::kernel::WakeWatch;
 use talea_time::Instant;
 

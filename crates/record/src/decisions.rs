@@ -11,8 +11,8 @@
 //! | Ready, Running | Waiting | release |
 //! | as before | | next job |
 
-use crate::Record;
-use crate::event::{Code, NextJob, Trigger, VpGrant, VpRelease, VpRequest, VpRevoke};
+use crate::event::{ChangeKind, Code, EdgeChange, NextJob, Trigger, VpGrant, VpRelease, VpRequest, VpRevoke};
+use crate::{EdgeNumbers, Record};
 use talea_policy::arrangement::Watch;
 use talea_policy::hierarchy::{self, Transition, VpId, VpState};
 use talea_time::Instant;
@@ -25,23 +25,12 @@ pub struct DecisionRecords {
     edges: EdgeNumbers,
     /// By VP number.
     states: Vec<VpState>,
+    /// By VP number: the edge at which it stood last, all ones of none.
+    stood_at: Vec<u16>,
 }
 
-/// How a node's edges are numbered in records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EdgeNumbers {
-    /// The node's first one that the tables have from the beginning.
-    pub first: usize,
-    /// How many of the node the tables have from the beginning.
-    pub known: usize,
-}
-
-impl EdgeNumbers {
-    /// The number in records of the node's edge `own`; none if the tables do not have it.
-    pub fn number(self, own: usize) -> Option<u16> {
-        (own < self.known).then(|| u16::try_from(self.first + own).ok()).flatten()
-    }
-}
+/// A virtual processor that stands at no edge.
+const NOWHERE: u16 = u16::MAX;
 
 /// Virtual processors that a hierarchy has, with those that come, without allocating.
 const VPS: usize = 1024;
@@ -49,18 +38,22 @@ const VPS: usize = 1024;
 impl DecisionRecords {
     /// Of a hierarchy on these processors in which everybody waits.
     pub fn new(cpus: &[u16], edges: EdgeNumbers) -> Self {
-        DecisionRecords { cpus: cpus.to_vec(), edges, states: vec![VpState::Waiting; VPS] }
+        DecisionRecords {
+            cpus: cpus.to_vec(),
+            edges,
+            states: vec![VpState::Waiting; VPS],
+            stood_at: vec![NOWHERE; VPS],
+        }
     }
 
     /// The record of a transition at `now`; none where it is at no edge that the tables have. `watch` knows who stands at which edge.
     #[inline]
     pub fn record(&mut self, transition: Transition, watch: &Watch, now: Instant) -> Option<Record> {
         let Transition { vp, state, trigger } = transition;
-        if self.states.len() <= vp.index() {
-            self.states.resize(vp.index() + 1, VpState::Waiting);
-        }
+        self.make_room(vp);
         let before = std::mem::replace(&mut self.states[vp.index()], state);
         let edge = self.number(watch, vp)?;
+        self.stood_at[vp.index()] = edge;
         let (trigger, by) = self.told(trigger, watch);
         self.of(edge, (before, state), (trigger, by), now)
     }
@@ -75,6 +68,41 @@ impl DecisionRecords {
             Some([wants, has].into_iter().flatten().filter_map(move |turn| self.of(edge, turn, told, now)))
         };
         self.states.iter().enumerate().filter_map(of).flatten()
+    }
+
+    /// The records of a change of the hierarchy at `now`: the edge that is the node's `own`th is held on `vp` from now on.
+    pub fn added(&mut self, own: usize, vp: VpId, now: Instant) -> impl Iterator<Item = Record> + use<> {
+        self.make_room(vp);
+        let edge = self.edges.number(own);
+        self.stood_at[vp.index()] = edge.unwrap_or(NOWHERE);
+        let told = (Trigger::Change.into(), Record::NO_EDGE);
+        let standing = edge.map(|edge| {
+            let added = EdgeChange { edge, what: ChangeKind::Added.into() }.at(now, Record::NO_CPU);
+            let state = self.states[vp.index()];
+            let wants = (state != VpState::Waiting).then_some((VpState::Waiting, VpState::Ready));
+            let has = matches!(state, VpState::Running(_)).then_some((VpState::Ready, state));
+            [
+                Some(added),
+                wants.and_then(|turn| self.of(edge, turn, told, now)),
+                has.and_then(|turn| self.of(edge, turn, told, now)),
+            ]
+        });
+        standing.into_iter().flatten().flatten()
+    }
+
+    /// The same: what happens on `vp` is no edge's any more.
+    pub fn removed(&mut self, vp: VpId, now: Instant) -> Option<Record> {
+        self.make_room(vp);
+        let edge = std::mem::replace(&mut self.stood_at[vp.index()], NOWHERE);
+        (edge != NOWHERE)
+            .then(|| EdgeChange { edge, what: ChangeKind::Removed.into() }.at(now, Record::NO_CPU))
+    }
+
+    fn make_room(&mut self, vp: VpId) {
+        if self.states.len() <= vp.index() {
+            self.states.resize(vp.index() + 1, VpState::Waiting);
+            self.stood_at.resize(vp.index() + 1, NOWHERE);
+        }
     }
 
     fn number(&self, watch: &Watch, vp: VpId) -> Option<u16> {

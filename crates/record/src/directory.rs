@@ -1,15 +1,17 @@
-//! The directory of a file: the families that its records may belong to, appended while others read.
+//! The directory of a file: the families that its records may belong to, and what is defined while it lasts, appended while others
+//! read.
 //!
 //! ```text
 //! word
 //!    0  bytes used behind this word
-//!       then for each family: a word with the length of its document in bytes, and the document, JSON padded with
-//!       zeros to whole words
+//!       then for each family or definition: a word with the length of its document in bytes, and the document, JSON padded
+//!       with zeros to whole words
 //! ```
 //! There is one writer. What it appends becomes visible with one store to word 0, so a reader sees whole documents at
 //! any time, also in the file of a process that was killed.
 
 use crate::declaration::{FIRST_FREE, Family};
+use crate::definition::Definition;
 use crate::event::builtin;
 use crate::namespace::{NameSpace, NameSpaceError};
 use crate::passive::{PASSIVE_ALIGNMENT, PASSIVE_WORDS, PassiveEntry, ReadingError};
@@ -108,6 +110,7 @@ pub enum DirectoryError {
 pub struct Directory {
     space: NameSpace,
     entries: Vec<Entry>,
+    definitions: Vec<Definition>,
     /// Bytes of the region that have been read.
     used: usize,
 }
@@ -121,6 +124,11 @@ impl Directory {
     /// The families of the file, in the order in which they were registered.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
+    }
+
+    /// What was defined while the run lasted, in order.
+    pub fn definitions(&self) -> &[Definition] {
+        &self.definitions
     }
 
     /// The switch of an event; `None` if it is not known.
@@ -175,22 +183,28 @@ impl Directory {
     /// # Errors
     /// If the region is damaged; what was taken in before stays.
     pub fn refresh<W: Word>(&mut self, region: &Region<'_, W>) -> Result<(), DirectoryError> {
-        let bytes = region.read(self.used).ok_or(DirectoryError::Length { entry: self.entries.len() })?;
+        let entry = self.entries.len() + self.definitions.len();
+        let bytes = region.read(self.used).ok_or(DirectoryError::Length { entry })?;
         self.parse(&bytes)
     }
 
     /// Takes in the documents in `bytes`, which follow what has been read.
     pub(crate) fn parse(&mut self, mut bytes: &[u8]) -> Result<(), DirectoryError> {
         while !bytes.is_empty() {
-            let entry = self.entries.len();
+            let entry = self.entries.len() + self.definitions.len();
             let cut = || DirectoryError::Length { entry };
             let (length, rest) = bytes.split_first_chunk().ok_or_else(cut)?;
             let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|_| cut())?;
             let document = rest.get(..length).ok_or_else(cut)?;
             let padded = length.checked_next_multiple_of(WORD_BYTES).ok_or_else(cut)?;
-            let document = serde_json::from_slice(document)
-                .map_err(|source| DirectoryError::Document { entry, source })?;
-            self.add(document)?;
+            let wrong = |source| DirectoryError::Document { entry, source };
+            match document.starts_with(DEFINITION) {
+                true => {
+                    let Defined { define } = serde_json::from_slice(document).map_err(wrong)?;
+                    self.definitions.push(define);
+                }
+                false => self.add(serde_json::from_slice(document).map_err(wrong)?)?,
+            }
             bytes = rest.get(padded..).ok_or_else(cut)?;
             self.used += WORD_BYTES + padded;
         }
@@ -213,9 +227,27 @@ impl Directory {
     }
 }
 
+/// How the document of a definition begins, which tells it from a family's.
+const DEFINITION: &[u8] = b"{\"define\":";
+
+/// A definition as it stands in a directory.
+#[derive(Serialize, Deserialize)]
+struct Defined<D> {
+    define: D,
+}
+
+/// A definition as it stands in the region.
+pub(crate) fn encode_definition(define: &Definition) -> Vec<u8> {
+    encode_document(&Defined { define })
+}
+
 /// An entry as it stands in the region.
 pub(crate) fn encode(entry: &Entry) -> Vec<u8> {
-    let json = serde_json::to_vec(entry).expect("an entry is plain numbers and texts");
+    encode_document(entry)
+}
+
+fn encode_document(document: &impl Serialize) -> Vec<u8> {
+    let json = serde_json::to_vec(document).expect("a document is plain numbers and texts");
     let mut bytes = (json.len() as u64).to_le_bytes().to_vec();
     bytes.extend(json);
     bytes.resize(bytes.len().next_multiple_of(WORD_BYTES), 0);

@@ -23,6 +23,7 @@ pub mod contents;
 pub mod damage;
 pub mod decisions;
 pub mod declaration;
+mod definition;
 mod directory;
 pub mod event;
 mod layout;
@@ -44,6 +45,7 @@ mod suggestion;
 
 pub use contents::Contents;
 pub use damage::Damage;
+pub use definition::{Definition, EdgeNumbers};
 pub use event::{
     ChangeKind, CostKind, InterruptKind, RunOutcome, SkipReason, ThreadRole, Trigger, Typed, ViolationSide,
     WakeContext,

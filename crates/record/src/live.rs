@@ -14,6 +14,7 @@ use registry::RegisterError;
 use rustix::fs::{FallocateFlags, fallocate};
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use talea_ring::control::Control;
@@ -71,27 +72,58 @@ impl LiveFile {
     /// Provides memory for a family's document and its passive entities, without showing anything.
     pub fn make_room(&self, entry: &Entry, document: &[u8]) -> Result<(), RegisterError> {
         let name = || entry.family.name.clone().into_owned();
-        let region = self.region();
-        if document.len() > region.room() {
-            return Err(RegisterError::Directory(name()));
-        }
-        let start = self.regions.directory.start + region.end() as u64;
         let passive = entry.passive.iter().map(words_of).map(|words| {
             let place = |word: usize| self.regions.passive.start + 8 * word as u64;
             place(words.start)..place(words.end)
         });
-        for bytes in std::iter::once(start..start + document.len() as u64).chain(passive) {
-            reserve(&self.file, bytes.start, bytes.end - bytes.start)
-                .map_err(|source| RegisterError::Io { name: name(), source })?;
-            let page = bytes.start / PAGE_BYTES * PAGE_BYTES;
-            self.mapping.prefault(page..bytes.end);
+        self.make_room_for(document).map_err(|error| error.for_family(&name()))?;
+        for bytes in passive {
+            self.provide(bytes).map_err(|source| RegisterError::Io { name: name(), source })?;
         }
+        Ok(())
+    }
+
+    /// Provides memory for a document, without showing anything.
+    pub fn make_room_for(&self, document: &[u8]) -> Result<(), NoRoom> {
+        let region = self.region();
+        if document.len() > region.room() {
+            return Err(NoRoom::InDirectory);
+        }
+        let start = self.regions.directory.start + region.end() as u64;
+        self.provide(start..start + document.len() as u64).map_err(NoRoom::Io)
+    }
+
+    fn provide(&self, bytes: Range<u64>) -> io::Result<()> {
+        reserve(&self.file, bytes.start, bytes.end - bytes.start)?;
+        let page = bytes.start / PAGE_BYTES * PAGE_BYTES;
+        self.mapping.prefault(page..bytes.end);
         Ok(())
     }
 
     /// Enters a family for which there is room. Whoever wants everything has its switches on already.
     pub fn enter(&self, document: &[u8]) {
         self.region().append(document);
+    }
+}
+
+/// Why a document cannot be entered.
+#[derive(Debug, thiserror::Error)]
+pub enum NoRoom {
+    /// The directory is full.
+    #[error("the directory of the stream has no room for more definitions")]
+    InDirectory,
+    /// The file system has no room.
+    #[error("cannot enter a definition into the stream: {0}")]
+    Io(io::Error),
+}
+
+impl NoRoom {
+    fn for_family(self, name: &str) -> RegisterError {
+        let name = name.to_owned();
+        match self {
+            NoRoom::InDirectory => RegisterError::Directory(name),
+            NoRoom::Io(source) => RegisterError::Io { name, source },
+        }
     }
 }
 

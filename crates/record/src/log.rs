@@ -12,7 +12,8 @@
 //! themselves; what they make of one that does not fit is in [`crate::damage`].
 
 use crate::declaration::Family;
-use crate::directory::{Directory, Entry, FIRST_SWITCH, encode};
+use crate::definition::Definition;
+use crate::directory::{Directory, Entry, FIRST_SWITCH, encode, encode_definition};
 use crate::layout::{Body, Clock, Header, encode_metadata};
 use crate::namespace::{NameSpace, NameSpaceError};
 use crate::ring::replace;
@@ -34,6 +35,7 @@ pub struct LogWriter {
     file: BufWriter<File>,
     path: PathBuf,
     directory: LogDirectory,
+    defined: Vec<Definition>,
     written: u64,
     /// Of the records since the last seal.
     sum: Hasher,
@@ -64,16 +66,22 @@ impl LogDirectory {
         LogDirectory { start: region.start, used: 0, room, space, switch: FIRST_SWITCH, sum }
     }
 
-    fn append(&mut self, file: &File, family: &Family) -> io::Result<()> {
+    fn append_family(&mut self, file: &File, family: &Family) -> io::Result<()> {
         let entry = Entry { family: family.clone(), switch: self.switch, passive: Vec::new() };
-        let document = encode(&entry);
-        if document.len() as u64 > self.room - self.used {
-            return Err(io::Error::other("the directory of the log has no room for another family"));
-        }
-        file.write_all_at(&document, self.start + 8 + self.used)?;
-        self.used += document.len() as u64;
-        self.sum.update(&document);
+        self.append(file, &encode(&entry))?;
         self.switch += entry.span();
+        Ok(())
+    }
+
+    fn append(&mut self, file: &File, document: &[u8]) -> io::Result<()> {
+        if document.len() as u64 > self.room - self.used {
+            return Err(io::Error::other(
+                "the directory of the log has no room for more families and definitions",
+            ));
+        }
+        file.write_all_at(document, self.start + 8 + self.used)?;
+        self.used += document.len() as u64;
+        self.sum.update(document);
         file.write_all_at(&self.used.to_le_bytes(), self.start)
     }
 }
@@ -136,7 +144,8 @@ impl LogWriter {
         let directory = LogDirectory::new(header.regions.directory, &json);
         let file = BufWriter::with_capacity(BUFFER_BYTES, file);
         let path = path.into();
-        Ok(LogWriter { file, path, directory, written: 0, sum: Hasher::new(), since_seal: 0, failure: None })
+        let (defined, sum) = (Vec::new(), Hasher::new());
+        Ok(LogWriter { file, path, directory, defined, written: 0, sum, since_seal: 0, failure: None })
     }
 
     /// Enters the families of `directory` that the log does not have yet. Passive entities stay where they are.
@@ -151,7 +160,16 @@ impl LogWriter {
             }
             self.enter_family(family)?;
         }
+        directory.definitions().iter().for_each(|definition| self.define(definition));
         Ok(())
+    }
+
+    /// Enters what was defined while the run lasted, unless the log has it.
+    pub fn define(&mut self, definition: &Definition) {
+        if self.failure.is_none() && !self.defined.contains(definition) {
+            self.failure = self.directory.append(self.file.get_ref(), &encode_definition(definition)).err();
+            self.defined.push(definition.clone());
+        }
     }
 
     /// Enters one family.
@@ -161,7 +179,7 @@ impl LogWriter {
     pub fn enter_family(&mut self, family: &Family) -> Result<(), NameSpaceError> {
         self.directory.space.add(family.clone())?;
         if self.failure.is_none() {
-            self.failure = self.directory.append(self.file.get_ref(), family).err();
+            self.failure = self.directory.append_family(self.file.get_ref(), family).err();
         }
         Ok(())
     }

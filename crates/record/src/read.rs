@@ -24,6 +24,9 @@ use thiserror::Error;
 /// An opened trace file.
 #[derive(Debug)]
 pub struct TraceFile {
+    /// The tables with which the run began.
+    tables: Metadata,
+    /// The same with what was defined by the time of opening.
     metadata: Metadata,
     header: Header,
     content: Content,
@@ -57,8 +60,8 @@ impl TraceFile {
         let header = Header::decode(&head, bytes)?;
         let mut json = vec![0; header.metadata_bytes as usize];
         file.read_exact_at(&mut json, HEADER_BYTES as u64)?;
-        let mut metadata: Metadata = serde_json::from_slice(&json)?;
-        metadata.check()?;
+        let mut tables: Metadata = serde_json::from_slice(&json)?;
+        tables.check()?;
         let content = match header.body {
             Body::Log => {
                 check_tables(&file, &header, &json, bytes)?;
@@ -68,22 +71,24 @@ impl TraceFile {
                 let length = header.file_bytes().expect("checked with the head");
                 let mapping = Mapping::readable(&file, length)?;
                 let control = Control::new(mapping.part(header.regions.control.clone()));
-                metadata.start = control.run_start().map_or(metadata.start, Instant::from_nanos);
+                tables.start = control.run_start().map_or(tables.start, Instant::from_nanos);
                 Content::Rings(Arc::new(mapping))
             }
         };
-        let mut trace = TraceFile { metadata, header, content };
+        let mut trace = TraceFile { metadata: tables.clone(), tables, header, content };
         if trace.lacks_start() {
-            trace.metadata.start = trace.find_start();
+            trace.tables.start = trace.find_start();
         }
+        // A directory that is damaged is told by whoever reads it for its own sake.
+        trace.metadata = trace.defined().unwrap_or_else(|_| trace.tables.clone());
         Ok(trace)
     }
 
     /// Whether the head of a log was written before the run on real threads had started, which is never at 0.
     fn lacks_start(&self) -> bool {
-        let Metadata { origin, start, .. } = self.metadata;
+        let Metadata { origin, start, .. } = self.tables;
         self.kind() == TraceKind::Log
-            && self.metadata.has_system()
+            && self.tables.has_system()
             && matches!(origin, Origin::Threads { .. })
             && start == Instant::ZERO
     }
@@ -96,7 +101,12 @@ impl TraceFile {
         start.or_else(|| readable().next()).map_or(Instant::ZERO, |record| record.time)
     }
 
-    /// The tables behind the numbers in the records.
+    /// The tables with which the run began, which are the same for all processes of one run.
+    pub fn tables(&self) -> &Metadata {
+        &self.tables
+    }
+
+    /// The tables behind the numbers in the records, with what was defined by the time of opening.
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
     }
@@ -205,7 +215,14 @@ impl TraceFile {
     }
 
     fn rules(&self) -> Result<Arc<Rules>, TraceError> {
-        Ok(Arc::new(Rules::new(&self.metadata, &self.name_space()?)))
+        Ok(Arc::new(Rules::new(&self.defined()?, &self.name_space()?)))
+    }
+
+    /// The tables with what has been defined by now.
+    fn defined(&self) -> Result<Metadata, TraceError> {
+        let mut metadata = self.tables.clone();
+        self.directory()?.definitions().iter().for_each(|definition| metadata.define(definition));
+        Ok(metadata)
     }
 
     /// Gives all records to `sink` in the order of time.
@@ -320,11 +337,11 @@ impl Merge {
         let tables = |metadata: &Metadata| {
             // One process may lack real-time priority where another has it.
             let mut tables = metadata.clone();
-            tables.origin = files[0].metadata().origin;
+            tables.origin = files[0].tables().origin;
             tables
         };
         for (index, file) in files.iter().enumerate() {
-            if tables(file.metadata()) != *files[0].metadata() {
+            if tables(file.tables()) != *files[0].tables() {
                 return Err(DifferentRuns { index });
             }
         }

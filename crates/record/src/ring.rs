@@ -33,7 +33,7 @@ mod writer;
 
 pub use reader::RingReader;
 pub use talea_ring::header::RingState;
-pub use writer::RingWriter;
+pub use writer::{Definer, RingWriter};
 
 use crate::layout::{Body, Clock, Header, PAGE_BYTES, RING_HEADER_BYTES, encode_metadata, ring_stride};
 use crate::live::LiveFile;

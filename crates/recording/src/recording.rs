@@ -269,7 +269,7 @@ impl Recording {
     ) -> Result<(), RecordingError> {
         let failed = |source| RecordingError::Attach { path: path.into(), source };
         let trace = TraceFile::open(path).map_err(|error| failed(error.into()))?;
-        let metadata = trace.metadata().clone();
+        let metadata = trace.tables().clone();
         self.output.is_to_have(&metadata, path)?;
         let directory = trace.directory().map_err(|error| failed(error.into()))?;
         let (selection, choice) = choose(asked.with(&MARKS), &directory);
@@ -427,6 +427,7 @@ impl Recording {
                 stream.numbers.borrow_mut().0[usize::from(family.number)] = Some(placed.number);
                 self.output.enter(placed).map_err(error)?;
             }
+            directory.definitions().iter().for_each(|definition| self.output.define(definition));
             let known = directory.entries().len();
             if known > std::mem::replace(&mut stream.known, known) {
                 stream.choose_anew()?;

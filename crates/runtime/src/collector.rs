@@ -164,17 +164,19 @@ impl Collector {
     fn collect(mut self, done: &StopFlag, log: Option<PathBuf>) -> Collected {
         let mut looks = 0u32;
         while done.sleep_until(MonotonicClock.now() + INTERVAL) == Slept::Due {
+            // What records are about is in the log before they are.
+            self.enter_definitions();
             self.merge.poll(MonotonicClock.now() - SETTLING, &mut self.sinks);
             looks = looks.wrapping_add(1);
             if let Some(log) = &mut self.sinks.log
                 && looks.is_multiple_of(FLUSH_EVERY)
             {
                 log.flush();
-                self.name_families();
             }
         }
+        self.enter_definitions();
         self.merge.drain(&mut self.sinks);
-        self.name_families();
+        self.enter_definitions();
         let log_failure = self.sinks.log.take().and_then(|log| log.finish().err());
         let last = self.sinks.accounting.last();
         Collected {
@@ -185,8 +187,8 @@ impl Collector {
         }
     }
 
-    /// Enters the families of the streams into the log.
-    fn name_families(&mut self) {
+    /// Enters the families of the streams, and what was defined in them, into the log.
+    fn enter_definitions(&mut self) {
         let Some(log) = &mut self.sinks.log else { return };
         for slot in &mut self.slots {
             let entered = match slot.directory() {

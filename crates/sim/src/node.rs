@@ -14,7 +14,7 @@ use talea_policy::hierarchy::{Engine, Parameters, SchedulerId, VpId};
 use talea_policy::job::Job;
 use talea_policy::strategy::Plan;
 use talea_record::event::{Abort, Complete, Dates, Flag, Preempt, Release, Resume, Skip, Start, Timer};
-use talea_record::{CostKind, JobId, Record, Sink, SkipReason};
+use talea_record::{CostKind, EdgeNumbers, JobId, Record, Sink, SkipReason};
 use talea_time::{Duration, Instant, Work};
 
 /// Jobs a lane's queue holds before it allocates more.
@@ -205,11 +205,11 @@ impl Node {
     }
 
     /// From now on, writes records of dispatching too.
-    pub fn record_dispatch(&mut self) {
+    pub fn record_dispatch(&mut self, edges: EdgeNumbers) {
         self.ledger = Some(Box::new(Ledger::new(self.processors.len())));
         if let Some(watching) = &mut self.watch {
             let cpus: Vec<u16> = self.processors.iter().map(|processor| processor.cpu).collect();
-            watching.record_decisions(&cpus);
+            watching.record_decisions(&cpus, edges);
         }
     }
 

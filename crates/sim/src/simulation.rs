@@ -9,7 +9,7 @@ use talea_policy::demand::{self, Purpose};
 use talea_policy::hierarchy::VpId;
 use talea_policy::strategy::{NodeAnomaly, Plan, plan_lanes_of};
 use talea_record::event::{RunEnd, RunStart};
-use talea_record::{JobId, Metadata, Origin, Record, RunOutcome, Sink, SkipReason};
+use talea_record::{EdgeNumbers, JobId, Metadata, Origin, Record, RunOutcome, Sink, SkipReason};
 use talea_time::{Duration, Instant, Work};
 
 /// Why a system cannot be simulated. Nothing has been simulated.
@@ -133,7 +133,9 @@ impl Simulation {
     /// The same simulation, which has yet to begin, with or without records of dispatching.
     pub fn with_dispatch(mut self, records: DispatchRecords) -> Self {
         if records == DispatchRecords::Kept {
-            self.nodes.iter_mut().for_each(Node::record_dispatch);
+            for (index, node) in self.nodes.iter_mut().enumerate() {
+                node.record_dispatch(EdgeNumbers::of(&self.metadata, index));
+            }
         }
         self
     }

@@ -71,6 +71,8 @@ pub enum Cause {
     Turn {
         /// The edge.
         edge: usize,
+        /// The edge at the end of the way down from there, to a thread or to lanes.
+        last: usize,
         /// The job that it was for, if that is known.
         job: Option<JobId>,
     },
@@ -169,6 +171,13 @@ pub enum Blamed {
     Interrupt(Interrupt),
     /// Who is below the edge of this index.
     Edge(usize),
+    /// The same, for who is below another edge further down.
+    EdgeTo {
+        /// Index of the edge.
+        edge: usize,
+        /// Index of the other one.
+        last: usize,
+    },
     /// The same, for the jobs of an operation.
     EdgeFor {
         /// Index of the edge.
@@ -235,10 +244,11 @@ impl Cause {
         match self {
             Cause::Companion { thread } | Cause::Program { thread } => Blamed::Thread(thread),
             Cause::Interrupt { interrupt } => Blamed::Interrupt(interrupt),
-            Cause::Turn { edge, job: Some(job) } => {
+            Cause::Turn { edge, job: Some(job), .. } => {
                 Blamed::EdgeFor { edge, operation: job.operation.index() }
             }
-            Cause::Turn { edge, job: None } | Cause::UsedUp { edge } => Blamed::Edge(edge),
+            Cause::Turn { edge, last, job: None } if edge != last => Blamed::EdgeTo { edge, last },
+            Cause::Turn { edge, .. } | Cause::UsedUp { edge } => Blamed::Edge(edge),
             _ => self.job().map_or(Blamed::Nobody, |job| Blamed::Operation(job.operation.index())),
         }
     }

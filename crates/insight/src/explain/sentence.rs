@@ -35,6 +35,10 @@ impl Explanations {
             },
             Blamed::Interrupt(interrupt) => interrupt.to_string(),
             Blamed::Edge(edge) => self.edge_name(edge),
+            Blamed::EdgeTo { edge, last } => {
+                let child = self.metadata.edges.get(last).map_or("?", |entry| &entry.child);
+                format!("{}, for {child}", self.edge_name(edge))
+            }
             Blamed::EdgeFor { edge, operation } => {
                 let name = self.blamed_name(Blamed::Operation(operation));
                 match self.metadata.edges.get(edge) {

@@ -15,7 +15,9 @@ impl Explanations {
     /// A scheduler above both gave its processor to another.
     pub(super) fn turn_remedy(&self, blamed: Blamed, explanation: &Explanation) -> String {
         let of_edge = match blamed {
-            Blamed::Edge(edge) | Blamed::EdgeFor { edge, .. } => self.metadata.edges.get(edge),
+            Blamed::Edge(edge) | Blamed::EdgeTo { edge, .. } | Blamed::EdgeFor { edge, .. } => {
+                self.metadata.edges.get(edge)
+            }
             _ => None,
         };
         let Some(other) = of_edge else { return "see `talea trace verify`".into() };

@@ -383,7 +383,8 @@ impl WatchedJob {
                     Holder::One(Occupant::Job(job)) => Some(job),
                     _ => None,
                 });
-                Some((Cause::Turn { edge, job }, Some(edge)))
+                let last = view.hierarchies.last(edge);
+                Some((Cause::Turn { edge, last, job }, Some(edge)))
             }
             Turn::NotAsked(edge) => Some((Cause::UsedUp { edge }, None)),
             Turn::NotWanted => Some((Cause::WakeUp, None)),

@@ -337,6 +337,9 @@ impl Inner {
                 let restraints = self.restraints(&planned)?;
                 let set = self.set.as_ref().ok_or(Reason::Ended)?;
                 let renewed = carry_out(set, &self.live, &planned)?;
+                if let Change::AddScheduler { name, kind, .. } | Change::Replace { name, kind, .. } = change {
+                    set.define_scheduler(name, &kind.to_string());
+                }
                 self.live.adopt(planned, renewed);
                 self.impose(restraints);
                 Ok(done)

@@ -13,10 +13,9 @@ use talea_linux::clock::MonotonicClock;
 use talea_linux::stop::{Slept, StopFlag};
 use talea_policy::arrangement::{Receipts, Watch};
 use talea_policy::hierarchy::VpId;
-use talea_record::decisions::EdgeNumbers;
 use talea_record::event;
 use talea_record::stream::builtin_switch;
-use talea_record::{Record, RingWriter, Sink};
+use talea_record::{EdgeNumbers, Record, RingWriter, Sink};
 use talea_recording::kernel::{KernelEvent, KernelOptions, KernelScope, KernelStream, Processors};
 use talea_time::{Clock, Duration, Instant, Work};
 
@@ -170,7 +169,7 @@ impl AuditState {
             }
         }
         for (edge, violation) in self.ledger.broken() {
-            let Some(edge) = self.edges.number(self.ledger.first_between(edge)) else { continue };
+            let Some(edge) = self.edges.number(edge) else { continue };
             let withheld = event::Violation::withheld(edge.into(), &violation);
             let record = withheld.at(MonotonicClock.now(), Record::NO_CPU);
             if self.ring.is_wanted(builtin_switch(record.event)) {

@@ -257,11 +257,6 @@ impl Ledger {
         std::mem::take(&mut self.spells)
     }
 
-    /// The number of the first edge between the same two.
-    pub fn first_between(&self, edge: usize) -> usize {
-        self.watch.first_between(edge)
-    }
-
     /// What became of every edge's promise by what was received, edges by number.
     pub fn receipts(&self) -> Vec<Receipts> {
         let receipts = |(edge, violations, worst): (usize, u64, Option<Breach>)| Receipts {

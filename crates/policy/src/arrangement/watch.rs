@@ -189,11 +189,16 @@ impl Watch {
 
     /// The same with a tolerance of its own.
     pub fn companion_within(&mut self, tolerance: Duration) -> Watch {
-        self.untold = Some(Vec::new());
+        self.tell();
         Watch::new(tolerance)
     }
 
-    /// The changes since the last call, in the order in which they were made; nothing without a companion.
+    /// From now on, [tells](Self::told) of changes.
+    pub fn tell(&mut self) {
+        self.untold.get_or_insert_default();
+    }
+
+    /// The changes since the last call, in the order in which they were made; nothing of a watch that does not [tell](Self::tell).
     pub fn told(&mut self) -> impl Iterator<Item = Change> {
         self.untold.iter_mut().flat_map(|untold| untold.drain(..))
     }
@@ -286,14 +291,6 @@ impl Watch {
     /// The edges by number: parent, child, and what is promised.
     pub fn edges(&self) -> impl Iterator<Item = (&str, &str, Option<&Promise>)> {
         self.edges.iter().map(|edge| (edge.parent.as_str(), edge.child.as_str(), edge.promise.as_ref()))
-    }
-
-    /// The number of the first edge between the same two as that of `number`: another promise between them is held as another
-    /// edge.
-    pub fn first_between(&self, number: usize) -> usize {
-        let Watched { parent, child, .. } = &self.edges[number];
-        let same = self.edges.iter().position(|edge| edge.parent == *parent && edge.child == *child);
-        same.unwrap_or(number)
     }
 
     /// What has come of every promise up to the last transition on its edge, edges by number.

@@ -6,9 +6,10 @@
 //!
 //! Lock order: the registry, nothing inside.
 
-use super::LiveFile;
+use super::{LiveFile, NoRoom};
 use crate::declaration::{FIRST_FREE, Family};
-use crate::directory::{Entry, FIRST_SWITCH, encode, event_span};
+use crate::definition::Definition;
+use crate::directory::{Entry, FIRST_SWITCH, encode, encode_definition, event_span};
 use crate::namespace::{NameSpace, NameSpaceError};
 use crate::passive::{PASSIVE_ALIGNMENT, PASSIVE_WORDS, PassiveEntry, PassiveKind};
 use std::borrow::Cow;
@@ -148,6 +149,19 @@ pub(crate) fn join(stream: &Arc<LiveFile>) -> Result<(), RegisterError> {
     }
     registry.streams.retain(|stream| stream.strong_count() > 0);
     registry.streams.push(Arc::downgrade(stream));
+    Ok(())
+}
+
+/// Enters a definition into one stream of this process. Allocates, and may wait.
+///
+/// # Errors
+/// There is no room; nothing has been entered.
+pub(crate) fn define(stream: &LiveFile, definition: &Definition) -> Result<(), NoRoom> {
+    // A stream has one writer, which is whoever holds this.
+    let _registry = lock();
+    let document = encode_definition(definition);
+    stream.make_room_for(&document)?;
+    stream.enter(&document);
     Ok(())
 }
 

@@ -1,8 +1,9 @@
 //! Writing a ring.
 
 use super::Place;
-use crate::live::LiveFile;
+use crate::definition::Definition;
 use crate::live::slots::PinnedSlots;
+use crate::live::{LiveFile, NoRoom, registry};
 use crate::{Record, Sink};
 use std::cell::Cell;
 use std::sync::Arc;
@@ -17,6 +18,20 @@ pub struct RingWriter {
     /// The latest instant written by [`Self::put`], in nanoseconds.
     latest: Cell<i64>,
     place: Place,
+}
+
+/// Enters definitions into a stream while its run lasts.
+#[derive(Clone, Debug)]
+pub struct Definer(Arc<LiveFile>);
+
+impl Definer {
+    /// Enters a definition, which has to come before the records that it is for are read. Allocates, and may wait.
+    ///
+    /// # Errors
+    /// There is no room; nothing has been entered.
+    pub fn define(&self, definition: &Definition) -> Result<(), NoRoom> {
+        registry::define(&self.0, definition)
+    }
 }
 
 impl RingWriter {
@@ -50,6 +65,11 @@ impl RingWriter {
         let (mut cursor, mut records) = (self.position.get().checked_sub(1)?, Vec::new());
         self.slots.slots().read(&mut cursor, 1, &mut records);
         records.pop().map(Record::from_words)
+    }
+
+    /// Who enters definitions into the stream that the ring is of.
+    pub fn definer(&self) -> Definer {
+        Definer(Arc::clone(self.live()))
     }
 
     /// Records written so far, by earlier writers of a spare ring too.

@@ -9,7 +9,7 @@ use talea_record::event::RunEnd;
 use talea_record::log::{LogWriter, is_device};
 use talea_record::namespace::NameSpaceError;
 use talea_record::stream::clock;
-use talea_record::{CreateError, Event, Metadata, Record, RunOutcome, Sink, ThreadRole, Typed};
+use talea_record::{CreateError, Definition, Event, Metadata, Record, RunOutcome, Sink, ThreadRole, Typed};
 use talea_time::{Duration, Instant};
 
 /// The log, and what waits for it.
@@ -23,6 +23,7 @@ pub(super) struct Output {
     /// The builtin events that every stream was asked for, as soon as one is followed.
     recorded: Option<BTreeSet<String>>,
     families: Vec<Family>,
+    definitions: Vec<Definition>,
     stage: Stage,
     /// All records so far, until the log is begun for good.
     waiting: Vec<Record>,
@@ -87,6 +88,7 @@ impl Output {
             tables: None,
             recorded: None,
             families: Vec::new(),
+            definitions: Vec::new(),
             stage: Stage::Open,
             waiting: Vec::new(),
             log: None,
@@ -168,6 +170,17 @@ impl Output {
         Ok(())
     }
 
+    /// Has the log know what was defined while the run lasts.
+    pub fn define(&mut self, definition: &Definition) {
+        if self.definitions.contains(definition) {
+            return;
+        }
+        if let Some(log) = &mut self.log {
+            log.define(definition);
+        }
+        self.definitions.push(definition.clone());
+    }
+
     /// What the recorder is called among the consumers of a stream.
     pub fn consumer_name(&self) -> String {
         let file = self.path.file_name().unwrap_or(self.path.as_os_str());
@@ -229,6 +242,7 @@ impl Output {
                 for family in &self.families {
                     log.enter_family(family).expect("each family has a number and a name of its own");
                 }
+                self.definitions.iter().for_each(|definition| log.define(definition));
                 self.waiting.iter().for_each(|record| log.record(*record));
                 self.log = Some(log);
             }

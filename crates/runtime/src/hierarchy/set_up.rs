@@ -23,9 +23,8 @@ use talea_policy::arrangement::{ArrangeError, Arrangement, Kept, Leaf, Promise, 
 use talea_policy::demand::{self, Purpose};
 use talea_policy::hierarchy::SchedulerId;
 use talea_policy::strategy::Plan;
-use talea_record::decisions::EdgeNumbers;
 use talea_record::event::Thread;
-use talea_record::{EdgeEntry, Metadata, Record, RingWriter, Sink, ThreadRole};
+use talea_record::{EdgeEntry, EdgeNumbers, Metadata, Record, RingWriter, Sink, ThreadRole};
 use talea_time::{Clock, Duration, Instant};
 
 /// Members that may come on top of those of the description while it runs.
@@ -129,6 +128,7 @@ impl HierarchyParts<'_> {
         let marks = if lanes.is_empty() { Marks::Both } else { Marks::End };
         let recorder = RunRecorder { writer: own, node: self.node, cpus: cpus.clone(), marks };
         let mut watch = Watch::new(self.tolerance);
+        watch.tell();
         let sight = SwitchStream::open(&cpus).map(|sight| (sight, watch.companion()));
         arrangement.watch_by(&mut watch, self.system);
         let notes = sight.is_ok().then(Notes::empty);
@@ -175,9 +175,7 @@ impl HierarchyParts<'_> {
 
     /// How records number the node's edges.
     fn edges(&self) -> EdgeNumbers {
-        let first = self.metadata.edges.iter().position(|edge| edge.node == self.node).unwrap_or(0);
-        let known = self.metadata.edges.iter().filter(|edge| edge.node == self.node).count();
-        EdgeNumbers { first, known }
+        EdgeNumbers::of(self.metadata, self.node)
     }
 
     /// A thread of the description becomes a member.

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use talea_guarantee::guarantee::Guarantee;
 use talea_policy::arrangement::{Kept, Promise, Watch};
 use talea_policy::hierarchy::Transition;
-use talea_record::decisions::{DecisionRecords, EdgeNumbers};
+use talea_record::decisions::DecisionRecords;
 use talea_record::event::Violation;
-use talea_record::{EdgeEntry, Record, Sink};
+use talea_record::{EdgeEntry, EdgeNumbers, Record, Sink};
 use talea_time::Instant;
 
 /// The watch over a node's hierarchy.
@@ -40,8 +40,7 @@ impl Watching {
     }
 
     /// From now on, writes records of the decisions too.
-    pub fn record_decisions(&mut self, cpus: &[u16]) {
-        let edges = EdgeNumbers { first: self.first_edge, known: self.watch.edges().count() };
+    pub fn record_decisions(&mut self, cpus: &[u16], edges: EdgeNumbers) {
         self.records = Some(DecisionRecords::new(cpus, edges));
     }
 

@@ -78,10 +78,11 @@ fn check(metadata: &Metadata, schedule: &[Segment], given: &[Vec<(Instant, Insta
                 assert_eq!(service(schedule, own, from, to), length, "{interval:?}");
                 assert_eq!(had, length, "whoever executes has been given a processor: {interval:?}");
             }
-            Cause::Turn { edge, job } => {
+            Cause::Turn { edge, last, job } => {
                 assert_eq!(had, Duration::ZERO, "{interval:?}");
                 assert_eq!(within(&given[edge], from, to), length, "{interval:?}");
                 assert_ne!(metadata.edges[edge].child, place, "{interval:?}");
+                assert_eq!(within(&given[last], from, to), length, "{interval:?}");
                 let job = job.expect("a simulation tells of every processor whose job it executes");
                 assert_eq!(service(schedule, job, from, to), length, "{interval:?}");
             }

@@ -1,6 +1,6 @@
 //! `talea ctl` on runs of real threads.
 
-use crate::support::{Done, Running, example, folder, run, within};
+use crate::support::{Done, Running, alone, eventually, example, folder, run, within};
 use std::fs;
 
 /// A run of an example under a name of its own until it is ended, and that name. None, said on standard error, where hierarchies are
@@ -11,11 +11,21 @@ fn start(file: &str, system: &str, name: &str) -> Option<(Running, String)> {
 
 /// The same of a text that describes a system, for so long.
 fn start_text(text: &str, system: &str, name: &str, length: &str) -> Option<(Running, String)> {
-    let place = folder();
+    start_in(&folder(), text, system, name, &["--for", length])
+}
+
+/// The same, of a file in this folder.
+fn start_in(
+    place: &tempfile::TempDir,
+    text: &str,
+    system: &str,
+    name: &str,
+    options: &[&str],
+) -> Option<(Running, String)> {
     let name = format!("{name}-{}", std::process::id());
-    let file = within(&place, "system.toml");
+    let file = within(place, "system.toml");
     fs::write(&file, text.replace(&format!("\"{system}\""), &format!("\"{name}\""))).expect("a file");
-    let mut running = Running::start(&["run", &file, "--for", length, "--json", "--fail-on", "never"]);
+    let mut running = Running::start(&[&["run", &file, "--json", "--fail-on", "never"], options].concat());
     loop {
         if run(&["ctl", &name, "list"]).status == 0 {
             return Some((running, name));
@@ -36,6 +46,7 @@ fn ctl(name: &str, arguments: &[&str]) -> Done {
 
 #[test]
 fn a_running_hierarchy_is_looked_at_and_changed() {
+    let _alone = alone();
     let Some((mut running, name)) = start("figure-1.toml", "multimedia", "changed") else { return };
     let list = ctl(&name, &["list"]).exits(0).stdout;
     for part in ["├─ RES", "proportional-share 10ms", "PSBE 0.4 58ms", "video", "elsewhere"] {
@@ -78,6 +89,7 @@ fn a_running_hierarchy_is_looked_at_and_changed() {
 
 #[test]
 fn shares_become_eevdf_while_everything_runs() {
+    let _alone = alone();
     let Some((mut running, name)) = start("shares.toml", "shares", "swapped") else { return };
     let all = run(&["ctl", "--json"]).exits(0).json();
     let own = all.as_array().expect("runs").iter().find(|run| run["name"] == *name).expect("it is listed");
@@ -102,10 +114,47 @@ fn shares_become_eevdf_while_everything_runs() {
     assert_eq!(promised.len(), 6, "both schedulers are judged: {promised:?}");
 }
 
+/// Whoever reads the trace knows who has come, while it is written and afterwards.
+#[test]
+fn what_comes_to_a_running_hierarchy_is_in_its_trace() {
+    let _alone = alone();
+    let place = folder();
+    let text = fs::read_to_string(example("figure-1.toml")).expect("the example");
+    let options = ["--for", "120s", "--out", &within(&place, "out")];
+    let Some((mut running, name)) = start_in(&place, &text, "multimedia", "defined", &options) else {
+        return;
+    };
+    let worst = || run(&["trace", "explain", &name, "--worst", "--json"]).exits(0).stdout;
+    eventually("the run has begun", || worst().contains("response_ns"));
+    ctl(&name, &["add-scheduler", "BG", "--kind", "round-robin", "--under", "FP=priority 7", "--force"])
+        .exits(0);
+    // Short turns and pauses, for others use this processor, too.
+    let busy = "while :; do i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done; sleep 0.03; done";
+    ctl(&name, &["add-thread", "build", "--under", "BG", "--", "sh", "-c", busy]).exits(0);
+    let told = || worst().contains("BG below FP, for build");
+    eventually("bursts wait for the turns that the new thread has", told);
+    ctl(&name, &["replace", "BG", "--kind", "stride", "--force"]);
+    ctl(&name, &["remove", "build"]).exits(0);
+    running.signal(rustix::process::Signal::INT);
+    running.finish().exits(0);
+    let (trace, system) = (within(&place, "out/trace.talea"), within(&place, "system.toml"));
+    let shown = run(&["trace", "show", &trace, "--event", "change"]).exits(0).stdout;
+    for part in ["BG to build", "FP to BG", "removed", "added"] {
+        assert!(shown.contains(part), "{part} is not in\n{shown}");
+    }
+    assert!(run(&["trace", "explain", &trace, "--worst"]).exits(0).stdout.contains("BG below FP"));
+    let verified = run(&["trace", "verify", &system, &trace, "--json"]).json();
+    let rules = verified["decisions"]["rules"].as_array().expect("decisions are judged");
+    assert!(rules.iter().all(|rule| rule["violations"] == 0), "{}", verified["decisions"]);
+    let edges = verified["promises"]["edges"].as_array().expect("edges");
+    assert!(edges.iter().any(|edge| edge["child"] == "build"), "{edges:?}");
+}
+
 /// Lanes learn that the scheduler above them takes time constraints now. In turns of half a second with a thread that never stops, half of
 /// their jobs are late.
 #[test]
 fn lanes_begin_to_ask_for_time_constraints_while_they_run() {
+    let _alone = alone();
     let text = r#"
         [system]
         name = "turns"

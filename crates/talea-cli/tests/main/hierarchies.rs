@@ -1,6 +1,6 @@
 //! `talea check` on hierarchies of schedulers.
 
-use crate::support::{example, folder, run, traced, within, write};
+use crate::support::{alone, example, folder, run, traced, within, write};
 use serde_json::Value;
 use std::fs;
 use std::process::Command;
@@ -326,7 +326,7 @@ fn endless_threads_have_no_deadline() {
 
 /// A hierarchy need not have threads: where a reservation holds the lanes off, the processor does not idle for want of policy.
 #[test]
-fn lanes_below_a_scheduler_are_not_explained_as_lanes_alone() {
+fn the_time_in_which_lanes_are_held_off_is_told_from_waiting_in_them() {
     let place = folder();
     let text = "[system]\nname = \"below\"\nstrategy = \"rms\"\nlane_dispatch = \"nonpreemptive\"\n\
                 [[node]]\nname = \"mission\"\ncpus = [0]\n\
@@ -338,12 +338,49 @@ fn lanes_below_a_scheduler_are_not_explained_as_lanes_alone() {
     let out = within(&place, "out");
     run(&["sim", &system, "--for", "1s", "--out", &out, "--fail-on", "never"]).exits(0);
     let trace = within(&place, "out/trace.talea");
-    let done = run(&["trace", "explain", &trace]).exits(2);
-    assert!(done.stdout.is_empty() && done.stderr.contains("only lanes can be explained"), "{}", done.stderr);
+    let done = run(&["trace", "explain", &trace]).exits(0);
+    for part in ["time beyond what is kept for flight below RES", "RES keeps RESBH 5ms 25ms for flight"] {
+        assert!(done.stdout.contains(part), "{part} is not in\n{}", done.stdout);
+    }
     let done = run(&["trace", "verify", &system, &trace]).exits(0);
     assert!(
         done.stdout.contains("the lanes of mission were not judged beside a hierarchy"),
         "{}",
         done.stdout
     );
+}
+
+/// One more program of a higher priority makes bursts late, on real threads as in a simulation.
+#[test]
+fn a_late_burst_is_explained_by_whose_turn_it_was() {
+    let _alone = alone();
+    let place = folder();
+    let more = "[[thread]]\nname = \"busy\"\nwork = { burst = \"30ms\", period = \"50ms\" }\n\
+                under = [{ scheduler = \"FP\", priority = 3 }]\n";
+    let text = format!("{}\n{more}", fs::read_to_string(example("figure-1.toml")).expect("the example"));
+    let system = write(&place, "late.toml", &text);
+    for (number, how) in ["sim", "run"].into_iter().enumerate() {
+        let out = within(&place, &format!("out{number}"));
+        let done = run(&[how, &system, "--for", "2s", "--out", &out, "--fail-on", "never"]);
+        if done.status != 0 && done.stderr.contains("talea doctor") {
+            return talea_measure::skip(
+                "hierarchies need real-time priorities, which are not permitted here",
+            );
+        }
+        done.exits(0);
+        let trace = format!("{out}/trace.talea");
+        let done = run(&["trace", "explain", &trace, "--task", "video"]).exits(0);
+        for part in ["the turn of busy below FP", "FP promises RES nothing"] {
+            assert!(done.stdout.contains(part), "{how}: {part} is not in\n{}", done.stdout);
+        }
+        let json = run(&["trace", "explain", &trace, "--json"]).exits(0).json();
+        for one in json["explanations"].as_array().expect("some are late") {
+            let sum: i64 =
+                one["totals"].as_array().expect("causes").iter().filter_map(|part| part["ns"].as_i64()).sum();
+            assert_eq!(Some(sum), one["response_ns"].as_i64(), "{how}: {one}");
+        }
+        let verified = run(&["trace", "verify", &system, &trace, "--json"]).json();
+        let rules = verified["decisions"]["rules"].as_array().expect("decisions are judged");
+        assert!(rules.iter().all(|rule| rule["violations"] == 0), "{how}: {}", verified["decisions"]);
+    }
 }

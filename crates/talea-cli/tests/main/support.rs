@@ -120,6 +120,12 @@ pub fn run<Argument: AsRef<str>>(arguments: &[Argument]) -> Done {
 }
 
 /// A command under way; it does not outlive the test.
+/// Whoever runs hierarchies that leave a processor little time has it for itself: their threads would take it from each other.
+pub fn alone() -> std::sync::MutexGuard<'static, ()> {
+    static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
 pub struct Running(Option<Child>);
 
 impl Running {

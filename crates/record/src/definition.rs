@@ -1,0 +1,141 @@
+//! Definitions that come while a run lasts: what its records refer to by number and the tables from its beginning do not have.
+//!
+//! A definition stands in the directory of the stream before the first record that has its number, and every reader takes it into
+//! the tables. Numbers are never used again. Nodes of one run may be processes that know nothing of each other, so each takes
+//! numbers of its own: behind the tables, every node in turn.
+
+use crate::metadata::{EdgeEntry, Metadata, SchedulerEntry};
+use serde::{Deserialize, Serialize};
+
+/// What a number stands for, or who there is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Definition {
+    /// A scheduler of a hierarchy; one of the same name and node takes the place of another.
+    Scheduler(SchedulerEntry),
+    /// An edge of a hierarchy.
+    Edge {
+        /// Its number: index into [`Metadata::edges`].
+        number: u16,
+        /// What it is.
+        entry: EdgeEntry,
+    },
+}
+
+/// How a node's edges are numbered in records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EdgeNumbers {
+    /// The node's first one that the tables have from the beginning.
+    pub first: usize,
+    /// How many of the node the tables have from the beginning.
+    pub known: usize,
+    /// How many of all nodes they have.
+    pub total: usize,
+    /// Index of the node.
+    pub node: usize,
+    /// Number of nodes.
+    pub nodes: usize,
+}
+
+impl EdgeNumbers {
+    /// Those of the node at index `node` in a run that begins with these tables.
+    pub fn of(metadata: &Metadata, node: usize) -> Self {
+        let of_node = |edge: &&EdgeEntry| edge.node == node;
+        EdgeNumbers {
+            first: metadata.edges.iter().position(|edge| edge.node == node).unwrap_or(0),
+            known: metadata.edges.iter().filter(of_node).count(),
+            total: metadata.edges.len(),
+            node,
+            nodes: metadata.nodes.len(),
+        }
+    }
+
+    /// The number in records of the node's edge `own`, counted from 0 since the beginning; none beyond what records can number.
+    pub fn number(self, own: usize) -> Option<u16> {
+        let number = match own.checked_sub(self.known) {
+            None => self.first + own,
+            Some(later) => self.total + later * self.nodes + self.node,
+        };
+        u16::try_from(number).ok().filter(|number| *number < u16::MAX)
+    }
+
+    /// Whether the tables have the edge from the beginning.
+    pub fn knows(self, own: usize) -> bool {
+        own < self.known
+    }
+}
+
+impl Metadata {
+    /// Takes a definition into the tables. One that cannot be, as in a damaged file, changes nothing.
+    pub fn define(&mut self, definition: &Definition) {
+        match definition {
+            Definition::Scheduler(entry) if entry.node < self.nodes.len() => {
+                let is_same = |one: &&mut SchedulerEntry| one.node == entry.node && one.name == entry.name;
+                match self.schedulers.iter_mut().find(is_same) {
+                    Some(known) => known.clone_from(entry),
+                    None => self.schedulers.push(entry.clone()),
+                }
+            }
+            Definition::Edge { number, entry } if entry.node < self.nodes.len() => {
+                let index = usize::from(*number);
+                while self.edges.len() <= index {
+                    // Another node's, which has not been heard of.
+                    let (parent, child) = ("?".to_owned(), "?".to_owned());
+                    self.edges.push(EdgeEntry { node: entry.node, parent, child, guarantee: "NULL".into() });
+                }
+                self.edges[index].clone_from(entry);
+            }
+            Definition::Scheduler(_) | Definition::Edge { .. } => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metadata::{DecidedBy, NodeEntry, Switches};
+
+    #[test]
+    fn nodes_that_know_nothing_of_each_other_number_their_edges_apart() {
+        let mut metadata = Metadata::bare("x");
+        let edge = |node: usize, child: &str| EdgeEntry {
+            node,
+            parent: "FP".into(),
+            child: child.into(),
+            guarantee: "NULL".into(),
+        };
+        for name in ["a", "b", "c"] {
+            let (switches, decided_by) = (Switches::Recorded, DecidedBy::Ours);
+            metadata.nodes.push(NodeEntry { name: name.into(), cpus: vec![0], switches, decided_by });
+        }
+        metadata.edges = vec![edge(0, "p"), edge(0, "q"), edge(2, "r")];
+        let numbers: Vec<EdgeNumbers> = (0..3).map(|node| EdgeNumbers::of(&metadata, node)).collect();
+        let of = |node: usize| (0..4).map(|own| numbers[node].number(own).unwrap()).collect::<Vec<u16>>();
+        assert_eq!((of(0), of(1), of(2)), (vec![0, 1, 3, 6], vec![4, 7, 10, 13], vec![2, 5, 8, 11]));
+        assert_eq!(numbers[0].number(1 << 20), None);
+
+        metadata.define(&Definition::Edge { number: 5, entry: edge(2, "s") });
+        assert_eq!((metadata.edges.len(), metadata.edges[5].child.as_str()), (6, "s"));
+        metadata.define(&Definition::Edge { number: 3, entry: edge(0, "t") });
+        assert_eq!((metadata.edges.len(), metadata.edges[3].name().as_str()), (6, "FP to t"));
+        metadata.define(&Definition::Edge { number: 9, entry: edge(7, "nowhere") });
+        assert_eq!(metadata.edges.len(), 6, "there is no such node");
+        assert_eq!(metadata.check(), Ok(()));
+    }
+
+    #[test]
+    fn a_scheduler_is_put_in_the_place_of_another() {
+        let mut metadata = Metadata::bare("x");
+        let (switches, decided_by) = (Switches::Recorded, DecidedBy::Ours);
+        metadata.nodes.push(NodeEntry { name: "a".into(), cpus: vec![0], switches, decided_by });
+        for kind in ["stride", "lottery"] {
+            metadata.define(&Definition::Scheduler(SchedulerEntry {
+                node: 0,
+                name: "S".into(),
+                kind: kind.into(),
+            }));
+        }
+        assert_eq!(metadata.schedulers.len(), 1);
+        assert_eq!(metadata.schedulers[0].kind, "lottery");
+    }
+}
