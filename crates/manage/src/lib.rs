@@ -111,5 +111,5 @@ pub use quantum::ShortQuantum;
 pub use receipts::{Audit, JudgedBy, LongestWithheld, SwitchStream};
 pub use set::{ManagedSet, Summary};
 pub use state::Totals;
-pub use thread_jobs::{Arrivals, HowOften, TaskTimes, ThreadJobs};
+pub use thread_jobs::ThreadJobs;
 pub use warden::LOOK_EVERY;

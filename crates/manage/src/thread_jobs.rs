@@ -1,34 +1,11 @@
 //! A member's part in a run: what arrives for it, and how far it is.
 
-use std::sync::Arc;
 use talea_model::OperationId;
-use talea_policy::demand;
 use talea_policy::job::Job;
+use talea_policy::release::Arrivals;
 use talea_record::JobId;
 use talea_record::event::Dates;
-use talea_time::{Duration, Instant, Work};
-
-/// When the jobs of a task arrive, and are due.
-#[derive(Clone, Debug)]
-pub struct TaskTimes {
-    /// Distance between arrivals.
-    pub period: Duration,
-    /// After the arrival.
-    pub deadline: Duration,
-    /// The first arrival after the common start.
-    pub phase: Duration,
-}
-
-impl TaskTimes {
-    /// The arrival of `instance` when arrivals count from `start`.
-    pub fn arrival(&self, start: Instant, instance: u64) -> Instant {
-        let periods = i64::try_from(instance).ok().and_then(|count| self.period.checked_mul(count));
-        match periods.and_then(|distance| distance.checked_add(self.phase)) {
-            Some(distance) => start.saturating_add(distance),
-            None => Instant::MAX,
-        }
-    }
-}
+use talea_time::{Instant, Work};
 
 /// What becomes of a member's jobs, which are done one after the other. Jobs `done..arrived` are not done yet.
 #[derive(Clone, Debug)]
@@ -44,28 +21,6 @@ pub struct ThreadJobs {
     arrived: u64,
     done: u64,
     progress: Progress,
-}
-
-/// When jobs arrive.
-#[derive(Clone, Debug)]
-pub struct Arrivals {
-    /// The thread as a task; what never ends arrives once.
-    pub task: Arc<TaskTimes>,
-    /// The greatest delay of a release after the arrival.
-    pub jitter: Duration,
-    /// The stream of [`demand`] that each instance's delay is drawn from.
-    pub jitter_stream: u64,
-    /// How often they arrive.
-    pub how_often: HowOften,
-}
-
-/// How often jobs arrive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HowOften {
-    /// Once, at the start.
-    Once,
-    /// Each period.
-    Periodically,
 }
 
 /// How far the first job that is not done is.
@@ -94,12 +49,7 @@ impl ThreadJobs {
 
     /// When its next job is released, nominal arrivals counting from `start`; never if it has had all.
     pub fn next_release(&self, start: Instant) -> Instant {
-        if self.arrivals.how_often == HowOften::Once && self.arrived > 0 {
-            return Instant::MAX;
-        }
-        let Arrivals { task, jitter, jitter_stream, .. } = &self.arrivals;
-        let delay = demand::release_jitter_from(*jitter, *jitter_stream, self.arrived);
-        task.arrival(start, self.arrived).saturating_add(delay)
+        self.arrivals.at(start, self.arrived).release
     }
 
     /// The next job is released. Returns its number.
@@ -125,16 +75,14 @@ impl ThreadJobs {
 
     /// Nominal release and deadline of a job, as records have them.
     pub fn dates(&self, number: u64, start: Instant) -> Dates {
-        let nominal = self.arrivals.task.arrival(start, number);
-        let deadline = nominal.saturating_add(self.arrivals.task.deadline);
-        Dates { nominal, deadline }
+        let nominal = self.arrivals.nominal(start, number);
+        Dates { nominal, deadline: self.arrivals.deadline(nominal) }
     }
 
     /// What the hierarchy is asked for at `now` on behalf of the first job that is not done.
     pub fn job(&self, start: Instant, now: Instant, tag: u32) -> Option<Job> {
         let number = self.current()?;
-        let nominal = self.arrivals.task.arrival(start, number);
-        let deadline = nominal.saturating_add(self.arrivals.task.deadline);
+        let Dates { deadline, .. } = self.dates(number, start);
         Some(Job { release: now, deadline, wcet: self.wcet, rank: 0, number, tag })
     }
 
@@ -173,32 +121,30 @@ impl ThreadJobs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use talea_policy::release::Pattern;
+    use talea_time::Duration;
 
-    fn jobs(how_often: HowOften) -> ThreadJobs {
+    fn jobs() -> ThreadJobs {
         let ms = Duration::from_millis;
-        let task = TaskTimes { period: ms(10), deadline: ms(8), phase: ms(3) };
-        let arrivals = Arrivals { task: Arc::new(task), jitter: Duration::ZERO, jitter_stream: 0, how_often };
+        let pattern = Pattern::Periodic { phase: ms(3), period: ms(10) };
+        let arrivals = Arrivals { pattern, deadline: ms(8), jitter: Duration::ZERO, jitter_stream: 0 };
         ThreadJobs::new(OperationId::from_index(4), 2, arrivals, Work::from_millis(1))
     }
 
     #[test]
-    fn arrivals_do_not_drift_and_what_never_ends_arrives_once() {
+    fn what_has_arrived_and_is_not_done_waits() {
         let start = Instant::from_nanos(1_000);
-        let mut bursts = jobs(HowOften::Periodically);
+        let mut bursts = jobs();
         for number in 0..5 {
-            let expected = start + Duration::from_millis(3) + Duration::from_millis(10 * number);
-            assert_eq!(bursts.next_release(start), expected);
-            assert_eq!(bursts.arrive(), number as u64);
+            assert_eq!(bursts.next_release(start), bursts.dates(number, start).nominal);
+            assert_eq!(bursts.arrive(), number);
         }
         assert_eq!(bursts.backlog(), 5);
-        let mut once = jobs(HowOften::Once);
-        once.arrive();
-        assert_eq!(once.next_release(start), Instant::MAX);
     }
 
     #[test]
     fn a_job_starts_is_preempted_resumes_and_completes() {
-        let mut jobs = jobs(HowOften::Periodically);
+        let mut jobs = jobs();
         assert_eq!((jobs.gain(0), jobs.complete()), (None, None), "nothing to do");
         jobs.arrive();
         assert_eq!(jobs.gain(1), Some((0, Gained::Starts)));
@@ -213,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_job_carries_its_absolute_deadline() {
-        let mut jobs = jobs(HowOften::Periodically);
+        let mut jobs = jobs();
         let start = Instant::from_nanos(0);
         assert_eq!(jobs.job(start, start, 7), None);
         jobs.arrive();

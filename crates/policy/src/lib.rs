@@ -5,6 +5,7 @@
 //! * [`hierarchy`]: who runs next, as a hierarchy of small schedulers; [`scheduler`] holds them.
 //! * [`composition`]: a strategy's lanes as such a hierarchy.
 //! * [`arrangement`]: the hierarchy of a description as such.
+//! * [`release`]: when jobs arrive and are released: overruns, joins, guards.
 //! * [`demand`]: seeded execution times and release jitter, equal for every strategy and clock.
 //!
 //! The simulator and the Linux runtime drive the same objects. Nothing here reads a clock, locks or spawns.
@@ -18,5 +19,6 @@ pub mod discipline;
 pub mod hierarchy;
 pub mod job;
 pub mod lane;
+pub mod release;
 pub mod scheduler;
 pub mod strategy;

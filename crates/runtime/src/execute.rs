@@ -60,7 +60,7 @@ pub(crate) fn execute(
 
     let completion = host.end(flow, |flow, end| {
         let finish = shared.jobs.finish(job.tag, job.number);
-        let arrival = job.deadline - shared.layout.tasks[site.task].deadline;
+        let arrival = job.deadline - shared.layout.arrivals[site.task].deadline;
         let nominal = if site.predecessors == 0 { arrival } else { job.release };
         let dates = Dates { nominal, deadline: job.deadline };
         match (returned, finish) {

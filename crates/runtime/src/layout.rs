@@ -1,9 +1,9 @@
 //! The fixed tables of a run: where each operation runs and what follows it.
 
 use std::path::PathBuf;
-use talea_manage::TaskTimes;
 use talea_model::{Execution, OperationId, System};
 use talea_policy::demand::{self, Purpose};
+use talea_policy::release::Arrivals;
 use talea_policy::strategy::Plan;
 use talea_time::Work;
 
@@ -68,7 +68,8 @@ impl Hosted {
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     pub operations: Vec<OperationSite>,
-    pub tasks: Vec<TaskTimes>,
+    /// By task.
+    pub arrivals: Vec<Arrivals>,
     pub lanes: Vec<LaneSite>,
     /// Operations of this process; the position is [`OperationSite::local`].
     pub local: Vec<OperationId>,
@@ -130,12 +131,8 @@ impl Layout {
                 }
             })
             .collect();
-        let tasks = system
-            .tasks
-            .iter()
-            .map(|task| TaskTimes { period: task.period, deadline: task.deadline, phase: task.phase })
-            .collect();
-        Layout { operations, tasks, lanes, local }
+        let arrivals = (0..system.tasks.len()).map(|task| Arrivals::of_task(system, task)).collect();
+        Layout { operations, arrivals, lanes, local }
     }
 
     pub fn operation(&self, id: OperationId) -> &OperationSite {

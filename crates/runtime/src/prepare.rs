@@ -75,7 +75,7 @@ pub(crate) fn prepare(
 
     let metadata = metadata(system, &plans, realtime, Instant::ZERO, (&lowerings, options.tolerance))?;
     let layout = Layout::new(system, &plans, |node| hosted.hosts(node));
-    let windows = choose_windows(&layout, &options);
+    let windows = choose_windows(system, &layout, &options);
     let jobs = JobTable::new(&windows);
     let (ports, inboxes) = open_ports(system, &plans, &layout, &jobs, &hosted);
     let (link, inlet) = open_link(system, &hosted)?;
@@ -142,8 +142,8 @@ pub(crate) fn prepare(
 }
 
 /// How many instances of each operation of this process may be in flight.
-fn choose_windows(layout: &Layout, options: &RunOptions) -> Vec<usize> {
-    let periods: Vec<_> = layout.local_operations().map(|site| layout.tasks[site.task].period).collect();
+fn choose_windows(system: &System, layout: &Layout, options: &RunOptions) -> Vec<usize> {
+    let periods: Vec<_> = layout.local_operations().map(|site| system.tasks[site.task].period).collect();
     window::choose(options.window, &periods, options.duration)
 }
 

@@ -6,15 +6,16 @@
 use crate::flow::{JobFlow, JobFlowSetUp, Release, Shared};
 use crate::job_table::{Abort, InFlight};
 use crate::recorder::Subject;
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic;
 use talea_linux::clock::MonotonicClock;
 use talea_linux::timer::{Sleeper, SpinCost, Woken};
 use talea_manage::Marks;
 use talea_model::{OperationId, Overrun, System};
-use talea_policy::demand::{self, Purpose};
+use talea_policy::release::overrun::{self, OnArrival, Previous};
+use talea_policy::release::{Arrival, Arrivals};
 use talea_record::event::{Dates, Flag};
 use talea_record::{CostKind, Event, JobId, SkipReason, ThreadRole};
 use talea_time::{Clock, Duration, Instant};
@@ -25,9 +26,8 @@ use talea_time::{Clock, Duration, Instant};
 pub(crate) struct Source {
     task: usize,
     operations: Vec<OperationId>,
+    arrivals: Arrivals,
     overrun: Overrun,
-    jitter: Duration,
-    jitter_stream: u64,
     /// The instance released last, if any.
     last: Option<u64>,
 }
@@ -47,27 +47,38 @@ impl Source {
             .map(|(task, description)| Source {
                 task,
                 operations: first_on_node(task),
+                arrivals: Arrivals::of_task(system, task),
                 overrun: description.overrun,
-                jitter: description.jitter,
-                jitter_stream: demand::stream(system.seed, Purpose::Jitter, task),
                 last: None,
             })
             .filter(|source| !source.operations.is_empty() && system.thread_of_task(source.task).is_none())
             .collect()
     }
-
-    fn due(&self, shared: &Shared, start: Instant, instance: u64) -> Instant {
-        let arrival = shared.layout.tasks[self.task].arrival(start, instance);
-        arrival.saturating_add(demand::release_jitter_from(self.jitter, self.jitter_stream, instance))
-    }
 }
 
 /// The next release of a source; ordered by instant, then by file order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Due {
-    at: Instant,
+    arrival: Arrival,
     source: usize,
-    instance: u64,
+}
+
+impl Due {
+    fn order(&self) -> (Instant, usize) {
+        (self.arrival.release, self.source)
+    }
+}
+
+impl PartialOrd for Due {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Due {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.order().cmp(&other.order())
+    }
 }
 
 /// Everything a release thread owns.
@@ -92,14 +103,13 @@ impl ReleaseThread {
         let end = self.duration.map_or(Instant::MAX, |duration| start.saturating_add(duration));
         let planned_end = self.duration.map(|_| end);
         for (position, source) in self.sources.iter().enumerate() {
-            let at = source.due(&shared, start, 0);
-            agenda.push(Reverse(Due { at, source: position, instance: 0 }));
+            agenda.push(Reverse(Due { arrival: source.arrivals.at(start, 0), source: position }));
         }
         if self.marks.include(Event::RUN_START) {
             flow.recorder.run_start(start, planned_end);
         }
         loop {
-            let next = agenda.peek().map_or(end, |due| due.0.at.min(end));
+            let next = agenda.peek().map_or(end, |due| due.0.arrival.release.min(end));
             let woken = self.sleeper.sleep_until(next, &shared.stop);
             let now = MonotonicClock.now();
             match woken {
@@ -130,12 +140,10 @@ impl ReleaseThread {
         let mut instances = 0;
         while let Some(mut first) = agenda.peek_mut() {
             let due = first.0;
-            if due.at > now {
+            if due.arrival.release > now {
                 break;
             }
-            let instance = due.instance + 1;
-            *first =
-                Reverse(Due { at: self.sources[due.source].due(shared, start, instance), instance, ..due });
+            *first = Reverse(Due { arrival: self.sources[due.source].arrivals.after(due.arrival), ..due });
             drop(first);
             self.release(flow, shared, due, start);
             instances += 1;
@@ -147,26 +155,23 @@ impl ReleaseThread {
     /// Releases, or skips, one instance of a source.
     fn release(&mut self, flow: &mut JobFlow, shared: &Shared, due: Due, start: Instant) {
         let source = &mut self.sources[due.source];
-        let instance = due.instance;
-        let nominal = shared.layout.tasks[source.task].arrival(start, instance);
-        let deadline = nominal.saturating_add(shared.layout.tasks[source.task].deadline);
+        let Arrival { instance, nominal, release } = due.arrival;
+        let deadline = source.arrivals.deadline(nominal);
         let local = |operation: &OperationId| shared.layout.operation(*operation).local.expect("it is ours");
         let operations = &source.operations;
         // Only the last instance need be looked at: with skip-next no other can be unfinished, and with
         // abort the others have been aborted.
         let unfinished =
             |last| operations.iter().any(|operation| shared.jobs.is_unfinished(local(operation), last));
-        let overrun = source.last.is_some_and(unfinished);
-        if overrun
-            && source.overrun == Overrun::Abort
-            && let Some(last) = source.last
-        {
+        let last = source.last.filter(|last| unfinished(*last));
+        let decision = overrun::decide(source.overrun, last.map_or(Previous::Done, |_| Previous::Unfinished));
+        if let (OnArrival::AbortPrevious, Some(last)) = (decision, last) {
             operations.iter().for_each(|operation| abort(shared, flow, *operation, last, start));
         }
         // Words of first subtasks are claimed by this thread alone: room that is seen stays.
         let room = operations.iter().all(|operation| shared.jobs.has_room(local(operation), instance));
-        let skip = match source.overrun {
-            Overrun::SkipNext if overrun => Some(SkipReason::Overrun),
+        let skip = match decision {
+            OnArrival::Skip => Some(SkipReason::Overrun),
             _ if !room => Some(SkipReason::Full),
             _ => None,
         };
@@ -177,7 +182,7 @@ impl ReleaseThread {
             return;
         }
         for &operation in operations {
-            let job = InFlight { instance, release: due.at, deadline };
+            let job = InFlight { instance, release, deadline };
             let release = Release { operation, nominal, job };
             let released = flow.release(shared, release, MonotonicClock.now());
             assert!(released.is_ok(), "the window had room");
@@ -196,14 +201,14 @@ fn abort(shared: &Shared, flow: &mut JobFlow, operation: OperationId, instance: 
     let local = site.local.expect("an operation of this process");
     let port = shared.port(site.lane);
     // Counted before the job can be seen dead, so that the lane never counts down first.
-    port.dead.fetch_add(1, Ordering::Relaxed);
+    port.dead.fetch_add(1, atomic::Ordering::Relaxed);
     if shared.jobs.abort(local, instance) != Abort::Waiting {
-        port.dead.fetch_sub(1, Ordering::Relaxed);
+        port.dead.fetch_sub(1, atomic::Ordering::Relaxed);
         return;
     }
-    let task = &shared.layout.tasks[site.task];
-    let nominal = task.arrival(start, instance);
-    let dates = Dates { nominal, deadline: nominal.saturating_add(task.deadline) };
+    let arrivals = &shared.layout.arrivals[site.task];
+    let nominal = arrivals.nominal(start, instance);
+    let dates = Dates { nominal, deadline: arrivals.deadline(nominal) };
     let abort = subject(shared, operation, instance).abort(dates, Flag(false));
     flow.recorder.put(MonotonicClock.now(), abort);
 }

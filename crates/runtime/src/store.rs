@@ -106,7 +106,7 @@ pub(crate) fn ring_records(options: &RunOptions, system: &System, shared: &Share
     let mut of_lanes = vec![0.0; layout.lanes.len()];
     let mut of_releases = vec![0.0; system.nodes.len()];
     for site in layout.local_operations() {
-        let jobs = STALL_SECONDS * 1e9 / layout.tasks[site.task].period.as_nanos() as f64;
+        let jobs = STALL_SECONDS * 1e9 / system.tasks[site.task].period.as_nanos() as f64;
         of_lanes[site.lane] += jobs * RECORDS_OF_JOB;
         if site.predecessors == 0 {
             of_releases[site.node] += jobs * RECORDS_OF_RELEASE;

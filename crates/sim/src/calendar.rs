@@ -3,18 +3,16 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use talea_model::{OperationId, System};
-use talea_policy::demand::{self, Purpose};
-use talea_time::{Duration, Instant};
+use talea_policy::release::{Arrival, Arrivals};
+use talea_time::Instant;
 
 /// A release of a task.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Arrival {
+pub(crate) struct TaskArrival {
     /// Index of the task.
     pub task: u32,
-    /// Number of the instance.
-    pub instance: u64,
-    /// When it arrives nominally.
-    pub nominal: Instant,
+    /// The instance.
+    pub arrival: Arrival,
 }
 
 /// A successor's release under way to another node.
@@ -34,12 +32,8 @@ pub(crate) struct Delivery {
 
 /// A task as a source of releases.
 struct Source {
-    period: Duration,
-    jitter: Duration,
-    stream: u64,
-    /// The next instance and its nominal arrival.
-    instance: u64,
-    nominal: Instant,
+    arrivals: Arrivals,
+    next: Arrival,
 }
 
 /// When a task is released next: nominal arrival plus jitter, then the task's index, in one number, for the
@@ -73,22 +67,15 @@ pub(crate) struct Calendar {
 
 impl Calendar {
     pub fn new(system: &System) -> Self {
-        let sources: Vec<Source> = system
-            .tasks
+        let source = |task| {
+            let arrivals = Arrivals::of_task(system, task);
+            Source { arrivals, next: arrivals.at(Instant::ZERO, 0) }
+        };
+        let sources: Vec<Source> = (0..system.tasks.len()).map(source).collect();
+        let arrivals = sources
             .iter()
             .enumerate()
-            .map(|(index, task)| Source {
-                period: task.period,
-                jitter: task.jitter,
-                stream: demand::stream(system.seed, Purpose::Jitter, index),
-                instance: 0,
-                nominal: Instant::ZERO + task.phase,
-            })
-            .collect();
-        let arrivals = sources.iter().enumerate().map(|(index, source)| {
-            let jitter = demand::release_jitter_from(source.jitter, source.stream, 0);
-            Reverse(Due::new(source.nominal + jitter, index as u32))
-        });
+            .map(|(index, source)| Reverse(Due::new(source.next.release, index as u32)));
         Calendar { arrivals: arrivals.collect(), sources, deliveries: BinaryHeap::new(), sent: 0 }
     }
 
@@ -100,20 +87,17 @@ impl Calendar {
     }
 
     /// Takes a release of instant `now` and puts the task's next one in its place.
-    pub fn pop_arrival(&mut self, now: Instant) -> Option<Arrival> {
+    pub fn pop_arrival(&mut self, now: Instant) -> Option<TaskArrival> {
         if self.arrivals.peek()?.0.release() > now {
             return None;
         }
         let mut due = self.arrivals.peek_mut()?;
         let task = due.0.task();
         let source = &mut self.sources[task as usize];
-        let arrival = Arrival { task, instance: source.instance, nominal: source.nominal };
-        source.instance += 1;
-        source.nominal = source.nominal.saturating_add(source.period);
-        let jitter = demand::release_jitter_from(source.jitter, source.stream, source.instance);
-        // Jitter is below the period, so releases of a task keep their order.
-        *due = Reverse(Due::new(source.nominal.saturating_add(jitter), task));
-        Some(arrival)
+        let arrival = source.next;
+        source.next = source.arrivals.after(arrival);
+        *due = Reverse(Due::new(source.next.release, task));
+        Some(TaskArrival { task, arrival })
     }
 
     /// Takes a delivery of instant `now`.

@@ -81,7 +81,7 @@ struct Arrived {
 
 /// Where a node's numbers in records begin.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct First {
+pub(crate) struct FirstNumbers {
     pub lane: usize,
     pub edge: usize,
 }
@@ -133,7 +133,12 @@ impl Node {
     ///
     /// # Errors
     /// The node's hierarchy cannot be arranged.
-    pub fn new(system: &System, index: usize, plan: &Plan, first: First) -> Result<Self, ArrangeError> {
+    pub fn new(
+        system: &System,
+        index: usize,
+        plan: &Plan,
+        first: FirstNumbers,
+    ) -> Result<Self, ArrangeError> {
         let cpus = &system.nodes[index].cpus;
         let mut node = Node {
             index: index as u16,

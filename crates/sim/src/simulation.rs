@@ -1,12 +1,15 @@
 //! The virtual-time engine.
 
-use crate::calendar::{Arrival, Calendar, Delivery};
+use crate::calendar::{Calendar, Delivery, TaskArrival};
 use crate::flow::Joins;
-use crate::node::{First, Node, Released, Slot};
+use crate::node::{FirstNumbers, Node, Released, Slot};
 use talea_model::{Execution, Operation, OperationId, Overrun, System};
 use talea_policy::arrangement::{ArrangeError, Kept};
 use talea_policy::demand::{self, Purpose};
 use talea_policy::hierarchy::VpId;
+use talea_policy::release::Arrival;
+use talea_policy::release::join::Heard;
+use talea_policy::release::overrun::{self, OnArrival, Previous};
 use talea_policy::strategy::{NodeAnomaly, Plan, plan_lanes_of};
 use talea_record::event::{RunEnd, RunStart};
 use talea_record::{EdgeNumbers, JobId, Metadata, Origin, Record, RunOutcome, Sink, SkipReason};
@@ -54,16 +57,37 @@ struct OperationState {
     latest: Option<(VpId, JobId)>,
     predecessors: usize,
     successors: Vec<OperationId>,
-    /// Scratch of [`Simulation::abort_instance`]; zero outside.
-    doomed_predecessors: usize,
+    /// Scratch of [`Simulation::lose`]: predecessors that will not be done, zero outside, and whether this is a first subtask that will not.
+    lost_predecessors: usize,
+    is_lost: bool,
 }
 
 struct TaskState {
     deadline: Duration,
     overrun: Overrun,
-    firsts: Vec<OperationId>,
+    /// The first subtasks, in file order.
+    firsts: Vec<First>,
+    /// The nodes that they are on, each with the decision about the instance that arrives.
+    shares: Vec<Share>,
     /// Predecessors before successors.
     operations: Vec<OperationId>,
+}
+
+/// A first subtask.
+#[derive(Clone, Copy)]
+struct First {
+    operation: OperationId,
+    /// Index of its node's [`Share`].
+    share: usize,
+}
+
+/// The first subtasks of a task on one node.
+struct Share {
+    node: u32,
+    /// The first of them, which stands for all in records.
+    lead: OperationId,
+    previous: Previous,
+    decision: OnArrival,
 }
 
 /// A system in virtual time, from its common start at instant 0.
@@ -97,7 +121,7 @@ impl Simulation {
     /// See [`SimulationError`].
     pub fn with_plans(system: &System, plans: &[Plan]) -> Result<Self, SimulationError> {
         let system = &system.with_threads_as_tasks();
-        let mut first = First { lane: 0, edge: 0 };
+        let mut first = FirstNumbers { lane: 0, edge: 0 };
         let mut nodes: Vec<Node> = Vec::new();
         for (index, plan) in plans.iter().enumerate() {
             let unarranged = |error| SimulationError::Hierarchy {
@@ -248,47 +272,90 @@ impl Simulation {
         }
     }
 
-    fn arrive(&mut self, arrival: Arrival, sink: &mut dyn Sink) {
-        let task = &self.tasks[arrival.task as usize];
-        let (overrun, first) = (task.overrun, task.firsts[0]);
-        let deadline = arrival.nominal.saturating_add(task.deadline);
-        let busy = task.firsts.iter().any(|id| self.operations[id.index()].outstanding > 0);
-        let firsts = task.firsts.len();
-        match overrun {
-            Overrun::SkipNext if busy => {
-                let id = JobId { operation: first, instance: arrival.instance };
-                let node = &mut self.nodes[self.operations[first.index()].node as usize];
-                node.interrupt(self.now, sink);
-                node.skip(id, arrival.nominal, deadline, SkipReason::Overrun, self.now, sink);
-                return;
+    fn arrive(&mut self, TaskArrival { task, arrival }: TaskArrival, sink: &mut dyn Sink) {
+        let task = task as usize;
+        let Arrival { instance, nominal, .. } = arrival;
+        let deadline = nominal.saturating_add(self.tasks[task].deadline);
+        self.decide(task);
+        let mut aborts = false;
+        for index in 0..self.tasks[task].shares.len() {
+            let Share { node, lead, decision, .. } = self.tasks[task].shares[index];
+            match decision {
+                OnArrival::Skip => {
+                    let node = &mut self.nodes[node as usize];
+                    node.interrupt(self.now, sink);
+                    let id = JobId { operation: lead, instance };
+                    node.skip(id, nominal, deadline, SkipReason::Overrun, self.now, sink);
+                }
+                OnArrival::AbortPrevious => aborts = true,
+                OnArrival::Release => {}
             }
-            Overrun::Abort if busy => self.abort_instance(arrival.task as usize, arrival.instance - 1, sink),
-            _ => {}
         }
-        for index in 0..firsts {
-            let operation = self.tasks[arrival.task as usize].firsts[index];
-            let node = self.operations[operation.index()].node as usize;
-            self.nodes[node].interrupt(self.now, sink);
-            let id = JobId { operation, instance: arrival.instance };
-            self.release(id, arrival.nominal, deadline, Work::ZERO, sink);
+        if aborts {
+            self.abort_instance(task, instance - 1, sink);
+        }
+        for index in 0..self.tasks[task].firsts.len() {
+            let First { operation, share } = self.tasks[task].firsts[index];
+            let Share { node, decision, .. } = self.tasks[task].shares[share];
+            if decision != OnArrival::Skip {
+                self.nodes[node as usize].interrupt(self.now, sink);
+                self.release(JobId { operation, instance }, nominal, deadline, Work::ZERO, sink);
+            }
+        }
+        self.lose_what_follows_skips(task, instance);
+    }
+
+    /// Each node decides what becomes of an instance of `task` on it.
+    fn decide(&mut self, task: usize) {
+        let TaskState { overrun, firsts, shares, .. } = &mut self.tasks[task];
+        shares.iter_mut().for_each(|share| share.previous = Previous::Done);
+        for first in firsts.iter() {
+            if self.operations[first.operation.index()].outstanding > 0 {
+                shares[first.share].previous = Previous::Unfinished;
+            }
+        }
+        for share in shares {
+            share.decision = overrun::decide(*overrun, share.previous);
         }
     }
 
     /// Aborts the unfinished first jobs of an instance of a task. What would follow them never will; branches
     /// that do not depend on them run on.
     fn abort_instance(&mut self, task: usize, instance: u64, sink: &mut dyn Sink) {
-        for index in 0..self.tasks[task].operations.len() {
-            let operation = self.tasks[task].operations[index];
+        for index in 0..self.tasks[task].firsts.len() {
+            let First { operation, .. } = self.tasks[task].firsts[index];
+            self.operations[operation.index()].is_lost = self.abort_job(operation, instance, sink);
+        }
+        self.lose(task, instance);
+    }
+
+    /// Where some nodes skip an instance and others do not, branches may wait for each other in vain.
+    fn lose_what_follows_skips(&mut self, task: usize, instance: u64) {
+        let TaskState { firsts, shares, .. } = &self.tasks[task];
+        if shares.iter().all(|share| share.decision != OnArrival::Skip) {
+            return;
+        }
+        for first in firsts {
+            self.operations[first.operation.index()].is_lost =
+                shares[first.share].decision == OnArrival::Skip;
+        }
+        self.lose(task, instance);
+    }
+
+    /// Tells the joins of a task what they wait for in vain in `instance`, as first subtasks of it are lost.
+    fn lose(&mut self, task: usize, instance: u64) {
+        for operation in &self.tasks[task].operations {
             let state = &mut self.operations[operation.index()];
-            let doomed = std::mem::take(&mut state.doomed_predecessors);
-            if doomed > 0 {
-                self.joins.doom(operation, instance, state.predecessors, doomed);
-            } else if !self.abort_job(operation, instance, sink) {
-                continue;
-            }
-            for index in 0..self.operations[operation.index()].successors.len() {
-                let successor = self.operations[operation.index()].successors[index];
-                self.operations[successor.index()].doomed_predecessors += 1;
+            let lost = std::mem::take(&mut state.lost_predecessors);
+            let is_lost = match state.predecessors {
+                0 => std::mem::take(&mut state.is_lost),
+                _ => lost > 0 && self.joins.lose(*operation, instance, lost),
+            };
+            if is_lost {
+                for index in 0..self.operations[operation.index()].successors.len() {
+                    let successor = self.operations[operation.index()].successors[index];
+                    self.operations[successor.index()].lost_predecessors += 1;
+                }
             }
         }
     }
@@ -296,7 +363,7 @@ impl Simulation {
     /// Aborts the job of a first operation if it is unfinished. Returns whether it was.
     fn abort_job(&mut self, operation: OperationId, instance: u64, sink: &mut dyn Sink) -> bool {
         let state = &mut self.operations[operation.index()];
-        let latest = state.latest.filter(|(_, id)| id.instance == instance && state.predecessors == 0);
+        let latest = state.latest.filter(|(_, id)| id.instance == instance);
         let aborts =
             latest.is_some_and(|(vp, id)| self.nodes[state.node as usize].abort(vp, id, self.now, sink));
         state.outstanding -= u32::from(aborts);
@@ -308,7 +375,7 @@ impl Simulation {
         let job = JobId { operation, instance };
         let node = &self.nodes[self.operations[operation.index()].node as usize];
         node.receive(job, at + -self.message_delay, self.now, sink);
-        if self.joins.arrive(operation, instance, self.operations[operation.index()].predecessors) {
+        if self.joins.signal(operation, instance) == Heard::Complete {
             self.release(job, self.now, deadline, self.message_cost, sink);
         }
     }
@@ -341,7 +408,7 @@ impl Simulation {
                 let at = self.now + self.message_delay;
                 self.nodes[here as usize].send(slot, operation, self.now, sink);
                 self.calendar.send(at, operation, instance, slot.deadline);
-            } else if self.joins.arrive(operation, instance, successor.predecessors) {
+            } else if self.joins.signal(operation, instance) == Heard::Complete {
                 self.release(JobId { operation, instance }, self.now, slot.deadline, Work::ZERO, sink);
             }
         }
@@ -365,7 +432,8 @@ fn operation_states(system: &System) -> Vec<OperationState> {
             latest: None,
             predecessors: operation.predecessors.len(),
             successors: operation.successors.clone(),
-            doomed_predecessors: 0,
+            lost_predecessors: 0,
+            is_lost: false,
         })
         .collect()
 }
@@ -377,13 +445,25 @@ fn task_states(system: &System) -> Vec<TaskState> {
         .enumerate()
         .map(|(index, task)| {
             let members = system.operations_of(index);
-            let firsts = members.iter().filter(|operation| operation.predecessors.is_empty());
             let mut in_order: Vec<&Operation> = members.iter().collect();
             in_order.sort_by_key(|operation| operation.topological_rank);
+            let mut shares: Vec<Share> = Vec::new();
+            let first = |operation: &Operation| {
+                let node = system.subtask(operation.id).node as u32;
+                let known = shares.iter().position(|share| share.node == node);
+                let share = known.unwrap_or_else(|| {
+                    let (previous, decision) = (Previous::Done, OnArrival::Release);
+                    shares.push(Share { node, lead: operation.id, previous, decision });
+                    shares.len() - 1
+                });
+                First { operation: operation.id, share }
+            };
+            let firsts = members.iter().filter(|operation| operation.predecessors.is_empty()).map(first);
             TaskState {
                 deadline: task.deadline,
                 overrun: task.overrun,
-                firsts: firsts.map(|operation| operation.id).collect(),
+                firsts: firsts.collect(),
+                shares,
                 operations: in_order.into_iter().map(|operation| operation.id).collect(),
             }
         })

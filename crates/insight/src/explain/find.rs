@@ -89,7 +89,10 @@ impl<'a> Finder<'a> {
                 self.judge(task, instance, &life, Outcome::Unfinished, end);
             }
         }
-        self.found.extend(self.sought.take().and_then(|sought| sought.finish(self.metadata, end)));
+        // Another node may have skipped the instance of a job that was released here.
+        if let Some(target) = self.sought.take().and_then(|sought| sought.finish(self.metadata, end)) {
+            self.found = vec![target];
+        }
         self.trim();
         (self.found, self.counts, self.lost, end)
     }
@@ -150,7 +153,7 @@ impl<'a> Finder<'a> {
                 self.keep(task, subject, life, outcome, end);
             }
             Which::This(wanted) if wanted == subject => self.keep(task, subject, life, outcome, end),
-            // The record of a skip is about the first of the first operations, and stands for all.
+            // The record of a skip is about the first of the first operations of a node, and stands for all.
             Which::This(Subject::Job(job))
                 if job.instance == instance
                     && matches!(outcome, Outcome::Skipped { .. })

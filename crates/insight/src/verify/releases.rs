@@ -106,14 +106,11 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether the operation is a first one that decides, with the given one, about overruns: in virtual time all of
-    /// the task, on threads those of the same node.
+    /// Whether the operation is a first one that decides, with the given one, about overruns: those of the same node do.
     fn decides_with(&self, operation: usize) -> impl Fn(usize) -> bool {
         let node = |index: usize| self.expected.lanes[self.expected.operations[index].lane].node;
-        let (here, everywhere) = (node(operation), self.is_simulated());
-        move |other| {
-            self.expected.operations[other].predecessors.is_empty() && (everywhere || node(other) == here)
-        }
+        let here = node(operation);
+        move |other| self.expected.operations[other].predecessors.is_empty() && node(other) == here
     }
 
     fn check_overrun(&mut self, record: &Record) {

@@ -13,15 +13,16 @@ use talea_linux::clock::MonotonicClock;
 use talea_linux::memory::prefault_stack;
 use talea_manage::control::{CommandHandler, Governor};
 use talea_manage::{
-    Admission, AdmitError, Arrivals, Blocks, Handle, HowOften, MORE_TO_HOLD, ManagedRun, ManagedSet, Marks,
-    MemberId, MemberJobs, Notes, Options, Parking, RunRecorder, STACK, ShortQuantum, SwitchStream, Target,
-    TaskTimes, ThreadJobs, ThreadOptions, command,
+    Admission, AdmitError, Blocks, Handle, MORE_TO_HOLD, ManagedRun, ManagedSet, Marks, MemberId, MemberJobs,
+    Notes, Options, Parking, RunRecorder, STACK, ShortQuantum, SwitchStream, Target, ThreadJobs,
+    ThreadOptions, command,
 };
 use talea_model::{Execution, OperationId, System, ThreadWork};
 use talea_policy::arrangement::live::Live;
 use talea_policy::arrangement::{ArrangeError, Arrangement, Kept, Leaf, Promise, Receipts, Watch, arrange};
 use talea_policy::demand::{self, Purpose};
 use talea_policy::hierarchy::SchedulerId;
+use talea_policy::release::Arrivals;
 use talea_policy::strategy::Plan;
 use talea_record::event::Thread;
 use talea_record::{EdgeEntry, EdgeNumbers, Metadata, Record, RingWriter, Sink, ThreadRole};
@@ -233,18 +234,7 @@ impl HierarchyParts<'_> {
     }
 
     pub(crate) fn jobs_of(&self, operation: OperationId) -> ThreadJobs {
-        let task_index = self.system.operations()[operation.index()].task;
-        let task = &self.system.tasks[task_index];
-        let how_often = match task.period > Duration::from_secs(ENDLESS_S) {
-            true => HowOften::Once,
-            false => HowOften::Periodically,
-        };
-        let arrivals = Arrivals {
-            task: Arc::new(TaskTimes { period: task.period, deadline: task.deadline, phase: task.phase }),
-            jitter: task.jitter,
-            jitter_stream: demand::stream(self.system.seed, Purpose::Jitter, task_index),
-            how_often,
-        };
+        let arrivals = Arrivals::of_task(self.system, self.system.operations()[operation.index()].task);
         let lane = self.metadata.operations[operation.index()].lane as u16;
         ThreadJobs::new(operation, lane, arrivals, self.system.subtask(operation).wcet)
     }
@@ -298,9 +288,6 @@ fn held_if_possible(
 fn is_program(work: &ThreadWork) -> bool {
     matches!(work, ThreadWork::Command(_) | ThreadWork::Process(_))
 }
-
-/// A century: no burst comes less often.
-const ENDLESS_S: i64 = 100 * 365 * 86_400;
 
 /// What an own thread does when it is granted a processor.
 pub(crate) enum Workload {

@@ -24,7 +24,9 @@ pub fn judge(judge: &Judge<'_>) {
                 })
             };
             let job = JobId { operation: operation.id, instance };
-            let skipped = judge.skipped.contains(&(operation.task, instance));
+            let node = judge.system.subtask(operation.id).node;
+            let is_first = operation.predecessors.is_empty();
+            let skipped = is_first && judge.skipped.contains(&(operation.task, instance, node));
             let told = judge.lives.contains_key(&job) || skipped;
             assert_eq!(told, skipped || due.is_some_and(|due| due < end), "{job:?} due at {due:?}");
         }

@@ -33,8 +33,8 @@ pub struct Judge<'a> {
     pub system: &'a System,
     pub metadata: Metadata,
     pub lives: BTreeMap<JobId, Life>,
-    /// Task and instance of every skipped instance.
-    pub skipped: Vec<(usize, u64)>,
+    /// Task and instance of every skipped instance, with the node that skipped it.
+    pub skipped: Vec<(usize, u64, usize)>,
     /// The job that last got each processor, and whom it was said to be taken for at this instant.
     last_on: HashMap<u16, JobId>,
     announced: HashMap<u16, u64>,
@@ -122,8 +122,10 @@ impl Judge<'_> {
         let (nominal, deadline) = self.arrival(operation.task, job.instance);
         let lane = self.metadata.operations[job.operation.index()].lane;
         assert_eq!(usize::from(record.source), lane, "an operation has one lane");
-        assert!(!self.skipped.contains(&(operation.task, job.instance)), "a skipped instance stays skipped");
         let here = self.node_of(job.operation);
+        let is_first = operation.predecessors.is_empty();
+        let skipped = self.skipped.contains(&(operation.task, job.instance, here));
+        assert!(!(is_first && skipped), "a skipped instance stays skipped");
         let mut cost = self.system.overhead.queue + self.system.overhead.queue;
         let expected = if operation.predecessors.is_empty() {
             self.interrupts[here] += 1;
@@ -167,10 +169,12 @@ impl Judge<'_> {
         Some((completed + delay, by_message))
     }
 
-    /// The unfinished first jobs of `task` that were released before `instance`.
-    fn unfinished_firsts(&self, task: usize, instance: u64) -> usize {
-        let first =
-            |operation: &OperationId| self.system.operations()[operation.index()].predecessors.is_empty();
+    /// The unfinished first jobs of `task` on `node` that were released before `instance`.
+    fn unfinished_firsts(&self, task: usize, node: usize, instance: u64) -> usize {
+        let first = |operation: &OperationId| {
+            let is_first = self.system.operations()[operation.index()].predecessors.is_empty();
+            is_first && self.node_of(*operation) == node
+        };
         self.lives
             .iter()
             .filter(|(job, life)| {
@@ -184,13 +188,13 @@ impl Judge<'_> {
         let operation = &self.system.operations()[job.operation.index()];
         let task = operation.task;
         assert_eq!(self.system.tasks[task].overrun, Overrun::SkipNext);
-        assert!(self.unfinished_firsts(task, job.instance) > 0, "only an overrun skips");
+        let node = self.node_of(job.operation);
+        assert!(self.unfinished_firsts(task, node, job.instance) > 0, "only an overrun skips");
         let (nominal, deadline) = self.arrival(task, job.instance);
         assert_eq!(record.time, nominal + demand::release_jitter(self.system, task, job.instance));
         assert_eq!(record.words, [nominal.as_nanos() as u64, deadline.as_nanos() as u64]);
-        let node = self.node_of(job.operation);
         self.interrupts[node] += 1;
-        self.skipped.push((task, job.instance));
+        self.skipped.push((task, job.instance, node));
     }
 
     fn abort(&mut self, job: JobId, record: &Record) {
