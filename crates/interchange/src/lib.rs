@@ -65,6 +65,7 @@ pub fn export(format: Format, system: &System) -> Translated<String> {
         Format::Csv => tabular::export(system),
     };
     let mut losses = Losses::new(format);
+    losses.compare_releases(system);
     losses.compare_hierarchies(system);
     translated.losses.extend(losses.list);
     translated

@@ -116,6 +116,25 @@ impl Losses {
         }
     }
 
+    /// When subtasks with predecessors are released, where it is not greedily and after all of them.
+    pub fn compare_releases(&mut self, system: &Description) {
+        for (index, task) in system.tasks.iter().enumerate() {
+            let has_successors = task.subtasks.iter().any(|subtask| !subtask.after.is_empty());
+            if task.sync != self.default.sync && has_successors {
+                self.unsayable(Place::Task(index, "sync"), &task_label(&task.name), task.sync);
+            }
+            for (position, subtask) in task.subtasks.iter().enumerate() {
+                let subject = subtask_label(task, subtask);
+                if !subtask.join.waits_for_all(subtask.after.len()) {
+                    self.unsayable(Place::Subtask(index, position, "join"), &subject, subtask.join);
+                }
+                if let Some(bound) = subtask.bound {
+                    self.unsayable(Place::Subtask(index, position, "bound"), &subject, bound);
+                }
+            }
+        }
+    }
+
     /// Schedulers and threads, of which no format knows anything.
     pub fn compare_hierarchies(&mut self, system: &Description) {
         for (index, scheduler) in system.schedulers.iter().enumerate() {

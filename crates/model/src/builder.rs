@@ -64,6 +64,8 @@ pub struct SystemBuilder {
     /// Everything but the tasks.
     description: Description,
     tasks: Vec<TaskBuilder>,
+    /// Of tasks that name no protocol.
+    sync: Synchronisation,
     hierarchy: HierarchyBuilder,
 }
 
@@ -87,6 +89,7 @@ impl System {
                 threads: Vec::new(),
             },
             tasks: Vec::new(),
+            sync: Synchronisation::DEFAULT,
             hierarchy: HierarchyBuilder::default(),
         }
     }
@@ -114,6 +117,12 @@ impl SystemBuilder {
     /// Where late jobs stand in deadline and laxity lanes.
     pub fn late(mut self, late: Late) -> Self {
         self.description.late = late;
+        self
+    }
+
+    /// When subtasks with predecessors are released, in tasks that do not say it themselves.
+    pub fn sync(mut self, sync: Synchronisation) -> Self {
+        self.sync = sync;
         self
     }
 
@@ -189,7 +198,7 @@ impl SystemBuilder {
             .tasks
             .into_iter()
             .enumerate()
-            .map(|(index, task)| task.resolve(index, &nodes, &mut violations));
+            .map(|(index, task)| task.resolve(index, self.sync, &nodes, &mut violations));
         let tasks = resolved.collect();
         let (schedulers, threads) = self.hierarchy.resolve(&nodes, &mut violations);
         description = Description { tasks, schedulers, threads, ..description };
@@ -225,8 +234,9 @@ impl NodeNames<'_> {
 /// [subtasks](Self::subtask).
 #[derive(Clone, Debug)]
 pub struct TaskBuilder {
-    /// Everything but the subtasks.
+    /// Everything but the protocol and the subtasks.
     task: Task,
+    sync: Option<Synchronisation>,
     own: Step,
     subtasks: Vec<SubtaskBuilder>,
 }
@@ -253,8 +263,10 @@ impl TaskBuilder {
                 criticality: Criticality::DEFAULT,
                 importance: 0,
                 overrun: Overrun::Queue,
+                sync: Synchronisation::DEFAULT,
                 subtasks: Vec::new(),
             },
+            sync: None,
             own: Step::default(),
             subtasks: Vec::new(),
         }
@@ -302,6 +314,12 @@ impl TaskBuilder {
         self
     }
 
+    /// When its subtasks with predecessors are released, instead of as in the [system](SystemBuilder::sync).
+    pub fn sync(mut self, sync: Synchronisation) -> Self {
+        self.sync = Some(sync);
+        self
+    }
+
     /// Makes this a task of one operation with this worst case.
     pub fn wcet(mut self, wcet: Work) -> Self {
         self.own.wcet = Some(wcet);
@@ -326,11 +344,17 @@ impl TaskBuilder {
         self
     }
 
-    fn resolve(mut self, index: usize, nodes: &NodeNames<'_>, violations: &mut Vec<Violation>) -> Task {
-        let mut task = self.task;
+    fn resolve(
+        mut self,
+        index: usize,
+        sync: Synchronisation,
+        nodes: &NodeNames<'_>,
+        violations: &mut Vec<Violation>,
+    ) -> Task {
+        let mut task = Task { sync: self.sync.unwrap_or(sync), ..self.task };
         if self.subtasks.is_empty() {
             if self.own.wcet.is_some() {
-                let alone = SubtaskBuilder { name: task.name.clone(), step: self.own, after: None };
+                let alone = SubtaskBuilder { step: self.own, ..SubtaskBuilder::new(task.name.clone()) };
                 self.subtasks.push(alone);
             }
         } else {
@@ -377,12 +401,14 @@ pub struct SubtaskBuilder {
     name: String,
     step: Step,
     after: Option<Vec<String>>,
+    join: Join,
+    bound: Option<Duration>,
 }
 
 impl SubtaskBuilder {
     /// Begins a subtask that follows the one added before it. It needs a [`wcet`](Self::wcet).
     pub fn new(name: impl Into<String>) -> Self {
-        SubtaskBuilder { name: name.into(), step: Step::default(), after: None }
+        SubtaskBuilder { name: name.into(), step: Step::default(), after: None, join: Join::All, bound: None }
     }
 
     /// Its worst case.
@@ -406,6 +432,18 @@ impl SubtaskBuilder {
     /// The predecessors by name, instead of the subtask before it; none makes it a first subtask.
     pub fn after<Name: Into<String>>(mut self, predecessors: impl IntoIterator<Item = Name>) -> Self {
         self.after = Some(predecessors.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// How many of the predecessors it waits for; all unless given.
+    pub fn join(mut self, join: Join) -> Self {
+        self.join = join;
+        self
+    }
+
+    /// A bound on its response time, for the protocols whose releases depend on it.
+    pub fn bound(mut self, bound: Duration) -> Self {
+        self.bound = Some(bound);
         self
     }
 
@@ -448,6 +486,6 @@ impl SubtaskBuilder {
         };
         let wcet = self.step.wcet.unwrap_or(Work::ZERO);
         let exec = self.step.exec.unwrap_or(Execution::Constant(wcet));
-        Subtask { name: self.name, node, wcet, exec, after }
+        Subtask { name: self.name, node, wcet, exec, after, join: self.join, bound: self.bound }
     }
 }

@@ -68,6 +68,8 @@ pub struct Task {
     pub importance: i32,
     /// What happens at a release while a first subtask of this task is still unfinished.
     pub overrun: Overrun,
+    /// When its subtasks with predecessors are released.
+    pub sync: Synchronisation,
     /// The subtasks in file order, at least one.
     pub subtasks: Vec<Subtask>,
 }
@@ -85,6 +87,11 @@ pub struct Subtask {
     pub exec: Execution,
     /// Indices of the predecessors within the task; empty for a first subtask.
     pub after: Vec<usize>,
+    /// How many of the predecessors it waits for.
+    pub join: Join,
+    /// A bound on its response time, from its own release to its completion: when successors are released under phase
+    /// modification and modified phase modification (R_i,k of Sun and Liu). Filled in by the analysis if the author gives none.
+    pub bound: Option<Duration>,
 }
 
 /// Costs of the mechanisms, charged by the simulator and later counted by the analysis.
@@ -206,6 +213,84 @@ keywords! {
         SkipNext = "skip-next",
         /// The unfinished job is told to stop, and its successors are not released.
         Abort = "abort",
+    }
+}
+
+keywords! {
+    /// When a subtask with predecessors is released: the synchronisation protocols of Sun and Liu 1996.
+    Synchronisation {
+        /// At the completion of its predecessors (direct synchronisation).
+        Greedy = "greedy",
+        /// At that completion, but no earlier than a period after its previous release (rules 1 and 2).
+        ReleaseGuard = "release-guard",
+        /// As with guards; at an idle point of a node all its guards are reset (rule 3).
+        ReleaseGuardIdle = "release-guard-idle",
+        /// As with guards; at an idle point of a node one of the instances that wait is let through.
+        ReleaseGuardIdleOne = "release-guard-idle-one",
+        /// Strictly periodically, later than its task's arrival by the response bounds of the subtasks before it.
+        PhaseModification = "phase-modification",
+        /// A response bound after the release of its predecessor.
+        ModifiedPhaseModification = "modified-phase-modification",
+    }
+}
+
+impl Synchronisation {
+    /// That of a system that names none.
+    pub const DEFAULT: Synchronisation = Synchronisation::Greedy;
+
+    /// Whether a guard holds releases apart.
+    pub const fn guards(self) -> bool {
+        matches!(
+            self,
+            Synchronisation::ReleaseGuard
+                | Synchronisation::ReleaseGuardIdle
+                | Synchronisation::ReleaseGuardIdleOne
+        )
+    }
+
+    /// Whether releases depend on response bounds of the subtasks before.
+    pub const fn needs_bounds(self) -> bool {
+        matches!(self, Synchronisation::PhaseModification | Synchronisation::ModifiedPhaseModification)
+    }
+}
+
+/// How many of its predecessors a subtask waits for; those that complete after its release are late.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Join {
+    /// All.
+    #[default]
+    All,
+    /// One, whichever completes first.
+    First,
+    /// This many, from 1 to as many as there are.
+    Count(u32),
+}
+
+impl Join {
+    /// How many of `predecessors` must have completed.
+    pub const fn needed(self, predecessors: usize) -> usize {
+        match self {
+            Join::All => predecessors,
+            Join::First if predecessors == 0 => 0,
+            Join::First => 1,
+            Join::Count(count) => count as usize,
+        }
+    }
+
+    /// Whether a subtask waits for each of its `predecessors`.
+    pub const fn waits_for_all(self, predecessors: usize) -> bool {
+        self.needed(predecessors) == predecessors
+    }
+}
+
+/// As it stands in a file, without quotes.
+impl fmt::Display for Join {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Join::All => f.pad("all"),
+            Join::First => f.pad("first"),
+            Join::Count(count) => count.fmt(f),
+        }
     }
 }
 

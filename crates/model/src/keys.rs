@@ -38,12 +38,14 @@ pub(crate) enum Kind {
     Name,
     /// The name of a node.
     NodeName,
+    /// How many predecessors a subtask waits for: "all", "first" or a number.
+    Join,
     /// Names of subtasks of the same task.
     SubtaskNames,
     /// A time with a unit.
     Time,
-    /// One of `known`. `later` are values of the design that this version refuses with `reason`.
-    Word { known: fn() -> Vec<&'static str>, later: &'static [&'static str], reason: &'static str },
+    /// One of these, the keywords of a type.
+    Word(fn() -> Vec<&'static str>),
     /// A kind of scheduler.
     Scheduler,
     /// One of these.
@@ -122,11 +124,6 @@ impl Table {
 use Literal::{Integer, Integers, Text};
 use Presence::{Default, DefaultFrom, Optional, Required};
 
-/// The greedy release is the only one so far; the others need release guards.
-fn release_protocols() -> Vec<&'static str> {
-    vec!["greedy"]
-}
-
 fn words<T: Copy>(all: &[T], keyword: fn(T) -> &'static str) -> Vec<&'static str> {
     all.iter().copied().map(keyword).collect()
 }
@@ -134,7 +131,7 @@ fn words<T: Copy>(all: &[T], keyword: fn(T) -> &'static str) -> Vec<&'static str
 /// A keyword type's values, all of them known.
 macro_rules! word {
     ($keyword:ident) => {
-        Kind::Word { known: || words($keyword::ALL, $keyword::keyword), later: &[], reason: "" }
+        Kind::Word(|| words($keyword::ALL, $keyword::keyword))
     };
 }
 
@@ -199,6 +196,16 @@ pub(crate) static SYSTEM: Table = Table {
             presence: Default(Text("last")),
             doc: "Where jobs that can no longer make their deadline stand in deadline and laxity lanes: behind \
                   all others, or where their key puts them.",
+        },
+        Key {
+            name: "sync",
+            kind: word!(Synchronisation),
+            presence: Default(Text(Synchronisation::DEFAULT.keyword())),
+            doc: "When a subtask with predecessors is released, in tasks that do not say it themselves: as soon as \
+                  they have completed, or then but no earlier than a period after its previous release (a guard; \
+                  at an idle point of its node all guards are reset, or one waiting instance passes), or at the \
+                  end of response bounds of the subtasks before it, counted from the task's arrival \
+                  (phase-modification) or from the predecessor's release (modified-phase-modification).",
         },
         Key {
             name: "seed",
@@ -309,18 +316,9 @@ pub(crate) static TASK: Table = Table {
         },
         Key {
             name: "sync",
-            kind: Kind::Word {
-                known: release_protocols,
-                later: &[
-                    "release-guard",
-                    "release-guard-idle",
-                    "phase-modification",
-                    "modified-phase-modification",
-                ],
-                reason: "this version releases successors greedily only, when their predecessors complete",
-            },
-            presence: Default(Text("greedy")),
-            doc: "When a subtask with predecessors is released: as soon as they have completed.",
+            kind: word!(Synchronisation),
+            presence: DefaultFrom("that of `[system]`"),
+            doc: "When a subtask with predecessors is released, see `[system]`.",
         },
         Key {
             name: "model",
@@ -379,6 +377,20 @@ pub(crate) static SUBTASK: Table = Table {
             kind: Kind::SubtaskNames,
             presence: DefaultFrom("the subtask before it"),
             doc: "The predecessors; an empty list makes it a first subtask.",
+        },
+        Key {
+            name: "join",
+            kind: Kind::Join,
+            presence: Default(Text("all")),
+            doc: "How many of several predecessors it waits for: all, the first, or this many. Predecessors that \
+                  complete later are counted as late.",
+        },
+        Key {
+            name: "bound",
+            kind: TIME,
+            presence: DefaultFrom("what the analysis finds, where it is needed"),
+            doc: "Bound on the time from its release to its completion, after which phase-modification and \
+                  modified-phase-modification release its successors.",
         },
     ],
 };

@@ -82,7 +82,8 @@ fn property(key: &Key) -> Value {
             json!({ "type": "array", "items": { "$ref": "#/$defs/name" }, "uniqueItems": true })
         }
         Kind::Time => json!({ "$ref": "#/$defs/time" }),
-        Kind::Word { known, .. } => json!({ "enum": known() }),
+        Kind::Word(known) => json!({ "enum": known() }),
+        Kind::Join => json!({ "oneOf": [{ "enum": ["all", "first"] }, { "type": "integer", "minimum": 1 }] }),
         Kind::OneOf(words) => json!({ "enum": words }),
         Kind::Scheduler => json!({ "enum": scheduler_kinds() }),
         Kind::Criticality => json!({ "enum": criticalities() }),

@@ -1,6 +1,6 @@
 //! The validated system: a [`Description`] that satisfies every rule, with its operations numbered.
 
-use crate::description::{Criticality, Description, Overrun, Strategy, Subtask, Task};
+use crate::description::{Criticality, Description, Join, Overrun, Strategy, Subtask, Synchronisation, Task};
 use crate::execution::Execution;
 use crate::hierarchy::{Thread, ThreadWork};
 use crate::operation::{Operation, OperationId};
@@ -19,8 +19,15 @@ fn task_of_thread(thread: &Thread) -> Task {
             (Execution::Constant(ENDLESS.as_work()), ENDLESS, Duration::MAX)
         }
     };
-    let work =
-        Subtask { name: thread.name.clone(), node: thread.node, wcet: exec.max(), exec, after: Vec::new() };
+    let work = Subtask {
+        name: thread.name.clone(),
+        node: thread.node,
+        wcet: exec.max(),
+        exec,
+        after: Vec::new(),
+        join: Join::All,
+        bound: None,
+    };
     Task {
         name: thread.name.clone(),
         period,
@@ -30,6 +37,7 @@ fn task_of_thread(thread: &Thread) -> Task {
         criticality: Criticality::Medium,
         importance: 0,
         overrun: Overrun::Queue,
+        sync: Synchronisation::Greedy,
         subtasks: vec![work],
     }
 }
@@ -195,6 +203,30 @@ impl System {
     pub fn with_strategy(&self, strategy: Strategy) -> Self {
         let mut changed = self.clone();
         changed.description.strategy = strategy;
+        changed
+    }
+
+    /// The same system with this synchronisation protocol for every task. Response bounds that it does not need are left out.
+    #[must_use]
+    pub fn with_synchronisation(&self, sync: Synchronisation) -> Self {
+        let mut changed = self.clone();
+        for task in &mut changed.description.tasks {
+            task.sync = sync;
+            if !sync.needs_bounds() {
+                task.subtasks.iter_mut().for_each(|subtask| subtask.bound = None);
+            }
+        }
+        changed
+    }
+
+    /// The same system with response bounds for those operations, by [`OperationId::index`], that `bound` has one for.
+    #[must_use]
+    pub fn with_response_bounds(&self, bound: impl Fn(OperationId) -> Option<Duration>) -> Self {
+        let mut changed = self.clone();
+        for operation in &self.operations {
+            let subtask = &mut changed.description.tasks[operation.task].subtasks[operation.subtask];
+            subtask.bound = bound(operation.id).or(subtask.bound);
+        }
         changed
     }
 

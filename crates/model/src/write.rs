@@ -1,7 +1,7 @@
 //! Writes a system as a file that reads back as the same system.
 
 use crate::System;
-use crate::description::{Node, Subtask, Task};
+use crate::description::{Join, Node, Subtask, Task};
 use crate::execution::Execution;
 use crate::hierarchy::{Request, Scheduler, Setting, Thread, ThreadWork, Under};
 use crate::plan::{Plan, PlanEntry};
@@ -123,8 +123,10 @@ impl System {
         quoted(out, "criticality", task.criticality)?;
         writeln!(out, "importance = {}", task.importance)?;
         quoted(out, "overrun", task.overrun)?;
+        quoted(out, "sync", task.sync)?;
         if let [alone] = task.subtasks.as_slice()
             && alone.name == task.name
+            && alone.bound.is_none()
         {
             return self.write_step(alone, out);
         }
@@ -136,6 +138,14 @@ impl System {
                 let names = subtask.after.iter().map(|before| &task.subtasks[*before].name);
                 list(out, "after", names)?;
                 writeln!(out)?;
+            }
+            match subtask.join {
+                Join::All => {}
+                Join::First => quoted(out, "join", subtask.join)?,
+                Join::Count(count) => writeln!(out, "join = {count}")?,
+            }
+            if let Some(bound) = subtask.bound {
+                quoted(out, "bound", bound)?;
             }
         }
         Ok(())

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use talea_linux::affinity::{self, AffinityError};
 use talea_linux::thread::SpawnError;
 use talea_policy::strategy::Anomaly;
+use talea_policy::unsupported_release::UnsupportedRelease;
 use talea_record::CreateError;
 use talea_record::stream::AttachError;
 use thiserror::Error;
@@ -23,6 +24,9 @@ pub enum PrepareError {
         /// All of them.
         anomalies: Vec<Anomaly>,
     },
+    /// A protocol or join that is not executed yet.
+    #[error(transparent)]
+    Release(#[from] UnsupportedRelease),
     /// The lanes of a node do not fit what the kernel offers.
     #[error("node \"{node}\": {source}")]
     Lowering {

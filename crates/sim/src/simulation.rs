@@ -11,6 +11,7 @@ use talea_policy::release::Arrival;
 use talea_policy::release::join::Heard;
 use talea_policy::release::overrun::{self, OnArrival, Previous};
 use talea_policy::strategy::{NodeAnomaly, Plan, plan_lanes_of};
+use talea_policy::unsupported_release::UnsupportedRelease;
 use talea_record::event::{RunEnd, RunStart};
 use talea_record::{EdgeNumbers, JobId, Metadata, Origin, Record, RunOutcome, Sink, SkipReason};
 use talea_time::{Duration, Instant, Work};
@@ -29,6 +30,9 @@ pub enum SimulationError {
         /// Why.
         error: Box<ArrangeError>,
     },
+    /// A protocol or join that is not executed yet.
+    #[error(transparent)]
+    Release(#[from] UnsupportedRelease),
     /// Records number lanes with 16 bits.
     #[error(
         "{0} lanes and threads are more than the 65535 a trace can tell apart; use fewer distinct periods or nodes"
@@ -120,6 +124,9 @@ impl Simulation {
     /// # Errors
     /// See [`SimulationError`].
     pub fn with_plans(system: &System, plans: &[Plan]) -> Result<Self, SimulationError> {
+        if let Some(unsupported) = UnsupportedRelease::find(system) {
+            return Err(unsupported.into());
+        }
         let system = &system.with_threads_as_tasks();
         let mut first = FirstNumbers { lane: 0, edge: 0 };
         let mut nodes: Vec<Node> = Vec::new();

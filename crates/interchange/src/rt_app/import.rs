@@ -12,7 +12,7 @@ use crate::names::{Taken, is_valid, mended};
 use crate::reading::{Origins, Reading};
 use crate::settings::{blank, task, task_label};
 use crate::{Effect, Problems, Translated};
-use talea_model::{Description, Place, Subtask};
+use talea_model::{Description, Join, Place, Subtask};
 
 /// Reads an rt-app or workgen file; see [`crate::import`].
 ///
@@ -198,6 +198,8 @@ fn describe(
                 wcet: step.wcet,
                 exec: step.exec.clone(),
                 after: step.after.clone(),
+                join: Join::All,
+                bound: None,
             });
         }
         let threads = chain.steps.iter().map(|step| crew.thread(step.unit));

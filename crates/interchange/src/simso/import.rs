@@ -11,7 +11,7 @@ use crate::reading::{Origins, Reading};
 use crate::settings::{blank, task};
 use crate::{Effect, Problems, Translated};
 use std::collections::HashMap;
-use talea_model::{CPU_LIMIT, Description, Execution, Node, Overrun, Place, Strategy, Subtask, Task};
+use talea_model::{CPU_LIMIT, Description, Execution, Join, Node, Overrun, Place, Strategy, Subtask, Task};
 use talea_time::Duration;
 
 /// Reads a SimSo file; see [`crate::import`].
@@ -111,6 +111,8 @@ fn read_chain(
             wcet: task.wcet,
             exec: execution_of(simulation.model, task, reading),
             after: after.into_iter().collect(),
+            join: Join::All,
+            bound: None,
         });
     }
     made

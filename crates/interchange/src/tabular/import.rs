@@ -10,7 +10,7 @@ use crate::{Effect, Problems, Translated};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
 use std::ops::Range;
-use talea_model::{Criticality, Description, Execution, NODE_LIMIT, Node, Overrun, Place, Subtask};
+use talea_model::{Criticality, Description, Execution, Join, NODE_LIMIT, Node, Overrun, Place, Subtask};
 use talea_time::{Duration, Work};
 
 /// Reads a table; see [`crate::import`] and the columns in [`super`].
@@ -299,6 +299,8 @@ fn subtasks(draft: &TaskDraft<'_>, reading: &mut Reading<'_>) -> Vec<Subtask> {
             wcet: subtask.wcet,
             exec: subtask.exec.clone().unwrap_or(Execution::Constant(subtask.wcet)),
             after,
+            join: Join::All,
+            bound: None,
         });
     }
     made

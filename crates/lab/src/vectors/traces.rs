@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::fmt::Debug;
 use talea_insight::{Segment, Segments};
 use talea_model::{
-    Criticality, Description, Execution, LaneDispatch, Late, Laxity, Node, Overhead, Overrun, Strategy,
-    Subtask, System, Task,
+    Criticality, Description, Execution, Join, LaneDispatch, Late, Laxity, Node, Overhead, Overrun, Strategy,
+    Subtask, Synchronisation, System, Task,
 };
 use talea_policy::strategy::plan_node;
 use talea_record::{JobId, Metadata, Record, Sink, Typed};
@@ -174,7 +174,16 @@ fn system(case: &Case) -> Result<System, Reason> {
                 criticality,
                 importance: 0,
                 overrun: Overrun::Queue,
-                subtasks: vec![Subtask { name: row.id.clone(), node: 0, wcet, exec, after: Vec::new() }],
+                sync: Synchronisation::Greedy,
+                subtasks: vec![Subtask {
+                    name: row.id.clone(),
+                    node: 0,
+                    wcet,
+                    exec,
+                    after: Vec::new(),
+                    join: Join::All,
+                    bound: None,
+                }],
             })
         })
         .collect::<Result<_, Reason>>()?;

@@ -140,6 +140,9 @@ fn read_system(section: &Section<'_>, findings: &mut Findings) -> SystemBuilder 
     if let Some(late) = section.word("late", findings) {
         builder = builder.late(late);
     }
+    if let Some(sync) = section.word("sync", findings) {
+        builder = builder.sync(sync);
+    }
     if let Some(seed) = section.integer("seed", findings) {
         builder = builder.seed(seed as u64);
     }
@@ -168,7 +171,9 @@ fn read_task(own: &Section<'_>, subtasks: &[Section<'_>], findings: &mut Finding
     if let Some(overrun) = own.word("overrun", findings) {
         task = task.overrun(overrun);
     }
-    own.check_word("sync", findings);
+    if let Some(sync) = own.word("sync", findings) {
+        task = task.sync(sync);
+    }
     if !matches!(own.given("wcet").1, Given::Nothing) {
         task = task.wcet(read_wcet(own, findings));
     }
@@ -192,6 +197,12 @@ fn read_subtask(section: &Section<'_>, findings: &mut Findings) -> SubtaskBuilde
     }
     if let Some(after) = section.names("after", findings) {
         subtask = subtask.after(after);
+    }
+    if let Some(join) = section.join("join", findings) {
+        subtask = subtask.join(join);
+    }
+    if let Some(bound) = section.time("bound", findings) {
+        subtask = subtask.bound(bound);
     }
     subtask
 }

@@ -1,7 +1,8 @@
 //! Values of the kinds that keys take, with a message and a remedy for everything else.
 
 use super::section::{Findings, Given, Section};
-use crate::description::{Criticality, UnknownKeyword};
+use crate::OperationId;
+use crate::description::{Criticality, Join, UnknownKeyword};
 use crate::hierarchy::SchedulerKind;
 use crate::keys::{CPUS, Key, Kind, Literal};
 use crate::suggest::{known_words, time_fault};
@@ -35,7 +36,8 @@ pub(super) fn sample(key: &Key) -> &'static str {
         Kind::Time if key.name == "period" || key.name == "deadline" => "\"50ms\"",
         Kind::Time => "\"1ms\"",
         Kind::Scheduler => "\"fixed-priority\"",
-        Kind::Word { .. } | Kind::OneOf(_) => "\"...\"",
+        Kind::Join => "\"first\"",
+        Kind::Word(_) | Kind::OneOf(_) => "\"...\"",
         Kind::Criticality => "\"high\"",
         Kind::Integer { .. } => "1",
         Kind::Cpus => "[0]",
@@ -56,7 +58,8 @@ fn called(kind: &Kind) -> &'static str {
         Kind::Command => "a list of texts, the program and its arguments",
         Kind::SubtaskNames => "a list of names of subtasks",
         Kind::Time => "a time with a unit",
-        Kind::Word { .. } | Kind::OneOf(_) | Kind::Scheduler => "a text",
+        Kind::Join => "\"all\", \"first\" or a whole number",
+        Kind::Word(_) | Kind::OneOf(_) | Kind::Scheduler => "a text",
         Kind::Criticality => "a number from 0 to 4 or a name from \"very-low\" to \"very-high\"",
         Kind::Integer { .. } => "a whole number",
         Kind::Cpus => "a list of processor numbers",
@@ -140,11 +143,6 @@ impl<'t> Section<'t> {
         )
     }
 
-    /// Checks a word that has no meaning beyond being one of the known ones.
-    pub(super) fn check_word(&self, name: &'static str, findings: &mut Findings) {
-        self.value(name, findings, |_| (), |key, value| word(key, value).map(|_| ()));
-    }
-
     /// A criticality by number or name.
     pub(super) fn criticality(&self, name: &'static str, findings: &mut Findings) -> Option<Criticality> {
         let named = |text: &str| text.parse().expect("the declared default is a name");
@@ -185,6 +183,29 @@ impl<'t> Section<'t> {
             |_| no_default(name),
             |key, value| {
                 elements(key, value)?.iter().map(|element| text(key, element).map(str::to_owned)).collect()
+            },
+        )
+    }
+
+    /// How many predecessors a subtask waits for.
+    pub(super) fn join(&self, name: &'static str, findings: &mut Findings) -> Option<Join> {
+        let words = [Join::All, Join::First];
+        self.value(
+            name,
+            findings,
+            |_| Join::All,
+            |key, value| match value.get_ref() {
+                DeValue::String(written) => {
+                    words.into_iter().find(|join| join.to_string() == *written.as_ref()).ok_or_else(|| {
+                        let known = words.map(|join| join.to_string());
+                        no_such_word(key, value, written, &known.each_ref().map(String::as_str))
+                    })
+                }
+                DeValue::Integer(_) => {
+                    let count = integer(key, value, 1..=OperationId::LIMIT as i128)?;
+                    Ok(Join::Count(count as u32))
+                }
+                _ => Err(wrong_type(key, value)),
             },
         )
     }
@@ -249,17 +270,11 @@ fn unit_missing(key: &Key, span: Range<usize>, number: &str) -> Misfit {
 }
 
 fn word<'v>(key: &Key, value: &'v Spanned<DeValue<'_>>) -> Reading<&'v str> {
-    let Kind::Word { known, later, reason } = key.kind else {
-        unreachable!("\"{}\" is declared as a word", key.name)
-    };
+    let Kind::Word(known) = key.kind else { unreachable!("\"{}\" is declared as a word", key.name) };
     let word = text(key, value)?;
     let known = known();
     if known.contains(&word) {
         return Ok(word);
-    }
-    if later.contains(&word) {
-        let remedy = format!("write {} = \"{}\", or leave it out", key.name, known[0]);
-        return Err(Misfit { span: value.span(), message: reason.to_owned(), remedy });
     }
     Err(no_such_word(key, value, word, &known))
 }
@@ -285,7 +300,7 @@ pub(super) fn scheduler_kind(key: &Key, value: &Spanned<DeValue<'_>>) -> Reading
     })
 }
 
-fn no_such_word(key: &Key, value: &Spanned<DeValue<'_>>, written: &str, known: &[&'static str]) -> Misfit {
+fn no_such_word(key: &Key, value: &Spanned<DeValue<'_>>, written: &str, known: &[&str]) -> Misfit {
     Misfit {
         span: value.span(),
         message: format!("\"{}\" cannot be \"{written}\"", key.name),

@@ -1,7 +1,7 @@
 //! Rules about the order of a task's subtasks.
 
 use super::{Place, Violation};
-use crate::description::{Subtask, Task};
+use crate::description::{Join, Subtask, Task};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
 
@@ -32,6 +32,7 @@ pub(super) fn check(index: usize, task: &Task, found: &mut Vec<Violation>) {
     if !sound {
         return;
     }
+    check_joins(index, task, found);
     if let Some(cycle) = cycle(&task.subtasks) {
         let names: Vec<_> =
             cycle.iter().take(CYCLE_NAMES).map(|subtask| task.subtasks[*subtask].name.as_str()).collect();
@@ -45,6 +46,38 @@ pub(super) fn check(index: usize, task: &Task, found: &mut Vec<Violation>) {
             ),
             "remove one of these from an \"after\"; [] starts a task",
         ));
+    }
+}
+
+/// Checks that whoever waits for some of its predecessors has enough of them.
+fn check_joins(index: usize, task: &Task, found: &mut Vec<Violation>) {
+    for (position, subtask) in task.subtasks.iter().enumerate() {
+        let predecessors = subtask.after.len();
+        let remedy = match subtask.join {
+            Join::All => continue,
+            _ if predecessors < 2 => "leave join out, or name several predecessors in \"after\"".into(),
+            Join::Count(count) if !(1..=predecessors).contains(&(count as usize)) => {
+                format!("write a number from 1 to {predecessors}, \"first\" or \"all\"")
+            }
+            Join::First | Join::Count(_) => continue,
+        };
+        let waits = match subtask.join {
+            Join::Count(count) => format!("waits for {count} of its predecessors"),
+            _ => "waits for the first of its predecessors".into(),
+        };
+        let has = match predecessors {
+            0 => "has none".into(),
+            1 => "has only one".into(),
+            count => format!("has {count}"),
+        };
+        found.push(Violation {
+            related: Some(Place::Subtask(index, position, "after")),
+            ..Violation::error(
+                Place::Subtask(index, position, "join"),
+                format!("subtask \"{}\" of task \"{}\" {waits} and {has}", subtask.name, task.name),
+                remedy,
+            )
+        });
     }
 }
 

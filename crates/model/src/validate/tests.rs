@@ -5,7 +5,8 @@ use talea_time::{Duration, Work};
 
 fn subtask(name: &str, after: &[usize]) -> Subtask {
     let wcet = Work::from_millis(1);
-    Subtask { name: name.into(), node: 0, wcet, exec: Execution::Constant(wcet), after: after.to_vec() }
+    let (exec, after) = (Execution::Constant(wcet), after.to_vec());
+    Subtask { name: name.into(), node: 0, wcet, exec, after, join: Join::All, bound: None }
 }
 
 fn task(subtasks: Vec<Subtask>) -> Task {

@@ -99,6 +99,7 @@ pub(super) fn check_subtask(index: usize, position: usize, task: &Task, found: &
         found.push(violation);
         return;
     }
+    check_bound(index, position, task, found);
     if let Some((fault, remedy)) = execution_misfit(&subtask.exec) {
         let message = format!("the exec of {} {fault}", label(task, subtask));
         found.push(Violation::error(place("exec"), message, remedy));
@@ -131,6 +132,44 @@ pub(super) fn check_subtask(index: usize, position: usize, task: &Task, found: &
                     task.deadline
                 ),
                 "lower the wcet or lengthen the deadline; a job that takes this long always misses",
+            )
+        });
+    }
+}
+
+/// The response bound of a subtask: on its own, against its worst case, and whether its task's protocol needs one.
+fn check_bound(index: usize, position: usize, task: &Task, found: &mut Vec<Violation>) {
+    let subtask = &task.subtasks[position];
+    let Some(bound) = subtask.bound else { return };
+    let place = Place::Subtask(index, position, "bound");
+    if let Some(violation) = violation_of(bound, Least::AboveZero, place, "bound", || label(task, subtask)) {
+        found.push(violation);
+        return;
+    }
+    if !task.sync.needs_bounds() {
+        found.push(Violation {
+            related: Some(Place::Task(index, "sync")),
+            ..Violation::warning(
+                place,
+                format!(
+                    "the bound of {} has no effect: its task is released by {}",
+                    label(task, subtask),
+                    task.sync
+                ),
+                "leave it out; only phase-modification and modified-phase-modification need bounds",
+            )
+        });
+    } else if bound < subtask.wcet.at_full_speed() {
+        found.push(Violation {
+            related: Some(Place::Subtask(index, position, "wcet")),
+            ..Violation::warning(
+                place,
+                format!(
+                    "the bound of {}, {bound}, is shorter than its wcet of {}",
+                    label(task, subtask),
+                    subtask.wcet
+                ),
+                "lengthen the bound, or leave it out so that the analysis finds it",
             )
         });
     }

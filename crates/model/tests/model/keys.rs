@@ -42,6 +42,12 @@ fn keys_of_tasks() {
     assert_eq!(graph.criticality, Criticality::VeryHigh);
     assert_eq!(graph.importance, -7);
     assert_eq!(graph.overrun, Overrun::SkipNext);
+    assert_eq!(graph.sync, Synchronisation::PhaseModification, "its own");
+    assert_eq!(alone.sync, Synchronisation::ReleaseGuard, "that of the system");
+    let bounds = graph.subtasks.iter().map(|subtask| subtask.bound).collect::<Vec<_>>();
+    assert_eq!(bounds, [Some(Duration::from_millis(9)), None, None, None, None, None]);
+    let joins = graph.subtasks.iter().map(|subtask| subtask.join).collect::<Vec<_>>();
+    assert_eq!(joins, [Join::All, Join::All, Join::All, Join::First, Join::Count(2), Join::All]);
     assert_eq!(alone.period, Duration::from_millis(500));
     assert_eq!(alone.criticality, Criticality::VeryLow);
     assert_eq!(alone.overrun, Overrun::Abort);
@@ -56,7 +62,7 @@ fn keys_of_subtasks() {
     let subtasks = &system.tasks[0].subtasks;
     let ms = Work::from_millis;
     let of = |index: usize| {
-        let Subtask { name, node, wcet, exec, after } = &subtasks[index];
+        let Subtask { name, node, wcet, exec, after, .. } = &subtasks[index];
         (name.as_str(), *node, *wcet, exec.clone(), after.as_slice())
     };
     assert_eq!(of(0), ("constant", 0, ms(2), Execution::Constant(ms(1)), [].as_slice()));
@@ -66,7 +72,8 @@ fn keys_of_subtasks() {
         of(3),
         ("trace", 0, ms(20), Execution::List(Arc::from([ms(1), ms(2), ms(20)])), [1, 2].as_slice())
     );
-    assert_eq!(of(4), ("another-source", 0, ms(10), Execution::Constant(ms(0)), [].as_slice()));
+    assert_eq!(of(4), ("count", 0, ms(10), Execution::Constant(ms(0)), [0, 1, 2].as_slice()));
+    assert_eq!(of(5), ("another-source", 0, ms(10), Execution::Constant(ms(0)), [].as_slice()));
 }
 
 #[test]
@@ -75,13 +82,21 @@ fn operations_know_their_neighbours() {
     let names: Vec<_> = system.operations().iter().map(|operation| operation.name.as_str()).collect();
     assert_eq!(
         names,
-        ["graph.constant", "graph.uniform", "graph.list", "graph.trace", "graph.another-source", "alone"]
+        [
+            "graph.constant",
+            "graph.uniform",
+            "graph.list",
+            "graph.trace",
+            "graph.count",
+            "graph.another-source",
+            "alone"
+        ]
     );
     let constant = &system.operations()[0];
-    assert_eq!(constant.successors, [OperationId::from_index(1), OperationId::from_index(2)]);
+    assert_eq!(constant.successors, [1, 2, 4].map(OperationId::from_index));
     let trace = &system.operations()[3];
     assert_eq!(trace.predecessors, [OperationId::from_index(1), OperationId::from_index(2)]);
-    assert_eq!(system.operations_of(1)[0].id, OperationId::from_index(5));
+    assert_eq!(system.operations_of(1)[0].id, OperationId::from_index(6));
 }
 
 #[test]
@@ -109,12 +124,15 @@ fn defaults() {
             criticality: Criticality::Medium,
             importance: 0,
             overrun: Overrun::Queue,
+            sync: Synchronisation::Greedy,
             subtasks: vec![Subtask {
                 name: "t".into(),
                 node: 0,
                 wcet: Work::from_millis(1),
                 exec: Execution::Constant(Work::from_millis(1)),
                 after: vec![],
+                join: Join::All,
+                bound: None,
             }],
         }],
     };
@@ -133,9 +151,9 @@ fn cpus_default_to_the_first() {
 #[test]
 fn every_keyword_is_read() {
     fn check(key: &str, table: &str, keyword: &str, of: impl Fn(&System) -> String) {
-        let (in_system, in_task) = if table == "system" { (key, "sync") } else { ("late", key) };
+        let (in_system, in_task) = if table == "system" { (key, "overrun") } else { ("late", key) };
         let system_word = if table == "system" { keyword } else { "last" };
-        let task_word = if table == "system" { "greedy" } else { keyword };
+        let task_word = if table == "system" { "queue" } else { keyword };
         let text = format!(
             "[system]\nname = \"s\"\n{in_system} = \"{system_word}\"\n[[task]]\nname = \"t\"\n\
              period = \"10ms\"\nwcet = \"1ms\"\n{in_task} = \"{task_word}\"\n"
@@ -156,6 +174,10 @@ fn every_keyword_is_read() {
     }
     for word in Overrun::ALL {
         check("overrun", "task", word.keyword(), |system| system.tasks[0].overrun.to_string());
+    }
+    for word in Synchronisation::ALL {
+        check("sync", "system", word.keyword(), |system| system.tasks[0].sync.to_string());
+        check("sync", "task", word.keyword(), |system| system.tasks[0].sync.to_string());
     }
     for word in Criticality::ALL.iter().map(|criticality| criticality.keyword()) {
         check("criticality", "task", word, |system| system.tasks[0].criticality.to_string());

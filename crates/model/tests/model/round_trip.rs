@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use std::sync::Arc;
 use talea_model::{
-    CPU_LIMIT, Criticality, Execution, LaneDispatch, Late, Laxity, Overhead, Overrun, SubtaskBuilder, System,
-    SystemBuilder, TIME_LIMIT, TaskBuilder,
+    CPU_LIMIT, Criticality, Execution, Join, LaneDispatch, Late, Laxity, Overhead, Overrun, SubtaskBuilder,
+    Synchronisation, System, SystemBuilder, TIME_LIMIT, TaskBuilder,
 };
 use talea_time::{Duration, Work};
 
@@ -30,19 +30,23 @@ fn execution() -> impl Strategy<Value = Execution> {
     ]
 }
 
-/// Name, node, worst case, execution time and predecessors; indices are taken modulo what there is.
-type Step = (String, Index, Work, Option<Execution>, Option<Vec<Index>>);
+/// Name, node, worst case, execution time, predecessors, join and response bound; indices are taken modulo what there is.
+type Step = (String, Index, Work, Option<Execution>, Option<Vec<Index>>, Option<Index>, Option<i64>);
 
 /// A subtask after some of those before it; the names are made unique by position.
 fn subtask() -> impl Strategy<Value = Step> {
-    (name(), any::<Index>(), work(1), option::of(execution()), option::of(vec(any::<Index>(), 0..3)))
+    let order = (option::of(vec(any::<Index>(), 0..3)), option::of(any::<Index>()));
+    let step = (name(), any::<Index>(), work(1), option::of(execution()), order, option::of(1..=LONGEST_NS));
+    step.prop_map(|(name, node, wcet, exec, (after, join), bound)| {
+        (name, node, wcet, exec, after, join, bound)
+    })
 }
 
 fn task() -> impl Strategy<Value = (TaskBuilder, Vec<Step>)> {
     let times = (2..=LONGEST_NS, 1..=LONGEST_NS, 0..=LONGEST_NS, any::<Index>());
-    let rank = (0u8..=4, any::<i32>(), select(Overrun::ALL));
+    let rank = (0u8..=4, any::<i32>(), select(Overrun::ALL), select(Synchronisation::ALL));
     (name(), times, rank, vec(subtask(), 1..6)).prop_map(
-        |(name, (period, deadline, phase, jitter), (level, importance, overrun), subtasks)| {
+        |(name, (period, deadline, phase, jitter), (level, importance, overrun, sync), subtasks)| {
             let jitter = jitter.index(period as usize) as i64;
             let task = TaskBuilder::new(name, Duration::from_nanos(period))
                 .deadline(Duration::from_nanos(deadline))
@@ -50,7 +54,8 @@ fn task() -> impl Strategy<Value = (TaskBuilder, Vec<Step>)> {
                 .jitter(Duration::from_nanos(jitter))
                 .criticality(Criticality::from_level(level).expect("0 to 4"))
                 .importance(importance)
-                .overrun(overrun);
+                .overrun(overrun)
+                .sync(sync);
             (task, subtasks)
         },
     )
@@ -90,7 +95,7 @@ prop_compose! {
         }
         for (number, (mut task, subtasks)) in tasks.into_iter().enumerate() {
             let name_of = |position: usize| format!("{}-{position}", subtasks[position].0);
-            for (position, (_, node, wcet, exec, after)) in subtasks.iter().enumerate() {
+            for (position, (_, node, wcet, exec, after, join, bound)) in subtasks.iter().enumerate() {
                 let mut subtask = SubtaskBuilder::new(name_of(position)).wcet(*wcet)
                     .on(format!("node-{}", node.index(nodes)));
                 if let Some(exec) = exec {
@@ -100,7 +105,17 @@ prop_compose! {
                     let mut before: Vec<_> = after.iter().map(|index| index.index(position)).collect();
                     before.sort_unstable();
                     before.dedup();
+                    if let (Some(join), true) = (join, before.len() > 1) {
+                        subtask = subtask.join(match join.index(before.len() + 2) {
+                            0 => Join::First,
+                            1 => Join::All,
+                            count => Join::Count(count as u32 - 1),
+                        });
+                    }
                     subtask = subtask.after(before.into_iter().map(name_of));
+                }
+                if let Some(bound) = bound {
+                    subtask = subtask.bound(Duration::from_nanos(*bound));
                 }
                 task = task.subtask(subtask);
             }

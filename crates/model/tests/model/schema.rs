@@ -75,6 +75,7 @@ const INVISIBLE: &[&str] = &[
     "hierarchy-tasks-without-place",
     "hierarchy-two-roots",
     "jitter-not",
+    "join-out-of-range",
     "name-duplicate",
     "name-too-long",
     "node-not-said",

@@ -1,8 +1,8 @@
 //! Memory depends on the backlog, not on how long a run lasts.
 
 use talea_model::{
-    Criticality, Description, Execution, LaneDispatch, Late, Laxity, Node, Overhead, Overrun, Strategy,
-    Subtask, System, Task,
+    Criticality, Description, Execution, Join, LaneDispatch, Late, Laxity, Node, Overhead, Overrun, Strategy,
+    Subtask, Synchronisation, System, Task,
 };
 use talea_record::{Record, Sink};
 use talea_sim::Simulation;
@@ -21,7 +21,7 @@ impl Sink for Count {
 fn subtask(name: &str, node: usize, wcet_us: i64, after: &[usize]) -> Subtask {
     let wcet = Work::from_nanos(wcet_us * 1000);
     let exec = Execution::Uniform(Work::from_nanos(wcet_us * 700), wcet);
-    Subtask { name: name.into(), node, wcet, exec, after: after.to_vec() }
+    Subtask { name: name.into(), node, wcet, exec, after: after.to_vec(), join: Join::All, bound: None }
 }
 
 fn task(name: &str, period_us: i64, overrun: Overrun, subtasks: Vec<Subtask>) -> Task {
@@ -34,6 +34,7 @@ fn task(name: &str, period_us: i64, overrun: Overrun, subtasks: Vec<Subtask>) ->
         criticality: Criticality::from_level((period_us % 5) as u8).expect("0 to 4"),
         importance: 0,
         overrun,
+        sync: Synchronisation::Greedy,
         subtasks,
     }
 }

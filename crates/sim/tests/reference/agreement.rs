@@ -5,8 +5,8 @@ use crate::replay::records;
 use crate::systems::{Scope, systems};
 use proptest::prelude::*;
 use talea_model::{
-    Criticality, Description, Execution, LaneDispatch, Late, Laxity, Node, Overhead, Overrun, Strategy,
-    Subtask, System, Task,
+    Criticality, Description, Execution, Join, LaneDispatch, Late, Laxity, Node, Overhead, Overrun, Strategy,
+    Subtask, Synchronisation, System, Task,
 };
 use talea_record::{Event, Record};
 use talea_time::{Duration, Work};
@@ -125,7 +125,15 @@ fn two_tasks(rows: [Row; 2]) -> Description {
         let wcet = Work::from_nanos(wcet);
         let exec = Execution::Constant(wcet);
         Task {
-            subtasks: vec![Subtask { name: name.clone(), node: 0, wcet, exec, after: Vec::new() }],
+            subtasks: vec![Subtask {
+                name: name.clone(),
+                node: 0,
+                wcet,
+                exec,
+                after: Vec::new(),
+                join: Join::All,
+                bound: None,
+            }],
             name,
             period: Duration::from_nanos(period),
             deadline: Duration::from_nanos(deadline),
@@ -134,6 +142,7 @@ fn two_tasks(rows: [Row; 2]) -> Description {
             criticality: Criticality::from_level(level).expect("0 to 4"),
             importance: 0,
             overrun: Overrun::Queue,
+            sync: Synchronisation::Greedy,
         }
     };
     Description {

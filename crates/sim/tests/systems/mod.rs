@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use proptest::sample::select;
 use talea_model::{
-    Criticality, Description, Execution, LaneDispatch, Late, Laxity, Node, Overhead, Overrun,
-    Strategy as StrategyKind, Subtask, System, Task,
+    Criticality, Description, Execution, Join, LaneDispatch, Late, Laxity, Node, Overhead, Overrun,
+    Strategy as StrategyKind, Subtask, Synchronisation, System, Task,
 };
 use talea_time::{Duration, Work};
 
@@ -59,6 +59,8 @@ fn subtask(scope: Scope, position: usize) -> impl Strategy<Value = Subtask> {
             wcet: work(wcet),
             exec,
             after: (0..position).filter(|before| mask >> before & 1 == 1).collect(),
+            join: Join::All,
+            bound: None,
         }
     })
 }
@@ -77,6 +79,7 @@ fn task(scope: Scope, index: usize) -> impl Strategy<Value = Task> {
             criticality: Criticality::from_level(level).expect("0 to 4"),
             importance,
             overrun,
+            sync: Synchronisation::Greedy,
             subtasks,
         },
     )
