@@ -4,11 +4,12 @@
 //! `"muf preemptive"` measures only the subjects whose names begin so.
 //!
 //! The system has 10 tasks of harmonic periods on one node and 78 % load. The floor is the same simulation into a
-//! sink that only counts: what the policies and the engine cost without the accounting.
+//! sink that only counts: what the policies and the engine cost without the accounting. Two more rows (`rms 10 nodes`, `rms 100 nodes`)
+//! have the same 1000 tasks on 10 and on 100 nodes: a job costs what its own node costs, however many others there are.
 
 use std::process::ExitCode;
 use talea_insight::Accounting;
-use talea_model::{Criticality, Execution, LaneDispatch, Strategy, System, TaskBuilder};
+use talea_model::{Criticality, Execution, LaneDispatch, Strategy, SubtaskBuilder, System, TaskBuilder};
 use talea_record::{Event, Record, Sink};
 use talea_sim::Simulation;
 use talea_time::{Duration, Instant, Work};
@@ -52,12 +53,41 @@ fn main() -> ExitCode {
     }
     for &strategy in Strategy::ALL {
         for &dispatch in LaneDispatch::ALL {
-            if format!("{strategy} {dispatch}").starts_with(&filter) {
-                measure(&system(strategy, dispatch), &effort, json);
+            let subject = format!("{strategy} {dispatch}");
+            if subject.starts_with(&filter) {
+                measure(&subject, &system(strategy, dispatch), &effort, json);
             }
         }
     }
+    // As many jobs as above in a hundredth of the simulated time.
+    let effort = Effort { simulated: Duration::from_nanos(effort.simulated.as_nanos() / 100), ..effort };
+    for nodes in [10, 100] {
+        let subject = format!("rms {nodes} nodes");
+        if subject.starts_with(&filter) {
+            measure(&subject, &distributed(nodes), &effort, json);
+        }
+    }
     ExitCode::SUCCESS
+}
+
+/// 1000 tasks on this many nodes. The periods of the tasks of a node are those of [`system`] or, so that few jobs of different nodes are
+/// released at one instant, up to a tenth longer; a task needs at most a thousandth of its node's time, for a tenth of them may be all on one.
+fn distributed(nodes: usize) -> System {
+    let periods_us = [5, 5, 10, 10, 20, 20, 40, 40, 50, 100].map(|period_ms| period_ms * 1_000);
+    let mut builder =
+        System::builder("benchmark").strategy(Strategy::Rms).lane_dispatch(LaneDispatch::NonPreemptive);
+    for node in 0..nodes {
+        builder = builder.node(format!("node-{node}"), [node as u16]);
+    }
+    for index in 0..1_000_usize {
+        let (group, kind) = (index / 10, index % 10);
+        let period = Duration::from_micros(periods_us[kind] * (1_000 + group as i64) / 1_000);
+        let work = |thousandths: i64| Work::from_nanos(period.as_nanos() * thousandths / 1_000);
+        let subtask = SubtaskBuilder::new("work").wcet(work(7)).exec(Execution::Uniform(work(4), work(7)));
+        let subtask = subtask.on(format!("node-{}", group * nodes / 100));
+        builder = builder.task(TaskBuilder::new(format!("task-{index}"), period).subtask(subtask));
+    }
+    builder.build().expect("the benchmark's system is valid")
 }
 
 fn system(strategy: Strategy, dispatch: LaneDispatch) -> System {
@@ -74,7 +104,7 @@ fn system(strategy: Strategy, dispatch: LaneDispatch) -> System {
     tasks.fold(builder, |builder, task| builder.task(task)).build().expect("the benchmark's system is valid")
 }
 
-fn measure(system: &System, effort: &Effort, json: bool) {
+fn measure(subject: &str, system: &System, effort: &Effort, json: bool) {
     let (mut accounted, mut counted) = (Vec::new(), Vec::new());
     for _ in 0..effort.repetitions {
         let mut counter = Counter(0);
@@ -89,7 +119,6 @@ fn measure(system: &System, effort: &Effort, json: bool) {
         accounted.push(jobs as f64 / time_s);
     }
     let (accounted, floor) = (Spread::of(accounted), Spread::of(counted));
-    let subject = format!("{} {}", system.strategy, system.lane_dispatch);
     if json {
         println!(
             "{{\"group\":\"simulated jobs per second\",\"subject\":\"{subject}\",\"min\":{:.0},\"median\":{:.0},\"max\":{:.0},\"floor_median\":{:.0}}}",

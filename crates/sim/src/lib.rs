@@ -20,6 +20,7 @@
 
 #![forbid(unsafe_code)]
 
+mod agenda;
 mod calendar;
 mod flow;
 mod ledger;

@@ -1,5 +1,6 @@
 //! The virtual-time engine.
 
+use crate::agenda::Agenda;
 use crate::calendar::{Calendar, Delivery, TaskArrival};
 use crate::flow::Joins;
 use crate::node::{FirstNumbers, Node, Released, Slot};
@@ -98,6 +99,8 @@ struct Share {
 pub struct Simulation {
     now: Instant,
     nodes: Vec<Node>,
+    /// When each node wants to be asked next.
+    agenda: Agenda,
     calendar: Calendar,
     joins: Joins,
     operations: Vec<OperationState>,
@@ -149,6 +152,7 @@ impl Simulation {
         metadata.promise_tolerance = (!metadata.edges.is_empty()).then_some(crate::node::ROUNDING);
         Ok(Simulation {
             now: Instant::ZERO,
+            agenda: Agenda::new(nodes.iter().map(Node::next)),
             nodes,
             calendar: Calendar::new(system),
             joins: Joins::new(system),
@@ -183,7 +187,9 @@ impl Simulation {
 
     /// What came, up to now, of every promise in the hierarchy of the node at `index`; none if it has no hierarchy.
     pub fn kept(&mut self, index: usize) -> Option<Vec<Kept>> {
-        self.nodes[index].kept(self.now)
+        let kept = self.nodes[index].kept(self.now);
+        self.agenda.set(index, self.nodes[index].next());
+        kept
     }
 
     /// The instant up to which everything has happened.
@@ -252,17 +258,19 @@ impl Simulation {
     }
 
     fn next(&self) -> Instant {
-        self.nodes.iter().map(Node::next).fold(self.calendar.next(), Instant::min)
+        self.calendar.next().min(self.agenda.next())
     }
 
     /// Everything that happens at the current instant.
     fn step(&mut self, sink: &mut dyn Sink) {
         let now = self.now;
-        for index in 0..self.nodes.len() {
-            self.nodes[index].pay(now, sink);
-            while let Some(slot) = self.nodes[index].complete(now, sink) {
+        let mut due = self.agenda.first_due(now);
+        while let Some(node) = due {
+            self.nodes[node].pay(now, sink);
+            while let Some(slot) = self.nodes[node].complete(now, sink) {
                 self.after_completion(&slot, sink);
             }
+            due = self.agenda.due_after(node, now);
         }
         while let Some(delivery) = self.calendar.pop_delivery(now) {
             self.deliver(delivery, sink);
@@ -270,12 +278,16 @@ impl Simulation {
         while let Some(arrival) = self.calendar.pop_arrival(now) {
             self.arrive(arrival, sink);
         }
-        for node in &mut self.nodes {
+        let mut due = self.agenda.first_due(now);
+        while let Some(index) = due {
+            let node = &mut self.nodes[index];
             node.fire_timers(now);
             if node.unsettled {
                 node.settle(now, sink);
             }
             node.charge_interrupts(now, sink);
+            self.agenda.set(index, node.next());
+            due = self.agenda.due_after(index, now);
         }
     }
 
@@ -286,13 +298,14 @@ impl Simulation {
         self.decide(task);
         let mut aborts = false;
         for index in 0..self.tasks[task].shares.len() {
-            let Share { node, lead, decision, .. } = self.tasks[task].shares[index];
+            let Share { lead, decision, .. } = self.tasks[task].shares[index];
             match decision {
                 OnArrival::Skip => {
-                    let node = &mut self.nodes[node as usize];
-                    node.interrupt(self.now, sink);
+                    let now = self.now;
+                    let node = self.concern(lead);
+                    node.interrupt(now, sink);
                     let id = JobId { operation: lead, instance };
-                    node.skip(id, nominal, deadline, SkipReason::Overrun, self.now, sink);
+                    node.skip(id, nominal, deadline, SkipReason::Overrun, now, sink);
                 }
                 OnArrival::AbortPrevious => aborts = true,
                 OnArrival::Release => {}
@@ -303,9 +316,9 @@ impl Simulation {
         }
         for index in 0..self.tasks[task].firsts.len() {
             let First { operation, share } = self.tasks[task].firsts[index];
-            let Share { node, decision, .. } = self.tasks[task].shares[share];
-            if decision != OnArrival::Skip {
-                self.nodes[node as usize].interrupt(self.now, sink);
+            if self.tasks[task].shares[share].decision != OnArrival::Skip {
+                let now = self.now;
+                self.concern(operation).interrupt(now, sink);
                 self.release(JobId { operation, instance }, nominal, deadline, Work::ZERO, sink);
             }
         }
@@ -369,11 +382,12 @@ impl Simulation {
 
     /// Aborts the job of a first operation if it is unfinished. Returns whether it was.
     fn abort_job(&mut self, operation: OperationId, instance: u64, sink: &mut dyn Sink) -> bool {
-        let state = &mut self.operations[operation.index()];
+        let state = &self.operations[operation.index()];
         let latest = state.latest.filter(|(_, id)| id.instance == instance);
-        let aborts =
-            latest.is_some_and(|(vp, id)| self.nodes[state.node as usize].abort(vp, id, self.now, sink));
-        state.outstanding -= u32::from(aborts);
+        let Some((vp, id)) = latest else { return false };
+        let now = self.now;
+        let aborts = self.concern(operation).abort(vp, id, now, sink);
+        self.operations[operation.index()].outstanding -= u32::from(aborts);
         aborts
     }
 
@@ -398,6 +412,7 @@ impl Simulation {
         let state = &mut self.operations[id.operation.index()];
         let demand = demand::execution_from(&state.exec, state.stream, id.instance) + delivery;
         state.outstanding += 1;
+        self.agenda.concern(state.node as usize, self.now);
         let node = &mut self.nodes[state.node as usize];
         let vp = node.release(Released { id, nominal, deadline, demand, delivery }, self.now, sink);
         state.latest = Some((vp, id));
@@ -419,6 +434,13 @@ impl Simulation {
                 self.release(JobId { operation, instance }, self.now, slot.deadline, Work::ZERO, sink);
             }
         }
+    }
+
+    /// The operation's node, which the current step concerns.
+    fn concern(&mut self, operation: OperationId) -> &mut Node {
+        let node = self.operations[operation.index()].node as usize;
+        self.agenda.concern(node, self.now);
+        &mut self.nodes[node]
     }
 
     /// The nodes, as records number them.
