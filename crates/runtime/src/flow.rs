@@ -7,7 +7,7 @@
 //! releaser between two pushes.
 
 use crate::job_table::{InFlight, JobTable, Tag, WindowFull};
-use crate::join::{Arrival, JoinTable};
+use crate::join::JoinTable;
 use crate::layout::{Layout, OperationSite};
 use crate::link::{Link, Message};
 use crate::occupancy::Processor;
@@ -22,6 +22,7 @@ use talea_manage::Waker;
 use talea_model::OperationId;
 use talea_policy::job::Job;
 use talea_policy::lane::JobOrder;
+use talea_policy::release::join::Heard;
 use talea_record::event::{Dates, Flag, Send};
 use talea_record::{JobId, ThreadRole};
 use talea_ring::bell::Bell;
@@ -133,6 +134,8 @@ impl Port {
 pub(crate) struct Tally {
     /// Successors that were not released because their window was full or overtaken.
     pub overflows: AtomicU64,
+    /// Signals to successors that had been released without them.
+    pub late: AtomicU64,
     /// Messages to other processes that could not be sent.
     pub unsent: AtomicU64,
     /// Elected jobs of preemptive lanes that had to wait for a thread.
@@ -292,10 +295,15 @@ impl JobFlow {
         let local = site.local.expect("an operation of this process");
         let released = InFlight { instance, release: now, deadline };
         let release = Release { operation, nominal: now, job: released };
-        let fits = match shared.joins.arrive(local, instance, site.predecessors) {
-            Arrival::Incomplete => true,
-            Arrival::Complete => self.release(shared, release, now).is_ok(),
-            Arrival::Overtaken => false,
+        let fits = match shared.joins.signal(local, instance, site.predecessors, site.needed) {
+            Heard::Incomplete => true,
+            Heard::Complete => self.release(shared, release, now).is_ok(),
+            Heard::Overtaken if site.needed == site.predecessors => false,
+            // Where some are enough, what has been overtaken may have been released long ago.
+            Heard::Late | Heard::Overtaken => {
+                shared.tally.late.fetch_add(1, Ordering::Relaxed);
+                true
+            }
         };
         if !fits {
             shared.tally.overflows.fetch_add(1, Ordering::Relaxed);

@@ -20,6 +20,8 @@ pub(crate) struct OperationSite {
     pub rank: u32,
     pub wcet: Work,
     pub predecessors: u32,
+    /// How many of them are needed.
+    pub needed: u32,
     /// In the order in which they are told: other nodes first, since their processors can start at
     /// once, then this node's lanes from the highest.
     pub successors: Box<[OperationId]>,
@@ -124,6 +126,7 @@ impl Layout {
                     rank,
                     wcet: subtask.wcet,
                     predecessors: operation.predecessors.len() as u32,
+                    needed: subtask.join.needed(operation.predecessors.len()) as u32,
                     successors: successors.into(),
                     local: position,
                     exec: subtask.exec.clone(),

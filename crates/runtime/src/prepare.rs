@@ -5,7 +5,7 @@ use crate::flow::{Call, Gate, Port, Shared, Tally};
 use crate::hierarchy::{self, HierarchyError, HierarchyParts, release_is_above};
 use crate::hierarchy_node::{HierarchyNode, confirm_lowering};
 use crate::job_table::JobTable;
-use crate::join::JoinTable;
+use crate::join::{JoinTable, Joining};
 use crate::layout::{Hosted, LaneSite, Layout, SiteKind};
 use crate::link::{Inlet, InletStop, Link};
 use crate::lowering::{Lowering, lower};
@@ -85,7 +85,10 @@ pub(crate) fn prepare(
         behaviours,
         jobs,
         joins: JoinTable::new(
-            windows.iter().copied().zip(layout.local_operations().map(|site| site.predecessors)),
+            windows
+                .iter()
+                .zip(layout.local_operations())
+                .map(|(window, site)| Joining { window: *window, predecessors: site.predecessors }),
         ),
         ports,
         link,

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use talea_model::{OperationId, System};
 use talea_policy::release::{Arrival, Arrivals};
+use talea_record::JobId;
 use talea_time::Instant;
 
 /// A release of a task.
@@ -28,6 +29,8 @@ pub(crate) struct Delivery {
     pub instance: u64,
     /// The instance's absolute deadline.
     pub deadline: Instant,
+    /// When the timer of the predecessor expires, if it has one.
+    pub timer: Instant,
 }
 
 /// A task as a source of releases.
@@ -109,9 +112,15 @@ impl Calendar {
     }
 
     /// Sends a release that arrives `at`.
-    pub fn send(&mut self, at: Instant, operation: OperationId, instance: u64, deadline: Instant) {
+    pub fn send(&mut self, at: Instant, job: JobId, deadline: Instant, timer: Instant) {
         let sequence = self.sent;
         self.sent += 1;
-        self.deliveries.push(Reverse(Delivery { at, sequence, operation, instance, deadline }));
+        let JobId { operation, instance } = job;
+        self.deliveries.push(Reverse(Delivery { at, sequence, operation, instance, deadline, timer }));
+    }
+
+    /// When an instance of a task is released.
+    pub fn release(&self, task: usize, instance: u64) -> Instant {
+        self.sources[task].arrivals.at(Instant::ZERO, instance).release
     }
 }

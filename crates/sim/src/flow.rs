@@ -1,11 +1,15 @@
 //! Precedence: which completions release a subtask with several predecessors, by the rules of [`join`](talea_policy::release::join).
 
 use std::collections::HashMap;
-use talea_model::{OperationId, System};
+use talea_model::{Operation, OperationId, Synchronisation, System};
 use talea_policy::release::join::{Heard, JoinWord};
+use talea_time::Instant;
 
 /// Instances for which a join has room before it takes more.
 const WINDOW: usize = 4;
+
+/// Nobody has to wait for a timer.
+pub(crate) const NO_TIMER: Instant = Instant::from_nanos(i64::MIN);
 
 /// The signals to the instances of one subtask that are under way.
 struct Join {
@@ -16,61 +20,83 @@ struct Join {
     words: Vec<JoinWord>,
     /// How many predecessors of an instance will never be done, where the others may be enough.
     lost: HashMap<u64, u32>,
+    /// Beside each word, under modified phase modification: when the timers of the predecessors that are done have all expired.
+    timers: Option<Vec<Instant>>,
 }
 
 impl Join {
-    fn new(needed: u32, predecessors: u32) -> Self {
-        Join { needed, predecessors, words: vec![JoinWord::EMPTY; WINDOW], lost: HashMap::new() }
+    fn new(needed: usize, predecessors: usize, sync: Synchronisation) -> Self {
+        let with_timers = sync == Synchronisation::ModifiedPhaseModification;
+        Join {
+            needed: needed as u32,
+            predecessors: predecessors as u32,
+            words: vec![JoinWord::EMPTY; WINDOW],
+            lost: HashMap::new(),
+            timers: with_timers.then(|| vec![NO_TIMER; WINDOW]),
+        }
     }
 
-    /// The word for `instance`. Nothing is forgotten that still waits: room is made for as many instances as lie in between.
-    fn word(&mut self, instance: u64) -> &mut JoinWord {
+    /// The place of the word for `instance`. Nothing is forgotten that still waits: room is made for as many instances as lie in between.
+    fn place(&mut self, instance: u64) -> usize {
         loop {
             let place = instance as usize & (self.words.len() - 1);
-            let holder = self.words[place].instance();
-            if holder == instance || self.words[place] == JoinWord::EMPTY {
-                return &mut self.words[place];
+            let word = self.words[place];
+            if word == JoinWord::EMPTY || word.instance() == instance {
+                return place;
             }
-            let lost = if self.lost.is_empty() { None } else { self.lost.get(&holder) };
-            if self.words[place].is_settled(self.predecessors - lost.copied().unwrap_or(0)) {
+            let lost = if self.lost.is_empty() { None } else { self.lost.get(&word.instance()).copied() };
+            if word.is_settled(self.predecessors - lost.unwrap_or(0)) {
                 if lost.is_some() {
-                    self.lost.remove(&holder);
+                    self.lost.remove(&word.instance());
                 }
                 // Jobs of an operation may pass each other, so an earlier instance may come later.
                 self.words[place] = JoinWord::EMPTY;
-                return &mut self.words[place];
+                if let Some(timers) = &mut self.timers {
+                    timers[place] = NO_TIMER;
+                }
+                return place;
             }
             self.grow();
         }
     }
 
-    fn signal(&mut self, instance: u64) -> Heard {
-        let needed = self.needed;
-        let word = self.word(instance);
-        let (heard, after) = word.signal(instance, needed);
-        *word = after;
-        heard
+    fn grow(&mut self) {
+        let length = 2 * self.words.len();
+        let mut words = vec![JoinWord::EMPTY; length];
+        let mut timers = self.timers.as_ref().map(|_| vec![NO_TIMER; length]);
+        for (old, word) in self.words.iter().enumerate().filter(|(_, word)| **word != JoinWord::EMPTY) {
+            let new = word.instance() as usize & (length - 1);
+            words[new] = *word;
+            if let (Some(to), Some(from)) = (&mut timers, &self.timers) {
+                to[new] = from[old];
+            }
+        }
+        (self.words, self.timers) = (words, timers);
     }
 
-    /// So many predecessors will never be done in `instance`. Returns whether too few are left.
+    /// A predecessor is done whose timer expires at `timer`. Says what that means, and when all timers have expired.
+    fn signal(&mut self, instance: u64, timer: Instant) -> (Heard, Instant) {
+        let place = self.place(instance);
+        let (heard, after) = self.words[place].signal(instance, self.needed);
+        self.words[place] = after;
+        let timer = self.timers.as_mut().map_or(timer, |timers| {
+            timers[place] = timers[place].max(timer);
+            timers[place]
+        });
+        (heard, timer)
+    }
+
+    /// So many predecessors more will never be done in `instance`. Returns whether too few are left.
     fn lose(&mut self, instance: u64, lost: u32) -> bool {
+        let lost = lost + self.lost.get(&instance).copied().unwrap_or(0);
         let is_lost = self.predecessors - lost < self.needed;
         if is_lost {
-            let word = self.word(instance);
-            *word = word.lose(instance);
+            let place = self.place(instance);
+            self.words[place] = self.words[place].lose(instance);
         } else {
             self.lost.insert(instance, lost);
         }
         is_lost
-    }
-
-    fn grow(&mut self) {
-        let length = 2 * self.words.len();
-        let mut words = vec![JoinWord::EMPTY; length];
-        for word in self.words.drain(..).filter(|word| *word != JoinWord::EMPTY) {
-            words[word.instance() as usize & (length - 1)] = word;
-        }
-        self.words = words;
     }
 }
 
@@ -82,20 +108,21 @@ pub(crate) struct Joins {
 
 impl Joins {
     pub fn new(system: &System) -> Self {
-        let join = |predecessors: usize| {
-            (predecessors > 1).then(|| Join::new(predecessors as u32, predecessors as u32))
+        let join = |operation: &Operation| {
+            let predecessors = operation.predecessors.len();
+            let needed = system.subtask(operation.id).join.needed(predecessors);
+            (predecessors > 1).then(|| Join::new(needed, predecessors, system.tasks[operation.task].sync))
         };
-        Joins {
-            joins: system.operations().iter().map(|operation| join(operation.predecessors.len())).collect(),
-        }
+        Joins { joins: system.operations().iter().map(join).collect() }
     }
 
-    /// A predecessor of `operation` is done in `instance`.
+    /// A predecessor of `operation` is done in `instance`, whose timer expires at `timer`. Says what that means, and when the timers of all
+    /// that are done have expired.
     #[inline]
-    pub fn signal(&mut self, operation: OperationId, instance: u64) -> Heard {
+    pub fn signal(&mut self, operation: OperationId, instance: u64, timer: Instant) -> (Heard, Instant) {
         match &mut self.joins[operation.index()] {
-            Some(join) => join.signal(instance),
-            None => Heard::Complete,
+            Some(join) => join.signal(instance, timer),
+            None => (Heard::Complete, timer),
         }
     }
 
@@ -112,35 +139,56 @@ impl Joins {
 mod tests {
     use super::*;
 
+    fn join_of(needed: usize, predecessors: usize) -> Join {
+        Join::new(needed, predecessors, Synchronisation::Greedy)
+    }
+
+    fn signal(join: &mut Join, instance: u64) -> Heard {
+        join.signal(instance, NO_TIMER).0
+    }
+
     #[test]
     fn branches_may_be_any_number_of_instances_apart_and_jobs_may_pass_each_other() {
-        let mut join = Join::new(2, 2);
-        assert!((0..1000).rev().all(|instance| join.signal(instance) == Heard::Incomplete));
-        assert!((0..1000).all(|instance| join.signal(instance) == Heard::Complete));
+        let mut join = join_of(2, 2);
+        assert!((0..1000).rev().all(|instance| signal(&mut join, instance) == Heard::Incomplete));
+        assert!((0..1000).all(|instance| signal(&mut join, instance) == Heard::Complete));
         assert_eq!(join.words.len(), 1024);
     }
 
     #[test]
     fn late_signals_release_nothing_twice() {
-        let mut join = Join::new(1, 2);
-        assert!((0..100).rev().all(|instance| join.signal(instance) == Heard::Complete));
-        assert!((0..100).all(|instance| join.signal(instance) == Heard::Late));
+        let mut join = join_of(1, 2);
+        assert!((0..100).rev().all(|instance| signal(&mut join, instance) == Heard::Complete));
+        assert!((0..100).all(|instance| signal(&mut join, instance) == Heard::Late));
     }
 
     #[test]
     fn what_is_lost_makes_room() {
-        let mut join = Join::new(2, 2);
+        let mut join = join_of(2, 2);
         for instance in 0..1000 {
-            assert_eq!(join.signal(instance), Heard::Incomplete);
+            assert_eq!(signal(&mut join, instance), Heard::Incomplete);
             assert!(join.lose(instance, 1));
         }
         assert_eq!(join.words.len(), WINDOW);
-        let mut join = Join::new(2, 3);
+        let mut join = join_of(2, 3);
         for instance in 0..1000 {
-            assert_eq!(join.signal(instance), Heard::Incomplete);
+            assert_eq!(signal(&mut join, instance), Heard::Incomplete);
             assert!(!join.lose(instance, 1));
-            assert_eq!(join.signal(instance), Heard::Complete);
+            assert_eq!(signal(&mut join, instance), Heard::Complete);
         }
         assert_eq!((join.words.len(), join.lost.len()), (WINDOW, WINDOW));
+    }
+
+    #[test]
+    fn the_last_timer_counts() {
+        let mut join = Join::new(2, 2, Synchronisation::ModifiedPhaseModification);
+        let at = Instant::from_nanos;
+        for instance in 0..100 {
+            assert_eq!(join.signal(instance, at(30)), (Heard::Incomplete, at(30)));
+        }
+        for instance in 0..100 {
+            assert_eq!(join.signal(instance, at(20)), (Heard::Complete, at(30)));
+        }
+        assert_eq!(join.signal(128, at(7)), (Heard::Incomplete, at(7)), "nothing is left of the one before");
     }
 }

@@ -4,14 +4,15 @@
 //! tests do, and writes the same records as the Linux runtime. It is deterministic: the same system and seed
 //! give the same records, byte for byte. Nothing it keeps grows with simulated time, only with the backlog.
 //!
-//! At one instant, in this order: jobs complete; messages arrive and tasks are released; schedulers' timers
-//! fire; then every node decides once (completions first, then releases, then the choice).
+//! At one instant, in this order: jobs complete; messages arrive and tasks are released; guards that are due let successors through, also
+//! those that an idle point opens (at which nothing that was released earlier on the node is unfinished); schedulers' timers fire; then every
+//! node decides once (completions first, then releases, then the choice).
 //!
 //! Costs ([`Overhead`](talea_model::Overhead)) are processor time:
 //! * `switch` is paid by a job whenever it gets a processor that last ran another job;
 //! * `queue` is paid twice by every job, for its insertion and its removal;
 //! * `message` is paid by a job that a message released;
-//! * `timer` is an interrupt on the node's first processor: whoever runs there after the release pays, so it
+//! * `timer`, of an arrival or a guard, is an interrupt on the node's first processor: whoever runs there after the release pays, so it
 //!   also delays jobs of higher lanes.
 //!
 //! A trace can tell of them ([`DispatchRecords`]): what a job pays it pays first, an interrupt at once.
@@ -23,9 +24,11 @@
 mod agenda;
 mod calendar;
 mod flow;
+mod guarding;
 mod ledger;
 mod node;
 mod simulation;
 mod toll;
 
+pub use guarding::SignalCounts;
 pub use simulation::{DispatchRecords, Simulation, SimulationError};

@@ -1,10 +1,12 @@
 //! One node: its hierarchy, its job slots and what its processors are doing.
 
 mod costs;
+mod idle;
 mod promises;
 
 use crate::ledger::Ledger;
 use crate::toll::Toll;
+use idle::IdleWatch;
 use promises::{Watching, toll_of};
 use std::collections::VecDeque;
 use talea_model::{Overhead, System};
@@ -124,6 +126,8 @@ pub(crate) struct Node {
     ledger: Option<Box<Ledger>>,
     /// Who compares what edges receive with what they were promised, if the node has a hierarchy.
     watch: Option<Box<Watching>>,
+    /// Which instants are idle points, if that matters.
+    idle: Option<Box<IdleWatch>>,
     /// Something was announced to the engine since the last decision.
     pub unsettled: bool,
 }
@@ -151,6 +155,7 @@ impl Node {
             interrupts: 0,
             ledger: None,
             watch: None,
+            idle: None,
             unsettled: false,
         };
         match arrange(system, index, plan, QUEUE_CAPACITY)? {
@@ -218,6 +223,16 @@ impl Node {
         }
     }
 
+    /// From now on, knows its idle points. To be said before anything is released.
+    pub fn watch_idle_points(&mut self) {
+        self.idle = Some(Box::default());
+    }
+
+    /// Whether `now` is an instant at which nothing that was released earlier is unfinished; never if nobody asked for that.
+    pub fn is_idle_point(&self, now: Instant) -> bool {
+        self.idle.as_ref().is_some_and(|idle| idle.is_idle_point(now))
+    }
+
     /// The next instant at which a job completes, a scheduler wants its timer, or a recorded payment ends.
     pub fn next(&self) -> Instant {
         let completion = self.processors.iter().map(|processor| processor.completes_at).min();
@@ -264,6 +279,9 @@ impl Node {
         let slot = Slot { id, nominal, deadline, lane: service.lane, remaining, since: now, started: false };
         let release = Release { job: id, lane: self.source(&slot), nominal, deadline };
         sink.record(release.at(now, Record::NO_CPU));
+        if let Some(idle) = &mut self.idle {
+            idle.released(id, now);
+        }
         let job = Job {
             release: now,
             deadline,
@@ -332,6 +350,15 @@ impl Node {
         let lane = self.lanes[service.lane as usize].source;
         let skip = Skip { job: id, lane, nominal, deadline, reason: reason.into() };
         sink.record(skip.at(now, Record::NO_CPU));
+    }
+
+    /// Records that `job` cannot wait for its release, and never comes.
+    pub fn refuse(&self, job: JobId, deadline: Instant, now: Instant, sink: &mut dyn Sink) {
+        let service = self.services[job.operation.index()].expect("operations are refused on their node");
+        let (lane, nominal) = (self.lanes[service.lane as usize].source, now);
+        sink.record(Release { job, lane, nominal, deadline }.at(now, Record::NO_CPU));
+        let running = Flag(false);
+        sink.record(Abort { job, lane, nominal, deadline, running }.at(now, Record::NO_CPU));
     }
 
     /// A timer expired on this node.
@@ -447,6 +474,9 @@ impl Node {
         self.engine.release(vp, now);
         self.unsettled = true;
         let slot = self.slots[vp.index()].take().expect("the slot of an unfinished job is taken");
+        if let Some(idle) = &mut self.idle {
+            idle.ended(slot.id);
+        }
         let lane = &mut self.lanes[slot.lane as usize];
         lane.jobs -= 1;
         let next = match &mut lane.seats {

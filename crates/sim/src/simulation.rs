@@ -3,16 +3,18 @@
 use crate::agenda::Agenda;
 use crate::calendar::{Calendar, Delivery, TaskArrival};
 use crate::flow::Joins;
+use crate::guarding::Guarding;
 use crate::node::{FirstNumbers, Node, Released, Slot};
-use talea_model::{Execution, Operation, OperationId, Overrun, System};
+use talea_model::{Execution, Operation, OperationId, Overrun, Synchronisation, System};
 use talea_policy::arrangement::{ArrangeError, Kept};
 use talea_policy::demand::{self, Purpose};
 use talea_policy::hierarchy::VpId;
 use talea_policy::release::Arrival;
+use talea_policy::release::bounds::MissingBound;
+use talea_policy::release::guard::Way;
 use talea_policy::release::join::Heard;
 use talea_policy::release::overrun::{self, OnArrival, Previous};
 use talea_policy::strategy::{NodeAnomaly, Plan, plan_lanes_of};
-use talea_policy::unsupported_release::UnsupportedRelease;
 use talea_record::event::{RunEnd, RunStart};
 use talea_record::{EdgeNumbers, JobId, Metadata, Origin, Record, RunOutcome, Sink, SkipReason};
 use talea_time::{Duration, Instant, Work};
@@ -31,9 +33,9 @@ pub enum SimulationError {
         /// Why.
         error: Box<ArrangeError>,
     },
-    /// A protocol or join that is not executed yet.
+    /// A protocol lacks a response bound.
     #[error(transparent)]
-    Release(#[from] UnsupportedRelease),
+    MissingBound(#[from] MissingBound),
     /// Records number lanes with 16 bits.
     #[error(
         "{0} lanes and threads are more than the 65535 a trace can tell apart; use fewer distinct periods or nodes"
@@ -52,19 +54,21 @@ pub enum DispatchRecords {
 }
 
 /// Per operation what the loop needs at hand.
-struct OperationState {
-    node: u32,
+pub(crate) struct OperationState {
+    pub task: u32,
+    pub node: u32,
+    pub sync: Synchronisation,
     exec: Execution,
     stream: u64,
     /// Released and unfinished jobs.
     outstanding: u32,
     /// The job released last and its slot, for aborting it.
     latest: Option<(VpId, JobId)>,
-    predecessors: usize,
+    pub predecessors: usize,
     successors: Vec<OperationId>,
-    /// Scratch of [`Simulation::lose`]: predecessors that will not be done, zero outside, and whether this is a first subtask that will not.
+    /// Scratch of [`Simulation::lose`]: predecessors that will not be done, zero outside, and whether it is known that this will not.
     lost_predecessors: usize,
-    is_lost: bool,
+    pub is_lost: bool,
 }
 
 struct TaskState {
@@ -97,16 +101,17 @@ struct Share {
 
 /// A system in virtual time, from its common start at instant 0.
 pub struct Simulation {
-    now: Instant,
-    nodes: Vec<Node>,
+    pub(crate) now: Instant,
+    pub(crate) nodes: Vec<Node>,
     /// When each node wants to be asked next.
-    agenda: Agenda,
-    calendar: Calendar,
+    pub(crate) agenda: Agenda,
+    pub(crate) calendar: Calendar,
     joins: Joins,
-    operations: Vec<OperationState>,
+    pub(crate) guarding: Guarding,
+    pub(crate) operations: Vec<OperationState>,
     tasks: Vec<TaskState>,
     message_delay: Duration,
-    message_cost: Work,
+    pub(crate) message_cost: Work,
     metadata: Metadata,
     started: bool,
 }
@@ -127,9 +132,6 @@ impl Simulation {
     /// # Errors
     /// See [`SimulationError`].
     pub fn with_plans(system: &System, plans: &[Plan]) -> Result<Self, SimulationError> {
-        if let Some(unsupported) = UnsupportedRelease::find(system) {
-            return Err(unsupported.into());
-        }
         let system = &system.with_threads_as_tasks();
         let mut first = FirstNumbers { lane: 0, edge: 0 };
         let mut nodes: Vec<Node> = Vec::new();
@@ -142,6 +144,12 @@ impl Simulation {
             first.lane += node.width();
             first.edge += node.edges().count();
             nodes.push(node);
+        }
+        let guarding = Guarding::new(system)?;
+        for (node, guards) in nodes.iter_mut().zip(&guarding.guards) {
+            if guards.heeds_idle_points() {
+                node.watch_idle_points();
+            }
         }
         if first.lane >= usize::from(u16::MAX) {
             return Err(SimulationError::TooManyLanes(first.lane));
@@ -156,6 +164,7 @@ impl Simulation {
             nodes,
             calendar: Calendar::new(system),
             joins: Joins::new(system),
+            guarding,
             operations: operation_states(system),
             tasks: task_states(system),
             message_delay: system.message_delay,
@@ -188,7 +197,7 @@ impl Simulation {
     /// What came, up to now, of every promise in the hierarchy of the node at `index`; none if it has no hierarchy.
     pub fn kept(&mut self, index: usize) -> Option<Vec<Kept>> {
         let kept = self.nodes[index].kept(self.now);
-        self.agenda.set(index, self.nodes[index].next());
+        self.agenda.set(index, self.nodes[index].next().min(self.guarding.guards[index].next()));
         kept
     }
 
@@ -278,6 +287,9 @@ impl Simulation {
         while let Some(arrival) = self.calendar.pop_arrival(now) {
             self.arrive(arrival, sink);
         }
+        if self.guarding.is_needed {
+            self.pass_guards(sink);
+        }
         let mut due = self.agenda.first_due(now);
         while let Some(index) = due {
             let node = &mut self.nodes[index];
@@ -286,7 +298,11 @@ impl Simulation {
                 node.settle(now, sink);
             }
             node.charge_interrupts(now, sink);
-            self.agenda.set(index, node.next());
+            let next = match self.guarding.is_needed {
+                true => node.next().min(self.guarding.guards[index].next()),
+                false => node.next(),
+            };
+            self.agenda.set(index, next);
             due = self.agenda.due_after(index, now);
         }
     }
@@ -362,16 +378,13 @@ impl Simulation {
         self.lose(task, instance);
     }
 
-    /// Tells the joins of a task what they wait for in vain in `instance`, as first subtasks of it are lost.
-    fn lose(&mut self, task: usize, instance: u64) {
+    /// Tells the joins of a task what they wait for in vain in `instance`, as some subtasks of it are lost.
+    pub(crate) fn lose(&mut self, task: usize, instance: u64) {
         for operation in &self.tasks[task].operations {
             let state = &mut self.operations[operation.index()];
             let lost = std::mem::take(&mut state.lost_predecessors);
-            let is_lost = match state.predecessors {
-                0 => std::mem::take(&mut state.is_lost),
-                _ => lost > 0 && self.joins.lose(*operation, instance, lost),
-            };
-            if is_lost {
+            let is_lost = std::mem::take(&mut state.is_lost);
+            if is_lost || lost > 0 && self.joins.lose(*operation, instance, lost) {
                 for index in 0..self.operations[operation.index()].successors.len() {
                     let successor = self.operations[operation.index()].successors[index];
                     self.operations[successor.index()].lost_predecessors += 1;
@@ -392,16 +405,23 @@ impl Simulation {
     }
 
     fn deliver(&mut self, delivery: Delivery, sink: &mut dyn Sink) {
-        let Delivery { at, operation, instance, deadline, .. } = delivery;
+        let Delivery { at, operation, instance, deadline, timer, .. } = delivery;
         let job = JobId { operation, instance };
         let node = &self.nodes[self.operations[operation.index()].node as usize];
         node.receive(job, at + -self.message_delay, self.now, sink);
-        if self.joins.signal(operation, instance) == Heard::Complete {
-            self.release(job, self.now, deadline, self.message_cost, sink);
+        self.signal(job, deadline, timer, Way::Message, sink);
+    }
+
+    /// A predecessor of `job` is done.
+    fn signal(&mut self, job: JobId, deadline: Instant, timer: Instant, way: Way, sink: &mut dyn Sink) {
+        match self.joins.signal(job.operation, job.instance, timer) {
+            (Heard::Complete, not_before) => self.go_on(job, deadline, not_before, way, sink),
+            (Heard::Late, _) => self.guarding.late += 1,
+            (Heard::Incomplete | Heard::Overtaken, _) => {}
         }
     }
 
-    fn release(
+    pub(crate) fn release(
         &mut self,
         id: JobId,
         nominal: Instant,
@@ -418,20 +438,24 @@ impl Simulation {
         state.latest = Some((vp, id));
     }
 
-    /// Greedy release of successors (Sun and Liu 1996): at once on the same node, after the message delay on another.
+    /// Signals to the successors: at once on the same node, after the message delay on another.
     fn after_completion(&mut self, slot: &Slot, sink: &mut dyn Sink) {
         let state = &mut self.operations[slot.id.operation.index()];
         state.outstanding -= 1;
         let (here, instance) = (state.node, slot.id.instance);
-        for index in 0..state.successors.len() {
+        let successors = state.successors.len();
+        if successors == 0 {
+            return;
+        }
+        let timer = self.timer_of(slot);
+        for index in 0..successors {
             let operation = self.operations[slot.id.operation.index()].successors[index];
-            let successor = &self.operations[operation.index()];
-            if successor.node != here {
-                let at = self.now + self.message_delay;
+            let job = JobId { operation, instance };
+            if self.operations[operation.index()].node != here {
                 self.nodes[here as usize].send(slot, operation, self.now, sink);
-                self.calendar.send(at, operation, instance, slot.deadline);
-            } else if self.joins.signal(operation, instance) == Heard::Complete {
-                self.release(JobId { operation, instance }, self.now, slot.deadline, Work::ZERO, sink);
+                self.calendar.send(self.now + self.message_delay, job, slot.deadline, timer);
+            } else {
+                self.signal(job, slot.deadline, timer, Way::Local, sink);
             }
         }
     }
@@ -454,6 +478,8 @@ fn operation_states(system: &System) -> Vec<OperationState> {
         .operations()
         .iter()
         .map(|operation| OperationState {
+            task: operation.task as u32,
+            sync: system.tasks[operation.task].sync,
             node: system.subtask(operation.id).node as u32,
             exec: system.subtask(operation.id).exec.clone(),
             stream: demand::stream(system.seed, Purpose::Execution, operation.id.index()),

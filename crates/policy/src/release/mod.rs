@@ -14,6 +14,8 @@
 //! All of it is told `now` and does not allocate after it has been made.
 
 pub mod arrivals;
+pub mod bounds;
+pub mod guard;
 pub mod join;
 pub mod overrun;
 

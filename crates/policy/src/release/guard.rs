@@ -1,0 +1,338 @@
+//! Guards: how long a synchronisation protocol holds a subtask back after its join (Sun and Liu 1996).
+//!
+//! Every subtask with predecessors has a guard, unless its task is released greedily. What is signalled waits there, first come first served,
+//! until the guard opens; each opening lets one instance through, so that no two are released at one instant.
+//!
+//! | Protocol | The guard opens |
+//! |---|---|
+//! | release guard | a period after the release before (rules 1 and 2) |
+//! | … with idle points | also at an idle point of the node, all guards at once (rule 3) |
+//! | … with idle points, one at a time | also at an idle point, that of the instance that was signalled first and still waits |
+//! | phase modification | at the task's arrival and the response bounds of all subtasks before |
+//! | modified phase modification | at the release of the predecessor and its response bound |
+//!
+//! An *idle point* of a node is an instant at which nothing that was released earlier on it is unfinished. Whoever drives the guards sees to that.
+//!
+//! A release happens, to the rules, when the guard opens or the signal comes, whichever is later, and not when a thread gets around to it. So
+//! neither what a thread is late by nor how often it is adds up: nothing drifts.
+
+use super::bounds::ResponseBounds;
+use std::collections::VecDeque;
+use talea_model::{OperationId, Synchronisation, System};
+use talea_time::{Duration, Instant};
+
+/// Instances that may wait at a guard beside those that its bounds make wait; more are refused.
+const ROOM: usize = 128;
+
+/// Releases of one operation are at least this far apart, whatever the protocol.
+const AN_INSTANT: Duration = Duration::from_nanos(1);
+
+/// An instance whose predecessors are done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Signal {
+    /// Number of the instance.
+    pub instance: u64,
+    /// Its absolute deadline.
+    pub deadline: Instant,
+    /// When the last signal that it needed came.
+    pub at: Instant,
+    /// Under modified phase modification: the latest of its predecessors' releases and bounds.
+    pub not_before: Instant,
+    /// Whether a message brought that signal.
+    pub way: Way,
+}
+
+/// How a signal comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// From the node itself.
+    Local,
+    /// As a message from another node.
+    Message,
+}
+
+/// What becomes of a signal.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// The instance waits at the guard, which lets it through at this instant, or earlier at an idle point.
+    Until(Instant),
+    /// As many wait as there is room for. The instance is not released; the refusal is counted.
+    Refused,
+}
+
+/// An instance that a guard lets through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Release {
+    /// The operation.
+    pub operation: OperationId,
+    /// The instance.
+    pub signal: Signal,
+    /// When it is released.
+    pub at: Instant,
+}
+
+/// When a guard opens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rule {
+    /// A period after the release before, and at idle points.
+    Separation { period: Duration, idle: AtIdlePoints },
+    /// This long after the nominal arrival, which is `deadline` before the instance's deadline.
+    Phase { offset: Duration, deadline: Duration },
+    /// As the signal says.
+    Timer,
+}
+
+/// What an idle point does to a guard that holds releases apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AtIdlePoints {
+    Nothing,
+    Opens,
+    OpensForOne,
+}
+
+/// The guard of one operation.
+#[derive(Clone, Debug)]
+struct Guard {
+    operation: OperationId,
+    rule: Rule,
+    /// When it opens for the first that waits; under phase modification only the floor of that.
+    opens: Instant,
+    /// The release before.
+    last: Option<Instant>,
+    /// Preallocated.
+    waiting: VecDeque<Signal>,
+    room: usize,
+    refused: u64,
+    overruns: u64,
+}
+
+impl Guard {
+    fn new(system: &System, operation: OperationId, bounds: &ResponseBounds) -> Self {
+        let task = &system.tasks[system.operations()[operation.index()].task];
+        let period = task.period;
+        let offset = bounds.offset(operation);
+        let separation = |idle| Rule::Separation { period, idle };
+        let rule = match task.sync {
+            Synchronisation::Greedy => unreachable!("nothing is held back"),
+            Synchronisation::ReleaseGuard => separation(AtIdlePoints::Nothing),
+            Synchronisation::ReleaseGuardIdle => separation(AtIdlePoints::Opens),
+            Synchronisation::ReleaseGuardIdleOne => separation(AtIdlePoints::OpensForOne),
+            Synchronisation::PhaseModification => Rule::Phase { offset, deadline: task.deadline },
+            Synchronisation::ModifiedPhaseModification => Rule::Timer,
+        };
+        // What is signalled at once waits for as long as its bounds last.
+        let room = ROOM + (offset.as_nanos() / period.as_nanos()) as usize;
+        let opens = Instant::from_nanos(i64::MIN);
+        let waiting = VecDeque::with_capacity(room);
+        Guard { operation, rule, opens, last: None, waiting, room, refused: 0, overruns: 0 }
+    }
+
+    /// The first instant at which another instance may be released at all.
+    fn apart(&self) -> Instant {
+        self.last.map_or(Instant::from_nanos(i64::MIN), |last| last.saturating_add(AN_INSTANT))
+    }
+
+    /// What the protocol plans for an instance, whatever else waits.
+    fn planned(&self, signal: &Signal) -> Instant {
+        match self.rule {
+            Rule::Separation { .. } => self.opens,
+            Rule::Phase { offset, deadline } => {
+                (signal.deadline.saturating_add(-deadline)).saturating_add(offset)
+            }
+            Rule::Timer => signal.not_before,
+        }
+    }
+
+    /// When the first that waits is released; never if none does.
+    fn due(&self) -> Instant {
+        let due = |signal: &Signal| self.planned(signal).max(self.apart()).max(signal.at);
+        self.waiting.front().map_or(Instant::MAX, due)
+    }
+
+    fn idle(&self) -> AtIdlePoints {
+        match self.rule {
+            Rule::Separation { idle, .. } => idle,
+            Rule::Phase { .. } | Rule::Timer => AtIdlePoints::Nothing,
+        }
+    }
+
+    /// Whether an idle point at `now` came after the release before, so that it is not the one at which that took place.
+    fn has_rested(&self, now: Instant) -> bool {
+        self.last.is_none_or(|last| last < now)
+    }
+
+    /// An idle point opens it.
+    fn open(&mut self, now: Instant) {
+        if self.has_rested(now) {
+            self.opens = self.opens.min(now);
+        }
+    }
+
+    /// The instance that waits first is released at `at`.
+    fn let_through(&mut self, at: Instant) -> Release {
+        let signal = self.waiting.pop_front().expect("an instance waits");
+        self.last = Some(at);
+        if let Rule::Separation { period, .. } = self.rule {
+            self.opens = at.saturating_add(period);
+        }
+        Release { operation: self.operation, signal, at }
+    }
+}
+
+/// What guards have counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Instances that found no room to wait.
+    pub refused: u64,
+    /// Signals that came after the instant that response bounds had promised.
+    pub bound_overruns: u64,
+}
+
+/// The guards of one node.
+#[derive(Clone, Debug)]
+pub struct Guards {
+    guards: Vec<Guard>,
+    /// Places of guards at which something waits, in no order; preallocated.
+    waiting: Vec<u32>,
+    /// When the first of them is due.
+    next: Instant,
+    /// The latest idle point.
+    idle_point: Option<Instant>,
+    /// The latest idle point at which one was let through.
+    one_let_through: Option<Instant>,
+}
+
+impl Guards {
+    /// The guards of the node at index `node`, in the order of the operations: each operation with predecessors whose task is not released
+    /// greedily has one. Guards are known by their places in this order.
+    pub fn of_node(system: &System, node: usize, bounds: &ResponseBounds) -> Self {
+        let guarded = system.operations().iter().filter(|operation| {
+            let is_here = system.subtask(operation.id).node == node;
+            let is_greedy = system.tasks[operation.task].sync == Synchronisation::Greedy;
+            is_here && !is_greedy && !operation.predecessors.is_empty()
+        });
+        let guards: Vec<Guard> = guarded.map(|operation| Guard::new(system, operation.id, bounds)).collect();
+        Guards {
+            waiting: Vec::with_capacity(guards.len()),
+            guards,
+            next: Instant::MAX,
+            idle_point: None,
+            one_let_through: None,
+        }
+    }
+
+    /// The operations that have guards, in the order of their places.
+    pub fn operations(&self) -> impl Iterator<Item = OperationId> {
+        self.guards.iter().map(|guard| guard.operation)
+    }
+
+    /// Whether nothing is ever held back here.
+    pub fn is_empty(&self) -> bool {
+        self.guards.is_empty()
+    }
+
+    /// Whether idle points matter to any of the guards.
+    pub fn heeds_idle_points(&self) -> bool {
+        self.guards.iter().any(|guard| guard.idle() != AtIdlePoints::Nothing)
+    }
+
+    /// When the next instance is to be let through; never while none waits.
+    pub fn next(&self) -> Instant {
+        self.next
+    }
+
+    /// What all guards have counted.
+    pub fn counts(&self) -> Counts {
+        let add = |sum: Counts, guard: &Guard| Counts {
+            refused: sum.refused + guard.refused,
+            bound_overruns: sum.bound_overruns + guard.overruns,
+        };
+        self.guards.iter().fold(Counts::default(), add)
+    }
+
+    /// The instance that `signal` is about waits at the guard at `place`.
+    pub fn signal(&mut self, place: usize, signal: Signal) -> Taken {
+        let guard = &mut self.guards[place];
+        if guard.waiting.len() == guard.room {
+            guard.refused += 1;
+            return Taken::Refused;
+        }
+        if guard.waiting.is_empty() {
+            self.waiting.push(place as u32);
+            // A guard at which nothing waits is reset by idle points without being visited.
+            if guard.idle() == AtIdlePoints::Opens
+                && let Some(idle_point) = self.idle_point
+            {
+                guard.open(idle_point);
+            }
+        }
+        let planned = guard.planned(&signal);
+        let is_planned = !matches!(guard.rule, Rule::Separation { .. });
+        guard.overruns += u64::from(is_planned && signal.at > planned);
+        guard.waiting.push_back(signal);
+        let ahead = guard.waiting.len() - 1;
+        let until = match guard.rule {
+            _ if ahead == 0 => guard.due(),
+            Rule::Separation { period, .. } => {
+                let after = period.checked_mul(ahead as i64).unwrap_or(Duration::MAX);
+                guard.due().saturating_add(after)
+            }
+            Rule::Phase { .. } | Rule::Timer => planned.max(signal.at),
+        };
+        self.next = self.next.min(guard.due());
+        Taken::Until(until)
+    }
+
+    /// `now` is an idle point of the node.
+    pub fn idle_point(&mut self, now: Instant) {
+        self.idle_point = Some(now);
+        let mut first: Option<(Instant, u32)> = None;
+        for &place in &self.waiting {
+            let guard = &mut self.guards[place as usize];
+            match guard.idle() {
+                AtIdlePoints::Nothing => {}
+                AtIdlePoints::Opens => guard.open(now),
+                AtIdlePoints::OpensForOne => {
+                    let signalled = guard.waiting.front().map_or(Instant::MAX, |signal| signal.at);
+                    let is_held = guard.due() > now && guard.has_rested(now);
+                    if is_held && first.is_none_or(|earlier| (signalled, place) < earlier) {
+                        first = Some((signalled, place));
+                    }
+                }
+            }
+        }
+        if let Some((_, place)) = first
+            && self.one_let_through != Some(now)
+        {
+            self.one_let_through = Some(now);
+            self.guards[place as usize].open(now);
+        }
+        self.find_next();
+    }
+
+    /// Lets an instance through that is due by `now`: the one that is due first, then by place.
+    pub fn pop_due(&mut self, now: Instant) -> Option<Release> {
+        if self.next > now {
+            return None;
+        }
+        let order = |place: &u32| (self.guards[*place as usize].due(), *place);
+        let position = (0..self.waiting.len()).min_by_key(|position| order(&self.waiting[*position]))?;
+        let place = self.waiting[position];
+        let guard = &mut self.guards[place as usize];
+        let release = guard.let_through(guard.due());
+        if guard.waiting.is_empty() {
+            self.waiting.swap_remove(position);
+        }
+        self.find_next();
+        Some(release)
+    }
+
+    fn find_next(&mut self) {
+        let dues = self.waiting.iter().map(|place| self.guards[*place as usize].due());
+        self.next = dues.min().unwrap_or(Instant::MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests;

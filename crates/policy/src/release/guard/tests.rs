@@ -1,0 +1,250 @@
+use super::*;
+use proptest::prelude::*;
+use talea_model::{SubtaskBuilder, TaskBuilder};
+use talea_time::Work;
+
+const PERIOD: i64 = 100;
+
+fn at(ns: i64) -> Instant {
+    Instant::from_nanos(ns)
+}
+
+/// Tasks of two subtasks each, all on one node, with the bound 30 and the deadline 1000.
+fn guards(syncs: &[Synchronisation]) -> Guards {
+    let mut builder = System::builder("guards").node("one", [0]);
+    for (index, sync) in syncs.iter().enumerate() {
+        let subtask = |name: &str| SubtaskBuilder::new(name).wcet(Work::from_nanos(10)).on("one");
+        let first = subtask("first");
+        let first = if sync.needs_bounds() { first.bound(Duration::from_nanos(30)) } else { first };
+        builder = builder.task(
+            TaskBuilder::new(format!("task{index}"), Duration::from_nanos(PERIOD))
+                .deadline(Duration::from_nanos(1000))
+                .sync(*sync)
+                .subtask(first)
+                .subtask(subtask("second")),
+        );
+    }
+    let system = builder.build().expect("the description is sound");
+    Guards::of_node(&system, 0, &ResponseBounds::of(&system).expect("bounds are given"))
+}
+
+/// Instance `instance` is signalled at `ns`; its task arrives every period.
+fn signal(instance: u64, ns: i64) -> Signal {
+    let deadline = at(1000 + PERIOD * instance as i64);
+    Signal { instance, deadline, at: at(ns), not_before: at(PERIOD * instance as i64 + 30), way: Way::Local }
+}
+
+/// What is let through up to `now`: instance and instant.
+fn popped(guards: &mut Guards, now: i64) -> Vec<(u64, i64)> {
+    std::iter::from_fn(|| guards.pop_due(at(now)))
+        .map(|release| (release.signal.instance, release.at.as_nanos()))
+        .collect()
+}
+
+#[test]
+fn rules_1_and_2_keep_releases_a_period_apart() {
+    let mut guards = guards(&[Synchronisation::ReleaseGuard]);
+    assert_eq!(guards.next(), Instant::MAX);
+    assert_eq!(guards.signal(0, signal(0, 40)), Taken::Until(at(40)), "the guard is open at first");
+    assert_eq!(popped(&mut guards, 40), [(0, 40)]);
+    assert_eq!(guards.signal(0, signal(1, 110)), Taken::Until(at(140)));
+    assert_eq!((guards.next(), popped(&mut guards, 139)), (at(140), vec![]));
+    assert_eq!(guards.signal(0, signal(2, 139)), Taken::Until(at(240)), "it waits behind the other");
+    assert_eq!(popped(&mut guards, 150), [(1, 140)], "to the rule it was released when the guard opened");
+    guards.idle_point(at(160));
+    assert_eq!(popped(&mut guards, 239), [], "idle points are nothing to these rules");
+    assert_eq!(popped(&mut guards, 300), [(2, 240)]);
+    assert_eq!(guards.signal(0, signal(3, 400)), Taken::Until(at(400)), "a late signal moves the guard");
+    assert_eq!(popped(&mut guards, 400), [(3, 400)]);
+    assert_eq!(guards.signal(0, signal(4, 410)), Taken::Until(at(500)));
+}
+
+#[test]
+fn rule_3_opens_all_guards_at_an_idle_point() {
+    let mut guards = guards(&[Synchronisation::ReleaseGuardIdle; 3]);
+    for place in 0..3 {
+        assert_eq!(guards.signal(place, signal(0, 10)), Taken::Until(at(10)));
+    }
+    assert_eq!(popped(&mut guards, 10), [(0, 10); 3]);
+    guards.idle_point(at(10));
+    for place in 0..2 {
+        assert_eq!(guards.signal(place, signal(1, 20)), Taken::Until(at(110)), "that was before the release");
+        assert_eq!(guards.signal(place, signal(2, 20)), Taken::Until(at(210)));
+    }
+    guards.idle_point(at(50));
+    assert_eq!(popped(&mut guards, 50), [(1, 50), (1, 50)], "one of each operation at a time");
+    assert_eq!(guards.next(), at(150));
+    guards.idle_point(at(50));
+    assert_eq!(popped(&mut guards, 50), [], "the same idle point opens it once");
+    assert_eq!(
+        guards.signal(2, signal(1, 60)),
+        Taken::Until(at(60)),
+        "nothing waited there at the idle point"
+    );
+    guards.idle_point(at(70));
+    assert_eq!(popped(&mut guards, 70), [(1, 60), (2, 70), (2, 70)]);
+}
+
+#[test]
+fn one_at_a_time_the_first_that_was_signalled_is_let_through() {
+    let mut guards = guards(&[Synchronisation::ReleaseGuardIdleOne; 2]);
+    for place in 0..2 {
+        assert_eq!(guards.signal(place, signal(0, 10)), Taken::Until(at(10)));
+    }
+    assert_eq!(popped(&mut guards, 10), [(0, 10), (0, 10)]);
+    assert_eq!(guards.signal(1, signal(1, 20)), Taken::Until(at(110)));
+    assert_eq!(guards.signal(0, signal(1, 30)), Taken::Until(at(110)));
+    guards.idle_point(at(40));
+    guards.idle_point(at(40));
+    assert_eq!((popped(&mut guards, 40), guards.next()), (vec![(1, 40)], at(110)));
+    guards.idle_point(at(50));
+    assert_eq!(popped(&mut guards, 50), [(1, 50)]);
+    guards.idle_point(at(60));
+    assert_eq!(guards.signal(0, signal(2, 70)), Taken::Until(at(150)), "the idle point let nobody through");
+}
+
+#[test]
+fn phases_and_timers_follow_their_bounds_and_count_overruns() {
+    for sync in [Synchronisation::PhaseModification, Synchronisation::ModifiedPhaseModification] {
+        let mut guards = guards(&[sync]);
+        assert_eq!(guards.signal(0, signal(0, 12)), Taken::Until(at(30)));
+        assert_eq!(popped(&mut guards, 29), []);
+        assert_eq!(popped(&mut guards, 35), [(0, 30)]);
+        assert_eq!(guards.counts(), Counts::default());
+        assert_eq!(guards.signal(0, signal(1, 145)), Taken::Until(at(145)), "later than promised");
+        assert_eq!(popped(&mut guards, 145), [(1, 145)]);
+        assert_eq!(guards.counts(), Counts { refused: 0, bound_overruns: 1 });
+    }
+}
+
+#[test]
+fn two_are_never_released_at_one_instant() {
+    let mut guards = guards(&[Synchronisation::PhaseModification]);
+    for instance in 0..2 {
+        assert_eq!(guards.signal(0, signal(instance, 500)), Taken::Until(at(500)));
+    }
+    assert_eq!(popped(&mut guards, 500), [(0, 500)]);
+    assert_eq!(popped(&mut guards, 501), [(1, 501)]);
+}
+
+#[test]
+fn what_finds_no_room_is_refused_and_counted() {
+    let mut guards = guards(&[Synchronisation::ReleaseGuard]);
+    for instance in 0..ROOM as u64 {
+        assert!(matches!(guards.signal(0, signal(instance, 0)), Taken::Until(_)));
+    }
+    assert_eq!(guards.signal(0, signal(999, 0)), Taken::Refused);
+    assert_eq!(guards.counts().refused, 1);
+    assert_eq!(popped(&mut guards, 0), [(0, 0)]);
+    assert!(matches!(guards.signal(0, signal(999, 0)), Taken::Until(_)));
+    assert_eq!(popped(&mut guards, i64::MAX - 1).len(), ROOM);
+}
+
+#[test]
+fn a_missing_bound_is_named() {
+    let chain = |bound| {
+        let first = SubtaskBuilder::new("first").wcet(Work::from_nanos(10));
+        let first = if bound { first.bound(Duration::from_nanos(30)) } else { first };
+        let task = TaskBuilder::new("task", Duration::from_nanos(100))
+            .sync(Synchronisation::PhaseModification)
+            .subtask(first)
+            .subtask(SubtaskBuilder::new("second").wcet(Work::from_nanos(10)));
+        System::builder("chain").task(task).build().expect("the description is sound")
+    };
+    let missing = ResponseBounds::of(&chain(false)).expect_err("there is no bound");
+    assert!(
+        missing
+            .to_string()
+            .starts_with("task \"task\": sync = \"phase-modification\" releases what follows \"task.first\"")
+    );
+    let system = chain(true);
+    let bounds = ResponseBounds::of(&system).expect("the last needs none");
+    let [first, second] = [0, 1].map(|index| system.operations()[index].id);
+    assert_eq!(
+        (bounds.bound(first), bounds.offset(second)),
+        (Duration::from_nanos(30), Duration::from_nanos(30))
+    );
+}
+
+/// What happens next to a node's guards.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Signal(usize),
+    IdlePoint,
+    Wait(i64),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        (0..3usize).prop_map(Step::Signal),
+        Just(Step::IdlePoint),
+        (0..PERIOD).prop_map(Step::Wait),
+    ];
+    prop::collection::vec(step, 0..120)
+}
+
+/// The rules as they stand in the paper, with a loop over every instant.
+#[derive(Default)]
+struct Plain {
+    guard: [i64; 3],
+    last: [Option<i64>; 3],
+    waiting: [Vec<u64>; 3],
+    released: [Vec<(u64, i64)>; 3],
+}
+
+impl Plain {
+    fn instant(&mut self, now: i64, is_idle: bool) {
+        for place in 0..3 {
+            if is_idle && self.last[place] != Some(now) {
+                self.guard[place] = self.guard[place].min(now);
+            }
+            if !self.waiting[place].is_empty() && self.guard[place] <= now && self.last[place] != Some(now) {
+                let instance = self.waiting[place].remove(0);
+                self.released[place].push((instance, now));
+                self.last[place] = Some(now);
+                self.guard[place] = now + PERIOD;
+            }
+        }
+    }
+}
+
+proptest! {
+    /// Every history is as the plain rules have it; first come is first served, and rules 1 and 2 keep a period between releases.
+    #[test]
+    fn guards_do_what_the_rules_say(steps in steps(), with_rule_3: bool) {
+        let sync = if with_rule_3 { Synchronisation::ReleaseGuardIdle } else { Synchronisation::ReleaseGuard };
+        let mut guards = guards(&[sync; 3]);
+        let (mut plain, mut released) = (Plain::default(), <[Vec<(u64, i64)>; 3]>::default());
+        let (mut now, mut numbers) = (0, [0; 3]);
+        for step in steps {
+            let mut is_idle = false;
+            match step {
+                Step::Signal(place) => {
+                    prop_assert_ne!(guards.signal(place, signal(numbers[place], now)), Taken::Refused);
+                    plain.waiting[place].push(numbers[place]);
+                    numbers[place] += 1;
+                }
+                Step::IdlePoint => {
+                    guards.idle_point(at(now));
+                    is_idle = with_rule_3;
+                }
+                Step::Wait(length) => {
+                    (now..now + length).for_each(|instant| plain.instant(instant, false));
+                    now += length;
+                }
+            }
+            plain.instant(now, is_idle);
+            while let Some(release) = guards.pop_due(at(now)) {
+                let place = release.operation.index() / 2;
+                released[place].push((release.signal.instance, release.at.as_nanos()));
+            }
+            prop_assert_eq!(&released, &plain.released);
+        }
+        for (of_one, count) in released.iter().zip(numbers) {
+            prop_assert!(of_one.iter().map(|(instance, _)| *instance).eq(0..of_one.len() as u64));
+            prop_assert!(of_one.len() <= count as usize);
+            let apart = of_one.windows(2).map(|pair| pair[1].1 - pair[0].1);
+            prop_assert!(apart.min().is_none_or(|least| least >= if with_rule_3 { 1 } else { PERIOD }));
+        }
+    }
+}

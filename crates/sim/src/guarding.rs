@@ -1,0 +1,135 @@
+//! Synchronisation protocols in virtual time: what completes a join is released at once, or waits at a guard of its node.
+
+use crate::flow::NO_TIMER;
+use crate::node::Slot;
+use crate::simulation::Simulation;
+use talea_model::{Synchronisation, System};
+use talea_policy::release::bounds::{MissingBound, ResponseBounds};
+use talea_policy::release::guard::{Guards, Signal, Taken, Way};
+use talea_record::{JobId, Sink};
+use talea_time::{Instant, Work};
+
+/// What became of signals that released nothing, or later than they should have, in a whole simulation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SignalCounts {
+    /// Signals to subtasks that had gone on without them.
+    pub late: u64,
+    /// Instances that were not released, because too many of their operation waited.
+    pub refused: u64,
+    /// Signals that came later than response bounds had promised.
+    pub bound_overruns: u64,
+}
+
+/// The guards of all nodes.
+pub(crate) struct Guarding {
+    /// By node.
+    pub guards: Vec<Guards>,
+    /// By operation: its place among the guards of its node, if it is not released greedily.
+    pub places: Vec<Option<u32>>,
+    pub bounds: ResponseBounds,
+    /// Whether there is any guard at all.
+    pub is_needed: bool,
+    pub late: u64,
+}
+
+impl Guarding {
+    /// # Errors
+    /// A protocol lacks a response bound.
+    pub fn new(system: &System) -> Result<Self, MissingBound> {
+        let bounds = ResponseBounds::of(system)?;
+        let nodes = 0..system.nodes.len();
+        let guards: Vec<Guards> = nodes.map(|node| Guards::of_node(system, node, &bounds)).collect();
+        let mut places = vec![None; system.operations().len()];
+        for of_node in &guards {
+            for (place, operation) in of_node.operations().enumerate() {
+                places[operation.index()] = Some(place as u32);
+            }
+        }
+        let is_needed = guards.iter().any(|guards| !guards.is_empty());
+        Ok(Guarding { guards, places, bounds, is_needed, late: 0 })
+    }
+}
+
+impl Simulation {
+    /// What became of signals that released nothing, or later than they should have, up to now.
+    pub fn signal_counts(&self) -> SignalCounts {
+        let counts = SignalCounts { late: self.guarding.late, ..SignalCounts::default() };
+        self.guarding.guards.iter().map(Guards::counts).fold(counts, |sum, of_node| SignalCounts {
+            refused: sum.refused + of_node.refused,
+            bound_overruns: sum.bound_overruns + of_node.bound_overruns,
+            ..sum
+        })
+    }
+
+    /// When the timer of a job that is done expires, if its successors wait for it.
+    pub(crate) fn timer_of(&self, slot: &Slot) -> Instant {
+        let state = &self.operations[slot.id.operation.index()];
+        if state.sync != Synchronisation::ModifiedPhaseModification {
+            return NO_TIMER;
+        }
+        let released = match state.predecessors {
+            0 => self.calendar.release(state.task as usize, slot.id.instance),
+            _ => slot.nominal,
+        };
+        released.saturating_add(self.guarding.bounds.bound(slot.id.operation))
+    }
+
+    /// All that `job` needs of its predecessors is done.
+    pub(crate) fn go_on(
+        &mut self,
+        job: JobId,
+        deadline: Instant,
+        not_before: Instant,
+        way: Way,
+        sink: &mut dyn Sink,
+    ) {
+        let Some(place) = self.guarding.places[job.operation.index()] else {
+            return self.release(job, self.now, deadline, self.cost_of(way), sink);
+        };
+        let node = self.operations[job.operation.index()].node as usize;
+        let signal = Signal { instance: job.instance, deadline, at: self.now, not_before, way };
+        match self.guarding.guards[node].signal(place as usize, signal) {
+            // Whether it waits is said when the step is known to be an idle point or none.
+            Taken::Until(_) => self.agenda.concern(node, self.now),
+            Taken::Refused => self.refuse(job, deadline, sink),
+        }
+    }
+
+    fn cost_of(&self, way: Way) -> Work {
+        match way {
+            Way::Local => Work::ZERO,
+            Way::Message => self.message_cost,
+        }
+    }
+
+    /// The job never comes, and neither does what follows it.
+    fn refuse(&mut self, job: JobId, deadline: Instant, sink: &mut dyn Sink) {
+        let state = &mut self.operations[job.operation.index()];
+        state.is_lost = true;
+        let task = state.task as usize;
+        self.nodes[state.node as usize].refuse(job, deadline, self.now, sink);
+        self.lose(task, job.instance);
+    }
+
+    /// Lets through the guards of all nodes that this step concerns what is due.
+    pub(crate) fn pass_guards(&mut self, sink: &mut dyn Sink) {
+        let now = self.now;
+        let mut due = self.agenda.first_due(now);
+        while let Some(node) = due {
+            if !self.guarding.guards[node].is_empty() {
+                if self.nodes[node].is_idle_point(now) {
+                    self.guarding.guards[node].idle_point(now);
+                }
+                while let Some(release) = self.guarding.guards[node].pop_due(now) {
+                    let Signal { instance, deadline, way, at, .. } = release.signal;
+                    if at < now && !self.nodes[node].is_idle_point(now) {
+                        self.nodes[node].interrupt(now, sink);
+                    }
+                    let job = JobId { operation: release.operation, instance };
+                    self.release(job, release.at, deadline, self.cost_of(way), sink);
+                }
+            }
+            due = self.agenda.due_after(node, now);
+        }
+    }
+}
