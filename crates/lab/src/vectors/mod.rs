@@ -4,6 +4,7 @@
 //! knows is reported as unsupported, never as passed.
 
 mod analysis;
+mod chains;
 mod guarantees;
 mod shares;
 mod traces;
@@ -172,7 +173,7 @@ fn cases(file: &Value) -> Result<Vec<(String, Outcome)>, String> {
         "rt-trace-1" => Ok(judged(&list("cases")?, traces::judge)),
         "rt-analysis-1" => Ok(judged(&list("cases")?, analysis::judge)),
         "rt-shares-1" => Ok(judged(&list("cases")?, shares::judge)),
-        "rt-chain-1" => Ok(unsupported(&list("cases")?, format)),
+        "rt-chain-1" => Ok(judged(&list("cases")?, chains::judge)),
         "hls-hierarchy-1" => Ok(judged(&list("cases")?, guarantees::judge_hierarchy)),
         "hls-matrix-1" => Ok(judged(&list("cells")?, guarantees::judge_cell)),
         "hls-conversion-1" => {

@@ -47,6 +47,15 @@ fn every_share_passes() {
 }
 
 #[test]
+fn every_chain_passes() {
+    let results = vectors::run_file(&folder().join("release_guard.json")).expect("readable");
+    for result in results.iter().filter(|result| result.outcome != Outcome::Passed) {
+        println!("{}: {:?}", result.id, result.outcome);
+    }
+    assert_eq!(Tally::of(&results), Tally { passed: 12, failed: 0, unsupported: 0 });
+}
+
+#[test]
 fn every_field_of_a_share_is_compared() {
     assert!(every_field_is_compared("shares.json", "rt-shares-1") > 1000);
 }
