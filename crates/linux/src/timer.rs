@@ -64,8 +64,26 @@ pub enum Woken {
         /// How much of the wait was spun.
         spun: Duration,
     },
-    /// The stop was requested first.
+    /// The stop was requested, or another interruption came, first.
     Stopped,
+}
+
+/// What ends a sleep before its time.
+pub trait Interruption {
+    /// Sleeps until `until` on CLOCK_MONOTONIC or the interruption, whichever is first.
+    fn sleep_until(&self, until: Instant) -> Slept;
+    /// Whether it is there already.
+    fn is_there(&self) -> bool;
+}
+
+impl Interruption for StopFlag {
+    fn sleep_until(&self, until: Instant) -> Slept {
+        StopFlag::sleep_until(self, until)
+    }
+
+    fn is_there(&self) -> bool {
+        self.is_stopped()
+    }
 }
 
 /// What the tails have cost.
@@ -137,8 +155,8 @@ impl Sleeper {
         }
     }
 
-    /// Sleeps until `until`, or until the stop. An instant that has passed is due at once.
-    pub fn sleep_until(&mut self, until: Instant, stop: &StopFlag) -> Woken {
+    /// Sleeps until `until`, or until the interruption. An instant that has passed is due at once.
+    pub fn sleep_until(&mut self, until: Instant, interruption: &impl Interruption) -> Woken {
         let asked = MonotonicClock.now();
         let began = *self.began.get_or_insert(asked);
         let lead = self.next_lead(asked);
@@ -147,10 +165,10 @@ impl Sleeper {
             alarm => alarm,
         };
         if alarm > asked {
-            if stop.sleep_until(alarm) == Slept::Stopped {
+            if interruption.sleep_until(alarm) == Slept::Stopped {
                 return Woken::Stopped;
             }
-        } else if stop.is_stopped() {
+        } else if interruption.is_there() {
             return Woken::Stopped;
         }
         let woken = MonotonicClock.now();

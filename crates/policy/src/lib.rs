@@ -6,7 +6,6 @@
 //! * [`composition`]: a strategy's lanes as such a hierarchy.
 //! * [`arrangement`]: the hierarchy of a description as such.
 //! * [`release`]: when jobs arrive and are released: overruns, joins, guards.
-//! * [`unsupported_release`]: which protocols and joins of subtasks threads do not execute yet.
 //! * [`demand`]: seeded execution times and release jitter, equal for every strategy and clock.
 //!
 //! The simulator and the Linux runtime drive the same objects. Nothing here reads a clock, locks or spawns.
@@ -23,4 +22,3 @@ pub mod lane;
 pub mod release;
 pub mod scheduler;
 pub mod strategy;
-pub mod unsupported_release;

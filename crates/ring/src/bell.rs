@@ -55,6 +55,7 @@
 
 use crate::primitive::{Futex, Ordering, fence};
 use std::fmt;
+use std::time::Duration;
 
 const AWAKE: u32 = 0;
 const SLEEPING: u32 = 1;
@@ -67,6 +68,8 @@ pub enum Waited {
     HadWork,
     /// A ring ended the sleep, or forestalled it.
     Rung,
+    /// The instant came up to which the consumer wanted to sleep.
+    Due,
 }
 
 /// What a ring found.
@@ -122,6 +125,24 @@ impl Bell {
             }
             Waited::Rung
         };
+        self.futex.word.swap(AWAKE, Ordering::Acquire);
+        waited
+    }
+
+    /// The same, but not beyond `until`, which counts from the origin of CLOCK_MONOTONIC.
+    ///
+    /// # Panics
+    /// As [`Self::wait_unless`].
+    pub fn wait_until(&self, until: Duration, has_work: impl FnOnce() -> bool) -> Waited {
+        let before = self.futex.word.swap(SLEEPING, Ordering::Relaxed);
+        assert_eq!(before, AWAKE, "two threads wait on one bell");
+        fence(Ordering::SeqCst);
+        let mut waited = if has_work() { Waited::HadWork } else { Waited::Rung };
+        while waited == Waited::Rung && self.futex.word.load(Ordering::Relaxed) == SLEEPING {
+            if self.futex.wait_until(SLEEPING, until) {
+                waited = Waited::Due;
+            }
+        }
         self.futex.word.swap(AWAKE, Ordering::Acquire);
         waited
     }

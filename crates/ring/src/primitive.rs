@@ -25,6 +25,7 @@ pub(crate) use std::sync::atomic::{AtomicU32, fence};
 
 use std::sync::atomic::AtomicU64;
 pub(crate) use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// A 64-bit word that one thread writes while others read it.
 pub trait Word {
@@ -141,6 +142,20 @@ impl Futex {
         }
     }
 
+    /// The same, but not beyond `until`, which counts from the origin of CLOCK_MONOTONIC. Says whether that instant has come.
+    pub(crate) fn wait_until(&self, expected: u32, until: Duration) -> bool {
+        use rustix::io::Errno;
+        use rustix::thread::futex::{Flags, Timespec, wait_bitset};
+        let seconds = i64::try_from(until.as_secs()).unwrap_or(i64::MAX);
+        let until = Timespec { tv_sec: seconds, tv_nsec: until.subsec_nanos().into() };
+        let any = std::num::NonZeroU32::MAX;
+        match wait_bitset(&self.word, Flags::PRIVATE, expected, Some(&until), any) {
+            Ok(()) | Err(Errno::AGAIN | Errno::INTR) => false,
+            Err(Errno::TIMEDOUT) => true,
+            Err(errno) => panic!("futex wait on a word of our own failed: {errno}"),
+        }
+    }
+
     /// Wakes one sleeper, if there is one.
     pub(crate) fn wake_one(&self) {
         use rustix::thread::futex::{Flags, wake};
@@ -164,6 +179,11 @@ impl Futex {
         if self.word.load(Ordering::Relaxed) == expected {
             drop(self.bucket.1.wait(locked));
         }
+    }
+
+    /// The instant may come at any time, also at once.
+    pub(crate) fn wait_until(&self, _expected: u32, _until: Duration) -> bool {
+        true
     }
 
     pub(crate) fn wake_one(&self) {

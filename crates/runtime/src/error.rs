@@ -7,8 +7,8 @@ use rustix::io::Errno;
 use std::path::PathBuf;
 use talea_linux::affinity::{self, AffinityError};
 use talea_linux::thread::SpawnError;
+use talea_policy::release::bounds::MissingBound;
 use talea_policy::strategy::Anomaly;
-use talea_policy::unsupported_release::UnsupportedRelease;
 use talea_record::CreateError;
 use talea_record::stream::AttachError;
 use thiserror::Error;
@@ -24,9 +24,9 @@ pub enum PrepareError {
         /// All of them.
         anomalies: Vec<Anomaly>,
     },
-    /// A protocol or join that is not executed yet.
+    /// A protocol lacks a response bound.
     #[error(transparent)]
-    Release(#[from] UnsupportedRelease),
+    MissingBound(#[from] MissingBound),
     /// The lanes of a node do not fit what the kernel offers.
     #[error("node \"{node}\": {source}")]
     Lowering {

@@ -60,6 +60,7 @@ pub(crate) fn execute(
 
     let completion = host.end(flow, |flow, end| {
         let finish = shared.jobs.finish(job.tag, job.number);
+        flow.count_end(shared, site.node, end);
         let arrival = job.deadline - shared.layout.arrivals[site.task].deadline;
         let nominal = if site.predecessors == 0 { arrival } else { job.release };
         let dates = Dates { nominal, deadline: job.deadline };
@@ -79,7 +80,7 @@ pub(crate) fn execute(
         && !site.successors.is_empty()
     {
         let began = flow.recorder.stopwatch();
-        flow.tell_successors(shared, subject, job.deadline, end);
+        flow.tell_successors(shared, subject, job, end);
         flow.recorder.cost(began, CostKind::Delivery, Some(site.lane), site.successors.len());
     }
     Begin::Run

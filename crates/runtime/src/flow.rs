@@ -6,6 +6,7 @@
 //! that belongs together has been pushed, ring. Ringing last keeps a higher lane from preempting the
 //! releaser between two pushes.
 
+use crate::guard_post::{GuardPost, Timers};
 use crate::job_table::{InFlight, JobTable, Tag, WindowFull};
 use crate::join::JoinTable;
 use crate::layout::{Layout, OperationSite};
@@ -129,6 +130,9 @@ impl Port {
     }
 }
 
+/// Nobody has to wait for a timer.
+const NO_TIMER: Instant = Instant::from_nanos(i64::MIN);
+
 /// Things that should not happen, counted.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
@@ -136,6 +140,8 @@ pub(crate) struct Tally {
     pub overflows: AtomicU64,
     /// Signals to successors that had been released without them.
     pub late: AtomicU64,
+    /// Signals that came later than response bounds had promised.
+    pub bound_overruns: AtomicU64,
     /// Messages to other processes that could not be sent.
     pub unsent: AtomicU64,
     /// Elected jobs of preemptive lanes that had to wait for a thread.
@@ -151,6 +157,9 @@ pub(crate) struct Shared {
     pub behaviours: Vec<Behaviour>,
     pub jobs: JobTable,
     pub joins: JoinTable,
+    pub timers: Timers,
+    /// By node; `None` where nothing is guarded, and for nodes of other processes.
+    pub guard_posts: Vec<Option<GuardPost>>,
     /// By lane over all nodes; `None` for lanes of other processes.
     pub ports: Vec<Option<Port>>,
     /// The way to nodes in other processes.
@@ -187,9 +196,18 @@ impl Shared {
         self.ports[lane].as_ref().expect("a lane of this process")
     }
 
+    /// The way to the guards of a node.
+    ///
+    /// # Panics
+    /// If it has none in this process.
+    pub fn guard_post(&self, node: usize) -> &GuardPost {
+        self.guard_posts[node].as_ref().expect("a node of this process with guards")
+    }
+
     /// Stops the run: every thread ends after what it is doing.
     pub fn shut_down(&self) {
         self.stop.stop();
+        self.guard_posts.iter().flatten().for_each(GuardPost::ring);
         self.gate.bells.iter().for_each(|bell| {
             bell.ring();
         });
@@ -248,16 +266,20 @@ pub(crate) struct Release {
 pub(crate) struct JobFlowSetUp {
     recording: Recording,
     to_ring: Vec<(usize, Tag)>,
+    signalled: Vec<usize>,
 }
 
 impl JobFlowSetUp {
     pub fn new(shared: &Shared, recording: Recording) -> Self {
-        JobFlowSetUp { recording, to_ring: Vec::with_capacity(shared.layout.lanes.len()) }
+        let (lanes, nodes) = (shared.layout.lanes.len(), shared.guard_posts.len());
+        let (to_ring, signalled) = (Vec::with_capacity(lanes), Vec::with_capacity(nodes));
+        JobFlowSetUp { recording, to_ring, signalled }
     }
 
     /// Of the calling thread, which is at work from now on, for a lane if it has a role in one.
     pub fn begin(self, role: ThreadRole, lane: Option<usize>) -> JobFlow {
-        JobFlow { recorder: self.recording.begin(role, lane), to_ring: self.to_ring }
+        let JobFlowSetUp { recording, to_ring, signalled } = self;
+        JobFlow { recorder: recording.begin(role, lane), to_ring, signalled }
     }
 }
 
@@ -266,6 +288,8 @@ pub(crate) struct JobFlow {
     pub recorder: Recorder,
     /// Lanes that have been given something since the last ringing, each with the first of it; preallocated.
     to_ring: Vec<(usize, Tag)>,
+    /// Nodes whose guards have been given something since the last ringing; preallocated.
+    signalled: Vec<usize>,
 }
 
 impl JobFlow {
@@ -278,25 +302,53 @@ impl JobFlow {
         let site = shared.layout.operation(operation);
         let local = site.local.expect("an operation of this process");
         let tag = shared.jobs.claim(local, job)?;
-        let subject = Subject { job: JobId { operation, instance: job.instance }, lane: site.lane };
-        self.recorder.put(now, subject.release(Dates { nominal, deadline: job.deadline }));
+        let dates = Dates { nominal, deadline: job.deadline };
+        self.enqueue(shared, site, JobId { operation, instance: job.instance }, tag, dates, now);
+        Ok(())
+    }
+
+    /// Releases a job that was held by a guard, without ringing.
+    pub fn release_held(&mut self, shared: &Shared, operation: OperationId, job: InFlight, now: Instant) {
+        let InFlight { instance, release, deadline } = job;
+        let site = shared.layout.operation(operation);
+        let tag = shared.jobs.tag(site.local.expect("an operation of this process"), instance);
+        shared.jobs.set_release(tag, release);
+        let dates = Dates { nominal: release, deadline };
+        self.enqueue(shared, site, JobId { operation, instance }, tag, dates, now);
+    }
+
+    fn enqueue(
+        &mut self,
+        shared: &Shared,
+        site: &OperationSite,
+        job: JobId,
+        tag: Tag,
+        dates: Dates,
+        now: Instant,
+    ) {
+        let subject = Subject { job, lane: site.lane };
+        self.recorder.put(now, subject.release(dates));
+        if let Some(post) = &shared.guard_posts[site.node] {
+            post.count_release();
+        }
         shared.port(site.lane).push(tag);
         match self.to_ring.iter_mut().find(|(lane, _)| *lane == site.lane) {
             Some((lane, first)) => *first = shared.port(*lane).first(shared, (*first, tag), now),
             None => self.to_ring.push((site.lane, tag)),
         }
-        Ok(())
     }
 
     /// One predecessor of a job has completed; releases the job if it was the last one. Does not ring.
     pub fn arrive(&mut self, shared: &Shared, message: Message, now: Instant) {
-        let Message { job: JobId { operation, instance }, deadline } = message;
+        let Message { job: JobId { operation, instance }, deadline, timer } = message;
         let site = shared.layout.operation(operation);
         let local = site.local.expect("an operation of this process");
         let released = InFlight { instance, release: now, deadline };
         let release = Release { operation, nominal: now, job: released };
+        shared.timers.raise(shared.jobs.tag(local, instance), timer);
         let fits = match shared.joins.signal(local, instance, site.predecessors, site.needed) {
             Heard::Incomplete => true,
+            Heard::Complete if site.guard.is_some() => self.hold(shared, site, released).is_ok(),
             Heard::Complete => self.release(shared, release, now).is_ok(),
             Heard::Overtaken if site.needed == site.predecessors => false,
             // Where some are enough, what has been overtaken may have been released long ago.
@@ -306,19 +358,52 @@ impl JobFlow {
             }
         };
         if !fits {
-            shared.tally.overflows.fetch_add(1, Ordering::Relaxed);
-            let subject = Subject { job: message.job, lane: site.lane };
-            let dates = Dates { nominal: now, deadline };
-            self.recorder.put(now, subject.release(dates));
-            self.recorder.put(now, subject.abort(dates, Flag(false)));
+            self.refuse(shared, message.job, deadline, now);
         }
     }
 
+    /// The predecessors of a job with a guard are done: its node's release thread has it from now on. Does not ring.
+    fn hold(&mut self, shared: &Shared, site: &OperationSite, signalled: InFlight) -> Result<(), WindowFull> {
+        let tag = shared.jobs.claim(site.local.expect("an operation of this process"), signalled)?;
+        shared.guard_post(site.node).push(tag);
+        self.signal(site.node);
+        Ok(())
+    }
+
+    /// The guards of the node are rung for in the end.
+    fn signal(&mut self, node: usize) {
+        if !self.signalled.contains(&node) {
+            self.signalled.push(node);
+        }
+    }
+
+    /// A released job of the node has ended, and nothing that follows it has been released. Does not ring.
+    #[inline]
+    pub fn count_end(&mut self, shared: &Shared, node: usize, now: Instant) {
+        if let Some(post) = &shared.guard_posts[node]
+            && post.count_end(now)
+        {
+            self.signal(node);
+        }
+    }
+
+    /// There is no room for a job, which never comes.
+    pub fn refuse(&mut self, shared: &Shared, job: JobId, deadline: Instant, now: Instant) {
+        shared.tally.overflows.fetch_add(1, Ordering::Relaxed);
+        let subject = Subject { job, lane: shared.layout.operation(job.operation).lane };
+        let dates = Dates { nominal: now, deadline };
+        self.recorder.put(now, subject.release(dates));
+        self.recorder.put(now, subject.abort(dates, Flag(false)));
+    }
+
     /// A job has completed at `now`: tells its successors, without ringing.
-    pub fn tell_successors(&mut self, shared: &Shared, subject: Subject, deadline: Instant, now: Instant) {
+    pub fn tell_successors(&mut self, shared: &Shared, subject: Subject, ended: &Job, now: Instant) {
         let job = subject.job;
-        for &successor in &shared.layout.operation(job.operation).successors {
-            let message = Message { job: JobId { operation: successor, ..job }, deadline };
+        let from = shared.layout.operation(job.operation);
+        let timer = from.bound.map_or(NO_TIMER, |bound| ended.release.saturating_add(bound));
+        for &successor in &from.successors {
+            let message =
+                Message { job: JobId { operation: successor, ..job }, deadline: ended.deadline, timer };
             let site = shared.layout.operation(successor);
             if site.local.is_some() {
                 self.arrive(shared, message, now);
@@ -331,8 +416,12 @@ impl JobFlow {
         }
     }
 
-    /// Rings the lanes that have been given something, in the order in which they were given it.
+    /// Rings those who keep guards that have been given something, which is soon done, and then the lanes, in the order in which they were
+    /// given it.
     pub fn ring(&mut self, shared: &Shared) {
+        for node in self.signalled.drain(..) {
+            shared.guard_post(node).ring();
+        }
         for (lane, tag) in self.to_ring.drain(..) {
             shared.port(lane).ring_for(shared, tag);
         }

@@ -172,6 +172,11 @@ impl JobTable {
         Ok(tag)
     }
 
+    /// The job, which was claimed when it was signalled, is released at this instant. To be said by whoever was given the tag.
+    pub fn set_release(&self, tag: Tag, release: Instant) {
+        self.entries[tag as usize].release.store(release.as_nanos(), Ordering::Relaxed);
+    }
+
     /// The job in flight whose tag came through an inbox, until it is forgotten.
     pub fn in_flight(&self, tag: Tag) -> InFlight {
         let entry = &self.entries[tag as usize];

@@ -1,11 +1,13 @@
 //! The fixed tables of a run: where each operation runs and what follows it.
 
 use std::path::PathBuf;
-use talea_model::{Execution, OperationId, System};
+use talea_model::{Execution, OperationId, Synchronisation, System};
 use talea_policy::demand::{self, Purpose};
 use talea_policy::release::Arrivals;
+use talea_policy::release::bounds::ResponseBounds;
+use talea_policy::release::guard::Guards;
 use talea_policy::strategy::Plan;
-use talea_time::Work;
+use talea_time::{Duration, Work};
 
 /// What the threads need to know about one operation.
 #[derive(Clone, Debug)]
@@ -27,6 +29,10 @@ pub(crate) struct OperationSite {
     pub successors: Box<[OperationId]>,
     /// Index among the operations of this process, if it is one of them.
     pub local: Option<usize>,
+    /// Its place among the guards of its node, if it is not released greedily.
+    pub guard: Option<usize>,
+    /// From its release to its completion, if its successors are released by that.
+    pub bound: Option<Duration>,
     pub exec: Execution,
     /// Stream of its synthetic execution times.
     pub stream: u64,
@@ -78,12 +84,18 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// The tables of `system`, whose node `i` is served by `plans[i]`, for a process that hosts
+    /// The tables of `system`, whose node `i` is served by `plans[i]` and has `guards[i]`, for a process that hosts
     /// the nodes for which `hosts` is true. Threads of hierarchies are nobody's jobs here.
     ///
     /// # Panics
     /// If a plan lacks an operation of its node.
-    pub fn new(system: &System, plans: &[Plan], hosts: impl Fn(usize) -> bool) -> Self {
+    pub fn new(
+        system: &System,
+        plans: &[Plan],
+        bounds: &ResponseBounds,
+        guards: &[Guards],
+        hosts: impl Fn(usize) -> bool,
+    ) -> Self {
         let mut lanes = Vec::new();
         let mut place = vec![None; system.operations().len()];
         for (node, plan) in plans.iter().enumerate() {
@@ -102,11 +114,12 @@ impl Layout {
         }
         let place = |id: OperationId| place[id.index()].expect("every operation has a lane on its node");
         let mut local = Vec::new();
-        let operations = system
+        let mut operations: Vec<OperationSite> = system
             .operations()
             .iter()
             .map(|operation| {
                 let subtask = system.subtask(operation.id);
+                let task = &system.tasks[operation.task];
                 let mut successors = operation.successors.clone();
                 successors.sort_by_key(|successor| {
                     (system.subtask(*successor).node == subtask.node, place(*successor).0)
@@ -129,11 +142,17 @@ impl Layout {
                     needed: subtask.join.needed(operation.predecessors.len()) as u32,
                     successors: successors.into(),
                     local: position,
+                    guard: None,
+                    bound: (task.sync == Synchronisation::ModifiedPhaseModification)
+                        .then(|| bounds.bound(operation.id)),
                     exec: subtask.exec.clone(),
                     stream: demand::stream(system.seed, Purpose::Execution, operation.id.index()),
                 }
             })
             .collect();
+        for (place, operation) in guards.iter().flat_map(|guards| guards.operations().enumerate()) {
+            operations[operation.index()].guard = Some(place);
+        }
         let arrivals = (0..system.tasks.len()).map(|task| Arrivals::of_task(system, task)).collect();
         Layout { operations, arrivals, lanes, local }
     }

@@ -26,9 +26,9 @@
 //! |---|---|
 //! | `options`, `outcome`, `layout`, `names` | what a run is asked for and leaves, its fixed tables, what it is called |
 //! | [`lowering`], [`doctor`] | lanes, and hierarchies of schedulers, to kernel settings: pure functions; what this machine grants |
-//! | `job_table`, `join`, `window`, `link`, `occupancy` | bounded, preallocated state of jobs, joins, pipes and processors |
+//! | `job_table`, `join`, `guard_post`, `window`, `link`, `occupancy` | bounded, preallocated state of jobs, joins, pipes and processors |
 //! | `operation`, `recorder` | what a job does, and how a thread records it |
-//! | `flow`, `preemption`, `release`, `execute` | a job from its release to its completion |
+//! | `flow`, `guarding`, `preemption`, `release`, `execute` | a job from its release to its completion |
 //! | `lane_thread`, `preemptive` | the two kinds of lanes |
 //! | `hierarchy`, `lowered` | a description's hierarchy of schedulers, run by a managed set, or by the kernel alone |
 //! | `error`, `plans`, `store`, `collector`, `threads`, `hierarchy_node` | what a run is set up of: tables, rings, threads, nodes |
@@ -41,6 +41,8 @@ pub mod doctor;
 mod error;
 mod execute;
 mod flow;
+mod guard_post;
+mod guarding;
 mod hierarchy;
 mod hierarchy_node;
 mod job_table;

@@ -2,12 +2,13 @@
 //! all others write.
 //!
 //! A write of up to 4096 bytes into a pipe is atomic, and every message has the same length, so any number
-//! of writers share one pipe and a reader always finds whole messages. A pipe holds 4096 messages; a full
-//! one refuses instead of blocking. Pipes have no limit on their queue other than that; datagram sockets
+//! of writers share one pipe and a reader always finds whole messages. A pipe holds more than 4096 messages, if the kernel
+//! lets it have as much room as is asked for; a full one refuses instead of blocking. Pipes have no limit on their queue other than that; datagram sockets
 //! stop at ten messages on many machines.
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
 use rustix::io::{Errno, read, write};
+use rustix::pipe::fcntl_setpipe_size;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use talea_record::JobId;
@@ -19,9 +20,13 @@ pub(crate) struct Message {
     pub job: JobId,
     /// The absolute end-to-end deadline of the instance.
     pub deadline: Instant,
+    /// When the predecessor's timer expires, if its successors wait for that.
+    pub timer: Instant,
 }
 
-const BYTES: usize = 16;
+const BYTES: usize = 24;
+/// What a pipe is asked to have room for.
+const ROOM: usize = 1 << 17;
 /// Ends the receiver; not a packed job of any system.
 const STOP: [u8; BYTES] = [0xff; BYTES];
 
@@ -29,14 +34,15 @@ impl Message {
     fn encode(self) -> [u8; BYTES] {
         let mut bytes = [0; BYTES];
         bytes[..8].copy_from_slice(&self.job.pack().to_le_bytes());
-        bytes[8..].copy_from_slice(&self.deadline.as_nanos().to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.deadline.as_nanos().to_le_bytes());
+        bytes[16..].copy_from_slice(&self.timer.as_nanos().to_le_bytes());
         bytes
     }
 
     fn decode(bytes: [u8; BYTES]) -> Self {
-        let (job, deadline) = bytes.split_at(8);
-        let word = |half: &[u8]| u64::from_le_bytes(half.try_into().expect("eight bytes"));
-        Message { job: JobId::unpack(word(job)), deadline: Instant::from_nanos(word(deadline) as i64) }
+        let word = |from: usize| u64::from_le_bytes(bytes[from..from + 8].try_into().expect("eight bytes"));
+        let instant = |from| Instant::from_nanos(word(from) as i64);
+        Message { job: JobId::unpack(word(0)), deadline: instant(8), timer: instant(16) }
     }
 }
 
@@ -85,7 +91,10 @@ impl Link {
 }
 
 fn open_pipe(directory: &Path, node: usize, flags: OFlags) -> Result<OwnedFd, Errno> {
-    open(path_of(directory, node), OFlags::RDWR | OFlags::CLOEXEC | flags, Mode::empty())
+    let pipe = open(path_of(directory, node), OFlags::RDWR | OFlags::CLOEXEC | flags, Mode::empty())?;
+    // Whoever may not have more has room for some thousand messages as well.
+    let _ = fcntl_setpipe_size(&pipe, ROOM);
+    Ok(pipe)
 }
 
 /// The receiving end of this process's own pipe.
@@ -157,6 +166,7 @@ mod tests {
         let message = |instance| Message {
             job: JobId { operation: OperationId::from_index(7), instance },
             deadline: Instant::from_nanos(-5),
+            timer: Instant::from_nanos(i64::MIN),
         };
         (0..100).for_each(|instance| link.send(1, message(instance)).expect("room"));
         let (mut inlet, stop) = Inlet::open(directory.path(), 1).expect("our pipe");
@@ -173,7 +183,7 @@ mod tests {
         let link = Link::open(directory.path(), 2, 0).expect("the other pipe");
         let job = JobId { operation: OperationId::from_index(0), instance: 0 };
         let mut sent = 0;
-        while link.send(1, Message { job, deadline: Instant::ZERO }).is_ok() {
+        while link.send(1, Message { job, deadline: Instant::ZERO, timer: Instant::ZERO }).is_ok() {
             sent += 1;
         }
         assert!(sent >= 256, "only {sent} messages fit");

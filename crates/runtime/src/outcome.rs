@@ -102,6 +102,12 @@ pub struct LostNode {
 pub struct Mishaps {
     /// Successors aborted because too many instances were in flight.
     pub overflows: u64,
+    /// Signals to successors that had been released without them, as they wait for some of their predecessors only.
+    #[serde(default)]
+    pub late_signals: u64,
+    /// Signals that came later than the response bounds had promised by which successors are released.
+    #[serde(default)]
+    pub bound_overruns: u64,
     /// Messages to other processes that were lost because their pipe was full or closed.
     pub unsent: u64,
     /// Times an elected job of a preemptive lane waited because all of the lane's threads were taken.

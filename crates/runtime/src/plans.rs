@@ -5,15 +5,11 @@ use crate::hierarchy::{self, HierarchyError, below_others};
 use crate::lowering::hierarchy as hierarchy_lowering;
 use talea_model::{Scheduling, System};
 use talea_policy::strategy::{Plan, plan_lanes};
-use talea_policy::unsupported_release::UnsupportedRelease;
 use talea_record::{DecidedBy, Metadata, Origin, Switches};
 use talea_time::{Duration, Instant};
 
 /// The plans of all nodes; that of a node with a hierarchy and without tasks is empty.
 pub(crate) fn plans(system: &System) -> Result<Vec<Plan>, PrepareError> {
-    if let Some(unsupported) = UnsupportedRelease::find(system) {
-        return Err(unsupported.into());
-    }
     let plan = |node: usize| {
         let name = || system.nodes[node].name.clone();
         let is_hierarchy = system.scheduling(node) == Scheduling::Hierarchy;

@@ -2,6 +2,8 @@
 
 use crate::error::PrepareError;
 use crate::flow::{Call, Gate, Port, Shared, Tally};
+use crate::guard_post::{GuardPost, Timers};
+use crate::guarding::GuardKeeper;
 use crate::hierarchy::{self, HierarchyError, HierarchyParts, release_is_above};
 use crate::hierarchy_node::{HierarchyNode, confirm_lowering};
 use crate::job_table::JobTable;
@@ -25,6 +27,8 @@ use talea_linux::sched::Policy;
 use talea_linux::thread::spawn;
 use talea_model::{Scheduling, System};
 use talea_policy::lane::JobOrder;
+use talea_policy::release::bounds::ResponseBounds;
+use talea_policy::release::guard::Guards;
 use talea_policy::strategy::Plan;
 use talea_ring::bell::Bell;
 use talea_ring::inbox::Links;
@@ -74,10 +78,17 @@ pub(crate) fn prepare(
     }
 
     let metadata = metadata(system, &plans, realtime, Instant::ZERO, (&lowerings, options.tolerance))?;
-    let layout = Layout::new(system, &plans, |node| hosted.hosts(node));
+    let bounds = ResponseBounds::of(system)?;
+    let guards: Vec<Guards> =
+        (0..system.nodes.len()).map(|node| Guards::of_node(system, node, &bounds)).collect();
+    let layout = Layout::new(system, &plans, &bounds, &guards, |node| hosted.hosts(node));
     let windows = choose_windows(system, &layout, &options);
     let jobs = JobTable::new(&windows);
-    let (ports, inboxes) = open_ports(system, &plans, &layout, &jobs, &hosted);
+    let links = Links::new(jobs.capacity());
+    let (ports, inboxes) = open_ports(system, &plans, &layout, &links, &hosted);
+    let (guard_posts, keepers) = open_guards(guards, &links, &hosted);
+    let has_timers = layout.local_operations().any(|site| site.bound.is_some());
+    let timers = Timers::new(if has_timers { jobs.capacity() } else { 0 });
     let (link, inlet) = open_link(system, &hosted)?;
     let highest_cpu = system.nodes.iter().flat_map(|node| &node.cpus).max().copied().unwrap_or(0);
     let burner = Burner::calibrate();
@@ -90,6 +101,8 @@ pub(crate) fn prepare(
                 .zip(layout.local_operations())
                 .map(|(window, site)| Joining { window: *window, predecessors: site.predecessors }),
         ),
+        timers,
+        guard_posts,
         ports,
         link,
         processors: (0..=highest_cpu).map(|_| Processor::default()).collect(),
@@ -114,7 +127,8 @@ pub(crate) fn prepare(
     names.extend(hierarchies.iter().flat_map(|node| hierarchy::rings_of(system, *node)));
     let rings = (&names[..], ring_records(&options, system, &shared));
     let mut store = Store::create(system, metadata, rings, &options, &hosted)?;
-    let CreatedThreads { threads, mut lane_members } = plan.create(&roles, store.rings(), inboxes, inlet)?;
+    let CreatedThreads { threads, mut lane_members } =
+        plan.create(&roles, store.rings(), inboxes, keepers, inlet)?;
     let mut others = threads.not_as_wanted();
     let mut hierarchy_nodes = Vec::new();
     for node in hierarchies {
@@ -229,10 +243,9 @@ fn open_ports(
     system: &System,
     plans: &[Plan],
     layout: &Layout,
-    jobs: &JobTable,
+    links: &Links,
     hosted: &Hosted,
 ) -> (Vec<Option<Port>>, Inboxes) {
-    let links = Links::new(jobs.capacity());
     let open = |site: &LaneSite| {
         let is_ours = hosted.hosts(site.node) && site.kind == SiteKind::Lane;
         let inbox = is_ours.then(|| links.inbox());
@@ -247,6 +260,23 @@ fn open_ports(
         inbox.map(|(sender, receiver)| (Port::new(sender, call()), receiver)).unzip()
     };
     layout.lanes.iter().map(open).unzip()
+}
+
+/// The ways to the guards of the nodes of this process, and what their release threads keep, by node.
+fn open_guards(
+    guards: Vec<Guards>,
+    links: &Links,
+    hosted: &Hosted,
+) -> (Vec<Option<GuardPost>>, Vec<Option<GuardKeeper>>) {
+    let open = |(node, guards): (usize, Guards)| {
+        let is_needed = hosted.hosts(node) && !guards.is_empty();
+        let opened = is_needed.then(|| {
+            let (sender, inbox) = links.inbox();
+            (GuardPost::new(sender, &guards), GuardKeeper { node, guards, inbox })
+        });
+        opened.unzip()
+    };
+    guards.into_iter().enumerate().map(open).unzip()
 }
 
 fn open_link(system: &System, hosted: &Hosted) -> Result<(Link, Option<(Inlet, InletStop)>), PrepareError> {

@@ -1,9 +1,11 @@
-//! The release thread of a node: sleeps until the next release, releases everything that is due, rings.
+//! The release thread of a node: sleeps until the next release, releases everything that is due, rings. Where subtasks are not released
+//! greedily, it also keeps their guards.
 //!
 //! Releases are absolute: instance `k` of a task is due at `start + phase + k * period` plus its jitter,
 //! whatever happened to the instances before it, so nothing drifts. The thread stands above all lanes.
 
 use crate::flow::{JobFlow, JobFlowSetUp, Release, Shared};
+use crate::guarding::GuardKeeper;
 use crate::job_table::{Abort, InFlight};
 use crate::recorder::Subject;
 use std::cmp::{Ordering, Reverse};
@@ -86,6 +88,8 @@ pub(crate) struct ReleaseThread {
     pub shared: Arc<Shared>,
     pub sleeper: Sleeper,
     pub sources: Vec<Source>,
+    /// The guards of the node, if it has any.
+    pub keeper: Option<GuardKeeper>,
     /// Index of its bell at the start gate.
     pub gate: usize,
     /// How long the run lasts, if that is known.
@@ -109,14 +113,20 @@ impl ReleaseThread {
             flow.recorder.run_start(start, planned_end);
         }
         loop {
-            let next = agenda.peek().map_or(end, |due| due.0.arrival.release.min(end));
-            let woken = self.sleeper.sleep_until(next, &shared.stop);
+            let guards = self.keeper.as_ref().map_or(end, GuardKeeper::next);
+            let next = agenda.peek().map_or(end, |due| due.0.arrival.release.min(end)).min(guards);
+            let woken = match &self.keeper {
+                None => self.sleeper.sleep_until(next, &shared.stop),
+                Some(keeper) => self.sleeper.sleep_until(next, &keeper.call(&shared)),
+            };
             let now = MonotonicClock.now();
             match woken {
                 Woken::Due { spun, .. } if now < end => {
                     flow.recorder.timer(now, next, now.saturating_add(-spun));
                 }
+                Woken::Stopped if now < end && !shared.stop.is_stopped() => {}
                 Woken::Due { .. } | Woken::Stopped => {
+                    self.count_overruns(&shared);
                     // A run that is stopped before its start ends with it.
                     if self.marks.include(Event::RUN_END) {
                         flow.recorder.run_end(now.max(start).min(end));
@@ -125,6 +135,13 @@ impl ReleaseThread {
                 }
             }
             self.release_due(&mut flow, &shared, &mut agenda, start, now);
+        }
+    }
+
+    fn count_overruns(&self, shared: &Shared) {
+        if let Some(keeper) = &self.keeper {
+            let overruns = keeper.guards.counts().bound_overruns;
+            shared.tally.bound_overruns.fetch_add(overruns, atomic::Ordering::Relaxed);
         }
     }
 
@@ -138,6 +155,9 @@ impl ReleaseThread {
     ) {
         let began = flow.recorder.stopwatch();
         let mut instances = 0;
+        if let Some(keeper) = &mut self.keeper {
+            keeper.take_in(flow, shared, now);
+        }
         while let Some(mut first) = agenda.peek_mut() {
             let due = first.0;
             if due.arrival.release > now {
@@ -147,6 +167,9 @@ impl ReleaseThread {
             drop(first);
             self.release(flow, shared, due, start);
             instances += 1;
+        }
+        if let Some(keeper) = &mut self.keeper {
+            instances += keeper.release_due(flow, shared, &MonotonicClock, now);
         }
         flow.ring(shared);
         flow.recorder.cost(began, CostKind::Release, None, instances);
@@ -206,9 +229,11 @@ fn abort(shared: &Shared, flow: &mut JobFlow, operation: OperationId, instance: 
         port.dead.fetch_sub(1, atomic::Ordering::Relaxed);
         return;
     }
+    let now = MonotonicClock.now();
+    flow.count_end(shared, site.node, now);
     let arrivals = &shared.layout.arrivals[site.task];
     let nominal = arrivals.nominal(start, instance);
     let dates = Dates { nominal, deadline: arrivals.deadline(nominal) };
     let abort = subject(shared, operation, instance).abort(dates, Flag(false));
-    flow.recorder.put(MonotonicClock.now(), abort);
+    flow.recorder.put(now, abort);
 }

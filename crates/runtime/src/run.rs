@@ -161,6 +161,8 @@ impl Prepared {
         let tally = &self.participants.threads.shared.tally;
         let mishaps = Mishaps {
             overflows: tally.overflows.load(Ordering::Relaxed),
+            late_signals: tally.late.load(Ordering::Relaxed),
+            bound_overruns: tally.bound_overruns.load(Ordering::Relaxed),
             unsent: tally.unsent.load(Ordering::Relaxed),
             slot_shortages: tally.slot_shortages.load(Ordering::Relaxed),
             panics: std::mem::take(&mut *tally.panics.lock().unwrap_or_else(PoisonError::into_inner)),

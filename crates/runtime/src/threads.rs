@@ -1,6 +1,7 @@
 //! The threads of a run: created with what they need, and ended together.
 
 use crate::flow::{JobFlowSetUp, Shared};
+use crate::guarding::GuardKeeper;
 use crate::hierarchy::LaneMember;
 use crate::lane_thread::{ByPriority, LaneThread};
 use crate::link::{Inlet, InletStop, Received};
@@ -207,6 +208,7 @@ impl ThreadPlan<'_> {
         roles: &[Role],
         rings: &mut RingFile,
         mut inboxes: Inboxes,
+        mut keepers: Vec<Option<GuardKeeper>>,
         inlet: Option<(Inlet, InletStop)>,
     ) -> Result<CreatedThreads, SpawnError> {
         let (mut inlet, stop) = inlet.unzip();
@@ -247,7 +249,8 @@ impl ThreadPlan<'_> {
                     running.receiver = Some(running.threads.len() - 1);
                 }
                 Role::Release { node } => {
-                    running.create_thread(self, role, self.release_body(node, writer))?;
+                    let body = self.release_body(node, writer, keepers[node].take());
+                    running.create_thread(self, role, body)?;
                 }
             }
         }
@@ -338,13 +341,14 @@ impl ThreadPlan<'_> {
         })
     }
 
-    fn release_body(&self, node: usize, writer: RingWriter) -> ThreadBody {
+    fn release_body(&self, node: usize, writer: RingWriter, keeper: Option<GuardKeeper>) -> ThreadBody {
         let gate = self.nodes.iter().position(|(own, _)| *own == node).expect("a node of this process");
         let flow_set_up = self.flow_set_up(node, writer);
         let thread = ReleaseThread {
             shared: Arc::clone(self.shared),
             sleeper: Sleeper::new(self.options.tail),
             sources: Source::of_node(self.system, node),
+            keeper,
             gate,
             duration: self.options.duration,
             marks: if self.is_managed(node) { Marks::Beginning } else { Marks::Both },

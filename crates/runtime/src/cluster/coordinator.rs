@@ -386,6 +386,8 @@ impl Members {
                 };
                 ended.spin.extend(spin);
                 ended.mishaps.overflows += mishaps.overflows;
+                ended.mishaps.late_signals += mishaps.late_signals;
+                ended.mishaps.bound_overruns += mishaps.bound_overruns;
                 ended.mishaps.unsent += mishaps.unsent;
                 ended.mishaps.slot_shortages += mishaps.slot_shortages;
                 ended.mishaps.panics.extend(mishaps.panics);

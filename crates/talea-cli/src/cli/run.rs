@@ -284,6 +284,10 @@ fn remarks(outcome: &Outcome) -> Vec<String> {
     }
     for (count, what) in [
         (mishaps.overflows, "jobs were aborted because too many instances were in flight"),
+        (
+            mishaps.bound_overruns,
+            "signals came later than the response bounds had promised by which successors are released",
+        ),
         (mishaps.unsent, "messages between nodes were lost"),
         (mishaps.slot_shortages, "times a job of a preemptive lane waited for a thread; raise --slots"),
         (outcome.late_records, "records came too late to be put in order"),
