@@ -488,7 +488,7 @@ mod tests {
         let link = Link::open(directory.path(), 2, 0).expect("the other pipe");
         let (_inlet, stop) = Inlet::open(directory.path(), 1).expect("our pipe");
         let job = JobId { operation: OperationId::from_index(0), instance: 0 };
-        while link.send(1, Message { job, deadline: Instant::ZERO }).is_ok() {}
+        while link.send(1, Message { job, deadline: Instant::ZERO, timer: Instant::ZERO }).is_ok() {}
         let body = || -> Ended { std::panic::resume_unwind(Box::new("it has no more to say")) };
         let receiver = spawn("rcv", Policy::Other, &[], 64 * 1024, body).expect("a thread");
         stop_receiver(&stop, &receiver);

@@ -24,11 +24,9 @@
 mod agenda;
 mod calendar;
 mod flow;
-mod guarding;
 mod ledger;
 mod node;
 mod simulation;
 mod toll;
 
-pub use guarding::SignalCounts;
-pub use simulation::{DispatchRecords, Simulation, SimulationError};
+pub use simulation::{DispatchRecords, SignalCounts, Simulation, SimulationError};

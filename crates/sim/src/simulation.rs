@@ -1,10 +1,13 @@
 //! The virtual-time engine.
 
+mod guarding;
+
 use crate::agenda::Agenda;
 use crate::calendar::{Calendar, Delivery, TaskArrival};
 use crate::flow::Joins;
-use crate::guarding::Guarding;
 use crate::node::{FirstNumbers, Node, Released, Slot};
+use guarding::Guarding;
+pub use guarding::SignalCounts;
 use talea_model::{Execution, Operation, OperationId, Overrun, Synchronisation, System};
 use talea_policy::arrangement::{ArrangeError, Kept};
 use talea_policy::demand::{self, Purpose};
@@ -54,21 +57,21 @@ pub enum DispatchRecords {
 }
 
 /// Per operation what the loop needs at hand.
-pub(crate) struct OperationState {
-    pub task: u32,
-    pub node: u32,
-    pub sync: Synchronisation,
+struct OperationState {
+    task: u32,
+    node: u32,
+    sync: Synchronisation,
     exec: Execution,
     stream: u64,
     /// Released and unfinished jobs.
     outstanding: u32,
     /// The job released last and its slot, for aborting it.
     latest: Option<(VpId, JobId)>,
-    pub predecessors: usize,
+    predecessors: usize,
     successors: Vec<OperationId>,
     /// Scratch of [`Simulation::lose`]: predecessors that will not be done, zero outside, and whether it is known that this will not.
     lost_predecessors: usize,
-    pub is_lost: bool,
+    is_lost: bool,
 }
 
 struct TaskState {
@@ -101,17 +104,17 @@ struct Share {
 
 /// A system in virtual time, from its common start at instant 0.
 pub struct Simulation {
-    pub(crate) now: Instant,
-    pub(crate) nodes: Vec<Node>,
+    now: Instant,
+    nodes: Vec<Node>,
     /// When each node wants to be asked next.
-    pub(crate) agenda: Agenda,
-    pub(crate) calendar: Calendar,
+    agenda: Agenda,
+    calendar: Calendar,
     joins: Joins,
-    pub(crate) guarding: Guarding,
-    pub(crate) operations: Vec<OperationState>,
+    guarding: Guarding,
+    operations: Vec<OperationState>,
     tasks: Vec<TaskState>,
     message_delay: Duration,
-    pub(crate) message_cost: Work,
+    message_cost: Work,
     metadata: Metadata,
     started: bool,
 }
@@ -379,7 +382,7 @@ impl Simulation {
     }
 
     /// Tells the joins of a task what they wait for in vain in `instance`, as some subtasks of it are lost.
-    pub(crate) fn lose(&mut self, task: usize, instance: u64) {
+    fn lose(&mut self, task: usize, instance: u64) {
         for operation in &self.tasks[task].operations {
             let state = &mut self.operations[operation.index()];
             let lost = std::mem::take(&mut state.lost_predecessors);
@@ -421,7 +424,7 @@ impl Simulation {
         }
     }
 
-    pub(crate) fn release(
+    fn release(
         &mut self,
         id: JobId,
         nominal: Instant,

@@ -1,8 +1,8 @@
 //! Synchronisation protocols in virtual time: what completes a join is released at once, or waits at a guard of its node.
 
+use super::Simulation;
 use crate::flow::NO_TIMER;
 use crate::node::Slot;
-use crate::simulation::Simulation;
 use talea_model::{Synchronisation, System};
 use talea_policy::release::bounds::{MissingBound, ResponseBounds};
 use talea_policy::release::guard::{Guards, Signal, Taken, Way};
@@ -21,7 +21,7 @@ pub struct SignalCounts {
 }
 
 /// The guards of all nodes.
-pub(crate) struct Guarding {
+pub(super) struct Guarding {
     /// By node.
     pub guards: Vec<Guards>,
     /// By operation: its place among the guards of its node, if it is not released greedily.
@@ -62,7 +62,7 @@ impl Simulation {
     }
 
     /// When the timer of a job that is done expires, if its successors wait for it.
-    pub(crate) fn timer_of(&self, slot: &Slot) -> Instant {
+    pub(super) fn timer_of(&self, slot: &Slot) -> Instant {
         let state = &self.operations[slot.id.operation.index()];
         if state.sync != Synchronisation::ModifiedPhaseModification {
             return NO_TIMER;
@@ -75,7 +75,7 @@ impl Simulation {
     }
 
     /// All that `job` needs of its predecessors is done.
-    pub(crate) fn go_on(
+    pub(super) fn go_on(
         &mut self,
         job: JobId,
         deadline: Instant,
@@ -112,7 +112,7 @@ impl Simulation {
     }
 
     /// Lets through the guards of all nodes that this step concerns what is due.
-    pub(crate) fn pass_guards(&mut self, sink: &mut dyn Sink) {
+    pub(super) fn pass_guards(&mut self, sink: &mut dyn Sink) {
         let now = self.now;
         let mut due = self.agenda.first_due(now);
         while let Some(node) = due {
