@@ -2,15 +2,17 @@
 //!
 //! Releases from other nodes begin without jitter and get more of it in every round; every bound grows with every
 //! jitter, so the first round without change is the least fixed point, and it is a bound (Tindell and Clark 1994,
-//! section 5).
+//! section 5). Where the protocol keeps releases apart only the delay grows, see `release.rs`.
 
 use super::lane::{Goal, View, Worst};
-use super::model::{Entry, Interrupt, Lane, Model, Node};
+use super::model::{Interrupt, Lane, Model, Node};
 use super::parts;
+use super::release::{Completion, Entry, Pacing, Releases};
 use super::stream::{Outside, Stream};
 use super::{Obstacle, OperationBound, TaskBound};
 use crate::effort::Effort;
 use talea_model::System;
+use talea_policy::discipline::Discipline;
 use talea_time::Duration;
 
 /// A release that is later than this many periods after its arrival, in a system that has not come to rest, is taken
@@ -24,19 +26,15 @@ type Known = Result<Worst, Obstacle>;
 pub(super) struct Solution {
     known: Vec<Known>,
     /// By segment; `None` where a release has no bound.
-    jitters: Vec<Option<u64>>,
+    releases: Vec<Option<Releases>>,
     diverges: bool,
 }
 
 /// Bounds every operation of the model.
 pub(super) fn solve(model: &Model, goal: Goal<'_>, effort: &mut Effort) -> Solution {
-    let jitter = |entry: &Entry| match entry {
-        Entry::Release(jitter) => Some(*jitter),
-        Entry::After(_) => Some(0),
-    };
     let mut solution = Solution {
         known: vec![Err(Obstacle::Waits); model.operations.len()],
-        jitters: model.segments.iter().map(|segment| jitter(&segment.entry)).collect(),
+        releases: model.segments.iter().map(|segment| Some(segment.entry.first())).collect(),
         diverges: false,
     };
     let mut changed = vec![true; model.nodes.len()];
@@ -84,11 +82,11 @@ impl Solution {
     /// What delays the highest lane of a node.
     fn interrupts(&self, model: &Model, node: &Node) -> Result<Outside, Obstacle> {
         let stream = |interrupt: &Interrupt| {
-            let jitter = self.jitters[interrupt.segment].ok_or(Obstacle::Waits)?;
+            let releases = self.releases[interrupt.segment].ok_or(Obstacle::Waits)?;
             Ok(Stream::new(
                 interrupt.segment,
                 model.segments[interrupt.segment].period,
-                jitter,
+                releases,
                 interrupt.cost,
             ))
         };
@@ -99,14 +97,19 @@ impl Solution {
     /// The segments of a lane, released as late as is known.
     pub fn streams(&self, model: &Model, lane: &Lane) -> Result<Vec<Stream>, Obstacle> {
         let stream = |segment: &usize| {
-            let jitter = self.jitters[*segment].ok_or(Obstacle::Waits)?;
-            Ok(Stream::new(*segment, model.segments[*segment].period, jitter, model.segments[*segment].cost))
+            let releases = self.releases[*segment].ok_or(Obstacle::Waits)?;
+            Ok(Stream::new(
+                *segment,
+                model.segments[*segment].period,
+                releases,
+                model.segments[*segment].cost,
+            ))
         };
         lane.segments.iter().map(stream).collect()
     }
 
     /// A lane's streams as lower lanes of the node see them. On several processors a lower lane's window may begin while
-    /// they are under way; whatever is unfinished then arrived at most a response time before.
+    /// they are under way; whatever is unfinished then was released at most a response time before.
     fn seen_from_below(&self, model: &Model, streams: Vec<Stream>, processors: usize) -> Option<Vec<Stream>> {
         if processors == 1 {
             return Some(streams);
@@ -116,7 +119,13 @@ impl Solution {
             let responses =
                 operations.map(|operation| self.known[*operation].as_ref().ok().map(Worst::response));
             let longest = responses.collect::<Option<Vec<i128>>>()?.into_iter().max()?;
-            Some(stream.with_jitter(u64::try_from(longest).ok()?))
+            let releases = self.releases[stream.segment]?;
+            Some(stream.with_jitter(from_release(
+                model,
+                stream.segment,
+                releases,
+                u64::try_from(longest).ok()?,
+            )))
         };
         streams.into_iter().map(with_backlog).collect()
     }
@@ -124,22 +133,37 @@ impl Solution {
     /// Releases what waits for other operations as late as these can complete. Marks the nodes for which that is news.
     fn delay_releases(&mut self, model: &Model, changed: &mut [bool]) {
         for (index, segment) in model.segments.iter().enumerate() {
-            let Entry::After(before) = &segment.entry else { continue };
-            let Some(jitter) = self.jitters[index] else { continue };
-            let latest = before.iter().map(|(operation, delay)| {
-                let response = self.known[*operation].as_ref().ok()?.response();
-                u64::try_from(response).ok()?.checked_add(*delay)
+            let Entry::After(after) = &segment.entry else { continue };
+            let Some(known) = self.releases[index] else { continue };
+            // Segments stand behind those they wait for, so that what is known of these is as new as can be.
+            let renewed = after.releases(|operation| self.completion(model, operation));
+            let grown = renewed.map(|renewed| Releases {
+                earliest: renewed.earliest,
+                latest: renewed.latest.max(known.latest),
+                jitter: renewed.jitter.max(known.jitter),
             });
-            let latest = latest.collect::<Option<Vec<u64>>>().and_then(|latest| latest.into_iter().max());
-            let grown = latest.map(|latest| latest.max(jitter));
             let limit = segment.period.saturating_mul(PERIODS).max(segment.deadline.saturating_mul(2));
-            if grown == Some(jitter) {
-                continue;
+            self.diverges |= grown.is_some_and(|grown| grown.latest > limit);
+            self.releases[index] = grown.filter(|grown| grown.latest <= limit);
+            let counts = |releases: Releases| (releases.latest, releases.jitter);
+            if self.releases[index].map(counts) != Some(counts(known)) {
+                changed[model.operations[segment.operations[0]].node] = true;
             }
-            self.diverges |= grown.is_some_and(|grown| grown > limit);
-            self.jitters[index] = grown.filter(|grown| *grown <= limit);
-            changed[model.operations[segment.operations[0]].node] = true;
         }
+    }
+
+    /// What is known of an operation that others wait for.
+    fn completion(&self, model: &Model, operation: usize) -> Option<Completion> {
+        let segment = model.operations[operation].segment;
+        let released = self.releases[segment]?;
+        let latest = u64::try_from(self.known[operation].as_ref().ok()?.response()).ok()?;
+        Some(Completion { released, latest, response: from_release(model, segment, released, latest) })
+    }
+
+    /// A bound on the time from the release of an operation to its completion, if it has one. If its task's arrivals are
+    /// late by jitter, that of a first operation counts from the arrival.
+    pub fn response_from_release(&self, model: &Model, operation: usize) -> Option<u64> {
+        self.completion(model, operation).map(|known| known.response)
     }
 
     /// The response time of an operation, if it has a bound.
@@ -152,9 +176,9 @@ impl Solution {
         self.known[operation].as_ref().ok()
     }
 
-    /// The latest release of a segment after its task's arrival, if it has a bound.
-    pub fn jitter(&self, segment: usize) -> Option<u64> {
-        self.jitters[segment]
+    /// When a segment is released, if that has a bound.
+    pub fn releases(&self, segment: usize) -> Option<Releases> {
+        self.releases[segment]
     }
 
     /// The results in public terms.
@@ -193,4 +217,21 @@ impl Solution {
             .collect();
         (operations, tasks)
     }
+}
+
+/// What is left of a response time, counted from the arrival, from the release on.
+///
+/// Jobs in a FIFO lane take no longer if they are released earlier, and where time plans releases none is earlier than planned.
+/// Behind a guard in a lane that orders by urgency, a job may be released at once and still wait for as long.
+fn from_release(model: &Model, segment: usize, releases: Releases, response: u64) -> u64 {
+    let numbers = &model.operations[model.segments[segment].operations[0]];
+    let is_guarded = matches!(
+        &model.segments[segment].entry,
+        Entry::After(after) if matches!(after.pacing, Pacing::Guarded(_))
+    );
+    let by_arrival = model.nodes[numbers.node].lanes[numbers.lane].discipline == Discipline::Fifo;
+    if is_guarded && !by_arrival {
+        return response;
+    }
+    response.saturating_sub(releases.latest - releases.jitter)
 }

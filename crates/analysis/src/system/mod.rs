@@ -8,9 +8,11 @@
 //!   alone by response-time analysis. Where the order is not known (late work goes last and some may be late), only
 //!   the length of the busy period counts.
 //! * Between lanes: the higher lane always preempts. On several processors a lane is served by one at a time.
-//! * Between nodes: a segment released by another node has as jitter the worst response of its predecessors and the
-//!   message delay, iterated until nothing grows any more: the holistic analysis of Tindell and Clark 1994, with the
-//!   best case taken as zero. Graphs wait for their slowest predecessor.
+//! * Between nodes: a segment that is released greedily by another node has as jitter the worst response of its predecessors
+//!   and the message delay, iterated until nothing grows any more: the holistic analysis of Tindell and Clark 1994, with the
+//!   best case taken as zero. Graphs wait for their slowest predecessor, or for as many as their join says.
+//! * Under release guards and (modified) phase modification releases stay a period apart, so that there is no such jitter and
+//!   end-to-end bounds are sums along the chain: the analysis SA/PM of Sun and Liu 1996, in lanes. See `release.rs`.
 //! * Costs of switches, queues, timers and messages: see `model.rs`.
 //!
 //! The cost of an analysis is that of its windows: for every operation as many as there are arrivals of its lane's
@@ -21,9 +23,12 @@ mod holistic;
 mod lane;
 mod model;
 mod parts;
+mod planned;
+mod release;
 mod stream;
 
 pub use parts::{Cause, Part};
+pub use planned::{UnplannedRelease, with_response_bounds};
 
 use crate::effort::{AnalysisError, Effort};
 use lane::{Goal, Interest};
@@ -151,6 +156,25 @@ impl SystemBounds {
     /// add up to [`Response::window`].
     pub fn parts(&self, operation: OperationId) -> Vec<Part> {
         parts::parts(&self.model, &self.solution, operation)
+    }
+
+    /// A bound on the time from an operation's own release to its completion: what phase modification and modified phase
+    /// modification call R. That of a first operation includes the jitter of its release.
+    ///
+    /// # Errors
+    /// Why it has none.
+    pub fn from_release(&self, operation: OperationId) -> Result<Duration, Obstacle> {
+        self.operations[operation.index()].response.as_ref().map_err(|obstacle| *obstacle)?;
+        let response =
+            self.solution.response_from_release(&self.model, operation.index()).ok_or(Obstacle::Waits)?;
+        i64::try_from(response).map(Duration::from_nanos).map_err(|_| Obstacle::Overflow)
+    }
+
+    /// Whether guards of `task` that are reset at idle points are in a non-preemptive lane ordered by deadline or laxity. It is an
+    /// open question whether releases stay apart there as far as a response can see; the bounds count on no such thing.
+    pub fn counts_idle_points_as_open(&self, task: usize) -> bool {
+        let segments = self.model.segments.iter().filter(|segment| segment.task == task);
+        segments.into_iter().any(|segment| segment.entry.is_open())
     }
 
     /// Whether every instance of `task` is sure to be served and to meet its deadline.

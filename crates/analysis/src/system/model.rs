@@ -5,15 +5,19 @@
 //! the same node is released at the instant at which its last predecessor completes. All strategies put the subtasks
 //! of a task on one node into one lane. So for everybody else a segment is one job with the work of all its subtasks,
 //! and no window of a lane begins in the middle of one. Only where a task comes from another node does jitter grow.
+//! Under other protocols than greedy release, and where a subtask waits for some of its predecessors only, every subtask
+//! with predecessors is a segment of its own.
 //!
 //! **Costs** (after Katcher, Arakawa and Strosnider 1993, and Burns, Tindell and Wellings 1995): every job pays for its
 //! way into and out of the queue and for being switched to; to others it also costs the switch back to the one it
 //! preempted. Every timer expiry on the node delays everybody there, whatever it releases.
 
 use super::lane::Interest;
+use super::release::{After, Entry, Pacing, Predecessor};
 use crate::effort::AnalysisError;
 use talea_model::{
-    Execution, LaneDispatch, Late, Laxity, Operation as Subtask, OperationId, Overrun, System,
+    Execution, LaneDispatch, Late, Laxity, Operation as Subtask, OperationId, Overrun, Synchronisation,
+    System,
 };
 use talea_policy::discipline::Discipline;
 use talea_policy::strategy::{Lane as LanePlan, LaneRules, Plan};
@@ -74,15 +78,6 @@ pub(super) struct Segment {
     pub excess: u64,
 }
 
-/// When a segment is released, counted from the arrival of its task.
-#[derive(Debug)]
-pub(super) enum Entry {
-    /// With its task, which has this jitter.
-    Release(u64),
-    /// When all of these operations have completed and the message has travelled this long.
-    After(Vec<(usize, u64)>),
-}
-
 #[derive(Debug)]
 pub(super) struct Operation {
     pub node: usize,
@@ -131,16 +126,23 @@ impl Model {
         for own in &mut members {
             own.sort_by_key(|index| system.operations()[*index].topological_rank);
         }
-        let segments: Vec<Segment> = members
+        let mut segments: Vec<Segment> = members
             .iter()
             .map(|own| Segment::new(system, own, &operations))
             .collect::<Result<_, AnalysisError>>()?;
         set_beside(system, &segments, &mut operations)?;
-        let nodes = plans
+        let nodes: Vec<Node> = plans
             .iter()
             .enumerate()
             .map(|(index, plan)| Node::new(system, index, plan, &segments, &mut operations))
             .collect::<Result<_, AnalysisError>>()?;
+        for lane in nodes.iter().flat_map(|node| &node.lanes) {
+            for segment in &lane.segments {
+                if let Entry::After(after) = &mut segments[*segment].entry {
+                    after.pacing = after.pacing.within(lane);
+                }
+            }
+        }
         Ok(Model { nodes, segments, operations, switches_cost: system.overhead.switch > Work::ZERO })
     }
 }
@@ -178,8 +180,8 @@ impl Model {
 
 /// The segment of every operation.
 ///
-/// An operation continues a segment if all its predecessors belong to that one and it is on their node; otherwise it
-/// begins one. First subtasks of a task on one node are released together and begin one together.
+/// An operation continues a segment if it is released at the completion of all its predecessors, all of them belong to that
+/// one and it is on their node; otherwise it begins one. First subtasks of a task on one node are released together and begin one together.
 fn segments(system: &System) -> Vec<usize> {
     let mut segment_of = vec![usize::MAX; system.operations().len()];
     let mut count = 0;
@@ -193,9 +195,12 @@ fn segments(system: &System) -> Vec<usize> {
         let mut firsts: Vec<(usize, usize)> = Vec::new();
         for operation in in_order {
             let node = system.subtask(operation.id).node;
+            let before = operation.predecessors.as_slice();
+            let at_once = system.tasks[task].sync == Synchronisation::Greedy
+                && system.subtask(operation.id).join.waits_for_all(before.len());
             let continued =
-                operation.predecessors.first().map(|first| segment_of[first.index()]).filter(|segment| {
-                    operation.predecessors.iter().all(|before| {
+                before.first().filter(|_| at_once).map(|first| segment_of[first.index()]).filter(|segment| {
+                    before.iter().all(|before| {
                         segment_of[before.index()] == *segment && system.subtask(*before).node == node
                     })
                 });
@@ -281,10 +286,7 @@ impl Segment {
         let entry = if first.predecessors.is_empty() {
             Entry::Release(length(task.jitter))
         } else {
-            let node = system.subtask(first.id).node;
-            let delay = |remote: bool| if remote { length(system.message_delay) } else { 0 };
-            let before = first.predecessors.iter();
-            Entry::After(before.map(|id| (id.index(), delay(system.subtask(*id).node != node))).collect())
+            Entry::After(after(system, first))
         };
         let costs = || own.iter().map(|operation| operations[*operation].cost);
         let declared = || own.iter().map(|operation| operations[*operation].declared);
@@ -311,6 +313,57 @@ impl Segment {
     }
 }
 
+/// What the release of an operation with predecessors waits for.
+fn after(system: &System, operation: &Subtask) -> After {
+    let task = &system.tasks[operation.task];
+    let subtask = system.subtask(operation.id);
+    let predecessor = |id: &OperationId| {
+        let before = system.subtask(*id);
+        Predecessor {
+            operation: id.index(),
+            delay: if before.node == subtask.node { 0 } else { length(system.message_delay) },
+            bound: before.bound.map(length),
+        }
+    };
+    let all = operation.predecessors.len();
+    let needed = subtask.join.needed(all);
+    // An instance of a predecessor may be shed, and then others must do.
+    let may_miss_some = task.overrun != Overrun::Queue || task.sync.needs_bounds();
+    After {
+        before: operation.predecessors.iter().map(predecessor).collect(),
+        needed,
+        sufficient: if may_miss_some { all } else { needed },
+        pacing: Pacing::of(task.sync),
+    }
+}
+
+/// How many timers of a segment's node one instance of it sets: for releases that time makes, and for successors that are
+/// released a while after it.
+#[derive(Clone, Copy, Default)]
+struct Timers {
+    /// Of releases.
+    releases: u64,
+    /// Of signals to successors.
+    signals: u64,
+}
+
+impl Timers {
+    fn of(system: &System, segment: &Segment) -> Self {
+        let count = |is: fn(&Subtask) -> bool| {
+            let own = segment.operations.iter().map(|id| &system.operations()[*id]);
+            own.filter(|operation| is(operation)).count() as u64
+        };
+        let firsts = count(|operation| operation.predecessors.is_empty());
+        let others = count(|operation| !operation.predecessors.is_empty());
+        let signalling = count(|operation| !operation.successors.is_empty());
+        match system.tasks[segment.task].sync {
+            Synchronisation::Greedy => Timers { releases: firsts, signals: 0 },
+            Synchronisation::ModifiedPhaseModification => Timers { releases: firsts, signals: signalling },
+            _ => Timers { releases: firsts + others, signals: 0 },
+        }
+    }
+}
+
 impl Node {
     fn new(
         system: &System,
@@ -328,21 +381,20 @@ impl Node {
         let mut interrupts = Vec::new();
         for segment in here {
             let count = segments[segment].operations.len() as u64;
-            let firsts = match segments[segment].entry {
-                Entry::Release(_) => {
-                    let is_first = |id: &&usize| system.operations()[**id].predecessors.is_empty();
-                    segments[segment].operations.iter().filter(is_first).count() as u64
-                }
-                Entry::After(_) => 0,
+            let timers = Timers::of(system, &segments[segment]);
+            // A message to a guard, or a timer that sends one, is an event of the node too.
+            let held = match system.tasks[segments[segment].task].sync {
+                Synchronisation::Greedy => 0,
+                _ => count,
             };
             // A lane that chooses anew at every release and completion of the machine may switch at each: those of
             // its own and of the lanes it runs beside. On one processor lower lanes do not run meanwhile.
             let points = match (reconsiders, processors) {
                 (false, _) => 0,
-                (true, 1) => 1,
-                (true, _) => 2 * count,
+                (true, 1) => 1 + held + timers.signals,
+                (true, _) => 2 * count + held + timers.signals,
             };
-            let cost = checked(product(firsts, timer)?, product(points, switch)?)?;
+            let cost = checked(product(timers.releases + timers.signals, timer)?, product(points, switch)?)?;
             if cost > 0 {
                 interrupts.push(Interrupt { segment, cost });
             }

@@ -2,7 +2,8 @@
 
 use super::holistic::Solution;
 use super::lane::{self, Worst};
-use super::model::{Entry, Model};
+use super::model::Model;
+use super::release::Entry;
 use super::stream::Stream;
 use super::{Exactness, Method, Obstacle, Response};
 use talea_model::OperationId;
@@ -75,7 +76,7 @@ pub(super) fn parts(model: &Model, solution: &Solution, operation: OperationId) 
     if let Some((segment, rest)) = worst.blocking {
         parts.add(Cause::Blocking(model.segments[segment].task), 1, rest);
     }
-    let known = "a bound knows all jitters";
+    let known = "a bound knows all releases";
     let streams = solution.streams(model, lane).expect(known);
     for (stream, count) in streams.iter().zip(lane::counts(model, lane, &streams, operation.index(), worst)) {
         let task = model.segments[stream.segment].task;
@@ -84,9 +85,9 @@ pub(super) fn parts(model: &Model, solution: &Solution, operation: OperationId) 
     }
     let end = worst.completion - 1;
     let interrupts = node.interrupts.iter().map(|interrupt| {
-        let jitter = solution.jitter(interrupt.segment).expect(known);
+        let releases = solution.releases(interrupt.segment).expect(known);
         let period = model.segments[interrupt.segment].period;
-        let jobs = Stream::new(interrupt.segment, period, jitter, interrupt.cost).count_through(end);
+        let jobs = Stream::new(interrupt.segment, period, releases, interrupt.cost).count_through(end);
         (jobs, jobs.saturating_mul(interrupt.cost))
     });
     let (jobs, time) =

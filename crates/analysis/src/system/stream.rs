@@ -1,6 +1,7 @@
 //! Streams of work, and what delays a lane from outside.
 
 use super::Obstacle;
+use super::release::Releases;
 use crate::division::{quotient, reciprocal};
 use crate::effort::{AnalysisError, Effort};
 use crate::task::Task;
@@ -8,19 +9,23 @@ use crate::utilisation::{Bracket, ONE, compare_with_one};
 use std::ops::Range;
 use talea_time::{Duration, Work};
 
-/// Instances of a segment as others see them: one a period, each of a cost, released up to a jitter after its arrival.
+/// Instances of a segment as others see them: one a period, each of a cost, released up to a delay after its arrival.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stream {
     pub segment: usize,
     pub period: u64,
     reciprocal: u64,
+    /// The latest release after an arrival.
+    pub delay: u64,
+    /// By how much two releases can be closer together than a period; no more than the delay.
     pub jitter: u64,
     pub cost: u64,
 }
 
 impl Stream {
-    pub fn new(segment: usize, period: u64, jitter: u64, cost: u64) -> Self {
-        Stream { segment, period, reciprocal: reciprocal(period), jitter, cost }
+    pub fn new(segment: usize, period: u64, releases: Releases, cost: u64) -> Self {
+        let Releases { latest, jitter, .. } = releases;
+        Stream { segment, period, reciprocal: reciprocal(period), delay: latest, jitter, cost }
     }
 
     /// The same stream, released with another jitter.
@@ -29,7 +34,7 @@ impl Stream {
     }
 
     /// Most instances released from 0 up to `instant`, itself included, where none was under way at 0:
-    /// floor((instant + J) / T) + 1.
+    /// floor((instant + J) / T) + 1 with the jitter J.
     #[inline]
     pub fn count_through(&self, instant: u64) -> u64 {
         quotient(instant.saturating_add(self.jitter), self.period, self.reciprocal) + 1
@@ -41,10 +46,11 @@ impl Stream {
         u128::from(self.count_through(instant)) * u128::from(self.cost)
     }
 
-    /// Most instances that arrive no later than `offset` after 0 and are released from 0 on.
+    /// Most instances that arrive no later than `offset` after 0 and are released from 0 on: the first arrives the delay
+    /// before 0.
     #[inline]
     pub fn count_arrived_by(&self, offset: i128) -> u64 {
-        let since_first = offset + i128::from(self.jitter);
+        let since_first = offset + i128::from(self.delay);
         match u64::try_from(since_first) {
             Ok(since_first) => quotient(since_first, self.period, self.reciprocal) + 1,
             Err(_) if since_first < 0 => 0,

@@ -10,6 +10,7 @@ mod edf;
 mod fixed_priority;
 mod hostile;
 mod naive;
+mod protocols;
 mod reference;
 mod sets;
 mod soundness;

@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use talea_analysis::Effort;
 use talea_analysis::system::{self, Exactness, Method, SystemBounds};
 use talea_model::{
-    Criticality, Description, Execution, LaneDispatch, Late, Laxity, Node, Overhead, Overrun, Strategy,
-    Subtask, System, Task,
+    Criticality, Description, Execution, Join, LaneDispatch, Late, Laxity, Node, Overhead, Overrun, Strategy,
+    Subtask, Synchronisation, System, Task,
 };
 use talea_policy::strategy::{Plan, plan_system};
 use talea_record::{Event, Record, Sink};
@@ -314,6 +314,7 @@ fn draw_task(random: &mut Pcg64Mcg, index: usize, tasks: usize, plain: bool, nod
         criticality: Criticality::from_level(random.random_range(0..5)).unwrap(),
         importance: random.random_range(-1..2),
         overrun: Overrun::ALL[random.random_range(0..6usize).saturating_sub(3)],
+        sync: Synchronisation::Greedy,
         subtasks: (0..subtasks as usize)
             .map(|position| draw_subtask(random, position, most, plain, nodes))
             .collect(),
@@ -338,5 +339,7 @@ fn draw_subtask(random: &mut Pcg64Mcg, position: usize, most: i64, plain: bool, 
             _ => Execution::Constant(work(wcet)),
         },
         after,
+        join: Join::All,
+        bound: None,
     }
 }

@@ -37,7 +37,7 @@ pub(super) fn within_deadlines(view: &View<'_>, effort: &mut Effort) -> Result<O
 /// Whether a demand that does not fit means that an operation exceeds its limit: where all are to meet their deadlines
 /// and nothing comes from outside, the criterion is exact. (A switch costs others more than the job itself.)
 pub(super) fn decides(view: &View<'_>) -> bool {
-    let alone = |stream: &Stream| view.segment(stream).operations.len() == 1 && stream.jitter == 0;
+    let alone = |stream: &Stream| view.segment(stream).operations.len() == 1 && stream.delay == 0;
     view.lane.discipline == Discipline::Deadline
         && view.outside.cost() == 0
         && !view.model.switches_cost
@@ -47,7 +47,7 @@ pub(super) fn decides(view: &View<'_>) -> bool {
 
 fn deadlines_are_met(view: &View<'_>, effort: &mut Effort) -> Result<bool, Obstacle> {
     let deadline = |stream: &Stream| i128::from(view.segment(stream).deadline);
-    let first = view.streams.iter().map(|stream| deadline(stream) - i128::from(stream.jitter)).min();
+    let first = view.streams.iter().map(|stream| deadline(stream) - i128::from(stream.delay)).min();
     let first = first.expect("a lane has members");
     if first <= 0 {
         // A release may be later than its deadline.
@@ -58,9 +58,7 @@ fn deadlines_are_met(view: &View<'_>, effort: &mut Effort) -> Result<bool, Obsta
         return Ok(true);
     }
     let mut deadlines = Arrivals::new(first - 1);
-    view.streams
-        .iter()
-        .for_each(|stream| deadlines.add(deadline(stream) - i128::from(stream.jitter), stream));
+    view.streams.iter().for_each(|stream| deadlines.add(deadline(stream) - i128::from(stream.delay), stream));
     let longest = blocking(view, i128::MIN);
     let busy_period = view.busy_period(longest, effort)?;
     let mut next = deadlines.last_before(i128::from(busy_period) + 1);
@@ -81,14 +79,14 @@ fn deadlines_are_met(view: &View<'_>, effort: &mut Effort) -> Result<bool, Obsta
     Ok(true)
 }
 
-/// Whether the sum of C / min(D - J, T) is at most 1, where nothing but that counts: then the demand never exceeds the
+/// Whether the sum of C / min(D - J, T), J the latest release, is at most 1, where nothing but that counts: then the demand never exceeds the
 /// time. It settles without a search what is otherwise longest to decide, a load close to 1.
 fn density_is_at_most_one(view: &View<'_>) -> bool {
     if view.outside.cost() > 0 || view.lane.rules.dispatch == LaneDispatch::NonPreemptive {
         return false;
     }
     let density = |stream: &Stream| {
-        let available = view.segment(stream).deadline.saturating_sub(stream.jitter).min(stream.period);
+        let available = view.segment(stream).deadline.saturating_sub(stream.delay).min(stream.period);
         (u128::from(stream.cost) << 64).div_ceil(u128::from(available.max(1)))
     };
     view.streams.iter().map(density).fold(0, u128::saturating_add) <= ONE

@@ -2,7 +2,7 @@
 //!
 //! A first operation that is released at `a` waits for everything released up to then, and for nothing that comes later
 //! to its lane; for one task per lane this is Lehoczky 1990 and Tindell, Burns and Wellings 1994. A job that has
-//! waited out its whole release jitter J, of a segment of period T, has floor(a / T) instances of its own before it; a
+//! been released as late as it can, of a segment of period T, has floor(a / T) instances of its own before it; a
 //! shorter delay gives no worse response, for the same instances go before it. (Instances keep their order here: all that
 //! a FIFO lane's tasks wait for is served in FIFO lanes too, under every strategy.) The next operation of the segment goes
 //! to the end of the queue when the one before it completes.
@@ -40,6 +40,7 @@ impl Queue<'_> {
     fn responses(&self, busy_period: u64, effort: &mut Effort) -> Result<Found, Obstacle> {
         let releases = self.releases();
         let end = i128::from(busy_period) + i128::from(self.own().jitter);
+        let in_any_order = i128::from(busy_period) + i128::from(self.own().delay);
         let mut worst = self.serve(0, effort)?;
         let mut release = releases.last_before(end);
         while let Some(at) = release {
@@ -47,11 +48,11 @@ impl Queue<'_> {
             let windows = self.serve(u64::try_from(at).map_err(|_| Obstacle::Overflow)?, effort)?;
             let mut next = i128::MIN;
             for ((worst, window), &operation) in worst.iter_mut().zip(windows).zip(self.operations()) {
-                let completion = i128::from(window.completion) + i128::from(self.own().jitter);
+                let completion = i128::from(window.completion) + i128::from(self.own().delay);
                 if window.response() > worst.response() {
                     *worst = window;
                 }
-                self.view.goal.judge(operation, worst.response().min(end))?;
+                self.view.goal.judge(operation, worst.response().min(in_any_order))?;
                 next = next
                     .max(completion.saturating_sub(worst.response().max(self.view.goal.floor(operation))));
             }
@@ -114,7 +115,7 @@ impl Queue<'_> {
         Ok(Worst {
             method: if alone { Method::ResponseTime } else { Method::Queue },
             completion,
-            arrival: i128::from(release) - i128::from(own.jitter),
+            arrival: i128::from(release) - i128::from(own.delay),
             counted: Counted::Queued { queued, earlier },
             blocking: None,
             start: None,

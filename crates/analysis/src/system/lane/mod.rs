@@ -16,7 +16,8 @@ mod urgency;
 
 pub(super) use search::{Goal, Interest};
 
-use super::model::{Entry, Lane, Model, Segment};
+use super::model::{Lane, Model, Segment};
+use super::release::Entry;
 use super::stream::{Outside, Stream, work};
 use super::{Method, Obstacle};
 use crate::effort::Effort;
@@ -165,7 +166,7 @@ impl View<'_> {
             let worst = Worst {
                 method,
                 completion: window.max(1),
-                arrival: -i128::from(stream.jitter),
+                arrival: -i128::from(stream.delay),
                 counted: Counted::All,
                 blocking: None,
                 start: None,

@@ -71,11 +71,11 @@ impl<'a> Order<'a> {
     /// before it.
     pub fn arrivals(&self, index: usize) -> Arrivals {
         let own = &self.streams[index];
-        let mut arrivals = Arrivals::new(-i128::from(own.jitter));
+        let mut arrivals = Arrivals::new(-i128::from(own.delay));
         arrivals.add(arrivals.earliest, own);
         for (other, stream) in self.streams.iter().enumerate() {
             let shift = self.least_against(index, other) - self.keys[index].greatest;
-            arrivals.add(shift - i128::from(stream.jitter), stream);
+            arrivals.add(shift - i128::from(stream.delay), stream);
         }
         arrivals
     }

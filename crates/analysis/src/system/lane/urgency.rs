@@ -152,7 +152,7 @@ impl Search<'_> {
         let key = arrival + self.order.greatest(index);
         let blocked_with = match blocking {
             Blocking::Possible => key,
-            Blocking::Longest => self.order.greatest(index) - i128::from(own.jitter),
+            Blocking::Longest => self.order.greatest(index) - i128::from(own.delay),
         };
         let blocking = self.blocking(index, blocked_with);
         let rest = blocking.map_or(0, |(_, rest)| rest);
@@ -173,7 +173,7 @@ impl Search<'_> {
             let completion = view.window(first, effort, |window| waiting(window - 1) + cost)?;
             (completion, completion - 1, completion)
         };
-        let alone = own.jitter == 0 && view.streams.len() == 1 && operation.beside == 0;
+        let alone = own.delay == 0 && view.streams.len() == 1 && operation.beside == 0;
         Ok(Worst {
             method: if alone { Method::ResponseTime } else { Method::Urgency },
             completion,
