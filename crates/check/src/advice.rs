@@ -5,13 +5,14 @@
 //! 5 and 6). Every strategy is analysed *and* simulated on the system as it is, with its jitter and its
 //! execution times, and ranked by proved hard deadlines first and soft deadlines second.
 
+use super::protocols::{self, ProtocolAdvice};
 use super::score::{Kind, Score};
 use super::tasks_that_hold;
 use super::witness::time_of;
 use serde::Serialize;
 use std::cmp::Reverse;
 use talea_analysis::Effort;
-use talea_analysis::system::analyse;
+use talea_analysis::system::{analyse, with_response_bounds};
 use talea_insight::Accounting;
 use talea_model::{Strategy, System};
 use talea_policy::strategy::plan_system;
@@ -33,6 +34,8 @@ pub struct Advice {
     pub simulated_ns: i64,
     /// Best first.
     pub ranking: Vec<Ranked>,
+    /// How the synchronisation protocols compare under the system's own strategy, if subtasks wait for others.
+    pub protocols: Option<ProtocolAdvice>,
 }
 
 /// How a strategy serves the system.
@@ -83,7 +86,8 @@ pub fn advise(system: &System, simulated: Duration, mut go_on: impl FnMut(Strate
         )
     });
     explain(&mut ranking);
-    Advice { environment: environment(system), simulated_ns: simulated.as_nanos(), ranking }
+    let protocols = plan_system(system).ok().and_then(|plans| protocols::compare(system, &plans, EFFORT));
+    Advice { environment: environment(system), simulated_ns: simulated.as_nanos(), ranking, protocols }
 }
 
 fn examine(system: &System, simulated: Duration, mut go_on: impl FnMut() -> bool) -> Ranked {
@@ -103,6 +107,14 @@ fn examine(system: &System, simulated: Duration, mut go_on: impl FnMut() -> bool
         Ok(plans) => plans,
         Err(anomalies) => {
             ranked.unusable = Some(anomalies.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
+            return ranked;
+        }
+    };
+    let planned = with_response_bounds(system, &plans, &mut Effort::new(EFFORT));
+    let system = match &planned {
+        Ok(planned) => planned,
+        Err(error) => {
+            ranked.unusable = Some(error.to_string());
             return ranked;
         }
     };

@@ -3,7 +3,7 @@
 //! The bounds come from [`talea_analysis::system`]. Where they do not prove a deadline, a simulation in which every
 //! job takes its worst case looks for a miss. A bound within the deadline proves that a task holds, a simulated miss (a *witness*) that
 //! it does not; otherwise the verdict is *open*. [`sensitivity`] finds by how much times may change before the verdict does, [`advice`]
-//! how other strategies would serve the system, [`hierarchy`] what schedulers promise. Nothing here draws or prints: a [`Check`] is a
+//! how other strategies and synchronisation protocols would serve the system, [`hierarchy`] what schedulers promise. Nothing here draws or prints: a [`Check`] is a
 //! value.
 
 #![forbid(unsafe_code)]
@@ -12,6 +12,7 @@ pub mod advice;
 pub mod hierarchy;
 mod names;
 mod part;
+pub mod protocols;
 mod report;
 pub mod score;
 pub mod sensitivity;
@@ -23,7 +24,7 @@ pub use report::{CheckReport, LaneCheck, NodeCheck, SubtaskCheck, TaskCheck, Ver
 pub use witness::{Fate, Miss};
 
 use hierarchy::{Composition, HierarchyCheck, hierarchies};
-use talea_analysis::system::{SystemBounds, analyse};
+use talea_analysis::system::{SystemBounds, analyse, with_response_bounds};
 use talea_analysis::{AnalysisError, Effort};
 use talea_model::System;
 use talea_policy::strategy::{NodeAnomaly, Plan, plan_lanes_of};
@@ -101,6 +102,9 @@ impl Check {
 /// # Errors
 /// [`AnalysisError::Overflow`] where the costs of one task already exceed the range of times.
 fn check_lanes(system: &System, plans: &[Plan]) -> Result<CheckReport, AnalysisError> {
+    // Planned releases are simulated as they would run: with the bounds that the analysis finds.
+    let planned = with_response_bounds(system, plans, &mut Effort::new(EFFORT));
+    let system = planned.as_ref().unwrap_or(system);
     let bounds = analyse(system, plans, &mut Effort::new(EFFORT))?;
     let open: Vec<usize> = (0..system.tasks.len()).filter(|task| !bounds.holds(system, *task)).collect();
     let misses = witness::search(system, plans, &open);

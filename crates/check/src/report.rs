@@ -2,6 +2,7 @@
 
 use super::names::{Names, causes};
 use super::part::{PartCheck, worst_case_load};
+use super::protocols;
 use super::why;
 use super::witness::Miss;
 use serde::Serialize;
@@ -9,7 +10,7 @@ use std::collections::HashMap;
 use talea_analysis::critical_set::critical_set;
 use talea_analysis::system::{Exactness, Method, OperationBound, SystemBounds};
 use talea_analysis::{Effort, Task};
-use talea_model::System;
+use talea_model::{Synchronisation, System};
 use talea_policy::strategy::Plan;
 use talea_time::Duration;
 
@@ -55,6 +56,8 @@ pub struct TaskCheck {
     pub period_ns: i64,
     /// Its relative deadline.
     pub deadline_ns: i64,
+    /// When its subtasks with predecessors are released, if it has any.
+    pub sync: Option<Synchronisation>,
     /// What is known.
     pub verdict: Verdict,
     /// Longest time from arrival to completion, if it has a bound.
@@ -67,6 +70,8 @@ pub struct TaskCheck {
     pub dominated_by: Option<String>,
     /// Why it is not sure to hold, in a sentence.
     pub why: Option<String>,
+    /// What is to be known about its protocol, in sentences.
+    pub remarks: Vec<String>,
     /// A miss, if one was found.
     pub miss: Option<Miss>,
     /// Its subtasks in file order.
@@ -86,6 +91,10 @@ pub struct SubtaskCheck {
     pub level: usize,
     /// Longest time from the task's arrival to its completion.
     pub bound_ns: Option<i64>,
+    /// Longest time from its own release to its completion.
+    pub from_release_ns: Option<i64>,
+    /// The response bound after which its protocol releases its successors.
+    pub planned_ns: Option<i64>,
     /// How the bound was found, or why there is none.
     pub method: String,
     /// What the window that gives the bound is filled with, the largest parts first. Empty in a system of more than
@@ -197,12 +206,14 @@ fn task_check(names: &Names<'_>, bounds: &SystemBounds, task: usize, miss: Optio
         critical: described.criticality.is_critical(),
         period_ns: described.period.as_nanos(),
         deadline_ns: described.deadline.as_nanos(),
+        sync: operations.iter().any(|operation| !operation.predecessors.is_empty()).then_some(described.sync),
         verdict,
         bound_ns: bound.response.ok().map(Duration::as_nanos),
         exact,
         slack_ns: slack.map(Duration::as_nanos),
         dominated_by: if names.itemised() { why::dominating(names, bounds, task) } else { None },
         why: (verdict != Verdict::Holds).then(|| why::sentence(names, bounds, task, miss)),
+        remarks: protocols::remarks(names.system, bounds, task),
         miss,
         subtasks: operations
             .iter()
@@ -220,6 +231,8 @@ fn subtask_check(names: &Names<'_>, bounds: &SystemBounds, bound: &OperationBoun
         lane: lane.label.clone(),
         level: bound.level,
         bound_ns: response.ok().map(|response| response.bound.as_nanos()),
+        from_release_ns: bounds.from_release(bound.operation).ok().map(Duration::as_nanos),
+        planned_ns: names.system.subtask(bound.operation).bound.map(Duration::as_nanos),
         method: match response {
             Ok(response) => method(response.method).into(),
             Err(obstacle) => obstacle.to_string(),

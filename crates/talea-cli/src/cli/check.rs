@@ -1,6 +1,7 @@
 //! `talea check`.
 
 mod hierarchy;
+mod protocols;
 
 use super::failure::{Failure, Verdict};
 use super::lowering;
@@ -13,7 +14,7 @@ use std::sync::atomic::Ordering;
 use talea_check::advice::{Advice, Ranked, advise};
 use talea_check::sensitivity::{Sensitivity, sensitivity};
 use talea_check::{self as check, Check, CheckReport, NodeCheck, TaskCheck};
-use talea_model::{Criticality, Strategy, System};
+use talea_model::{Criticality, Strategy, Synchronisation, System};
 use talea_policy::strategy::Plan;
 use talea_time::Duration;
 
@@ -48,7 +49,7 @@ pub struct Options {
     /// Show by how much execution times may grow and periods shrink before a deadline is in danger
     #[arg(long)]
     sensitivity: bool,
-    /// Analyse and simulate every strategy on this system, and rank them
+    /// Analyse and simulate every strategy on this system, and rank them; compare the protocols that release subtasks with predecessors
     #[arg(long)]
     advise: bool,
     /// How much virtual time --advise simulates for each strategy
@@ -218,6 +219,11 @@ fn show_tasks(
     for task in open {
         lines.prose(&format!("  {}: {}", task.name, task.why.as_deref().unwrap_or_default()))?;
     }
+    for task in &answer.check.report.tasks {
+        for remark in &task.remarks {
+            lines.prose(&format!("note: task {}: {remark}", task.name))?;
+        }
+    }
     if let Some(sensitivity) = &answer.sensitivity {
         lines.line(&margins(&answer.check.report, sensitivity))?;
     }
@@ -308,8 +314,11 @@ fn lanes(system: &System, index: usize, node: &NodeCheck) -> String {
 }
 
 fn tasks(report: &CheckReport) -> String {
-    let headings = ["task", "criticality", "deadline", "longest\nresponse", "left", "verdict", "mostly"];
-    let mut sheet = Sheet::new(2, &headings).with_text_last();
+    let headings =
+        ["task", "criticality", "released by", "deadline", "longest\nresponse", "left", "verdict", "mostly"];
+    let mut sheet = Sheet::new(3, &headings).with_text_last();
+    let greedy = |task: &&TaskCheck| task.sync.is_none_or(|sync| sync == Synchronisation::Greedy);
+    let all_greedy = report.tasks.iter().filter(|task| !greedy(task)).count() == 0;
     for task in &report.tasks {
         let criticality =
             Criticality::from_level(task.criticality).map_or(String::new(), |level| level.to_string());
@@ -320,6 +329,7 @@ fn tasks(report: &CheckReport) -> String {
         sheet.row(vec![
             task.name.clone(),
             criticality,
+            task.sync.filter(|_| !all_greedy).map_or(String::new(), |sync| sync.to_string()),
             Duration::from_nanos(task.deadline_ns).to_string(),
             bound.unwrap_or_else(|| "no bound".into()),
             task.slack_ns.map_or("".into(), |slack| Duration::from_nanos(slack).to_string()),
@@ -347,6 +357,12 @@ fn explanation(report: &CheckReport) -> String {
             "  {} in lane {} of {}: {bound} ({})",
             subtask.name, subtask.lane, subtask.node, subtask.method
         ));
+        if let Some(planned) = subtask.planned_ns {
+            lines.push(format!(
+                "    {:>12}  after its release, its successors are released",
+                Duration::from_nanos(planned).to_string()
+            ));
+        }
         for part in &subtask.parts {
             let jobs = if part.jobs > 1 { format!("{} × ", part.jobs) } else { String::new() };
             lines.push(format!(
@@ -424,6 +440,9 @@ fn ranking(advice: &Advice) -> String {
         "  hard assurance first, soft deadlines second; each strategy simulated for {}",
         Duration::from_nanos(advice.simulated_ns)
     ));
+    if let Some(protocols) = &advice.protocols {
+        lines.push(protocols::comparison(protocols));
+    }
     lines.join("\n")
 }
 
