@@ -205,7 +205,8 @@ fn environment(system: &System) -> Vec<String> {
                 let wcet = system.subtask(operation.id).wcet.as_nanos() as f64;
                 wcet / system.task_of(operation.id).period.as_nanos() as f64
             })
-            .sum::<f64>()
+            // An empty sum of floating-point numbers is minus zero.
+            .fold(0.0, |sum: f64, load| sum + load)
             / processors;
         let consequence = if critical > 1.0 {
             "no strategy can serve even the critical work"

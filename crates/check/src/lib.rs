@@ -12,6 +12,7 @@ pub mod advice;
 pub mod hierarchy;
 mod names;
 mod part;
+mod planned;
 pub mod protocols;
 mod report;
 pub mod score;
@@ -20,6 +21,7 @@ mod why;
 mod witness;
 
 pub use part::{PartCheck, PartKind};
+pub use planned::{PlannedError, planned};
 pub use report::{CheckReport, LaneCheck, NodeCheck, SubtaskCheck, TaskCheck, Verdict};
 pub use witness::{Fate, Miss};
 

@@ -93,7 +93,7 @@ pub(super) fn remarks(system: &System, bounds: &SystemBounds, task: usize) -> Ve
     let planned = system.operations_of(task).iter().filter(|operation| !operation.successors.is_empty());
     for operation in planned.filter(|_| described.sync.needs_bounds()) {
         let (Some(given), Ok(proved)) =
-            (system.subtask(operation.id).bound, bounds.from_release(operation.id))
+            (system.subtask(operation.id).bound, bounds.until_known(system, operation.id))
         else {
             continue;
         };

@@ -3,6 +3,7 @@
 use talea_check::score::{Kind, Score};
 use talea_insight::{Accounting, Report};
 use talea_model::{Strategy, System};
+use talea_policy::strategy::plan_lanes_of;
 use talea_runtime::{Executive, Operations, PrepareError, RunOptions, StopHandle};
 use talea_sim::{Simulation, SimulationError};
 use talea_time::{Duration, Instant};
@@ -89,7 +90,7 @@ pub fn compare(
         if observer.cancelled() {
             break;
         }
-        let system = system.with_strategy(strategy);
+        let system = as_executed(system.with_strategy(strategy));
         let (report, realtime) = match plan.clock {
             Clock::Virtual => {
                 observer.starting(strategy.keyword(), None);
@@ -110,6 +111,12 @@ pub fn compare(
         trials.push(Trial { strategy, report, realtime });
     }
     Ok(trials)
+}
+
+/// The system with the response bounds that its protocols release by. Whoever executes it says which is missing.
+fn as_executed(system: System) -> System {
+    let plans = plan_lanes_of(&system).ok();
+    plans.and_then(|plans| talea_check::planned(&system, &plans).ok()).unwrap_or(system)
 }
 
 /// Simulates, and ends early when the observer cancels.

@@ -89,8 +89,9 @@ pub struct Subtask {
     pub after: Vec<usize>,
     /// How many of the predecessors it waits for.
     pub join: Join,
-    /// A bound on its response time, from its own release to its completion: when successors are released under phase
-    /// modification and modified phase modification (R_i,k of Sun and Liu). Filled in by the analysis if the author gives none.
+    /// A bound on the time from its own release until its successors know of its completion: when they are released under phase
+    /// modification and modified phase modification (R_i,k of Sun and Liu). Under phase modification that of a first subtask
+    /// counts from the arrival. Filled in by the analysis if the author gives none.
     pub bound: Option<Duration>,
 }
 

@@ -389,8 +389,9 @@ pub(crate) static SUBTASK: Table = Table {
             name: "bound",
             kind: TIME,
             presence: DefaultFrom("what the analysis finds, where it is needed"),
-            doc: "Bound on the time from its release to its completion, after which phase-modification and \
-                  modified-phase-modification release its successors.",
+            doc: "Bound on the time from its release until its successors know of its completion, after which \
+                  phase-modification and modified-phase-modification release them; under phase-modification that of \
+                  a first subtask counts from the arrival.",
         },
     ],
 };

@@ -46,6 +46,12 @@ pub mod simulation;
 pub mod system;
 pub mod trace;
 
+/// The system as it is executed: with the response bounds that its protocols release by. Whoever executes it says which is missing.
+fn planned(system: &System) -> System {
+    let plans = talea_policy::strategy::plan_lanes_of(system).ok();
+    plans.and_then(|plans| check::planned(system, &plans).ok()).unwrap_or_else(|| system.clone())
+}
+
 pub use check::check;
 pub use run::{JobContext, Outcome, PrepareError, RtMode, Run};
 pub use simulation::simulate;

@@ -104,7 +104,7 @@ impl<'a> Run<'a> {
     /// # Errors
     /// See [`PrepareError`]; no thread is left over.
     pub fn prepare(self) -> Result<Prepared, PrepareError> {
-        let prepared = Executive::prepare(self.system, self.operations, self.options)?;
+        let prepared = Executive::prepare(&super::planned(self.system), self.operations, self.options)?;
         Ok(match self.on_finished {
             Some(callback) => prepared.on_finished(callback),
             None => prepared,

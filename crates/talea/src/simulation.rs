@@ -23,12 +23,12 @@ pub use talea_sim::{DispatchRecords, Simulation, SimulationError};
 /// Length of the samples over which a report judges effectiveness.
 const SAMPLE: Duration = Duration::from_secs(1);
 
-/// Simulates `system` for `duration` of virtual time with synthetic work.
+/// Simulates `system` for `duration` of virtual time with synthetic work, planned releases after the bounds that the analysis finds.
 ///
 /// # Errors
 /// See [`SimulationError`]; nothing has been simulated.
 pub fn simulate(system: &System, duration: Duration) -> Result<Report, SimulationError> {
-    let mut simulation = Simulation::new(system)?;
+    let mut simulation = Simulation::new(&super::planned(system))?;
     let mut accounting = Accounting::new(simulation.metadata(), SAMPLE);
     simulation.advance(Instant::ZERO + duration, &mut accounting);
     let end = simulation.now();

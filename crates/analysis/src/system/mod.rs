@@ -158,8 +158,8 @@ impl SystemBounds {
         parts::parts(&self.model, &self.solution, operation)
     }
 
-    /// A bound on the time from an operation's own release to its completion: what phase modification and modified phase
-    /// modification call R. That of a first operation includes the jitter of its release.
+    /// A bound on the time from an operation's own release to its completion. That of a first operation includes the jitter of
+    /// its release.
     ///
     /// # Errors
     /// Why it has none.
@@ -168,6 +168,15 @@ impl SystemBounds {
         let response =
             self.solution.response_from_release(&self.model, operation.index()).ok_or(Obstacle::Waits)?;
         i64::try_from(response).map(Duration::from_nanos).map_err(|_| Obstacle::Overflow)
+    }
+
+    /// The same until all its successors know of the completion: what phase modification and modified phase modification call R.
+    ///
+    /// # Errors
+    /// Why it has none.
+    pub fn until_known(&self, system: &System, operation: OperationId) -> Result<Duration, Obstacle> {
+        let delay = Duration::from_nanos(model::slowest_delay(system, operation) as i64);
+        self.from_release(operation)?.checked_add(delay).ok_or(Obstacle::Overflow)
     }
 
     /// Whether guards of `task` that are reset at idle points are in a non-preemptive lane ordered by deadline or laxity. It is an

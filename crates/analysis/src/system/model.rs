@@ -313,6 +313,17 @@ impl Segment {
     }
 }
 
+/// How long the message from one operation to another travels.
+fn message_delay(system: &System, from: OperationId, to: OperationId) -> u64 {
+    if system.subtask(from).node == system.subtask(to).node { 0 } else { length(system.message_delay) }
+}
+
+/// How long it takes until all successors of an operation know of its completion.
+pub(super) fn slowest_delay(system: &System, operation: OperationId) -> u64 {
+    let successors = &system.operations()[operation.index()].successors;
+    successors.iter().map(|to| message_delay(system, operation, *to)).max().unwrap_or(0)
+}
+
 /// What the release of an operation with predecessors waits for.
 fn after(system: &System, operation: &Subtask) -> After {
     let task = &system.tasks[operation.task];
@@ -321,47 +332,29 @@ fn after(system: &System, operation: &Subtask) -> After {
         let before = system.subtask(*id);
         Predecessor {
             operation: id.index(),
-            delay: if before.node == subtask.node { 0 } else { length(system.message_delay) },
+            delay: message_delay(system, *id, operation.id),
+            slowest_delay: slowest_delay(system, *id),
             bound: before.bound.map(length),
         }
     };
     let all = operation.predecessors.len();
     let needed = subtask.join.needed(all);
-    // An instance of a predecessor may be shed, and then others must do.
-    let may_miss_some = task.overrun != Overrun::Queue || task.sync.needs_bounds();
+    // An instance of a predecessor may be shed, and then others must do. Of timers, those of the first to complete count.
+    let may_take_all =
+        task.overrun != Overrun::Queue || task.sync == Synchronisation::ModifiedPhaseModification;
     After {
         before: operation.predecessors.iter().map(predecessor).collect(),
         needed,
-        sufficient: if may_miss_some { all } else { needed },
+        sufficient: if may_take_all { all } else { needed },
         pacing: Pacing::of(task.sync),
     }
 }
 
-/// How many timers of a segment's node one instance of it sets: for releases that time makes, and for successors that are
-/// released a while after it.
-#[derive(Clone, Copy, Default)]
-struct Timers {
-    /// Of releases.
-    releases: u64,
-    /// Of signals to successors.
-    signals: u64,
-}
-
-impl Timers {
-    fn of(system: &System, segment: &Segment) -> Self {
-        let count = |is: fn(&Subtask) -> bool| {
-            let own = segment.operations.iter().map(|id| &system.operations()[*id]);
-            own.filter(|operation| is(operation)).count() as u64
-        };
-        let firsts = count(|operation| operation.predecessors.is_empty());
-        let others = count(|operation| !operation.predecessors.is_empty());
-        let signalling = count(|operation| !operation.successors.is_empty());
-        match system.tasks[segment.task].sync {
-            Synchronisation::Greedy => Timers { releases: firsts, signals: 0 },
-            Synchronisation::ModifiedPhaseModification => Timers { releases: firsts, signals: signalling },
-            _ => Timers { releases: firsts + others, signals: 0 },
-        }
-    }
+/// How many releases of one instance a timer may make: those of first subtasks, and of whatever a protocol holds back.
+fn timed_releases(system: &System, segment: &Segment) -> u64 {
+    let held = system.tasks[segment.task].sync != Synchronisation::Greedy;
+    let is_timed = |id: &&usize| held || system.operations()[**id].predecessors.is_empty();
+    segment.operations.iter().filter(is_timed).count() as u64
 }
 
 impl Node {
@@ -381,8 +374,8 @@ impl Node {
         let mut interrupts = Vec::new();
         for segment in here {
             let count = segments[segment].operations.len() as u64;
-            let timers = Timers::of(system, &segments[segment]);
-            // A message to a guard, or a timer that sends one, is an event of the node too.
+            let timed = timed_releases(system, &segments[segment]);
+            // A message to a guard is an event of the node too.
             let held = match system.tasks[segments[segment].task].sync {
                 Synchronisation::Greedy => 0,
                 _ => count,
@@ -391,10 +384,10 @@ impl Node {
             // its own and of the lanes it runs beside. On one processor lower lanes do not run meanwhile.
             let points = match (reconsiders, processors) {
                 (false, _) => 0,
-                (true, 1) => 1 + held + timers.signals,
-                (true, _) => 2 * count + held + timers.signals,
+                (true, 1) => 1 + held,
+                (true, _) => 2 * count + held,
             };
-            let cost = checked(product(timers.releases + timers.signals, timer)?, product(points, switch)?)?;
+            let cost = checked(product(timed, timer)?, product(points, switch)?)?;
             if cost > 0 {
                 interrupts.push(Interrupt { segment, cost });
             }

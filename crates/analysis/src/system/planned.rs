@@ -1,7 +1,7 @@
 //! Response bounds for the protocols whose releases depend on them: phase modification and modified phase modification.
 //!
 //! Who executes such a system needs R of every subtask that has successors. The description may give it (`bound`); otherwise it is
-//! what the analysis finds. Under phase modification clocks must be synchronised and first releases periodic: the release of a
+//! what the analysis finds. R lasts from the subtask's release until all successors know of its completion. Under phase modification clocks must be synchronised and first releases periodic: the release of a
 //! successor counts from the task's arrival, so that the bound of a first subtask includes the jitter of its release.
 
 use super::{Obstacle, SystemBounds, analyse};
@@ -56,7 +56,7 @@ pub fn with_response_bounds(
     let bounds = analyse(system, plans, effort)?;
     for operation in unknown {
         let task = &system.tasks[operation.task];
-        if let Err(obstacle) = bounds.from_release(operation.id) {
+        if let Err(obstacle) = bounds.until_known(system, operation.id) {
             let (task, sync, operation) = (task.name.clone(), task.sync, operation.name.clone());
             return Err(UnplannedRelease::NoBound { task, sync, operation, obstacle });
         }
@@ -72,7 +72,7 @@ impl SystemBounds {
             let is_planned =
                 system.tasks[operation.task].sync.needs_bounds() && !operation.successors.is_empty();
             match system.subtask(id).bound {
-                None if is_planned => self.from_release(id).ok(),
+                None if is_planned => self.until_known(system, id).ok(),
                 given => given,
             }
         })

@@ -10,7 +10,8 @@
 //!   that, so there the delay counts as jitter, as under greedy release: a bound for every rule that lets an instance pass
 //!   sooner.
 //! * *Phase modification*: at a fixed distance from the arrival, the sum of response bounds R before it. *Modified*: R after the
-//!   predecessor's release, whose jitter it keeps. If R is exceeded the successor waits for the completion.
+//!   predecessor's release, whose jitter it keeps. If R is exceeded the successor waits for the completion. R lasts until
+//!   the successors know of the completion, so it includes the messages to them.
 
 use super::model::Lane;
 use talea_model::{LaneDispatch, Synchronisation};
@@ -31,7 +32,7 @@ pub(super) struct After {
     pub before: Vec<Predecessor>,
     /// How many of them the release waits for at least.
     pub needed: usize,
-    /// With how many completions it is sure to be: others may never complete, or releases planned after them be waited for.
+    /// With how many of them it is sure to be: some may never complete, and what completes first may be planned to be last.
     pub sufficient: usize,
     pub pacing: Pacing,
 }
@@ -42,6 +43,8 @@ pub(super) struct Predecessor {
     pub operation: usize,
     /// How long its message travels.
     pub delay: u64,
+    /// How long the slowest of its messages travels, to whatever successor.
+    pub slowest_delay: u64,
     /// The response bound that the description gives, for planned releases.
     pub bound: Option<u64>,
 }
@@ -150,19 +153,25 @@ impl After {
 
     /// When the message of a predecessor lets the release be, at the latest.
     fn latest_after(&self, predecessor: &Predecessor, known: Completion) -> Option<u64> {
-        let bound = predecessor.bound.unwrap_or(known.response);
+        let bound = predecessor.response_bound(known);
         let planned = match self.pacing {
             Pacing::Greedy | Pacing::Guarded(_) => 0,
             Pacing::FromArrival => known.released.earliest.checked_add(bound)?,
             Pacing::FromRelease => known.released.latest.checked_add(bound)?,
         };
-        planned.max(known.latest).checked_add(predecessor.delay)
+        Some(planned.max(known.latest.checked_add(predecessor.delay)?))
     }
 
     /// When it lets the release be, at the earliest, if releases are planned.
     fn planned_after(&self, predecessor: &Predecessor, known: Completion) -> u64 {
-        let bound = predecessor.bound.unwrap_or(known.response);
-        known.released.earliest.saturating_add(bound).saturating_add(predecessor.delay)
+        known.released.earliest.saturating_add(predecessor.response_bound(known))
+    }
+}
+
+impl Predecessor {
+    /// R: the described bound, or what is known of its response and messages.
+    fn response_bound(&self, known: Completion) -> u64 {
+        self.bound.unwrap_or(known.response.saturating_add(self.slowest_delay))
     }
 }
 

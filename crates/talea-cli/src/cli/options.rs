@@ -144,6 +144,12 @@ pub fn lanes_of(system: &System) -> Result<Vec<Plan>, Failure> {
     plan_lanes_of(system).map_err(anomalous)
 }
 
+/// The system as it is executed in these lanes: with the response bounds that its protocols need.
+pub fn planned(system: &System, plans: &[Plan]) -> Result<System, Failure> {
+    let help = "talea check --advise compares the protocols";
+    talea_check::planned(system, plans).map_err(|error| Failure::new(error, help))
+}
+
 fn anomalous(anomalies: Vec<NodeAnomaly>) -> Failure {
     let lines: Vec<String> = anomalies.iter().map(ToString::to_string).collect();
     let help = match anomalies.iter().all(|found| found.anomaly == Anomaly::Hierarchy) {

@@ -4,7 +4,7 @@ mod hierarchy;
 
 use super::artefacts::{self, Reserved, TRACE};
 use super::failure::Failure;
-use super::options::{ResultOptions, SystemOptions, lanes_of, positive, who_decides};
+use super::options::{ResultOptions, SystemOptions, lanes_of, planned, positive, who_decides};
 use super::progress;
 use crate::cli::output::tell;
 use clap::Args;
@@ -89,7 +89,7 @@ fn tail(text: &str) -> Result<Tail, String> {
 
 pub fn main(options: Options) -> super::Outcome {
     let system = options.system.read()?;
-    lanes_of(&system)?;
+    let system = planned(&system, &lanes_of(&system)?)?;
     if let Some(membership) = Membership::from_environment() {
         return take_part(membership, &system, &options);
     }

@@ -1,7 +1,7 @@
 //! `talea sim`.
 
 use super::failure::Failure;
-use super::options::{ResultOptions, SystemOptions, lanes_of, positive, who_decides};
+use super::options::{ResultOptions, SystemOptions, lanes_of, planned, positive, who_decides};
 use super::{artefacts, progress};
 use crate::cli::output::tell;
 use clap::Args;
@@ -32,6 +32,7 @@ pub struct Options {
 pub fn main(options: &Options) -> super::Outcome {
     let system = options.system.read()?;
     let plans = lanes_of(&system)?;
+    let system = planned(&system, &plans)?;
     note_programs(&system);
     effort(&system, options.duration).iter().for_each(|note| tell!("{note}"));
     // A trace that is kept is to explain itself; statistics need only the jobs.
