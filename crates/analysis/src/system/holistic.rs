@@ -136,16 +136,17 @@ impl Solution {
             let Entry::After(after) = &segment.entry else { continue };
             let Some(known) = self.releases[index] else { continue };
             // Segments stand behind those they wait for, so that what is known of these is as new as can be.
-            let renewed = after.releases(|operation| self.completion(model, operation));
+            let renewed = after.releases(segment.period, |operation| self.completion(model, operation));
             let grown = renewed.map(|renewed| Releases {
                 earliest: renewed.earliest,
                 latest: renewed.latest.max(known.latest),
                 jitter: renewed.jitter.max(known.jitter),
+                in_order: renewed.in_order && known.in_order,
             });
             let limit = segment.period.saturating_mul(PERIODS).max(segment.deadline.saturating_mul(2));
             self.diverges |= grown.is_some_and(|grown| grown.latest > limit);
             self.releases[index] = grown.filter(|grown| grown.latest <= limit);
-            let counts = |releases: Releases| (releases.latest, releases.jitter);
+            let counts = |releases: Releases| (releases.latest, releases.jitter, releases.in_order);
             if self.releases[index].map(counts) != Some(counts(known)) {
                 changed[model.operations[segment.operations[0]].node] = true;
             }
@@ -157,7 +158,13 @@ impl Solution {
         let segment = model.operations[operation].segment;
         let released = self.releases[segment]?;
         let latest = u64::try_from(self.known[operation].as_ref().ok()?.response()).ok()?;
-        Some(Completion { released, latest, response: from_release(model, segment, released, latest) })
+        let response = from_release(model, segment, released, latest);
+        Some(Completion {
+            released,
+            latest,
+            response,
+            in_order: completes_in_order(model, operation, released, latest),
+        })
     }
 
     /// A bound on the time from the release of an operation to its completion, if it has one. If its task's arrivals are
@@ -217,6 +224,20 @@ impl Solution {
             .collect();
         (operations, tasks)
     }
+}
+
+/// Whether instances of an operation, which take up to `response` from their arrivals on, complete in the order of these.
+///
+/// They do if there are never two at once; and if they are released in order, in lanes that keep the order: FIFO lanes, and lanes by
+/// constant keys, where the earlier instance has the smaller one unless it is late and goes last.
+fn completes_in_order(model: &Model, operation: usize, released: Releases, response: u64) -> bool {
+    let numbers = &model.operations[operation];
+    let segment = &model.segments[numbers.segment];
+    let lane = &model.nodes[numbers.node].lanes[numbers.lane];
+    let is_never_late = || response <= segment.deadline.saturating_sub(segment.declared.1);
+    let keeps_order = lane.discipline == Discipline::Fifo
+        || !lane.key_moves() && (!lane.separates_late() || is_never_late());
+    response <= segment.period.saturating_add(released.earliest) || released.in_order && keeps_order
 }
 
 /// What is left of a response time, counted from the arrival, from the release on.

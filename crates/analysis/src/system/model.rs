@@ -167,12 +167,16 @@ impl Model {
         self.operations.iter().enumerate().map(of_operation).collect()
     }
 
-    /// The response that an operation must not exceed if its task is to hold: the deadline for a last one, the period for
-    /// a first one whose overrun would lose an instance.
+    /// The response that an operation must not exceed if its task is to hold: the deadline for one that no other is sure to
+    /// wait for, the period for a first one whose overrun would lose an instance.
     pub fn limit(&self, system: &System, operation: usize) -> Option<u64> {
         let described = &system.operations()[operation];
         let segment = &self.segments[self.operations[operation].segment];
-        let deadline = described.successors.is_empty().then_some(segment.deadline);
+        let waits = |successor: &OperationId| {
+            let predecessors = system.operations()[successor.index()].predecessors.len();
+            system.subtask(*successor).join.waits_for_all(predecessors)
+        };
+        let deadline = (!described.successors.iter().any(waits)).then_some(segment.deadline);
         let period = (described.predecessors.is_empty() && segment.sheds).then_some(segment.period);
         deadline.into_iter().chain(period).min()
     }

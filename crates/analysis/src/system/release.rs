@@ -5,6 +5,8 @@
 //! * *Release guards*, rules 1 and 2: instance m is released at max(signal(m), release(m - 1) + T). By induction over m that is
 //!   no later after its arrival than its predecessors complete at the latest, for arrivals are T apart; and releases are T
 //!   apart, so for everybody else there is no jitter.
+//!   That needs signals in the order of the instances. Where lanes may complete them in another order, let S be the latest signal
+//!   after an arrival: of j signals in a row, the j arrivals lie within S and their distance, so that none waits for longer than S.
 //! * Rule 3 resets guards at idle points. No idle point lies inside a window, so that windows of fixed priorities see releases T
 //!   apart all the same (Sun and Liu, section 4). For non-preemptive lanes that order by deadline or laxity nobody has published
 //!   that, so there the delay counts as jitter, as under greedy release: a bound for every rule that lets an instance pass
@@ -102,6 +104,8 @@ pub(super) struct Releases {
     pub latest: u64,
     /// By how much two of them can be closer together than a period.
     pub jitter: u64,
+    /// Whether they are sure to be in the order of the instances.
+    pub in_order: bool,
 }
 
 /// What is known of a predecessor: its releases, and its latest completion after the arrival.
@@ -111,6 +115,8 @@ pub(super) struct Completion {
     pub latest: u64,
     /// What it takes from its own release on.
     pub response: u64,
+    /// Whether instances are sure to complete in order.
+    pub in_order: bool,
 }
 
 impl Entry {
@@ -122,56 +128,70 @@ impl Entry {
     /// Before anything is known of others.
     pub fn first(&self) -> Releases {
         match self {
-            Entry::Release(jitter) => Releases { earliest: 0, latest: *jitter, jitter: *jitter },
-            Entry::After(_) => Releases { earliest: 0, latest: 0, jitter: 0 },
+            Entry::Release(jitter) => {
+                Releases { earliest: 0, latest: *jitter, jitter: *jitter, in_order: true }
+            }
+            Entry::After(_) => Releases { earliest: 0, latest: 0, jitter: 0, in_order: true },
         }
     }
 }
 
 impl After {
-    /// The releases, given what is known of each predecessor; `None` if they may be put off for ever or beyond what can be
-    /// counted.
-    pub fn releases(&self, completion: impl Fn(usize) -> Option<Completion>) -> Option<Releases> {
-        let mut planned = Vec::with_capacity(self.before.len());
-        let mut latest = Vec::with_capacity(self.before.len());
+    /// The releases of a segment of this period, given what is known of each predecessor; `None` if they may be put off for ever or
+    /// beyond what can be counted.
+    pub fn releases(
+        &self,
+        period: u64,
+        completion: impl Fn(usize) -> Option<Completion>,
+    ) -> Option<Releases> {
+        let count = self.before.len();
+        let (mut signals, mut plans) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        let mut earliest_plans = Vec::with_capacity(count);
+        // One that may be missing from an instance makes the next instance go ahead by it.
+        let mut in_order = self.sufficient == self.needed || self.needed == count;
         for predecessor in &self.before {
             let known = completion(predecessor.operation);
-            latest.push(known.and_then(|known| self.latest_after(predecessor, known)).unwrap_or(u64::MAX));
-            planned.push(known.map_or(0, |known| self.planned_after(predecessor, known)));
+            let signal = known.and_then(|known| known.latest.checked_add(predecessor.delay));
+            signals.push(signal.unwrap_or(u64::MAX));
+            plans.push(
+                known.map_or(u64::MAX, |known| self.planned(predecessor, known, known.released.latest)),
+            );
+            earliest_plans
+                .push(known.map_or(0, |known| self.planned(predecessor, known, known.released.earliest)));
+            in_order &= known.is_none_or(|known| known.in_order);
         }
-        let latest = nth_smallest(latest, self.sufficient);
-        let earliest = match self.pacing {
-            Pacing::FromArrival | Pacing::FromRelease => nth_smallest(planned, self.needed).min(latest),
-            Pacing::Greedy | Pacing::Guarded(_) => 0,
-        };
+        let latest_of = |index: usize| signals[index].max(plans[index]);
+        let latest = nth_smallest((0..count).map(latest_of).collect(), self.sufficient);
+        let latest = if in_order { latest } else { self.out_of_order(period, latest, signals) };
+        let earliest = nth_smallest(earliest_plans, self.needed).min(latest);
         let jitter = match self.pacing {
             Pacing::Guarded(IdlePoints::Harmless) => 0,
             _ => latest - earliest,
         };
-        (latest < u64::MAX).then_some(Releases { earliest, latest, jitter })
+        (latest < u64::MAX).then_some(Releases { earliest, latest, jitter, in_order })
     }
 
-    /// When the message of a predecessor lets the release be, at the latest.
-    fn latest_after(&self, predecessor: &Predecessor, known: Completion) -> Option<u64> {
-        let bound = predecessor.response_bound(known);
-        let planned = match self.pacing {
+    /// The latest release, if an instance may have to wait behind later ones at the guard.
+    fn out_of_order(&self, period: u64, latest: u64, signals: Vec<u64>) -> u64 {
+        let signal = nth_smallest(signals, self.sufficient);
+        match self.pacing {
+            Pacing::Greedy => latest,
+            Pacing::Guarded(_) => latest.saturating_add(signal),
+            // Those ahead have arrived by its signal and are released as planned, each a nanosecond after the other.
+            Pacing::FromArrival | Pacing::FromRelease => {
+                latest.saturating_add(signal).saturating_add(signal / period).saturating_add(2)
+            }
+        }
+    }
+
+    /// When the release is planned after a predecessor that is released at `released`; at once if time plans nothing.
+    fn planned(&self, predecessor: &Predecessor, known: Completion, released: u64) -> u64 {
+        let bound = predecessor.bound.unwrap_or(known.response.saturating_add(predecessor.slowest_delay));
+        match self.pacing {
             Pacing::Greedy | Pacing::Guarded(_) => 0,
-            Pacing::FromArrival => known.released.earliest.checked_add(bound)?,
-            Pacing::FromRelease => known.released.latest.checked_add(bound)?,
-        };
-        Some(planned.max(known.latest.checked_add(predecessor.delay)?))
-    }
-
-    /// When it lets the release be, at the earliest, if releases are planned.
-    fn planned_after(&self, predecessor: &Predecessor, known: Completion) -> u64 {
-        known.released.earliest.saturating_add(predecessor.response_bound(known))
-    }
-}
-
-impl Predecessor {
-    /// R: the described bound, or what is known of its response and messages.
-    fn response_bound(&self, known: Completion) -> u64 {
-        self.bound.unwrap_or(known.response.saturating_add(self.slowest_delay))
+            Pacing::FromArrival => known.released.earliest.saturating_add(bound),
+            Pacing::FromRelease => released.saturating_add(bound),
+        }
     }
 }
 

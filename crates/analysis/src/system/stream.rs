@@ -19,13 +19,15 @@ pub(super) struct Stream {
     pub delay: u64,
     /// By how much two releases can be closer together than a period; no more than the delay.
     pub jitter: u64,
+    /// Whether instances are sure to be released in order.
+    pub in_order: bool,
     pub cost: u64,
 }
 
 impl Stream {
     pub fn new(segment: usize, period: u64, releases: Releases, cost: u64) -> Self {
-        let Releases { latest, jitter, .. } = releases;
-        Stream { segment, period, reciprocal: reciprocal(period), delay: latest, jitter, cost }
+        let Releases { latest, jitter, in_order, .. } = releases;
+        Stream { segment, period, reciprocal: reciprocal(period), delay: latest, jitter, in_order, cost }
     }
 
     /// The same stream, released with another jitter.

@@ -204,7 +204,8 @@ impl View<'_> {
     /// Whether an instance of the segment may be released before an earlier one: its predecessors on other nodes may be
     /// late by more than a period, and not all lanes serve instances in order.
     fn overtakes(&self, stream: &Stream) -> bool {
-        stream.jitter >= stream.period && matches!(self.segment(stream).entry, Entry::After(_))
+        let may = stream.jitter >= stream.period || !stream.in_order;
+        may && matches!(self.segment(stream).entry, Entry::After(_))
     }
 
     fn segment(&self, stream: &Stream) -> &Segment {
