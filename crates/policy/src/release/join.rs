@@ -107,10 +107,10 @@ mod tests {
     #[test]
     fn the_last_that_is_needed_completes_and_the_rest_are_late() {
         use Heard::{Complete, Incomplete, Late};
-        let all = signals(&mut JoinWord::EMPTY, 0, 3, 3);
+        let all = signals(&mut { JoinWord::EMPTY }, 0, 3, 3);
         assert_eq!(all, [Incomplete, Incomplete, Complete]);
-        assert_eq!(signals(&mut JoinWord::EMPTY, 5, 1, 3), [Complete, Late, Late]);
-        assert_eq!(signals(&mut JoinWord::EMPTY, 5, 2, 3), [Incomplete, Complete, Late]);
+        assert_eq!(signals(&mut { JoinWord::EMPTY }, 5, 1, 3), [Complete, Late, Late]);
+        assert_eq!(signals(&mut { JoinWord::EMPTY }, 5, 2, 3), [Incomplete, Complete, Late]);
     }
 
     #[test]

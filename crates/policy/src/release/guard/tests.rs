@@ -244,7 +244,8 @@ proptest! {
             prop_assert!(of_one.iter().map(|(instance, _)| *instance).eq(0..of_one.len() as u64));
             prop_assert!(of_one.len() <= count as usize);
             let apart = of_one.windows(2).map(|pair| pair[1].1 - pair[0].1);
-            prop_assert!(apart.min().is_none_or(|least| least >= if with_rule_3 { 1 } else { PERIOD }));
+            let least_apart = if with_rule_3 { 1 } else { PERIOD };
+            prop_assert!(apart.min().is_none_or(|least| least >= least_apart));
         }
     }
 }
