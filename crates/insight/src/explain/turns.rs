@@ -79,14 +79,11 @@ impl Explanations {
         None
     }
 
-    /// What the scheduler of `other`'s edge promises `child`; none for nothing.
+    /// What the scheduler of `other`'s edge promises `child`, by what was said last; none for nothing.
     fn promise(&self, other: &EdgeEntry, child: &str) -> Option<&str> {
-        let of_child = |edge: &&EdgeEntry| {
-            edge.node == other.node
-                && edge.parent == other.parent
-                && edge.child == child
-                && edge.guarantee != "NULL"
-        };
-        self.metadata.edges.iter().find(of_child).map(|edge| edge.guarantee.as_str())
+        let of_child =
+            |edge: &&EdgeEntry| edge.node == other.node && edge.parent == other.parent && edge.child == child;
+        let last = self.metadata.edges.iter().rfind(of_child);
+        last.map(|edge| edge.guarantee.as_str()).filter(|guarantee| *guarantee != "NULL")
     }
 }

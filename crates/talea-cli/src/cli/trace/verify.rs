@@ -19,7 +19,8 @@ use talea_time::Duration;
 /// precedence and overruns. A trace of another system is refused; one of the same system under another strategy has violations. A
 /// trace that lacks events of jobs is refused, and a rule for which the trace has no case is shown as not judged.
 ///
-/// Of a trace of a hierarchy of schedulers, the guarantees that were broken are listed instead.
+/// Of a trace of a hierarchy of schedulers, its decisions are judged instead: whether they could be made, whether jobs executed only where
+/// they were given a processor, and whether the guarantees that are recorded as broken were broken, and no others.
 #[derive(Args)]
 #[command(after_help = "\
 Real threads take time to wake up. So in their traces the rules lanes, idle and order are violated only by a wrong state that \
