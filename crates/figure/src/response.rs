@@ -34,7 +34,7 @@ fn group(kind: Kind) -> usize {
         | Kind::Peer => 2,
         Kind::Lower => 3,
         Kind::Switch | Kind::Queue | Kind::Release | Kind::Delivery | Kind::Dispatch => 4,
-        Kind::Jitter | Kind::Timer | Kind::Releasing | Kind::Message | Kind::Handover => 5,
+        Kind::Jitter | Kind::Timer | Kind::Releasing | Kind::Message | Kind::Handover | Kind::Guard => 5,
         Kind::WakeUp | Kind::Idle | Kind::Blocked => 6,
         Kind::Companion | Kind::Program | Kind::Interrupt | Kind::Withheld => 7,
         Kind::Uncertain | Kind::Unheard | Kind::Unclear | Kind::Condensed | Kind::Unrecorded => 8,

@@ -7,8 +7,8 @@
 //! |---|---|
 //! | plan | every operation is in the lane and level that the plan gives it |
 //! | life | a job is released, begins, completes, in this order and once |
-//! | release | not before arrival plus jitter, with the arrival and deadline that the description gives |
-//! | precedence | a job is released after all its predecessors have completed |
+//! | release | not before arrival plus jitter, or before its guard lets it through, with the arrival and deadline that the description gives |
+//! | precedence | a job is released after all its predecessors have completed, or as many as its join needs |
 //! | overrun | what happens to an instance that arrives while the one before is unfinished |
 //! | lanes | no job of a lower lane runs while a higher lane is ready |
 //! | idle | no processor idles while a lane is ready; its own thread's dispatching is overhead and no idling |
@@ -37,6 +37,7 @@
 
 mod choices;
 mod coverage;
+mod guards;
 mod instances;
 mod judge;
 mod lives;

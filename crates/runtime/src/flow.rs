@@ -24,7 +24,7 @@ use talea_model::OperationId;
 use talea_policy::job::Job;
 use talea_policy::lane::JobOrder;
 use talea_policy::release::join::Heard;
-use talea_record::event::{Dates, Flag, Send};
+use talea_record::event::{Dates, Flag, Send, Signal};
 use talea_record::{JobId, ThreadRole};
 use talea_ring::bell::Bell;
 use talea_ring::inbox::Sender;
@@ -348,7 +348,7 @@ impl JobFlow {
         shared.timers.raise(shared.jobs.tag(local, instance), timer);
         let fits = match shared.joins.signal(local, instance, site.predecessors, site.needed) {
             Heard::Incomplete => true,
-            Heard::Complete if site.guard.is_some() => self.hold(shared, site, released).is_ok(),
+            Heard::Complete if site.guard.is_some() => self.hold(shared, site, released, now).is_ok(),
             Heard::Complete => self.release(shared, release, now).is_ok(),
             Heard::Overtaken if site.needed == site.predecessors => false,
             // Where some are enough, what has been overtaken may have been released long ago.
@@ -363,8 +363,16 @@ impl JobFlow {
     }
 
     /// The predecessors of a job with a guard are done: its node's release thread has it from now on. Does not ring.
-    fn hold(&mut self, shared: &Shared, site: &OperationSite, signalled: InFlight) -> Result<(), WindowFull> {
+    fn hold(
+        &mut self,
+        shared: &Shared,
+        site: &OperationSite,
+        signalled: InFlight,
+        now: Instant,
+    ) -> Result<(), WindowFull> {
         let tag = shared.jobs.claim(site.local.expect("an operation of this process"), signalled)?;
+        let job = JobId { operation: site.id, instance: signalled.instance };
+        self.recorder.put_if_wanted(now, Signal { job, lane: site.lane as u16 });
         shared.guard_post(site.node).push(tag);
         self.signal(site.node);
         Ok(())

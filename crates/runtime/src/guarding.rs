@@ -12,6 +12,7 @@ use talea_linux::stop::{Slept, StopFlag};
 use talea_linux::timer::Interruption;
 use talea_policy::release::guard::{Guards, Signal, Taken, Way};
 use talea_record::JobId;
+use talea_record::event::Guard;
 use talea_ring::bell::Waited;
 use talea_ring::inbox::Receiver;
 use talea_time::{Clock, Instant};
@@ -70,11 +71,18 @@ impl GuardKeeper {
             let signal = Signal { instance, deadline, at, not_before, way: Way::Local };
             let site = shared.layout.operation(operation);
             let place = site.guard.expect("only guarded jobs come here");
-            if self.guards.signal(place, signal) == Taken::Refused {
-                let local = site.local.expect("an operation of this process");
-                assert_eq!(shared.jobs.abort(local, instance), Abort::Waiting, "nobody knows of the job");
-                shared.jobs.forget(tag, instance);
-                flow.refuse(shared, JobId { operation, instance }, deadline, now);
+            let job = JobId { operation, instance };
+            match self.guards.signal(place, signal) {
+                Taken::Until(until) if until > now => {
+                    flow.recorder.put_if_wanted(now, Guard { job, until, lane: site.lane as u16 });
+                }
+                Taken::Until(_) => {}
+                Taken::Refused => {
+                    let local = site.local.expect("an operation of this process");
+                    assert_eq!(shared.jobs.abort(local, instance), Abort::Waiting, "nobody knows of the job");
+                    shared.jobs.forget(tag, instance);
+                    flow.refuse(shared, job, deadline, now);
+                }
             }
         }
         if let Some(idle_point) = shared.guard_post(self.node).take_idle_point(now) {

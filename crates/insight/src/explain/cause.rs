@@ -22,6 +22,8 @@ pub enum Cause {
     },
     /// Between the completion of a predecessor on the same node and the release.
     Handover,
+    /// The job's guard kept it back, by its task's synchronisation protocol.
+    Guard,
     /// A job of the same lane had the lane.
     Peer {
         /// The job.
@@ -127,6 +129,7 @@ pub enum Kind {
     Releasing,
     Message,
     Handover,
+    Guard,
     Ahead,
     RunsToCompletion,
     LateGoesLast,
@@ -196,6 +199,7 @@ impl Cause {
             Cause::Releasing => Kind::Releasing,
             Cause::Message { .. } => Kind::Message,
             Cause::Handover => Kind::Handover,
+            Cause::Guard => Kind::Guard,
             Cause::Peer { order: Order::Ahead, .. } => Kind::Ahead,
             Cause::Peer { order: Order::RunsToCompletion, .. } => Kind::RunsToCompletion,
             Cause::Peer { order: Order::LateGoesLast, .. } => Kind::LateGoesLast,
@@ -263,6 +267,7 @@ impl Kind {
             Kind::Releasing => "release thread spinning or busy",
             Kind::Message => "message from",
             Kind::Handover => "hand-over from the predecessor",
+            Kind::Guard => "held by its guard",
             Kind::Ahead => "same lane, ahead by key:",
             Kind::RunsToCompletion => "same lane, not preemptible:",
             Kind::LateGoesLast => "same lane, late work goes last:",

@@ -251,6 +251,11 @@ impl Sink for Finder<'_> {
                     self.lives[entry.task].message_received(receive.job, record.time);
                 }
             }
+            Typed::Signal(signal) => {
+                if let Some(entry) = self.metadata.operations.get(signal.job.operation.index()) {
+                    self.lives[entry.task].signalled(signal.job, record.time);
+                }
+            }
             Typed::Lost(lost) => self.lost.add(lost),
             Typed::RunEnd(over) => {
                 if let Some(end) = self.ends.get_mut(usize::from(over.node)) {

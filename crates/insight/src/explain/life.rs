@@ -16,6 +16,10 @@ pub(super) struct JobLife {
     pub ended: Option<Instant>,
     /// When the last message about a predecessor came.
     pub message: Option<Instant>,
+    /// When it was known that nothing is missing, and its guard had it.
+    pub signalled: Option<Instant>,
+    /// Its nominal release: to the rules, when the guard let it through.
+    pub nominal: Option<Instant>,
 }
 
 /// One instance of a task.
@@ -64,6 +68,8 @@ pub struct Hop {
     pub ended: Option<Instant>,
     /// When the message that released it arrived, if that is recorded.
     pub received: Option<Instant>,
+    /// From when to when its guard held it, if it has one and that is recorded.
+    pub held: Option<(Instant, Instant)>,
 }
 
 /// The instances of one task.
@@ -107,8 +113,9 @@ impl Lives {
         let own = &mut life.jobs[place];
         let first = own.released.is_none() && own.started.is_none();
         match record.typed() {
-            Typed::Release(_) => {
+            Typed::Release(release) => {
                 own.released = Some(record.time);
+                own.nominal = Some(release.nominal);
                 if entry.predecessors.is_empty() && life.woken.is_none() {
                     life.woken = woken;
                 }
@@ -134,6 +141,14 @@ impl Lives {
             own.started = own.ended;
         }
         Some(Turn::Goes)
+    }
+
+    /// All that the job needs is done at `now`.
+    pub fn signalled(&mut self, job: JobId, now: Instant) {
+        let place = self.operations.iter().position(|index| *index == job.operation.index());
+        if let (Some(place), Some(life)) = (place, self.in_flight.get_mut(&job.instance)) {
+            life.jobs[place].signalled = Some(now);
+        }
     }
 
     /// A message about a predecessor of the job arrived at `now`.
@@ -203,7 +218,9 @@ impl Lives {
         let released = job.released.or(job.started).or(job.ended)?;
         let id = JobId { operation: OperationId::from_index(operation), instance };
         let received = job.message.filter(|at| *at <= released);
-        Some(Hop { job: id, released, started: job.started, ended: job.ended, received })
+        let held = job.signalled.filter(|at| *at <= released);
+        let held = held.map(|at| (at, job.nominal.unwrap_or(released).clamp(at, released)));
+        Some(Hop { job: id, released, started: job.started, ended: job.ended, received, held })
     }
 
     /// The jobs on the way to the end of the instance, first to last: each was released when the one before it
@@ -218,7 +235,8 @@ impl Lives {
                 // Only metadata that contradict themselves have such a cycle.
                 break;
             }
-            next = self.trigger(metadata, life, operation, hop.released);
+            let known = hop.held.map_or(hop.released, |(signalled, _)| signalled);
+            next = self.trigger(metadata, life, operation, known);
         }
         path.reverse();
         path
@@ -239,7 +257,7 @@ impl Lives {
         choice.map(|(index, _)| *index)
     }
 
-    /// The predecessor whose completion, or the message about it, released the operation.
+    /// The predecessor whose completion, or the message about it, let the operation go on at `released`.
     fn trigger(
         &self,
         metadata: &Metadata,

@@ -232,17 +232,26 @@ fn between(
     recorded: &RecordedEvents,
 ) {
     let node = |job: JobId| metadata.lanes[metadata.operations[job.operation.index()].lane].node;
+    let (signalled, opened) = hop.held.unwrap_or((hop.released, hop.released));
     if node(before.job) == node(hop.job) {
-        builder.put(hop.released, position, Cause::Handover);
+        builder.put(signalled, position, Cause::Handover);
+        guarded(builder, opened, hop, position);
         return;
     }
     if !recorded.has(Event::RECEIVE) {
         builder.put(hop.released, position, Cause::Unrecorded);
         return;
     }
-    let received = hop.received.unwrap_or(hop.released);
+    let received = hop.received.unwrap_or(signalled).min(signalled);
     builder.put(received, position, Cause::Message { of: before.job });
-    builder.put(hop.released, position, Cause::Dispatch { kind: Some(talea_record::CostKind::Delivery) });
+    builder.put(signalled, position, Cause::Dispatch { kind: Some(talea_record::CostKind::Delivery) });
+    guarded(builder, opened, hop, position);
+}
+
+/// From the signal to the release of a job with a guard, which opens at `opened`.
+fn guarded(builder: &mut Builder, opened: Instant, hop: &Hop, position: usize) {
+    builder.put(opened, position, Cause::Guard);
+    builder.put(hop.released, position, Cause::Releasing);
 }
 
 /// # Panics

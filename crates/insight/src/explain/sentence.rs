@@ -226,6 +226,9 @@ impl Explanations {
             Kind::Program => "give the lanes real-time priority, or keep other programs off these processors".into(),
             Kind::Interrupt => "move the interrupt to a processor that no node uses".into(),
             Kind::Message | Kind::Handover => "put the two subtasks on the same node, or make the way shorter".into(),
+            Kind::Guard => {
+                "the task's synchronisation protocol asks for it: choose another sync, or allow for it in the deadline".into()
+            }
             Kind::Jitter => "the description asks for it: reduce the task's jitter, or allow for it in the deadline".into(),
             Kind::Turn => self.turn_remedy(dominant.blamed, explanation),
             Kind::UsedUp => self.used_up_remedy(dominant.blamed),
@@ -406,6 +409,7 @@ impl Class {
             Kind::Turn => Class::Turns,
             Kind::Jitter
             | Kind::UsedUp
+            | Kind::Guard
             | Kind::Unrecorded
             | Kind::Withheld
             | Kind::Execution

@@ -61,7 +61,7 @@ impl Sought {
             (released, released)
         };
         let ended = self.ended.map(|(at, _)| at);
-        let hop = Hop { job: self.job, released, started: self.started, ended, received: None };
+        let hop = Hop { job: self.job, released, started: self.started, ended, received: None, held: None };
         Some(Target {
             subject: Subject::Job(self.job),
             outcome,

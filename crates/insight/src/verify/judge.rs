@@ -5,6 +5,7 @@
 //! `plans`, `lives`, `releases`, `choices` and `processors`.
 
 use super::Coverage;
+use super::guards::Guards;
 use super::instances::Instances;
 use super::order::{LaneOrder, Ready};
 use super::report::{Certainty, Finding, Findings, Rule, VerifyReport};
@@ -71,6 +72,7 @@ pub(super) struct Judge<'a> {
     pub known: Vec<Known>,
     pub now: Instant,
     pub findings: Findings,
+    pub guards: Guards,
     pub unjudged: u64,
     pub lost: u64,
     pub jobs: u64,
@@ -123,6 +125,7 @@ impl<'a> Judge<'a> {
             known: vec![Known::FromTheBeginning; trace.tasks.len()],
             now: trace.start,
             findings: Findings::new(),
+            guards: Guards::new(system),
             unjudged: 0,
             lost: 0,
             jobs: 0,
@@ -156,6 +159,7 @@ impl<'a> Judge<'a> {
                 }
                 self.job_event(record);
             }
+            Typed::Signal(signal) => self.signal(signal.job, record.time),
             Typed::RunStart(_) => self.beginning = Beginning::Passed,
             Typed::Lost(lost) if !lost.is_of_kernel() => self.forget(lost),
             Typed::RunEnd(end) => self.end_node(usize::from(end.node)),

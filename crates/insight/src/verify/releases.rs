@@ -29,14 +29,22 @@ impl Judge<'_> {
         }
         let arrival = self.arrival(task, job.instance);
         let deadline = saturating(arrival, self.trace.tasks[task].deadline);
+        let is_guarded = self.is_guarded(job.operation);
         let ordered_by = if is_first {
             self.check_overrun(record);
             self.check_first(record, arrival)
         } else {
             self.check_precedence(record);
-            self.now
+            if is_guarded { told.nominal } else { self.now }
         };
-        let nominal = if is_first { arrival } else { record.time };
+        let nominal = if is_first {
+            arrival
+        } else if is_guarded {
+            self.check_guard(record, told.nominal, arrival);
+            told.nominal
+        } else {
+            record.time
+        };
         self.findings.count_case(Rule::Release);
         if (told.nominal, told.deadline) != (nominal, deadline) {
             self.find(Rule::Release, job, None, || {
@@ -89,7 +97,11 @@ impl Judge<'_> {
             return;
         }
         self.findings.count_case(Rule::Precedence);
-        let missing = entry.predecessors.iter().copied().find(|before| {
+        let needed = self.system.operations().get(job.operation.index()).map_or(usize::MAX, |operation| {
+            self.system.subtask(operation.id).join.needed(entry.predecessors.len())
+        });
+        let spare = entry.predecessors.len().saturating_sub(needed);
+        let mut missing = entry.predecessors.iter().copied().filter(|before| {
             let id = JobId { operation: OperationId::from_index(*before), instance: job.instance };
             let away = node(*before) != here && self.is_simulated();
             let delay = if away { self.system.message_delay } else { Duration::ZERO };
@@ -98,6 +110,7 @@ impl Judge<'_> {
                 _ => true,
             }
         });
+        let missing = missing.nth(spare);
         if let Some(before) = missing {
             let other = JobId { operation: OperationId::from_index(before), instance: job.instance };
             self.find(Rule::Precedence, job, Some(other), || {

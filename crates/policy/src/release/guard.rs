@@ -150,6 +150,20 @@ impl Guard {
         self.waiting.front().map_or(Instant::MAX, due)
     }
 
+    /// When the one that waits behind `ahead` others is released, as far as is known by now.
+    fn due_of(&self, ahead: usize) -> Instant {
+        match self.rule {
+            Rule::Separation { period, .. } => {
+                let after = period.checked_mul(ahead as i64).unwrap_or(Duration::MAX);
+                self.due().saturating_add(after)
+            }
+            Rule::Phase { .. } | Rule::Timer => {
+                let signal = &self.waiting[ahead];
+                self.planned(signal).max(signal.at).max(self.due())
+            }
+        }
+    }
+
     fn idle(&self) -> AtIdlePoints {
         match self.rule {
             Rule::Separation { idle, .. } => idle,
@@ -271,17 +285,15 @@ impl Guards {
         let is_planned = !matches!(guard.rule, Rule::Separation { .. });
         guard.overruns += u64::from(is_planned && signal.at > planned);
         guard.waiting.push_back(signal);
-        let ahead = guard.waiting.len() - 1;
-        let until = match guard.rule {
-            _ if ahead == 0 => guard.due(),
-            Rule::Separation { period, .. } => {
-                let after = period.checked_mul(ahead as i64).unwrap_or(Duration::MAX);
-                guard.due().saturating_add(after)
-            }
-            Rule::Phase { .. } | Rule::Timer => planned.max(signal.at),
-        };
         self.next = self.next.min(guard.due());
-        Taken::Until(until)
+        Taken::Until(guard.due_of(guard.waiting.len() - 1))
+    }
+
+    /// When an instance that waits at the guard at `place` is let through, if no idle point comes before; `None` if it does not wait.
+    pub fn until(&self, place: usize, instance: u64) -> Option<Instant> {
+        let guard = &self.guards[place];
+        let position = guard.waiting.iter().rposition(|signal| signal.instance == instance)?;
+        Some(guard.due_of(position))
     }
 
     /// `now` is an idle point of the node.

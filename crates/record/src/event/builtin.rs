@@ -184,6 +184,22 @@ events! {
             /// The job's lane.
             lane: u16 = Source means Lane,
         }
+        /// All that the job needs of its predecessors is done; it is released when its guard opens. Jobs that are released greedily have none.
+        SIGNAL = 7 "signal" Signal {
+            /// The job.
+            job: JobId = Causal,
+            /// Its lane.
+            lane: u16 = Source means Lane,
+        }
+        /// The job waits at its guard, until an instant unless an idle point opens the guard earlier.
+        GUARD = 8 "guard" Guard {
+            /// The job.
+            job: JobId = Causal,
+            /// The instant.
+            until: Instant = First,
+            /// The job's lane.
+            lane: u16 = Source means Lane,
+        }
     }
 
     /// The kernel's own view: who had which processor, who woke whom, interrupts and system calls.

@@ -8,7 +8,7 @@ use super::{Node, Slot};
 use crate::ledger::Paid;
 use talea_model::OperationId;
 use talea_policy::hierarchy::VpId;
-use talea_record::event::{Cost, Receive, Send};
+use talea_record::event::{Cost, Guard, Receive, Send, Signal};
 use talea_record::{CostKind, JobId, Record, Sink};
 use talea_time::Instant;
 
@@ -86,11 +86,29 @@ impl Node {
         }
     }
 
+    /// Records that all that `job` needs is done, if dispatching is recorded.
+    pub fn signal(&self, job: JobId, now: Instant, sink: &mut dyn Sink) {
+        if self.ledger.is_some() {
+            sink.record(Signal { job, lane: self.lane_of(job) }.at(now, Record::NO_CPU));
+        }
+    }
+
+    /// Records that `job` waits at its guard, if dispatching is recorded.
+    pub fn hold(&self, job: JobId, until: Instant, now: Instant, sink: &mut dyn Sink) {
+        if self.ledger.is_some() {
+            sink.record(Guard { job, until, lane: self.lane_of(job) }.at(now, Record::NO_CPU));
+        }
+    }
+
+    /// The lane of a job of the node, as records number it.
+    fn lane_of(&self, job: JobId) -> u16 {
+        let service = self.services[job.operation.index()].expect("it is an operation of the node");
+        self.lanes[service.lane as usize].source
+    }
+
     #[cold]
     fn record_receive(&self, job: JobId, sent: Instant, now: Instant, sink: &mut dyn Sink) {
-        let service = self.services[job.operation.index()].expect("messages go to the operation's node");
-        let lane = self.lanes[service.lane as usize].source;
-        sink.record(Receive { job, sent: Some(sent), lane }.at(now, Record::NO_CPU));
+        sink.record(Receive { job, sent: Some(sent), lane: self.lane_of(job) }.at(now, Record::NO_CPU));
     }
 }
 

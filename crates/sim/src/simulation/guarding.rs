@@ -29,6 +29,8 @@ pub(super) struct Guarding {
     pub bounds: ResponseBounds,
     /// Whether there is any guard at all.
     pub is_needed: bool,
+    /// What has been signalled in this step: its node, the place of its guard, and the job.
+    signalled: Vec<(u32, u32, JobId)>,
     pub late: u64,
 }
 
@@ -46,7 +48,7 @@ impl Guarding {
             }
         }
         let is_needed = guards.iter().any(|guards| !guards.is_empty());
-        Ok(Guarding { guards, places, bounds, is_needed, late: 0 })
+        Ok(Guarding { guards, places, bounds, is_needed, signalled: Vec::new(), late: 0 })
     }
 }
 
@@ -89,8 +91,12 @@ impl Simulation {
         let node = self.operations[job.operation.index()].node as usize;
         let signal = Signal { instance: job.instance, deadline, at: self.now, not_before, way };
         match self.guarding.guards[node].signal(place as usize, signal) {
-            // Whether it waits is said when the step is known to be an idle point or none.
-            Taken::Until(_) => self.agenda.concern(node, self.now),
+            Taken::Until(_) => {
+                self.nodes[node].signal(job, self.now, sink);
+                // Whether it waits is known when the step is known to be an idle point or none.
+                self.guarding.signalled.push((node as u32, place, job));
+                self.agenda.concern(node, self.now);
+            }
             Taken::Refused => self.refuse(job, deadline, sink),
         }
     }
@@ -130,6 +136,12 @@ impl Simulation {
                 }
             }
             due = self.agenda.due_after(node, now);
+        }
+        let Guarding { guards, signalled, .. } = &mut self.guarding;
+        for (node, place, job) in signalled.drain(..) {
+            if let Some(until) = guards[node as usize].until(place as usize, job.instance) {
+                self.nodes[node as usize].hold(job, until, now, sink);
+            }
         }
     }
 }
