@@ -24,6 +24,13 @@ pub(super) fn sentence(names: &Names<'_>, bounds: &SystemBounds, task: usize, mi
     let last = &bounds.operations[bound.last.index()];
     let reason = match bound.response {
         Err(reason) => format!("there is no bound: {}", obstacle(names, last, reason)),
+        Ok(response) if response <= described.deadline && bounds.loses_none(names.system, task) => {
+            let mut lossy = names.system.messages_that_may_be_lost(task);
+            let message = lossy.next().map_or_else(String::new, |(from, to)| {
+                format!(", such as that from {} to {}", names.operation(from), names.operation(to))
+            });
+            format!("it is in time unless a message is lost{message}")
+        }
         Ok(response) if response <= described.deadline => format!(
             "it is in time, but its first subtasks may still run when the next instance arrives after {}, which its \
              overrun policy ({}) then makes up for",

@@ -244,6 +244,7 @@ impl Accounting {
                     missed: task.missed,
                     skipped: task.skipped,
                     aborted: task.aborted,
+                    messages_lost: task.messages_lost,
                     unfinished: task.window.pending() + task.given_up,
                     response_ns: response.distribution(),
                     worst_lateness_ns: (task.completed > 0).then_some(task.worst_lateness_ns),
@@ -432,6 +433,10 @@ impl Sink for Accounting {
             | Event::ABORT => self.job_event(&record),
             Event::RUN_START | Event::RUN_END => self.run_event(&record),
             Event::THREAD => {}
+            Event::MESSAGE_LOST => match self.operations.get(record.job_numbers().0) {
+                Some(operation) => self.tasks[operation.task as usize].messages_lost += 1,
+                None => self.unknown += 1,
+            },
             _ => match Lost::read(&record) {
                 Some(lost) => self.lost = self.lost.saturating_add(lost.records),
                 None => self.unknown += 1,

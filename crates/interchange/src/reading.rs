@@ -152,6 +152,7 @@ impl Origins {
     /// The stretch for `place`, or for the item that it belongs to.
     fn of(&self, place: Place) -> Range<usize> {
         let wider = match place {
+            Place::Link(link, _) => [Place::Link(link, ""), Place::Whole],
             Place::Node(node, _) => [Place::Node(node, ""), Place::Whole],
             Place::Task(task, _) => [Place::Task(task, ""), Place::Whole],
             Place::Subtask(task, subtask, _) => [Place::Subtask(task, subtask, ""), Place::Task(task, "")],

@@ -2,7 +2,7 @@
 
 use crate::{Effect, Format, Loss, Origin};
 use std::borrow::Cow;
-use talea_model::{Description, Place, Subtask, System, Task, TaskBuilder};
+use talea_model::{Description, Place, Route, Subtask, System, Task, TaskBuilder};
 use talea_time::{Duration, Work};
 
 /// A description with the model's defaults, without nodes and tasks.
@@ -58,6 +58,7 @@ impl Losses {
             Place::System(key)
             | Place::Overhead(key)
             | Place::Node(_, key)
+            | Place::Link(_, key)
             | Place::Task(_, key)
             | Place::Subtask(_, _, key)
             | Place::Scheduler(_, key)
@@ -102,8 +103,10 @@ impl Losses {
         if system.seed != expected.seed {
             self.unsayable(Place::System("seed"), whole, system.seed);
         }
-        if system.message_delay != expected.message_delay {
-            self.unsayable(Place::System("message_delay"), whole, system.message_delay);
+        for (index, link) in system.links.iter().enumerate() {
+            let Route { delay, jitter, loss } = link.route;
+            let value = format!("delay {delay}, jitter {jitter}, loss {loss}");
+            self.unsayable(Place::Link(index, "link"), "a link between nodes", value);
         }
         let costs = [
             ("switch", system.overhead.switch, expected.overhead.switch),

@@ -25,6 +25,7 @@
 //! ```
 
 mod hierarchy;
+mod link;
 
 use crate::description::*;
 use crate::execution::Execution;
@@ -37,6 +38,7 @@ use std::fmt;
 use talea_time::{Duration, Work};
 
 pub use hierarchy::{SchedulerBuilder, ThreadBuilder};
+pub use link::LinkBuilder;
 
 /// The node a system has if none is described.
 const DEFAULT_NODE: &str = "local";
@@ -61,8 +63,9 @@ impl fmt::Display for Violations {
 /// A system under construction; start with [`System::builder`].
 #[derive(Clone, Debug)]
 pub struct SystemBuilder {
-    /// Everything but the tasks.
+    /// Everything but the links and the tasks.
     description: Description,
+    links: Vec<LinkBuilder>,
     tasks: Vec<TaskBuilder>,
     /// Of tasks that name no protocol.
     sync: Synchronisation,
@@ -82,12 +85,13 @@ impl System {
                 late: Late::Last,
                 seed: 1,
                 overhead: Overhead::default(),
-                message_delay: Duration::ZERO,
                 nodes: Vec::new(),
+                links: Vec::new(),
                 tasks: Vec::new(),
                 schedulers: Vec::new(),
                 threads: Vec::new(),
             },
+            links: Vec::new(),
             tasks: Vec::new(),
             sync: Synchronisation::DEFAULT,
             hierarchy: HierarchyBuilder::default(),
@@ -138,15 +142,15 @@ impl SystemBuilder {
         self
     }
 
-    /// Time between a completion and the release of a successor on another node.
-    pub fn message_delay(mut self, delay: Duration) -> Self {
-        self.description.message_delay = delay;
-        self
-    }
-
     /// Adds a node with its processors by Linux number.
     pub fn node(mut self, name: impl Into<String>, cpus: impl IntoIterator<Item = u16>) -> Self {
         self.description.nodes.push(Node { name: name.into(), cpus: cpus.into_iter().collect() });
+        self
+    }
+
+    /// Adds what lies between nodes.
+    pub fn link(mut self, link: LinkBuilder) -> Self {
+        self.links.push(link);
         self
     }
 
@@ -200,8 +204,10 @@ impl SystemBuilder {
             .enumerate()
             .map(|(index, task)| task.resolve(index, self.sync, &nodes, &mut violations));
         let tasks = resolved.collect();
+        let links = self.links.into_iter().enumerate();
+        let links = links.map(|(index, link)| link.resolve(index, &nodes, &mut violations)).collect();
         let (schedulers, threads) = self.hierarchy.resolve(&nodes, &mut violations);
-        description = Description { tasks, schedulers, threads, ..description };
+        description = Description { links, tasks, schedulers, threads, ..description };
         (description, violations)
     }
 }

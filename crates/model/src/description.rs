@@ -2,6 +2,7 @@
 
 use crate::execution::Execution;
 use crate::hierarchy::{Scheduler, Thread};
+use crate::link::{Link, LinkEnds, Route};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use talea_time::{Duration, Work};
@@ -25,16 +26,28 @@ pub struct Description {
     pub seed: u64,
     /// Costs the simulator charges; all zero unless stated.
     pub overhead: Overhead,
-    /// Time between the completion of a subtask and the release of its successor on *another* node.
-    pub message_delay: Duration,
     /// The nodes, at least one.
     pub nodes: Vec<Node>,
+    /// What lies between them.
+    pub links: Vec<Link>,
     /// The end-to-end tasks, at least one unless there are threads.
     pub tasks: Vec<Task>,
     /// The schedulers of nodes that have a hierarchy instead of lanes.
     pub schedulers: Vec<Scheduler>,
     /// The threads under them.
     pub threads: Vec<Thread>,
+}
+
+impl Description {
+    /// What a message from one node to another meets on its way.
+    pub fn route(&self, from: usize, to: usize) -> Route {
+        if from == to {
+            return Route::default();
+        }
+        let joins = |link: &&Link| link.ends.directions().any(|direction| direction == (from, to));
+        let others = || self.links.iter().find(|link| link.ends == LinkEnds::Others);
+        self.links.iter().find(joins).or_else(others).map_or_else(Route::default, |link| link.route)
+    }
 }
 
 /// A computer, or a part of one: a set of processors that schedules on its own.

@@ -40,8 +40,12 @@ pub(crate) enum Kind {
     NodeName,
     /// How many predecessors a subtask waits for: "all", "first" or a number.
     Join,
+    /// The names of two nodes.
+    TwoNodes,
     /// Names of subtasks of the same task.
     SubtaskNames,
+    /// A number from 0 to 1.
+    Share,
     /// A time with a unit.
     Time,
     /// One of these, the keywords of a type.
@@ -74,6 +78,8 @@ pub(crate) enum Kind {
     Many(&'static Table),
     /// A key of the design that this version does not know yet; the text says what to do instead.
     Later(&'static str),
+    /// A key of earlier versions; the text says what to write instead.
+    Former(&'static str),
 }
 
 /// Whether a key must be there, and what it is if it is not.
@@ -117,7 +123,7 @@ impl Table {
 
     /// The keys that can be written.
     pub(crate) fn known(&self) -> impl Iterator<Item = &'static Key> + Clone + use<> {
-        self.every().filter(|key| !matches!(key.kind, Kind::Later(_)))
+        self.every().filter(|key| !matches!(key.kind, Kind::Later(_) | Kind::Former(_)))
     }
 }
 
@@ -151,6 +157,7 @@ pub(crate) static FILE: Table = Table {
             presence: DefaultFrom("one node \"local\" with cpus = [0]"),
             doc: NODE.doc,
         },
+        Key { name: "link", kind: Kind::Many(&LINK), presence: Optional, doc: LINK.doc },
         Key { name: "task", kind: Kind::Many(&TASK), presence: Optional, doc: TASK.doc },
         Key { name: "scheduler", kind: Kind::Many(&SCHEDULER), presence: Optional, doc: SCHEDULER.doc },
         Key { name: "thread", kind: Kind::Many(&THREAD), presence: Optional, doc: THREAD.doc },
@@ -215,9 +222,11 @@ pub(crate) static SYSTEM: Table = Table {
         },
         Key {
             name: "message_delay",
-            kind: TIME,
-            presence: Default(Text("0s")),
-            doc: "Time between the completion of a subtask and the release of its successor on another node.",
+            kind: Kind::Former(
+                "add a table of its own, [[link]] with delay = the time; without from and to it is of all nodes",
+            ),
+            presence: Optional,
+            doc: "",
         },
     ],
 };
@@ -265,6 +274,47 @@ pub(crate) static NODE: Table = Table {
             kind: Kind::Cpus,
             presence: Default(Integers(&[0])),
             doc: "Processors by their Linux number; the simulator uses only how many there are.",
+        },
+    ],
+};
+
+/// `[[link]]`.
+pub(crate) static LINK: Table = Table {
+    header: "[[link]]",
+    doc: "How messages travel from one node to another: both ways between two, from one to another, or, where it names none, \
+          between every two nodes that no other link joins. Where there is no link, messages arrive at once. The simulator draws \
+          the time and the losses of messages, check counts with the longest time, and a run counts the messages that took longer.",
+    keys: &[
+        Key {
+            name: "between",
+            kind: Kind::TwoNodes,
+            presence: Optional,
+            doc: "The two nodes that it joins, both ways.",
+        },
+        Key {
+            name: "from",
+            kind: Kind::NodeName,
+            presence: Optional,
+            doc: "The node that sends, in one direction.",
+        },
+        Key { name: "to", kind: Kind::NodeName, presence: Optional, doc: "The node that receives." },
+        Key {
+            name: "delay",
+            kind: TIME,
+            presence: Default(Text("0s")),
+            doc: "The least time between the completion of a subtask and the release of its successor on the other node.",
+        },
+        Key {
+            name: "jitter",
+            kind: TIME,
+            presence: Default(Text("0s")),
+            doc: "The greatest time beyond that, drawn uniformly per message; messages may overtake each other.",
+        },
+        Key {
+            name: "loss",
+            kind: Kind::Share,
+            presence: Default(Integer(0)),
+            doc: "The share of messages that never arrive, from 0 to 1. What waits for a lost message is not released.",
         },
     ],
 };

@@ -13,6 +13,7 @@ mod description;
 mod execution;
 mod hierarchy;
 mod keys;
+mod link;
 mod operation;
 mod parse;
 mod plan;
@@ -24,11 +25,14 @@ mod system;
 mod validate;
 mod write;
 
-pub use builder::{SchedulerBuilder, SubtaskBuilder, SystemBuilder, TaskBuilder, ThreadBuilder, Violations};
+pub use builder::{
+    LinkBuilder, SchedulerBuilder, SubtaskBuilder, SystemBuilder, TaskBuilder, ThreadBuilder, Violations,
+};
 pub use composition::Scheduling;
 pub use description::*;
 pub use execution::Execution;
 pub use hierarchy::*;
+pub use link::{Link, LinkEnds, LossRate, Route};
 pub use operation::{Operation, OperationId};
 pub use parse::{FILE_BYTES_LIMIT, Parsed, parse, read};
 pub use plan::{Plan, PlanEntry, PlanError, PlanFault};

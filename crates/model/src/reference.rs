@@ -128,6 +128,8 @@ fn kind(key: &Key) -> String {
     match &key.kind {
         Kind::Name => "name".into(),
         Kind::NodeName => "name of a node".into(),
+        Kind::TwoNodes => "list of the names of two nodes".into(),
+        Kind::Share => "number, 0 to 1".into(),
         Kind::SubtaskNames => "list of names of subtasks".into(),
         Kind::Time => "time".into(),
         Kind::Word(known) => words(&known()),
@@ -152,7 +154,7 @@ fn kind(key: &Key) -> String {
         Kind::Plan => {
             "list of `{ start = time, duration = time, child = name }`, or `{ file = \"file\" }`".into()
         }
-        Kind::Later(_) => unreachable!("it cannot be written"),
+        Kind::Later(_) | Kind::Former(_) => unreachable!("it cannot be written"),
     }
 }
 
@@ -181,6 +183,8 @@ fn example(key: &Key) -> String {
         Kind::Many(_) => "[{ scheduler = \"FP\", priority = 2 }]".into(),
         Kind::Name => format!("\"{}\"", if key.name == "name" { "navigation" } else { key.name }),
         Kind::NodeName => "\"local\"".into(),
+        Kind::TwoNodes => "[\"control\", \"vision\"]".into(),
+        Kind::Share => "0.001".into(),
         Kind::SubtaskNames => "[\"left\", \"right\"]".into(),
         Kind::Time if matches!(key.presence, Presence::Default(_)) => "\"20us\"".into(),
         Kind::Time => "\"50ms\"".into(),
@@ -197,7 +201,7 @@ fn example(key: &Key) -> String {
         Kind::Work => "{ burst = \"5ms\", period = \"33ms\" }".into(),
         Kind::Command => "[\"xz\", \"-9\", \"big.tar\"]".into(),
         Kind::Plan => "[{ start = \"0ms\", duration = \"5ms\", child = \"video\" }]".into(),
-        Kind::Later(_) => unreachable!("it cannot be written"),
+        Kind::Later(_) | Kind::Former(_) => unreachable!("it cannot be written"),
     };
     format!("`{} = {value}`", key.name)
 }

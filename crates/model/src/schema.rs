@@ -78,6 +78,10 @@ fn property(key: &Key) -> Value {
         Kind::Guarantee => json!({ "$ref": "#/$defs/guarantee" }),
         Kind::Work => json!({ "$ref": "#/$defs/work" }),
         Kind::Command => json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 }),
+        Kind::TwoNodes => {
+            json!({ "type": "array", "items": { "$ref": "#/$defs/name" }, "minItems": 2, "maxItems": 2 })
+        }
+        Kind::Share => json!({ "type": "number", "minimum": 0, "maximum": 1 }),
         Kind::SubtaskNames => {
             json!({ "type": "array", "items": { "$ref": "#/$defs/name" }, "uniqueItems": true })
         }
@@ -100,7 +104,7 @@ fn property(key: &Key) -> Value {
         Kind::Plan => json!({ "$ref": "#/$defs/plan" }),
         Kind::One(inner) => table(inner),
         Kind::Many(inner) => many(inner),
-        Kind::Later(_) => unreachable!("keys of later versions are not in the schema"),
+        Kind::Later(_) | Kind::Former(_) => unreachable!("keys of other versions are not in the schema"),
     };
     schema["description"] = json!(match (&key.presence, &key.kind) {
         (Presence::DefaultFrom(default), _) => format!("{} Default: {default}.", key.doc),

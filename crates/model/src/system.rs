@@ -3,6 +3,7 @@
 use crate::description::{Criticality, Description, Join, Overrun, Strategy, Subtask, Synchronisation, Task};
 use crate::execution::Execution;
 use crate::hierarchy::{Thread, ThreadWork};
+use crate::link::LossRate;
 use crate::operation::{Operation, OperationId};
 use std::ops::Deref;
 use talea_time::{Duration, Work};
@@ -187,6 +188,18 @@ impl System {
     /// The task an operation belongs to.
     pub fn task_of(&self, id: OperationId) -> &crate::Task {
         &self.description.tasks[self.operations[id.index()].task]
+    }
+
+    /// The messages between operations of the task, from the first to the second, that their link may lose.
+    pub fn messages_that_may_be_lost(&self, task: usize) -> impl Iterator<Item = (OperationId, OperationId)> {
+        let is_lossy = |from: OperationId, to: OperationId| {
+            let node = |id| self.subtask(id).node;
+            self.route(node(from), node(to)).loss > LossRate::NONE
+        };
+        self.operations_of(task).iter().flat_map(move |operation| {
+            let lossy = operation.predecessors.iter().filter(move |before| is_lossy(**before, operation.id));
+            lossy.map(|before| (*before, operation.id))
+        })
     }
 
     /// Sum of wcet / period over the operations of one node, for display (the analysis is exact).

@@ -3,6 +3,7 @@
 
 mod graph;
 mod hierarchy;
+mod link;
 mod plan;
 mod shape;
 mod times;
@@ -47,6 +48,8 @@ pub enum Place {
     Overhead(&'static str),
     /// A node by index, and the key.
     Node(usize, &'static str),
+    /// A link by index, and the key.
+    Link(usize, &'static str),
     /// A task by index, and the key.
     Task(usize, &'static str),
     /// A subtask by task and subtask index, and the key.
@@ -137,6 +140,7 @@ fn check_contents(description: &Description, missing: Missing, found: &mut Vec<V
     check_name("system", &description.name, Place::System("name"), found);
     times::check_system(description, found);
     check_nodes(&description.nodes, found);
+    link::check(description, found);
     check_unique("task", "task", description.tasks.iter().map(|task| task.name.as_str()), found, |task| {
         Place::Task(task, "name")
     });
@@ -172,13 +176,14 @@ fn file_order(place: Place) -> (u8, usize, usize) {
         Place::System(_) => (1, 0, 0),
         Place::Overhead(_) => (2, 0, 0),
         Place::Node(node, _) => (3, node, 0),
-        Place::Task(task, _) => (4, task, 0),
-        Place::Subtask(task, subtask, _) => (4, task, subtask + 1),
-        Place::Scheduler(scheduler, _) => (5, scheduler, 0),
-        Place::PlanEntry(scheduler, _) => (5, scheduler, 0),
-        Place::SchedulerUnder(scheduler, edge, _) => (5, scheduler, edge + 1),
-        Place::Thread(thread, _) => (6, thread, 0),
-        Place::ThreadUnder(thread, edge, _) => (6, thread, edge + 1),
+        Place::Link(link, _) => (4, link, 0),
+        Place::Task(task, _) => (5, task, 0),
+        Place::Subtask(task, subtask, _) => (5, task, subtask + 1),
+        Place::Scheduler(scheduler, _) => (6, scheduler, 0),
+        Place::PlanEntry(scheduler, _) => (6, scheduler, 0),
+        Place::SchedulerUnder(scheduler, edge, _) => (6, scheduler, edge + 1),
+        Place::Thread(thread, _) => (7, thread, 0),
+        Place::ThreadUnder(thread, edge, _) => (7, thread, edge + 1),
     }
 }
 

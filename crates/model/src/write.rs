@@ -4,6 +4,7 @@ use crate::System;
 use crate::description::{Join, Node, Subtask, Task};
 use crate::execution::Execution;
 use crate::hierarchy::{Request, Scheduler, Setting, Thread, ThreadWork, Under};
+use crate::link::{Link, LinkEnds};
 use crate::plan::{Plan, PlanEntry};
 use std::fmt::{self, Display, Write};
 use talea_time::Duration;
@@ -27,7 +28,6 @@ impl System {
         quoted(out, "laxity", self.laxity)?;
         quoted(out, "late", self.late)?;
         writeln!(out, "seed = {}", self.seed)?;
-        quoted(out, "message_delay", self.message_delay)?;
         writeln!(out, "\n[overhead]")?;
         quoted(out, "switch", self.overhead.switch)?;
         quoted(out, "queue", self.overhead.queue)?;
@@ -39,9 +39,28 @@ impl System {
             let cpus: Vec<_> = cpus.iter().map(u16::to_string).collect();
             writeln!(out, "cpus = [{}]", cpus.join(", "))?;
         }
+        self.links.iter().try_for_each(|link| self.write_link(link, out))?;
         self.tasks.iter().try_for_each(|task| self.write_task(task, out))?;
         self.schedulers.iter().try_for_each(|scheduler| self.write_scheduler(scheduler, out))?;
         self.threads.iter().try_for_each(|thread| self.write_thread(thread, out))
+    }
+
+    fn write_link(&self, link: &Link, out: &mut String) -> fmt::Result {
+        let name = |node: usize| &self.nodes[node].name;
+        writeln!(out, "\n[[link]]")?;
+        match link.ends {
+            LinkEnds::Between(one, other) => {
+                writeln!(out, "between = [\"{}\", \"{}\"]", name(one), name(other))?;
+            }
+            LinkEnds::FromTo(from, to) => {
+                quoted(out, "from", name(from))?;
+                quoted(out, "to", name(to))?;
+            }
+            LinkEnds::Others => {}
+        }
+        quoted(out, "delay", link.route.delay)?;
+        quoted(out, "jitter", link.route.jitter)?;
+        writeln!(out, "loss = {}", link.route.loss)
     }
 
     fn write_scheduler(&self, scheduler: &Scheduler, out: &mut String) -> fmt::Result {

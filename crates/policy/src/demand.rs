@@ -1,10 +1,10 @@
-//! Seeded demand: what each job of synthetic work needs, the same in every run of a system.
+//! Seeded demand: what each job of synthetic work needs, and what each message meets on its way, the same in every run of a system.
 //!
 //! Every draw is a function of the seed, the drawer and the job's number, not of the order in which draws
 //! happen. So all strategies, the simulator and the real threads face the identical demand, which is what
 //! makes them comparable (Gill et al., section 3.2, use one seed for every strategy).
 
-use talea_model::{Execution, OperationId, System};
+use talea_model::{Execution, LossRate, OperationId, Route, System};
 use talea_time::{Duration, Work};
 
 /// The execution time that synthetic work of `operation` takes in `instance`.
@@ -25,6 +25,10 @@ pub enum Purpose {
     Execution,
     /// Release jitter of a task.
     Jitter,
+    /// The time that messages of an operation take.
+    Travel,
+    /// Which messages of an operation are lost.
+    Loss,
 }
 
 /// The key of the stream that `index` (of an operation or a task) draws from.
@@ -32,6 +36,8 @@ pub fn stream(seed: u64, purpose: Purpose, index: usize) -> u64 {
     let purpose = match purpose {
         Purpose::Execution => 1,
         Purpose::Jitter => 2,
+        Purpose::Travel => 3,
+        Purpose::Loss => 4,
     };
     mix(mix(seed) ^ mix(purpose << 32 | index as u64))
 }
@@ -55,6 +61,54 @@ pub fn release_jitter_from(jitter: Duration, stream: u64, instance: u64) -> Dura
         return jitter;
     }
     Duration::from_nanos(uniform(stream, instance, 0, jitter.as_nanos()))
+}
+
+/// What becomes of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passage {
+    /// It arrives this long after it was sent.
+    Arrives(Duration),
+    /// It never arrives.
+    Lost,
+}
+
+/// The way of the messages from one operation to one of its successors.
+#[derive(Clone, Copy, Debug)]
+pub struct MessageWay {
+    route: Route,
+    travel: u64,
+    loss: u64,
+}
+
+impl MessageWay {
+    /// The way from the operation `from` to its successor `to`, whose nodes are joined by `route`.
+    pub fn new(seed: u64, from: OperationId, to: OperationId, route: Route) -> Self {
+        let stream = |purpose| mix(stream(seed, purpose, from.index()) ^ mix(to.index() as u64));
+        MessageWay { route, travel: stream(Purpose::Travel), loss: stream(Purpose::Loss) }
+    }
+
+    /// The way between these two operations of the system.
+    pub fn of(system: &System, from: OperationId, to: OperationId) -> Self {
+        let node = |operation| system.subtask(operation).node;
+        Self::new(system.seed, from, to, system.route(node(from), node(to)))
+    }
+
+    /// What becomes of the message of `instance`.
+    #[inline]
+    pub fn passage(&self, instance: u64) -> Passage {
+        let Route { delay, jitter, loss } = self.route;
+        if loss != LossRate::NONE
+            && uniform(self.loss, instance, 1, 1_000_000_000) <= i64::from(loss.billionths())
+        {
+            return Passage::Lost;
+        }
+        Passage::Arrives(delay + release_jitter_from(jitter, self.travel, instance))
+    }
+
+    /// What a message meets at worst and at best.
+    pub fn route(&self) -> Route {
+        self.route
+    }
 }
 
 /// The `index`-th draw of `stream`, uniform between `low` and `high`, both included.
@@ -87,6 +141,33 @@ mod tests {
         assert_eq!((draws.iter().min(), draws.iter().max()), (Some(&5), Some(&9)));
         let mean = draws.iter().sum::<i64>() as f64 / draws.len() as f64;
         assert!((6.9..7.1).contains(&mean), "mean {mean}");
+    }
+
+    #[test]
+    fn messages_keep_what_their_link_promises_and_as_many_are_lost() {
+        let loss = LossRate::from_share(0.25).expect("a share");
+        let ms = Duration::from_millis;
+        let route = Route { delay: ms(2), jitter: ms(3), loss };
+        let [from, to, other] = [1, 2, 3].map(OperationId::from_index);
+        let way = MessageWay::new(7, from, to, route);
+        let passages: Vec<Passage> = (0..10_000).map(|instance| way.passage(instance)).collect();
+        let times = passages.iter().filter_map(|passage| match passage {
+            Passage::Arrives(time) => Some(*time),
+            Passage::Lost => None,
+        });
+        assert!(times.clone().all(|time| ms(2) <= time && time <= ms(5)));
+        assert!((7_300..7_700).contains(&times.count()));
+        let again = MessageWay::new(7, from, to, route);
+        assert!(
+            passages.iter().enumerate().all(|(instance, passage)| again.passage(instance as u64) == *passage)
+        );
+        let beside = MessageWay::new(7, from, other, route);
+        assert!(
+            (0..100).any(|instance| beside.passage(instance) != way.passage(instance)),
+            "each way draws by itself"
+        );
+        let direct = MessageWay::new(7, from, to, Route::default());
+        assert!((0..100).all(|instance| direct.passage(instance) == Passage::Arrives(Duration::ZERO)));
     }
 
     proptest! {

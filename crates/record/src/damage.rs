@@ -303,7 +303,7 @@ impl Rules {
                 or_none(self.lanes).or_else(|| known(is_kind && is_past(record.words[0])))
             }
             Event::WAKE | Event::SLEEP => within(self.lanes),
-            Event::SEND | Event::RECEIVE | Event::SIGNAL | Event::GUARD => {
+            Event::SEND | Event::RECEIVE | Event::MESSAGE_LOST | Event::SIGNAL | Event::GUARD => {
                 within(self.lanes).or_else(|| self.check_operation(record.job_numbers().0))
             }
             Event::VIOLATION => {

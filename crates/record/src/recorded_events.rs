@@ -116,8 +116,10 @@ pub(crate) fn name_of(event: Event) -> String {
 fn unasked(recorded: &BTreeSet<String>) -> impl Iterator<Item = Event> {
     let families = builtin::ALL.iter().filter(|family| family.number != builtin::KERNEL.number);
     let events = families.flat_map(|family| family.events.iter().map(|entry| family.event(entry)));
-    events
-        .filter(|event| ![Event::LOST, Event::THREAD].contains(event) && !recorded.contains(&name_of(*event)))
+    events.filter(|event| {
+        ![Event::LOST, Event::THREAD, Event::MESSAGE_LOST].contains(event)
+            && !recorded.contains(&name_of(*event))
+    })
 }
 
 /// The events that cannot but have happened, and have no record.

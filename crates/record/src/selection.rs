@@ -359,7 +359,10 @@ mod tests {
     fn families_and_events_are_chosen_from_left_to_right() {
         use Event as E;
         assert_eq!(chosen("kernel.switch,run.lost"), Ok(vec![E::LOST, E::SWITCH]));
-        assert_eq!(chosen("run.*, -run.thread"), Ok(vec![E::RUN_START, E::RUN_END, E::LOST]));
+        assert_eq!(
+            chosen("run.*, -run.thread"),
+            Ok(vec![E::RUN_START, E::RUN_END, E::LOST, E::MESSAGE_LOST])
+        );
         assert_eq!(chosen("run,-run,run.thread"), Ok(vec![E::THREAD]));
         assert_eq!(chosen("all,-job,-kernel,-dispatch,-hierarchy,-hls"), chosen("run"));
         assert_eq!(chosen("all"), chosen("run,job,dispatch,kernel,hierarchy,hls"));

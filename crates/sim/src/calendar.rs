@@ -16,6 +16,9 @@ pub(crate) struct TaskArrival {
     pub arrival: Arrival,
 }
 
+/// Messages under way for which there is room before more is taken.
+const MESSAGES: usize = 64;
+
 /// A successor's release under way to another node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Delivery {
@@ -31,6 +34,8 @@ pub(crate) struct Delivery {
     pub deadline: Instant,
     /// When the timer of the predecessor expires, if it has one.
     pub timer: Instant,
+    /// When it was sent.
+    pub sent: Instant,
 }
 
 /// A task as a source of releases.
@@ -79,7 +84,12 @@ impl Calendar {
             .iter()
             .enumerate()
             .map(|(index, source)| Reverse(Due::new(source.next.release, index as u32)));
-        Calendar { arrivals: arrivals.collect(), sources, deliveries: BinaryHeap::new(), sent: 0 }
+        Calendar {
+            arrivals: arrivals.collect(),
+            sources,
+            deliveries: BinaryHeap::with_capacity(MESSAGES),
+            sent: 0,
+        }
     }
 
     /// The instant of the next release or delivery.
@@ -111,12 +121,12 @@ impl Calendar {
         self.deliveries.pop().map(|entry| entry.0)
     }
 
-    /// Sends a release that arrives `at`.
-    pub fn send(&mut self, at: Instant, job: JobId, deadline: Instant, timer: Instant) {
+    /// Sends a signal to `job` at `sent` that arrives `at`.
+    pub fn send(&mut self, sent: Instant, at: Instant, job: JobId, deadline: Instant, timer: Instant) {
+        let JobId { operation, instance } = job;
         let sequence = self.sent;
         self.sent += 1;
-        let JobId { operation, instance } = job;
-        self.deliveries.push(Reverse(Delivery { at, sequence, operation, instance, deadline, timer }));
+        self.deliveries.push(Reverse(Delivery { at, sequence, operation, instance, deadline, timer, sent }));
     }
 
     /// When an instance of a task is released.

@@ -18,7 +18,7 @@ struct Join {
     predecessors: u32,
     /// Instance `k` has the place `k mod len`; the length is a power of two.
     words: Vec<JoinWord>,
-    /// How many predecessors of an instance will never be done, where the others may be enough.
+    /// How many signals to an instance will never come.
     lost: HashMap<u64, u32>,
     /// Beside each word, under modified phase modification: when the timers of the predecessors that are done have all expired.
     timers: Option<Vec<Instant>>,
@@ -31,7 +31,7 @@ impl Join {
             needed: needed as u32,
             predecessors: predecessors as u32,
             words: vec![JoinWord::EMPTY; WINDOW],
-            lost: HashMap::new(),
+            lost: HashMap::with_capacity(WINDOW),
             timers: with_timers.then(|| vec![NO_TIMER; WINDOW]),
         }
     }
@@ -45,7 +45,7 @@ impl Join {
                 return place;
             }
             let lost = if self.lost.is_empty() { None } else { self.lost.get(&word.instance()).copied() };
-            if word.is_settled(self.predecessors - lost.unwrap_or(0)) {
+            if word.has_heard(self.predecessors - lost.unwrap_or(0)) {
                 if lost.is_some() {
                     self.lost.remove(&word.instance());
                 }
@@ -86,17 +86,17 @@ impl Join {
         (heard, timer)
     }
 
-    /// So many predecessors more will never be done in `instance`. Returns whether too few are left.
+    /// So many more signals to `instance` will never come. Returns whether too few are left since then.
     fn lose(&mut self, instance: u64, lost: u32) -> bool {
-        let lost = lost + self.lost.get(&instance).copied().unwrap_or(0);
-        let is_lost = self.predecessors - lost < self.needed;
-        if is_lost {
-            let place = self.place(instance);
-            self.words[place] = self.words[place].lose(instance);
-        } else {
-            self.lost.insert(instance, lost);
+        let all = self.lost.entry(instance).or_default();
+        *all += lost;
+        if self.predecessors - *all >= self.needed {
+            return false;
         }
-        is_lost
+        let place = self.place(instance);
+        let is_new = !self.words[place].is_lost();
+        self.words[place] = self.words[place].lose(instance);
+        is_new
     }
 }
 
@@ -126,7 +126,8 @@ impl Joins {
         }
     }
 
-    /// So many predecessors of `operation` will never be done in `instance`. Returns whether it will not be released, either.
+    /// Of so many more predecessors of `operation` no signal will ever come in `instance`. Returns whether it will not be released, either, for
+    /// this reason and for none before.
     pub fn lose(&mut self, operation: OperationId, instance: u64, lost: usize) -> bool {
         match &mut self.joins[operation.index()] {
             Some(join) => join.lose(instance, lost as u32),
@@ -190,5 +191,22 @@ mod tests {
             assert_eq!(join.signal(instance, at(20)), (Heard::Complete, at(30)));
         }
         assert_eq!(join.signal(128, at(7)), (Heard::Incomplete, at(7)), "nothing is left of the one before");
+    }
+
+    #[test]
+    fn an_instance_is_lost_once_and_known_until_the_last_signal() {
+        let mut join = Join::new(2, 3, Synchronisation::Greedy);
+        let heard = |join: &mut Join, instance| join.signal(instance, NO_TIMER).0;
+        assert!(!join.lose(0, 1) && join.lose(0, 1), "one of three is not enough");
+        for instance in (1..100).flat_map(|instance| [instance; 3]) {
+            assert_ne!(heard(&mut join, instance), Heard::Overtaken);
+        }
+        assert_ne!(heard(&mut join, 0), Heard::Complete, "however late");
+        assert!(join.words.len() > WINDOW, "it has kept its word");
+        let length = join.words.len();
+        for instance in (100..100_000).flat_map(|instance| [instance; 3]) {
+            assert_ne!(heard(&mut join, instance), Heard::Overtaken);
+        }
+        assert!(join.words.len() <= length && join.lost.len() <= 1, "now it is settled");
     }
 }

@@ -10,7 +10,7 @@ use guarding::Guarding;
 pub use guarding::SignalCounts;
 use talea_model::{Execution, Operation, OperationId, Overrun, Synchronisation, System};
 use talea_policy::arrangement::{ArrangeError, Kept};
-use talea_policy::demand::{self, Purpose};
+use talea_policy::demand::{self, MessageWay, Passage, Purpose};
 use talea_policy::hierarchy::VpId;
 use talea_policy::release::Arrival;
 use talea_policy::release::bounds::MissingBound;
@@ -69,6 +69,8 @@ struct OperationState {
     latest: Option<(VpId, JobId)>,
     predecessors: usize,
     successors: Vec<OperationId>,
+    /// The ways to the successors, where they are on other nodes.
+    ways: Vec<Option<MessageWay>>,
     /// Scratch of [`Simulation::lose`]: predecessors that will not be done, zero outside, and whether it is known that this will not.
     lost_predecessors: usize,
     is_lost: bool,
@@ -113,7 +115,6 @@ pub struct Simulation {
     guarding: Guarding,
     operations: Vec<OperationState>,
     tasks: Vec<TaskState>,
-    message_delay: Duration,
     message_cost: Work,
     metadata: Metadata,
     started: bool,
@@ -170,7 +171,6 @@ impl Simulation {
             guarding,
             operations: operation_states(system),
             tasks: task_states(system),
-            message_delay: system.message_delay,
             message_cost: system.overhead.message,
             metadata,
             started: false,
@@ -381,7 +381,7 @@ impl Simulation {
         self.lose(task, instance);
     }
 
-    /// Tells the joins of a task what they wait for in vain in `instance`, as some subtasks of it are lost.
+    /// Tells the joins of a task what they wait for in vain in `instance`, as some subtasks of it, or messages, are lost.
     fn lose(&mut self, task: usize, instance: u64) {
         for operation in &self.tasks[task].operations {
             let state = &mut self.operations[operation.index()];
@@ -408,10 +408,10 @@ impl Simulation {
     }
 
     fn deliver(&mut self, delivery: Delivery, sink: &mut dyn Sink) {
-        let Delivery { at, operation, instance, deadline, timer, .. } = delivery;
+        let Delivery { operation, instance, deadline, timer, sent, .. } = delivery;
         let job = JobId { operation, instance };
         let node = &self.nodes[self.operations[operation.index()].node as usize];
-        node.receive(job, at + -self.message_delay, self.now, sink);
+        node.receive(job, sent, self.now, sink);
         self.signal(job, deadline, timer, Way::Message, sink);
     }
 
@@ -441,7 +441,27 @@ impl Simulation {
         state.latest = Some((vp, id));
     }
 
-    /// Signals to the successors: at once on the same node, after the message delay on another.
+    /// Tells a successor on another node of a completion, by a message that takes the time that its link draws for it, or is lost.
+    fn send(&mut self, slot: &Slot, successor: usize, timer: Instant, sink: &mut dyn Sink) {
+        let state = &self.operations[slot.id.operation.index()];
+        let (operation, node) = (state.successors[successor], &self.nodes[state.node as usize]);
+        let way = state.ways[successor].as_ref().expect("a successor on another node is reached by a way");
+        let job = JobId { operation, instance: slot.id.instance };
+        node.send(slot, operation, self.now, sink);
+        match way.passage(job.instance) {
+            Passage::Arrives(time) => {
+                self.calendar.send(self.now, self.now + time, job, slot.deadline, timer);
+            }
+            Passage::Lost => {
+                node.lose(slot, operation, self.now, sink);
+                let task = state.task as usize;
+                self.operations[operation.index()].lost_predecessors = 1;
+                self.lose(task, job.instance);
+            }
+        }
+    }
+
+    /// Signals to the successors: at once on the same node, by a message to another.
     fn after_completion(&mut self, slot: &Slot, sink: &mut dyn Sink) {
         let state = &mut self.operations[slot.id.operation.index()];
         state.outstanding -= 1;
@@ -455,8 +475,7 @@ impl Simulation {
             let operation = self.operations[slot.id.operation.index()].successors[index];
             let job = JobId { operation, instance };
             if self.operations[operation.index()].node != here {
-                self.nodes[here as usize].send(slot, operation, self.now, sink);
-                self.calendar.send(self.now + self.message_delay, job, slot.deadline, timer);
+                self.send(slot, index, timer, sink);
             } else {
                 self.signal(job, slot.deadline, timer, Way::Local, sink);
             }
@@ -476,12 +495,19 @@ impl Simulation {
     }
 }
 
+/// The ways of the operation's messages to its successors, none to those on its own node.
+fn ways_from(system: &System, operation: &Operation) -> Vec<Option<MessageWay>> {
+    let node = |id: OperationId| system.subtask(id).node;
+    let is_remote = |successor: OperationId| node(successor) != node(operation.id);
+    let way = |id: &OperationId| is_remote(*id).then(|| MessageWay::of(system, operation.id, *id));
+    operation.successors.iter().map(way).collect()
+}
+
 fn operation_states(system: &System) -> Vec<OperationState> {
     system
         .operations()
         .iter()
         .map(|operation| OperationState {
-            task: operation.task as u32,
             sync: system.tasks[operation.task].sync,
             node: system.subtask(operation.id).node as u32,
             exec: system.subtask(operation.id).exec.clone(),
@@ -490,6 +516,8 @@ fn operation_states(system: &System) -> Vec<OperationState> {
             latest: None,
             predecessors: operation.predecessors.len(),
             successors: operation.successors.clone(),
+            ways: ways_from(system, operation),
+            task: operation.task as u32,
             lost_predecessors: 0,
             is_lost: false,
         })

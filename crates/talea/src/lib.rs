@@ -56,9 +56,9 @@ pub use check::check;
 pub use run::{JobContext, Outcome, PrepareError, RtMode, Run};
 pub use simulation::simulate;
 pub use system::{
-    Criticality, Execution, Join, LaneDispatch, Late, Laxity, Overhead, Overrun, Request, SchedulerBuilder,
-    SchedulerKind, Strategy, SubtaskBuilder, Synchronisation, System, SystemBuilder, TaskBuilder,
-    ThreadBuilder, ThreadWork, parse, read,
+    Criticality, Execution, Join, LaneDispatch, Late, Laxity, LinkBuilder, LossRate, Overhead, Overrun,
+    Request, SchedulerBuilder, SchedulerKind, Strategy, SubtaskBuilder, Synchronisation, System,
+    SystemBuilder, TaskBuilder, ThreadBuilder, ThreadWork, parse, read,
 };
 #[cfg(feature = "figure")]
 pub use talea_figure as figure;

@@ -3,13 +3,13 @@
 //! Tasks are released periodically and run in lanes, into which the [`Strategy`] sorts them:
 //!
 //! ```
-//! use talea::{Criticality, Duration, Overhead, SubtaskBuilder, System, TaskBuilder, Work};
+//! use talea::{Criticality, Duration, LinkBuilder, Overhead, SubtaskBuilder, System, TaskBuilder, Work};
 //!
 //! let system = System::builder("arm")
 //!     .overhead(Overhead { switch: Work::from_micros(5), ..Overhead::default() })
-//!     .message_delay(Duration::from_micros(200))
 //!     .node("control", [0])
 //!     .node("vision", [1])
+//!     .link(LinkBuilder::between("control", "vision").delay(Duration::from_micros(200)))
 //!     .task(
 //!         TaskBuilder::new("balance", Duration::from_millis(5))
 //!             .criticality(Criticality::High)

@@ -189,7 +189,7 @@ impl SystemBounds {
     /// Whether every instance of `task` is sure to be served and to meet its deadline.
     pub fn holds(&self, system: &System, task: usize) -> bool {
         let in_time = self.tasks[task].response.is_ok_and(|bound| bound <= system.tasks[task].deadline);
-        in_time && self.loses_none(system, task)
+        in_time && self.loses_none(system, task) && system.messages_that_may_be_lost(task).next().is_none()
     }
 
     /// Whether the task's overrun policy is sure to have nothing to do: instances queue up, or the first subtasks are

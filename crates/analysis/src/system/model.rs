@@ -317,9 +317,9 @@ impl Segment {
     }
 }
 
-/// How long the message from one operation to another travels.
+/// How long the message from one operation to another may travel.
 fn message_delay(system: &System, from: OperationId, to: OperationId) -> u64 {
-    if system.subtask(from).node == system.subtask(to).node { 0 } else { length(system.message_delay) }
+    length(system.route(system.subtask(from).node, system.subtask(to).node).longest())
 }
 
 /// How long it takes until all successors of an operation know of its completion.

@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use talea_analysis::Effort;
 use talea_analysis::system::{self, Exactness, Method, SystemBounds};
 use talea_model::{
-    Criticality, Description, Execution, Join, LaneDispatch, Late, Laxity, Node, Overhead, Overrun, Strategy,
-    Subtask, Synchronisation, System, Task,
+    Criticality, Description, Execution, Join, LaneDispatch, Late, Laxity, Link, LinkEnds, Node, Overhead,
+    Overrun, Route, Strategy, Subtask, Synchronisation, System, Task,
 };
 use talea_policy::strategy::{Plan, plan_system};
 use talea_record::{Event, Record, Sink};
@@ -297,7 +297,7 @@ fn draw(seed: u64) -> System {
     let processors: Vec<u16> = (0..nodes)
         .map(|_| if plain || random.random_range(0..4) > 0 { 1 } else { random.random_range(2..=3) })
         .collect();
-    let message_delay = Duration::from_nanos(if plain { 0 } else { random.random_range(0..4) });
+    let links = draw_links(&mut random, nodes);
     let count = random.random_range(1..=6);
     let tasks = (0..count).map(|index| draw_task(&mut random, index, count, plain, nodes)).collect();
     let pick = |random: &mut Pcg64Mcg, count: usize| random.random_range(0..count);
@@ -311,7 +311,7 @@ fn draw(seed: u64) -> System {
         late: Late::ALL[pick(&mut random, 2)],
         seed,
         overhead,
-        message_delay,
+        links,
         nodes: (0..nodes)
             .map(|index| Node {
                 name: format!("n{index}"),
@@ -356,6 +356,23 @@ fn draw_with_protocols(seed: u64) -> System {
         task.sync = Synchronisation::ReleaseGuard;
     }
     System::new(description).expect("it is as valid as before")
+}
+
+/// Between every two nodes a link of its own in each direction, or one for all others.
+fn draw_links(random: &mut Pcg64Mcg, nodes: usize) -> Vec<Link> {
+    let mut links = Vec::new();
+    let mut draw = |ends| {
+        let mut time = || Duration::from_nanos(random.random_range(0..4));
+        let route = Route { delay: time(), jitter: time(), ..Route::default() };
+        links.extend((random.random_range(0..3) > 0).then_some(Link { ends, route }));
+    };
+    for from in 0..nodes {
+        (0..nodes).filter(|to| *to != from).for_each(|to| draw(LinkEnds::FromTo(from, to)));
+    }
+    if nodes > 1 {
+        draw(LinkEnds::Others);
+    }
+    links
 }
 
 fn draw_task(random: &mut Pcg64Mcg, index: usize, tasks: usize, plain: bool, nodes: usize) -> Task {

@@ -42,6 +42,10 @@ pub struct Report {
     pub hierarchies: Vec<HierarchyReport>,
 }
 
+fn is_none(count: &u64) -> bool {
+    *count == 0
+}
+
 /// The hierarchy of schedulers of a node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HierarchyReport {
@@ -93,6 +97,9 @@ pub struct TaskReport {
     pub missed: u64,
     /// Instances not released because of the overrun policy or full tables.
     pub skipped: u64,
+    /// Messages between its operations that were lost on their way: what waits for one is not released.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub messages_lost: u64,
     /// Instances aborted; those with a deadline are among the missed ones.
     pub aborted: u64,
     /// Instances unfinished at the end whose deadline is beyond it, and aborted ones without a deadline.

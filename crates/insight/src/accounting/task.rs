@@ -26,6 +26,7 @@ pub(super) struct TaskState {
     pub missed: u64,
     pub skipped: u64,
     pub aborted: u64,
+    pub messages_lost: u64,
     /// Aborted, and without a deadline to miss.
     pub given_up: u64,
     pub worst_lateness_ns: i64,
@@ -50,6 +51,7 @@ impl TaskState {
             missed: 0,
             skipped: 0,
             aborted: 0,
+            messages_lost: 0,
             given_up: 0,
             worst_lateness_ns: i64::MIN,
             response: None,

@@ -104,7 +104,9 @@ impl Judge<'_> {
         let mut missing = entry.predecessors.iter().copied().filter(|before| {
             let id = JobId { operation: OperationId::from_index(*before), instance: job.instance };
             let away = node(*before) != here && self.is_simulated();
-            let delay = if away { self.system.message_delay } else { Duration::ZERO };
+            // No message is there before its link's least delay.
+            let least = || self.system.route(node(*before), here).delay;
+            let delay = if away { least() } else { Duration::ZERO };
             match self.instances[task].progress(id) {
                 Some(Progress::Completed(at)) => saturating(at, delay) > record.time,
                 _ => true,

@@ -25,7 +25,9 @@ pub fn differences(original: &Description, returned: &Description) -> BTreeSet<S
     compare(original.laxity == returned.laxity, Place::System("laxity"));
     compare(original.late == returned.late, Place::System("late"));
     compare(original.seed == returned.seed, Place::System("seed"));
-    compare(original.message_delay == returned.message_delay, Place::System("message_delay"));
+    for (index, link) in original.links.iter().enumerate() {
+        compare(returned.links.contains(link), Place::Link(index, "link"));
+    }
     compare(original.overhead.switch == returned.overhead.switch, Place::Overhead("switch"));
     compare(original.overhead.queue == returned.overhead.queue, Place::Overhead("queue"));
     compare(original.overhead.timer == returned.overhead.timer, Place::Overhead("timer"));

@@ -7,8 +7,8 @@ use proptest::sample::{Index, select};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use talea_model::{
-    CPU_LIMIT, Criticality, Description, Execution, LaneDispatch, Late, Laxity, Node, Overhead, Overrun,
-    SubtaskBuilder, System, SystemBuilder, TIME_LIMIT, TaskBuilder,
+    CPU_LIMIT, Criticality, Description, Execution, LaneDispatch, Late, Laxity, LinkBuilder, Node, Overhead,
+    Overrun, SubtaskBuilder, System, SystemBuilder, TIME_LIMIT, TaskBuilder,
 };
 use talea_time::{Duration, Work};
 
@@ -82,7 +82,7 @@ fn settings() -> impl Strategy<Value = SystemBuilder> {
             .late(late)
             .seed(seed)
             .overhead(Overhead { switch, queue, timer, message })
-            .message_delay(delay.at_full_speed())
+            .link(LinkBuilder::others().delay(delay.at_full_speed()))
     })
 }
 
@@ -138,7 +138,7 @@ fn checked(description: Description) -> System {
 
 fn without_costs(description: &mut Description) {
     description.seed = 1;
-    description.message_delay = Duration::ZERO;
+    description.links.clear();
     description.overhead = Overhead::default();
 }
 

@@ -199,7 +199,7 @@ fn system(case: &Case) -> Result<System, Reason> {
         late,
         seed: 0,
         overhead: Overhead::default(),
-        message_delay: Duration::ZERO,
+        links: Vec::new(),
         nodes: vec![Node { name: "processor".into(), cpus: vec![0] }],
         tasks,
     };

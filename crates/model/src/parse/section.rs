@@ -101,6 +101,7 @@ pub(super) enum Item {
     System,
     Overhead,
     Node(usize),
+    Link(usize),
     Task(usize),
     Subtask(usize, usize),
     Scheduler(usize),
@@ -116,6 +117,7 @@ impl Item {
             Item::System => Place::System(key),
             Item::Overhead => Place::Overhead(key),
             Item::Node(node) => Place::Node(node, key),
+            Item::Link(link) => Place::Link(link, key),
             Item::Task(task) => Place::Task(task, key),
             Item::Subtask(task, subtask) => Place::Subtask(task, subtask, key),
             Item::Scheduler(scheduler) => Place::Scheduler(scheduler, key),
@@ -158,6 +160,10 @@ impl<'t> Section<'t> {
                 None => section.report_unknown(name.get_ref(), name.span(), value.get_ref(), findings),
                 Some(Key { kind: Kind::Later(remedy), .. }) => {
                     let message = format!("this version does not know \"{}\" in files yet", name.get_ref());
+                    findings.error(name.span(), message, *remedy);
+                }
+                Some(Key { kind: Kind::Former(remedy), .. }) => {
+                    let message = format!("\"{}\" is a key of earlier versions", name.get_ref());
                     findings.error(name.span(), message, *remedy);
                 }
                 Some(_) => {}

@@ -5,7 +5,7 @@ use super::execution::execution;
 use super::hierarchy::Members;
 use super::section::{Findings, Given, Item, Section};
 use super::values::wrong_type;
-use crate::builder::{SubtaskBuilder, SystemBuilder, TaskBuilder};
+use crate::builder::{LinkBuilder, SubtaskBuilder, SystemBuilder, TaskBuilder};
 use crate::description::{Description, Overhead, Strategy};
 use crate::execution::Execution;
 use crate::keys::{FILE, Kind};
@@ -24,6 +24,8 @@ pub(super) struct Tables<'t> {
     system: Option<Section<'t>>,
     overhead: Option<Section<'t>>,
     nodes: Vec<Section<'t>>,
+    /// Those of which it is clear whom they join.
+    links: Vec<Section<'t>>,
     tasks: Vec<TaskSections<'t>>,
     members: Members<'t>,
 }
@@ -54,6 +56,14 @@ impl<'t> Tables<'t> {
             let name = section.text("name", findings).unwrap_or_default();
             builder = builder.node(name, section.cpus("cpus", findings).unwrap_or_else(|| vec![0]));
         }
+        let sections = many(&file, "link", Item::Link, findings);
+        let mut links = Vec::new();
+        for section in sections {
+            if let Some(link) = read_link(&section, findings) {
+                builder = builder.link(link);
+                links.push(section);
+            }
+        }
         let mut tasks = Vec::new();
         for (index, own) in many(&file, "task", Item::Task, findings).into_iter().enumerate() {
             let subtasks = many(&own, "subtask", |subtask| Item::Subtask(index, subtask), findings);
@@ -65,7 +75,7 @@ impl<'t> Tables<'t> {
         if ["task", "thread", "scheduler"].iter().all(is_absent) {
             findings.miss_whole("[[task]] is missing", "write [[task]] and below it name, period and wcet");
         }
-        (builder, Tables { system, overhead, nodes, tasks, members })
+        (builder, Tables { system, overhead, nodes, links, tasks, members })
     }
 
     /// A violated rule with its place in the text.
@@ -107,6 +117,7 @@ impl<'t> Tables<'t> {
             Place::System(key) => (self.system.as_ref()?, key),
             Place::Overhead(key) => (self.overhead.as_ref()?, key),
             Place::Node(node, key) => (self.nodes.get(node)?, key),
+            Place::Link(link, key) => (self.links.get(link)?, key),
             Place::Task(task, key) => (&self.tasks.get(task)?.own, key),
             Place::Subtask(task, subtask, key) => {
                 let sections = self.tasks.get(task)?;
@@ -146,7 +157,39 @@ fn read_system(section: &Section<'_>, findings: &mut Findings) -> SystemBuilder 
     if let Some(seed) = section.integer("seed", findings) {
         builder = builder.seed(seed as u64);
     }
-    builder.message_delay(section.time("message_delay", findings).unwrap_or_default())
+    builder
+}
+
+/// A link; `None` if it is not clear whom it joins, which is reported.
+fn read_link(section: &Section<'_>, findings: &mut Findings) -> Option<LinkBuilder> {
+    let unsaid = |key| matches!(section.given(key).1, Given::Nothing);
+    let names = (
+        section.two_nodes("between", findings),
+        section.text("from", findings),
+        section.text("to", findings),
+    );
+    let link = match names {
+        (Some([one, other]), None, None) => LinkBuilder::between(one, other),
+        (None, Some(from), Some(to)) => LinkBuilder::from_to(from, to),
+        (None, None, None) if unsaid("between") && unsaid("from") && unsaid("to") => LinkBuilder::others(),
+        (between, from, to) => {
+            let missing = match (unsaid("between"), unsaid("from"), unsaid("to")) {
+                (false, true, true) | (true, false, false) => return None,
+                (true, false, true) => "names \"from\" and no \"to\"",
+                (true, true, false) => "names \"to\" and no \"from\"",
+                _ => "names nodes with \"between\" and with \"from\" or \"to\"",
+            };
+            let key = if between.is_some() || from.is_none() && to.is_none() { "between" } else { "from" };
+            let remedy = "write between = [\"one\", \"other\"] for both ways, or from and to for one";
+            findings.error(section.span(key), format!("the link {missing}"), remedy);
+            return None;
+        }
+    };
+    Some(
+        link.delay(section.time("delay", findings).unwrap_or_default())
+            .jitter(section.time("jitter", findings).unwrap_or_default())
+            .loss(section.share("loss", findings).unwrap_or_default()),
+    )
 }
 
 fn read_overhead(section: &Section<'_>, findings: &mut Findings) -> Overhead {

@@ -5,6 +5,7 @@ use crate::OperationId;
 use crate::description::{Criticality, Join, UnknownKeyword};
 use crate::hierarchy::SchedulerKind;
 use crate::keys::{CPUS, Key, Kind, Literal};
+use crate::link::LossRate;
 use crate::suggest::{known_words, time_fault};
 use std::ops::Range;
 use std::str::FromStr;
@@ -32,6 +33,8 @@ pub(super) fn sample(key: &Key) -> &'static str {
         Kind::Work => "\"cpu-bound\" or work = { burst = \"5ms\", period = \"33ms\" }",
         Kind::Plan => "[{ start = \"0ms\", duration = \"5ms\", child = \"a-thread\" }]",
         Kind::Command => "[\"program\", \"argument\"]",
+        Kind::TwoNodes => "[\"one-node\", \"another-node\"]",
+        Kind::Share => "0.01",
         Kind::SubtaskNames => "[\"the-subtask-before\"]",
         Kind::Time if key.name == "period" || key.name == "deadline" => "\"50ms\"",
         Kind::Time => "\"1ms\"",
@@ -42,7 +45,7 @@ pub(super) fn sample(key: &Key) -> &'static str {
         Kind::Integer { .. } => "1",
         Kind::Cpus => "[0]",
         Kind::Execution => "\"5ms\" or exec = { uniform = [\"1ms\", \"5ms\"] }",
-        Kind::One(_) | Kind::Many(_) | Kind::Later(_) => "...",
+        Kind::One(_) | Kind::Many(_) | Kind::Later(_) | Kind::Former(_) => "...",
     }
 }
 
@@ -56,6 +59,8 @@ fn called(kind: &Kind) -> &'static str {
         Kind::Work => "\"cpu-bound\", or a table with burst and period",
         Kind::Plan => "a list of entries, or a table with file",
         Kind::Command => "a list of texts, the program and its arguments",
+        Kind::TwoNodes => "a list of the names of two nodes",
+        Kind::Share => "a number from 0 to 1",
         Kind::SubtaskNames => "a list of names of subtasks",
         Kind::Time => "a time with a unit",
         Kind::Join => "\"all\", \"first\" or a whole number",
@@ -66,7 +71,7 @@ fn called(kind: &Kind) -> &'static str {
         Kind::Execution => "a time, or a table with uniform, list or trace",
         Kind::One(_) => "one table",
         Kind::Many(_) => "a list of tables",
-        Kind::Later(_) => "nothing this version knows",
+        Kind::Later(_) | Kind::Former(_) => "nothing this version knows",
     }
 }
 
@@ -183,6 +188,43 @@ impl<'t> Section<'t> {
             |_| no_default(name),
             |key, value| {
                 elements(key, value)?.iter().map(|element| text(key, element).map(str::to_owned)).collect()
+            },
+        )
+    }
+
+    /// The names of two nodes.
+    pub(super) fn two_nodes(&self, name: &'static str, findings: &mut Findings) -> Option<[String; 2]> {
+        self.other(name, findings, |key, value| match elements(key, value)? {
+            [one, other] => Ok([text(key, one)?.to_owned(), text(key, other)?.to_owned()]),
+            names => Err(Misfit {
+                span: value.span(),
+                message: format!("\"{}\" names {} nodes instead of two", key.name, names.len()),
+                remedy: format!(
+                    "write {} = {}; each pair of nodes has a link of its own",
+                    key.name,
+                    sample(key)
+                ),
+            }),
+        })
+    }
+
+    /// A share of messages.
+    pub(super) fn share(&self, name: &'static str, findings: &mut Findings) -> Option<LossRate> {
+        self.value(
+            name,
+            findings,
+            |_| LossRate::NONE,
+            |key, value| {
+                let written = match value.get_ref() {
+                    DeValue::Integer(written) => number(written).map(|number| number as f64),
+                    DeValue::Float(written) => written.as_str().replace('_', "").parse().ok(),
+                    _ => return Err(wrong_type(key, value)),
+                };
+                written.and_then(LossRate::from_share).ok_or_else(|| Misfit {
+                    span: value.span(),
+                    message: format!("\"{}\" is out of range", key.name),
+                    remedy: "write a number from 0 to 1 with at most nine digits behind the point".into(),
+                })
             },
         )
     }

@@ -44,9 +44,6 @@ pub(super) fn violation_of(
 
 /// The times that concern the whole system.
 pub(super) fn check_system(description: &Description, found: &mut Vec<Violation>) {
-    let delay = description.message_delay;
-    let place = Place::System("message_delay");
-    found.extend(violation_of(delay, Least::Zero, place, "message_delay", || "the system".into()));
     let overhead = &description.overhead;
     for (key, work) in [
         ("switch", overhead.switch),

@@ -18,9 +18,13 @@ fn the_builder_and_the_file_make_equal_systems() {
         .late(Late::None)
         .seed(9)
         .overhead(Overhead { message: Work::from_nanos(20_000), ..Overhead::default() })
-        .message_delay(Duration::from_micros(500))
         .node("control", [0])
         .node("vision", [1, 2])
+        .link(
+            LinkBuilder::between("control", "vision")
+                .delay(Duration::from_micros(500))
+                .jitter(Duration::from_micros(20)),
+        )
         .task(
             TaskBuilder::new("grasp", Duration::from_millis(40))
                 .deadline(Duration::from_millis(60))
@@ -50,7 +54,6 @@ fn the_builder_and_the_file_make_equal_systems() {
         laxity = "remaining"
         late = "none"
         seed = 9
-        message_delay = "500us"
         [overhead]
         message = "20us"
         [[node]]
@@ -59,6 +62,10 @@ fn the_builder_and_the_file_make_equal_systems() {
         [[node]]
         name = "vision"
         cpus = [1, 2]
+        [[link]]
+        between = ["control", "vision"]
+        delay = "500us"
+        jitter = "20us"
         [[task]]
         name = "grasp"
         period = "40ms"

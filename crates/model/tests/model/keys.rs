@@ -16,7 +16,6 @@ fn keys_of_the_system() {
     assert_eq!(system.laxity, Laxity::Remaining);
     assert_eq!(system.late, Late::None);
     assert_eq!(system.seed, u64::MAX);
-    assert_eq!(system.message_delay, Duration::from_micros(100));
     let overhead = Overhead {
         switch: Work::from_nanos(4_000),
         queue: Work::from_nanos(3_000),
@@ -28,6 +27,30 @@ fn keys_of_the_system() {
         system.nodes,
         [Node { name: "left".into(), cpus: vec![0, 2] }, Node { name: "right".into(), cpus: vec![1023] }]
     );
+}
+
+#[test]
+fn keys_of_links() {
+    let system = system(EVERYTHING);
+    let us = Duration::from_micros;
+    let loss = |share| LossRate::from_share(share).expect("a share");
+    let there = Route { delay: us(100), jitter: us(30), loss: loss(0.001) };
+    let back = Route { delay: us(200), jitter: us(0), loss: loss(1.0) };
+    let ends = system.links.iter().map(|link| link.ends).collect::<Vec<_>>();
+    assert_eq!(ends, [LinkEnds::FromTo(0, 1), LinkEnds::FromTo(1, 0)]);
+    assert_eq!([system.route(0, 1), system.route(1, 0)], [there, back]);
+    assert_eq!(system.route(0, 0), Route::default(), "nothing lies within a node");
+    assert_eq!(there.longest(), us(130));
+}
+
+#[test]
+fn a_link_of_two_nodes_goes_before_that_of_all_others() {
+    let text = "[system]\nname = \"s\"\n[[node]]\nname = \"a\"\n[[node]]\nname = \"b\"\ncpus = [1]\n[[node]]\nname = \"c\"\n\
+                cpus = [2]\n[[link]]\ndelay = \"1ms\"\n[[link]]\nbetween = [\"a\", \"b\"]\ndelay = \"2ms\"\n[[link]]\nfrom = \"c\"\n\
+                to = \"a\"\n[[task]]\nname = \"t\"\nperiod = \"9ms\"\nwcet = \"1ms\"\nnode = \"a\"\n";
+    let system = parsed(text).system;
+    let delays = [(0, 1), (1, 0), (2, 0), (0, 2), (1, 2)].map(|(from, to)| system.route(from, to).delay);
+    assert_eq!(delays, [2, 2, 0, 1, 1].map(Duration::from_millis));
 }
 
 #[test]
@@ -113,7 +136,7 @@ fn defaults() {
         late: Late::Last,
         seed: 1,
         overhead: Overhead::default(),
-        message_delay: Duration::ZERO,
+        links: Vec::new(),
         nodes: vec![Node { name: "local".into(), cpus: vec![0] }],
         tasks: vec![Task {
             name: "t".into(),

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use std::sync::Arc;
 use talea_model::{
-    CPU_LIMIT, Criticality, Execution, Join, LaneDispatch, Late, Laxity, Overhead, Overrun, SubtaskBuilder,
-    Synchronisation, System, SystemBuilder, TIME_LIMIT, TaskBuilder,
+    CPU_LIMIT, Criticality, Execution, Join, LaneDispatch, Late, Laxity, LinkBuilder, LossRate, Overhead,
+    Overrun, SubtaskBuilder, Synchronisation, System, SystemBuilder, TIME_LIMIT, TaskBuilder,
 };
 use talea_time::{Duration, Work};
 
@@ -68,9 +68,9 @@ fn settings() -> impl Strategy<Value = SystemBuilder> {
         select(Laxity::ALL),
         select(Late::ALL),
     );
-    let costs = (work(0), work(0), work(0), work(0), work(0), any::<u64>());
+    let costs = (work(0), work(0), work(0), work(0), any::<u64>());
     (name(), words, costs).prop_map(|(name, (strategy, dispatch, laxity, late), costs)| {
-        let (switch, queue, timer, message, delay, seed) = costs;
+        let (switch, queue, timer, message, seed) = costs;
         System::builder(name)
             .strategy(strategy)
             .lane_dispatch(dispatch)
@@ -78,14 +78,41 @@ fn settings() -> impl Strategy<Value = SystemBuilder> {
             .late(late)
             .seed(seed)
             .overhead(Overhead { switch, queue, timer, message })
-            .message_delay(delay.at_full_speed())
     })
+}
+
+/// Whom a link joins, delay, jitter and loss; nodes are taken modulo what there is.
+type Joint = (Option<(Index, Index, bool)>, Work, Work, u32);
+
+fn link() -> impl Strategy<Value = Joint> {
+    (option::of(any::<(Index, Index, bool)>()), work(0), work(0), 0..=1_000_000_000_u32)
+}
+
+/// The links among these that join nodes which none before them joins.
+fn linked(mut system: SystemBuilder, nodes: usize, links: Vec<Joint>) -> SystemBuilder {
+    let mut joined = std::collections::HashSet::new();
+    for (ends, delay, jitter, loss) in links {
+        let name = |node: usize| format!("node-{node}");
+        let (link, directions) = match ends.map(|(a, b, both)| (a.index(nodes), b.index(nodes), both)) {
+            None => (LinkBuilder::others(), vec![None]),
+            Some((a, b, true)) => (LinkBuilder::between(name(a), name(b)), vec![Some((a, b)), Some((b, a))]),
+            Some((a, b, false)) => (LinkBuilder::from_to(name(a), name(b)), vec![Some((a, b))]),
+        };
+        let is_same = matches!(ends, Some((a, b, _)) if a.index(nodes) == b.index(nodes));
+        if !is_same && directions.iter().all(|direction| !joined.contains(direction)) {
+            joined.extend(directions);
+            let loss = LossRate::from_billionths(loss).expect("at most all");
+            system = system.link(link.delay(delay.at_full_speed()).jitter(jitter.at_full_speed()).loss(loss));
+        }
+    }
+    system
 }
 
 prop_compose! {
     fn any_system()(
         settings in settings(),
         node_cpus in vec(proptest::collection::hash_set(0u16..CPU_LIMIT, 1..4), 1..4),
+        links in vec(link(), 0..4),
         tasks in vec(task(), 1..5),
     ) -> System {
         let nodes = node_cpus.len();
@@ -93,6 +120,7 @@ prop_compose! {
         for (index, cpus) in node_cpus.into_iter().enumerate() {
             system = system.node(format!("node-{index}"), cpus);
         }
+        system = linked(system, nodes, links);
         for (number, (mut task, subtasks)) in tasks.into_iter().enumerate() {
             let name_of = |position: usize| format!("{}-{position}", subtasks[position].0);
             for (position, (_, node, wcet, exec, after, join, bound)) in subtasks.iter().enumerate() {

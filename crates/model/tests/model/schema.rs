@@ -76,6 +76,8 @@ const INVISIBLE: &[&str] = &[
     "hierarchy-two-roots",
     "jitter-not",
     "join-out-of-range",
+    "link-to-",
+    "link-twice",
     "name-duplicate",
     "name-too-long",
     "node-not-said",

@@ -55,6 +55,16 @@ impl JoinWord {
         self.0 >> INSTANCE_SHIFT
     }
 
+    /// Whether the instance is known never to have the signals that it needs.
+    pub const fn is_lost(self) -> bool {
+        self.0 & LOST != 0
+    }
+
+    /// Whether so many signals have come.
+    pub const fn has_heard(self, signals: u32) -> bool {
+        self.count() >= signals as u64
+    }
+
     const fn count(self) -> u64 {
         self.0 & COUNT
     }

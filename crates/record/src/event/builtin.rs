@@ -53,6 +53,15 @@ events! {
             /// What it is for.
             role: Code<ThreadRole> = Arg,
         }
+        /// Word of a completed job was lost on its way to an operation on another node; what waits for it there is not released.
+        MESSAGE_LOST = 5 "message-lost" MessageLost {
+            /// The completed job.
+            job: JobId = Causal,
+            /// The operation.
+            to: u64 = First means Operation,
+            /// The job's lane.
+            lane: u16 = Source means Lane,
+        }
     }
 
     /// The life of every job, from which all results are computed.

@@ -8,7 +8,7 @@ use super::{Node, Slot};
 use crate::ledger::Paid;
 use talea_model::OperationId;
 use talea_policy::hierarchy::VpId;
-use talea_record::event::{Cost, Guard, Receive, Send, Signal};
+use talea_record::event::{Cost, Guard, MessageLost, Receive, Send, Signal};
 use talea_record::{CostKind, JobId, Record, Sink};
 use talea_time::Instant;
 
@@ -76,6 +76,13 @@ impl Node {
     fn record_send(&self, slot: &Slot, successor: OperationId, now: Instant, sink: &mut dyn Sink) {
         let send = Send { job: slot.id, to: successor.index() as u64, lane: self.source(slot) };
         sink.record(send.at(now, Record::NO_CPU));
+    }
+
+    /// Records that word of the completion of `job` does not reach `successor` on another node.
+    #[cold]
+    pub fn lose(&self, slot: &Slot, successor: OperationId, now: Instant, sink: &mut dyn Sink) {
+        let lost = MessageLost { job: slot.id, to: successor.index() as u64, lane: self.source(slot) };
+        sink.record(lost.at(now, Record::NO_CPU));
     }
 
     /// Records that a message for `job` sent at `sent` arrives, if dispatching is recorded.

@@ -8,7 +8,7 @@ use talea_model::System;
 use talea_policy::demand;
 use talea_record::{CostKind, Event, JobId, Record};
 use talea_sim::DispatchRecords;
-use talea_time::Work;
+use talea_time::{Instant, Work};
 
 const UNTIL: i64 = 120;
 
@@ -99,15 +99,20 @@ proptest! {
     #[test]
     fn messages_are_sent_and_received(system in systems(Scope::COSTLY)) {
         let kept = records_with(&system, &[], UNTIL, DispatchRecords::Kept);
-        let delay = system.message_delay.as_nanos();
         for (position, record) in kept.iter().enumerate().filter(|(_, record)| record.event == Event::RECEIVE) {
-            prop_assert_eq!(record.words[0] as i64, record.time.as_nanos() - delay);
+            let took = record.time - Instant::from_nanos(record.words[0] as i64);
             let successor = record.job().operation.index() as u64;
+            let here = system.subtask(record.job().operation).node;
+            let in_time = |sent: &Record| {
+                let route = system.route(system.subtask(sent.job().operation).node, here);
+                route.delay <= took && took <= route.longest()
+            };
             let matches = |sent: &&Record| {
                 sent.event == Event::SEND
                     && sent.words[0] == successor
                     && sent.job().instance == record.job().instance
                     && sent.time.as_nanos() == record.words[0] as i64
+                    && in_time(sent)
             };
             prop_assert!(kept[..position].iter().any(|sent| matches(&sent)));
         }

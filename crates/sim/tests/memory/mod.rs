@@ -1,8 +1,8 @@
 //! Memory depends on the backlog, not on how long a run lasts.
 
 use talea_model::{
-    Criticality, Description, Execution, Join, LaneDispatch, Late, Laxity, Node, Overhead, Overrun, Strategy,
-    Subtask, Synchronisation, System, Task,
+    Criticality, Description, Execution, Join, LaneDispatch, Late, Laxity, Link, LinkEnds, LossRate, Node,
+    Overhead, Overrun, Route, Strategy, Subtask, Synchronisation, System, Task,
 };
 use talea_record::{Record, Sink};
 use talea_sim::Simulation;
@@ -41,6 +41,9 @@ fn task(name: &str, period_us: i64, overrun: Overrun, subtasks: Vec<Subtask>) ->
 
 fn system(strategy: Strategy, tasks: Vec<Task>) -> System {
     let cost = Work::from_nanos(500);
+    // Now and then a message is lost, and what waits for it never released.
+    let loss = LossRate::from_share(0.001).expect("a share");
+    let route = Route { delay: Duration::from_micros(90), jitter: Duration::from_micros(500), loss };
     System::new(Description {
         schedulers: Vec::new(),
         threads: Vec::new(),
@@ -51,7 +54,7 @@ fn system(strategy: Strategy, tasks: Vec<Task>) -> System {
         late: Late::Last,
         seed: 7,
         overhead: Overhead { switch: cost, queue: cost, timer: cost, message: cost },
-        message_delay: Duration::from_micros(90),
+        links: vec![Link { ends: LinkEnds::Others, route }],
         nodes: vec![Node { name: "a".into(), cpus: vec![0] }, Node { name: "b".into(), cpus: vec![1, 2] }],
         tasks,
     })

@@ -155,7 +155,7 @@ fn two_tasks(rows: [Row; 2]) -> Description {
         late: Late::None,
         seed: 0,
         overhead: Overhead::default(),
-        message_delay: Duration::ZERO,
+        links: Vec::new(),
         nodes: vec![Node { name: "n".into(), cpus: vec![0] }],
         tasks: rows.into_iter().enumerate().map(task).collect(),
     }

@@ -16,9 +16,8 @@ pub fn judge(judge: &Judge<'_>) {
             let due = if operation.predecessors.is_empty() {
                 Some(nominal + demand::release_jitter(judge.system, operation.task, instance))
             } else {
-                let here = judge.system.subtask(operation.id).node;
                 let signals =
-                    operation.predecessors.iter().map(|before| judge.signal(*before, instance, here));
+                    operation.predecessors.iter().map(|before| judge.signal(*before, instance, operation.id));
                 signals.collect::<Option<Vec<_>>>().map(|signals| {
                     signals.into_iter().map(|(at, _)| at).max().expect("there is a predecessor")
                 })
@@ -32,6 +31,12 @@ pub fn judge(judge: &Judge<'_>) {
         }
     }
     for (job, life) in &judge.lives {
+        let successors = &judge.system.operations()[job.operation.index()].successors;
+        for successor in successors.iter().filter(|_| life.completed.is_some_and(|completed| completed < end))
+        {
+            let arrives = judge.signal(job.operation, job.instance, *successor).is_some();
+            assert_eq!(arrives, !judge.lost.contains(&(*job, *successor)), "{job:?} to {successor:?}");
+        }
         if let Some(completed) = life.completed {
             assert!(life.released <= completed, "{job:?}");
         } else if !life.aborted {

@@ -1,12 +1,12 @@
 //! What must hold at every record and in between.
 
 use super::end;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use talea_model::{LaneDispatch, OperationId, Overrun, System};
-use talea_policy::demand;
+use talea_policy::demand::{self, MessageWay, Passage};
 use talea_policy::strategy::plan_system;
 use talea_record::{Event, JobId, Metadata, Origin, Record};
-use talea_time::{Duration, Instant, Work};
+use talea_time::{Instant, Work};
 
 /// One job as the records tell it.
 #[derive(Clone, Debug)]
@@ -35,6 +35,8 @@ pub struct Judge<'a> {
     pub lives: BTreeMap<JobId, Life>,
     /// Task and instance of every skipped instance, with the node that skipped it.
     pub skipped: Vec<(usize, u64, usize)>,
+    /// The completions of which word was lost on the way to a successor.
+    pub lost: HashSet<(JobId, OperationId)>,
     /// The job that last got each processor, and whom it was said to be taken for at this instant.
     last_on: HashMap<u16, JobId>,
     announced: HashMap<u16, u64>,
@@ -52,6 +54,7 @@ pub fn judge(system: &System, records: &[Record]) {
         metadata: Metadata::new(system, &plans, origin, Instant::ZERO),
         lives: BTreeMap::new(),
         skipped: Vec::new(),
+        lost: HashSet::new(),
         last_on: HashMap::new(),
         announced: HashMap::new(),
         interrupts: vec![0; system.nodes.len()],
@@ -88,6 +91,16 @@ impl Judge<'_> {
             }
             Event::ABORT => self.abort(job, record),
             Event::RUN_START | Event::RUN_END => {}
+            Event::MESSAGE_LOST => {
+                let successor = OperationId::from_index(record.words[0] as usize);
+                assert_eq!(
+                    self.life(job).completed,
+                    Some(record.time),
+                    "what is lost is word of a completion"
+                );
+                assert_eq!(self.signal(job.operation, job.instance, successor), None, "{job:?}");
+                assert!(self.lost.insert((job, successor)), "a message is lost once");
+            }
             other => panic!("{other:?} does not belong here"),
         }
     }
@@ -134,7 +147,9 @@ impl Judge<'_> {
             let arrivals: Vec<(Instant, bool)> = operation
                 .predecessors
                 .iter()
-                .map(|before| self.signal(*before, job.instance, here).expect("predecessors complete first"))
+                .map(|before| {
+                    self.signal(*before, job.instance, job.operation).expect("predecessors complete first")
+                })
                 .collect();
             let last = arrivals.iter().map(|(at, _)| *at).max().expect("there is one");
             // Completions of an instant come before its messages, so the message is the last signal.
@@ -160,13 +175,24 @@ impl Judge<'_> {
         assert!(self.lives.insert(job, life).is_none(), "{job:?} is released once");
     }
 
-    /// When the completion of `before` is known on node `here`, and whether a message says so.
-    pub fn signal(&self, before: OperationId, instance: u64, here: usize) -> Option<(Instant, bool)> {
+    /// When the completion of `before` is known to `successor`, and whether a message says so.
+    pub fn signal(
+        &self,
+        before: OperationId,
+        instance: u64,
+        successor: OperationId,
+    ) -> Option<(Instant, bool)> {
+        let here = self.node_of(successor);
         let life = self.lives.get(&JobId { operation: before, instance })?;
         let completed = life.completed?;
         let by_message = self.node_of(before) != here;
-        let delay = if by_message { self.system.message_delay } else { Duration::ZERO };
-        Some((completed + delay, by_message))
+        if !by_message {
+            return Some((completed, false));
+        }
+        match MessageWay::of(self.system, before, successor).passage(instance) {
+            Passage::Arrives(time) => Some((completed + time, true)),
+            Passage::Lost => None,
+        }
     }
 
     /// The unfinished first jobs of `task` on `node` that were released before `instance`.

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use proptest::sample::select;
 use talea_model::{
-    Criticality, Description, Execution, Join, LaneDispatch, Late, Laxity, Node, Overhead, Overrun,
-    Strategy as StrategyKind, Subtask, Synchronisation, System, Task,
+    Criticality, Description, Execution, Join, LaneDispatch, Late, Laxity, Link, LinkEnds, LossRate, Node,
+    Overhead, Overrun, Route, Strategy as StrategyKind, Subtask, Synchronisation, System, Task,
 };
 use talea_time::{Duration, Work};
 
@@ -85,42 +85,83 @@ fn task(scope: Scope, index: usize) -> impl Strategy<Value = Task> {
     )
 }
 
+/// Any links between the nodes; of each pair of them none, one both ways, or one or two in one direction.
+fn links(scope: Scope) -> impl Strategy<Value = Vec<Link>> {
+    let loss =
+        select(vec![0.0, 0.0, 0.05, 0.5]).prop_map(|share| LossRate::from_share(share).expect("a share"));
+    let route = (0..=2 * scope.costs.max(1), 0..4i64, loss).prop_map(|(delay, jitter, loss)| Route {
+        delay: ns(delay),
+        jitter: ns(jitter),
+        loss,
+    });
+    let nodes = scope.nodes;
+    let pairs = (0..nodes).flat_map(move |one| (one + 1..nodes).map(move |other| (one, other)));
+    let joining = |route| {
+        move |(one, other)| {
+            let one_way = move |from, to| Link { ends: LinkEnds::FromTo(from, to), route };
+            (0..5u8, Just(one), Just(other)).prop_map(move |(kind, one, other)| match kind {
+                0 => vec![],
+                1 => vec![Link { ends: LinkEnds::Between(one, other), route }],
+                2 => vec![one_way(one, other)],
+                3 => vec![one_way(other, one)],
+                _ => vec![one_way(one, other), one_way(other, one)],
+            })
+        }
+    };
+    let others = proptest::option::of(route.clone());
+    let pairs: Vec<(usize, usize)> = pairs.collect();
+    let each = pairs
+        .into_iter()
+        .map(|pair| route.clone().prop_flat_map(move |route| joining(route)(pair)))
+        .collect::<Vec<_>>();
+    (each, others).prop_map(|(each, others)| {
+        let others = others.map(|route| Link { ends: LinkEnds::Others, route });
+        each.into_iter().flatten().chain(others).collect()
+    })
+}
+
 /// Random systems of `scope`.
 pub fn systems(scope: Scope) -> impl Strategy<Value = System> {
     let rules =
         (select(StrategyKind::ALL), select(LaneDispatch::ALL), select(Laxity::ALL), select(Late::ALL));
     let cost = 0..=scope.costs;
-    let costs = (cost.clone(), cost.clone(), cost.clone(), cost, 0..=2 * scope.costs.max(1));
+    let costs = (cost.clone(), cost.clone(), cost.clone(), cost);
     let processors = proptest::collection::vec(1..=scope.processors, scope.nodes);
     let tasks =
         (1..5usize).prop_flat_map(move |count| (0..count).map(|i| task(scope, i)).collect::<Vec<_>>());
-    (rules, any::<u64>(), costs, processors, tasks).prop_map(|(rules, seed, costs, processors, tasks)| {
-        let (strategy, lane_dispatch, laxity, late) = rules;
-        let (switch, queue, timer, message, delay) = costs;
-        let node = |(index, count): (usize, usize)| Node {
-            name: format!("n{index}"),
-            cpus: (0..count as u16).map(|cpu| index as u16 * 8 + cpu).collect(),
-        };
-        let nodes = processors.into_iter().enumerate().map(node).collect();
-        let overhead =
-            Overhead { switch: work(switch), queue: work(queue), timer: work(timer), message: work(message) };
-        let message_delay = ns(delay);
-        System::new(Description {
-            schedulers: Vec::new(),
-            threads: Vec::new(),
-            name: "random".into(),
-            strategy,
-            lane_dispatch,
-            laxity,
-            late,
-            seed,
-            overhead,
-            message_delay,
-            nodes,
-            tasks,
-        })
-        .expect("only valid systems are drawn")
-    })
+    let links = links(scope);
+    (rules, any::<u64>(), costs, processors, (links, tasks)).prop_map(
+        |(rules, seed, costs, processors, (links, tasks))| {
+            let (strategy, lane_dispatch, laxity, late) = rules;
+            let (switch, queue, timer, message) = costs;
+            let node = |(index, count): (usize, usize)| Node {
+                name: format!("n{index}"),
+                cpus: (0..count as u16).map(|cpu| index as u16 * 8 + cpu).collect(),
+            };
+            let nodes = processors.into_iter().enumerate().map(node).collect();
+            let overhead = Overhead {
+                switch: work(switch),
+                queue: work(queue),
+                timer: work(timer),
+                message: work(message),
+            };
+            System::new(Description {
+                schedulers: Vec::new(),
+                threads: Vec::new(),
+                name: "random".into(),
+                strategy,
+                lane_dispatch,
+                laxity,
+                late,
+                seed,
+                overhead,
+                links,
+                nodes,
+                tasks,
+            })
+            .expect("only valid systems are drawn")
+        },
+    )
 }
 
 /// With or without records of dispatching.

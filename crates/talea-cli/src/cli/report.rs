@@ -216,6 +216,14 @@ fn warnings(report: &Report, told: &RecordedEvents) -> Vec<String> {
             "{never} released {instances} had not ended at the end; response times are without {that}"
         ));
     }
+    let losing = report.tasks.iter().filter(|task| task.messages_lost > 0);
+    let losing: Vec<String> = losing.map(|task| format!("{} of {}", task.messages_lost, task.name)).collect();
+    if !losing.is_empty() {
+        warnings.push(format!(
+            "messages lost between nodes: {}; what waited for them was not released",
+            losing.join(", ")
+        ));
+    }
     if report.lost_records > 0 {
         warnings.push(format!(
             "warning: {} records were lost; the numbers above are incomplete",

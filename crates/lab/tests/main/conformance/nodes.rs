@@ -1,7 +1,7 @@
 //! Two nodes in one process.
 
 use super::{Case, DISPATCHES, Mark, Scope, Situation, clock, conforms, ms, task};
-use talea_model::{LaneDispatch, Strategy, SubtaskBuilder, System, SystemBuilder, TaskBuilder};
+use talea_model::{LaneDispatch, LinkBuilder, Strategy, SubtaskBuilder, System, SystemBuilder, TaskBuilder};
 use talea_record::Event;
 use talea_time::Work;
 
@@ -10,7 +10,7 @@ fn two_nodes(strategy: Strategy, dispatch: LaneDispatch) -> SystemBuilder {
     System::builder("conformance")
         .strategy(strategy)
         .lane_dispatch(dispatch)
-        .message_delay(ms(1))
+        .link(LinkBuilder::others().delay(ms(1)))
         .node("one", [first])
         .node("two", [second])
 }
