@@ -329,6 +329,8 @@ impl Sink for Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use talea_analysis::Effort;
+    use talea_analysis::system::analyse;
 
     #[test]
     fn a_wrong_expectation_fails_at_its_first_difference() {
@@ -340,5 +342,62 @@ mod tests {
         let Outcome::Failed(difference) = judge(&case) else { panic!("the expectation is wrong") };
         assert_eq!(difference.at, "rg12, P segment 0");
         assert_eq!(difference.got, r#"Some((1, 5, "A", 0, 0))"#);
+    }
+
+    fn cases() -> Vec<Case> {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/release_guard.json");
+        let text = std::fs::read_to_string(file).expect("it is there");
+        let mut file: Value = serde_json::from_str(&text).expect("it is JSON");
+        serde_json::from_value(file["cases"].take()).expect("it is a list of cases")
+    }
+
+    fn plans(case: &Case, system: &System) -> Vec<Plan> {
+        (0..system.nodes.len()).map(|node| plan(case, system, node)).collect()
+    }
+
+    #[test]
+    fn no_published_response_exceeds_the_bound_of_its_task() {
+        let (mut bounded, mut reached) = (0, 0);
+        for case in cases() {
+            for (protocol, expected) in &case.expect {
+                let Ok(system) = system(&case, protocol) else { panic!("{protocol} is known") };
+                let effort = &mut Effort::default();
+                let bounds = analyse(&system, &plans(&case, &system), effort).expect("small numbers");
+                for (task, row) in case.tasks.iter().enumerate() {
+                    let (Some(seen), Ok(bound)) =
+                        (expected.end_to_end[&row.id].max_ns, bounds.tasks[task].response)
+                    else {
+                        continue;
+                    };
+                    bounded += 1;
+                    reached += usize::from(seen == bound.as_nanos());
+                    assert!(
+                        seen <= bound.as_nanos(),
+                        "{}, {protocol}, {}: {seen} > {bound}",
+                        case._id,
+                        row.id
+                    );
+                }
+            }
+        }
+        assert!(bounded > 60 && reached > 10, "{bounded} bounds, of which {reached} are reached");
+    }
+
+    #[test]
+    fn published_response_bounds_are_those_that_the_analysis_finds() {
+        let listed =
+            cases().into_iter().find(|case| case.subtask_bounds_ns.is_some()).expect("one lists bounds");
+        let Ok(system) = system(&Case { subtask_bounds_ns: None, ..listed }, "pm") else {
+            panic!("pm is known")
+        };
+        let case =
+            cases().into_iter().find(|case| case.subtask_bounds_ns.is_some()).expect("one lists bounds");
+        let bounds = analyse(&system, &plans(&case, &system), &mut Effort::default()).expect("small numbers");
+        let found = system
+            .operations()
+            .iter()
+            .map(|operation| bounds.from_release(operation.id).expect("bounded").as_nanos());
+        let published: Vec<i64> = case.subtask_bounds_ns.into_iter().flatten().flatten().collect();
+        assert_eq!(found.collect::<Vec<_>>(), published);
     }
 }
