@@ -20,6 +20,9 @@ use talea_time::{Duration, Instant, Work};
 /// Systems looked at in one run of the tests.
 const SYSTEMS: u64 = 6_000;
 
+/// Steps that suffice for all lanes, so that nothing is known to one search and not to another.
+const ENOUGH: u64 = 20_000_000;
+
 /// Steps that suffice for some lanes and not for others.
 const HASTY: u64 = 1_000;
 
@@ -46,7 +49,7 @@ fn hold_bounds_against_simulations(draw: impl Fn(u64) -> System) -> Seen {
     for seed in seeds {
         let system = draw(seed);
         let plans = plan_system(&system).expect("operations have periods and execution times");
-        let bounds = system::analyse(&system, &plans, &mut Effort::new(2_000_000)).expect("small numbers");
+        let bounds = system::analyse(&system, &plans, &mut Effort::new(ENOUGH)).expect("small numbers");
         let mut responses = Responses::of(&system);
         agrees_with_the_quick_verdict(&system, &plans, &bounds, seed);
         let mut simulation = Simulation::new(&system).expect("it has lanes");
@@ -75,12 +78,11 @@ fn agrees_with_the_quick_verdict(system: &System, plans: &[Plan], bounds: &Syste
     let holds: Vec<bool> = (0..tasks).map(|task| bounds.holds(system, task)).collect();
     for (task, holds) in holds.iter().enumerate() {
         let targets: Vec<bool> = (0..tasks).map(|other| other == task).collect();
-        let quick =
-            system::hold(system, plans, &targets, &mut Effort::new(2_000_000)).expect("small numbers");
+        let quick = system::hold(system, plans, &targets, &mut Effort::new(ENOUGH)).expect("small numbers");
         assert_eq!(quick, *holds, "seed {seed}, task {task}\n{bounds:#?}\n{}", system.to_toml());
     }
     let all =
-        system::hold(system, plans, &vec![true; tasks], &mut Effort::new(2_000_000)).expect("small numbers");
+        system::hold(system, plans, &vec![true; tasks], &mut Effort::new(ENOUGH)).expect("small numbers");
     assert_eq!(all, holds.iter().all(|holds| *holds), "seed {seed}, all tasks");
     for bound in &bounds.operations {
         if let Ok(response) = &bound.response {
@@ -104,7 +106,7 @@ fn exact_bounds_are_reached_from_a_critical_instant() {
         }
         let system = System::new(description).expect("it is as valid as before");
         let plans = plan_system(&system).expect("operations have periods and execution times");
-        let bounds = system::analyse(&system, &plans, &mut Effort::new(2_000_000)).expect("small numbers");
+        let bounds = system::analyse(&system, &plans, &mut Effort::new(ENOUGH)).expect("small numbers");
         let mut responses = Responses::of(&system);
         let mut simulation = Simulation::new(&system).expect("it has lanes");
         simulation.advance(Instant::ZERO + SIMULATED, &mut responses);
@@ -349,7 +351,7 @@ fn draw_with_protocols(seed: u64) -> System {
     }
     let system = System::new(description.clone()).expect("it is as valid as before");
     let plans = plan_system(&system).expect("operations have periods and execution times");
-    if let Ok(planned) = system::with_response_bounds(&system, &plans, &mut Effort::new(2_000_000)) {
+    if let Ok(planned) = system::with_response_bounds(&system, &plans, &mut Effort::new(ENOUGH)) {
         return planned;
     }
     for task in description.tasks.iter_mut().filter(|task| task.sync.needs_bounds()) {
