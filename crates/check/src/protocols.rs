@@ -84,7 +84,11 @@ pub(super) fn remarks(system: &System, bounds: &SystemBounds, task: usize) -> Ve
     if bounds.counts_idle_points_as_open(task) {
         remarks.push(format!("{}: {OPEN}", described.sync));
     }
-    if described.sync == Synchronisation::PhaseModification && described.jitter > Duration::ZERO {
+    let has_successors = system.operations_of(task).iter().any(|operation| !operation.successors.is_empty());
+    if described.sync == Synchronisation::PhaseModification
+        && described.jitter > Duration::ZERO
+        && has_successors
+    {
         remarks.push(format!(
             "{}: releases of successors count from the arrival, so that the bound of the first subtask includes the jitter of {}",
             described.sync, described.jitter

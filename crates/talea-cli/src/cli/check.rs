@@ -329,7 +329,8 @@ fn tasks(report: &CheckReport) -> String {
         sheet.row(vec![
             task.name.clone(),
             criticality,
-            task.sync.filter(|_| !all_greedy).map_or(String::new(), |sync| sync.to_string()),
+            // With blanks, at which the cell may be broken.
+            task.sync.filter(|_| !all_greedy).map_or(String::new(), |sync| sync.keyword().replace('-', " ")),
             Duration::from_nanos(task.deadline_ns).to_string(),
             bound.unwrap_or_else(|| "no bound".into()),
             task.slack_ns.map_or("".into(), |slack| Duration::from_nanos(slack).to_string()),
