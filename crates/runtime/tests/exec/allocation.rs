@@ -3,7 +3,7 @@
 use super::*;
 use std::alloc::{GlobalAlloc, Layout, System as SystemAllocator};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use talea_model::{LaneDispatch, SubtaskBuilder};
+use talea_model::{LaneDispatch, SubtaskBuilder, Synchronisation};
 use talea_runtime::JobContext;
 
 /// Counts allocations of the runtime's threads while [`COUNTING`] is set.
@@ -85,6 +85,12 @@ fn releasing_dispatching_and_tracing_do_not_allocate() {
             .task(TaskBuilder::new("chain", ms(1)).subtask(step("a")).subtask(step("b")))
             .task(task("clock", 4, 1))
             .task(overloaded)
+            .task(
+                TaskBuilder::new("guarded", ms(3))
+                    .sync(Synchronisation::ReleaseGuardIdle)
+                    .subtask(step("c"))
+                    .subtask(step("d")),
+            )
             .task(task("skipping", 7, 9).overrun(talea_model::Overrun::SkipNext))
             .build()
             .expect("a system");

@@ -6,6 +6,7 @@
 mod allocation;
 mod cluster;
 mod graphs;
+mod guards;
 mod hierarchy;
 mod lanes;
 mod lowered;
