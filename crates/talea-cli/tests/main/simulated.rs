@@ -1,11 +1,11 @@
 //! `check`, `sim` and `compare --sim`: everything in virtual time.
 
-use crate::support::{TRACE, example, folder, run, within};
+use crate::support::{TRACE, example, folder, run, traced, within, write};
 use std::fs;
 
 #[test]
 fn check_shows_the_lanes_of_every_example() {
-    for name in ["hello.toml", "ofp.toml", "overload.toml", "two-nodes.toml"] {
+    for name in ["hello.toml", "ofp.toml", "overload.toml", "release-guards.toml", "two-nodes.toml"] {
         let done = run(&["check", &example(name)]).exits(0);
         assert!(done.stdout.contains("worst-case utilisation"), "{}", done.stdout);
         let json = run(&["check", &example(name), "--json"]).exits(0).json();
@@ -70,4 +70,42 @@ fn compare_puts_strategies_side_by_side() {
     let strategies: Vec<&str> =
         all.as_array().expect("a list").iter().filter_map(|trial| trial["strategy"].as_str()).collect();
     assert_eq!(strategies, ["rms", "edf", "mlf", "muf", "rms+mlf", "criticality"]);
+}
+
+/// The example with another protocol for all tasks.
+fn synchronised(place: &tempfile::TempDir, sync: &str) -> String {
+    let text = fs::read_to_string(example("release-guards.toml")).expect("there");
+    let changed = text.replace("sync = \"release-guard\"\n", &format!("sync = \"{sync}\"\n"));
+    write(place, &format!("{sync}.toml"), &changed)
+}
+
+#[test]
+fn guards_keep_what_greedy_releases_miss_and_idle_points_bring_the_miss_back() {
+    let place = folder();
+    for (sync, missed, skipped) in [
+        ("greedy", 2, 2),
+        ("release-guard", 0, 0),
+        ("release-guard-idle", 2, 2),
+        ("release-guard-idle-one", 2, 2),
+    ] {
+        let json = run(&["sim", &synchronised(&place, sync), "--for", "240ms", "--json"]).exits(0).json();
+        let tasks = json["report"]["tasks"].as_array().expect("a list");
+        let sonar = tasks.iter().find(|task| task["name"] == "sonar").expect("it is in the file");
+        assert_eq!((&sonar["missed"], &sonar["skipped"]), (&missed.into(), &skipped.into()), "{sync}");
+    }
+}
+
+#[test]
+fn what_a_guard_kept_back_is_explained() {
+    let (_place, trace) = traced(&["sim", &example("release-guards.toml"), "--for", "240ms"]);
+    let json = run(&["trace", "explain", &trace, "--task", "frames", "--job", "1", "--json"]).exits(0).json();
+    let totals = json["explanations"][0]["totals"].as_array().expect("a list");
+    let guard = totals.iter().find(|total| total["cause"] == "guard").expect("it was held");
+    assert_eq!(guard["ns"], 19_000_000, "from 79 to 98 ms");
+    let shown = run(&["trace", "show", &trace]).exits(0).stdout;
+    let held = shown.lines().find(|line| line.contains("guard") && line.contains("frames.find #1"));
+    assert!(
+        held.is_some_and(|line| line.contains("0.079000000") && line.contains("until=0.098000000s")),
+        "{held:?}"
+    );
 }

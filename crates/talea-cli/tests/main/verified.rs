@@ -14,7 +14,7 @@ fn rule<'a>(report: &'a Value, name: &str) -> &'a Value {
 
 #[test]
 fn every_example_obeys_every_strategy_in_virtual_time() {
-    for name in ["hello.toml", "ofp.toml", "overload.toml", "two-nodes.toml"] {
+    for name in ["hello.toml", "ofp.toml", "overload.toml", "release-guards.toml", "two-nodes.toml"] {
         for strategy in ["rms", "edf", "mlf", "muf", "rms+mlf", "criticality"] {
             let system = example(name);
             let (_place, trace) = traced(&["sim", &system, "--for", "1s", "--strategy", strategy]);
@@ -57,7 +57,7 @@ fn another_system_is_refused() {
 /// What real threads do depends on the machine and on what it grants; that there is a report, and of what, does not.
 #[test]
 fn real_traces_are_judged_with_a_tolerance() {
-    for name in ["hello.toml", "two-nodes.toml"] {
+    for name in ["hello.toml", "release-guards.toml", "two-nodes.toml"] {
         for rt in ["off", "warn"] {
             let system = example(name);
             let (_place, trace) = traced(&["run", &system, "--rt", rt, "--for", "300ms"]);
