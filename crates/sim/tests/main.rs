@@ -8,6 +8,7 @@
 
 mod dispatch;
 mod explain;
+mod guards;
 mod hierarchies;
 mod memory;
 mod properties;
