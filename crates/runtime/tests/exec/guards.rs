@@ -149,6 +149,7 @@ fn a_protocol_without_its_bounds_is_refused() {
     let task = task.subtask(step("a")).subtask(step("b"));
     let system = system(Strategy::Edf).task(task).build().expect("a system");
     let refused = Executive::prepare(&system, Operations::synthetic(), options(RtMode::Off, 0));
-    let message = refused.err().expect("there is no bound").to_string();
+    let Err(refused) = refused else { panic!("there is no bound") };
+    let message = refused.to_string();
     assert!(message.contains("\"task.a\"") && message.contains("phase-modification"), "{message}");
 }

@@ -18,6 +18,12 @@ use talea_runtime::cluster::{Membership, run_cluster};
 use talea_runtime::{Executive, Lower, Operations, Outcome, RtMode, RunOptions, Stopped};
 use talea_time::Duration;
 
+/// Of jobs that found no room.
+pub(super) const TOO_MANY_IN_FLIGHT: &str = "jobs were aborted because too many instances were in flight";
+/// Of signals under protocols that build on response bounds.
+pub(super) const LATER_THAN_BOUNDS: &str =
+    "signals came later than the response bounds had promised by which successors are released";
+
 /// Run a system on real threads of this machine
 ///
 /// The strategy of the file sorts the operations of tasks into lanes: queues of jobs, each served by one thread with a SCHED_FIFO
@@ -283,11 +289,8 @@ fn remarks(outcome: &Outcome) -> Vec<String> {
         ));
     }
     for (count, what) in [
-        (mishaps.overflows, "jobs were aborted because too many instances were in flight"),
-        (
-            mishaps.bound_overruns,
-            "signals came later than the response bounds had promised by which successors are released",
-        ),
+        (mishaps.overflows, TOO_MANY_IN_FLIGHT),
+        (mishaps.bound_overruns, LATER_THAN_BOUNDS),
         (mishaps.unsent, "messages between nodes were lost"),
         (mishaps.slot_shortages, "times a job of a preemptive lane waited for a thread; raise --slots"),
         (outcome.late_records, "records came too late to be put in order"),

@@ -2,6 +2,7 @@
 
 use super::failure::Failure;
 use super::options::{ResultOptions, SystemOptions, lanes_of, planned, positive, who_decides};
+use super::run::{LATER_THAN_BOUNDS, TOO_MANY_IN_FLIGHT};
 use super::{artefacts, progress};
 use crate::cli::output::tell;
 use clap::Args;
@@ -10,7 +11,7 @@ use talea_insight::accounting::HierarchyReport;
 use talea_insight::{Accounting, Report};
 use talea_model::{Node, Scheduler, System, Thread, ThreadWork};
 use talea_record::Sink;
-use talea_sim::{DispatchRecords, Simulation};
+use talea_sim::{DispatchRecords, SignalCounts, Simulation};
 use talea_time::{Duration, Instant};
 
 /// Run a system in virtual time
@@ -59,6 +60,7 @@ pub fn main(options: &Options) -> super::Outcome {
         advance(&mut simulation, end, &interrupted, sink);
         reached = simulation.now();
         hierarchies = promises(&mut simulation, &system);
+        warn_of_signals(simulation.signal_counts());
         simulation.finish(sink);
     }
     let stopped = if interrupted.load(Ordering::Relaxed) { "interrupted" } else { "completed" };
@@ -91,6 +93,15 @@ fn warn_of_shortcomings(simulation: &Simulation, system: &System) {
     for (index, node) in system.nodes.iter().enumerate() {
         if let Some(shortcomings) = simulation.shortcomings(index) {
             tell!("warning: node {}: {shortcomings}; `talea check` explains it", node.name);
+        }
+    }
+}
+
+/// Warns of what synchronisation protocols did not do as planned, in the words of a run.
+fn warn_of_signals(counts: SignalCounts) {
+    for (count, what) in [(counts.refused, TOO_MANY_IN_FLIGHT), (counts.bound_overruns, LATER_THAN_BOUNDS)] {
+        if count > 0 {
+            tell!("warning: {count} {what}");
         }
     }
 }
