@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 /// Every crate of the workspace; each may depend only on crates before it.
-const ORDER: [&str; 24] = [
+const ORDER: [&str; 25] = [
     "talea-time",
     "talea-measure",
     "talea-ring",
@@ -16,6 +16,7 @@ const ORDER: [&str; 24] = [
     "talea-policy",
     "talea-analysis",
     "talea-record",
+    "talea-transport",
     "talea-samples",
     "talea-insight",
     "talea-recording",

@@ -41,12 +41,17 @@ pub struct Description {
 impl Description {
     /// What a message from one node to another meets on its way.
     pub fn route(&self, from: usize, to: usize) -> Route {
+        self.link(from, to).unwrap_or_default()
+    }
+
+    /// The same, if a link describes it.
+    pub fn link(&self, from: usize, to: usize) -> Option<Route> {
         if from == to {
-            return Route::default();
+            return None;
         }
         let joins = |link: &&Link| link.ends.directions().any(|direction| direction == (from, to));
         let others = || self.links.iter().find(|link| link.ends == LinkEnds::Others);
-        self.links.iter().find(joins).or_else(others).map_or_else(Route::default, |link| link.route)
+        self.links.iter().find(joins).or_else(others).map(|link| link.route)
     }
 }
 

@@ -10,7 +10,7 @@ use crate::guard_post::{GuardPost, Timers};
 use crate::job_table::{InFlight, JobTable, Tag, WindowFull};
 use crate::join::JoinTable;
 use crate::layout::{Layout, OperationSite};
-use crate::link::{Link, Message};
+use crate::link::Link;
 use crate::occupancy::Processor;
 use crate::operation::Behaviour;
 use crate::outcome::OperationPanic;
@@ -29,6 +29,7 @@ use talea_record::{JobId, ThreadRole};
 use talea_ring::bell::Bell;
 use talea_ring::inbox::Sender;
 use talea_time::Instant;
+use talea_transport::{Identity, Message};
 
 /// How a lane is told that there is something in its inbox.
 pub(crate) enum Call {
@@ -162,8 +163,8 @@ pub(crate) struct Shared {
     pub guard_posts: Vec<Option<GuardPost>>,
     /// By lane over all nodes; `None` for lanes of other processes.
     pub ports: Vec<Option<Port>>,
-    /// The way to nodes in other processes.
-    pub link: Link,
+    /// The way to nodes in other processes, if there are any.
+    pub link: Option<Link>,
     pub processors: Vec<Processor>,
     pub burner: Burner,
     pub stop: StopFlag,
@@ -249,6 +250,27 @@ impl Gate {
             }
             self.bells[thread]
                 .wait_unless(|| self.start.load(Ordering::Acquire) != Self::CLOSED || stop.is_stopped());
+        }
+    }
+}
+
+/// A predecessor of `job` has completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Signal {
+    pub job: JobId,
+    /// The absolute end-to-end deadline of the instance.
+    pub deadline: Instant,
+    /// When the predecessor's timer expires, if its successors wait for that.
+    pub timer: Instant,
+}
+
+impl Signal {
+    /// What a message says.
+    pub fn of(message: &Message<'_>) -> Self {
+        Signal {
+            job: JobId { operation: message.to, ..message.identity.job },
+            deadline: message.deadline,
+            timer: message.timer.unwrap_or(NO_TIMER),
         }
     }
 }
@@ -339,8 +361,8 @@ impl JobFlow {
     }
 
     /// One predecessor of a job has completed; releases the job if it was the last one. Does not ring.
-    pub fn arrive(&mut self, shared: &Shared, message: Message, now: Instant) {
-        let Message { job: JobId { operation, instance }, deadline, timer } = message;
+    pub fn arrive(&mut self, shared: &Shared, signal: Signal, now: Instant) {
+        let Signal { job: JobId { operation, instance }, deadline, timer } = signal;
         let site = shared.layout.operation(operation);
         let local = site.local.expect("an operation of this process");
         let released = InFlight { instance, release: now, deadline };
@@ -358,7 +380,7 @@ impl JobFlow {
             }
         };
         if !fits {
-            self.refuse(shared, message.job, deadline, now);
+            self.refuse(shared, signal.job, deadline, now);
         }
     }
 
@@ -410,12 +432,26 @@ impl JobFlow {
         let from = shared.layout.operation(job.operation);
         let timer = from.bound.map_or(NO_TIMER, |bound| ended.release.saturating_add(bound));
         for &successor in &from.successors {
-            let message =
-                Message { job: JobId { operation: successor, ..job }, deadline: ended.deadline, timer };
             let site = shared.layout.operation(successor);
             if site.local.is_some() {
-                self.arrive(shared, message, now);
-            } else if shared.link.send(site.node, message).is_ok() {
+                let job = JobId { operation: successor, ..job };
+                self.arrive(shared, Signal { job, deadline: ended.deadline, timer }, now);
+                continue;
+            }
+            let message = |link: &Link| Message {
+                identity: Identity { peer: link.transport.own(), job },
+                to: successor,
+                reply_to: None,
+                sent: now,
+                deadline: ended.deadline,
+                period: from.period,
+                band: from.band,
+                timer: Some(timer).filter(|timer| *timer != NO_TIMER),
+                not_before: None,
+                payload: &[],
+            };
+            let sent = shared.link.as_ref().map(|link| link.transport.send(site.node, &message(link)));
+            if sent == Some(Ok(())) {
                 let send = Send { job, to: successor.index() as u64, lane: subject.lane as u16 };
                 self.recorder.put_if_wanted(now, send);
             } else {

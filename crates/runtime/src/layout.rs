@@ -1,7 +1,7 @@
 //! The fixed tables of a run: where each operation runs and what follows it.
 
 use std::path::PathBuf;
-use talea_model::{Execution, OperationId, Synchronisation, System};
+use talea_model::{Criticality, Execution, OperationId, Synchronisation, System};
 use talea_policy::demand::{self, Purpose};
 use talea_policy::release::Arrivals;
 use talea_policy::release::bounds::ResponseBounds;
@@ -33,6 +33,10 @@ pub(crate) struct OperationSite {
     pub guard: Option<usize>,
     /// From its release to its completion, if its successors are released by that.
     pub bound: Option<Duration>,
+    /// Of its task.
+    pub period: Duration,
+    /// Its task's criticality.
+    pub band: Criticality,
     pub exec: Execution,
     /// Stream of its synthetic execution times.
     pub stream: u64,
@@ -145,6 +149,8 @@ impl Layout {
                     guard: None,
                     bound: (task.sync == Synchronisation::ModifiedPhaseModification)
                         .then(|| bounds.bound(operation.id)),
+                    period: task.period,
+                    band: task.criticality,
                     exec: subtask.exec.clone(),
                     stream: demand::stream(system.seed, Purpose::Execution, operation.id.index()),
                 }

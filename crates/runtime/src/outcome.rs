@@ -110,6 +110,12 @@ pub struct Mishaps {
     pub bound_overruns: u64,
     /// Messages to other processes that were lost because their pipe was full or closed.
     pub unsent: u64,
+    /// Messages from other processes that took longer than their link promises.
+    #[serde(default)]
+    pub slow_messages: u64,
+    /// By how much the slowest of them, in nanoseconds.
+    #[serde(default)]
+    pub slowest_excess_ns: i64,
     /// Times an elected job of a preemptive lane waited because all of the lane's threads were taken.
     pub slot_shortages: u64,
     /// Panics of operations; each also aborted its job.

@@ -9,7 +9,7 @@ use crate::hierarchy_node::{HierarchyNode, confirm_lowering};
 use crate::job_table::JobTable;
 use crate::join::{JoinTable, Joining};
 use crate::layout::{Hosted, LaneSite, Layout, SiteKind};
-use crate::link::{Inlet, InletStop, Link};
+use crate::link::Link;
 use crate::lowering::{Lowering, lower};
 use crate::occupancy::Processor;
 use crate::operation::Operations;
@@ -89,7 +89,7 @@ pub(crate) fn prepare(
     let (guard_posts, keepers) = open_guards(guards, &links, &hosted);
     let has_timers = layout.local_operations().any(|site| site.bound.is_some());
     let timers = Timers::new(if has_timers { jobs.capacity() } else { 0 });
-    let (link, inlet) = open_link(system, &hosted)?;
+    let link = open_link(system, &hosted)?;
     let highest_cpu = system.nodes.iter().flat_map(|node| &node.cpus).max().copied().unwrap_or(0);
     let burner = Burner::calibrate();
     let shared = Arc::new(Shared {
@@ -128,7 +128,7 @@ pub(crate) fn prepare(
     let rings = (&names[..], ring_records(&options, system, &shared));
     let mut store = Store::create(system, metadata, rings, &options, &hosted)?;
     let CreatedThreads { threads, mut lane_members } =
-        plan.create(&roles, store.rings(), inboxes, keepers, inlet)?;
+        plan.create(&roles, store.rings(), inboxes, keepers)?;
     let mut others = threads.not_as_wanted();
     let mut hierarchy_nodes = Vec::new();
     for node in hierarchies {
@@ -279,10 +279,8 @@ fn open_guards(
     guards.into_iter().enumerate().map(open).unzip()
 }
 
-fn open_link(system: &System, hosted: &Hosted) -> Result<(Link, Option<(Inlet, InletStop)>), PrepareError> {
-    let Hosted::Node { node, directory } = hosted else { return Ok((Link::default(), None)) };
+fn open_link(system: &System, hosted: &Hosted) -> Result<Option<Link>, PrepareError> {
+    let Hosted::Node { node, directory } = hosted else { return Ok(None) };
     let error = |source| PrepareError::Link { directory: directory.clone(), source };
-    let link = Link::open(directory, system.nodes.len(), *node).map_err(error)?;
-    let inlet = Inlet::open(directory, *node).map_err(error)?;
-    Ok((link, Some(inlet)))
+    Link::open(system, directory, *node).map(Some).map_err(error)
 }

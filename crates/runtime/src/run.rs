@@ -159,10 +159,14 @@ impl Prepared {
         let hierarchies = self.participants.hierarchies.drain(..).map(HierarchyNode::end).collect();
         let spin = self.participants.threads.end();
         let tally = &self.participants.threads.shared.tally;
+        let link = self.participants.threads.shared.link.as_ref();
+        let (slow_messages, slowest) = link.map_or((0, Duration::ZERO), |link| link.promises.late());
         let mishaps = Mishaps {
             overflows: tally.overflows.load(Ordering::Relaxed),
             late_signals: tally.late.load(Ordering::Relaxed),
             bound_overruns: tally.bound_overruns.load(Ordering::Relaxed),
+            slow_messages,
+            slowest_excess_ns: slowest.as_nanos(),
             unsent: tally.unsent.load(Ordering::Relaxed),
             slot_shortages: tally.slot_shortages.load(Ordering::Relaxed),
             panics: std::mem::take(&mut *tally.panics.lock().unwrap_or_else(PoisonError::into_inner)),

@@ -1,10 +1,9 @@
 //! The threads of a run: created with what they need, and ended together.
 
-use crate::flow::{JobFlowSetUp, Shared};
+use crate::flow::{JobFlowSetUp, Shared, Signal};
 use crate::guarding::GuardKeeper;
 use crate::hierarchy::LaneMember;
 use crate::lane_thread::{ByPriority, LaneThread};
-use crate::link::{Inlet, InletStop, Received};
 use crate::lowering::{LanePriorities, Lowering};
 use crate::operation::Behaviour;
 use crate::options::RunOptions;
@@ -13,7 +12,7 @@ use crate::preemption::LanePreemption;
 use crate::preemptive::{Controller, Slot, SlotCell, SlotPriorities, SlotThread};
 use crate::recorder::Recording;
 use crate::release::{ReleaseThread, Source};
-use rustix::io::Errno;
+use std::io::ErrorKind;
 use std::sync::Arc;
 use talea_linux::clock::MonotonicClock;
 use talea_linux::memory::prefault_stack;
@@ -29,6 +28,7 @@ use talea_record::event::Receive;
 use talea_record::{RingFile, RingWriter, ThreadRole};
 use talea_ring::inbox::Receiver;
 use talea_time::Clock;
+use talea_transport::{Arrived, Inbox, Received, Transport};
 
 /// What a thread is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,8 +76,7 @@ pub(crate) struct RunThreads {
     pub shared: Arc<Shared>,
     threads: Vec<JoinHandle<Ended>>,
     slots: Vec<Arc<SlotCell>>,
-    inlet: Option<InletStop>,
-    /// The position of the thread that reads the inlet, once there is one.
+    /// The position of the thread that receives what other processes send, once there is one.
     receiver: Option<usize>,
 }
 
@@ -115,7 +114,7 @@ impl ThreadPlan<'_> {
                 roles.push(Role::Controller { lane });
             }
         }
-        if self.shared.link.is_open() {
+        if self.shared.link.is_some() {
             roles.extend(self.nodes.iter().map(|(node, _)| Role::Receive { node: *node }));
         }
         roles.extend(self.nodes.iter().map(|(node, _)| Role::Release { node: *node }));
@@ -209,14 +208,11 @@ impl ThreadPlan<'_> {
         rings: &mut RingFile,
         mut inboxes: Inboxes,
         mut keepers: Vec<Option<GuardKeeper>>,
-        inlet: Option<(Inlet, InletStop)>,
     ) -> Result<CreatedThreads, SpawnError> {
-        let (mut inlet, stop) = inlet.unzip();
         let mut running = RunThreads {
             shared: Arc::clone(self.shared),
             threads: Vec::new(),
             slots: Vec::new(),
-            inlet: stop,
             receiver: None,
         };
         let (mut slots, mut lane_members) = (Vec::new(), Vec::new());
@@ -244,8 +240,7 @@ impl ThreadPlan<'_> {
                     }
                 }
                 Role::Receive { node } => {
-                    let inlet = inlet.take().expect("a process has one inlet");
-                    running.create_thread(self, role, self.receive_body(node, writer, inlet))?;
+                    running.create_thread(self, role, self.receive_body(node, writer))?;
                     running.receiver = Some(running.threads.len() - 1);
                 }
                 Role::Release { node } => {
@@ -358,24 +353,33 @@ impl ThreadPlan<'_> {
     }
 
     /// Receives what other processes send, and only enqueues.
-    fn receive_body(&self, node: usize, writer: RingWriter, mut inlet: Inlet) -> ThreadBody {
+    fn receive_body(&self, node: usize, writer: RingWriter) -> ThreadBody {
         let shared = Arc::clone(self.shared);
+        let mut inbox = Inbox::new(self.system.nodes.len());
         let flow_set_up = self.flow_set_up(node, writer);
         Box::new(move || {
             let mut flow = flow_set_up.begin(ThreadRole::Receiver, None);
+            let link =
+                shared.link.as_ref().expect("only where there are other processes is there a receiver");
             loop {
-                let received = inlet.receive(|message| {
+                let mut take = |arrived: Arrived<'_>| {
+                    // Whose process has ended is the coordinator's to notice.
+                    let Arrived::Message(message) = arrived else { return };
                     let now = MonotonicClock.now();
-                    let job = message.job;
-                    let lane = shared.layout.operation(job.operation).lane as u16;
-                    flow.recorder.put_if_wanted(now, Receive { job, sent: None, lane });
-                    flow.arrive(&shared, message, now);
-                });
+                    let clock = link.transport.clock_of(usize::from(message.identity.peer.node));
+                    let _ = link.promises.see(&message, clock, now);
+                    let signal = Signal::of(&message);
+                    let lane = shared.layout.operation(message.to).lane as u16;
+                    let sent = Some(clock.range(message.sent).0);
+                    flow.recorder.put_if_wanted(now, Receive { job: signal.job, sent, lane });
+                    flow.arrive(&shared, signal, now);
+                };
+                let received = link.transport.receive(&mut inbox, None, &mut take);
                 flow.ring(&shared);
                 match received {
                     Ok(Received::More) => {}
                     Ok(Received::End) => return None,
-                    Err(errno) => panic!("reading a pipe of our own failed: {errno}"),
+                    Err(error) => panic!("receiving what other nodes send failed: {error}"),
                 }
             }
         })
@@ -418,8 +422,8 @@ impl RunThreads {
     pub fn end(&mut self) -> Vec<NodeSpin> {
         self.shared.shut_down();
         self.slots.iter().for_each(|slot| slot.wake_to_stop());
-        if let (Some(inlet), Some(receiver)) = (self.inlet.take(), self.receiver.take()) {
-            stop_receiver(&inlet, &self.threads[receiver]);
+        if let (Some(link), Some(receiver)) = (&self.shared.link, self.receiver.take()) {
+            stop_receiver(&*link.transport, &self.threads[receiver]);
         }
         let mut spins = Vec::new();
         let mut panicked = None;
@@ -438,14 +442,16 @@ impl RunThreads {
     }
 }
 
-/// Ends the receiver. A full pipe is being emptied by it, and it takes the stop after that; one that has
+/// Ends the receiver. A full way in is being emptied by it, and it takes the stop after that; one that has
 /// panicked empties nothing and needs no stop.
-fn stop_receiver(inlet: &InletStop, receiver: &JoinHandle<Ended>) {
+fn stop_receiver(transport: &dyn Transport, receiver: &JoinHandle<Ended>) {
     while !receiver.is_finished() {
-        match inlet.stop() {
+        match transport.stop_receiving() {
             Ok(()) => return,
-            Err(Errno::AGAIN | Errno::INTR) => std::thread::yield_now(),
-            Err(errno) => panic!("writing a pipe of our own failed: {errno}"),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                std::thread::yield_now();
+            }
+            Err(error) => panic!("telling our own receiver to stop failed: {error}"),
         }
     }
 }
@@ -459,11 +465,11 @@ impl Drop for RunThreads {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::link::{self, Link, Message};
     use crate::plans::plans;
-    use talea_model::{Strategy, TaskBuilder};
+    use talea_model::{Criticality, Strategy, TaskBuilder};
     use talea_record::JobId;
     use talea_time::{Duration, Instant, Work};
+    use talea_transport::{Identity, Message, Peer, Pipes, pipe};
 
     #[test]
     fn a_lane_in_which_late_jobs_stand_last_has_as_many_slots_as_asked_for() {
@@ -484,14 +490,26 @@ mod tests {
     #[test]
     fn a_full_pipe_that_nobody_reads_any_more_does_not_hold_up_the_end() {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        link::create(directory.path(), 2).expect("pipes");
-        let link = Link::open(directory.path(), 2, 0).expect("the other pipe");
-        let (_inlet, stop) = Inlet::open(directory.path(), 1).expect("our pipe");
+        pipe::create(directory.path(), 2).expect("pipes");
+        let open = |node| Pipes::open(directory.path(), 2, Peer { node, epoch: 0 }).expect("pipes");
+        let (one, other) = (open(0), open(1));
         let job = JobId { operation: OperationId::from_index(0), instance: 0 };
-        while link.send(1, Message { job, deadline: Instant::ZERO, timer: Instant::ZERO }).is_ok() {}
+        let message = Message {
+            identity: Identity { peer: one.own(), job },
+            to: job.operation,
+            reply_to: None,
+            sent: Instant::ZERO,
+            deadline: Instant::ZERO,
+            period: Duration::ZERO,
+            band: Criticality::Medium,
+            timer: None,
+            not_before: None,
+            payload: &[],
+        };
+        while one.send(1, &message).is_ok() {}
         let body = || -> Ended { std::panic::resume_unwind(Box::new("it has no more to say")) };
         let receiver = spawn("rcv", Policy::Other, &[], 64 * 1024, body).expect("a thread");
-        stop_receiver(&stop, &receiver);
+        stop_receiver(&other, &receiver);
         assert!(receiver.join().is_err());
     }
 }

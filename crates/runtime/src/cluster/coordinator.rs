@@ -1,12 +1,10 @@
 //! The process that starts the others, gives the start, and makes one report of all.
 
-use super::wire::{
-    DIRECTORY_VARIABLE, FromMember, NODE_VARIABLE, ToMember, control_of, fingerprint, receive, send,
-};
+use super::agreement::Agreement;
+use super::wire::{DIRECTORY_VARIABLE, FromMember, NODE_VARIABLE, ToMember, control_of, receive, send};
 use crate::collector::Collector;
 use crate::error::PrepareError;
 use crate::hierarchy_node::plan_lowering;
-use crate::link;
 use crate::options::{RunOptions, Start, StopHandle};
 use crate::outcome::{LostNode, Outcome, Stopped};
 use crate::plans::{check_apart, metadata, plans};
@@ -60,12 +58,14 @@ pub enum ClusterError {
     },
     /// A member has read another system, or was given other options.
     #[error(
-        "the process of node \"{node}\" runs another system or other options than this one; was the system file \
-         changed while the run was starting?"
+        "the process of node \"{node}\" runs another system or other options than this one: {difference}; was the system \
+         file changed while the run was starting?"
     )]
     Differs {
         /// The node.
         node: String,
+        /// The first difference.
+        difference: String,
     },
     /// Members did not get ready in time.
     #[error("nodes {nodes} were not ready within {within}")]
@@ -115,7 +115,7 @@ pub fn run_cluster(
     check_apart(&executed)?;
     let directory = temporary_directory()?;
     let mut members = Members::start(system, directory.path(), command)?;
-    members.await_ready(&options.stop, fingerprint(system, options))?;
+    members.await_ready(&options.stop, &Agreement::of(system, options))?;
 
     let realtime = members.all.iter().all(|member| member.ready.as_ref().is_some_and(|ready| ready.realtime));
     // Each member has decided for itself, by the same rules.
@@ -227,7 +227,8 @@ impl Members {
         directory: &Path,
         mut command: impl FnMut(&str) -> Command,
     ) -> Result<Self, ClusterError> {
-        link::create(directory, system.nodes.len()).map_err(|errno| ClusterError::Setup(errno.into()))?;
+        talea_transport::pipe::create(directory, system.nodes.len())
+            .map_err(|errno| ClusterError::Setup(errno.into()))?;
         let listener = UnixListener::bind(control_of(directory)).map_err(ClusterError::Setup)?;
         listener.set_nonblocking(true).map_err(ClusterError::Setup)?;
         let (tell, news) = mpsc::channel();
@@ -248,7 +249,7 @@ impl Members {
     }
 
     /// Waits until every member has connected and is ready.
-    fn await_ready(&mut self, stop: &StopHandle, fingerprint: u64) -> Result<(), ClusterError> {
+    fn await_ready(&mut self, stop: &StopHandle, agreement: &Agreement) -> Result<(), ClusterError> {
         let until = MonotonicClock.now() + READY_WITHIN;
         while self.all.iter().any(|member| member.ready.is_none()) {
             if stop.is_stopped() {
@@ -259,7 +260,7 @@ impl Members {
                 let nodes = late.map(|member| format!("\"{}\"", member.node)).collect::<Vec<_>>().join(", ");
                 return Err(ClusterError::NotReady { nodes, within: READY_WITHIN });
             }
-            self.accept(fingerprint)?;
+            self.accept(agreement)?;
             match self.news.recv_timeout(LOOK) {
                 Ok((node, Some(FromMember::Ready { realtime, missing, threads }))) => {
                     self.all[node].ready = Some(Ready { realtime, missing, threads });
@@ -276,7 +277,7 @@ impl Members {
             });
             if let Some(node) = gone {
                 // It may have connected and said why before it ended.
-                self.accept(fingerprint)?;
+                self.accept(agreement)?;
                 if self.all[node].control.is_none() {
                     return Err(self.ended(node));
                 }
@@ -287,7 +288,7 @@ impl Members {
 
     /// Takes the connections that have come in, and the greetings that are whole. Never waits: a process
     /// that connects and says nothing holds up neither a stop nor the time limit.
-    fn accept(&mut self, expected: u64) -> Result<(), ClusterError> {
+    fn accept(&mut self, expected: &Agreement) -> Result<(), ClusterError> {
         loop {
             match self.listener.accept() {
                 Ok((stream, _)) => {
@@ -300,9 +301,10 @@ impl Members {
         for mut connection in std::mem::take(&mut self.pending) {
             match connection.first_message().map_err(ClusterError::Setup)? {
                 FirstMessage::Incomplete => self.pending.push(connection),
-                FirstMessage::Whole(FromMember::Hello { node, fingerprint }) if node < self.all.len() => {
-                    if fingerprint != expected {
-                        return Err(ClusterError::Differs { node: self.all[node].node.clone() });
+                FirstMessage::Whole(FromMember::Hello { node, agreement }) if node < self.all.len() => {
+                    if let Some(difference) = expected.difference(&agreement) {
+                        let node = self.all[node].node.clone();
+                        return Err(ClusterError::Differs { node, difference });
                     }
                     self.welcome(node, connection).map_err(ClusterError::Setup)?;
                 }
@@ -389,6 +391,9 @@ impl Members {
                 ended.mishaps.late_signals += mishaps.late_signals;
                 ended.mishaps.bound_overruns += mishaps.bound_overruns;
                 ended.mishaps.unsent += mishaps.unsent;
+                ended.mishaps.slow_messages += mishaps.slow_messages;
+                ended.mishaps.slowest_excess_ns =
+                    ended.mishaps.slowest_excess_ns.max(mishaps.slowest_excess_ns);
                 ended.mishaps.slot_shortages += mishaps.slot_shortages;
                 ended.mishaps.panics.extend(mishaps.panics);
             }

@@ -1,8 +1,7 @@
 //! One process of a run of several.
 
-use super::wire::{
-    DIRECTORY_VARIABLE, FromMember, NODE_VARIABLE, ToMember, control_of, fingerprint, receive, send,
-};
+use super::agreement::Agreement;
+use super::wire::{DIRECTORY_VARIABLE, FromMember, NODE_VARIABLE, ToMember, control_of, receive, send};
 use crate::error::PrepareError;
 use crate::layout::Hosted;
 use crate::operation::Operations;
@@ -96,7 +95,7 @@ impl Membership {
         let lost = |source| MemberError::Control { directory: directory.clone(), source };
         let mut to = UnixStream::connect(control_of(&directory)).map_err(lost)?;
         let mut from = BufReader::new(to.try_clone().map_err(lost)?);
-        send(&mut to, &FromMember::Hello { node, fingerprint: fingerprint(system, &options) })
+        send(&mut to, &FromMember::Hello { node, agreement: Agreement::of(system, &options) })
             .map_err(lost)?;
 
         let hosted = Hosted::Node { node, directory: directory.clone() };
@@ -173,7 +172,6 @@ fn clear(directory: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::link;
     use crate::options::RtMode;
     use std::os::unix::net::UnixListener;
     use talea_model::{Strategy, TaskBuilder};
@@ -199,7 +197,7 @@ mod tests {
     #[test]
     fn a_coordinator_that_goes_before_the_start_leaves_nothing_behind() {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        link::create(directory.path(), 1).expect("a pipe");
+        talea_transport::pipe::create(directory.path(), 1).expect("a pipe");
         let listener = UnixListener::bind(control_of(directory.path())).expect("a socket");
         // It hangs up at some time between the greeting and the wait for the start.
         let coordinator = std::thread::spawn(move || drop(listener.accept().expect("a member")));

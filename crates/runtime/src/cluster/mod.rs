@@ -8,7 +8,7 @@
 //!   coordinator                                     member (one per node)
 //!   private directory, pipes, control socket
 //!   start processes ──────────────────────────────► connect
-//!                    ◄─────────────────── hello ─── which node, fingerprint of system and options
+//!                    ◄─────────────────── hello ─── which node, system and options as texts
 //!                                                   prepare: threads, rings in the directory
 //!                    ◄──────────── ready / failed ──
 //!   all ready: start instant ──── start ──────────► open the gate
@@ -23,6 +23,7 @@
 //! coordinator. Members are put into process groups of their own, so that Ctrl-C on a terminal reaches
 //! the coordinator only, which then stops them in order.
 
+mod agreement;
 mod coordinator;
 mod member;
 mod wire;

@@ -1,12 +1,10 @@
 //! What coordinator and members say to each other: one JSON text per line.
 
-use crate::options::{Lower, RunOptions};
+use super::agreement::Agreement;
 use crate::outcome::{HierarchyOutcome, Mishaps, NodeSpin, Stopped, ThreadAttributes};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
-use talea_model::System;
 
 /// Names the run's directory to a member.
 pub(super) const DIRECTORY_VARIABLE: &str = "TALEA_CLUSTER_DIRECTORY";
@@ -23,7 +21,7 @@ pub(super) fn control_of(directory: &Path) -> PathBuf {
 #[serde(rename_all = "kebab-case")]
 pub(super) enum FromMember {
     /// First of all.
-    Hello { node: usize, fingerprint: u64 },
+    Hello { node: usize, agreement: Agreement },
     /// Everything is prepared.
     Ready { realtime: bool, missing: Vec<String>, threads: Vec<ThreadAttributes> },
     /// Preparing failed; the member exits.
@@ -56,15 +54,6 @@ pub(super) fn receive<T: DeserializeOwned>(from: &mut impl BufRead) -> io::Resul
         return Ok(None);
     }
     Ok(Some(serde_json::from_slice(&line)?))
-}
-
-/// Differs where the system or what the processes must agree on differs.
-pub(super) fn fingerprint(system: &System, options: &RunOptions) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    format!("{system:?}").hash(&mut hasher);
-    let lowers = matches!(options.lower, Lower::WherePossible);
-    (options.duration, options.rt.keyword(), options.tolerance, lowers).hash(&mut hasher);
-    hasher.finish()
 }
 
 #[cfg(test)]

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration as StdDuration, Instant as StdInstant};
-use talea_model::{Late, SubtaskBuilder};
+use talea_model::{Late, LinkBuilder, SubtaskBuilder};
 use talea_runtime::cluster::{ClusterError, Membership, run_cluster};
-use talea_runtime::{JobContext, StopHandle, Stopped};
+use talea_runtime::{JobContext, Mishaps, StopHandle, Stopped};
 
 /// Tells a member what to do besides its jobs.
 const CASE: &str = "TALEA_TEST_CASE";
@@ -25,6 +25,21 @@ const PATIENCE: StdDuration = StdDuration::from_secs(30);
 
 /// Back and forth between two processes, instance by instance, however late they are.
 fn ping_pong() -> System {
+    rally([])
+}
+
+/// The same, with a way there that promises much and a way back that promises nothing.
+fn rally_with_promises() -> System {
+    let there = LinkBuilder::from_to("one", "two").delay(ms(60_000));
+    rally([there, LinkBuilder::from_to("two", "one")])
+}
+
+/// The system of a case.
+fn system_of(case: &str) -> System {
+    if case == "promised" { rally_with_promises() } else { ping_pong() }
+}
+
+fn rally(links: impl IntoIterator<Item = LinkBuilder>) -> System {
     let step = |name: &str, node: &str| SubtaskBuilder::new(name).wcet(Work::from_nanos(100_000)).on(node);
     let task = TaskBuilder::new("rally", ms(5))
         .deadline(ms(50))
@@ -33,7 +48,7 @@ fn ping_pong() -> System {
         .subtask(step("right", "two").after(["serve"]))
         .subtask(step("catch", "one").after(["left", "right"]));
     let system = system(Strategy::Edf).late(Late::None).node("one", [0]).node("two", [0]);
-    system.task(task).build().expect("a system")
+    links.into_iter().fold(system.task(task), |system, link| system.link(link)).build().expect("a system")
 }
 
 fn member_command(case: &str) -> Command {
@@ -46,7 +61,7 @@ fn member_command(case: &str) -> Command {
 
 /// All runs but one are ended by what happens in them.
 fn duration_of(case: &str) -> i64 {
-    if case == "planned" { 100 } else { 60_000 }
+    if matches!(case, "planned" | "promised") { 100 } else { 60_000 }
 }
 
 #[test]
@@ -82,7 +97,7 @@ fn as_member() {
         membership.run(&ping_pong(), wrong, options(RtMode::Warn, duration_of(&case))).expect_err("refused");
         return;
     }
-    let result = membership.run(&ping_pong(), operations, options(RtMode::Warn, duration_of(&case)));
+    let result = membership.run(&system_of(&case), operations, options(RtMode::Warn, duration_of(&case)));
     if case != "orphaned" {
         result.expect("the member takes part");
     }
@@ -120,7 +135,7 @@ fn run_by(case: &str, stop: &StopHandle, command: impl FnMut(&str) -> Command) -
     let stop = stop.clone();
     let options =
         RunOptions { keep_log: Some(log.clone()), stop, ..options(RtMode::Warn, duration_of(case)) };
-    let outcome = run_cluster(&ping_pong(), &options, command);
+    let outcome = run_cluster(&system_of(case), &options, command);
     let records = outcome.as_ref().map_or_else(|_| Vec::new(), |outcome| records_of(&log, outcome));
     Clustered { outcome, records }
 }
@@ -165,6 +180,25 @@ fn all_members_end_as_planned() {
     assert_eq!(outcome.mishaps, talea_runtime::Mishaps::default());
     let ends = clustered.records.iter().filter(|record| record.event == Event::RUN_END);
     assert_eq!(ends.count(), 2);
+}
+
+#[test]
+fn messages_that_take_longer_than_their_link_promises_are_counted() {
+    let _alone = alone();
+    let clustered = run_case("promised", &StopHandle::new());
+    let outcome = clustered.outcome.expect("it runs");
+    let Mishaps { slow_messages, slowest_excess_ns, .. } = outcome.mishaps;
+    let system = rally_with_promises();
+    let to_one = |record: &&Record| {
+        record.event == Event::RECEIVE
+            && system.operations()[record.job().operation.index()].name == "rally.catch"
+    };
+    let back = clustered.records.iter().filter(to_one).count() as u64;
+    assert!(back > 0 && slow_messages == back, "{slow_messages} of {back}, which all took some time");
+    assert!((1..60_000_000_000).contains(&slowest_excess_ns));
+    let sent = clustered.records.iter().filter(to_one).map(|record| record.words[0] as i64);
+    let received = clustered.records.iter().filter(to_one).map(|record| record.time.as_nanos());
+    assert!(sent.zip(received).all(|(sent, received)| 0 < sent && sent <= received), "both clocks are one");
 }
 
 #[test]

@@ -291,6 +291,13 @@ fn remarks(outcome: &Outcome) -> Vec<String> {
     for (count, what) in [
         (mishaps.overflows, TOO_MANY_IN_FLIGHT),
         (mishaps.bound_overruns, LATER_THAN_BOUNDS),
+        (
+            mishaps.slow_messages,
+            &format!(
+                "messages between nodes took longer than their link promises, the slowest by {}",
+                Duration::from_nanos(mishaps.slowest_excess_ns)
+            ),
+        ),
         (mishaps.unsent, "messages between nodes were lost"),
         (mishaps.slot_shortages, "times a job of a preemptive lane waited for a thread; raise --slots"),
         (outcome.late_records, "records came too late to be put in order"),

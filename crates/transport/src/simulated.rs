@@ -1,0 +1,287 @@
+//! A link with delay, jitter and loss, over any other transport.
+//!
+//! What becomes of a message is drawn where it is sent, from the seed, by [`MessageWay`], of which the simulator has the same answers: for the same
+//! jobs the same messages are lost, and the others take the same time. Which of the two clocks counts does not matter here: the sender
+//! writes into the message when it is to be delivered, and the receiver holds it until then.
+
+use crate::clock::ClockMapping;
+use crate::counts::{Counts, Refusal};
+use crate::inbox::Inbox;
+use crate::message::{Message, Peer};
+use crate::news::{Arrived, Received};
+use crate::transport::Transport;
+use std::sync::atomic::{AtomicU64, Ordering};
+use talea_model::{Description, Route};
+use talea_policy::demand::{MessageWay, Passage};
+use talea_time::{Clock, Duration, Instant};
+
+/// Carries messages by `T`, as slowly and as unreliably as the links of a system are.
+pub struct SimulatedLink<T, C> {
+    transport: T,
+    clock: C,
+    seed: u64,
+    /// By receiving node.
+    routes: Vec<Route>,
+    lost: AtomicU64,
+    unheld: AtomicU64,
+}
+
+impl<T: Transport, C: Clock + Send + Sync> SimulatedLink<T, C> {
+    /// What the node of `transport` sends goes by the links of `description`, with its seed.
+    pub fn new(transport: T, clock: C, description: &Description) -> Self {
+        let own = usize::from(transport.own().node);
+        let routes = (0..description.nodes.len()).map(|to| description.route(own, to)).collect();
+        let (lost, unheld) = (AtomicU64::new(0), AtomicU64::new(0));
+        SimulatedLink { transport, clock, seed: description.seed, routes, lost, unheld }
+    }
+
+    /// Gives out what is due. Returns whether that was anything.
+    fn deliver(&self, inbox: &mut Inbox, now: Instant, take: &mut dyn FnMut(Arrived<'_>)) -> bool {
+        let mut any = false;
+        while inbox.held.deliver(now, take) {
+            any = true;
+        }
+        any
+    }
+}
+
+impl<T: Transport, C: Clock + Send + Sync> Transport for SimulatedLink<T, C> {
+    fn own(&self) -> Peer {
+        self.transport.own()
+    }
+
+    /// That a message is lost is not the sender's to know.
+    fn send(&self, to: usize, message: &Message<'_>) -> Result<(), Refusal> {
+        let route = self.routes.get(to).copied().unwrap_or_default();
+        let job = message.identity.job;
+        match MessageWay::new(self.seed, job.operation, message.to, route).passage(job.instance) {
+            Passage::Lost => {
+                self.lost.fetch_add(1, Ordering::Relaxed);
+                Ok(())
+            }
+            Passage::Arrives(Duration::ZERO) => self.transport.send(to, message),
+            Passage::Arrives(time) => {
+                let not_before = Some(message.sent.saturating_add(time));
+                self.transport.send(to, &Message { not_before, ..*message })
+            }
+        }
+    }
+
+    fn receive(
+        &self,
+        inbox: &mut Inbox,
+        within: Option<Duration>,
+        take: &mut dyn FnMut(Arrived<'_>),
+    ) -> std::io::Result<Received> {
+        let now = self.clock.now();
+        if self.deliver(inbox, now, take) {
+            return Ok(Received::More);
+        }
+        let until_next = inbox.held.next().map(|due| due - now);
+        let within = [within, until_next].into_iter().flatten().min();
+        // The inner transport has the rest of the inbox meanwhile.
+        let mut held = std::mem::take(&mut inbox.held);
+        let received = self.transport.receive(inbox, within, &mut |arrived| match arrived {
+            Arrived::Message(Message { identity, not_before: Some(not_before), .. }) => {
+                let Arrived::Message(message) = arrived else { unreachable!("it is one") };
+                let due = self.clock_of(usize::from(identity.peer.node)).range(not_before).0;
+                if due <= self.clock.now() {
+                    take(arrived);
+                } else if !held.put(due, message) {
+                    self.unheld.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+            other => take(other),
+        });
+        inbox.held = held;
+        self.deliver(inbox, self.clock.now(), take);
+        received
+    }
+
+    fn stop_receiving(&self) -> std::io::Result<()> {
+        self.transport.stop_receiving()
+    }
+
+    fn clock_of(&self, node: usize) -> ClockMapping {
+        self.transport.clock_of(node)
+    }
+
+    fn counts(&self) -> Counts {
+        let lost = self.lost.load(Ordering::Relaxed);
+        let counts = self.transport.counts();
+        let unheld = self.unheld.load(Ordering::Relaxed);
+        Counts { sent: counts.sent + lost, lost, unheld, ..counts }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::tests::message;
+    use crate::pipe::{self, Pipes};
+    use crate::promise::PromiseWatch;
+    use std::collections::BTreeMap;
+    use std::sync::atomic::AtomicI64;
+    use talea_model::{LinkBuilder, LossRate, System, TaskBuilder};
+    use talea_time::Work;
+
+    /// A clock that the test drives.
+    struct Driven<'a>(&'a AtomicI64);
+
+    impl Clock for Driven<'_> {
+        fn now(&self) -> Instant {
+            Instant::from_nanos(self.0.load(Ordering::Relaxed))
+        }
+    }
+
+    /// The machine's.
+    struct Real(std::time::Instant);
+
+    impl Clock for Real {
+        fn now(&self) -> Instant {
+            Instant::from_nanos(self.0.elapsed().as_nanos() as i64)
+        }
+    }
+
+    const US: i64 = 1_000;
+
+    fn system() -> System {
+        let us = Duration::from_micros;
+        let loss = LossRate::from_share(0.2).expect("a share");
+        let there = LinkBuilder::from_to("a", "b").delay(us(200)).jitter(us(300)).loss(loss);
+        let back = LinkBuilder::from_to("b", "a").delay(us(50));
+        let task = TaskBuilder::new("t", Duration::from_millis(1)).wcet(Work::from_nanos(1)).on("a");
+        let builder = System::builder("s").seed(9).node("a", [0]).node("b", [1]).link(there).link(back);
+        builder.task(task).build().expect("a system")
+    }
+
+    fn pipes() -> (tempfile::TempDir, [Pipes; 2]) {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        pipe::create(directory.path(), 2).expect("pipes");
+        let open = |node| Pipes::open(directory.path(), 2, Peer { node, epoch: 11 }).expect("pipes");
+        let both = [open(0), open(1)];
+        (directory, both)
+    }
+
+    /// What the simulator says of the messages from `a` to `b`.
+    fn passage(system: &System, counter: u64) -> Passage {
+        let message = message(0, counter, &[]);
+        MessageWay::new(system.seed, message.identity.job.operation, message.to, system.route(0, 1))
+            .passage(counter)
+    }
+
+    #[test]
+    fn messages_are_late_and_lost_as_the_simulator_has_it() {
+        let (system, now, (_directory, [one, other])) = (system(), AtomicI64::new(0), pipes());
+        let one = SimulatedLink::new(one, Driven(&now), &system);
+        let other = SimulatedLink::new(other, Driven(&now), &system);
+        let (mut inbox, mut arrivals) = (Inbox::new(2).with_room(256), BTreeMap::new());
+        for step in 0..2_000 {
+            now.store(step * US, Ordering::Relaxed);
+            let allocated = allocation_counter::measure(|| {
+                if step % 10 == 0 {
+                    let counter = step as u64 / 10;
+                    let message = Message { sent: Driven(&now).now(), ..message(0, counter, &[1, 2]) };
+                    one.send(1, &message).expect("there is room");
+                }
+            });
+            assert_eq!(allocated.count_total, 0);
+            let mut take = |arrived: Arrived<'_>| {
+                if let Arrived::Message(message) = arrived {
+                    assert_eq!(message.payload, [1, 2]);
+                    let took = Driven(&now).now() - message.sent;
+                    assert!(arrivals.insert(message.identity.job.instance, took).is_none(), "once");
+                }
+            };
+            let _ = other.receive(&mut inbox, Some(Duration::ZERO), &mut take).expect("it is readable");
+        }
+        let mut lost = 0;
+        for counter in 0..140 {
+            match (passage(&system, counter), arrivals.get(&counter)) {
+                (Passage::Lost, None) => {}
+                // The test looks once in a microsecond.
+                (Passage::Arrives(time), Some(took)) => {
+                    assert!(time <= *took && *took <= time + Duration::from_nanos(US), "{counter}");
+                }
+                other => panic!("{counter}: {other:?}"),
+            }
+        }
+        for counter in 0..200 {
+            lost += u64::from(passage(&system, counter) == Passage::Lost);
+        }
+        let counts = one.counts();
+        assert_eq!((counts.sent, counts.lost, other.counts().unheld), (200, lost, 0));
+        assert!((20..60).contains(&lost), "a fifth");
+    }
+
+    #[test]
+    fn two_nodes_on_threads_answer_each_other_over_a_lossy_link() {
+        const COUNT: u64 = 150;
+        let (system, (_directory, pipes)) = (system(), pipes());
+        let clock = std::time::Instant::now();
+        let [one, other] = pipes.map(|pipes| SimulatedLink::new(pipes, Real(clock), &system));
+        let kept: Vec<u64> =
+            (0..COUNT).filter(|counter| passage(&system, *counter) != Passage::Lost).collect();
+        let watches = [0, 1].map(|own| PromiseWatch::new(&system, own));
+        let answered = std::thread::scope(|scope| {
+            // The second node answers each message until it is told to stop.
+            let second = scope.spawn(|| {
+                let mut inbox = Inbox::new(2).with_room(COUNT as usize);
+                let mut heard = Vec::new();
+                loop {
+                    let mut take = |arrived: Arrived<'_>| {
+                        let Arrived::Message(request) = arrived else { return };
+                        let now = Real(clock).now();
+                        assert!(
+                            now - request.sent >= Duration::from_micros(200),
+                            "no earlier than the link's delay"
+                        );
+                        let _ = watches[1].see(&request, other.clock_of(0), now);
+                        heard.push(request.identity.job.instance);
+                        let mut answer = message(1, request.identity.job.instance, &[]);
+                        (answer.sent, answer.reply_to) = (now, Some(request.identity.job));
+                        other.send(0, &answer).expect("there is room");
+                    };
+                    if other.receive(&mut inbox, None, &mut take).expect("it is readable") == Received::End {
+                        return heard;
+                    }
+                }
+            });
+            let (mut inbox, mut answered) = (Inbox::new(2).with_room(COUNT as usize), Vec::new());
+            for counter in 0..COUNT {
+                one.send(1, &Message { sent: Real(clock).now(), ..message(0, counter, &[]) })
+                    .expect("there is room");
+                // A pipe of the least size holds 56 messages.
+                while counter >= 40
+                    && answered.len() + 40 < kept.iter().filter(|kept| **kept <= counter).count()
+                {
+                    receive_answers(&one, &mut inbox, &mut answered);
+                }
+            }
+            while answered.len() < kept.len() {
+                receive_answers(&one, &mut inbox, &mut answered);
+            }
+            other.stop_receiving().expect("there is room");
+            let mut heard = second.join().expect("it answers");
+            heard.sort_unstable();
+            assert_eq!(heard, kept);
+            answered
+        });
+        assert_eq!(answered.len(), kept.len());
+        assert_eq!(one.counts().lost, COUNT - kept.len() as u64);
+        assert!(watches[1].late().0 <= kept.len() as u64);
+    }
+
+    fn receive_answers(
+        transport: &SimulatedLink<Pipes, Real>,
+        inbox: &mut Inbox,
+        answered: &mut Vec<talea_record::JobId>,
+    ) {
+        let mut take = |arrived: Arrived<'_>| {
+            if let Arrived::Message(message) = arrived {
+                answered.push(message.reply_to.expect("it is an answer"));
+            }
+        };
+        let _ = transport.receive(inbox, None, &mut take).expect("it is readable");
+    }
+}
