@@ -126,7 +126,9 @@ fn what_is_switched_off_and_stays_on_for_others_is_told() {
     assert!(told.starts_with(&expected), "{told}");
     let watcher = format!("still on for \"watcher\" (process {}): ", std::process::id());
     assert!(
-        told.contains(&format!("{watcher}run.run-start, run.run-end, run.lost, run.thread, job.start\n")),
+        told.replace("\n  ", " ").contains(&format!(
+            "{watcher}run.run-start, run.run-end, run.lost, run.thread, run.message-lost, job.start\n"
+        )),
         "{told}"
     );
     assert!(told.contains("an event stays on as long as anybody follows it"), "{told}");
