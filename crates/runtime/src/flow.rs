@@ -24,7 +24,8 @@ use talea_model::OperationId;
 use talea_policy::job::Job;
 use talea_policy::lane::JobOrder;
 use talea_policy::release::join::Heard;
-use talea_record::event::{Dates, Flag, Send, Signal};
+use talea_record::event;
+use talea_record::event::{Dates, Flag, Send};
 use talea_record::{JobId, ThreadRole};
 use talea_ring::bell::Bell;
 use talea_ring::inbox::Sender;
@@ -394,7 +395,7 @@ impl JobFlow {
     ) -> Result<(), WindowFull> {
         let tag = shared.jobs.claim(site.local.expect("an operation of this process"), signalled)?;
         let job = JobId { operation: site.id, instance: signalled.instance };
-        self.recorder.put_if_wanted(now, Signal { job, lane: site.lane as u16 });
+        self.recorder.put_if_wanted(now, event::Signal { job, lane: site.lane as u16 });
         shared.guard_post(site.node).push(tag);
         self.signal(site.node);
         Ok(())
