@@ -45,7 +45,7 @@ impl Join {
                 return place;
             }
             let lost = if self.lost.is_empty() { None } else { self.lost.get(&word.instance()).copied() };
-            if word.has_heard(self.predecessors - lost.unwrap_or(0)) {
+            if word.is_settled(self.predecessors - lost.unwrap_or(0)) {
                 if lost.is_some() {
                     self.lost.remove(&word.instance());
                 }

@@ -16,8 +16,8 @@ use super::lane::Interest;
 use super::release::{After, Entry, Pacing, Predecessor};
 use crate::effort::AnalysisError;
 use talea_model::{
-    Execution, LaneDispatch, Late, Laxity, Operation as Subtask, OperationId, Overrun, Synchronisation,
-    System,
+    Execution, LaneDispatch, Late, Laxity, Operation as Subtask, OperationId, Overrun, Route,
+    Synchronisation, System,
 };
 use talea_policy::discipline::Discipline;
 use talea_policy::strategy::{Lane as LanePlan, LaneRules, Plan};
@@ -317,15 +317,15 @@ impl Segment {
     }
 }
 
-/// How long the message from one operation to another may travel.
-fn message_delay(system: &System, from: OperationId, to: OperationId) -> u64 {
-    length(system.route(system.subtask(from).node, system.subtask(to).node).longest())
+/// What the message from one operation to another meets on its way; nothing on the same node.
+fn route(system: &System, from: OperationId, to: OperationId) -> Route {
+    system.route(system.subtask(from).node, system.subtask(to).node)
 }
 
-/// How long it takes until all successors of an operation know of its completion.
+/// How long it takes at most until all successors of an operation know of its completion.
 pub(super) fn slowest_delay(system: &System, operation: OperationId) -> u64 {
     let successors = &system.operations()[operation.index()].successors;
-    successors.iter().map(|to| message_delay(system, operation, *to)).max().unwrap_or(0)
+    successors.iter().map(|to| length(route(system, operation, *to).longest())).max().unwrap_or(0)
 }
 
 /// What the release of an operation with predecessors waits for.
@@ -333,19 +333,22 @@ fn after(system: &System, operation: &Subtask) -> After {
     let task = &system.tasks[operation.task];
     let subtask = system.subtask(operation.id);
     let predecessor = |id: &OperationId| {
-        let before = system.subtask(*id);
+        let route = route(system, *id, operation.id);
         Predecessor {
             operation: id.index(),
-            delay: message_delay(system, *id, operation.id),
+            least_delay: length(route.delay),
+            delay: length(route.longest()),
             slowest_delay: slowest_delay(system, *id),
-            bound: before.bound.map(length),
+            bound: system.subtask(*id).bound.map(length),
         }
     };
     let all = operation.predecessors.len();
     let needed = subtask.join.needed(all);
-    // An instance of a predecessor may be shed, and then others must do. Of timers, those of the first to complete count.
-    let may_take_all =
-        task.overrun != Overrun::Queue || task.sync == Synchronisation::ModifiedPhaseModification;
+    // An instance of a predecessor may be shed, or a message be lost, and then others must do. Of timers, those of the first to
+    // complete count.
+    let may_take_all = task.overrun != Overrun::Queue
+        || task.sync == Synchronisation::ModifiedPhaseModification
+        || system.messages_that_may_be_lost(operation.task).next().is_some();
     After {
         before: operation.predecessors.iter().map(predecessor).collect(),
         needed,

@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use talea_analysis::Effort;
 use talea_analysis::system::{self, Exactness, Method, SystemBounds};
 use talea_model::{
-    Criticality, Description, Execution, Join, LaneDispatch, Late, Laxity, Link, LinkEnds, Node, Overhead,
-    Overrun, Route, Strategy, Subtask, Synchronisation, System, Task,
+    Criticality, Description, Execution, Join, LaneDispatch, Late, Laxity, Link, LinkEnds, LossRate, Node,
+    Overhead, Overrun, Route, Strategy, Subtask, Synchronisation, System, Task,
 };
 use talea_policy::strategy::{Plan, plan_system};
 use talea_record::{Event, Record, Sink};
@@ -365,7 +365,9 @@ fn draw_links(random: &mut Pcg64Mcg, nodes: usize) -> Vec<Link> {
     let mut links = Vec::new();
     let mut draw = |ends| {
         let mut time = || Duration::from_nanos(random.random_range(0..4));
-        let route = Route { delay: time(), jitter: time(), ..Route::default() };
+        let (delay, jitter) = (time(), time());
+        let loss = if random.random_range(0..6) == 0 { 0.2 } else { 0.0 };
+        let route = Route { delay, jitter, loss: LossRate::from_share(loss).expect("a share") };
         links.extend((random.random_range(0..3) > 0).then_some(Link { ends, route }));
     };
     for from in 0..nodes {

@@ -39,6 +39,20 @@ impl Guards {
     }
 }
 
+impl Guards {
+    /// Records are missing: what was signalled may have been released.
+    pub fn forget_signals(&mut self) {
+        self.signalled.iter_mut().for_each(VecDeque::clear);
+    }
+
+    /// A job is released that is not judged.
+    pub fn forget_signal(&mut self, job: JobId) {
+        if let Some(signalled) = self.signalled.get_mut(job.operation.index()) {
+            signalled.retain(|(instance, _)| *instance != job.instance);
+        }
+    }
+}
+
 impl Judge<'_> {
     /// Whether a guard holds the operation.
     pub(super) fn is_guarded(&self, operation: OperationId) -> bool {

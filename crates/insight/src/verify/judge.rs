@@ -221,6 +221,9 @@ impl<'a> Judge<'a> {
         self.node_touched[self.lanes[lane].node] = true;
         if self.is_half_known(record) {
             self.unjudged += 1;
+            if record.event == Event::RELEASE {
+                self.guards.forget_signal(job);
+            }
             return self.pass_by(record, lane);
         }
         self.findings.count_case(Rule::Life);
@@ -303,5 +306,6 @@ impl<'a> Judge<'a> {
             instances.list.clear();
             *known = Known::AfterLoss;
         }
+        self.guards.forget_signals();
     }
 }

@@ -60,11 +60,6 @@ impl JoinWord {
         self.0 & LOST != 0
     }
 
-    /// Whether so many signals have come.
-    pub const fn has_heard(self, signals: u32) -> bool {
-        self.count() >= signals as u64
-    }
-
     const fn count(self) -> u64 {
         self.0 & COUNT
     }
@@ -94,10 +89,10 @@ impl JoinWord {
         }
     }
 
-    /// Whether another instance may take the word without anything being forgotten, as all signals that come have come (`to_come` of them at
-    /// first), or none that matters.
+    /// Whether another instance may take the word without anything being forgotten, as all signals that ever come (`to_come` of them) have come.
+    /// An instance that is lost is remembered until then, so that nobody who hears of another loss later takes it for news.
     pub const fn is_settled(self, to_come: u32) -> bool {
-        self.count() == 0 || self.count() >= to_come as u64 || self.0 & LOST != 0
+        self.count() >= to_come as u64
     }
 }
 
@@ -143,10 +138,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_is_settled_and_never_completes() {
+    fn what_is_lost_never_completes_and_is_settled_by_the_last_signal() {
         let mut word = JoinWord::EMPTY.lose(3);
-        assert!(word.is_settled(2));
-        assert_eq!((signals(&mut word, 3, 2, 1), word.is_settled(2)), (vec![Heard::Incomplete], true));
+        assert!(word.is_lost() && !word.is_settled(1), "one of two is still to come");
+        assert_eq!((signals(&mut word, 3, 2, 1), word.is_settled(1)), (vec![Heard::Incomplete], true));
+        assert!(word.is_lost());
         assert_eq!(word.lose(2), word, "a newer instance has it");
         assert_eq!(signals(&mut word, 4, 2, 2), [Heard::Incomplete, Heard::Complete]);
     }

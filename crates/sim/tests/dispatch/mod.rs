@@ -13,7 +13,10 @@ use talea_time::{Instant, Work};
 const UNTIL: i64 = 120;
 
 fn is_dispatch(record: &Record) -> bool {
-    matches!(record.event, Event::COST | Event::TIMER | Event::SEND | Event::RECEIVE)
+    matches!(
+        record.event,
+        Event::COST | Event::TIMER | Event::SEND | Event::RECEIVE | Event::SIGNAL | Event::GUARD
+    )
 }
 
 /// What a job received while it had a processor, and what of that went into costs.
@@ -81,7 +84,7 @@ proptest! {
 
     #[test]
     fn nothing_else_changes(
-        system in systems(Scope::COSTLY), mut slices in proptest::collection::vec(0..UNTIL, 0..12),
+        system in systems(Scope::GUARDED), mut slices in proptest::collection::vec(0..UNTIL, 0..12),
     ) {
         slices.sort_unstable();
         let kept = records_with(&system, &slices, UNTIL, DispatchRecords::Kept);
@@ -92,12 +95,12 @@ proptest! {
     }
 
     #[test]
-    fn what_a_job_receives_is_its_demand_and_what_it_pays(system in systems(Scope::COSTLY)) {
+    fn what_a_job_receives_is_its_demand_and_what_it_pays(system in systems(Scope::GUARDED)) {
         check(&system, &records_with(&system, &[], UNTIL, DispatchRecords::Kept));
     }
 
     #[test]
-    fn messages_are_sent_and_received(system in systems(Scope::COSTLY)) {
+    fn messages_are_sent_and_received(system in systems(Scope::GUARDED)) {
         let kept = records_with(&system, &[], UNTIL, DispatchRecords::Kept);
         for (position, record) in kept.iter().enumerate().filter(|(_, record)| record.event == Event::RECEIVE) {
             let took = record.time - Instant::from_nanos(record.words[0] as i64);

@@ -2,11 +2,12 @@
 
 use super::end;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use talea_model::{LaneDispatch, OperationId, Overrun, System};
+use talea_model::{LaneDispatch, OperationId, Overrun, Synchronisation, System};
 use talea_policy::demand::{self, MessageWay, Passage};
+use talea_policy::release::bounds::ResponseBounds;
 use talea_policy::strategy::plan_system;
 use talea_record::{Event, JobId, Metadata, Origin, Record};
-use talea_time::{Instant, Work};
+use talea_time::{Duration, Instant, Work};
 
 /// One job as the records tell it.
 #[derive(Clone, Debug)]
@@ -32,6 +33,7 @@ impl Life {
 pub struct Judge<'a> {
     pub system: &'a System,
     pub metadata: Metadata,
+    bounds: ResponseBounds,
     pub lives: BTreeMap<JobId, Life>,
     /// Task and instance of every skipped instance, with the node that skipped it.
     pub skipped: Vec<(usize, u64, usize)>,
@@ -52,6 +54,7 @@ pub fn judge(system: &System, records: &[Record]) {
     let mut judge = Judge {
         system,
         metadata: Metadata::new(system, &plans, origin, Instant::ZERO),
+        bounds: ResponseBounds::of(system).expect("random systems have bounds where they need them"),
         lives: BTreeMap::new(),
         skipped: Vec::new(),
         lost: HashSet::new(),
@@ -144,19 +147,22 @@ impl Judge<'_> {
             self.interrupts[here] += 1;
             nominal + demand::release_jitter(self.system, operation.task, job.instance)
         } else {
-            let arrivals: Vec<(Instant, bool)> = operation
-                .predecessors
-                .iter()
-                .map(|before| {
-                    self.signal(*before, job.instance, job.operation).expect("predecessors complete first")
-                })
-                .collect();
-            let last = arrivals.iter().map(|(at, _)| *at).max().expect("there is one");
-            // Completions of an instant come before its messages, so the message is the last signal.
-            if arrivals.iter().any(|(at, by_message)| *at == last && *by_message) {
+            let (joined, by_message) =
+                self.joined(job).expect("as many predecessors as are needed complete first");
+            if by_message {
                 cost += self.system.overhead.message;
             }
-            last
+            let released = self.guarded(job, joined, record.time);
+            // Nobody looks for idle points where no guard is reset by them.
+            let is_idle_point = || {
+                if !self.heeds_idle_points(here) {
+                    return false;
+                }
+                let mut lives = self.lives.iter().filter(|(other, _)| self.node_of(other.operation) == here);
+                !lives.any(|(_, life)| life.is_unfinished() && life.released < record.time)
+            };
+            self.interrupts[here] += i64::from(joined < released && !is_idle_point());
+            released
         };
         let told_nominal = if operation.predecessors.is_empty() { nominal } else { expected };
         assert_eq!(record.time, expected, "{job:?} is released when it is to be");
@@ -173,6 +179,62 @@ impl Judge<'_> {
             aborted: false,
         };
         assert!(self.lives.insert(job, life).is_none(), "{job:?} is released once");
+    }
+
+    /// When as many predecessors of a job as it needs are known to be done, and whether a message says so.
+    pub fn joined(&self, job: JobId) -> Option<(Instant, bool)> {
+        let predecessors = &self.system.operations()[job.operation.index()].predecessors;
+        let signals =
+            predecessors.iter().filter_map(|before| self.signal(*before, job.instance, job.operation));
+        let mut signals: Vec<(Instant, bool)> = signals.collect();
+        // Completions of an instant come before its messages.
+        signals.sort_unstable();
+        let needed = self.system.subtask(job.operation).join.needed(predecessors.len());
+        signals.get(needed - 1).copied()
+    }
+
+    /// When a job is released that is so at `now` and whose predecessors are known to be done since `joined`, as far as its protocol leaves
+    /// no choice.
+    fn guarded(&self, job: JobId, joined: Instant, now: Instant) -> Instant {
+        let task = self.system.task_of(job.operation);
+        let others = self.lives.iter().filter(|(other, _)| other.operation == job.operation);
+        let last = others.map(|(_, life)| life.released).max();
+        let apart = |distance| last.map_or(joined, |last| joined.max(last + distance));
+        let an_instant = Duration::from_nanos(1);
+        let earliest = match task.sync {
+            Synchronisation::Greedy => return joined,
+            Synchronisation::ReleaseGuard => return apart(task.period),
+            Synchronisation::ReleaseGuardIdle | Synchronisation::ReleaseGuardIdleOne => apart(an_instant),
+            Synchronisation::PhaseModification => {
+                let (nominal, _) = self.arrival(self.task_number(job), job.instance);
+                apart(an_instant).max(nominal + self.bounds.offset(job.operation))
+            }
+            Synchronisation::ModifiedPhaseModification => {
+                let predecessors = &self.system.operations()[job.operation.index()].predecessors;
+                let released = |before: &OperationId| {
+                    let life = self.lives.get(&JobId { operation: *before, instance: job.instance })?;
+                    Some(life.released + self.bounds.bound(*before))
+                };
+                let needs_all = self.system.subtask(job.operation).join.waits_for_all(predecessors.len());
+                let timers = predecessors.iter().filter(|_| needs_all).filter_map(released);
+                timers.fold(apart(an_instant), Instant::max)
+            }
+        };
+        assert!(earliest <= now, "{job:?} is released before {earliest}");
+        now
+    }
+
+    /// Whether idle points reset a guard of the node.
+    fn heeds_idle_points(&self, node: usize) -> bool {
+        let resets =
+            |sync| [Synchronisation::ReleaseGuardIdle, Synchronisation::ReleaseGuardIdleOne].contains(&sync);
+        let mut guarded =
+            self.system.operations_on(node).filter(|operation| !operation.predecessors.is_empty());
+        guarded.any(|operation| resets(self.system.tasks[operation.task].sync))
+    }
+
+    fn task_number(&self, job: JobId) -> usize {
+        self.system.operations()[job.operation.index()].task
     }
 
     /// When the completion of `before` is known to `successor`, and whether a message says so.

@@ -27,17 +27,35 @@ pub struct Scope {
     pub costs: i64,
     /// Least execution time.
     pub least_exec: i64,
+    /// Whether tasks have synchronisation protocols, and joins of some of the predecessors.
+    pub protocols: bool,
 }
 
 impl Scope {
     /// One processor, no costs: what the reference knows.
-    pub const ONE_PROCESSOR: Scope =
-        Scope { nodes: 1, processors: 1, subtasks: 3, jitter: false, costs: 0, least_exec: 1 };
+    pub const ONE_PROCESSOR: Scope = Scope {
+        nodes: 1,
+        processors: 1,
+        subtasks: 3,
+        jitter: false,
+        costs: 0,
+        least_exec: 1,
+        protocols: false,
+    };
     /// Everything but costs, with jobs that take no time at all.
-    pub const FREE: Scope =
-        Scope { nodes: 3, processors: 2, subtasks: 4, jitter: true, costs: 0, least_exec: 0 };
+    pub const FREE: Scope = Scope {
+        nodes: 3,
+        processors: 2,
+        subtasks: 4,
+        jitter: true,
+        costs: 0,
+        least_exec: 0,
+        protocols: false,
+    };
     /// Everything with costs.
     pub const COSTLY: Scope = Scope { costs: 2, least_exec: 1, ..Scope::FREE };
+    /// The same with tasks that are not released greedily.
+    pub const GUARDED: Scope = Scope { protocols: true, ..Scope::COSTLY };
 }
 
 fn execution(scope: Scope) -> impl Strategy<Value = Execution> {
@@ -52,25 +70,36 @@ fn execution(scope: Scope) -> impl Strategy<Value = Execution> {
 
 /// The subtask at `position`; bit `i` of the drawn mask makes subtask `i` a predecessor.
 fn subtask(scope: Scope, position: usize) -> impl Strategy<Value = Subtask> {
-    (0..scope.nodes, 1..5i64, execution(scope), any::<u8>()).prop_map(move |(node, wcet, exec, mask)| {
-        Subtask {
-            name: format!("s{position}"),
-            node,
-            wcet: work(wcet),
-            exec,
-            after: (0..position).filter(|before| mask >> before & 1 == 1).collect(),
-            join: Join::All,
-            bound: None,
-        }
-    })
+    let join = prop_oneof![Just(Join::All), Just(Join::First), (1..4u32).prop_map(Join::Count)];
+    let others = (any::<u8>(), join, 1..20i64);
+    (0..scope.nodes, 1..5i64, execution(scope), others).prop_map(
+        move |(node, wcet, exec, (mask, join, bound))| {
+            let after: Vec<usize> = (0..position).filter(|before| mask >> before & 1 == 1).collect();
+            let join = match join {
+                Join::Count(count) if after.len() > 1 => Join::Count(count.min(after.len() as u32)),
+                Join::First if after.len() > 1 => join,
+                _ => Join::All,
+            };
+            Subtask {
+                name: format!("s{position}"),
+                node,
+                wcet: work(wcet),
+                exec,
+                after,
+                join: if scope.protocols { join } else { Join::All },
+                bound: scope.protocols.then_some(ns(bound)),
+            }
+        },
+    )
 }
 
 fn task(scope: Scope, index: usize) -> impl Strategy<Value = Task> {
     let subtasks = (1..=scope.subtasks)
         .prop_flat_map(move |count| (0..count).map(|position| subtask(scope, position)).collect::<Vec<_>>());
     let times = (2..14i64, 1..25i64, 0..6i64, 0..4i64);
-    (times, 0..5u8, -1..2i32, select(Overrun::ALL), subtasks).prop_map(
-        move |((period, deadline, phase, jitter), level, importance, overrun, subtasks)| Task {
+    let rules = (select(Overrun::ALL), select(Synchronisation::ALL));
+    (times, 0..5u8, -1..2i32, rules, subtasks).prop_map(
+        move |((period, deadline, phase, jitter), level, importance, (overrun, sync), subtasks)| Task {
             name: format!("t{index}"),
             period: ns(period),
             deadline: ns(deadline),
@@ -79,7 +108,7 @@ fn task(scope: Scope, index: usize) -> impl Strategy<Value = Task> {
             criticality: Criticality::from_level(level).expect("0 to 4"),
             importance,
             overrun,
-            sync: Synchronisation::Greedy,
+            sync: if scope.protocols { sync } else { Synchronisation::Greedy },
             subtasks,
         },
     )

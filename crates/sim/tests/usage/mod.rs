@@ -22,7 +22,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn with_costs_every_nanosecond_has_its_account(system in systems(Scope::COSTLY)) {
+    fn with_costs_every_nanosecond_has_its_account(system in systems(Scope::GUARDED)) {
         let metadata = metadata(&system);
         let records = records_with(&system, &[], UNTIL, DispatchRecords::Kept);
         let usage = usage(&metadata, &records);
@@ -62,7 +62,7 @@ proptest! {
 
     /// Without records of dispatching its cost is part of the execution, and the accounts close all the same.
     #[test]
-    fn without_costs_the_accounts_close(system in systems(Scope::COSTLY)) {
+    fn without_costs_the_accounts_close(system in systems(Scope::GUARDED)) {
         let metadata = metadata(&system);
         let (kept, dropped) =
             (records_with(&system, &[], UNTIL, DispatchRecords::Kept), records(&system, &[], UNTIL));

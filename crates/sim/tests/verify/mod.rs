@@ -29,7 +29,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn every_simulated_trace_is_clean(system in systems(Scope::COSTLY), dispatch in dispatch()) {
+    fn every_simulated_trace_is_clean(system in systems(Scope::GUARDED), dispatch in dispatch()) {
         let metadata = metadata(&system);
         let records = records_with(&system, &[], UNTIL, dispatch);
         let report = verify(&metadata, &records, &system, Duration::ZERO);
@@ -49,7 +49,7 @@ proptest! {
     /// Under another strategy the lanes differ, or else the two are the same for this system.
     #[test]
     fn the_wrong_strategy_is_found(
-        system in systems(Scope::COSTLY), other in prop::sample::select(StrategyKind::ALL),
+        system in systems(Scope::GUARDED), other in prop::sample::select(StrategyKind::ALL),
     ) {
         let metadata = metadata(&system);
         let records = records_with(&system, &[], UNTIL, DispatchRecords::Dropped);
@@ -65,7 +65,7 @@ proptest! {
     /// Lost records lead to fewer judgements, not to wrong ones.
     #[test]
     fn nothing_is_held_against_what_was_lost(
-        system in systems(Scope::COSTLY), from in 0..UNTIL, length in 1..UNTIL,
+        system in systems(Scope::GUARDED), from in 0..UNTIL, length in 1..UNTIL,
     ) {
         let metadata = metadata(&system);
         let all = records_with(&system, &[], UNTIL, DispatchRecords::Kept);
@@ -88,7 +88,7 @@ proptest! {
     /// a task are apart.
     #[test]
     fn nothing_is_held_against_what_came_before(
-        system in systems(Scope::COSTLY), from in 1..UNTIL, skew in proptest::collection::vec(0..3i64, 8),
+        system in systems(Scope::GUARDED), from in 1..UNTIL, skew in proptest::collection::vec(0..3i64, 8),
     ) {
         let metadata = metadata(&system);
         let all = records_with(&system, &[], UNTIL, DispatchRecords::Dropped);
@@ -105,7 +105,7 @@ proptest! {
     /// Anything at all in the fields of records gives a report.
     #[test]
     fn nothing_makes_it_panic(
-        system in systems(Scope::COSTLY),
+        system in systems(Scope::GUARDED),
         damage in proptest::collection::vec((any::<prop::sample::Index>(), any::<[u64; 5]>(), 0..6usize), 1..20),
     ) {
         let metadata = metadata(&system);
