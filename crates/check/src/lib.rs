@@ -3,8 +3,8 @@
 //! The bounds come from [`talea_analysis::system`]. Where they do not prove a deadline, a simulation in which every
 //! job takes its worst case looks for a miss. A bound within the deadline proves that a task holds, a simulated miss (a *witness*) that
 //! it does not; otherwise the verdict is *open*. [`sensitivity`] finds by how much times may change before the verdict does, [`advice`]
-//! how other strategies and synchronisation protocols would serve the system, [`hierarchy`] what schedulers promise. Nothing here draws or prints: a [`Check`] is a
-//! value.
+//! how other strategies and synchronisation protocols would serve the system, [`hierarchy`] what schedulers promise. Nothing here
+//! draws or prints: a [`Check`] is a value.
 
 #![forbid(unsafe_code)]
 

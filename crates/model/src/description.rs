@@ -267,6 +267,11 @@ impl Synchronisation {
         )
     }
 
+    /// Whether idle points of its node reset a guard.
+    pub const fn heeds_idle_points(self) -> bool {
+        matches!(self, Synchronisation::ReleaseGuardIdle | Synchronisation::ReleaseGuardIdleOne)
+    }
+
     /// Whether releases depend on response bounds of the subtasks before.
     pub const fn needs_bounds(self) -> bool {
         matches!(self, Synchronisation::PhaseModification | Synchronisation::ModifiedPhaseModification)

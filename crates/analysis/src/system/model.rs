@@ -16,7 +16,7 @@ use super::lane::Interest;
 use super::release::{After, Entry, Pacing, Predecessor};
 use crate::effort::AnalysisError;
 use talea_model::{
-    Execution, LaneDispatch, Late, Laxity, Operation as Subtask, OperationId, Overrun, Route,
+    Execution, LaneDispatch, Late, Laxity, LossRate, Operation as Subtask, OperationId, Overrun, Route,
     Synchronisation, System,
 };
 use talea_policy::discipline::Discipline;
@@ -185,8 +185,11 @@ impl Model {
 /// The segment of every operation.
 ///
 /// An operation continues a segment if it is released at the completion of all its predecessors, all of them belong to that
-/// one and it is on their node; otherwise it begins one. First subtasks of a task on one node are released together and begin one together.
+/// one and it is on their node; otherwise it begins one. Where idle points reset guards nothing continues: the completion
+/// of a subtask at which its successor is released is an idle point, and at those windows begin. First subtasks of a task on
+/// one node are released together and begin one together.
 fn segments(system: &System) -> Vec<usize> {
+    let has_resets = nodes_with_resets(system);
     let mut segment_of = vec![usize::MAX; system.operations().len()];
     let mut count = 0;
     let mut begin = || {
@@ -201,6 +204,7 @@ fn segments(system: &System) -> Vec<usize> {
             let node = system.subtask(operation.id).node;
             let before = operation.predecessors.as_slice();
             let at_once = system.tasks[task].sync == Synchronisation::Greedy
+                && !has_resets[node]
                 && system.subtask(operation.id).join.waits_for_all(before.len());
             let continued =
                 before.first().filter(|_| at_once).map(|first| segment_of[first.index()]).filter(|segment| {
@@ -225,6 +229,16 @@ fn segments(system: &System) -> Vec<usize> {
         }
     }
     segment_of
+}
+
+/// The nodes where idle points reset guards.
+fn nodes_with_resets(system: &System) -> Vec<bool> {
+    let mut has_resets = vec![false; system.nodes.len()];
+    for operation in system.operations().iter().filter(|operation| !operation.predecessors.is_empty()) {
+        has_resets[system.subtask(operation.id).node] |=
+            system.tasks[operation.task].sync.heeds_idle_points();
+    }
+    has_resets
 }
 
 /// What an operation may find done by the others of its segment before it is its turn.
@@ -317,12 +331,12 @@ impl Segment {
     }
 }
 
-/// What the message from one operation to another meets on its way; nothing on the same node.
+/// The way of a message from one operation to another.
 fn route(system: &System, from: OperationId, to: OperationId) -> Route {
     system.route(system.subtask(from).node, system.subtask(to).node)
 }
 
-/// How long it takes at most until all successors of an operation know of its completion.
+/// How long it takes until all successors of an operation know of its completion.
 pub(super) fn slowest_delay(system: &System, operation: OperationId) -> u64 {
     let successors = &system.operations()[operation.index()].successors;
     successors.iter().map(|to| length(route(system, operation, *to).longest())).max().unwrap_or(0)
@@ -333,22 +347,23 @@ fn after(system: &System, operation: &Subtask) -> After {
     let task = &system.tasks[operation.task];
     let subtask = system.subtask(operation.id);
     let predecessor = |id: &OperationId| {
-        let route = route(system, *id, operation.id);
+        let before = system.subtask(*id);
         Predecessor {
             operation: id.index(),
-            least_delay: length(route.delay),
-            delay: length(route.longest()),
+            delay: length(route(system, *id, operation.id).longest()),
+            keeps_order: route(system, *id, operation.id).jitter == Duration::ZERO,
             slowest_delay: slowest_delay(system, *id),
-            bound: system.subtask(*id).bound.map(length),
+            bound: before.bound.map(length),
         }
     };
     let all = operation.predecessors.len();
     let needed = subtask.join.needed(all);
-    // An instance of a predecessor may be shed, or a message be lost, and then others must do. Of timers, those of the first to
+    // An instance of a predecessor may be shed or its message lost, and then others must do. Of timers, those of the first to
     // complete count.
+    let mut routes = operation.predecessors.iter().map(|id| route(system, *id, operation.id));
     let may_take_all = task.overrun != Overrun::Queue
         || task.sync == Synchronisation::ModifiedPhaseModification
-        || system.messages_that_may_be_lost(operation.task).next().is_some();
+        || routes.any(|route| route.loss > LossRate::NONE);
     After {
         before: operation.predecessors.iter().map(predecessor).collect(),
         needed,

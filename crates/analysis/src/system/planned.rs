@@ -1,8 +1,9 @@
 //! Response bounds for the protocols whose releases depend on them: phase modification and modified phase modification.
 //!
 //! Who executes such a system needs R of every subtask that has successors. The description may give it (`bound`); otherwise it is
-//! what the analysis finds. R lasts from the subtask's release until all successors know of its completion. Under phase modification clocks must be synchronised and first releases periodic: the release of a
-//! successor counts from the task's arrival, so that the bound of a first subtask includes the jitter of its release.
+//! what the analysis finds. R lasts from the subtask's release until all successors know of its completion. Under phase
+//! modification clocks must be synchronised and first releases periodic: the release of a successor counts from the task's
+//! arrival, so that the bound of a first subtask includes the jitter of its release.
 
 use super::{Obstacle, SystemBounds, analyse};
 use crate::effort::{AnalysisError, Effort};

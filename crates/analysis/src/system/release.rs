@@ -1,13 +1,12 @@
 //! When segments are released, counted from the arrivals of their task: what the synchronisation protocols make of the
 //! completions before them (Sun and Liu 1996).
 //!
-//! * *Greedy*: at the completion. All of the delay is jitter but for the least time that messages take.
+//! * *Greedy*: at the completion. All of the delay is jitter.
 //! * *Release guards*, rules 1 and 2: instance m is released at max(signal(m), release(m - 1) + T). By induction over m that is
 //!   no later after its arrival than its predecessors complete at the latest, for arrivals are T apart; and releases are T
 //!   apart, so for everybody else there is no jitter.
-//!   That needs signals in the order of the instances. Where lanes may complete them in another order, or messages overtake each
-//!   other, let S be the latest signal after an arrival: of j signals in a row, the j arrivals lie within S and their distance, so
-//!   that none waits for longer than S.
+//!   That needs signals in the order of the instances. Where lanes may complete them in another order, let S be the latest signal
+//!   after an arrival: of j signals in a row, the j arrivals lie within S and their distance, so that none waits for longer than S.
 //! * Rule 3 resets guards at idle points. No idle point lies inside a window, so that windows of fixed priorities see releases T
 //!   apart all the same (Sun and Liu, section 4). For non-preemptive lanes that order by deadline or laxity nobody has published
 //!   that, so there the delay counts as jitter, as under greedy release: a bound for every rule that lets an instance pass
@@ -44,10 +43,10 @@ pub(super) struct After {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Predecessor {
     pub operation: usize,
-    /// How long its message travels at least.
-    pub least_delay: u64,
     /// How long its message travels at most.
     pub delay: u64,
+    /// Whether messages take equally long, so that none overtakes another.
+    pub keeps_order: bool,
     /// How long the slowest of its messages travels, to whatever successor.
     pub slowest_delay: u64,
     /// The response bound that the description gives, for planned releases.
@@ -139,16 +138,6 @@ impl Entry {
     }
 }
 
-impl Predecessor {
-    /// Whether the signals of its instances are sure to come in order. On a link with jitter, messages overtake each other unless they
-    /// are sure to be sent far enough apart.
-    fn signals_in_order(&self, known: Completion, period: u64) -> bool {
-        let jitter = self.delay - self.least_delay;
-        let apart = || known.latest.saturating_add(jitter) <= known.released.earliest.saturating_add(period);
-        known.in_order && (jitter == 0 || apart())
-    }
-}
-
 impl After {
     /// The releases of a segment of this period, given what is known of each predecessor; `None` if they may be put off for ever or
     /// beyond what can be counted.
@@ -171,7 +160,11 @@ impl After {
             );
             earliest_plans
                 .push(known.map_or(0, |known| self.planned(predecessor, known, known.released.earliest)));
-            in_order &= known.is_none_or(|known| predecessor.signals_in_order(known, period));
+            in_order &= known.is_none_or(|known| {
+                let never_two =
+                    signal.is_some_and(|signal| signal <= period.saturating_add(known.released.earliest));
+                never_two || known.in_order && predecessor.keeps_order
+            });
         }
         let latest_of = |index: usize| signals[index].max(plans[index]);
         let latest = nth_smallest((0..count).map(latest_of).collect(), self.sufficient);
@@ -197,14 +190,11 @@ impl After {
         }
     }
 
-    /// When the release is planned after a predecessor that is released at `released`. If time plans nothing, no earlier than its message can
-    /// be there.
+    /// When the release is planned after a predecessor that is released at `released`; at once if time plans nothing.
     fn planned(&self, predecessor: &Predecessor, known: Completion, released: u64) -> u64 {
         let bound = predecessor.bound.unwrap_or(known.response.saturating_add(predecessor.slowest_delay));
         match self.pacing {
-            Pacing::Greedy | Pacing::Guarded(_) => {
-                known.released.earliest.saturating_add(predecessor.least_delay)
-            }
+            Pacing::Greedy | Pacing::Guarded(_) => 0,
             Pacing::FromArrival => known.released.earliest.saturating_add(bound),
             Pacing::FromRelease => released.saturating_add(bound),
         }

@@ -5,7 +5,7 @@ use talea_analysis::Effort;
 use talea_analysis::chain::{self, Chain, Chains, sa_pm};
 use talea_analysis::system::{Obstacle, SystemBounds, UnplannedRelease, analyse, with_response_bounds};
 use talea_model::{
-    Join, LaneDispatch, LinkBuilder, Strategy as Lanes, SubtaskBuilder, Synchronisation, System, TaskBuilder,
+    Join, LaneDispatch, Strategy as Lanes, SubtaskBuilder, Synchronisation, System, TaskBuilder,
 };
 use talea_policy::strategy::plan_system;
 use talea_time::{Duration, Work};
@@ -32,7 +32,8 @@ type Steps = (usize, Vec<i64>);
 /// Chains with periods of their own, so that each has a lane of its own on every node; none visits a node twice.
 fn lanes_and_chains(steps: &[Steps], periods: &[i64], jitter: i64, delay: i64) -> (System, Chains) {
     const NODES: usize = 3;
-    let mut system = System::builder("s").strategy(Lanes::Rms).link(LinkBuilder::others().delay(NS(delay)));
+    let mut system =
+        System::builder("s").strategy(Lanes::Rms).link(talea_model::LinkBuilder::others().delay(NS(delay)));
     for node in 0..NODES {
         system = system.node(format!("n{node}"), [node as u16]);
     }

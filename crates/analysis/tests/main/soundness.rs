@@ -331,6 +331,14 @@ fn draw_with_protocols(seed: u64) -> System {
     let mut description = Description::clone(&draw(seed));
     let any =
         |random: &mut Pcg64Mcg| Synchronisation::ALL[random.random_range(0..Synchronisation::ALL.len())];
+    // Messages that overtake each other, and some that are lost.
+    if random.random_range(0..3) == 0 {
+        for link in &mut description.links {
+            link.route.jitter = Duration::from_nanos(random.random_range(0..60));
+            let loss = if random.random_range(0..4) == 0 { 200_000_000 } else { 0 };
+            link.route.loss = LossRate::from_billionths(loss).expect("less than all");
+        }
+    }
     let common = any(&mut random);
     let is_mixed = random.random_range(0..2) == 0;
     for task in &mut description.tasks {
@@ -365,9 +373,7 @@ fn draw_links(random: &mut Pcg64Mcg, nodes: usize) -> Vec<Link> {
     let mut links = Vec::new();
     let mut draw = |ends| {
         let mut time = || Duration::from_nanos(random.random_range(0..4));
-        let (delay, jitter) = (time(), time());
-        let loss = if random.random_range(0..6) == 0 { 0.2 } else { 0.0 };
-        let route = Route { delay, jitter, loss: LossRate::from_share(loss).expect("a share") };
+        let route = Route { delay: time(), jitter: time(), ..Route::default() };
         links.extend((random.random_range(0..3) > 0).then_some(Link { ends, route }));
     };
     for from in 0..nodes {
