@@ -229,7 +229,7 @@ impl ManagedRun {
         self.end = at;
         self.note_changes();
         self.note(at, What::Over);
-        let mut broken = Vec::new();
+        let mut broken: Vec<(usize, Violation)> = self.watch.found().collect();
         self.watch.close_at(at, |edge, violation| broken.push((edge, violation)));
         for (edge, violation) in broken {
             self.violated(edge, &violation, at);
@@ -252,6 +252,14 @@ impl ManagedRun {
             && self.stage == Stage::UnderWay
         {
             self.violated(edge, &violation, now);
+        }
+    }
+
+    /// Records what came to light about promises when somebody asked.
+    pub(crate) fn tell_found(&mut self, now: Instant) {
+        let found: Vec<(usize, Violation)> = self.watch.found().collect();
+        if self.stage == Stage::UnderWay {
+            found.iter().for_each(|(edge, violation)| self.violated(*edge, violation, now.min(self.end)));
         }
     }
 

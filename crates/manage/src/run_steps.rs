@@ -127,6 +127,7 @@ impl State {
         if let Some(run) = &mut self.run {
             run.note_changes();
             self.engine.transitions().for_each(|transition| run.judge(transition, now));
+            run.tell_found(now);
         }
     }
 

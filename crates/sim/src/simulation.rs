@@ -255,6 +255,7 @@ impl Simulation {
                 self.operations[slot.id.operation.index()].outstanding -= 1;
             }
             self.nodes[index].pay_off(self.now, sink);
+            self.nodes[index].close_promises(self.now, sink);
         }
         for node in self.node_numbers() {
             sink.record(RunEnd { node, how: RunOutcome::Over.into() }.at(self.now, Record::NO_CPU));

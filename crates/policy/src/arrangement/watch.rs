@@ -20,6 +20,8 @@ pub struct Watch {
     edge_of: Vec<Option<u32>>,
     /// What a second watch has not been told yet, if there is one.
     untold: Option<Vec<Change>>,
+    /// Violations that came to light when somebody [asked](Self::kept), and that nobody has [taken](Self::found).
+    found: Vec<(usize, Violation)>,
 }
 
 /// Something has become of the edges that are watched.
@@ -178,7 +180,7 @@ impl From<Violation> for Breach {
 impl Watch {
     /// A watch over nobody yet. What is short by no more than `tolerance` is no violation.
     pub fn new(tolerance: Duration) -> Self {
-        Watch { tolerance, edges: Vec::new(), edge_of: Vec::new(), untold: None }
+        Watch { tolerance, edges: Vec::new(), edge_of: Vec::new(), untold: None, found: Vec::new() }
     }
 
     /// A watch over nobody yet, which is to be told by [`Self::apply`] what this one [tells](Self::told) from now on: over the same
@@ -298,12 +300,18 @@ impl Watch {
         self.edges.iter().map(Watched::kept).collect()
     }
 
+    /// The violations that came to light when somebody asked what has come of promises, with the number of their edge. Each is found once.
+    pub fn found(&mut self) -> impl Iterator<Item = (usize, Violation)> {
+        self.found.drain(..)
+    }
+
     /// What has come of every promise up to the instant of `cx`, edges by number.
     pub fn kept(&mut self, cx: &Context<'_>) -> Vec<Kept> {
         let mut kept = Vec::with_capacity(self.edges.len());
         for (number, edge) in self.edges.iter_mut().enumerate() {
             if self.edge_of[edge.vp.index()] == Some(number as u32) {
-                edge.monitor.note(cx.now(), standing(cx.state(edge.vp)));
+                let violation = edge.monitor.note(cx.now(), standing(cx.state(edge.vp)));
+                self.found.extend(violation.map(|violation| (number, violation)));
             }
             kept.push(edge.kept());
         }

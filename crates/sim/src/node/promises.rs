@@ -44,6 +44,14 @@ impl Watching {
         self.records = Some(DecisionRecords::new(cpus, edges));
     }
 
+    /// Records what came to light about what is granted when somebody asked.
+    fn tell_granted(&mut self, now: Instant, sink: &mut dyn Sink) {
+        for (edge, violation) in self.watch.found() {
+            sink.record(Violation::of(self.first_edge + edge, &violation).at(now, Record::NO_CPU));
+            self.ungranted.insert(edge, violation.from);
+        }
+    }
+
     /// Records what has come to light about what is received.
     fn tell_received(&mut self, now: Instant, sink: &mut dyn Sink) {
         let Some(toll) = &mut self.toll else { return };
@@ -105,6 +113,17 @@ impl Node {
                 watching.transitions.push(transition);
             }
         }
+        watching.tell_granted(now, sink);
         watching.tell_received(now, sink);
+    }
+
+    /// The run ends at `now`: records what has come to light about promises by then.
+    pub fn close_promises(&mut self, now: Instant, sink: &mut dyn Sink) {
+        if self.kept(now).is_some()
+            && let Some(watching) = &mut self.watch
+        {
+            watching.tell_granted(now, sink);
+            watching.tell_received(now, sink);
+        }
     }
 }
