@@ -10,6 +10,7 @@
 //! |---|---|---|
 //! | `together` | jobs released at one instant, under every strategy | the lane holds all when it chooses; keys differ by more than work takes |
 //! | `graphs` | a fork and join beside a chain in one lane | who completes a predecessor releases its successor, before the lane chooses |
+//! | `guards` | a chain whose second step is urgent, under every protocol | what it keeps back cannot be chosen |
 //! | `instances` | two tasks, instance after instance | no later instance is ever more urgent than an earlier one |
 //! | `arrivals` | an urgent job arrives while another runs | the running job needs more processor time than the urgent one can take to arrive |
 //! | `lateness` | some jobs become late while they wait | the job they wait for needs more processor time than they have |
@@ -29,6 +30,7 @@ mod below;
 mod case;
 pub(crate) mod clock;
 mod graphs;
+mod guards;
 mod instances;
 mod lateness;
 mod nodes;

@@ -1,7 +1,9 @@
 //! Two nodes in one process.
 
 use super::{Case, DISPATCHES, Mark, Scope, Situation, clock, conforms, ms, task};
-use talea_model::{LaneDispatch, LinkBuilder, Strategy, SubtaskBuilder, System, SystemBuilder, TaskBuilder};
+use talea_model::{
+    LaneDispatch, LinkBuilder, Strategy, SubtaskBuilder, Synchronisation, System, SystemBuilder, TaskBuilder,
+};
 use talea_record::Event;
 use talea_time::Work;
 
@@ -37,30 +39,46 @@ fn every_node_keeps_its_own_order() {
 /// A job follows everything it waits for, also across nodes, in every instance, and instances keep their order.
 #[test]
 fn a_graph_over_two_nodes_keeps_its_precedences() {
-    let step = |name: &str, node: &str| SubtaskBuilder::new(name).wcet(Work::from_millis(1)).on(node);
     for strategy in Strategy::ALL {
-        let rally = TaskBuilder::new("r", ms(15))
-            .deadline(ms(9_000))
-            .subtask(step("serve", "one"))
-            .subtask(step("left", "two").after(["serve"]))
-            .subtask(step("right", "two").after(["serve"]))
-            .subtask(step("catch", "one").after(["left", "right"]));
-        let system = two_nodes(*strategy, LaneDispatch::NonPreemptive).task(rally).build().expect("a system");
-        let each = |step: &str| -> Vec<String> { (0..4).map(|k| format!("r.{step}#{k}")).collect() };
-        let all: Vec<String> =
-            ["serve", "left", "right", "catch"].iter().flat_map(|step| each(step)).collect();
-        let mut case = Case {
-            scope: Scope::Operation,
-            orders: [Event::RELEASE, Event::START, Event::COMPLETE].map(|event| (event, all.clone())).into(),
-            until: all,
-            ..Case::in_order(format!("{strategy}, a graph over two nodes"), system, "")
-        };
-        for k in 0..4 {
-            for (from, to) in [("serve", "left"), ("serve", "right"), ("left", "catch"), ("right", "catch")] {
-                let job = |step: &str| format!("r.{step}#{k}");
-                case.precedences.push((Mark::Completed(job(from)), Mark::Released(job(to))));
-            }
-        }
-        conforms(&case);
+        rally(*strategy, Synchronisation::Greedy);
     }
+}
+
+/// The same whatever keeps successors back.
+#[test]
+fn every_protocol_keeps_precedences_and_instances_in_order() {
+    for sync in Synchronisation::ALL {
+        rally(Strategy::Edf, *sync);
+        rally(Strategy::Rms, *sync);
+    }
+}
+
+fn rally(strategy: Strategy, sync: Synchronisation) {
+    let step = |name: &str, node: &str| {
+        let step = SubtaskBuilder::new(name).wcet(Work::from_millis(1)).on(node);
+        if sync.needs_bounds() { step.bound(ms(3)) } else { step }
+    };
+    let rally = TaskBuilder::new("r", ms(15))
+        .deadline(ms(9_000))
+        .sync(sync)
+        .subtask(step("serve", "one"))
+        .subtask(step("left", "two").after(["serve"]))
+        .subtask(step("right", "two").after(["serve"]))
+        .subtask(step("catch", "one").after(["left", "right"]));
+    let system = two_nodes(strategy, LaneDispatch::NonPreemptive).task(rally).build().expect("a system");
+    let each = |step: &str| -> Vec<String> { (0..4).map(|k| format!("r.{step}#{k}")).collect() };
+    let all: Vec<String> = ["serve", "left", "right", "catch"].iter().flat_map(|step| each(step)).collect();
+    let mut case = Case {
+        scope: Scope::Operation,
+        orders: [Event::RELEASE, Event::START, Event::COMPLETE].map(|event| (event, all.clone())).into(),
+        until: all,
+        ..Case::in_order(format!("{strategy}, {sync}, a graph over two nodes"), system, "")
+    };
+    for k in 0..4 {
+        for (from, to) in [("serve", "left"), ("serve", "right"), ("left", "catch"), ("right", "catch")] {
+            let job = |step: &str| format!("r.{step}#{k}");
+            case.precedences.push((Mark::Completed(job(from)), Mark::Released(job(to))));
+        }
+    }
+    conforms(&case);
 }
