@@ -6,7 +6,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread;
-use talea_ring::bell::Bell;
+use std::time::Duration;
+use talea_ring::bell::{Bell, Waited};
 use talea_ring::control::{CONTROL_WORDS, Control, SwitchSet};
 use talea_ring::header::{HEADER_WORDS, Place, RingState};
 use talea_ring::inbox::Links;
@@ -142,6 +143,22 @@ fn an_inbox_and_a_bell_lose_nothing() {
     assert_eq!(consumer.join().expect("it pops"), u64::from(PRODUCERS) * ROUNDS);
     let pushed: u32 = meanings.iter().map(|meaning| meaning.load(Ordering::Relaxed)).sum();
     assert_eq!(u64::from(pushed), u64::from(PRODUCERS) * ROUNDS);
+}
+
+#[test]
+fn a_wait_ends_at_its_instant_or_by_a_ring() {
+    let bell = Arc::new(Bell::new());
+    // The clock has counted since the machine started, so this instant is over, and the other is centuries away.
+    assert_eq!(bell.wait_until(Duration::ZERO, || false), Waited::Due);
+    assert_eq!(bell.wait_until(Duration::ZERO, || true), Waited::HadWork);
+    let consumers = Arc::clone(&bell);
+    let far = Duration::from_secs(10_000_000_000);
+    let consumer = thread::spawn(move || consumers.wait_until(far, || false));
+    while !consumer.is_finished() {
+        bell.ring();
+        thread::yield_now();
+    }
+    assert_eq!(consumer.join().expect("it waits"), Waited::Rung);
 }
 
 #[test]

@@ -96,6 +96,22 @@ fn one_producer_wakes_the_sleeper_for_each_number() {
 }
 
 #[test]
+fn an_instant_that_comes_first_leaves_no_ring_unheard() {
+    loom::model(|| {
+        let (lane, mut receiver) = Lane::new(1);
+        let consumers = Arc::clone(&lane);
+        let consumer = thread::spawn(move || {
+            // In the model the instant comes as soon as the thread would sleep.
+            let waited = consumers.bell.wait_until(std::time::Duration::MAX, || receiver.has_number());
+            assert!(matches!(waited, Waited::Due | Waited::HadWork | Waited::Rung));
+            assert_eq!(consumers.receive_until(&mut receiver, 0), [0]);
+        });
+        lane.send(0);
+        consumer.join().unwrap();
+    });
+}
+
+#[test]
 fn two_producers_wake_the_sleeper_for_both_numbers() {
     with_three_threads(|| {
         let (lane, mut receiver) = Lane::new(2);
