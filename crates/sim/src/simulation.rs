@@ -316,11 +316,12 @@ impl Simulation {
         let Arrival { instance, nominal, .. } = arrival;
         let deadline = nominal.saturating_add(self.tasks[task].deadline);
         self.decide(task);
-        let mut aborts = false;
+        let (mut aborts, mut skips) = (false, false);
         for index in 0..self.tasks[task].shares.len() {
             let Share { lead, decision, .. } = self.tasks[task].shares[index];
             match decision {
                 OnArrival::Skip => {
+                    skips = true;
                     let now = self.now;
                     let node = self.concern(lead);
                     node.interrupt(now, sink);
@@ -342,7 +343,9 @@ impl Simulation {
                 self.release(JobId { operation, instance }, nominal, deadline, Work::ZERO, sink);
             }
         }
-        self.lose_what_follows_skips(task, instance);
+        if skips {
+            self.lose_what_follows_skips(task, instance);
+        }
     }
 
     /// Each node decides what becomes of an instance of `task` on it.
@@ -372,9 +375,6 @@ impl Simulation {
     /// Where some nodes skip an instance and others do not, branches may wait for each other in vain.
     fn lose_what_follows_skips(&mut self, task: usize, instance: u64) {
         let TaskState { firsts, shares, .. } = &self.tasks[task];
-        if shares.iter().all(|share| share.decision != OnArrival::Skip) {
-            return;
-        }
         for first in firsts {
             self.operations[first.operation.index()].is_lost =
                 shares[first.share].decision == OnArrival::Skip;
