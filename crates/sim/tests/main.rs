@@ -10,6 +10,7 @@ mod dispatch;
 mod explain;
 mod guards;
 mod hierarchies;
+mod links;
 mod memory;
 mod properties;
 mod reference;

@@ -368,6 +368,34 @@ fn draw_with_protocols(seed: u64) -> System {
     System::new(description).expect("it is as valid as before")
 }
 
+#[test]
+fn what_may_be_lost_does_not_hold_and_what_is_not_has_the_same_bounds() {
+    let mut concerned = 0;
+    for seed in 0..300 {
+        let system = draw(seed);
+        let mut lossy = Description::clone(&system);
+        let loss = LossRate::from_share(0.01).expect("a share");
+        lossy.links.iter_mut().for_each(|link| link.route.loss = loss);
+        let lossy = System::new(lossy).expect("still valid");
+        let bounds = |system: &System| {
+            let plans = plan_system(system).expect("random systems have no anomalies");
+            system::analyse(system, &plans, &mut Effort::new(2_000_000)).ok()
+        };
+        let (Some(bounds), Some(of_lossy)) = (bounds(&system), bounds(&lossy)) else { continue };
+        for task in 0..system.tasks.len() {
+            assert_eq!(bounds.tasks[task].response.ok(), of_lossy.tasks[task].response.ok(), "seed {seed}");
+            let may_be_lost = lossy.messages_that_may_be_lost(task).next().is_some();
+            assert_eq!(
+                of_lossy.holds(&lossy, task),
+                bounds.holds(&system, task) && !may_be_lost,
+                "seed {seed}"
+            );
+            concerned += u32::from(bounds.holds(&system, task) && may_be_lost);
+        }
+    }
+    assert!(concerned > 10, "only {concerned} tasks send messages and hold otherwise");
+}
+
 /// Between every two nodes a link of its own in each direction, or one for all others.
 fn draw_links(random: &mut Pcg64Mcg, nodes: usize) -> Vec<Link> {
     let mut links = Vec::new();
