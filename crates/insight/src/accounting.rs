@@ -323,6 +323,19 @@ impl Accounting {
         }
     }
 
+    /// What was lost: records, or a message.
+    #[cold]
+    fn loss_event(&mut self, record: &Record) {
+        if let Some(lost) = Lost::read(record) {
+            self.lost = self.lost.saturating_add(lost.records);
+            return;
+        }
+        match self.operations.get(record.job_numbers().0).filter(|_| record.event == Event::MESSAGE_LOST) {
+            Some(operation) => self.tasks[operation.task as usize].messages_lost += 1,
+            None => self.unknown += 1,
+        }
+    }
+
     /// The beginning was not recorded, or is lost: what is told begins at `time`.
     #[cold]
     fn begin_late(&mut self, time: Instant) {
@@ -433,14 +446,7 @@ impl Sink for Accounting {
             | Event::ABORT => self.job_event(&record),
             Event::RUN_START | Event::RUN_END => self.run_event(&record),
             Event::THREAD => {}
-            Event::MESSAGE_LOST => match self.operations.get(record.job_numbers().0) {
-                Some(operation) => self.tasks[operation.task as usize].messages_lost += 1,
-                None => self.unknown += 1,
-            },
-            _ => match Lost::read(&record) {
-                Some(lost) => self.lost = self.lost.saturating_add(lost.records),
-                None => self.unknown += 1,
-            },
+            _ => self.loss_event(&record),
         }
     }
 }
