@@ -470,6 +470,7 @@ impl Node {
     }
 
     /// Takes the job out of its slot and its lane.
+    #[inline]
     fn vacate(&mut self, vp: VpId, now: Instant) -> Slot {
         self.engine.release(vp, now);
         self.unsettled = true;

@@ -315,6 +315,37 @@ impl Simulation {
         let task = task as usize;
         let Arrival { instance, nominal, .. } = arrival;
         let deadline = nominal.saturating_add(self.tasks[task].deadline);
+        if self.tasks[task].overrun == Overrun::Queue {
+            return self.release_firsts(task, instance, nominal, deadline, sink);
+        }
+        self.arrive_by_shares(task, (instance, nominal, deadline), sink);
+    }
+
+    /// Releases an instance on all nodes: there is nothing to decide.
+    #[inline]
+    fn release_firsts(
+        &mut self,
+        task: usize,
+        instance: u64,
+        nominal: Instant,
+        deadline: Instant,
+        sink: &mut dyn Sink,
+    ) {
+        for index in 0..self.tasks[task].firsts.len() {
+            let operation = self.tasks[task].firsts[index].operation;
+            let now = self.now;
+            self.nodes[self.operations[operation.index()].node as usize].interrupt(now, sink);
+            self.release(JobId { operation, instance }, nominal, deadline, Work::ZERO, sink);
+        }
+    }
+
+    /// An instance arrives of a task whose nodes decide, each for itself, what becomes of it while the one before is unfinished.
+    fn arrive_by_shares(
+        &mut self,
+        task: usize,
+        (instance, nominal, deadline): (u64, Instant, Instant),
+        sink: &mut dyn Sink,
+    ) {
         self.decide(task);
         let (mut aborts, mut skips) = (false, false);
         for index in 0..self.tasks[task].shares.len() {
