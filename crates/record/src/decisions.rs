@@ -114,7 +114,7 @@ impl DecisionRecords {
         let (trigger, thread) = match trigger {
             hierarchy::Trigger::Thread(vp) => (Trigger::Thread, Some(vp)),
             hierarchy::Trigger::Job(vp) => (Trigger::Job, Some(vp)),
-            hierarchy::Trigger::Timer(_) => (Trigger::Timer, None),
+            hierarchy::Trigger::Timer => (Trigger::Timer, None),
             hierarchy::Trigger::SchedulingPoint => (Trigger::SchedulingPoint, None),
             hierarchy::Trigger::Change => (Trigger::Change, None),
         };

@@ -305,6 +305,12 @@ impl Watch {
         self.found.drain(..)
     }
 
+    /// Whether there are such violations.
+    #[inline]
+    pub fn has_found(&self) -> bool {
+        !self.found.is_empty()
+    }
+
     /// What has come of every promise up to the instant of `cx`, edges by number.
     pub fn kept(&mut self, cx: &Context<'_>) -> Vec<Kept> {
         let mut kept = Vec::with_capacity(self.edges.len());

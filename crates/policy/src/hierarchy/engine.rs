@@ -68,7 +68,7 @@ pub enum Trigger {
     /// A thread wants its processor for another job.
     Job(VpId),
     /// The time for which a scheduler had asked: the end of a budget, quantum, slot or period.
-    Timer(SchedulerId),
+    Timer,
     /// Schedulers were asked again when all that happens at the instant was known.
     SchedulingPoint,
     /// The hierarchy or what is asked for on an edge was changed.
@@ -363,7 +363,7 @@ impl Engine {
     }
 
     fn call_timer(&mut self, id: SchedulerId) {
-        self.trigger = Trigger::Timer(id);
+        self.trigger = Trigger::Timer;
         let cx = Context { now: self.now, vps: &self.vps };
         let decision = self.seats[id.index()].scheduler.timer(&cx);
         self.run_to_fixed_point(id, decision);

@@ -113,8 +113,12 @@ impl Node {
                 watching.transitions.push(transition);
             }
         }
-        watching.tell_granted(now, sink);
-        watching.tell_received(now, sink);
+        if watching.watch.has_found() {
+            watching.tell_granted(now, sink);
+        }
+        if watching.toll.is_some() {
+            watching.tell_received(now, sink);
+        }
     }
 
     /// The run ends at `now`: records what has come to light about promises by then.
