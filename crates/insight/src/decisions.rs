@@ -150,7 +150,7 @@ impl<'a> Decisions<'a> {
 
     /// The result at the end of the trace.
     pub fn finish(mut self) -> DecisionsReport {
-        self.end_instant();
+        // What the end of the trace cut off may lack the rest of its last instant: a run's own end has been judged.
         self.compare_guarantees();
         DecisionsReport { rules: self.rules, violations: self.violations }
     }

@@ -44,6 +44,7 @@ pub(crate) enum Turn {
 
 #[derive(Debug)]
 struct Edge {
+    node: usize,
     state: EdgeState,
     /// Edges with the same scheduler above.
     siblings: Vec<usize>,
@@ -75,6 +76,7 @@ impl Hierarchies {
             has_any[edge.node] = true;
         }
         let edges = metadata.edges.iter().map(|edge| Edge {
+            node: edge.node,
             state: EdgeState::Unknown,
             siblings: below[&(edge.node, edge.parent.as_str())].clone(),
             above: to.get(&(edge.node, edge.parent.as_str())).cloned().unwrap_or_default(),
@@ -103,11 +105,12 @@ impl Hierarchies {
                 self.set(change.edge, EdgeState::Waiting);
             }
             // Who has not asked for anything before the run waits.
-            Typed::RunStart(_) => self.edges.iter_mut().for_each(|edge| {
-                if edge.state == EdgeState::Unknown {
-                    edge.state = EdgeState::Waiting;
-                }
-            }),
+            Typed::RunStart(start) => {
+                let of_node = self.edges.iter_mut().filter(|edge| edge.node == usize::from(start.node));
+                of_node
+                    .filter(|edge| edge.state == EdgeState::Unknown)
+                    .for_each(|edge| edge.state = EdgeState::Waiting);
+            }
             Typed::Lost(lost) if !lost.is_of_kernel() => {
                 self.edges.iter_mut().for_each(|edge| edge.state = EdgeState::Unknown);
             }

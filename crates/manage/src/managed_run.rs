@@ -118,6 +118,8 @@ pub struct ManagedRun {
     edges: EdgeNumbers,
     /// Edges that have been held, of which each is the next of the node.
     held: usize,
+    /// Schedulers that have come.
+    schedulers: u32,
     /// What the stream's readers have yet to be told of, see [`Self::definitions`].
     undefined: Vec<Definition>,
     stage: Stage,
@@ -144,6 +146,7 @@ impl ManagedRun {
             notes,
             edges,
             held: 0,
+            schedulers: 0,
             undefined: Vec::new(),
             stage: Stage::Prepared,
             start: Instant::MAX,
@@ -311,7 +314,9 @@ impl ManagedRun {
     /// There is a scheduler of this name and kind from now on.
     pub(crate) fn define_scheduler(&mut self, name: &str, kind: &str) {
         let (node, name, kind) = (self.recorder.node, name.to_owned(), kind.to_owned());
-        self.undefined.push(Definition::Scheduler(SchedulerEntry { node, name, kind }));
+        let (serial, entry) = (self.schedulers, SchedulerEntry { node, name, kind });
+        self.schedulers += 1;
+        self.undefined.push(Definition::Scheduler { serial, entry });
     }
 
     /// Takes what the stream's readers have yet to be told of, and who tells them. That may wait, and is not done under the lock.

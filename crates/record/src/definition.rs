@@ -12,7 +12,12 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "kebab-case")]
 pub enum Definition {
     /// A scheduler of a hierarchy; one of the same name and node takes the place of another.
-    Scheduler(SchedulerEntry),
+    Scheduler {
+        /// How many of the node were defined before, which tells it from one that was there earlier.
+        serial: u32,
+        /// What it is.
+        entry: SchedulerEntry,
+    },
     /// An edge of a hierarchy.
     Edge {
         /// Its number: index into [`Metadata::edges`].
@@ -69,7 +74,7 @@ impl Metadata {
     /// Takes a definition into the tables. One that cannot be, as in a damaged file, changes nothing.
     pub fn define(&mut self, definition: &Definition) {
         match definition {
-            Definition::Scheduler(entry) if entry.node < self.nodes.len() => {
+            Definition::Scheduler { entry, .. } if entry.node < self.nodes.len() => {
                 let is_same = |one: &&mut SchedulerEntry| one.node == entry.node && one.name == entry.name;
                 match self.schedulers.iter_mut().find(is_same) {
                     Some(known) => known.clone_from(entry),
@@ -79,13 +84,13 @@ impl Metadata {
             Definition::Edge { number, entry } if entry.node < self.nodes.len() => {
                 let index = usize::from(*number);
                 while self.edges.len() <= index {
-                    // Another node's, which has not been heard of.
-                    let (parent, child) = ("?".to_owned(), "?".to_owned());
+                    // Another node's, which has not been heard of: nobody's sibling.
+                    let (parent, child) = (format!("?{}", self.edges.len()), "?".to_owned());
                     self.edges.push(EdgeEntry { node: entry.node, parent, child, guarantee: "NULL".into() });
                 }
                 self.edges[index].clone_from(entry);
             }
-            Definition::Scheduler(_) | Definition::Edge { .. } => {}
+            Definition::Scheduler { .. } | Definition::Edge { .. } => {}
         }
     }
 }
@@ -129,11 +134,8 @@ mod tests {
         let (switches, decided_by) = (Switches::Recorded, DecidedBy::Ours);
         metadata.nodes.push(NodeEntry { name: "a".into(), cpus: vec![0], switches, decided_by });
         for kind in ["stride", "lottery"] {
-            metadata.define(&Definition::Scheduler(SchedulerEntry {
-                node: 0,
-                name: "S".into(),
-                kind: kind.into(),
-            }));
+            let entry = SchedulerEntry { node: 0, name: "S".into(), kind: kind.into() };
+            metadata.define(&Definition::Scheduler { serial: 0, entry });
         }
         assert_eq!(metadata.schedulers.len(), 1);
         assert_eq!(metadata.schedulers[0].kind, "lottery");

@@ -11,7 +11,7 @@ use super::report::Rule;
 use std::collections::VecDeque;
 use talea_model::{OperationId, Synchronisation, System};
 use talea_policy::release::bounds::ResponseBounds;
-use talea_record::{JobId, Record};
+use talea_record::JobId;
 use talea_time::{Duration, Instant};
 
 /// More signals than that without a release can only be those of lost releases.
@@ -24,6 +24,8 @@ pub(super) struct Guards {
     bounds: Option<ResponseBounds>,
     /// By operation: the latest nominal release.
     last: Vec<Option<Instant>>,
+    /// Releases that are judged when it is known that they were not refusals, which end at once.
+    opened: Vec<OpenedGuard>,
     /// By operation: signalled instances that have not been released, and when they were signalled.
     signalled: Vec<VecDeque<(u64, Instant)>>,
 }
@@ -34,12 +36,35 @@ impl Guards {
         Guards {
             bounds: ResponseBounds::of(system).ok(),
             last: vec![None; operations],
+            opened: Vec::new(),
             signalled: vec![VecDeque::new(); operations],
         }
     }
 }
 
+/// A release of a job with a guard.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OpenedGuard {
+    pub job: JobId,
+    pub at: Instant,
+    pub nominal: Instant,
+    /// The arrival of its instance.
+    pub arrival: Instant,
+}
+
 impl Guards {
+    /// A job with a guard was released, or is about to be refused.
+    pub fn expect(&mut self, opened: OpenedGuard) {
+        self.opened.push(opened);
+    }
+
+    /// Whether the job, which is aborted now, was released just now: its guard had no room for it, and it never passed.
+    pub fn is_refused(&mut self, job: JobId) -> bool {
+        let before = self.opened.len();
+        self.opened.retain(|opened| opened.job != job);
+        self.opened.len() < before
+    }
+
     /// Records are missing: what was signalled may have been released.
     pub fn forget_signals(&mut self) {
         self.signalled.iter_mut().for_each(VecDeque::clear);
@@ -71,12 +96,17 @@ impl Judge<'_> {
         }
     }
 
-    /// A job with a guard is released, nominally at `nominal`.
-    pub(super) fn check_guard(&mut self, record: &Record, nominal: Instant, arrival: Instant) {
-        let job = record.job();
+    /// Judges the guards that let jobs through in the instant that is over.
+    pub(super) fn check_guards(&mut self) {
+        for opened in std::mem::take(&mut self.guards.opened) {
+            self.check_guard(opened);
+        }
+    }
+
+    fn check_guard(&mut self, OpenedGuard { job, at, nominal, arrival }: OpenedGuard) {
         let index = job.operation.index();
         self.findings.count_case(Rule::Release);
-        if nominal > record.time || nominal < record.time && self.is_simulated() {
+        if nominal > at || nominal < at && self.is_simulated() {
             self.find(Rule::Release, job, None, || "its guard did not open then".into());
         }
         let task = &self.system.tasks[self.trace.operations[index].task];

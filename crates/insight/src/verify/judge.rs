@@ -254,6 +254,7 @@ impl<'a> Judge<'a> {
 
     /// Judges the state in which an instant leaves the processors.
     fn end_instant(&mut self) {
+        self.check_guards();
         for record in std::mem::take(&mut self.unreleased) {
             let lane = self.expected.operations[record.job().operation.index()].lane;
             if self.lanes[lane].ready.contains_key(&record.causal) {

@@ -1,5 +1,6 @@
 //! Releases, skips and aborts: what the description asks for before a lane gets a job.
 
+use super::guards::OpenedGuard;
 use super::instances::Progress;
 use super::judge::{Judge, Known};
 use super::length;
@@ -40,7 +41,7 @@ impl Judge<'_> {
         let nominal = if is_first {
             arrival
         } else if is_guarded {
-            self.check_guard(record, told.nominal, arrival);
+            self.guards.expect(OpenedGuard { job, at: record.time, nominal: told.nominal, arrival });
             told.nominal
         } else {
             record.time
@@ -204,7 +205,8 @@ impl Judge<'_> {
         let job = abort.job;
         let entry = &self.trace.operations[job.operation.index()];
         // On threads a job also ends so when its code panics, and a successor when there is no room for it.
-        let has_another_reason = !self.is_simulated() && (abort.running.0 || !entry.predecessors.is_empty());
+        let on_threads = !self.is_simulated() && (abort.running.0 || !entry.predecessors.is_empty());
+        let has_another_reason = self.guards.is_refused(job) || on_threads;
         if self.system.tasks[entry.task].overrun != Overrun::Abort && !has_another_reason {
             self.find(Rule::Overrun, job, None, || "it was aborted, which is not the task's policy".into());
         }

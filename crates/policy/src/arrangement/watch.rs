@@ -278,18 +278,6 @@ impl Watch {
         Some((number, violation))
     }
 
-    /// Judges every edge up to the instant of `cx`, and none beyond it. Tells the violations that come to light by it.
-    pub fn close(&mut self, cx: &Context<'_>, mut broken: impl FnMut(usize, Violation)) {
-        for (number, edge) in self.edges.iter_mut().enumerate() {
-            if self.edge_of[edge.vp.index()] == Some(number as u32) {
-                if let Some(violation) = edge.monitor.note(cx.now(), standing(cx.state(edge.vp))) {
-                    broken(number, violation);
-                }
-                self.edge_of[edge.vp.index()] = None;
-            }
-        }
-    }
-
     /// The edges by number: parent, child, and what is promised.
     pub fn edges(&self) -> impl Iterator<Item = (&str, &str, Option<&Promise>)> {
         self.edges.iter().map(|edge| (edge.parent.as_str(), edge.child.as_str(), edge.promise.as_ref()))

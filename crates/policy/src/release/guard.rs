@@ -23,6 +23,8 @@ use talea_time::{Duration, Instant};
 
 /// Instances that may wait at a guard beside those that its bounds make wait; more are refused.
 const ROOM: usize = 128;
+/// The most that have room besides where bounds are many periods long: memory is there before the run. Who finds no room is refused and counted.
+const ROOM_FOR_BOUNDS: usize = 64 * 1024;
 
 /// Releases of one operation are at least this far apart, whatever the protocol.
 const AN_INSTANT: Duration = Duration::from_nanos(1);
@@ -122,7 +124,8 @@ impl Guard {
             Synchronisation::ModifiedPhaseModification => Rule::Timer,
         };
         // What is signalled at once waits for as long as its bounds last.
-        let room = ROOM + (offset.as_nanos() / period.as_nanos()) as usize;
+        let of_bounds = usize::try_from(offset.as_nanos() / period.as_nanos()).unwrap_or(ROOM_FOR_BOUNDS);
+        let room = ROOM + of_bounds.min(ROOM_FOR_BOUNDS);
         let opens = Instant::from_nanos(i64::MIN);
         let waiting = VecDeque::with_capacity(room);
         Guard { operation, rule, opens, last: None, waiting, room, refused: 0, overruns: 0 }
