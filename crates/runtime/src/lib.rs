@@ -28,8 +28,8 @@
 //! | [`lowering`], [`doctor`] | lanes, and hierarchies of schedulers, to kernel settings: pure functions; what this machine grants |
 //! | `job_table`, `join`, `guard_post`, `window`, `link`, `occupancy` | bounded, preallocated state of jobs, joins, pipes and processors |
 //! | `operation`, `recorder` | what a job does, and how a thread records it |
-//! | `flow`, `guarding`, `preemption`, `release`, `execute` | a job from its release to its completion |
-//! | `lane_thread`, `preemptive` | the two kinds of lanes |
+//! | `flow`, `guarding`, `release` | a job from its release to its lane, and to its successors |
+//! | `lane` | executing what is in a lane, by whatever enforces its decisions |
 //! | `hierarchy`, `lowered` | a description's hierarchy of schedulers, run by a managed set, or by the kernel alone |
 //! | `error`, `plans`, `store`, `collector`, `threads`, `hierarchy_node` | what a run is set up of: tables, rings, threads, nodes |
 //! | `prepare`, `run` | setting up, and the run as a whole |
@@ -39,7 +39,6 @@ pub mod cluster;
 mod collector;
 pub mod doctor;
 mod error;
-mod execute;
 mod flow;
 mod guard_post;
 mod guarding;
@@ -47,7 +46,7 @@ mod hierarchy;
 mod hierarchy_node;
 mod job_table;
 mod join;
-mod lane_thread;
+mod lane;
 mod layout;
 mod link;
 mod lowered;
@@ -58,8 +57,6 @@ mod operation;
 mod options;
 mod outcome;
 mod plans;
-mod preemption;
-mod preemptive;
 mod prepare;
 mod recorder;
 mod release;
@@ -71,6 +68,7 @@ mod window;
 pub use collector::{Ending, FinishedJob, OnFinished};
 pub use error::PrepareError;
 pub use hierarchy::{HierarchyError, absentees};
+pub use lane::{LaneStep, SteppedLane, SteppedLaneSetUp};
 pub use operation::{JobContext, Operation, Operations, UnknownOperation};
 pub use options::{Lower, RtMode, RunOptions, Start, StopHandle, UnknownRtMode};
 pub use outcome::{

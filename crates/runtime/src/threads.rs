@@ -3,13 +3,12 @@
 use crate::flow::{JobFlowSetUp, Shared, Signal};
 use crate::guarding::GuardKeeper;
 use crate::hierarchy::LaneMember;
-use crate::lane_thread::{ByPriority, LaneThread};
+use crate::lane::preemptive::{Controller, Slot, SlotCell, SlotPriorities, SlotThread};
+use crate::lane::{KernelPriorities, LaneAgent, LanePreemption};
 use crate::lowering::{LanePriorities, Lowering};
 use crate::operation::Behaviour;
 use crate::options::RunOptions;
 use crate::outcome::{NodeSpin, ThreadAttributes};
-use crate::preemption::LanePreemption;
-use crate::preemptive::{Controller, Slot, SlotCell, SlotPriorities, SlotThread};
 use crate::recorder::Recording;
 use crate::release::{ReleaseThread, Source};
 use std::io::ErrorKind;
@@ -266,18 +265,18 @@ impl ThreadPlan<'_> {
         LaneQueue::new(*discipline, *rules, members.iter().map(window).sum())
     }
 
-    fn lane_thread(&self, lane: usize, inbox: Receiver) -> LaneThread {
-        LaneThread { shared: Arc::clone(self.shared), inbox, queue: self.queue(lane), lane }
+    fn lane_agent(&self, lane: usize, inbox: Receiver) -> LaneAgent {
+        LaneAgent { shared: Arc::clone(self.shared), inbox, queue: self.queue(lane), lane }
     }
 
     fn lane_body(&self, lane: usize, writer: RingWriter, inbox: Receiver) -> ThreadBody {
         let node = self.shared.layout.lanes[lane].node;
         let (flow_set_up, processor) = (self.flow_set_up(node, writer), self.processor(node));
-        let thread = self.lane_thread(lane, inbox);
+        let thread = self.lane_agent(lane, inbox);
         Box::new(move || {
             let shared = Arc::clone(&thread.shared);
             let flow = flow_set_up.begin(ThreadRole::Lane, Some(lane));
-            thread.serve(flow, &mut ByPriority::new(&shared, lane, processor));
+            thread.serve(flow, &mut KernelPriorities::new(&shared, lane, processor));
             None
         })
     }
@@ -288,7 +287,7 @@ impl ThreadPlan<'_> {
             node: site.node,
             level: site.level,
             name: self.name(Role::Lane { lane }),
-            thread: self.lane_thread(lane, inbox),
+            agent: self.lane_agent(lane, inbox),
             flow_set_up: self.flow_set_up(site.node, writer),
             stack: self.stack(Role::Lane { lane }),
         }

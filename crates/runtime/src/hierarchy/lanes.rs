@@ -11,15 +11,14 @@
 //! ```
 //!
 //! To the engine a lane is one thread, which wants a processor while the lane has jobs. Who of them is next the lane's own
-//! thread decides, with the very queue that it has where the kernel dispatches it ([`LaneThread`]); what is different is where
+//! thread decides, with the very queue that it has where the kernel dispatches it ([`LaneAgent`]); what is different is where
 //! it sleeps and who tells of preemptions. A started job keeps its lane until it ends, so there is nothing that the engine
 //! would have to know about it, but for schedulers that guarantee single jobs: while a lane has begun none, they hear of the first of those
 //! that are released into it, and then of each that its thread elects, before it begins.
 
 use super::error::HierarchyError;
-use crate::execute::JobHost;
 use crate::flow::{JobFlow, JobFlowSetUp};
-use crate::lane_thread::{LaneHost, LaneThread};
+use crate::lane::{Enforcement, JobHost, LaneAgent};
 use crate::operation::Behaviour;
 use std::sync::Arc;
 use talea_linux::memory::prefault_stack;
@@ -39,7 +38,7 @@ pub(crate) struct LaneMember {
     /// Index within its node's plan.
     pub level: usize,
     pub name: String,
-    pub thread: LaneThread,
+    pub agent: LaneAgent,
     pub flow_set_up: JobFlowSetUp,
     /// Of its thread, in bytes.
     pub stack: usize,
@@ -48,7 +47,7 @@ pub(crate) struct LaneMember {
 impl LaneMember {
     /// Whether any job of the lane is code of users, which may block anywhere.
     pub fn runs_code(&self) -> bool {
-        let LaneThread { shared, lane, .. } = &self.thread;
+        let LaneAgent { shared, lane, .. } = &self.agent;
         let mut operations = shared.layout.operations.iter().filter(|operation| operation.lane == *lane);
         operations.any(|operation| matches!(shared.behaviours[operation.id.index()], Behaviour::User(_)))
     }
@@ -90,15 +89,15 @@ pub(super) fn place(
     parking: Parking,
 ) -> Result<(), HierarchyError> {
     let blocks = if lane_member.runs_code() { Blocks::Anywhere } else { Blocks::ByHandle };
-    let LaneMember { name, thread, flow_set_up, stack, .. } = lane_member;
-    let (shared, lane) = (Arc::clone(&thread.shared), thread.lane);
+    let LaneMember { name, agent, flow_set_up, stack, .. } = lane_member;
+    let (shared, lane) = (Arc::clone(&agent.shared), agent.lane);
     let admission = Admission { name: &name, parent: leaf, parameters: Parameters::None, parking };
     let jobs = Some(MemberJobs::Lane(LaneJobs::new(lane as u16)));
     let ready = move || {
         prefault_stack(stack / 4);
         flow_set_up.begin(ThreadRole::Lane, Some(lane))
     };
-    let run = move |flow: JobFlow, handle: &Handle| thread.serve(flow, &mut InSet { handle, offered: None });
+    let run = move |flow: JobFlow, handle: &Handle| agent.serve(flow, &mut InSet { handle, offered: None });
     let (_member, waker) = set.admit_thread(admission, ThreadOptions { blocks, jobs, stack }, ready, run)?;
     shared.port(lane).connect(waker);
     Ok(())
@@ -123,7 +122,7 @@ impl JobHost for InSet<'_> {
     }
 }
 
-impl LaneHost for InSet<'_> {
+impl Enforcement for InSet<'_> {
     fn give_back(&mut self, _hand: &mut JobFlow) {}
 
     fn offer(&mut self, job: &Job) -> bool {

@@ -35,11 +35,11 @@
 
 mod slot;
 
+use super::agent::forget;
+use super::preemption::LanePreemption;
 use crate::flow::{JobFlow, JobFlowSetUp, Shared};
 use crate::job_table::Tag;
-use crate::lane_thread::forget;
 use crate::operation::Behaviour;
-use crate::preemption::LanePreemption;
 use crate::recorder::Subject;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,5 +1,6 @@
 //! Running one job: from START to COMPLETE or ABORT, on whatever thread the lane chose.
 
+use super::enforcement::JobHost;
 use crate::flow::{JobFlow, Shared};
 use crate::job_table::{Begin, Finish};
 use crate::layout::OperationSite;
@@ -14,17 +15,6 @@ use talea_policy::demand;
 use talea_policy::job::Job;
 use talea_record::event::{Dates, Flag};
 use talea_record::{CostKind, JobId};
-use talea_time::Instant;
-
-/// What the thread that runs a job does around it.
-pub(crate) trait JobHost {
-    /// The job is about to run. Calls `record` once with the instant at which it begins.
-    fn begin(&mut self, flow: &mut JobFlow, job: JobId, record: impl FnOnce(&mut JobFlow, Instant));
-    /// The job asks whether it is to stop.
-    fn checkpoint(&self);
-    /// The job's code has returned. Calls `record` once with the instant at which it ends.
-    fn end<R>(&mut self, flow: &mut JobFlow, record: impl FnOnce(&mut JobFlow, Instant) -> R) -> R;
-}
 
 /// How the code of a job came back.
 enum Return {

@@ -1,10 +1,11 @@
 //! A slot of a preemptive lane: the thread that runs one job at a time, and what it shares with the
 //! controller.
 
-use crate::execute::{JobHost, execute};
 use crate::flow::{JobFlow, JobFlowSetUp, Shared};
 use crate::job_table::Tag;
-use crate::preemption::vacate;
+use crate::lane::enforcement::JobHost;
+use crate::lane::execute::execute;
+use crate::lane::preemption::vacate;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use talea_linux::clock::{MonotonicClock, thread_cpu_time};
