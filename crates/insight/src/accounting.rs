@@ -32,9 +32,9 @@ pub use samples::{Sample, SampleReport, Samples};
 
 use distribution::{Precision, Recorder};
 use operation::{OperationState, Verdict};
-use samples::SampleClock;
+use samples::{Kind, SampleClock};
 use talea_record::event::{Abort, Complete, Dates, Lost, Release, Start, builtin};
-use talea_record::{Event, LaneEntry, Metadata, NodeEntry, Record, Sink};
+use talea_record::{Definition, Event, LaneEntry, Metadata, NodeEntry, Record, Sink};
 use talea_time::{Duration, Instant};
 use task::TaskState;
 use window::Window;
@@ -140,6 +140,18 @@ impl Accounting {
         }
     }
 
+    /// Takes what was defined while the run lasts: before its first record.
+    pub fn define(&mut self, definition: &Definition) {
+        self.metadata.define(definition);
+        if let Definition::Operation { number, .. } = definition
+            && let Some(entry) = self.metadata.operations.get(*number)
+        {
+            self.operations[*number].lane = entry.lane as u32;
+            let task = &self.metadata.tasks[entry.task];
+            self.tasks[entry.task].kind = Kind::of(task.criticality);
+        }
+    }
+
     /// The same, keeping or not keeping single samples.
     pub fn with_samples(mut self, keep: Samples) -> Self {
         self.samples.keep(keep);
@@ -228,6 +240,7 @@ impl Accounting {
             .iter()
             .zip(&self.metadata.tasks)
             .enumerate()
+            .filter(|(task, _)| self.metadata.is_there(*task))
             .map(|(index, (task, entry))| {
                 let response = task.response.as_ref().unwrap_or_else(|| &only_operation(index).response);
                 TaskReport {
@@ -257,6 +270,7 @@ impl Accounting {
         self.operations
             .iter()
             .zip(&self.metadata.operations)
+            .filter(|(_, entry)| self.metadata.is_there(entry.task))
             .map(|(operation, entry)| (operation, entry, &self.tasks[entry.task]))
             .map(|(operation, entry, task)| OperationReport {
                 name: entry.name.clone(),

@@ -6,7 +6,7 @@
 use crate::discipline::Discipline;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use talea_model::{LaneDispatch, Late, Laxity, OperationId, Scheduling, Strategy, System};
+use talea_model::{Criticality, LaneDispatch, Late, Laxity, OperationId, Scheduling, Strategy, System};
 use talea_time::{Duration, Work};
 
 /// What a strategy needs to know about one operation.
@@ -231,6 +231,22 @@ pub fn plan_lanes(system: &System, node: usize) -> Result<Plan, Vec<Anomaly>> {
     plan(system.strategy, rules, &operations, system.nodes[node].cpus.len())
 }
 
+/// The lane that an operation which the system does not have would be in: the one of its own level or, where there is none, the
+/// next lower one, so that it stands before nothing that is more urgent. None where all lanes are more urgent than it.
+pub fn lane_for(system: &System, plan: &Plan, operation: &OperationTraits) -> Option<usize> {
+    let key = level_key(system.strategy, operation);
+    let key_of = |lane: &Lane| {
+        let member = *lane.members.first()?;
+        let task = system.task_of(member);
+        let (period, criticality) = (task.period, task.criticality);
+        Some(level_key(
+            system.strategy,
+            &OperationTraits { id: member, period, criticality, ..operation.clone() },
+        ))
+    };
+    plan.lanes.iter().position(|lane| key_of(lane).is_some_and(|other| other >= key))
+}
+
 /// Sorts `operations` into lanes for a node of `processors` processors.
 ///
 /// # Errors
@@ -278,6 +294,11 @@ fn level_key(strategy: Strategy, operation: &OperationTraits) -> LevelKey {
     }
 }
 
+/// Whether the strategy chooses the lane of operations of this criticality by their period.
+pub fn sorts_by_period(strategy: Strategy, criticality: Criticality) -> bool {
+    strategy == Strategy::Rms || strategy == Strategy::RmsMlf && criticality.is_critical()
+}
+
 fn discipline(strategy: Strategy, operation: &OperationTraits) -> Discipline {
     match strategy {
         Strategy::Rms | Strategy::Criticality => Discipline::Fifo,
@@ -310,9 +331,8 @@ fn errors(strategy: Strategy, operations: &[OperationTraits]) -> Vec<Anomaly> {
         if !seen.insert(operation.name.as_str()) {
             errors.push(Anomaly::DuplicateName(name()));
         }
-        let by_rate = matches!(strategy, Strategy::Rms)
-            || (strategy == Strategy::RmsMlf && operation.criticality.is_critical());
-        if by_rate && operation.period <= Duration::ZERO {
+        let by_period = sorts_by_period(strategy, operation.criticality);
+        if by_period && operation.period <= Duration::ZERO {
             errors.push(Anomaly::NoPeriod { operation: name(), strategy });
         }
         if discipline(strategy, operation) == Discipline::Laxity && operation.wcet <= Work::ZERO {

@@ -202,8 +202,8 @@ pub(crate) struct Rules {
     edges: usize,
     /// Of all nodes.
     pub cpus: Vec<u16>,
-    /// Phase and period of each operation's task.
-    arrivals: Vec<(Duration, Duration)>,
+    /// Phase and period of each operation's task; what is posted has neither.
+    arrivals: Vec<Option<(Duration, Duration)>>,
 }
 
 impl Rules {
@@ -217,7 +217,7 @@ impl Rules {
         }
         let arrival = |operation: &crate::OperationEntry| {
             let task = &metadata.tasks[operation.task];
-            (task.phase, task.period)
+            (!task.activity.is_posted()).then_some((task.phase, task.period))
         };
         Rules {
             declared,
@@ -342,11 +342,12 @@ impl Rules {
 
     fn check_job(&self, record: &Record) -> Option<Fault> {
         let (index, instance) = record.job_numbers();
-        let Some((phase, period)) = self.arrivals.get(index) else { return self.check_operation(index) };
+        let Some(arrivals) = self.arrivals.get(index) else { return self.check_operation(index) };
         if record.time.saturating_add(DISORDER) < self.start {
             return Some(Fault::Time(record.time));
         }
         let number = i64::try_from(instance).unwrap_or(i64::MAX);
+        let (phase, period) = arrivals.unwrap_or((Duration::ZERO, Duration::ZERO));
         let since_start = phase.as_nanos().saturating_add(period.as_nanos().saturating_mul(number));
         let arrival = self.start.saturating_add(Duration::from_nanos(since_start));
         // A record from before the start cannot be told from one of a run whose start was set later.

@@ -4,11 +4,11 @@
 //! the tables. Numbers are never used again. Nodes of one run may be processes that know nothing of each other, so each takes
 //! numbers of its own: behind the tables, every node in turn.
 
-use crate::metadata::{EdgeEntry, Metadata, SchedulerEntry};
+use crate::metadata::{EdgeEntry, Metadata, OperationEntry, SchedulerEntry, TaskEntry};
 use serde::{Deserialize, Serialize};
 
 /// What a number stands for, or who there is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Definition {
     /// A scheduler of a hierarchy; one of the same name and node takes the place of another.
@@ -24,6 +24,15 @@ pub enum Definition {
         number: u16,
         /// What it is.
         entry: EdgeEntry,
+    },
+    /// An operation whose jobs are posted, in a place that was [reserved](Metadata::reserve_posted) for it.
+    Operation {
+        /// Its number: index into [`Metadata::operations`].
+        number: usize,
+        /// What it is.
+        entry: OperationEntry,
+        /// The task that it is alone in.
+        task: TaskEntry,
     },
 }
 
@@ -90,8 +99,21 @@ impl Metadata {
                 }
                 self.edges[index].clone_from(entry);
             }
-            Definition::Scheduler { .. } | Definition::Edge { .. } => {}
+            Definition::Operation { number, entry, task } if self.is_reserved(*number, entry) => {
+                self.tasks[entry.task].clone_from(task);
+                self.operations[*number].clone_from(entry);
+            }
+            Definition::Scheduler { .. } | Definition::Edge { .. } | Definition::Operation { .. } => {}
         }
+    }
+
+    /// Whether an operation of this number can be what a definition says.
+    fn is_reserved(&self, number: usize, entry: &OperationEntry) -> bool {
+        let known = self.operations.get(number);
+        known.is_some_and(|known| known.task == entry.task && self.tasks[known.task].activity.is_posted())
+            && entry.lane < self.lanes.len()
+            && entry.predecessors.is_empty()
+            && entry.is_last
     }
 }
 
@@ -125,6 +147,36 @@ mod tests {
         assert_eq!((metadata.edges.len(), metadata.edges[3].name().as_str()), (6, "FP to t"));
         metadata.define(&Definition::Edge { number: 9, entry: edge(7, "nowhere") });
         assert_eq!(metadata.edges.len(), 6, "there is no such node");
+        assert_eq!(metadata.check(), Ok(()));
+    }
+
+    #[test]
+    fn an_operation_takes_a_reserved_place_and_no_other() {
+        use crate::metadata::{Activity, LaneEntry};
+        let mut metadata = Metadata::bare("x");
+        let (switches, decided_by) = (Switches::Recorded, DecidedBy::Ours);
+        metadata.nodes.push(NodeEntry { name: "a".into(), cpus: vec![0], switches, decided_by });
+        metadata.reserve_posted(1);
+        assert!(metadata.operations.is_empty(), "without lanes nothing can be posted");
+        let lane =
+            |level: usize| LaneEntry { node: 0, level, label: "all".into(), discipline: "fifo".into() };
+        metadata.lanes = vec![lane(0), lane(1)];
+        metadata.reserve_posted(2);
+        assert_eq!((metadata.check(), metadata.is_there(1)), (Ok(()), false));
+
+        let mut task = metadata.tasks[1].clone();
+        let mut entry = metadata.operations[1].clone();
+        (task.name, entry.name, entry.lane) = ("alarm".into(), "alarm".into(), 1);
+        let define = |metadata: &mut Metadata, number: usize, entry: &OperationEntry| {
+            metadata.define(&Definition::Operation { number, entry: entry.clone(), task: task.clone() });
+        };
+        for (number, lane) in [(7, 1), (0, 1), (1, 9)] {
+            define(&mut metadata, number, &OperationEntry { lane, ..entry.clone() });
+            assert!(!metadata.is_there(1), "{number} in lane {lane}");
+        }
+        define(&mut metadata, 1, &entry);
+        assert!(metadata.is_there(1) && !metadata.is_there(0));
+        assert_eq!((metadata.operations[1].lane, metadata.tasks[1].activity), (1, Activity::Posted));
         assert_eq!(metadata.check(), Ok(()));
     }
 

@@ -159,12 +159,25 @@ pub enum Activity {
     Task,
     /// A thread.
     Thread,
+    /// Work that the description does not know: what a program posts while the run lasts. It has no period, and until it is
+    /// [defined](crate::Definition::Operation) no name.
+    Posted,
 }
 
 impl Activity {
     /// Whether it is a task.
     pub fn is_task(&self) -> bool {
         *self == Activity::Task
+    }
+
+    /// Whether it is a thread.
+    pub fn is_thread(&self) -> bool {
+        *self == Activity::Thread
+    }
+
+    /// Whether it is posted work.
+    pub fn is_posted(&self) -> bool {
+        *self == Activity::Posted
     }
 }
 
@@ -338,6 +351,43 @@ impl Metadata {
             recorded,
             realtime_offset_ns,
         }
+    }
+
+    /// Adds places for `count` operations that are defined while the run lasts, each a task of its own. Readers leave out those that
+    /// never are. Where there are no lanes, nothing is added.
+    pub fn reserve_posted(&mut self, count: usize) {
+        if self.lanes.is_empty() {
+            return;
+        }
+        for _ in 0..count {
+            let task = TaskEntry {
+                name: String::new(),
+                period: Duration::ZERO,
+                deadline: Duration::ZERO,
+                phase: Duration::ZERO,
+                jitter: Duration::ZERO,
+                jitter_stream: 0,
+                criticality: Criticality::DEFAULT,
+                activity: Activity::Posted,
+            };
+            let (name, task_index, lane, wcet) = (String::new(), self.tasks.len(), 0, Work::ZERO);
+            let operation = OperationEntry {
+                name,
+                task: task_index,
+                lane,
+                wcet,
+                predecessors: Vec::new(),
+                is_last: true,
+            };
+            self.tasks.push(task);
+            self.operations.push(operation);
+        }
+    }
+
+    /// Whether the task is one that the description has, or that was defined.
+    pub fn is_there(&self, task: usize) -> bool {
+        let entry = &self.tasks[task];
+        !(entry.activity.is_posted() && entry.name.is_empty())
     }
 
     /// What a program that is no Talea system has to say: its name, on real threads, and empty tables.

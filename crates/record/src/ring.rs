@@ -116,6 +116,11 @@ pub struct RingShape<'a> {
 }
 
 impl RingFile {
+    /// Who enters definitions into the file while it is written.
+    pub fn definer(&self) -> Definer {
+        Definer::of(&self.live)
+    }
+
     /// Creates the file with one ring for each of `writers` (their names, cut at 128 bytes), each of at
     /// least `capacity` records, rounded up to a power of two. A file that is already there is
     /// replaced, not overwritten, so that a process still reading it is not disturbed. Only the user may open it.

@@ -12,7 +12,7 @@ use talea_linux::stop::{Slept, StopFlag};
 use talea_manage::STACK;
 use talea_record::event::Dates;
 use talea_record::stream::{Consumer, ConsumerSlot, clock};
-use talea_record::{CreateError, Event, LogWriter, Merge, Metadata, Record, Sink};
+use talea_record::{CreateError, Definition, Event, LogWriter, Merge, Metadata, Record, Sink};
 use talea_time::{Clock, Duration, Instant};
 
 /// How a job ended.
@@ -82,6 +82,13 @@ impl Sink for RecordSinks {
     }
 }
 
+impl RecordSinks {
+    fn define(&mut self, definition: &Definition) {
+        self.metadata.define(definition);
+        self.accounting.define(definition);
+    }
+}
+
 fn finished<'a>(record: &Record, metadata: &'a Metadata) -> Option<FinishedJob<'a>> {
     let ending = match record.event {
         Event::COMPLETE => Ending::Completed,
@@ -106,6 +113,10 @@ pub(crate) struct Collector {
     /// The collector's places in the streams, which keep switched on what it wants.
     slots: Vec<ConsumerSlot>,
     sinks: RecordSinks,
+    /// How many of each stream's definitions are known.
+    known_definitions: Vec<usize>,
+    /// Whether operations can be defined while the run lasts.
+    has_posted: bool,
     /// Why the log does not name all families.
     unnamed: Option<String>,
 }
@@ -133,13 +144,16 @@ impl Collector {
     ) -> Result<Self, CreateError> {
         metadata.realtime_offset_ns = Some(clock::realtime_offset_ns());
         let log = log.map(|path| LogWriter::create(path, &metadata)).transpose()?;
+        let has_posted = metadata.tasks.iter().any(|task| task.activity.is_posted());
         let accounting = Accounting::new(&metadata, sample.0).with_samples(sample.1);
         let sinks = RecordSinks { metadata, accounting, log, on_finished };
-        let (slots, rings): (_, Vec<_>) = consumers.into_iter().map(Consumer::into_parts).unzip();
+        let (slots, rings): (Vec<_>, Vec<_>) = consumers.into_iter().map(Consumer::into_parts).unzip();
         Ok(Collector {
             merge: Merge::new(rings.into_iter().flatten().collect()),
+            known_definitions: vec![0; slots.len()],
             slots,
             sinks,
+            has_posted,
             unnamed: None,
         })
     }
@@ -187,12 +201,20 @@ impl Collector {
         }
     }
 
-    /// Enters the families of the streams, and what was defined in them, into the log.
+    /// Takes what was defined in the streams, and enters it with their families into the log.
     fn enter_definitions(&mut self) {
-        let Some(log) = &mut self.sinks.log else { return };
-        for slot in &mut self.slots {
+        if self.sinks.log.is_none() && !self.has_posted {
+            return;
+        }
+        for (slot, known) in self.slots.iter_mut().zip(&mut self.known_definitions) {
             let entered = match slot.directory() {
-                Ok(directory) => log.enter(directory).map_err(|error| error.to_string()),
+                Ok(directory) => {
+                    let definitions = directory.definitions();
+                    definitions[*known..].iter().for_each(|definition| self.sinks.define(definition));
+                    *known = definitions.len();
+                    let log = self.sinks.log.as_mut();
+                    log.map_or(Ok(()), |log| log.enter(directory).map_err(|error| error.to_string()))
+                }
                 Err(error) => Err(format!("the directory of a stream is damaged: {error}")),
             };
             if let Err(reason) = entered {

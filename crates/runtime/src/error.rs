@@ -35,6 +35,19 @@ pub enum PrepareError {
         /// What does not fit.
         source: LoweringError,
     },
+    /// Room for posted work where no lane of this process could execute it.
+    #[error(
+        "RunOptions::posting asks for room, but no node has lanes, or the nodes are processes of their own; describe a task at least, or run all nodes in one process"
+    )]
+    NoLanesToPost,
+    /// A lane of several threads, which a caller cannot step.
+    #[error(
+        "RunOptions::stepped: lane \"{lane}\" is preemptive, which takes threads of its own; make lanes nonpreemptive"
+    )]
+    SteppedPreemptive {
+        /// The lane's label.
+        lane: String,
+    },
     /// A node's hierarchy of schedulers cannot be run.
     #[error("node \"{node}\": {source}")]
     Hierarchy {

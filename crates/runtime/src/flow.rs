@@ -14,10 +14,13 @@ use crate::link::Link;
 use crate::occupancy::Processor;
 use crate::operation::Behaviour;
 use crate::outcome::OperationPanic;
+use crate::posting::{NotPosted, Posted, PostedOperation};
+use crate::posting_table::PostingTable;
 use crate::recorder::{Recorder, Recording, Subject};
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 use talea_linux::burn::Burner;
+use talea_linux::clock::MonotonicClock;
 use talea_linux::stop::StopFlag;
 use talea_manage::Waker;
 use talea_model::OperationId;
@@ -26,10 +29,10 @@ use talea_policy::lane::JobOrder;
 use talea_policy::release::join::Heard;
 use talea_record::event;
 use talea_record::event::{Dates, Flag, Send};
-use talea_record::{JobId, ThreadRole};
+use talea_record::{JobId, SkipReason, ThreadRole};
 use talea_ring::bell::Bell;
 use talea_ring::inbox::Sender;
-use talea_time::Instant;
+use talea_time::{Clock, Duration, Instant};
 use talea_transport::{Identity, Message};
 
 /// How a lane is told that there is something in its inbox.
@@ -155,8 +158,9 @@ pub(crate) struct Tally {
 /// Everything the threads of a process share.
 pub(crate) struct Shared {
     pub layout: Layout,
-    /// By operation number.
+    /// By operation number, of described operations.
     pub behaviours: Vec<Behaviour>,
+    pub posting: PostingTable,
     pub jobs: JobTable,
     pub joins: JoinTable,
     pub timers: Timers,
@@ -178,6 +182,13 @@ impl Shared {
     pub fn is_under_way(&self, job: JobId) -> bool {
         let local = self.layout.operation(job.operation).local;
         local.is_some_and(|local| self.jobs.is_under_way(self.jobs.tag(local, job.instance), job.instance))
+    }
+
+    /// What jobs of the operation do.
+    #[inline]
+    pub fn behaviour(&self, operation: OperationId) -> &Behaviour {
+        let described = self.behaviours.get(operation.index());
+        described.unwrap_or_else(|| self.posting.behaviour(operation.index()))
     }
 
     /// The operation behind a tag.
@@ -237,6 +248,12 @@ impl Gate {
         self.bells.iter().for_each(|bell| {
             bell.ring();
         });
+    }
+
+    /// Whether the start instant has come.
+    pub fn has_begun(&self, now: Instant) -> bool {
+        let start = self.start.load(Ordering::Acquire);
+        start != Self::CLOSED && now.as_nanos() >= start
     }
 
     /// Waits for the start instant; `None` if the run is stopped before there is one.
@@ -328,6 +345,32 @@ impl JobFlow {
         let dates = Dates { nominal, deadline: job.deadline };
         self.enqueue(shared, site, JobId { operation, instance: job.instance }, tag, dates, now);
         Ok(())
+    }
+
+    /// Posts a job of a declared operation, which is released now, and rings. Its deadline is what the operation has, unless another one
+    /// is given. Returns its number.
+    pub fn post(&mut self, shared: &Shared, posted: Posted) -> Result<u64, NotPosted> {
+        let Posted { operation: PostedOperation(operation), deadline, payload } = posted;
+        let now = MonotonicClock.now();
+        if !shared.gate.has_begun(now) || shared.stop.is_stopped() {
+            return Err(NotPosted::NotRunning);
+        }
+        let site = shared.layout.operation(operation);
+        let local = site.local.expect("posted work is this process's");
+        let instance = shared.posting.next_instance(operation.index());
+        let job = JobId { operation, instance };
+        let relative = site.deadline.unwrap_or(Duration::ZERO);
+        let deadline = deadline.unwrap_or(now.saturating_add(relative)).max(now);
+        let dates = Dates { nominal: now, deadline };
+        let Ok(tag) = shared.jobs.claim(local, InFlight { instance, release: now, deadline }) else {
+            let subject = Subject { job, lane: site.lane };
+            self.recorder.put(now, subject.skip(dates, SkipReason::Full));
+            return Err(NotPosted::Full);
+        };
+        shared.posting.set_payload(tag, payload);
+        self.enqueue(shared, site, job, tag, dates, now);
+        self.ring(shared);
+        Ok(instance)
     }
 
     /// Releases a job that was held by a guard, without ringing.

@@ -1,6 +1,7 @@
 //! The fixed tables of a run: where each operation runs and what follows it.
 
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use talea_model::{Criticality, Execution, OperationId, Synchronisation, System};
 use talea_policy::demand::{self, Purpose};
 use talea_policy::release::Arrivals;
@@ -33,6 +34,8 @@ pub(crate) struct OperationSite {
     pub guard: Option<usize>,
     /// From its release to its completion, if its successors are released by that.
     pub bound: Option<Duration>,
+    /// From its arrival to its deadline, if its nominal release is its arrival: a first subtask. That of others is their release.
+    pub deadline: Option<Duration>,
     /// Of its task.
     pub period: Duration,
     /// Its task's criticality.
@@ -83,8 +86,10 @@ pub(crate) struct Layout {
     /// By task.
     pub arrivals: Vec<Arrivals>,
     pub lanes: Vec<LaneSite>,
-    /// Operations of this process; the position is [`OperationSite::local`].
+    /// Operations of this process; the position is [`OperationSite::local`]. Those that can be declared follow.
     pub local: Vec<OperationId>,
+    /// Those that can be declared while the run lasts, behind the others.
+    posted: Box<[OnceLock<OperationSite>]>,
 }
 
 impl Layout {
@@ -147,6 +152,7 @@ impl Layout {
                     successors: successors.into(),
                     local: position,
                     guard: None,
+                    deadline: operation.predecessors.is_empty().then_some(task.deadline),
                     bound: (task.sync == Synchronisation::ModifiedPhaseModification)
                         .then(|| bounds.bound(operation.id)),
                     period: task.period,
@@ -160,15 +166,42 @@ impl Layout {
             operations[operation.index()].guard = Some(place);
         }
         let arrivals = (0..system.tasks.len()).map(|task| Arrivals::of_task(system, task)).collect();
-        Layout { operations, arrivals, lanes, local }
+        Layout { operations, arrivals, lanes, local, posted: Box::default() }
     }
 
+    /// The same with room for so many operations that are declared while the run lasts.
+    pub fn with_room(mut self, operations: usize) -> Self {
+        let first = self.operations.len();
+        self.local.extend((first..first + operations).map(OperationId::from_index));
+        self.posted = (0..operations).map(|_| OnceLock::new()).collect();
+        self
+    }
+
+    /// # Panics
+    /// If it is one that can be declared and has not been.
     pub fn operation(&self, id: OperationId) -> &OperationSite {
-        &self.operations[id.index()]
+        match self.operations.get(id.index()) {
+            Some(site) => site,
+            None => self.posted[id.index() - self.operations.len()].get().expect("it has been declared"),
+        }
     }
 
-    /// The operations of this process, in the order of [`OperationSite::local`].
+    /// Whether it is one that is declared while the run lasts.
+    pub fn is_posted(&self, id: OperationId) -> bool {
+        id.index() >= self.operations.len()
+    }
+
+    /// Enters an operation that is declared.
+    ///
+    /// # Panics
+    /// If there is one of this number.
+    pub fn declare(&self, site: OperationSite) {
+        let place = &self.posted[site.id.index() - self.operations.len()];
+        assert!(place.set(site).is_ok(), "an operation is declared once");
+    }
+
+    /// The described operations of this process, in the order of [`OperationSite::local`].
     pub fn local_operations(&self) -> impl Iterator<Item = &OperationSite> {
-        self.local.iter().map(|id| self.operation(*id))
+        self.local[..self.local.len() - self.posted.len()].iter().map(|id| self.operation(*id))
     }
 }

@@ -24,19 +24,21 @@
 //!
 //! | Module | Concept |
 //! |---|---|
-//! | `options`, `outcome`, `layout`, `names` | what a run is asked for and leaves, its fixed tables, what it is called |
+//! | `options`, `posting`, `outcome`, `layout`, `names` | what a run is asked for and leaves, its fixed tables, what it is called |
 //! | [`lowering`], [`doctor`] | lanes, and hierarchies of schedulers, to kernel settings: pure functions; what this machine grants |
 //! | `job_table`, `join`, `guard_post`, `window`, `link`, `occupancy` | bounded, preallocated state of jobs, joins, pipes and processors |
-//! | `operation`, `recorder` | what a job does, and how a thread records it |
+//! | `operation`, `posting_table`, `recorder` | what a job does, and how a thread records it |
 //! | `flow`, `guarding`, `release` | a job from its release to its lane, and to its successors |
 //! | `lane` | executing what is in a lane, by whatever enforces its decisions |
 //! | `hierarchy`, `lowered` | a description's hierarchy of schedulers, run by a managed set, or by the kernel alone |
 //! | `error`, `plans`, `store`, `collector`, `threads`, `hierarchy_node` | what a run is set up of: tables, rings, threads, nodes |
+//! | `dispatcher` | work that the description does not have, posted while the run lasts |
 //! | `prepare`, `run` | setting up, and the run as a whole |
 //! | [`cluster`] | several nodes as several processes |
 
 pub mod cluster;
 mod collector;
+mod dispatcher;
 pub mod doctor;
 mod error;
 mod flow;
@@ -57,6 +59,8 @@ mod operation;
 mod options;
 mod outcome;
 mod plans;
+mod posting;
+mod posting_table;
 mod prepare;
 mod recorder;
 mod release;
@@ -66,6 +70,7 @@ mod threads;
 mod window;
 
 pub use collector::{Ending, FinishedJob, OnFinished};
+pub use dispatcher::{Declaration, DeclareError, Dispatcher, NoPoster, Poster};
 pub use error::PrepareError;
 pub use hierarchy::{HierarchyError, absentees};
 pub use lane::{LaneStep, SteppedLane, SteppedLaneSetUp};
@@ -75,6 +80,7 @@ pub use outcome::{
     HierarchyOutcome, LostNode, MemberOutcome, Mishaps, NodeSpin, OperationPanic, Outcome, ParkingOutcome,
     ScheduledBy, Stopped, ThreadAttributes,
 };
+pub use posting::{NotPosted, PostedOperation, PostingRoom};
 pub use prepare::Executive;
 pub use run::Prepared;
 pub use talea_manage::{JudgedBy, LongestWithheld, ShortQuantum};

@@ -1,6 +1,7 @@
 //! What runs when a job runs: a user's closure, or synthetic work.
 
 use crate::job_table::JobTable;
+use crate::posting::{NotPosted, Posted, PostedOperation};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 use talea_linux::clock::MonotonicClock;
@@ -61,7 +62,7 @@ impl Operations {
             .operations()
             .iter()
             .map(|operation| match self.by_name.remove(&operation.name) {
-                Some(code) => Behaviour::User(OneAtATime(Mutex::new(code))),
+                Some(code) => Behaviour::User(OneAtATime::new(code)),
                 None => Behaviour::Synthetic,
             })
             .collect();
@@ -95,6 +96,10 @@ pub(crate) enum Behaviour {
 pub(crate) struct OneAtATime(Mutex<Operation>);
 
 impl OneAtATime {
+    pub fn new(code: Operation) -> Self {
+        OneAtATime(Mutex::new(code))
+    }
+
     /// The code, for one job.
     ///
     /// # Panics
@@ -109,8 +114,11 @@ pub struct JobContext<'a> {
     pub(crate) jobs: &'a JobTable,
     pub(crate) name: &'a str,
     pub(crate) job: &'a Job,
+    /// What came with it, if it was posted.
+    pub(crate) payload: u64,
     /// Called at every cancellation point of the job; says whether the run is over.
     pub(crate) checkpoint: &'a (dyn Fn() -> bool + 'a),
+    pub(crate) post: &'a (dyn Fn(Posted) -> Result<u64, NotPosted> + 'a),
 }
 
 impl std::fmt::Debug for JobContext<'_> {
@@ -131,6 +139,34 @@ impl JobContext<'_> {
     /// Number of the task's instance, from 0; skipped instances are counted.
     pub fn instance(&self) -> u64 {
         self.job.number
+    }
+
+    /// What the poster gave with it: a handle to data of the program's, or a number. 0 if the job was not posted.
+    pub fn payload(&self) -> u64 {
+        self.payload
+    }
+
+    /// Posts a job of a declared operation, which is due within that operation's deadline from now. Returns its number. A job of a
+    /// higher lane runs before this returns. Neither allocates nor waits.
+    ///
+    /// # Errors
+    /// [`NotPosted`].
+    pub fn post(&self, operation: PostedOperation, payload: u64) -> Result<u64, NotPosted> {
+        (self.post)(Posted { operation, deadline: None, payload })
+    }
+
+    /// The same with a deadline of its own, on CLOCK_MONOTONIC: the job's own [`deadline`](Self::deadline), for one, where what is posted
+    /// is a part of the job.
+    ///
+    /// # Errors
+    /// [`NotPosted`].
+    pub fn post_due(
+        &self,
+        operation: PostedOperation,
+        payload: u64,
+        deadline: Instant,
+    ) -> Result<u64, NotPosted> {
+        (self.post)(Posted { operation, deadline: Some(deadline), payload })
     }
 
     /// When the job was due for release, on CLOCK_MONOTONIC: arrival plus jitter for a first subtask, else

@@ -1,6 +1,7 @@
 //! What a run is asked for.
 
 use crate::lowering::Band;
+use crate::posting::PostingRoom;
 use talea_insight::Samples;
 use talea_linux::stop::StopFlag;
 use talea_linux::timer::Tail;
@@ -143,6 +144,10 @@ pub struct RunOptions {
     pub tolerance: Duration,
     /// Whether the report lists every sample.
     pub samples: Samples,
+    /// Room for work that the description of the system does not have, see [`Dispatcher`](crate::Dispatcher).
+    pub posting: PostingRoom,
+    /// Whether the lanes have no threads of their own, and the caller steps them, see [`Prepared::lanes`](crate::Prepared::lanes).
+    pub stepped: bool,
     /// Where the trace of the run is kept, if it is. Then everything is recorded that threads of the run can tell, what
     /// lies between the jobs as well; otherwise only what the report needs.
     pub keep_log: Option<std::path::PathBuf>,
@@ -166,6 +171,8 @@ impl Default for RunOptions {
             sample: Duration::from_secs(1),
             tolerance: Duration::from_millis(1),
             samples: Samples::Totals,
+            posting: PostingRoom::default(),
+            stepped: false,
             keep_log: None,
             stop: StopHandle::new(),
         }

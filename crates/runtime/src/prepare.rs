@@ -1,7 +1,8 @@
 //! Preparing a run: everything that may fail, allocate or take time.
 
+use crate::dispatcher::{self, Dispatcher};
 use crate::error::PrepareError;
-use crate::flow::{Call, Gate, Port, Shared, Tally};
+use crate::flow::{Call, Gate, JobFlowSetUp, Port, Shared, Tally};
 use crate::guard_post::{GuardPost, Timers};
 use crate::guarding::GuardKeeper;
 use crate::hierarchy::{self, HierarchyError, HierarchyParts, release_is_above};
@@ -15,16 +16,20 @@ use crate::occupancy::Processor;
 use crate::operation::Operations;
 use crate::options::{RtMode, RunOptions};
 use crate::plans::{NO_LANES, check_apart, metadata, plans, unset};
+use crate::posting::PostingRoom;
+use crate::posting_table::PostingTable;
+use crate::recorder::Recording;
 use crate::run::{Participants, Prepared};
 use crate::store::{Store, ring_records};
 use crate::threads::{CreatedThreads, Inboxes, ThreadPlan};
 use crate::window;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use talea_linux::affinity;
 use talea_linux::burn::Burner;
 use talea_linux::memory::lock_all;
 use talea_linux::sched::Policy;
 use talea_linux::thread::spawn;
+use talea_model::LaneDispatch::Preemptive;
 use talea_model::{Scheduling, System};
 use talea_policy::lane::JobOrder;
 use talea_policy::release::bounds::ResponseBounds;
@@ -61,6 +66,7 @@ pub(crate) fn prepare(
 ) -> Result<Prepared, PrepareError> {
     let system = &system.with_threads_as_tasks();
     let plans = plans(system)?;
+    let room = room_of(&options, &plans, &hosted)?;
     let nodes = lower_nodes(system, &plans, &options, &hosted)?;
     let behaviours = operations.resolve(system)?;
     check_apart(system)?;
@@ -77,12 +83,16 @@ pub(crate) fn prepare(
         return Err(unset(system, node, HierarchyError::NotEnforceable { missing }));
     }
 
-    let metadata = metadata(system, &plans, realtime, Instant::ZERO, (&lowerings, options.tolerance))?;
+    let mut metadata = metadata(system, &plans, realtime, Instant::ZERO, (&lowerings, options.tolerance))?;
+    metadata.reserve_posted(room.operations);
     let bounds = ResponseBounds::of(system)?;
     let guards: Vec<Guards> =
         (0..system.nodes.len()).map(|node| Guards::of_node(system, node, &bounds)).collect();
     let layout = Layout::new(system, &plans, &bounds, &guards, |node| hosted.hosts(node));
-    let windows = choose_windows(system, &layout, &options);
+    let layout = layout.with_room(room.operations);
+    let mut windows = choose_windows(system, &layout, &options);
+    let described: usize = windows.iter().sum();
+    windows.extend(std::iter::repeat_n(room.window(), room.operations));
     let jobs = JobTable::new(&windows);
     let links = Links::new(jobs.capacity());
     let (ports, inboxes) = open_ports(system, &plans, &layout, &links, &hosted);
@@ -93,6 +103,7 @@ pub(crate) fn prepare(
     let highest_cpu = system.nodes.iter().flat_map(|node| &node.cpus).max().copied().unwrap_or(0);
     let burner = Burner::calibrate();
     let shared = Arc::new(Shared {
+        posting: PostingTable::new(room, behaviours.len(), described),
         behaviours,
         jobs,
         joins: JoinTable::new(
@@ -125,9 +136,11 @@ pub(crate) fn prepare(
     let mut names: Vec<String> = roles.iter().map(|role| plan.name(*role)).collect();
     let mut first_ring = names.len();
     names.extend(hierarchies.iter().flat_map(|node| hierarchy::rings_of(system, *node)));
+    let first_poster = names.len();
+    names.extend((0..room.posters).map(|poster| format!("post:{poster}")));
     let rings = (&names[..], ring_records(&options, system, &shared));
     let mut store = Store::create(system, metadata, rings, &options, &hosted)?;
-    let CreatedThreads { threads, mut lane_members } =
+    let CreatedThreads { threads, mut lane_members, stepped } =
         plan.create(&roles, store.rings(), inboxes, keepers)?;
     let mut others = threads.not_as_wanted();
     let mut hierarchy_nodes = Vec::new();
@@ -148,14 +161,43 @@ pub(crate) fn prepare(
         return Err(PrepareError::OtherAttributes { threads: others });
     }
     missing.extend(others);
+    let poster = |ring: usize| {
+        // The program's thread runs wherever it likes.
+        let recording = Recording::new(store.rings().writer(ring), 0, &[]);
+        JobFlowSetUp::new(&shared, recording)
+    };
+    let posters = (first_poster..first_poster + room.posters).map(poster).collect();
+    let dispatcher = Dispatcher::new(dispatcher::Inner {
+        shared: Arc::clone(&shared),
+        system: system.clone(),
+        definer: store.rings().definer(),
+        room,
+        state: Mutex::new(dispatcher::State { declared: Vec::new(), posters }),
+        plans,
+    });
     missing.extend(store.unpublished.as_ref().map(|reason| format!("this run cannot be followed: {reason}")));
     Ok(Prepared::new(
         Participants { threads, hierarchies: hierarchy_nodes },
+        (dispatcher, stepped),
         store,
         options,
         realtime,
         missing,
     ))
+}
+
+/// Room for posted work, as asked for.
+fn room_of(options: &RunOptions, plans: &[Plan], hosted: &Hosted) -> Result<PostingRoom, PrepareError> {
+    let room = options.posting;
+    let has_lanes = plans.iter().any(|plan| !plan.lanes.is_empty());
+    if room != PostingRoom::default() && !(has_lanes && *hosted == Hosted::All) {
+        return Err(PrepareError::NoLanesToPost);
+    }
+    let preemptive = plans.iter().flat_map(|plan| &plan.lanes).find(|lane| lane.rules.dispatch == Preemptive);
+    match preemptive.filter(|_| options.stepped) {
+        Some(lane) => Err(PrepareError::SteppedPreemptive { lane: lane.label.clone() }),
+        None => Ok(room),
+    }
 }
 
 /// How many instances of each operation of this process may be in flight.

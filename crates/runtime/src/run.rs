@@ -1,8 +1,10 @@
 //! The run as a whole: start, wait, end, result.
 
 use crate::collector::{Collected, Collector, OnFinished};
+use crate::dispatcher::Dispatcher;
 use crate::error::PrepareError;
 use crate::hierarchy_node::HierarchyNode;
+use crate::lane::SteppedLaneSetUp;
 use crate::options::{RunOptions, Start, StopHandle};
 use crate::outcome::{HierarchyOutcome, Mishaps, NodeSpin, Outcome, Stopped, ThreadAttributes};
 use crate::store::Store;
@@ -26,6 +28,8 @@ pub(crate) struct Participants {
 /// A run with all its threads waiting at the start. Dropping it ends them.
 pub struct Prepared {
     participants: Participants,
+    dispatcher: Dispatcher,
+    stepped: Vec<SteppedLaneSetUp>,
     store: Store,
     options: RunOptions,
     realtime: bool,
@@ -80,12 +84,13 @@ const LOOK: Duration = Duration::from_millis(50);
 impl Prepared {
     pub(crate) fn new(
         participants: Participants,
+        (dispatcher, stepped): (Dispatcher, Vec<SteppedLaneSetUp>),
         store: Store,
         options: RunOptions,
         realtime: bool,
         missing: Vec<String>,
     ) -> Self {
-        Prepared { participants, store, options, realtime, missing, on_finished: None }
+        Prepared { participants, dispatcher, stepped, store, options, realtime, missing, on_finished: None }
     }
 
     /// Hands every finished job to `callback` during the run, some tens of milliseconds after its end, on
@@ -99,6 +104,17 @@ impl Prepared {
     /// Stops the run; for a signal handler or another thread.
     pub fn stop_handle(&self) -> StopHandle {
         StopHandle::of(self.participants.threads.shared.stop.clone())
+    }
+
+    /// The way in for work that the description of the system does not have; there is room for none unless
+    /// [`RunOptions::posting`] says so.
+    pub fn dispatcher(&self) -> Dispatcher {
+        self.dispatcher.clone()
+    }
+
+    /// The lanes that the caller steps, once: all that are not below other schedulers if [`RunOptions::stepped`] is set, else none.
+    pub fn lanes(&mut self) -> Vec<SteppedLaneSetUp> {
+        std::mem::take(&mut self.stepped)
     }
 
     /// Whether every lane has a real-time priority.

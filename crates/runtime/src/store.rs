@@ -97,10 +97,10 @@ pub(crate) fn ring_records(options: &RunOptions, system: &System, shared: &Share
     }
     let layout = &shared.layout;
     // Nobody knows how many events users' code emits, nor how many decisions a hierarchy makes, all into one ring.
-    let is_user = |id: &OperationId| matches!(shared.behaviours[id.index()], Behaviour::User(_));
+    let is_user = |id: &OperationId| matches!(shared.behaviour(*id), Behaviour::User(_));
     let hosts_hierarchy =
         (0..system.nodes.len()).any(|node| system.scheduling(node) == Scheduling::Hierarchy);
-    if hosts_hierarchy || layout.local.iter().any(is_user) {
+    if hosts_hierarchy || shared.posting.has_room() || layout.local.iter().any(is_user) {
         return MOST;
     }
     let mut of_lanes = vec![0.0; layout.lanes.len()];

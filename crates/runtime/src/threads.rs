@@ -4,7 +4,7 @@ use crate::flow::{JobFlowSetUp, Shared, Signal};
 use crate::guarding::GuardKeeper;
 use crate::hierarchy::LaneMember;
 use crate::lane::preemptive::{Controller, Slot, SlotCell, SlotPriorities, SlotThread};
-use crate::lane::{KernelPriorities, LaneAgent, LanePreemption};
+use crate::lane::{KernelPriorities, LaneAgent, LanePreemption, SteppedLaneSetUp};
 use crate::lowering::{LanePriorities, Lowering};
 use crate::operation::Behaviour;
 use crate::options::RunOptions;
@@ -52,10 +52,12 @@ pub(crate) struct ThreadPlan<'a> {
     pub windows: &'a [usize],
 }
 
-/// The threads of a run, and the lanes whose threads are members of the hierarchies of their nodes.
+/// The threads of a run, and the lanes that have none here: members of the hierarchies of their nodes, and what the caller steps.
 pub(crate) struct CreatedThreads {
     pub threads: RunThreads,
     pub lane_members: Vec<LaneMember>,
+    /// Lanes that the caller steps.
+    pub stepped: Vec<SteppedLaneSetUp>,
 }
 
 /// The inboxes of the lanes of this process, by lane over all nodes.
@@ -124,10 +126,9 @@ impl ThreadPlan<'_> {
     fn stack(&self, role: Role) -> usize {
         let runs_code_of_users = match role {
             Role::Lane { lane } | Role::Slot { lane, .. } => {
-                let is_user = |member: &OperationId| {
-                    matches!(self.shared.behaviours[member.index()], Behaviour::User(_))
-                };
-                self.lane(lane).members.iter().any(is_user)
+                let is_user =
+                    |member: &OperationId| matches!(self.shared.behaviour(*member), Behaviour::User(_));
+                self.shared.posting.has_room() || self.lane(lane).members.iter().any(is_user)
             }
             Role::Release { .. } | Role::Receive { .. } | Role::Controller { .. } => false,
         };
@@ -214,7 +215,7 @@ impl ThreadPlan<'_> {
             slots: Vec::new(),
             receiver: None,
         };
-        let (mut slots, mut lane_members) = (Vec::new(), Vec::new());
+        let (mut slots, mut lane_members, mut stepped) = (Vec::new(), Vec::new(), Vec::new());
         for (position, &role) in roles.iter().enumerate() {
             let writer = rings.writer(position);
             match role {
@@ -234,6 +235,8 @@ impl ThreadPlan<'_> {
                     let inbox = inboxes[lane].take().expect("each lane has one inbox");
                     if self.is_managed(self.node(role)) {
                         lane_members.push(self.lane_member(lane, writer, inbox));
+                    } else if self.options.stepped {
+                        stepped.push(self.stepped_lane(lane, writer, inbox));
                     } else {
                         running.create_thread(self, role, self.lane_body(lane, writer, inbox))?;
                     }
@@ -248,7 +251,7 @@ impl ThreadPlan<'_> {
                 }
             }
         }
-        Ok(CreatedThreads { threads: running, lane_members })
+        Ok(CreatedThreads { threads: running, lane_members, stepped })
     }
 
     fn flow_set_up(&self, node: usize, writer: RingWriter) -> JobFlowSetUp {
@@ -262,7 +265,8 @@ impl ThreadPlan<'_> {
         let window = |member: &OperationId| {
             layout.operation(*member).local.map_or(0, |operation| self.windows[operation])
         };
-        LaneQueue::new(*discipline, *rules, members.iter().map(window).sum())
+        let described: usize = members.iter().map(window).sum();
+        LaneQueue::new(*discipline, *rules, described + self.options.posting.all_jobs())
     }
 
     fn lane_agent(&self, lane: usize, inbox: Receiver) -> LaneAgent {
@@ -290,6 +294,16 @@ impl ThreadPlan<'_> {
             agent: self.lane_agent(lane, inbox),
             flow_set_up: self.flow_set_up(site.node, writer),
             stack: self.stack(Role::Lane { lane }),
+        }
+    }
+
+    fn stepped_lane(&self, lane: usize, writer: RingWriter, inbox: Receiver) -> SteppedLaneSetUp {
+        let site = &self.shared.layout.lanes[lane];
+        SteppedLaneSetUp {
+            node: self.system.nodes[site.node].name.clone(),
+            level: site.level,
+            agent: self.lane_agent(lane, inbox),
+            flow_set_up: self.flow_set_up(site.node, writer),
         }
     }
 

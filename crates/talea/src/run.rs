@@ -30,8 +30,9 @@ use talea_time::Duration;
 pub use talea_linux::timer::Tail;
 pub use talea_manage::control;
 pub use talea_runtime::{
-    Ending, FinishedJob, HierarchyOutcome, JobContext, Lower, Mishaps, Outcome, PrepareError, Prepared,
-    RtMode, RunOptions, StopHandle, Stopped,
+    Declaration, DeclareError, Dispatcher, Ending, FinishedJob, HierarchyOutcome, JobContext, LaneStep,
+    Lower, Mishaps, NoPoster, NotPosted, Outcome, PostedOperation, Poster, PostingRoom, PrepareError,
+    Prepared, RtMode, RunOptions, SteppedLane, SteppedLaneSetUp, StopHandle, Stopped,
 };
 
 /// A run of a system on real threads of this process, to be set up and then run.
@@ -89,6 +90,12 @@ impl<'a> Run<'a> {
     /// How long to spin before each release for a more punctual one.
     pub fn tail(mut self, tail: Tail) -> Self {
         self.options.tail = tail;
+        self
+    }
+
+    /// Room for work that the description does not have, which is [declared and posted](Prepared::dispatcher).
+    pub fn posting(mut self, room: PostingRoom) -> Self {
+        self.options.posting = room;
         self
     }
 

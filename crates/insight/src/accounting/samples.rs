@@ -10,6 +10,7 @@
 //! aborted before that. A skipped critical instance is a failure as well: nobody got its result.
 
 use serde::{Deserialize, Serialize};
+use talea_model::Criticality;
 use talea_time::{Duration, Instant};
 
 /// Whether a miss of the task is a failure of the system.
@@ -17,6 +18,12 @@ use talea_time::{Duration, Instant};
 pub(super) enum Kind {
     Critical,
     Soft,
+}
+
+impl Kind {
+    pub fn of(criticality: Criticality) -> Self {
+        if criticality.is_critical() { Kind::Critical } else { Kind::Soft }
+    }
 }
 
 /// Whether single samples are kept.

@@ -38,7 +38,7 @@ impl TaskState {
     /// A task of one operation that is none of the last, until its operations are seen.
     pub fn new(entry: &TaskEntry, start: Instant) -> Self {
         TaskState {
-            kind: if entry.criticality.is_critical() { Kind::Critical } else { Kind::Soft },
+            kind: Kind::of(entry.criticality),
             arrival_ns: start.saturating_add(entry.phase).as_nanos(),
             period_ns: entry.period.as_nanos(),
             jitter: entry.jitter,

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use talea_model::System;
 use talea_policy::strategy::Plan;
 use talea_record::event::{Lost, Typed};
-use talea_record::{Event, JobId, Metadata, Origin, Record};
+use talea_record::{Event, JobId, LaneEntry, Metadata, OperationEntry, Origin, Record};
 use talea_time::{Duration, Instant};
 
 /// What is known of one lane of the plan.
@@ -90,7 +90,7 @@ pub(super) struct Judge<'a> {
 impl<'a> Judge<'a> {
     pub fn new(
         trace: &'a Metadata,
-        expected: Metadata,
+        mut expected: Metadata,
         system: &'a System,
         plans: &[Plan],
         tolerance: Duration,
@@ -98,7 +98,23 @@ impl<'a> Judge<'a> {
         let of_plans = plans.iter().enumerate();
         let lanes: Vec<(usize, &talea_policy::strategy::Lane)> =
             of_plans.flat_map(|(node, plan)| plan.lanes.iter().map(move |lane| (node, lane))).collect();
-        let mut ranks = vec![0; expected.operations.len()];
+        let described = expected.operations.len();
+        // What was posted can only be taken as it was defined, in a lane of its node.
+        let lane_of = |operation: &OperationEntry| {
+            let known = &trace.lanes[operation.lane];
+            let of_node = |lane: &LaneEntry| lane.node == known.node;
+            let same = expected.lanes.iter().position(|lane| of_node(lane) && lane.level == known.level);
+            same.or_else(|| expected.lanes.iter().rposition(of_node))
+        };
+        let placed = |operation: &OperationEntry| OperationEntry {
+            lane: lane_of(operation).unwrap_or(0),
+            ..operation.clone()
+        };
+        let posted: Vec<OperationEntry> = trace.operations[described..].iter().map(placed).collect();
+        expected.operations.extend(posted);
+        expected.tasks.extend_from_slice(&trace.tasks[expected.tasks.len()..]);
+        // It stands behind the members of its lane, in the order of its numbers.
+        let mut ranks: Vec<u32> = (0..expected.operations.len() as u32).collect();
         for (rank, member) in lanes.iter().flat_map(|(_, lane)| lane.members.iter().enumerate()) {
             ranks[member.index()] = rank as u32;
         }
@@ -139,6 +155,11 @@ impl<'a> Judge<'a> {
         };
         judge.compare_plans();
         judge
+    }
+
+    /// Whether the task is one that no description has.
+    pub fn is_posted(&self, task: usize) -> bool {
+        self.trace.tasks[task].activity.is_posted()
     }
 
     pub fn is_simulated(&self) -> bool {

@@ -28,6 +28,15 @@ impl Judge<'_> {
             }
             Some(_) => self.find(Rule::Life, job, None, || "it was released twice".into()),
         }
+        if self.is_posted(task) {
+            // Whoever posts it says when it is due.
+            self.findings.count_case(Rule::Release);
+            if told.nominal > record.time || told.deadline < told.nominal {
+                self.find(Rule::Release, job, None, || "it was due before it was posted".into());
+            }
+            self.instances[task].set(job, Progress::Released);
+            return self.enter(told, lane, told.nominal);
+        }
         let arrival = self.arrival(task, job.instance);
         let deadline = saturating(arrival, self.trace.tasks[task].deadline);
         let is_guarded = self.is_guarded(job.operation);
@@ -166,6 +175,9 @@ impl Judge<'_> {
         };
         self.instances[task].set(job, Progress::Aborted(self.now));
         self.findings.count_case(Rule::Overrun);
+        if self.is_posted(task) {
+            return;
+        }
         if skip.reason != SkipReason::Overrun {
             return;
         }
@@ -206,8 +218,8 @@ impl Judge<'_> {
         let entry = &self.trace.operations[job.operation.index()];
         // On threads a job also ends so when its code panics, and a successor when there is no room for it.
         let on_threads = !self.is_simulated() && (abort.running.0 || !entry.predecessors.is_empty());
-        let has_another_reason = self.guards.is_refused(job) || on_threads;
-        if self.system.tasks[entry.task].overrun != Overrun::Abort && !has_another_reason {
+        let has_another_reason = self.guards.is_refused(job) || on_threads || self.is_posted(entry.task);
+        if !has_another_reason && self.system.tasks[entry.task].overrun != Overrun::Abort {
             self.find(Rule::Overrun, job, None, || "it was aborted, which is not the task's policy".into());
         }
     }

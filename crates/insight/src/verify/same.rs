@@ -1,6 +1,6 @@
 //! Whether a trace is one of the system it is to be compared with.
 
-use talea_record::Metadata;
+use talea_record::{Metadata, OperationEntry};
 use thiserror::Error;
 
 /// The trace belongs to another system.
@@ -17,7 +17,8 @@ pub struct OtherSystem {
     pub expected: String,
 }
 
-/// Compares everything but strategy, lanes and seed, which are what a verification is about or does not need.
+/// Compares everything but strategy, lanes and seed, which are what a verification is about or does not need, and posted work, of which
+/// no description says anything.
 pub(super) fn check(trace: &Metadata, expected: &Metadata) -> Result<(), OtherSystem> {
     let names = |metadata: &Metadata| {
         let nodes: Vec<String> =
@@ -26,7 +27,8 @@ pub(super) fn check(trace: &Metadata, expected: &Metadata) -> Result<(), OtherSy
     };
     same("the list of nodes and their processors", &names(trace), &names(expected))?;
     let tasks = |metadata: &Metadata| {
-        let names: Vec<&str> = metadata.tasks.iter().map(|task| task.name.as_str()).collect();
+        let described = metadata.tasks.iter().filter(|task| !task.activity.is_posted());
+        let names: Vec<&str> = described.map(|task| task.name.as_str()).collect();
         names.join(", ")
     };
     same("the list of tasks", &tasks(trace), &tasks(expected))?;
@@ -38,7 +40,9 @@ pub(super) fn check(trace: &Metadata, expected: &Metadata) -> Result<(), OtherSy
         same(&what("jitter"), &task.jitter, &other.jitter)?;
     }
     let operations = |metadata: &Metadata| {
-        let names: Vec<&str> = metadata.operations.iter().map(|operation| operation.name.as_str()).collect();
+        let is_described = |operation: &&OperationEntry| !metadata.tasks[operation.task].activity.is_posted();
+        let described = metadata.operations.iter().filter(is_described);
+        let names: Vec<&str> = described.map(|operation| operation.name.as_str()).collect();
         names.join(", ")
     };
     same("the list of operations", &operations(trace), &operations(expected))?;

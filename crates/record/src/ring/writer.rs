@@ -25,6 +25,10 @@ pub struct RingWriter {
 pub struct Definer(Arc<LiveFile>);
 
 impl Definer {
+    pub(super) fn of(live: &Arc<LiveFile>) -> Self {
+        Definer(Arc::clone(live))
+    }
+
     /// Enters a definition, which has to come before the records that it is for are read. Allocates, and may wait.
     ///
     /// # Errors
@@ -69,7 +73,7 @@ impl RingWriter {
 
     /// Who enters definitions into the stream that the ring is of.
     pub fn definer(&self) -> Definer {
-        Definer(Arc::clone(self.live()))
+        Definer::of(self.live())
     }
 
     /// Records written so far, by earlier writers of a spare ring too.

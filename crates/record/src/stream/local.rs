@@ -20,7 +20,7 @@
 
 use super::clock;
 use super::declare::{DeclaredFamily, Payload};
-use super::thread::{ASKED, Attachment, switch, with_ring};
+use super::thread::{ASKED, Attachment, is_attached, switch, with_ring};
 use crate::directory::builtin_switch;
 use crate::event::Thread;
 use crate::live::LiveFile;
@@ -101,6 +101,11 @@ impl RingWriter {
     pub fn install(self) -> LocalWriter {
         LocalWriter::bind(self)
     }
+}
+
+/// Whether the calling thread holds a [`LocalWriter`].
+pub fn is_bound() -> bool {
+    is_attached() && LAZY.with_borrow(Option::is_none)
 }
 
 /// Gives the calling thread a ring, called `name`, of the stream that this process published last. Allocates.

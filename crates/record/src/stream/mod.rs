@@ -42,5 +42,5 @@ pub use crate::live::registry::{PassiveDeclaration, RegisterError, register};
 pub use crate::selection::{Later, Selection, SelectionError, UnknownName};
 pub use consumer::{AttachError, Consumer, ConsumerSlot, Operator, Start, Switching};
 pub use declare::DeclaredFamily;
-pub use local::{AttachThreadError, LocalWriter, attach_thread};
+pub use local::{AttachThreadError, LocalWriter, attach_thread, is_bound};
 pub use publish::{Listed, Stream, StreamDirectory};

@@ -19,6 +19,7 @@
 use super::error::HierarchyError;
 use crate::flow::{JobFlow, JobFlowSetUp};
 use crate::lane::{Enforcement, JobHost, LaneAgent};
+use crate::layout::OperationSite;
 use crate::operation::Behaviour;
 use std::sync::Arc;
 use talea_linux::memory::prefault_stack;
@@ -49,7 +50,9 @@ impl LaneMember {
     pub fn runs_code(&self) -> bool {
         let LaneAgent { shared, lane, .. } = &self.agent;
         let mut operations = shared.layout.operations.iter().filter(|operation| operation.lane == *lane);
-        operations.any(|operation| matches!(shared.behaviours[operation.id.index()], Behaviour::User(_)))
+        let is_user =
+            |operation: &OperationSite| matches!(shared.behaviour(operation.id), Behaviour::User(_));
+        shared.posting.has_room() || operations.any(is_user)
     }
 }
 

@@ -6,9 +6,10 @@ use crate::job_table::{Begin, Finish};
 use crate::layout::OperationSite;
 use crate::operation::{Behaviour, JobContext};
 use crate::outcome::OperationPanic;
+use crate::posting::Posted;
 use crate::recorder::Subject;
 use std::any::Any;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::PoisonError;
 use talea_policy::demand;
@@ -46,13 +47,15 @@ pub(crate) fn execute(
         flow.recorder.put(now, subject.start(depth));
     });
 
-    let returned = call(shared, site, job, host);
+    let returned = call(shared, site, job, (host, flow));
 
     let completion = host.end(flow, |flow, end| {
         let finish = shared.jobs.finish(job.tag, job.number);
         flow.count_end(shared, site.node, end);
-        let arrival = job.deadline - shared.layout.arrivals[site.task].deadline;
-        let nominal = if site.predecessors == 0 { arrival } else { job.release };
+        let nominal = match site.deadline {
+            Some(deadline) if !shared.layout.is_posted(operation) => job.deadline - deadline,
+            _ => job.release,
+        };
         let dates = Dates { nominal, deadline: job.deadline };
         match (returned, finish) {
             (Return::Panicked, _) | (_, Finish::Aborted) => {
@@ -76,7 +79,12 @@ pub(crate) fn execute(
     Begin::Run
 }
 
-fn call(shared: &Shared, site: &OperationSite, job: &Job, host: &impl JobHost) -> Return {
+fn call(
+    shared: &Shared,
+    site: &OperationSite,
+    job: &Job,
+    (host, flow): (&impl JobHost, &mut JobFlow),
+) -> Return {
     let told_the_end = Cell::new(false);
     let checkpoint = || {
         host.checkpoint();
@@ -84,8 +92,17 @@ fn call(shared: &Shared, site: &OperationSite, job: &Job, host: &impl JobHost) -
         told_the_end.set(told_the_end.get() || over);
         over
     };
-    let context = JobContext { jobs: &shared.jobs, name: &site.name, job, checkpoint: &checkpoint };
-    match &shared.behaviours[site.id.index()] {
+    let flow = RefCell::new(flow);
+    let post = |posted: Posted| flow.borrow_mut().post(shared, posted);
+    let context = JobContext {
+        jobs: &shared.jobs,
+        name: &site.name,
+        job,
+        payload: shared.posting.payload(job.tag),
+        checkpoint: &checkpoint,
+        post: &post,
+    };
+    match shared.behaviour(site.id) {
         Behaviour::Synthetic => {
             let demand = demand::execution_from(&site.exec, site.stream, job.number);
             shared.burner.burn(demand, || context.aborted());

@@ -3,6 +3,7 @@
 use super::agent::{LaneAgent, Step};
 use super::enforcement::{Enforcement, JobHost};
 use crate::flow::{JobFlow, JobFlowSetUp, Shared};
+use crate::posting::{NotPosted, Posted, PostedOperation};
 use std::marker::PhantomData;
 use std::sync::Arc;
 use talea_linux::clock::MonotonicClock;
@@ -102,6 +103,14 @@ impl SteppedLane {
             Step::Worked => LaneStep::Worked,
             Step::Idle => LaneStep::Idle,
         }
+    }
+
+    /// Posts a job of the operation, as [`Poster::post`](crate::Poster::post) does for a thread that steps no lane.
+    ///
+    /// # Errors
+    /// [`NotPosted`].
+    pub fn post(&mut self, operation: PostedOperation, payload: u64) -> Result<u64, NotPosted> {
+        self.flow.post(&self.agent.shared, Posted { operation, deadline: None, payload })
     }
 
     /// Sleeps until there may be something to do, or the run is over.

@@ -13,6 +13,7 @@ mod lowered;
 mod nested;
 mod operations;
 mod overrun;
+mod posting;
 mod refusals;
 mod stopping;
 mod unprivileged;

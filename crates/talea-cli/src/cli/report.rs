@@ -17,12 +17,12 @@ pub fn text(report: &Report) -> String {
 /// The report of a trace in which `told` was recorded. A figure that follows from other events is a `?`.
 pub fn text_of(report: &Report, told: &RecordedEvents) -> String {
     let mut parts = Vec::new();
-    if report.tasks.iter().any(|task| task.activity.is_task()) {
+    if report.tasks.iter().any(|task| !task.activity.is_thread()) {
         parts.push(tasks(report, told));
         parts.push(format!("\noperations\n{}", operations(report, told)));
         parts.push(format!("\nlanes\n{}\n", lanes(report, told)));
     }
-    if report.tasks.iter().any(|task| !task.activity.is_task()) {
+    if report.tasks.iter().any(|task| task.activity.is_thread()) {
         parts.push(format!("{}\n", hierarchy::threads(report, told)));
     }
     for hierarchy in &report.hierarchies {
@@ -37,11 +37,11 @@ fn tasks(report: &Report, told: &RecordedEvents) -> String {
     let headings = ["task", "kind", "period", "released", "completed", "met", "missed", "skipped", "aborted"];
     let mut counts = Sheet::new(2, &headings);
     let mut times = Sheet::new(1, &["response time", "deadline", "min", "p50", "p99", "p99.9", "max"]);
-    for task in report.tasks.iter().filter(|task| task.activity.is_task()) {
+    for task in report.tasks.iter().filter(|task| !task.activity.is_thread()) {
         counts.row(vec![
             task.name.clone(),
             kind(task).into(),
-            exact(task.period_ns),
+            period(task),
             cell(told, Figure::Released, task.released.to_string()),
             cell(told, Figure::Completed, task.completed.to_string()),
             cell(told, Figure::Met, task.met.to_string()),
@@ -54,6 +54,11 @@ fn tasks(report: &Report, told: &RecordedEvents) -> String {
         times.row(row);
     }
     format!("{}\n\n{}", counts.render(), times.render())
+}
+
+/// What is posted comes when it comes.
+fn period(task: &TaskReport) -> String {
+    if task.activity.is_posted() { "posted".into() } else { exact(task.period_ns) }
 }
 
 /// Every operation; those that are tasks of their own have their response times above.
@@ -148,7 +153,8 @@ fn lane_cells(report: &Report, lane: &LaneReport, told: &RecordedEvents) -> Vec<
 
 fn summary(report: &Report, told: &RecordedEvents) -> String {
     let total = |critical: bool| {
-        let of_kind = report.tasks.iter().filter(|task| task.activity.is_task() && task.critical == critical);
+        let of_kind =
+            report.tasks.iter().filter(|task| !task.activity.is_thread() && task.critical == critical);
         of_kind.fold((0, 0), |(met, offered), task| {
             (met + task.met, offered + task.met + task.missed + task.skipped)
         })
@@ -193,7 +199,7 @@ fn summary(report: &Report, told: &RecordedEvents) -> String {
 
 fn warnings(report: &Report, told: &RecordedEvents) -> Vec<String> {
     let mut warnings = Vec::new();
-    let tasks = report.tasks.iter().filter(|task| task.activity.is_task());
+    let tasks = report.tasks.iter().filter(|task| !task.activity.is_thread());
     let never: u64 = tasks.map(|task| task.released - task.completed - task.aborted).sum();
     let missing = told.missing_of_jobs();
     if !missing.is_empty() {

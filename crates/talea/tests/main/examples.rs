@@ -49,6 +49,20 @@ fn the_controller_checks_runs_and_looks_back() {
 }
 
 #[test]
+fn posted_work_is_in_the_report() {
+    let stdout = output_of("posted_work", &["300ms"]);
+    let count = |suffix: &str| stdout.lines().find_map(|line| line.strip_suffix(suffix)?.parse::<u64>().ok());
+    let posted = count(" alarms").expect("it says how many");
+    let row = |name: &str| {
+        let line = stdout.lines().find_map(|line| line.strip_prefix(&format!("{name}: ")));
+        let released = line.and_then(|line| line.strip_suffix(" in time")?.split(" of ").nth(1));
+        released.and_then(|released| released.parse::<u64>().ok()).expect("a row of the report")
+    };
+    // The last ones may come when the run is over.
+    assert!(posted >= 1 && row("alarm") == posted && (1..=posted).contains(&row("note")), "{stdout}");
+}
+
+#[test]
 fn the_readme_shows_the_files_as_they_are() {
     let read = |name: &str| std::fs::read_to_string(root().join(name)).expect("the file is there");
     let readme = read("README.md");

@@ -143,7 +143,7 @@ impl Controller {
         let operation = self.shared.operation_of(job.tag);
         let is_same =
             |slot: &Slot| slot.held.is_some_and(|held| self.shared.operation_of(held.tag) == operation);
-        match self.shared.behaviours[operation.index()] {
+        match self.shared.behaviour(operation) {
             Behaviour::User(_) => self.slots.iter().position(is_same),
             Behaviour::Synthetic => None,
         }

@@ -1,0 +1,385 @@
+//! The way in for work that the description of the system does not have: operations are declared, before the run or while it
+//! lasts, and jobs of them are posted by threads of the program and by other operations. In their lanes they are jobs like any
+//! other, in the records too, where a definition says what they are.
+
+use crate::flow::{JobFlow, JobFlowSetUp, Shared};
+use crate::layout::OperationSite;
+use crate::operation::{JobContext, OneAtATime};
+use crate::posting::{NotPosted, Posted, PostedOperation, PostingRoom};
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use talea_model::{Criticality, Execution, OperationId, System};
+use talea_policy::discipline::Discipline;
+use talea_policy::strategy::{OperationTraits, Plan, lane_for, sorts_by_period};
+use talea_record::ring::Definer;
+use talea_record::stream::is_bound;
+use talea_record::{Activity, Definition, OperationEntry, TaskEntry, ThreadRole};
+use talea_time::{Duration, Instant, Work};
+use thiserror::Error;
+
+/// What an operation is whose jobs are to be posted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Declaration {
+    name: String,
+    node: Option<String>,
+    level: Option<usize>,
+    deadline: Duration,
+    wcet: Work,
+    period: Duration,
+    criticality: Criticality,
+}
+
+impl Declaration {
+    /// An operation of this name, whose jobs are due so long after they were posted.
+    pub fn new(name: &str, deadline: Duration) -> Self {
+        let (name, criticality) = (name.to_owned(), Criticality::DEFAULT);
+        let (node, level, wcet, period) = (None, None, Work::ZERO, Duration::ZERO);
+        Declaration { name, node, level, deadline, wcet, period, criticality }
+    }
+
+    /// The node it runs on. The first one unless told otherwise.
+    #[must_use]
+    pub fn node(mut self, name: &str) -> Self {
+        self.node = Some(name.to_owned());
+        self
+    }
+
+    /// The lane it runs in, by its level on the node, 0 highest. Unless told otherwise it is the one of its own period or
+    /// criticality, whichever the strategy goes by, or the next lower one.
+    #[must_use]
+    pub fn lane(mut self, level: usize) -> Self {
+        self.level = Some(level);
+        self
+    }
+
+    /// The longest that a job executes, which orders lanes that go by laxity. Nobody enforces it.
+    #[must_use]
+    pub fn wcet(mut self, wcet: Work) -> Self {
+        self.wcet = wcet;
+        self
+    }
+
+    /// The least time between two jobs, by which rate-based strategies choose the lane. Nobody enforces it.
+    #[must_use]
+    pub fn period(mut self, period: Duration) -> Self {
+        self.period = period;
+        self
+    }
+
+    /// What a missed deadline means. Medium unless told otherwise.
+    #[must_use]
+    pub fn criticality(mut self, criticality: Criticality) -> Self {
+        self.criticality = criticality;
+        self
+    }
+}
+
+/// Why an operation was not declared. Nothing has changed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum DeclareError {
+    /// All places are taken.
+    #[error(
+        "{0} operations have been declared, for which the run has room; give RunOptions::posting more operations"
+    )]
+    NoRoom(usize),
+    /// A deadline, period or execution time that cannot be.
+    #[error("operation \"{name}\": its {what} is {value}; it has to be {least}")]
+    Value {
+        /// The operation.
+        name: String,
+        /// Which.
+        what: &'static str,
+        /// What it is.
+        value: String,
+        /// What it may be.
+        least: &'static str,
+    },
+    /// The name is empty or that of another operation.
+    #[error("an operation cannot be called \"{0}\": the name is empty, or another operation has it")]
+    Name(String),
+    /// There is no such node, or it has no lanes.
+    #[error("operation \"{name}\": no node \"{node}\" with lanes; the nodes with lanes are {}", list(nodes))]
+    NoNode {
+        /// The operation.
+        name: String,
+        /// What was asked for.
+        node: String,
+        /// Those that there are.
+        nodes: Vec<String>,
+    },
+    /// There is no such lane.
+    #[error("operation \"{name}\": node \"{node}\" has no lane {level}; its lanes are {}", list(lanes))]
+    NoLane {
+        /// The operation.
+        name: String,
+        /// Its node.
+        node: String,
+        /// What was asked for.
+        level: usize,
+        /// Those that there are.
+        lanes: Vec<String>,
+    },
+    /// All lanes are of more urgent work.
+    #[error(
+        "operation \"{name}\": all lanes of node \"{node}\" are for more urgent work ({}); say in which it is to run all the \
+         same (Declaration::lane), or give it another criticality or period",
+        list(lanes)
+    )]
+    NoLaneForIt {
+        /// The operation.
+        name: String,
+        /// Its node.
+        node: String,
+        /// The lanes that there are.
+        lanes: Vec<String>,
+    },
+    /// Whoever follows the run cannot be told.
+    #[error(
+        "operation \"{0}\": there is no room in the run's records to say what it is; use shorter names, or fewer"
+    )]
+    Unrecorded(String),
+}
+
+fn list(names: &[String]) -> String {
+    if names.is_empty() { "none".into() } else { names.join(", ") }
+}
+
+/// Declares operations. Made by [`Prepared::dispatcher`](crate::Prepared::dispatcher); all copies are of the same run.
+#[derive(Clone)]
+pub struct Dispatcher(Arc<Inner>);
+
+/// What all copies share.
+pub(crate) struct Inner {
+    pub shared: Arc<Shared>,
+    pub system: System,
+    pub plans: Vec<Plan>,
+    pub room: PostingRoom,
+    pub definer: Definer,
+    pub state: Mutex<State>,
+}
+
+/// What changes.
+#[derive(Default)]
+pub(crate) struct State {
+    /// Names of what has been declared.
+    pub declared: Vec<String>,
+    /// Of posters that nobody has yet.
+    pub posters: Vec<JobFlowSetUp>,
+}
+
+impl std::fmt::Debug for Dispatcher {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Dispatcher").field("room", &self.0.room).finish_non_exhaustive()
+    }
+}
+
+impl Dispatcher {
+    pub(crate) fn new(inner: Inner) -> Self {
+        Dispatcher(Arc::new(inner))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Declares an operation, for each job of which `code` is called, one job at a time. Allocates, and may wait for another
+    /// thread that declares one.
+    ///
+    /// # Errors
+    /// [`DeclareError`].
+    pub fn declare(
+        &self,
+        declaration: Declaration,
+        code: impl FnMut(&JobContext<'_>) + Send + 'static,
+    ) -> Result<PostedOperation, DeclareError> {
+        let Inner { shared, system, room, definer, .. } = &*self.0;
+        let mut state = self.state();
+        let (node, level) = self.place(&declaration, &state)?;
+        let place = state.declared.len();
+        if place == room.operations {
+            return Err(DeclareError::NoRoom(room.operations));
+        }
+        let Declaration { name, deadline, wcet, period, criticality, .. } = declaration;
+        let number = shared.layout.operations.len() + place;
+        let task = system.tasks.len() + place;
+        let is_it = |site: &crate::layout::LaneSite| site.node == node && site.level == level;
+        let lane = shared.layout.lanes.iter().position(is_it).expect("a lane of the plan is one of the run");
+        let entry =
+            OperationEntry { name: name.clone(), task, lane, wcet, predecessors: Vec::new(), is_last: true };
+        let described = TaskEntry {
+            name: name.clone(),
+            period: Duration::ZERO,
+            deadline,
+            phase: Duration::ZERO,
+            jitter: Duration::ZERO,
+            jitter_stream: 0,
+            criticality,
+            activity: Activity::Posted,
+        };
+        definer
+            .define(&Definition::Operation { number, entry, task: described })
+            .map_err(|_no_room| DeclareError::Unrecorded(name.clone()))?;
+        let id = OperationId::from_index(number);
+        shared.posting.declare(number, OneAtATime::new(Box::new(code)));
+        shared.layout.declare(OperationSite {
+            id,
+            name: name.as_str().into(),
+            task,
+            node,
+            lane,
+            // Behind all members of its lane.
+            rank: number as u32,
+            wcet,
+            predecessors: 0,
+            needed: 0,
+            successors: Box::default(),
+            local: Some(shared.layout.local.len() - room.operations + place),
+            guard: None,
+            deadline: Some(deadline),
+            bound: None,
+            period,
+            band: criticality,
+            exec: Execution::Constant(wcet),
+            stream: 0,
+        });
+        state.declared.push(name);
+        Ok(PostedOperation(id))
+    }
+
+    /// The node and the lane that an operation is for.
+    fn place(&self, declaration: &Declaration, state: &State) -> Result<(usize, usize), DeclareError> {
+        let Inner { system, plans, .. } = &*self.0;
+        let name = || declaration.name.clone();
+        let is_taken = system.operations().iter().any(|operation| operation.name == declaration.name)
+            || system.tasks.iter().any(|task| task.name == declaration.name)
+            || state.declared.contains(&declaration.name);
+        if declaration.name.is_empty() || is_taken {
+            return Err(DeclareError::Name(name()));
+        }
+        let wrong = |what, value: String, least| DeclareError::Value { name: name(), what, value, least };
+        if declaration.deadline <= Duration::ZERO {
+            return Err(wrong("deadline", declaration.deadline.to_string(), "more than 0"));
+        }
+        if declaration.wcet < Work::ZERO || declaration.period < Duration::ZERO {
+            let value = format!("{}, {}", declaration.wcet.at_full_speed(), declaration.period);
+            return Err(wrong("execution time and period", value, "0 or more"));
+        }
+        let has_lanes = |node: &usize| !plans[*node].lanes.is_empty();
+        let mut candidates = (0..system.nodes.len()).filter(has_lanes);
+        let found = match &declaration.node {
+            None => candidates.next(),
+            Some(wanted) => candidates.find(|node| system.nodes[*node].name == *wanted),
+        };
+        let Some(node) = found else {
+            let nodes = (0..system.nodes.len()).filter(has_lanes);
+            let nodes = nodes.map(|node| system.nodes[node].name.clone()).collect();
+            let wanted = declaration.node.clone().unwrap_or_default();
+            return Err(DeclareError::NoNode { name: name(), node: wanted, nodes });
+        };
+        let lanes = &plans[node].lanes;
+        let of_node = || {
+            let names = lanes.iter().map(|lane| format!("{} ({})", lane.level, lane.label)).collect();
+            (name(), system.nodes[node].name.clone(), names)
+        };
+        let traits = OperationTraits {
+            id: OperationId::from_index(0),
+            name: name(),
+            period: declaration.period,
+            deadline: declaration.deadline,
+            wcet: declaration.wcet,
+            criticality: declaration.criticality,
+            importance: 0,
+            topological_rank: 0,
+        };
+        let level = match declaration.level {
+            Some(level) if level < lanes.len() => level,
+            Some(level) => {
+                let (name, node, lanes) = of_node();
+                return Err(DeclareError::NoLane { name, node, level, lanes });
+            }
+            None if declaration.period == Duration::ZERO
+                && sorts_by_period(system.strategy, declaration.criticality) =>
+            {
+                let least =
+                    "more than 0, since the strategy sorts by it, unless Declaration::lane says the lane";
+                return Err(wrong("period", declaration.period.to_string(), least));
+            }
+            None => lane_for(system, &plans[node], &traits).ok_or_else(|| {
+                let (name, node, lanes) = of_node();
+                DeclareError::NoLaneForIt { name, node, lanes }
+            })?,
+        };
+        if lanes[level].discipline == Discipline::Laxity && declaration.wcet == Work::ZERO {
+            let least = "more than 0, since its lane goes by laxity";
+            return Err(wrong("execution time", "0".into(), least));
+        }
+        Ok((node, level))
+    }
+
+    /// The means of the calling thread to post.
+    ///
+    /// # Errors
+    /// [`NoPoster`].
+    pub fn poster(&self) -> Result<Poster, NoPoster> {
+        if is_bound() {
+            return Err(NoPoster::Bound);
+        }
+        let set_up = self.state().posters.pop().ok_or(NoPoster::AllTaken(self.0.room.posters))?;
+        let shared = Arc::clone(&self.0.shared);
+        Ok(Poster { shared, flow: set_up.begin(ThreadRole::Program, None), _of_one_thread: PhantomData })
+    }
+}
+
+/// Why a thread cannot post.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum NoPoster {
+    /// As many threads as there is room for have one, or had one.
+    #[error(
+        "{0} threads have had a poster, for which the run has room; give RunOptions::posting more posters"
+    )]
+    AllTaken(usize),
+    /// The thread writes records already: it has a poster, steps a lane, or is one of the run's own.
+    #[error(
+        "the thread has a poster, or steps a lane, or is one of the run's own, and posts by that: \
+         Poster::post, SteppedLane::post, JobContext::post"
+    )]
+    Bound,
+}
+
+/// A thread's means to post.
+pub struct Poster {
+    shared: Arc<Shared>,
+    flow: JobFlow,
+    /// Its records are those of the thread that made it.
+    _of_one_thread: PhantomData<*const ()>,
+}
+
+impl std::fmt::Debug for Poster {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Poster").finish_non_exhaustive()
+    }
+}
+
+impl Poster {
+    /// Posts a job of the operation, which is due within the operation's deadline from now. `payload` is what the job
+    /// [finds](JobContext::payload). Returns its number. Neither allocates nor waits; a system call at most, to wake its lane.
+    ///
+    /// # Errors
+    /// [`NotPosted`].
+    pub fn post(&mut self, operation: PostedOperation, payload: u64) -> Result<u64, NotPosted> {
+        self.flow.post(&self.shared, Posted { operation, deadline: None, payload })
+    }
+
+    /// The same with a deadline of its own, on CLOCK_MONOTONIC; one in the past is now.
+    ///
+    /// # Errors
+    /// [`NotPosted`].
+    pub fn post_due(
+        &mut self,
+        operation: PostedOperation,
+        payload: u64,
+        deadline: Instant,
+    ) -> Result<u64, NotPosted> {
+        self.flow.post(&self.shared, Posted { operation, deadline: Some(deadline), payload })
+    }
+}

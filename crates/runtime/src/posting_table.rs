@@ -1,0 +1,65 @@
+//! What the threads of a process share about posted work, in memory that is there from the beginning.
+
+use crate::operation::{Behaviour, OneAtATime};
+use crate::posting::PostingRoom;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The code of declared operations, and what came with their jobs.
+pub(crate) struct PostingTable {
+    /// Number of the first operation that can be declared; the others follow.
+    first_operation: usize,
+    /// Tag of the first job; the others follow.
+    first_tag: usize,
+    behaviours: Box<[OnceLock<Behaviour>]>,
+    /// The number of the next job, by operation.
+    next: Box<[AtomicU64]>,
+    /// By job.
+    payloads: Box<[AtomicU64]>,
+}
+
+impl PostingTable {
+    pub fn new(room: PostingRoom, first_operation: usize, first_tag: usize) -> Self {
+        PostingTable {
+            first_operation,
+            first_tag,
+            behaviours: (0..room.operations).map(|_| OnceLock::new()).collect(),
+            next: (0..room.operations).map(|_| AtomicU64::new(0)).collect(),
+            payloads: (0..room.all_jobs()).map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+
+    pub fn has_room(&self) -> bool {
+        !self.behaviours.is_empty()
+    }
+
+    /// The code of the operation of this number, which is one that was declared.
+    pub fn behaviour(&self, operation: usize) -> &Behaviour {
+        self.behaviours[operation - self.first_operation].get().expect("the operation has been declared")
+    }
+
+    /// Gives an operation its code.
+    ///
+    /// # Panics
+    /// If it has code.
+    pub fn declare(&self, operation: usize, code: OneAtATime) {
+        let behaviour = &self.behaviours[operation - self.first_operation];
+        assert!(behaviour.set(Behaviour::User(code)).is_ok(), "an operation is declared once");
+    }
+
+    /// A number for the next job of the operation.
+    pub fn next_instance(&self, operation: usize) -> u64 {
+        self.next[operation - self.first_operation].fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// What came with the job; 0 with one that was not posted.
+    pub fn payload(&self, tag: u32) -> u64 {
+        let place = (tag as usize).checked_sub(self.first_tag).and_then(|place| self.payloads.get(place));
+        place.map_or(0, |payload| payload.load(Ordering::Relaxed))
+    }
+
+    /// To be said between the claim of the job and the push of its tag, which publishes it.
+    pub fn set_payload(&self, tag: u32, payload: u64) {
+        self.payloads[tag as usize - self.first_tag].store(payload, Ordering::Relaxed);
+    }
+}
