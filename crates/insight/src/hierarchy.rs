@@ -15,7 +15,7 @@ use talea_record::{Metadata, Record};
 
 /// Where an edge stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum EdgeState {
+pub enum EdgeState {
     /// Nothing has been heard of it since the trace began, or since records were lost.
     #[default]
     Unknown,
@@ -25,6 +25,23 @@ pub(crate) enum EdgeState {
     Ready,
     /// It has this one, by its Linux number.
     Running(u16),
+}
+
+impl EdgeState {
+    /// The edge that a record of a decision is about, and the state into which that brings it.
+    pub(crate) fn told_by(record: &Record) -> Option<(usize, EdgeState)> {
+        let (edge, state) = match record.typed() {
+            Typed::VpRequest(request) => (request.edge, EdgeState::Ready),
+            Typed::VpGrant(grant) => (grant.edge, EdgeState::Running(record.cpu)),
+            Typed::VpRevoke(revoke) => (revoke.edge, EdgeState::Ready),
+            Typed::VpRelease(release) => (release.edge, EdgeState::Waiting),
+            Typed::EdgeChange(change) if change.what == ChangeKind::Removed => {
+                (change.edge, EdgeState::Waiting)
+            }
+            _ => return None,
+        };
+        Some((usize::from(edge), state))
+    }
 }
 
 /// Why who stands at the place of a lane or thread has a processor, or none.
@@ -96,14 +113,13 @@ impl Hierarchies {
 
     /// Takes a record into account.
     pub fn apply(&mut self, record: &Record) {
-        match record.typed() {
-            Typed::VpRequest(request) => self.set(request.edge, EdgeState::Ready),
-            Typed::VpGrant(grant) => self.set(grant.edge, EdgeState::Running(record.cpu)),
-            Typed::VpRevoke(revoke) => self.set(revoke.edge, EdgeState::Ready),
-            Typed::VpRelease(release) => self.set(release.edge, EdgeState::Waiting),
-            Typed::EdgeChange(change) if change.what == ChangeKind::Removed => {
-                self.set(change.edge, EdgeState::Waiting);
+        if let Some((edge, state)) = EdgeState::told_by(record) {
+            if let Some(edge) = self.edges.get_mut(edge) {
+                edge.state = state;
             }
+            return;
+        }
+        match record.typed() {
             // Who has not asked for anything before the run waits.
             Typed::RunStart(start) => {
                 let of_node = self.edges.iter_mut().filter(|edge| edge.node == usize::from(start.node));
@@ -115,12 +131,6 @@ impl Hierarchies {
                 self.edges.iter_mut().for_each(|edge| edge.state = EdgeState::Unknown);
             }
             _ => {}
-        }
-    }
-
-    fn set(&mut self, edge: u16, state: EdgeState) {
-        if let Some(edge) = self.edges.get_mut(usize::from(edge)) {
-            edge.state = state;
         }
     }
 

@@ -8,6 +8,7 @@
 //! | [`machine`] | who used the processors, where there is no system |
 //! | [`usage`] | what the processors' time went into |
 //! | [`promises`] | which guarantees of hierarchies were broken |
+//! | [`receipts`] | what was received of what hierarchies granted |
 //! | [`verify`] | whether the policy was obeyed |
 //!
 //! Everything here takes records of a [`talea_record::Metadata`] and gives values; nothing here knows who wrote them.
@@ -21,11 +22,13 @@ mod hierarchy;
 pub mod machine;
 mod occupancy;
 pub mod promises;
+pub mod receipts;
 pub mod schedule;
 pub mod usage;
 pub mod verify;
 
 pub use accounting::{Accounting, Report, Samples};
+pub use hierarchy::EdgeState;
 pub use machine::Machine;
 pub use promises::Promises;
 pub use schedule::{Runner, Segment, Segments};

@@ -32,9 +32,8 @@
 //! | `origin` | where threads could run before they were bound, also those created since |
 //! | `sleep_word`, `handle` | where own threads sleep, and how they are woken |
 //! | `managed_run`, `thread_jobs`, `member_jobs`, `run_steps` | a run with arrivals, records and monitors |
-//! | [`receipts`](JudgedBy) | what of all grants the kernel withheld |
+//! | [`auditor`](JudgedBy) | what of all grants the kernel withheld |
 //! | `command`, `quantum`, `signal_target` | programs that are started, quanta that can be kept, who gets a signal |
-//! | `notes` | what the dispatcher writes down for whoever judges receipts |
 //! | `lock`, `priorities`, `member`, [`talea_linux`] | what all of it stands on |
 //!
 //! **The lock.** There is one per hierarchy, with priority inheritance; nothing waits under it but for the kernel (to move a
@@ -66,6 +65,7 @@
 //! instruction, beside a hand-over by priorities alone.
 
 mod admit;
+mod auditor;
 pub mod command;
 pub mod control;
 mod controller;
@@ -78,12 +78,10 @@ mod lock;
 mod managed_run;
 mod member;
 mod member_jobs;
-mod notes;
 mod options;
 pub mod origin;
 mod priorities;
 mod quantum;
-mod receipts;
 mod run_steps;
 mod sentinel;
 mod set;
@@ -95,20 +93,19 @@ mod thread_jobs;
 mod warden;
 
 pub use admit::{MORE_TO_HOLD, ThreadOptions};
+pub use auditor::{Audit, JudgedBy, LongestWithheld, SwitchStream};
 pub use govern::NotDismissed;
 pub use handle::{Blocked, Handle, Waker};
 pub use hold::{Held, Parking};
 pub use managed_run::{EndedRun, ManagedRun, Marks, RunRecorder};
 pub use member::{Blocks, MemberId, Received};
 pub use member_jobs::{LaneJobs, MemberJobs};
-pub use notes::Notes;
 pub use options::{
     Admission, AdmitError, CONTROLLER_BUDGET, CONTROLLER_PERIOD, ControllerPolicy, Options, STACK, SetError,
     Target,
 };
 pub use priorities::{Ordinary, Priorities};
 pub use quantum::ShortQuantum;
-pub use receipts::{Audit, JudgedBy, LongestWithheld, SwitchStream};
 pub use set::{ManagedSet, Summary};
 pub use state::Totals;
 pub use thread_jobs::ThreadJobs;

@@ -11,24 +11,25 @@
 
 use crate::member::Received;
 use crate::member_jobs::MemberJobs;
-use crate::notes::{Notes, What};
 use crate::thread_jobs::{Gained, ThreadJobs};
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashSet};
 use talea_guarantee::guarantee::Guarantee;
 use talea_guarantee::monitor::Violation;
 use talea_policy::arrangement::{Change, Kept, Promise, Watch};
 use talea_policy::hierarchy::{Transition, VpId};
 use talea_record::decisions::DecisionRecords;
 use talea_record::event::{
-    self, Abort, BuiltinEvent, Complete, Dates, Flag, Preempt, Release, Resume, RunEnd, RunStart, Start,
+    self, Abort, BuiltinEvent, Complete, Dates, Flag, HLS, Member, Preempt, Release, Resume, RunEnd,
+    RunStart, Start,
 };
 use talea_record::ring::Definer;
 use talea_record::stream::builtin_switch;
 use talea_record::{
-    Definition, EdgeEntry, EdgeNumbers, Event, JobId, Record, RingWriter, RunOutcome, SchedulerEntry, Sink,
+    Definition, EdgeEntry, EdgeNumbers, Event, JobId, MemberRole, Record, RingReader, RingWriter, RunOutcome,
+    SchedulerEntry, Sink,
 };
-use talea_time::{Instant, Work};
+use talea_time::{Duration, Instant, Work};
 
 /// Which marks of a node's run somebody records. Each is recorded once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,8 +79,8 @@ pub struct EndedRun {
     pub kept: Vec<Kept>,
     /// What the members that were there had received.
     pub received: Vec<Received>,
-    /// What threads of this process that were there had received by their clocks.
-    pub clocks: Vec<(VpId, Work)>,
+    /// What threads of this process that were there had received by their clocks, by the kernel's numbers.
+    pub clocks: Vec<(u32, Work)>,
     /// When the run began.
     pub start: Instant,
     /// When it ended.
@@ -91,21 +92,36 @@ pub struct EndedRun {
 /// Where a hierarchy's records go, and what they say of it.
 pub struct RunRecorder {
     /// The ring.
-    pub writer: RingWriter,
+    writer: RingWriter,
     /// Index of its node.
-    pub node: usize,
+    node: usize,
     /// Its CPUs, in the order of its processors.
-    pub cpus: Vec<u16>,
+    cpus: Vec<u16>,
     /// Which marks of the run it has.
-    pub marks: Marks,
+    marks: Marks,
+    /// Whether somebody judges what was received, for whom decisions are written whatever others want.
+    is_audited: bool,
 }
 
 impl RunRecorder {
+    /// Records go to this ring.
+    pub fn new(writer: RingWriter, node: usize, cpus: Vec<u16>, marks: Marks) -> Self {
+        RunRecorder { writer, node, cpus, marks, is_audited: false }
+    }
+
+    #[inline]
     fn write(&mut self, record: Record) {
-        if self.writer.is_wanted(builtin_switch(record.event)) {
+        let is_audited = self.is_audited && is_for_audit(record.event);
+        if is_audited || self.writer.is_wanted(builtin_switch(record.event)) {
             self.writer.record(record);
         }
     }
+}
+
+/// What whoever judges what was received reads: the decisions, and the run's end.
+#[inline]
+fn is_for_audit(event: Event) -> bool {
+    event.family() == HLS.number || event == Event::RUN_END
 }
 
 /// A run of a set, from its preparation to its end.
@@ -113,8 +129,10 @@ pub struct ManagedRun {
     recorder: RunRecorder,
     pub(crate) watch: Watch,
     decisions: DecisionRecords,
-    /// For whoever judges what was received, if anybody does.
-    pub(crate) notes: Option<Notes>,
+    /// The threads of the infrastructure, and what they are for.
+    infrastructure: Vec<(u32, MemberRole)>,
+    /// Threads whose edges have been told, with these.
+    introduced: HashSet<(u32, u16)>,
     edges: EdgeNumbers,
     /// Edges that have been held, of which each is the next of the node.
     held: usize,
@@ -133,17 +151,13 @@ pub struct ManagedRun {
 
 impl ManagedRun {
     /// A run with at most so many members.
-    pub fn new(
-        recorder: RunRecorder,
-        (watch, notes): (Watch, Option<Notes>),
-        edges: EdgeNumbers,
-        members_max: usize,
-    ) -> Self {
+    pub fn new(recorder: RunRecorder, watch: Watch, edges: EdgeNumbers, members_max: usize) -> Self {
         ManagedRun {
             decisions: DecisionRecords::new(&recorder.cpus, edges),
             recorder,
             watch,
-            notes,
+            infrastructure: Vec::new(),
+            introduced: HashSet::with_capacity(members_max),
             edges,
             held: 0,
             schedulers: 0,
@@ -204,11 +218,37 @@ impl ManagedRun {
     /// The run begins.
     pub(crate) fn begin(&mut self) {
         self.stage = Stage::UnderWay;
-        self.note(self.start, What::Begun);
         let planned_end = (self.end != Instant::MAX).then_some(self.end);
         let node = self.recorder.node as u16;
         self.mark(self.start, RunStart { planned_end, node });
+        for &(tid, role) in &self.infrastructure {
+            let (edge, role) = (Record::NO_EDGE, role.into());
+            self.recorder.write(Member { tid, edge, node, role }.at(self.start, Record::NO_CPU));
+        }
         self.decisions.beginning(&self.watch, self.start).for_each(|record| self.recorder.write(record));
+    }
+
+    /// These threads serve the set.
+    pub(crate) fn serve(&mut self, infrastructure: Vec<(u32, MemberRole)>) {
+        self.infrastructure = infrastructure;
+    }
+
+    /// The decisions from now on, for somebody who judges what of them was received, and what is short by no more is no broken promise.
+    pub(crate) fn audit(&mut self) -> (RingReader, Duration) {
+        self.recorder.is_audited = true;
+        (self.recorder.writer.reader(), self.watch.tolerance())
+    }
+
+    /// The thread of this number stands behind the virtual processor, which is told once.
+    pub(crate) fn introduce(&mut self, tid: u32, vp: VpId, now: Instant) {
+        let edge = self.watch.edge_of(vp).and_then(|own| self.edges.number(own));
+        if let Some(edge) = edge.filter(|_| self.stage == Stage::UnderWay)
+            && self.introduced.insert((tid, edge))
+        {
+            let (node, role) = (self.recorder.node as u16, MemberRole::Scheduled.into());
+            let member = Member { tid, edge: edge.into(), node, role };
+            self.write(member.at(now.clamp(self.start, self.end), Record::NO_CPU));
+        }
     }
 
     /// The member at `slot` has another arrival to come.
@@ -231,7 +271,6 @@ impl ManagedRun {
         let at = now.max(self.start).min(self.end);
         self.end = at;
         self.note_changes();
-        self.note(at, What::Over);
         let mut broken: Vec<(usize, Violation)> = self.watch.found().collect();
         self.watch.close_at(at, |edge, violation| broken.push((edge, violation)));
         for (edge, violation) in broken {
@@ -247,7 +286,6 @@ impl ManagedRun {
     pub(crate) fn judge(&mut self, transition: Transition, now: Instant) {
         // What comes late, after the planned end, is judged as if it had come then: nothing is promised beyond.
         let now = now.min(self.end);
-        self.note(now, What::State(transition));
         if let Some(record) = self.decisions.record(transition, &self.watch, now) {
             self.write(record);
         }
@@ -266,23 +304,11 @@ impl ManagedRun {
         }
     }
 
-    /// Writes down for whoever judges what was received that something was decided.
-    #[inline]
-    pub(crate) fn note(&mut self, at: Instant, what: What) {
-        if let Some(notes) = &mut self.notes {
-            notes.write(at, what);
-        }
-    }
-
-    /// The same of edges that have come or gone, which is to be done before anything else is decided.
-    pub(crate) fn note_changes(&mut self) {
+    /// Records edges that have come or gone, which is to be done before anything else is decided. Returns whether there were any.
+    pub(crate) fn note_changes(&mut self) -> bool {
         let changes: Vec<Change> = self.watch.told().collect();
-        for change in changes {
-            self.record_change(&change);
-            if let Some(notes) = &mut self.notes {
-                notes.write(change.at(), What::Change(Box::new(change)));
-            }
-        }
+        changes.iter().for_each(|change| self.record_change(change));
+        !changes.is_empty()
     }
 
     fn record_change(&mut self, change: &Change) {
@@ -305,6 +331,7 @@ impl ManagedRun {
             }
             Change::LetGo { vp, at } => {
                 if let Some(record) = self.decisions.removed(*vp, (*at).min(self.end)) {
+                    self.introduced.retain(|(_, edge)| *edge != record.source);
                     self.write(record);
                 }
             }
@@ -329,7 +356,7 @@ impl ManagedRun {
     fn violated(&mut self, edge: usize, violation: &Violation, at: Instant) {
         if let Some(number) = self.edges.number(edge) {
             let broken = event::Violation::of(number.into(), violation);
-            self.recorder.write(broken.at(at, Record::NO_CPU));
+            self.write(broken.at(at, Record::NO_CPU));
         }
     }
 

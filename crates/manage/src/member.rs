@@ -80,6 +80,11 @@ impl Managed {
         Managed { tid, level, owed: None }
     }
 
+    /// The kernel's number.
+    pub fn number(&self) -> u32 {
+        self.tid.as_raw_nonzero().get() as u32
+    }
+
     /// Where it should be.
     fn due(&self) -> Level {
         self.owed.unwrap_or(self.level)

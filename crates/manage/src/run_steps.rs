@@ -1,8 +1,7 @@
 //! What a run does to the members: arrivals become wake-ups, decisions become records.
 
 use crate::managed_run::{Due, EndedRun};
-use crate::member::Received;
-use crate::member::{Body, Member};
+use crate::member::{Body, Managed, Member, Received};
 use crate::member_jobs::MemberJobs;
 use crate::sleep_word::Notified;
 use crate::state::State;
@@ -30,6 +29,8 @@ impl State {
     fn begin(&mut self) {
         let Some(run) = &mut self.run else { return };
         run.begin();
+        self.introduce_threads();
+        let Some(run) = &mut self.run else { return };
         for (slot, member) in self.members.iter_mut().enumerate() {
             let Some(member) = member else { continue };
             member.open_account();
@@ -70,15 +71,16 @@ impl State {
         // What was decided when somebody panicked is judged by nobody.
         if !broken {
             self.engine.settle(now);
-            run.note_changes();
-            self.engine.transitions().for_each(|transition| run.judge(transition, now));
+            self.note_decisions(now);
         }
+        let Some(run) = &mut self.run else { return };
         run.close(now);
         let context = self.engine.context();
         let of = |member: &mut Member| Received::of(member, context.service(member.vp));
         let received = self.members.iter_mut().flatten().map(of).collect();
         let own = self.members.iter_mut().flatten().filter(|member| member.sleep_word().is_some());
-        let clocks = own.map(|member| (member.vp, member.received())).collect();
+        let number = |member: &Member| member.threads.first().map(Managed::number);
+        let clocks = own.filter_map(|member| Some((number(member)?, member.received()))).collect();
         let (kept, start) = (run.watch.kept(&context), run.start);
         let (end, planned_end) = run.ends();
         run.ended_run = Some(EndedRun { kept, received, clocks, start, end, planned_end });
@@ -124,10 +126,18 @@ impl State {
                 run.gained(who, place, gained, now);
             }
         }
+        self.note_decisions(now);
         if let Some(run) = &mut self.run {
-            run.note_changes();
-            self.engine.transitions().for_each(|transition| run.judge(transition, now));
             run.tell_found(now);
+        }
+    }
+
+    fn note_decisions(&mut self, now: Instant) {
+        if self.run.as_mut().is_some_and(|run| run.note_changes()) {
+            self.introduce_threads();
+        }
+        if let Some(run) = &mut self.run {
+            self.engine.transitions().for_each(|transition| run.judge(transition, now));
         }
     }
 

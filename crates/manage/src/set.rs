@@ -1,5 +1,6 @@
 //! A managed set: setting it up, reading what its members received, ending it.
 
+use crate::auditor::{Audit, Auditor, SwitchStream};
 use crate::command::{self, Started};
 use crate::controller::{Controller, TIMER, WAKEUPS};
 use crate::guardian::{self, Guardian};
@@ -9,7 +10,6 @@ use crate::managed_run::{EndedRun, ManagedRun};
 use crate::member::{Departed, Member, MemberId, Received};
 use crate::options::{CONTROLLER_BUDGET, CONTROLLER_PERIOD, ControllerPolicy, Options, STACK, SetError};
 use crate::priorities::Level;
-use crate::receipts::{Audit, Auditor, Infrastructure, SwitchStream};
 use crate::sentinel::Sentinel;
 use crate::shared::{SentinelState, Shared};
 use crate::state::{State, Totals};
@@ -21,12 +21,13 @@ use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitStatus;
 use std::sync::{Arc, Mutex, PoisonError};
+use talea_insight::receipts::Ledger;
 use talea_linux::affinity;
 use talea_linux::sched::Policy;
 use talea_linux::thread::{JoinHandle, ThreadReport, spawn};
-use talea_policy::arrangement::{Promise, Receipts, Watch};
+use talea_policy::arrangement::{Promise, Receipts};
 use talea_policy::hierarchy::{Engine, Message, Refusal, SchedulerId};
-use talea_record::{EdgeNumbers, RingWriter};
+use talea_record::{EdgeNumbers, MemberRole, RingWriter};
 use talea_recording::kernel::WakeWatch;
 use talea_time::Instant;
 
@@ -247,36 +248,35 @@ impl ManagedSet {
     // A run.
 
     /// Gives the members' parts the run that they are parts in. Before there are members.
-    pub fn set_run(&self, run: ManagedRun) {
+    pub fn set_run(&self, mut run: ManagedRun) {
+        let role = |thread: &ThreadReport| match thread.name.starts_with(SENTINEL) {
+            true => MemberRole::Sentinel,
+            false => MemberRole::Infrastructure,
+        };
+        let threads = self.infrastructure.iter().map(JoinHandle::report);
+        let number = |thread: &ThreadReport| thread.tid.as_raw_nonzero().get() as u32;
+        run.serve(threads.map(|thread| (number(thread), role(thread))).collect());
         self.shared.state.lock().run = Some(Box::new(run));
     }
 
-    /// Has somebody judge what is received, beside what is granted, by the companion of the run's watch.
+    /// Has somebody judge what is received, beside what is granted. What is found broken goes to a ring, by these numbers.
     ///
     /// # Errors
     /// There is no thread for it.
     pub fn audit(
         &mut self,
-        sight: Result<(SwitchStream, Watch), String>,
-        told_to: (RingWriter, usize, EdgeNumbers),
+        sight: Result<SwitchStream, String>,
+        told_to: (RingWriter, EdgeNumbers),
     ) -> Result<(), SetError> {
-        self.auditor = match sight {
-            Ok((sight, watch)) => {
-                let (sentinels, helpers): (Vec<_>, Vec<_>) = self
-                    .infrastructure
-                    .iter()
-                    .map(JoinHandle::report)
-                    .partition(|thread| thread.name.starts_with(SENTINEL));
-                let numbers = |threads: Vec<&ThreadReport>| {
-                    threads.iter().map(|thread| thread.tid.as_raw_nonzero().get() as u32).collect()
-                };
-                let infrastructure =
-                    Infrastructure { sentinels: numbers(sentinels), helpers: numbers(helpers) };
-                let eyes = (sight, &self.options.cpus[..]);
-                let auditor = Auditor::start(Arc::clone(&self.shared), eyes, infrastructure, watch, told_to);
+        let run = self.shared.state.lock().run.as_mut().map(|run| run.audit());
+        self.auditor = match (sight, run) {
+            (Ok(sight), Some((decisions, tolerance))) => {
+                let ledger = Ledger::new(&self.options.cpus, tolerance);
+                let auditor = Auditor::start(Arc::clone(&self.shared), sight, (decisions, ledger), told_to);
                 Ok(auditor.map_err(SetError::Auditor)?)
             }
-            Err(reason) => Err(reason),
+            (Ok(_), None) => Err(NO_RUN.into()),
+            (Err(reason), _) => Err(reason),
         };
         Ok(())
     }
@@ -289,7 +289,7 @@ impl ManagedSet {
     /// Ends the audit of the run that came to this end.
     pub fn close_audit(&mut self, ended_run: &EndedRun) -> Audit {
         match std::mem::replace(&mut self.auditor, Err(NO_RUN.into())) {
-            Ok(auditor) => auditor.finish(ended_run.start, &ended_run.clocks),
+            Ok(auditor) => auditor.finish(ended_run),
             Err(reason) => Audit::of_grants(reason),
         }
     }

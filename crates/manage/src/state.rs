@@ -10,16 +10,14 @@
 mod dispatch;
 
 use crate::managed_run::ManagedRun;
-use crate::member::MemberId;
-use crate::member::{Member, Off};
+use crate::member::{Managed, Member, MemberId, Off};
 use crate::member_jobs::MemberJobs;
-use crate::notes::What;
 use crate::priorities::{Level, Priorities};
 use crate::sleep_word::SleepWord;
 use rustix::io::Errno;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use talea_policy::hierarchy::{Engine, VpState};
+use talea_policy::hierarchy::{Above, Engine, VpId, VpState};
 use talea_policy::job::Job;
 use talea_time::{Duration, Instant, Work};
 
@@ -233,19 +231,24 @@ impl State {
         self.by_tid.clear();
         for (slot, member) in self.members.iter().enumerate() {
             let threads = member.iter().flat_map(|member| &member.threads);
-            self.by_tid.extend(threads.map(|thread| (thread.tid.as_raw_nonzero().get() as u32, slot as u32)));
+            self.by_tid.extend(threads.map(|thread| (thread.number(), slot as u32)));
         }
         self.by_tid.sort_unstable();
-        self.note_threads();
+        self.introduce_threads();
     }
 
-    /// Tells whoever judges what was received which threads there are.
-    fn note_threads(&mut self) {
+    /// Records which threads there are behind which edges.
+    pub fn introduce_threads(&mut self) {
         let State { run, members, engine, by_tid, .. } = self;
         let Some(run) = run else { return };
+        let now = engine.context().now();
         for (tid, slot) in by_tid {
-            if let Some(member) = &members[*slot as usize] {
-                run.note(engine.context().now(), What::Thread(*tid, member.vp));
+            match &members[*slot as usize] {
+                Some(Member { vp, jobs: Some(MemberJobs::Lane(_)), .. }) => {
+                    introduce_lane(run, engine, *tid, *vp)
+                }
+                Some(Member { vp, .. }) => run.introduce(*tid, *vp, now),
+                None => {}
             }
         }
     }
@@ -253,10 +256,7 @@ impl State {
     /// The threads whose wake-ups are to be traced.
     pub fn traced(&self) -> Vec<u32> {
         let traced = self.members.iter().flatten().filter(|member| member.is_traced());
-        traced
-            .flat_map(|member| &member.threads)
-            .map(|thread| thread.tid.as_raw_nonzero().get() as u32)
-            .collect()
+        traced.flat_map(|member| &member.threads).map(Managed::number).collect()
     }
 
     fn member(&mut self, slot: u32) -> &mut Member {
@@ -391,5 +391,15 @@ impl State {
             self.request(slot, now);
         }
         Absence::Released
+    }
+}
+
+/// A lane's thread stands below the edges to the scheduler of all lanes, above whose own children nobody is promised anything.
+fn introduce_lane(run: &mut ManagedRun, engine: &Engine, tid: u32, vp: VpId) {
+    if run.watch.edge_of(vp).is_some() {
+        return run.introduce(tid, vp, engine.context().now());
+    }
+    if let Some(Above::Scheduler(parent)) = engine.edge(vp).map(|edge| edge.above) {
+        engine.parents(parent).for_each(|above| introduce_lane(run, engine, tid, above.vp));
     }
 }

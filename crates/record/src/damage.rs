@@ -12,8 +12,8 @@
 use crate::declaration::FIRST_FREE;
 use crate::event::{Coded, Dates, RunEnd};
 use crate::{
-    ChangeKind, CostKind, Event, Metadata, NameSpace, Record, RunOutcome, SkipReason, ThreadRole, Trigger,
-    ViolationSide,
+    ChangeKind, CostKind, Event, MemberRole, Metadata, NameSpace, Record, RunOutcome, SkipReason, ThreadRole,
+    Trigger, ViolationSide,
 };
 use serde::{Serialize, Serializer};
 use std::fmt;
@@ -285,6 +285,8 @@ impl Rules {
         let within = |limit: usize| (has_system && source >= limit).then_some(Fault::Source(record.source));
         let or_none = |limit: usize| if record.source == Record::NO_LANE { None } else { within(limit) };
         let known = |is_known: bool| (!is_known).then_some(Fault::Value);
+        let is_edge =
+            |edge: u64| !has_system || edge < self.edges as u64 || edge == u64::from(Record::NO_EDGE);
         let is_past = |word: u64| word <= record.time.as_nanos().saturating_add(DISORDER.as_nanos()) as u64;
         match record.event {
             Event::RUN_START | Event::RUN_END | Event::TIMER => within(self.nodes),
@@ -320,10 +322,12 @@ impl Rules {
             Event::EDGE_CHANGE => {
                 within(self.edges).or_else(|| known(ChangeKind::from_code(record.arg).is_some()))
             }
+            Event::MEMBER => {
+                let is_role = MemberRole::from_code(record.arg).is_some();
+                within(self.nodes).or_else(|| known(is_role && is_edge(record.words[1])))
+            }
             Event::VP_REQUEST | Event::VP_GRANT | Event::VP_REVOKE | Event::VP_RELEASE => {
-                let by = record.words[0];
-                let is_edge = !has_system || by < self.edges as u64 || by == u64::from(Record::NO_EDGE);
-                let is_known = is_edge && Trigger::from_code(record.arg).is_some();
+                let is_known = is_edge(record.words[0]) && Trigger::from_code(record.arg).is_some();
                 within(self.edges).or_else(|| known(is_known))
             }
             event if event.family() == Event::SWITCH.family() => {

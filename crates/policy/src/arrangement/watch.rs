@@ -98,7 +98,7 @@ pub struct Kept {
 }
 
 /// What became of a promise on a machine that did not always do what the hierarchy decided, or not for nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipts {
     /// Of what was granted, what the machine withheld.
     pub withheld_ns: i64,
@@ -193,6 +193,11 @@ impl Watch {
     pub fn companion_within(&mut self, tolerance: Duration) -> Watch {
         self.tell();
         Watch::new(tolerance)
+    }
+
+    /// What is short by no more is no violation.
+    pub fn tolerance(&self) -> Duration {
+        self.tolerance
     }
 
     /// From now on, [tells](Self::told) of changes.

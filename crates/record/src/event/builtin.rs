@@ -2,8 +2,8 @@
 
 use super::BuiltinEvent;
 use super::codes::{
-    ChangeKind, CostKind, InterruptKind, RunOutcome, SkipReason, ThreadRole, Trigger, ViolationSide,
-    WakeContext,
+    ChangeKind, CostKind, InterruptKind, MemberRole, RunOutcome, SkipReason, ThreadRole, Trigger,
+    ViolationSide, WakeContext,
 };
 use super::declare::events;
 use super::field::{Code, FieldType, Flag, Meaning};
@@ -364,6 +364,17 @@ events! {
             to: Instant = Second,
             /// The node.
             node: u16 = Source means Node,
+        }
+        /// A thread has the processor when who is below the edge has it, or serves the hierarchy: edge is 4294967295 then.
+        MEMBER = 8 "member" Member {
+            /// Its number.
+            tid: u32 = First,
+            /// The edge, or [`Record::NO_EDGE`].
+            edge: u32 = Second means Edge,
+            /// The node.
+            node: u16 = Source means Node,
+            /// What it is for.
+            role: Code<MemberRole> = Arg,
         }
     }
 }

@@ -98,6 +98,15 @@ codes! {
         /// It is no longer.
         Removed = 2 "removed",
     }
+    /// What a thread is to a hierarchy of schedulers.
+    MemberRole "member_role" {
+        /// It is scheduled.
+        Scheduled = 1 "scheduled",
+        /// It has a processor where who is granted it does not want it.
+        Sentinel = 2 "sentinel",
+        /// It preempts everybody for a moment, to decide.
+        Infrastructure = 3 "infrastructure",
+    }
 }
 
 impl Codes {

@@ -1,6 +1,6 @@
 //! Writing a ring.
 
-use super::Place;
+use super::{Place, RingReader};
 use crate::definition::Definition;
 use crate::live::slots::PinnedSlots;
 use crate::live::{LiveFile, NoRoom, registry};
@@ -79,6 +79,14 @@ impl RingWriter {
     /// Records written so far, by earlier writers of a spare ring too.
     pub fn written(&self) -> u64 {
         self.position.get()
+    }
+
+    /// A reader of the ring from what is written next on.
+    pub fn reader(&self) -> RingReader {
+        let live = self.live();
+        let is_own = |place: &Place| place.header == self.place.header;
+        let index = live.places.iter().position(is_own).expect("the ring is one of its file's");
+        RingReader::new(&live.mapping, &self.place, index).starting_at(self.position.get())
     }
 
     /// Whether anybody wants what has this switch.

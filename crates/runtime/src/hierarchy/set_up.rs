@@ -14,8 +14,8 @@ use talea_linux::memory::prefault_stack;
 use talea_manage::control::{CommandHandler, Governor};
 use talea_manage::{
     Admission, AdmitError, Blocks, Handle, MORE_TO_HOLD, ManagedRun, ManagedSet, Marks, MemberId, MemberJobs,
-    Notes, Options, Parking, RunRecorder, STACK, ShortQuantum, SwitchStream, Target, ThreadJobs,
-    ThreadOptions, command,
+    Options, Parking, RunRecorder, STACK, ShortQuantum, SwitchStream, Target, ThreadJobs, ThreadOptions,
+    command,
 };
 use talea_model::{Execution, OperationId, System, ThreadWork};
 use talea_policy::arrangement::live::Live;
@@ -127,13 +127,12 @@ impl HierarchyParts<'_> {
         let cpus = self.system.nodes[self.node].cpus.clone();
         let most = arrangement.leaves.len() + lanes.len() + MORE_MEMBERS;
         let marks = if lanes.is_empty() { Marks::Both } else { Marks::End };
-        let recorder = RunRecorder { writer: own, node: self.node, cpus: cpus.clone(), marks };
+        let recorder = RunRecorder::new(own, self.node, cpus.clone(), marks);
         let mut watch = Watch::new(self.tolerance);
         watch.tell();
-        let sight = SwitchStream::open(&cpus).map(|sight| (sight, watch.companion()));
+        let sight = SwitchStream::open(&cpus);
         arrangement.watch_by(&mut watch, self.system);
-        let notes = sight.is_ok().then(Notes::empty);
-        let run = ManagedRun::new(recorder, (watch, notes), self.edges(), most);
+        let run = ManagedRun::new(recorder, watch, self.edges(), most);
         let leaves = std::mem::take(&mut arrangement.leaves);
         let live = Live::new(&control::description(self.system), self.node, &arrangement.schedulers)?;
         let parking = |name: &str| match live.blueprint().is_capped(name) {
@@ -149,7 +148,7 @@ impl HierarchyParts<'_> {
         };
         admitting.set.set_run(run);
         let told = rings.next_back().expect("the last ring is that of receipts");
-        admitting.set.audit(sight, (told, self.node, self.edges()))?;
+        admitting.set.audit(sight, (told, self.edges()))?;
         for (leaf, ring) in leaves.iter().zip(rings) {
             self.place(&mut admitting, leaf, parking(&self.system.threads[leaf.thread].name), ring)?;
         }

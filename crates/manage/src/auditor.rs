@@ -1,23 +1,31 @@
-//! The auditor: an ordinary thread that brings the dispatcher's notes and the kernel's switches together.
+//! The auditor: an ordinary thread that brings the records of decisions and the kernel's switches together.
+//!
+//! ```text
+//!   dispatcher, under its lock ──ring──▶ ┐
+//!                                        ├─ ledger ──▶ what was received, and which promises that breaks
+//!   kernel ─────────────── switches ───▶ ┘   some tens of milliseconds later
+//! ```
+//!
+//! The dispatcher writes what it writes for everybody who reads the run's stream, whether or not anybody else does. Without the right to
+//! see the kernel's switches there is no auditor, and promises are judged by grants.
 
-use super::ledger::{Ledger, WithheldInterval};
-use super::withholding::Infrastructure;
 use crate::STACK;
-use crate::notes::{Note, Notes};
+use crate::managed_run::EndedRun;
 use crate::shared::Shared;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use talea_guarantee::guarantee::Guarantee;
+use talea_insight::receipts::{Ledger, Spell};
 use talea_linux::clock::MonotonicClock;
 use talea_linux::stop::{Slept, StopFlag};
-use talea_policy::arrangement::{Receipts, Watch};
-use talea_policy::hierarchy::VpId;
+use talea_policy::arrangement::{Promise, Receipts};
 use talea_record::event;
 use talea_record::stream::builtin_switch;
-use talea_record::{EdgeNumbers, Record, RingWriter, Sink};
+use talea_record::{EdgeNumbers, Record, RingReader, RingWriter, Sink};
 use talea_recording::kernel::{KernelEvent, KernelOptions, KernelScope, KernelStream, Processors};
-use talea_time::{Clock, Duration, Instant, Work};
+use talea_time::{Clock, Duration, Instant};
 
 /// How often it looks.
 const INTERVAL: Duration = Duration::from_millis(50);
@@ -104,15 +112,12 @@ impl Sink for SwitchQueue {
 struct AuditState {
     kernel: Option<KernelStream>,
     ledger: Ledger,
-    room: Vec<Note>,
-    /// Notes that are younger than what the kernel has told.
-    waiting: VecDeque<Note>,
+    decisions: RingReader,
     seen: SwitchQueue,
-    dropped: u64,
     ring: RingWriter,
-    node: usize,
-    cpus: Vec<u16>,
     edges: EdgeNumbers,
+    /// How many of the node's edges the ledger knows.
+    promised: usize,
 }
 
 impl AuditState {
@@ -125,57 +130,58 @@ impl AuditState {
         self.work_up_to(horizon);
     }
 
-    /// Takes the notes. Whatever is decided afterwards is later than any instant read before.
+    /// Learns what has been promised since. Whatever is decided afterwards is later than any instant read before.
     fn collect(&mut self, shared: &Shared) {
-        let mut state = shared.state.lock_patiently();
-        if let Some(notes) = state.run.as_mut().and_then(|run| run.notes.as_mut()) {
-            self.dropped = notes.exchange(&mut self.room);
-        }
+        let state = shared.state.lock_patiently();
+        let promises = state.run.iter().flat_map(|run| run.watch.edges()).skip(self.promised);
+        let promises =
+            promises.map(|(_, _, promise)| promise.map_or(&Guarantee::Null, Promise::guarantee).clone());
+        let promises: Vec<Guarantee> = promises.collect();
         drop(state);
-        self.waiting.extend(self.room.drain(..));
+        for guarantee in promises {
+            if let Some(edge) = self.edges.number(self.promised) {
+                self.ledger.promise(edge.into(), &guarantee);
+            }
+            self.promised += 1;
+        }
     }
 
     fn work_up_to(&mut self, horizon: Instant) {
         loop {
-            let note = self.waiting.front().map(|note| note.at).filter(|at| *at < horizon);
+            let decision = self.decisions.peek().map(|record| record.time).filter(|at| *at < horizon);
             let switch = self.seen.0.front().map(|record| record.time).filter(|at| *at < horizon);
-            match (note, switch) {
+            let next = match (decision, switch) {
+                (Some(decision), Some(switch)) if switch < decision => self.seen.0.pop_front(),
+                (Some(_), _) => self.decisions.take(),
+                (None, Some(_)) => self.seen.0.pop_front(),
                 (None, None) => break,
-                (Some(note), Some(switch)) if switch < note => self.take_switch(),
-                (Some(_), _) => {
-                    let note = self.waiting.pop_front().expect("there is a first");
-                    self.ledger.note(note);
-                }
-                (None, Some(_)) => self.take_switch(),
-            }
+            };
+            next.into_iter().for_each(|record| self.ledger.record(record));
         }
         self.tell();
     }
 
-    fn take_switch(&mut self) {
-        let record = self.seen.0.pop_front().expect("there is a first");
-        self.ledger.record(&record);
-    }
-
     /// Writes down what was found broken.
     fn tell(&mut self) {
-        for (place, interval, thread) in self.ledger.spells() {
-            let WithheldInterval { from, to } = interval;
-            let node = self.node as u16;
-            let withheld = event::Withheld { thread, from, to, node };
-            let record = withheld.at(MonotonicClock.now(), self.cpus[place]);
+        let mut record = |record: Record| {
             if self.ring.is_wanted(builtin_switch(record.event)) {
                 self.ring.record(record);
             }
+        };
+        for Spell { cpu, thread, from, to } in self.ledger.spells() {
+            let node = self.edges.node as u16;
+            record(event::Withheld { thread, from, to, node }.at(MonotonicClock.now(), cpu));
         }
         for (edge, violation) in self.ledger.broken() {
-            let Some(edge) = self.edges.number(edge) else { continue };
-            let withheld = event::Violation::withheld(edge.into(), &violation);
-            let record = withheld.at(MonotonicClock.now(), Record::NO_CPU);
-            if self.ring.is_wanted(builtin_switch(record.event)) {
-                self.ring.record(record);
-            }
+            let withheld = event::Violation::withheld(edge, &violation);
+            record(withheld.at(MonotonicClock.now(), Record::NO_CPU));
         }
+    }
+
+    /// By the node's own numbers.
+    fn receipts(&self) -> Vec<Receipts> {
+        let of = |own: usize| self.edges.number(own).map(|edge| self.ledger.receipts(edge.into()));
+        (0..self.promised).map(|own| of(own).unwrap_or_default()).collect()
     }
 
     fn finish(&mut self, shared: &Shared) {
@@ -197,29 +203,24 @@ pub(crate) struct Auditor {
 }
 
 impl Auditor {
-    /// Begins to work. `watch` is the companion of the one in the set's run, which takes notes; what is found broken goes to
-    /// `ring`, by the numbers that `edges` say: the first among those of all nodes, and how many there are.
+    /// Begins to work. `decisions` are those of the set's run; what is found broken goes to `ring`, by the numbers that `edges` say.
     ///
     /// # Errors
     /// There is no thread for it.
     pub(crate) fn start(
         shared: Arc<Shared>,
-        (SwitchStream(kernel), cpus): (SwitchStream, &[u16]),
-        infrastructure: Infrastructure,
-        watch: Watch,
-        (ring, node, edges): (RingWriter, usize, EdgeNumbers),
+        SwitchStream(kernel): SwitchStream,
+        (decisions, ledger): (RingReader, Ledger),
+        (ring, edges): (RingWriter, EdgeNumbers),
     ) -> std::io::Result<Self> {
         let audit_state = AuditState {
             kernel: Some(kernel),
-            ledger: Ledger::new(cpus, infrastructure, watch),
-            room: Notes::room(),
-            waiting: VecDeque::new(),
+            ledger,
+            decisions,
             seen: SwitchQueue::default(),
-            dropped: 0,
             ring,
-            node,
-            cpus: cpus.to_vec(),
             edges,
+            promised: 0,
         };
         let (audit_state, done) = (Arc::new(Mutex::new(audit_state)), StopFlag::new());
         let (own, told, of) = (Arc::clone(&audit_state), done.clone(), Arc::clone(&shared));
@@ -236,23 +237,22 @@ impl Auditor {
     pub fn receipts(&self) -> Vec<Receipts> {
         let mut audit_state = at(&self.audit_state);
         audit_state.look(&self.shared);
-        audit_state.ledger.receipts()
+        audit_state.receipts()
     }
 
-    /// The run that began at `start` is over: says what came of it, unless that contradicts what the `clocks` of threads say that
-    /// they received.
-    pub fn finish(mut self, start: Instant, clocks: &[(VpId, Work)]) -> Audit {
+    /// The run is over: says what came of it, unless that contradicts what the clocks of threads say that they received.
+    pub fn finish(mut self, ended_run: &EndedRun) -> Audit {
         self.end();
         let mut audit_state = at(&self.audit_state);
         audit_state.finish(&self.shared);
-        if audit_state.dropped > 0 {
+        if audit_state.ledger.lost_decisions > 0 {
             let reason = format!(
-                "{} decisions could not be noted down, for the thread that reads the notes had no processor",
-                audit_state.dropped
+                "{} records of the hierarchy were overwritten before they were read, for the thread that reads them had no processor",
+                audit_state.ledger.lost_decisions
             );
             return Audit::of_grants(reason);
         }
-        let doubted = audit_state.ledger.contradictions(clocks).len();
+        let doubted = audit_state.ledger.contradictions(&ended_run.clocks).len();
         if doubted > 0 {
             return Audit::of_grants(format!(
                 "the kernel's switches contradict the clocks of {doubted} threads, so it cannot have told all of them"
@@ -260,16 +260,16 @@ impl Auditor {
         }
         let total = audit_state.ledger.total();
         let longest = total.longest.map(|spell| LongestWithheld {
-            from_ns: (spell.from - start).as_nanos(),
+            from_ns: (spell.from - ended_run.start).as_nanos(),
             length_ns: spell.length().as_nanos(),
         });
         let judged_by = JudgedBy::Receipts {
             withheld_ns: total.withheld.as_nanos(),
             spells: total.spells,
             longest,
-            lost: audit_state.ledger.lost,
+            lost: audit_state.ledger.lost_switches,
         };
-        Audit { receipts: audit_state.ledger.receipts(), judged_by }
+        Audit { receipts: audit_state.receipts(), judged_by }
     }
 
     fn end(&mut self) {

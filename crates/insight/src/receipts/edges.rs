@@ -1,0 +1,161 @@
+//! What every edge receives, held against what it was promised.
+
+use crate::hierarchy::EdgeState;
+use std::collections::VecDeque;
+use talea_guarantee::guarantee::Guarantee;
+use talea_guarantee::monitor::{Monitor, Standing, Violation};
+use talea_policy::arrangement::{Breach, Receipts};
+use talea_time::{Duration, Instant};
+
+/// Times of withholding of an edge that are remembered to say whether a window held any.
+const REMEMBERED: usize = 32;
+
+/// The edges of a hierarchy by number, and the processors that are withheld.
+///
+/// Of who is granted a processor that is withheld its monitor hears that it is ready.
+#[derive(Debug)]
+pub struct EdgeReceipts {
+    /// What is short by no more is no violation.
+    tolerance: Duration,
+    edges: Vec<Edge>,
+    /// Processors that are withheld now, by the numbers that states have.
+    withheld: Vec<u16>,
+    /// Promises that were broken in windows in which something was withheld, not taken yet.
+    broken: Vec<(usize, Violation)>,
+}
+
+#[derive(Debug)]
+struct Edge {
+    /// None where nothing is known to be promised.
+    monitor: Option<Monitor>,
+    state: EdgeState,
+    /// What the monitor heard last.
+    standing: Standing,
+    /// Since when what was granted has been withheld.
+    since: Option<Instant>,
+    withheld: Duration,
+    /// The latest times for which it was, from when to when.
+    latest: VecDeque<(Instant, Instant)>,
+}
+
+impl Edge {
+    /// Nothing is withheld any more.
+    fn give(&mut self, at: Instant) {
+        let Some(from) = self.since.take().filter(|from| *from < at) else { return };
+        self.withheld += at - from;
+        if self.latest.len() == REMEMBERED {
+            self.latest.pop_front();
+        }
+        self.latest.push_back((from, at));
+    }
+}
+
+impl EdgeReceipts {
+    /// Nobody has been promised anything. What will be short by no more than `tolerance` is no violation.
+    pub fn new(tolerance: Duration) -> Self {
+        EdgeReceipts { tolerance, edges: Vec::new(), withheld: Vec::new(), broken: Vec::new() }
+    }
+
+    /// What is promised at an edge of which nothing has been heard.
+    pub fn promise(&mut self, edge: usize, guarantee: &Guarantee) {
+        let monitor = Monitor::new(guarantee, self.tolerance, Instant::ZERO);
+        self.at(edge).monitor = Some(monitor);
+    }
+
+    fn at(&mut self, edge: usize) -> &mut Edge {
+        while self.edges.len() <= edge {
+            self.edges.push(Edge {
+                monitor: None,
+                state: EdgeState::Waiting,
+                standing: Standing::Waiting,
+                since: None,
+                withheld: Duration::ZERO,
+                latest: VecDeque::new(),
+            });
+        }
+        &mut self.edges[edge]
+    }
+
+    /// Who is below the edge has been brought into this state by decision.
+    pub fn decided(&mut self, edge: usize, state: EdgeState, at: Instant) {
+        self.at(edge).state = state;
+        self.weigh(edge, at);
+    }
+
+    /// The edge is none any more: what its last window comes to nobody holds against a promise that is no more.
+    pub fn removed(&mut self, edge: usize, at: Instant) {
+        let edge = self.at(edge);
+        (edge.state, edge.standing) = (EdgeState::Waiting, Standing::Waiting);
+        edge.give(at);
+        let _no_more = edge.monitor.as_mut().and_then(|monitor| monitor.note(at, Standing::Waiting));
+    }
+
+    /// Whether the processor is withheld, from the instant on to which the edges are [weighed](Self::weigh_all) next.
+    pub fn set_withheld(&mut self, processor: u16, is_withheld: bool) {
+        self.withheld.retain(|other| *other != processor);
+        self.withheld.extend(is_withheld.then_some(processor));
+    }
+
+    /// Takes into account what processors have been [withheld](Self::set_withheld) and given.
+    pub fn weigh_all(&mut self, at: Instant) {
+        (0..self.edges.len()).for_each(|edge| self.weigh(edge, at));
+    }
+
+    fn weigh(&mut self, number: usize, at: Instant) {
+        let edge = &mut self.edges[number];
+        let is_withheld = matches!(edge.state, EdgeState::Running(cpu) if self.withheld.contains(&cpu));
+        match is_withheld {
+            true => _ = edge.since.get_or_insert(at),
+            false => edge.give(at),
+        }
+        let standing = match edge.state {
+            EdgeState::Running(_) if !is_withheld => Standing::Running,
+            EdgeState::Running(_) | EdgeState::Ready => Standing::Ready,
+            EdgeState::Waiting | EdgeState::Unknown => Standing::Waiting,
+        };
+        if standing != std::mem::replace(&mut edge.standing, standing) {
+            self.note(number, at);
+        }
+    }
+
+    /// Judges the edge up to `at`, from where on it stands as it does now. What was not granted either is the hierarchy's to tell.
+    fn note(&mut self, number: usize, at: Instant) {
+        let edge = &mut self.edges[number];
+        let violation = edge.monitor.as_mut().and_then(|monitor| monitor.note(at, edge.standing));
+        let Some(violation) = violation else { return };
+        let open = edge.since.map(|since| (since, at));
+        let within = |(from, to): &(Instant, Instant)| *from < violation.to && *to > violation.from;
+        if edge.latest.iter().chain(&open).any(within) {
+            self.broken.push((number, violation));
+        }
+    }
+
+    /// Judges every edge up to `now`, and counts what has been withheld until then.
+    pub fn reach(&mut self, now: Instant) {
+        for number in 0..self.edges.len() {
+            let edge = &mut self.edges[number];
+            if edge.since.is_some() {
+                edge.give(now);
+                edge.since = Some(now);
+            }
+            self.note(number, now);
+        }
+    }
+
+    /// Promises found broken since the last call, in windows in which something was withheld, by edge.
+    pub fn broken(&mut self) -> impl Iterator<Item = (usize, Violation)> {
+        self.broken.drain(..)
+    }
+
+    /// What became of the edge's promise by what was received.
+    pub fn of(&self, edge: usize) -> Receipts {
+        let edge = self.edges.get(edge);
+        let tally =
+            edge.and_then(|edge| edge.monitor.as_ref()).map(Monitor::tally).copied().unwrap_or_default();
+        Receipts {
+            withheld_ns: edge.map_or(0, |edge| edge.withheld.as_nanos()),
+            violations: tally.violations,
+            worst: tally.worst.map(Breach::from),
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Decisions and the kernel's switches in the order of time: what every edge received, and what was withheld of it.
+
+use super::MOMENT;
+use super::edges::EdgeReceipts;
+use super::processors::{Processors, Spell, Turn};
+use crate::hierarchy::EdgeState;
+use std::collections::VecDeque;
+use talea_guarantee::guarantee::Guarantee;
+use talea_guarantee::monitor::Violation;
+use talea_policy::arrangement::Receipts;
+use talea_record::event::{ChangeKind, Typed};
+use talea_record::{Record, Sink};
+use talea_time::{Duration, Instant, Work};
+
+/// What happens when it has become certain that nothing before it is missing.
+#[derive(Debug)]
+enum Due {
+    Decided(usize, EdgeState),
+    Removed(usize),
+    Turn(u16, Turn),
+}
+
+/// What is withheld on all processors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Total {
+    /// For how long, together.
+    pub withheld: Duration,
+    /// How often.
+    pub spells: u64,
+    /// The longest of these times.
+    pub longest: Option<Spell>,
+}
+
+/// Takes the records of one node's hierarchy and the kernel's switches, all in the order of time, and judges.
+///
+/// Of the hierarchy it needs the decisions, who its threads are, and the run's end, after which nothing counts.
+#[derive(Debug)]
+pub struct Ledger {
+    processors: Processors,
+    edges: EdgeReceipts,
+    due: VecDeque<(Instant, Due)>,
+    /// By edge: what was decided last, which the edges hear of when it is due.
+    states: Vec<EdgeState>,
+    total: Total,
+    /// Times for which a processor was withheld that are over, not taken yet.
+    spells: Vec<Spell>,
+    now: Instant,
+    is_over: bool,
+    /// Switches that the kernel did not tell.
+    pub lost_switches: u64,
+    /// Records of the hierarchy that were lost. What is found after that is worth nothing.
+    pub lost_decisions: u64,
+}
+
+impl Ledger {
+    /// For a hierarchy on these processors. What is short by no more than `tolerance` is no broken promise.
+    pub fn new(cpus: &[u16], tolerance: Duration) -> Self {
+        Ledger {
+            processors: Processors::new(cpus),
+            edges: EdgeReceipts::new(tolerance),
+            due: VecDeque::new(),
+            states: Vec::new(),
+            total: Total::default(),
+            spells: Vec::new(),
+            now: Instant::ZERO,
+            is_over: false,
+            lost_switches: 0,
+            lost_decisions: 0,
+        }
+    }
+
+    /// What is promised at an edge, before the first record of it.
+    pub fn promise(&mut self, edge: usize, guarantee: &Guarantee) {
+        self.edges.promise(edge, guarantee);
+    }
+
+    fn decided(&mut self, edge: usize, state: EdgeState) {
+        if self.states.len() <= edge {
+            self.states.resize(edge + 1, EdgeState::Unknown);
+        }
+        self.states[edge] = state;
+        self.processors.decided(edge, state);
+    }
+
+    /// Time never runs backwards, though several threads decided at almost one instant.
+    fn advance(&mut self, at: Instant) {
+        let at = self.now.max(at);
+        self.now = at;
+        self.processors.advance(at);
+        self.take_turns();
+        while self.due.front().is_some_and(|(when, _)| at - *when > MOMENT) {
+            let (when, due) = self.due.pop_front().expect("there is a first");
+            self.happen(when, due);
+        }
+    }
+
+    fn take_turns(&mut self) {
+        for (when, cpu, turn) in self.processors.turns() {
+            let position = self.due.partition_point(|(due, _)| *due <= when);
+            self.due.insert(position, (when, Due::Turn(cpu, turn)));
+        }
+    }
+
+    fn happen(&mut self, at: Instant, due: Due) {
+        match due {
+            Due::Decided(edge, state) => self.edges.decided(edge, state, at),
+            Due::Removed(edge) => self.edges.removed(edge, at),
+            Due::Turn(cpu, turn) => {
+                self.edges.set_withheld(cpu, turn == Turn::Withheld);
+                self.edges.weigh_all(at);
+                if let Turn::Given(spell) = turn {
+                    self.total.add(spell);
+                    self.spells.push(spell);
+                }
+            }
+        }
+    }
+
+    fn close(&mut self) {
+        self.processors.close();
+        self.take_turns();
+        while let Some((when, due)) = self.due.pop_front() {
+            self.happen(when, due);
+        }
+        self.edges.reach(self.now);
+        self.is_over = true;
+    }
+
+    /// Promises found broken since the last call, in windows in which something was withheld, by edge.
+    pub fn broken(&mut self) -> impl Iterator<Item = (usize, Violation)> {
+        self.edges.broken()
+    }
+
+    /// Times for which a processor was withheld that were found to be over since the last call.
+    pub fn spells(&mut self) -> impl Iterator<Item = Spell> {
+        self.spells.drain(..)
+    }
+
+    /// What became of the edge's promise by what was received.
+    pub fn receipts(&self, edge: usize) -> Receipts {
+        self.edges.of(edge)
+    }
+
+    /// What was withheld in all.
+    pub fn total(&self) -> Total {
+        self.total
+    }
+
+    /// Members' threads whose own clocks say something else than the switches, which must then have been others.
+    pub fn contradictions(&mut self, clocks: &[(u32, Work)]) -> Vec<u32> {
+        let most = self.processors.length().as_nanos() / DISAGREEMENT;
+        let received = self.processors.received();
+        let differs = |thread: &u32, clock: Work| {
+            let had = received.get(thread).copied().unwrap_or(Work::ZERO);
+            (had.as_nanos() - clock.as_nanos()).abs() > most
+        };
+        clocks.iter().filter(|(thread, clock)| differs(thread, *clock)).map(|(thread, _)| *thread).collect()
+    }
+}
+
+/// A clock may differ from the switches by this part of the run: it begins and ends a moment from it.
+const DISAGREEMENT: i64 = 50;
+
+impl Sink for Ledger {
+    fn record(&mut self, record: Record) {
+        if self.is_over {
+            return;
+        }
+        self.advance(record.time);
+        match record.typed() {
+            Typed::Switch(switch) => {
+                let to = switch.to_tid;
+                self.processors.switched(record.cpu, Some(to).filter(|to| *to != Record::UNSEEN_THREAD));
+            }
+            Typed::Lost(lost) if lost.is_of_kernel() => {
+                self.lost_switches += lost.records;
+                self.processors.switched(record.cpu, None);
+            }
+            Typed::Lost(lost) => self.lost_decisions += lost.records,
+            Typed::Member(member) => {
+                let states = &self.states;
+                let state = |edge: usize| states.get(edge).copied().unwrap_or_default();
+                self.processors.introduce(member, state);
+            }
+            Typed::EdgeChange(change) if change.what == ChangeKind::Removed => {
+                let edge = usize::from(change.edge);
+                self.decided(edge, EdgeState::Waiting);
+                self.processors.removed(edge);
+                self.due.push_back((self.now, Due::Removed(edge)));
+            }
+            Typed::RunEnd(_) => self.close(),
+            _ => {
+                if let Some((edge, state)) = EdgeState::told_by(&record) {
+                    self.decided(edge, state);
+                    self.due.push_back((self.now, Due::Decided(edge, state)));
+                }
+            }
+        }
+    }
+}
+
+impl Total {
+    fn add(&mut self, spell: Spell) {
+        self.withheld += spell.length();
+        self.spells += 1;
+        if self.longest.is_none_or(|longest| spell.length() > longest.length()) {
+            self.longest = Some(spell);
+        }
+    }
+}

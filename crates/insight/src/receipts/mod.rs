@@ -1,0 +1,43 @@
+//! What who is below an edge of a hierarchy really received of what it was granted.
+//!
+//! Schedulers grant processors; a kernel gives them, and may withhold them: real-time throttling, its server of ordinary
+//! threads, long interrupt threads. In virtual time nothing withholds them but what the mechanisms cost. A promise is kept if
+//! it was *received*. So each edge is judged twice, by monitors of the same promise: one where decisions are made, by what is
+//! granted, one here by what is left of it.
+//!
+//! ```text
+//!   granted    ├────── frames ──────┤├── background ──┤
+//!   has it     ├── frames ──┤ nobody      ├─── bg. ───┤
+//!   withheld                ├─────────────┤
+//! ```
+//!
+//! | Word | Meaning |
+//! |---|---|
+//! | granted | the records of decisions (family `hls`) say that who is below the edge has this processor |
+//! | withheld | it was granted, and for more than [`MOMENT`] the processor was another thread's, or idle |
+//! | received | granted and not withheld |
+//!
+//! | File | What it does |
+//! |---|---|
+//! | `edges` | what every edge receives, and which promises that breaks; a simulation says itself what it withholds |
+//! | `processors` | who has a processor, by the kernel's switches, beside who is to have it |
+//! | `ledger` | both in the order of time |
+//!
+//! What the kernel's switches do not show is not seen: interrupts on top of a thread, and time that a hypervisor takes.
+
+mod edges;
+mod ledger;
+mod processors;
+
+#[cfg(test)]
+mod tests;
+
+pub use edges::EdgeReceipts;
+pub use ledger::{Ledger, Total};
+pub use processors::Spell;
+
+use talea_time::Duration;
+
+/// What is withheld for no longer is the way from a decision to the switch, or one of the infrastructure's threads. Waking an idle
+/// processor of a virtual machine takes some 150 µs.
+pub const MOMENT: Duration = Duration::from_micros(250);
