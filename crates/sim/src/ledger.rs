@@ -1,4 +1,4 @@
-//! When the costs of the mechanisms are paid, for a trace that is to tell of them.
+//! When the costs of the mechanisms are paid, for a trace that is to tell of them, and for promises that are judged by what is received.
 //!
 //! Costs are part of the processor time a job needs, so the outcome of a simulation does not depend on when within that
 //! time they are paid. The ledger says when: first, before the job gets further. An interrupt is paid at once,
@@ -41,16 +41,21 @@ pub(crate) struct Ledger {
     due: Vec<Due>,
     /// By processor.
     paying: Vec<Option<Paying>>,
+    /// Whether a trace is to tell of every payment when it ends.
+    pub is_recorded: bool,
 }
 
 impl Ledger {
     pub fn new(processors: usize) -> Self {
-        Ledger { due: Vec::new(), paying: vec![None; processors] }
+        Ledger { due: Vec::new(), paying: vec![None; processors], is_recorded: false }
     }
 
-    /// The next instant at which a payment ends.
+    /// The next instant at which a payment ends that is to be recorded then.
     #[cold]
     pub fn next(&self) -> Instant {
+        if !self.is_recorded {
+            return Instant::MAX;
+        }
         self.paying.iter().flatten().map(|paying| paying.until).min().unwrap_or(Instant::MAX)
     }
 
@@ -85,12 +90,19 @@ impl Ledger {
         });
     }
 
-    /// The payment on the processor that is complete at `now`. The job's next one begins.
+    /// The payment on the processor that is complete by `now`. The job's next one has begun then.
     pub fn complete(&mut self, processor: usize, vp: VpId, now: Instant) -> Option<Paid> {
-        self.paying[processor].filter(|paying| paying.until <= now)?;
-        let paid = self.stop(processor, vp, now);
-        self.begin(processor, vp, now);
+        let until = self.paying[processor].map(|paying| paying.until).filter(|until| *until <= now)?;
+        let paid = self.stop(processor, vp, until);
+        self.begin(processor, vp, until);
         paid
+    }
+
+    /// When the job on the processor will have paid all that it owes; none if it does not pay.
+    pub fn paid_at(&self, processor: usize, vp: VpId) -> Option<Instant> {
+        let since = self.paying[processor]?.since;
+        let owed = self.due[vp.index()].0.iter().fold(Work::ZERO, |sum, (cost, _)| sum + *cost);
+        Some(since.saturating_add(owed.at_full_speed()))
     }
 
     /// The job stops paying at `now`, because it loses the processor or owes something more urgent. What it has paid so

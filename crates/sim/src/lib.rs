@@ -27,6 +27,5 @@ mod flow;
 mod ledger;
 mod node;
 mod simulation;
-mod toll;
 
 pub use simulation::{DispatchRecords, SignalCounts, Simulation, SimulationError};

@@ -5,9 +5,8 @@ mod idle;
 mod promises;
 
 use crate::ledger::Ledger;
-use crate::toll::Toll;
 use idle::IdleWatch;
-use promises::{Watching, toll_of};
+use promises::{Received, Watching, received_of};
 use std::collections::VecDeque;
 use talea_model::{Overhead, System};
 use talea_policy::arrangement::{ArrangeError, Watch, arrange};
@@ -122,7 +121,7 @@ pub(crate) struct Node {
     overhead: Overhead,
     /// Timer expiries at this instant.
     interrupts: u32,
-    /// When costs are paid, if dispatching is recorded.
+    /// When costs are paid, if dispatching is recorded or promises are judged by what is received.
     ledger: Option<Box<Ledger>>,
     /// Who compares what edges receive with what they were promised, if the node has a hierarchy.
     watch: Option<Box<Watching>>,
@@ -167,9 +166,6 @@ impl Node {
             Some(mut arrangement) => {
                 node.open_lanes(system, plan, &arrangement.lanes, first.lane);
                 let mut watch = Watch::new(ROUNDING);
-                // Where nothing costs anything, what is granted is received.
-                let companion =
-                    (system.overhead != Overhead::default()).then(|| watch.companion_within(COSTS));
                 arrangement.watch_by(&mut watch, system);
                 for leaf in std::mem::take(&mut arrangement.leaves) {
                     let vp = arrangement.add_thread(system, &leaf)?;
@@ -179,8 +175,11 @@ impl Node {
                     node.open_thread(system, leaf.thread, vp, first.lane);
                 }
                 let shortcomings = arrangement.shortcomings.as_ref().map(ToString::to_string);
-                let toll = companion.map(|companion| Toll::new(companion, watch.told(), cpus.len()));
-                node.watch = Some(Box::new(Watching::new(watch, toll, first.edge, shortcomings)));
+                // Where nothing costs anything, what is granted is received.
+                let received = (system.overhead != Overhead::default())
+                    .then(|| Received::new(&watch, COSTS, cpus.len()));
+                node.ledger = received.as_ref().map(|_| Box::new(Ledger::new(cpus.len())));
+                node.watch = Some(Box::new(Watching::new(watch, received, first.edge, shortcomings)));
                 node.engine = arrangement.engine;
             }
         }
@@ -216,7 +215,8 @@ impl Node {
 
     /// From now on, writes records of dispatching too.
     pub fn record_dispatch(&mut self, edges: EdgeNumbers) {
-        self.ledger = Some(Box::new(Ledger::new(self.processors.len())));
+        let ledger = self.ledger.get_or_insert_with(|| Box::new(Ledger::new(self.processors.len())));
+        ledger.is_recorded = true;
         if let Some(watching) = &mut self.watch {
             let cpus: Vec<u16> = self.processors.iter().map(|processor| processor.cpu).collect();
             watching.record_decisions(&cpus, edges);
@@ -302,9 +302,6 @@ impl Node {
     #[inline]
     fn seat(&mut self, vp: VpId, Arrived { slot, job, delivery }: Arrived, now: Instant) {
         self.slots[vp.index()] = Some(slot);
-        if let Some(toll) = toll_of(&mut self.watch) {
-            toll.open(vp, self.overhead.queue + self.overhead.queue + delivery);
-        }
         if let Some(ledger) = &mut self.ledger {
             ledger.open(vp);
             ledger.owe(vp, CostKind::Queue, self.overhead.queue + self.overhead.queue, 1);
@@ -363,7 +360,7 @@ impl Node {
 
     /// A timer expired on this node.
     pub fn interrupt(&mut self, now: Instant, sink: &mut dyn Sink) {
-        if self.interrupts == 0 && self.ledger.is_some() {
+        if self.interrupts == 0 && self.records_dispatch() {
             self.record_timer(now, sink);
         }
         self.interrupts += 1;
@@ -418,12 +415,10 @@ impl Node {
             self.stop_paying(0, vp, now, sink);
             if let Some(ledger) = &mut self.ledger {
                 ledger.owe(vp, CostKind::Release, stolen, expiries);
-                ledger.begin(0, vp, now);
             }
-            if let Some(toll) = toll_of(&mut self.watch) {
-                toll.owe(vp, stolen);
-                toll.begin(0, vp, now);
-                toll.note(&[], now);
+            self.begin_paying(0, vp, now);
+            if let Some(received) = received_of(&mut self.watch) {
+                received.weigh(now);
             }
         }
     }
@@ -447,21 +442,13 @@ impl Node {
             if let Some(ledger) = &mut self.ledger {
                 ledger.owe(vp, CostKind::Switch, self.overhead.switch, 1);
             }
-            if let Some(toll) = toll_of(&mut self.watch) {
-                toll.owe(vp, self.overhead.switch);
-            }
-        }
-        if let Some(ledger) = &mut self.ledger {
-            ledger.begin(processor, vp, now);
-        }
-        if let Some(toll) = toll_of(&mut self.watch) {
-            toll.begin(processor, vp, now);
         }
         slot.since = now;
         place.running = Some(vp);
         place.completes_at = now.saturating_add(slot.remaining.at_full_speed());
         let resumes = std::mem::replace(&mut slot.started, true);
         let (slot, cpu) = (*slot, place.cpu);
+        self.begin_paying(processor, vp, now);
         let depth = self.lanes[slot.lane as usize].jobs.min(u32::from(u16::MAX)) as u16;
         let (job, lane) = (slot.id, self.source(&slot));
         let record =

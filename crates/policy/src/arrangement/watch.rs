@@ -9,8 +9,8 @@ use talea_time::{Duration, Instant, Work};
 
 /// The monitors of one hierarchy, fed with the [transitions](crate::hierarchy::Engine::transitions) of its engine.
 ///
-/// A second watch can be kept beside it ([`Self::told`]), of the same edges by the same numbers, which is fed with something else:
-/// what the engine decides is not always what a kernel lets happen.
+/// It [tells](Self::told) others of its edges, which may judge by something else: what the engine decides is not always what a kernel
+/// lets happen.
 #[derive(Debug)]
 pub struct Watch {
     /// What is short by no more is no violation.
@@ -18,7 +18,7 @@ pub struct Watch {
     edges: Vec<Watched>,
     /// By VP number: which edge.
     edge_of: Vec<Option<u32>>,
-    /// What a second watch has not been told yet, if there is one.
+    /// What others have not been told yet, if there are any.
     untold: Option<Vec<Change>>,
     /// Violations that came to light when somebody [asked](Self::kept), and that nobody has [taken](Self::found).
     found: Vec<(usize, Violation)>,
@@ -181,18 +181,6 @@ impl Watch {
     /// A watch over nobody yet. What is short by no more than `tolerance` is no violation.
     pub fn new(tolerance: Duration) -> Self {
         Watch { tolerance, edges: Vec::new(), edge_of: Vec::new(), untold: None, found: Vec::new() }
-    }
-
-    /// A watch over nobody yet, which is to be told by [`Self::apply`] what this one [tells](Self::told) from now on: over the same
-    /// edges by the same numbers, if this one has none yet.
-    pub fn companion(&mut self) -> Watch {
-        self.companion_within(self.tolerance)
-    }
-
-    /// The same with a tolerance of its own.
-    pub fn companion_within(&mut self, tolerance: Duration) -> Watch {
-        self.tell();
-        Watch::new(tolerance)
     }
 
     /// What is short by no more is no violation.
@@ -440,9 +428,10 @@ mod tests {
     }
 
     #[test]
-    fn a_companion_is_told_of_every_change_once() {
+    fn others_are_told_of_every_change_once() {
         let mut watch = Watch::new(Duration::ZERO);
-        let mut companion = watch.companion();
+        let mut companion = Watch::new(Duration::ZERO);
+        watch.tell();
         watch.apply(held(3));
         watch.let_go(VpId::from_index(4), ms(1));
         watch.let_go(VpId::from_index(3), ms(1));

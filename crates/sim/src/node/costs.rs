@@ -3,7 +3,7 @@
 //! It stands apart, is cold and knows no sink by its type, so that the code of a simulation without such records stays as
 //! it is without them.
 
-use super::promises::toll_of;
+use super::promises::received_of;
 use super::{Node, Slot};
 use crate::ledger::Paid;
 use talea_model::OperationId;
@@ -13,10 +13,16 @@ use talea_record::{CostKind, JobId, Record, Sink};
 use talea_time::Instant;
 
 impl Node {
+    /// Whether dispatching is recorded.
+    #[inline]
+    pub(super) fn records_dispatch(&self) -> bool {
+        self.ledger.as_ref().is_some_and(|ledger| ledger.is_recorded)
+    }
+
     /// Records the payments that are complete at `now`.
     #[inline]
     pub fn pay(&mut self, now: Instant, sink: &mut dyn Sink) {
-        if self.ledger.is_some() {
+        if self.records_dispatch() {
             self.record_payments(now, sink);
         }
     }
@@ -43,31 +49,43 @@ impl Node {
         }
     }
 
+    /// The job that has the processor pays what it owes, from `now` on.
+    #[inline]
+    pub(super) fn begin_paying(&mut self, index: usize, vp: VpId, now: Instant) {
+        let Some(ledger) = &mut self.ledger else { return };
+        ledger.begin(index, vp, now);
+        if let Some(received) = received_of(&mut self.watch) {
+            received.pays(index, ledger.paid_at(index, vp), now);
+        }
+    }
+
     /// The job that has the processor stops paying, and what it has paid is recorded.
     #[inline]
     pub(super) fn stop_paying(&mut self, index: usize, vp: VpId, now: Instant, sink: &mut dyn Sink) {
         if self.ledger.is_some() {
             self.record_stop(index, vp, now, sink);
         }
-        if let Some(toll) = toll_of(&mut self.watch) {
-            toll.stop(index, now);
-        }
     }
 
     #[cold]
     fn record_stop(&mut self, index: usize, vp: VpId, now: Instant, sink: &mut dyn Sink) {
         let Some(ledger) = &mut self.ledger else { return };
-        if let Some(paid) = ledger.stop(index, vp, now) {
-            let slot = self.slots[vp.index()].as_ref().expect("a job that pays has a slot");
-            let lane = self.lanes[slot.lane as usize].source;
-            sink.record(cost_record(self.index, self.processors[index].cpu, lane, paid, now));
+        while let Some(paid) = ledger.complete(index, vp, now).or_else(|| ledger.stop(index, vp, now)) {
+            if ledger.is_recorded {
+                let slot = self.slots[vp.index()].as_ref().expect("a job that pays has a slot");
+                let lane = self.lanes[slot.lane as usize].source;
+                sink.record(cost_record(self.index, self.processors[index].cpu, lane, paid, now));
+            }
+        }
+        if let Some(received) = received_of(&mut self.watch) {
+            received.pays(index, None, now);
         }
     }
 
     /// Records that the completion of `job` is told to `successor` on another node, if dispatching is recorded.
     #[inline]
     pub fn send(&self, slot: &Slot, successor: OperationId, now: Instant, sink: &mut dyn Sink) {
-        if self.ledger.is_some() {
+        if self.records_dispatch() {
             self.record_send(slot, successor, now, sink);
         }
     }
@@ -88,21 +106,21 @@ impl Node {
     /// Records that a message for `job` sent at `sent` arrives, if dispatching is recorded.
     #[inline]
     pub fn receive(&self, job: JobId, sent: Instant, now: Instant, sink: &mut dyn Sink) {
-        if self.ledger.is_some() {
+        if self.records_dispatch() {
             self.record_receive(job, sent, now, sink);
         }
     }
 
     /// Records that all that `job` needs is done, if dispatching is recorded.
     pub fn signal(&self, job: JobId, now: Instant, sink: &mut dyn Sink) {
-        if self.ledger.is_some() {
+        if self.records_dispatch() {
             sink.record(Signal { job, lane: self.lane_of(job) }.at(now, Record::NO_CPU));
         }
     }
 
     /// Records that `job` waits at its guard, if dispatching is recorded.
     pub fn hold(&self, job: JobId, until: Instant, now: Instant, sink: &mut dyn Sink) {
-        if self.ledger.is_some() {
+        if self.records_dispatch() {
             sink.record(Guard { job, until, lane: self.lane_of(job) }.at(now, Record::NO_CPU));
         }
     }

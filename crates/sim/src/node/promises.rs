@@ -1,42 +1,105 @@
 //! What comes of the promises of a node's hierarchy.
 
 use super::Node;
-use crate::toll::Toll;
 use std::collections::BTreeMap;
 use talea_guarantee::guarantee::Guarantee;
+use talea_insight::EdgeState;
+use talea_insight::receipts::EdgeReceipts;
 use talea_policy::arrangement::{Kept, Promise, Watch};
-use talea_policy::hierarchy::Transition;
+use talea_policy::hierarchy::{Transition, VpState};
 use talea_record::decisions::DecisionRecords;
 use talea_record::event::Violation;
 use talea_record::{EdgeEntry, EdgeNumbers, Record, Sink};
-use talea_time::Instant;
+use talea_time::{Duration, Instant};
 
 /// The watch over a node's hierarchy.
 pub(super) struct Watching {
     watch: Watch,
     /// Who knows what is received of what is granted, where the mechanisms cost something.
-    toll: Option<Toll>,
+    received: Option<Received>,
     /// The first edge's number over all nodes, for records.
     first_edge: usize,
     /// Why the hierarchy does not compose, if it does not.
     shortcomings: Option<String>,
-    /// What has become of virtual processors since the last decision.
-    transitions: Vec<Transition>,
     /// Makes records of the decisions, if dispatching is recorded.
     records: Option<DecisionRecords>,
     /// Where the last window begins in which too little was granted on an edge: that no more of it was received is no news.
     ungranted: BTreeMap<usize, Instant>,
 }
 
+/// What is received of what is granted where the mechanisms cost something.
+///
+/// A job pays first, before it gets further, with time that its thread has been granted (`ledger` says in which order). Meanwhile
+/// neither the thread nor anybody above it receives anything: the processor is withheld.
+pub(super) struct Received {
+    edges: EdgeReceipts,
+    /// By processor: when the job that pays there will have paid.
+    until: Vec<Option<Instant>>,
+    /// What has become of edges since the last decision.
+    decided: Vec<(usize, EdgeState)>,
+}
+
 /// Who knows what is received, if that is not what is granted.
-pub(super) fn toll_of(watch: &mut Option<Box<Watching>>) -> Option<&mut Toll> {
-    watch.as_mut()?.toll.as_mut()
+pub(super) fn received_of(watch: &mut Option<Box<Watching>>) -> Option<&mut Received> {
+    watch.as_mut()?.received.as_mut()
+}
+
+impl Received {
+    /// Nobody has been granted anything. What is short by no more than `tolerance` is no violation.
+    pub fn new(watch: &Watch, tolerance: Duration, processors: usize) -> Self {
+        let mut edges = EdgeReceipts::new(tolerance);
+        for (edge, (_, _, promise)) in watch.edges().enumerate() {
+            edges.promise(edge, promise.map_or(&Guarantee::Null, Promise::guarantee));
+        }
+        Received { edges, until: vec![None; processors], decided: Vec::new() }
+    }
+
+    /// The job that has the processor pays until then, or no more. To be [weighed](Self::weigh) when all have begun or stopped.
+    #[cold]
+    pub fn pays(&mut self, processor: usize, until: Option<Instant>, now: Instant) {
+        self.settle(now);
+        self.until[processor] = until;
+        self.edges.set_withheld(processor as u16, until.is_some());
+    }
+
+    /// Ends the payments that are complete at `now`: from then on is received what is granted.
+    fn settle(&mut self, now: Instant) {
+        for processor in 0..self.until.len() {
+            if let Some(until) = self.until[processor].take_if(|until| *until <= now) {
+                self.edges.set_withheld(processor as u16, false);
+                self.edges.weigh_all(until);
+            }
+        }
+    }
+
+    /// Takes into account what was decided at `now`, and who began or stopped paying.
+    #[cold]
+    pub fn weigh(&mut self, now: Instant) {
+        self.settle(now);
+        for (edge, state) in self.decided.drain(..) {
+            self.edges.decided(edge, state, now);
+        }
+        // Those above run on when the thread below them is another one.
+        self.edges.weigh_all(now);
+    }
+
+    /// What was granted up to `now`, with what of it was received.
+    fn of(&mut self, granted: Vec<Kept>, now: Instant) -> Vec<Kept> {
+        self.settle(now);
+        self.edges.reach(now);
+        let with = |(edge, granted): (usize, Kept)| granted.with_receipts(self.edges.of(edge));
+        granted.into_iter().enumerate().map(with).collect()
+    }
 }
 
 impl Watching {
-    pub fn new(watch: Watch, toll: Option<Toll>, first_edge: usize, shortcomings: Option<String>) -> Self {
-        let (transitions, ungranted) = (Vec::new(), BTreeMap::new());
-        Watching { watch, toll, first_edge, shortcomings, transitions, records: None, ungranted }
+    pub fn new(
+        watch: Watch,
+        received: Option<Received>,
+        first_edge: usize,
+        shortcomings: Option<String>,
+    ) -> Self {
+        Watching { watch, received, first_edge, shortcomings, records: None, ungranted: BTreeMap::new() }
     }
 
     /// From now on, writes records of the decisions too.
@@ -54,10 +117,9 @@ impl Watching {
 
     /// Records what has come to light about what is received.
     fn tell_received(&mut self, now: Instant, sink: &mut dyn Sink) {
-        let Some(toll) = &mut self.toll else { return };
-        toll.note(&self.transitions, now);
-        self.transitions.clear();
-        for (edge, violation) in toll.broken() {
+        let Some(received) = &mut self.received else { return };
+        received.weigh(now);
+        for (edge, violation) in received.edges.broken() {
             if self.ungranted.get(&edge) != Some(&violation.from) {
                 let withheld = Violation::withheld(self.first_edge + edge, &violation);
                 sink.record(withheld.at(now, Record::NO_CPU));
@@ -88,9 +150,9 @@ impl Node {
         self.engine.advance(now);
         let watching = self.watch.as_mut()?;
         let granted = watching.watch.kept(&self.engine.context());
-        Some(match &mut watching.toll {
+        Some(match &mut watching.received {
             None => granted,
-            Some(toll) => toll.received(granted, now),
+            Some(received) => received.of(granted, now),
         })
     }
 
@@ -109,14 +171,16 @@ impl Node {
                 sink.record(broken.at(now, Record::NO_CPU));
                 watching.ungranted.insert(edge, violation.from);
             }
-            if watching.toll.is_some() {
-                watching.transitions.push(transition);
+            if let Some(received) = &mut watching.received
+                && let Some(edge) = watching.watch.edge_of(transition.vp)
+            {
+                received.decided.push((edge, edge_state(transition)));
             }
         }
         if watching.watch.has_found() {
             watching.tell_granted(now, sink);
         }
-        if watching.toll.is_some() {
+        if watching.received.is_some() {
             watching.tell_received(now, sink);
         }
     }
@@ -129,5 +193,14 @@ impl Node {
             watching.tell_granted(now, sink);
             watching.tell_received(now, sink);
         }
+    }
+}
+
+/// Where a transition leaves its edge. Processors go by their places.
+fn edge_state(transition: Transition) -> EdgeState {
+    match transition.state {
+        VpState::Waiting => EdgeState::Waiting,
+        VpState::Ready => EdgeState::Ready,
+        VpState::Running(processor) => EdgeState::Running(processor.index() as u16),
     }
 }
