@@ -29,7 +29,7 @@ pub enum EdgeState {
 
 impl EdgeState {
     /// The edge that a record of a decision is about, and the state into which that brings it.
-    pub(crate) fn told_by(record: &Record) -> Option<(usize, EdgeState)> {
+    pub fn told_by(record: &Record) -> Option<(usize, EdgeState)> {
         let (edge, state) = match record.typed() {
             Typed::VpRequest(request) => (request.edge, EdgeState::Ready),
             Typed::VpGrant(grant) => (grant.edge, EdgeState::Running(record.cpu)),

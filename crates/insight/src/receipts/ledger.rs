@@ -1,8 +1,8 @@
 //! Decisions and the kernel's switches in the order of time: what every edge received, and what was withheld of it.
 
-use super::MOMENT;
 use super::edges::EdgeReceipts;
 use super::processors::{Processors, Spell, Turn};
+use super::{DISAGREEMENT, MOMENT};
 use crate::hierarchy::EdgeState;
 use std::collections::VecDeque;
 use talea_guarantee::guarantee::Guarantee;
@@ -157,9 +157,6 @@ impl Ledger {
         clocks.iter().filter(|(thread, clock)| differs(thread, *clock)).map(|(thread, _)| *thread).collect()
     }
 }
-
-/// A clock may differ from the switches by this part of the run: it begins and ends a moment from it.
-const DISAGREEMENT: i64 = 50;
 
 impl Sink for Ledger {
     fn record(&mut self, record: Record) {

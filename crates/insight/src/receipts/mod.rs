@@ -41,3 +41,6 @@ use talea_time::Duration;
 /// What is withheld for no longer is the way from a decision to the switch, or one of the infrastructure's threads. Waking an idle
 /// processor of a virtual machine takes some 150 µs.
 pub const MOMENT: Duration = Duration::from_micros(250);
+
+/// A thread's clock may differ from the switches by one of so many parts of the run: it begins and ends a moment from it.
+pub const DISAGREEMENT: i64 = 50;

@@ -198,8 +198,8 @@ impl Watch {
         self.untold.iter_mut().flat_map(|untold| untold.drain(..))
     }
 
-    /// Makes a change that another watch told of.
-    pub fn apply(&mut self, change: Change) {
+    /// Makes a change, and tells of it.
+    fn apply(&mut self, change: Change) {
         if let Some(untold) = &mut self.untold {
             untold.push(change.clone());
         }

@@ -1,6 +1,6 @@
 //! One run of a hierarchy on either clock: what each thread wanted, was granted and received.
 
-use super::service::{Infrastructure, Ledger, Service};
+use super::service::{Ledger, Service};
 use crate::compare::Observer;
 use crate::experiments::ExperimentError;
 use crate::experiments::kernel_switches::{KernelSwitches, RecordedSwitches, SwitchRecorder};
@@ -8,8 +8,8 @@ use std::path::Path;
 use talea_model::System;
 use talea_policy::arrangement::Kept;
 use talea_record::{Record, Sink, TraceFile};
-use talea_runtime::{Executive, HierarchyOutcome, Lower, Operations, Outcome, RunOptions};
-use talea_sim::Simulation;
+use talea_runtime::{Executive, HierarchyOutcome, Lower, Operations, RunOptions};
+use talea_sim::{DispatchRecords, Simulation};
 use talea_time::{Duration, Instant};
 
 /// What a run left.
@@ -39,8 +39,9 @@ pub fn simulate(
     observer: &mut dyn Observer,
 ) -> Result<Run, ExperimentError> {
     observer.starting(&format!("{} in virtual time", system.name), None);
-    let mut simulation = Simulation::new(system).map_err(|cause| failed(system, cause))?;
-    let mut ledger = Ledger::new(simulation.metadata(), &Infrastructure::default());
+    let simulation = Simulation::new(system).map_err(|cause| failed(system, cause))?;
+    let mut simulation = simulation.with_dispatch(DispatchRecords::Kept);
+    let mut ledger = Ledger::new(simulation.metadata());
     simulation.advance_while(Instant::ZERO + duration, &mut ledger, |_| !observer.cancelled());
     let kept = simulation.kept(0).unwrap_or_default();
     simulation.finish(&mut ledger);
@@ -75,8 +76,7 @@ pub fn execute(
     if let Some(cause) = &outcome.log_failure {
         return Err(ExperimentError::unwritable(&log, cause));
     }
-    let service = replay(&log, &records, &infrastructure(&outcome))
-        .map_err(|cause| ExperimentError::Unreadable { path: log, cause })?;
+    let service = replay(&log, &records).map_err(|cause| ExperimentError::Unreadable { path: log, cause })?;
     let hierarchy: HierarchyOutcome =
         outcome.hierarchies.into_iter().next().expect("the systems have a hierarchy");
     let clock = |name: &str| {
@@ -92,26 +92,10 @@ pub fn execute(
     })
 }
 
-fn infrastructure(outcome: &Outcome) -> Infrastructure {
-    let mut infrastructure = Infrastructure::default();
-    for thread in &outcome.threads {
-        let list = match thread.name.starts_with("sentinel") {
-            true => &mut infrastructure.sentinels,
-            false => &mut infrastructure.others,
-        };
-        list.push(thread.tid as u32);
-    }
-    infrastructure
-}
-
 /// The run's own records and the kernel's, in the order of time.
-fn replay(
-    log: &Path,
-    of_kernel: &[Record],
-    infrastructure: &Infrastructure,
-) -> Result<Service, talea_record::TraceError> {
+fn replay(log: &Path, of_kernel: &[Record]) -> Result<Service, talea_record::TraceError> {
     let file = TraceFile::open(log)?;
-    let mut ledger = Ledger::new(file.metadata(), infrastructure);
+    let mut ledger = Ledger::new(file.metadata());
     let mut of_kernel = of_kernel.iter().copied().peekable();
     for record in file.records()? {
         let record = record?;

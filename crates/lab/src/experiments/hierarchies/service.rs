@@ -1,24 +1,16 @@
 //! Which thread wanted the processor, was granted it, and had it: from the records of a run, and the kernel's if there are any.
 //!
-//! The run's own records say what the hierarchy *decided*; the kernel's switches say which thread *had* the processor. Time by which the
-//! two differ for more than a moment has been **withheld**: a thread is granted the processor, and the kernel leaves
-//! it idle (real-time throttling) or gives it to other programs (the fair server).
-//!
-//! ```text
-//!   granted    ├────── frames ──────┤├── background ──┤
-//!   received   ├── frames ──┤                ├─ bg. ──┤
-//!   withheld                ├──── idle ──────┤
-//! ```
+//! The records of jobs say what a thread *wanted*, those of decisions what it was *granted*, and the kernel's switches what it *had*. What
+//! was withheld is what [`receipts`](talea_insight::receipts) say. That a thread had the processor is the kernel's word alone, so
+//! whoever judges by that shares no notion with the schedulers.
 //!
 //! The systems of the experiment have one processor.
 
-use std::collections::HashSet;
-use talea_record::event::{Resume, Start, Typed};
-use talea_record::{Event, Metadata, Record, Sink, ThreadRole};
+use talea_insight::EdgeState;
+use talea_insight::receipts::{self, DISAGREEMENT};
+use talea_record::event::Typed;
+use talea_record::{Metadata, Record, Sink};
 use talea_time::{Duration, Instant};
-
-/// A shorter time is the way from a decision to the switch, or an interrupt.
-pub const MOMENT: Duration = Duration::from_micros(100);
 
 /// From when to when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +75,7 @@ pub struct Service {
     pub run: Spell,
     /// The threads, in file order.
     pub accounts: Vec<Account>,
-    /// When the kernel withheld the processor from a thread that was granted it, for longer than a [`MOMENT`].
+    /// When the kernel withheld the processor from a thread that was granted it.
     pub withheld: Vec<Spell>,
     /// How `received` is known.
     pub evidence: Evidence,
@@ -91,14 +83,11 @@ pub struct Service {
     pub lost: u64,
 }
 
-/// What a thread's clock may differ from the switches: the clock begins and ends a moment from the run.
-const DISAGREEMENT: f64 = 0.02;
-
 impl Service {
     /// The same, unless it contradicts what the threads' own clocks say that they received, in nanoseconds.
     #[must_use]
     pub fn verified(mut self, clock: impl Fn(&str) -> Option<i64>) -> Self {
-        let most = (self.run.length().as_nanos() as f64 * DISAGREEMENT) as i64;
+        let most = self.run.length().as_nanos() / DISAGREEMENT;
         let differs = |account: &Account| {
             clock(&account.name).is_some_and(|ns| (ns - total(&account.received).as_nanos()).abs() > most)
         };
@@ -142,10 +131,6 @@ impl Track {
         }
     }
 
-    fn is_on(&self) -> bool {
-        self.since.is_some()
-    }
-
     /// Its spells inside of `run`.
     fn finish(mut self, run: Spell) -> Vec<Spell> {
         self.end(run.to);
@@ -157,6 +142,8 @@ impl Track {
 struct Member {
     name: String,
     lane: usize,
+    /// The edge to it.
+    edge: Option<usize>,
     thread: Option<u32>,
     /// Jobs that have arrived and are not done.
     backlog: u64,
@@ -165,27 +152,11 @@ struct Member {
     received: Track,
 }
 
-/// What has the processor, as far as it matters for what is withheld.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Occupant {
-    /// No switch has been recorded yet.
-    Unknown,
-    /// A thread of the description, or the sentinel, which runs when the granted thread does not want to.
-    OfRun,
-    /// No thread, or one of another program.
-    Elsewhere,
-}
-
 /// Takes the records of a run in the order of time.
 pub struct Ledger {
     members: Vec<Member>,
-    /// Threads that run when no granted thread can: while they do, nothing is withheld.
-    stand_ins: HashSet<u32>,
-    /// Threads of the infrastructure that preempt all others for a moment.
-    helpers: HashSet<u32>,
+    receipts: receipts::Ledger,
     cpu: u16,
-    occupant: Occupant,
-    withheld: Track,
     has_switches: bool,
     start: Option<Instant>,
     end: Option<Instant>,
@@ -193,21 +164,15 @@ pub struct Ledger {
     lost: u64,
 }
 
-/// The threads of a set's infrastructure, by the kernel's numbers.
-#[derive(Clone, Debug, Default)]
-pub struct Infrastructure {
-    /// The sentinels.
-    pub sentinels: Vec<u32>,
-    /// The controller and the warden.
-    pub others: Vec<u32>,
-}
-
 impl Ledger {
     /// For a run of a system on one processor.
-    pub fn new(metadata: &Metadata, infrastructure: &Infrastructure) -> Self {
+    pub fn new(metadata: &Metadata) -> Self {
+        let edge_to = |name: &str| metadata.edges.iter().position(|edge| edge.child == name);
+        let cpu = metadata.nodes[0].cpus[0];
         let member = |operation: &talea_record::OperationEntry| Member {
             name: operation.name.clone(),
             lane: operation.lane,
+            edge: edge_to(&operation.name),
             thread: None,
             backlog: 0,
             wanted: Track::default(),
@@ -216,11 +181,8 @@ impl Ledger {
         };
         Ledger {
             members: metadata.operations.iter().map(member).collect(),
-            stand_ins: infrastructure.sentinels.iter().copied().collect(),
-            helpers: infrastructure.others.iter().copied().collect(),
-            cpu: metadata.nodes[0].cpus[0],
-            occupant: Occupant::Unknown,
-            withheld: Track::default(),
+            receipts: receipts::Ledger::new(&[cpu], Duration::ZERO),
+            cpu,
             has_switches: false,
             start: None,
             end: None,
@@ -236,37 +198,25 @@ impl Ledger {
     /// The processor goes from one thread to another.
     fn switch(&mut self, to: u32, at: Instant) {
         self.has_switches = true;
-        let mut is_member = false;
         for member in &mut self.members {
-            if member.thread == Some(to) {
-                is_member = true;
-                member.received.begin(at);
-            } else {
-                member.received.end(at);
+            match member.thread == Some(to) {
+                true => member.received.begin(at),
+                false => member.received.end(at),
             }
         }
-        if is_member || self.stand_ins.contains(&to) {
-            self.occupant = Occupant::OfRun;
-        } else if !self.helpers.contains(&to) {
-            self.occupant = Occupant::Elsewhere;
-        }
     }
 
-    /// The state up to now has been that of the last records, which came at one instant, since then.
-    fn weigh(&mut self) {
-        match self.occupant {
-            Occupant::Elsewhere if self.somebody_is_granted() => self.withheld.begin(self.now),
-            _ => self.withheld.end(self.now),
-        }
-    }
-
-    fn somebody_is_granted(&self) -> bool {
-        self.members.iter().any(|member| member.granted.is_on())
+    /// A decision about an edge.
+    fn decided(&mut self, edge: usize, state: EdgeState, at: Instant) {
+        let members = self.members.iter_mut().filter(|member| member.edge == Some(edge));
+        members.for_each(|member| match state {
+            EdgeState::Running(_) => member.granted.begin(at),
+            _ => member.granted.end(at),
+        });
     }
 
     /// What is known up to now, in the order of the description's threads.
     pub fn finish(mut self) -> Service {
-        self.weigh();
         let end = self.end.unwrap_or(self.now);
         let run = Spell { from: self.start.unwrap_or(end), to: end };
         let evidence = if self.has_switches { Evidence::Switches } else { Evidence::Decisions };
@@ -278,8 +228,7 @@ impl Ledger {
             };
             Account { name: member.name, wanted: member.wanted.finish(run), granted, received }
         };
-        let mut withheld = self.withheld.finish(run);
-        withheld.retain(|spell| spell.length() > MOMENT);
+        let withheld = self.receipts.spells().map(|spell| Spell { from: spell.from, to: spell.to }).collect();
         Service {
             run,
             accounts: self.members.into_iter().map(account).collect(),
@@ -292,19 +241,20 @@ impl Ledger {
 
 impl Sink for Ledger {
     fn record(&mut self, record: Record) {
-        if record.time > self.now {
-            self.weigh();
-            self.now = record.time;
-        }
+        self.receipts.record(record);
+        self.now = self.now.max(record.time);
         let (now, cpu) = (self.now, self.cpu);
+        if let Some((edge, state)) = EdgeState::told_by(&record) {
+            return self.decided(edge, state, now);
+        }
         match record.typed() {
             Typed::RunStart(_) => self.start = Some(now),
             Typed::RunEnd(_) => self.end = Some(now),
             Typed::Switch(switch) if record.cpu == cpu => self.switch(switch.to_tid, now),
-            Typed::Thread(thread) if thread.role == ThreadRole::Lane => {
-                if let Some(member) = self.of_lane(thread.lane) {
-                    member.thread = Some(thread.tid);
-                }
+            Typed::Member(told) => {
+                let members = self.members.iter_mut();
+                let below = members.filter(|member| member.edge == Some(told.edge as usize));
+                below.for_each(|member| member.thread = Some(told.tid));
             }
             Typed::Lost(lost) => self.lost += lost.records,
             Typed::Release(release) => {
@@ -313,27 +263,15 @@ impl Sink for Ledger {
                     member.wanted.begin(now);
                 }
             }
-            Typed::Start(Start { lane, .. }) | Typed::Resume(Resume { lane, .. }) => {
-                if let Some(member) = self.of_lane(lane) {
-                    member.granted.begin(now);
+            Typed::Complete(_) | Typed::Abort(_) => {
+                if let Some(member) = self.of_lane(record.source) {
+                    member.backlog = member.backlog.saturating_sub(1);
+                    if member.backlog == 0 {
+                        member.wanted.end(now);
+                    }
                 }
             }
-            Typed::Preempt(_) | Typed::Complete(_) | Typed::Abort(_) => self.left(&record, now),
             _ => {}
-        }
-    }
-}
-
-impl Ledger {
-    /// A thread has lost the processor by decision, or is done.
-    fn left(&mut self, record: &Record, now: Instant) {
-        let Some(member) = self.of_lane(record.source) else { return };
-        member.granted.end(now);
-        if record.event != Event::PREEMPT {
-            member.backlog = member.backlog.saturating_sub(1);
-            if member.backlog == 0 {
-                member.wanted.end(now);
-            }
         }
     }
 }
@@ -343,7 +281,8 @@ mod tests {
     use super::*;
     use crate::experiments::hierarchies::setting::{BACKGROUND, Configuration, RENDERER};
     use talea_policy::strategy::plan_lanes_of;
-    use talea_record::Origin;
+    use talea_record::event::{BuiltinEvent, Member};
+    use talea_record::{EdgeEntry, Event, MemberRole, Origin};
     use talea_time::Instant;
 
     const FRAMES: u32 = 10;
@@ -366,13 +305,23 @@ mod tests {
         fn new() -> Self {
             let system = Configuration::Hard.system().with_threads_as_tasks();
             let plans = plan_lanes_of(&system).expect("there are no lanes");
-            let metadata = Metadata::new(&system, &plans, Origin::Simulation { seed: 0 }, us(0));
-            let infrastructure = Infrastructure { sentinels: vec![SENTINEL], others: vec![CONTROLLER] };
-            let mut given = GivenRecords(Ledger::new(&metadata, &infrastructure));
-            for (lane, thread) in [FRAMES, OTHERS].into_iter().enumerate() {
-                given.give(0, Event::THREAD, lane as u16, [u64::from(thread), 0], ThreadRole::Lane as u16);
-            }
+            let mut metadata = Metadata::new(&system, &plans, Origin::Simulation { seed: 0 }, us(0));
+            let edge = |child: &str| {
+                let (parent, guarantee) = ("above".into(), "NULL".into());
+                EdgeEntry { node: 0, parent, child: child.into(), guarantee }
+            };
+            metadata.edges = [RENDERER, BACKGROUND].map(edge).into();
+            let mut given = GivenRecords(Ledger::new(&metadata));
             given.own(100, Event::RUN_START, 0);
+            for (tid, edge, role) in [
+                (FRAMES, 0, MemberRole::Scheduled),
+                (OTHERS, 1, MemberRole::Scheduled),
+                (SENTINEL, Record::NO_EDGE, MemberRole::Sentinel),
+                (CONTROLLER, Record::NO_EDGE, MemberRole::Infrastructure),
+            ] {
+                let member = Member { tid, edge, node: 0, role: role.into() };
+                given.0.record(member.at(us(100), Record::NO_CPU));
+            }
             for lane in [0, 1] {
                 given.own(100, Event::RELEASE, lane);
             }
@@ -383,8 +332,14 @@ mod tests {
             self.0.record(Record { time: us(at), causal: 0, words, event, source, cpu: 0, arg });
         }
 
+        /// A record of the run, with that of the decision behind it: who is below the edge of the lane's number.
         fn own(&mut self, at: i64, event: Event, lane: u16) {
             self.give(at, event, lane, [0, 0], 0);
+            match event {
+                Event::START | Event::RESUME => self.give(at, Event::VP_GRANT, lane, [0, 0], 1),
+                Event::PREEMPT => self.give(at, Event::VP_REVOKE, lane, [0, 0], 1),
+                _ => {}
+            }
         }
 
         fn switch(&mut self, at: i64, to: u32) {
