@@ -10,7 +10,7 @@
 //! | overhead | dispatching, by the kind that COST records tell; what lanes' threads did besides, not broken down |
 //! | companions | other threads of the run's own processes: their collectors, say |
 //! | interrupts, programs | what the kernel's records tell of others on the processor |
-//! | withheld | nobody, although a thread of the run could go on: the kernel held it off |
+//! | withheld | nobody, although a thread of the run could go on: the kernel held it off; without its records, what WITHHELD records tell |
 //! | unobserved | threads that the kernel does not show to the user who recorded |
 //! | idle | nobody that any record tells of: without WAKE, SLEEP and kernel records, unrecorded dispatching too |
 //! | unknown | time of which records were lost, or of which nothing was heard yet |
@@ -22,7 +22,7 @@
 //! What going from one thread to another costs is told by COST records in virtual time, and on real threads by the kernel's
 //! switches (`switches`).
 //!
-//! A COST record tells of the time before it. The latest few thousand stretches of each processor therefore stay open;
+//! COST and WITHHELD records tell of the time before them. The latest few thousand stretches of each processor therefore stay open;
 //! [`NodeUsage::unplaced_ns`] says how much of the costs found no time of their own, because a job of another lane ran
 //! meanwhile.
 
@@ -200,6 +200,8 @@ impl Usage {
         let end = self.last;
         for index in 0..self.nodes.len() {
             self.close(index, end);
+            let Node { timelines, accounts, .. } = &mut self.nodes[index];
+            timelines.iter_mut().for_each(|timeline| timeline.settle(|what, ns| accounts.add(what, ns)));
         }
         report::build(self)
     }
@@ -243,8 +245,20 @@ impl Usage {
         self.reach(index, end);
         let node = &mut self.nodes[index];
         node.end = node.end.or(Some(end));
-        let accounts = &mut node.accounts;
-        node.timelines.iter_mut().for_each(|timeline| timeline.settle(|what, ns| accounts.add(what, ns)));
+    }
+
+    /// What was withheld may come to light after the end. Where the kernel tells itself who had the processor, that is known already.
+    fn withheld(&mut self, record: &Record, withheld: event::Withheld) {
+        let index = usize::from(withheld.node);
+        if index >= self.nodes.len() || self.occupancy.hears_kernel() {
+            return;
+        }
+        self.reach(index, record.time);
+        let jobs = &mut self.jobs;
+        let timelines = self.nodes[index].timelines.iter_mut();
+        for timeline in timelines.filter(|timeline| timeline.cpu() == record.cpu) {
+            timeline.withhold(withheld.from, withheld.to, |job, ns| jobs.executes(job, ns.saturating_neg()));
+        }
     }
 
     fn cost(&mut self, record: &Record, told: event::Cost) {
@@ -387,6 +401,7 @@ impl Sink for Usage {
             }
             Typed::IrqEnter(_) | Typed::IrqExit(_) => self.reach_all(record.time),
             Typed::Cost(cost) => self.cost(&record, cost),
+            Typed::Withheld(withheld) => self.withheld(&record, withheld),
             Typed::Lost(lost) => self.lost(&record, lost),
             _ => {}
         }

@@ -6,16 +6,13 @@ use super::life::Hop;
 use super::pieces::{Cost, Pieces, SpentAt};
 use crate::hierarchy::{Hierarchies, Turn};
 use crate::occupancy::{Occupancy, Occupant, SleepState, Unknown};
+use crate::receipts::lingering;
 use std::collections::HashMap;
 use talea_record::event::{self, Typed};
 use talea_record::recorded_events::Beginning;
 use talea_record::{CostKind, Event, JobId, Metadata, Record, RecordedEvents, Sink};
-use talea_time::{Duration, Instant};
+use talea_time::Instant;
 
-/// Records that tell of the time before them may come this much after it.
-const LINGERING: Duration = Duration::from_millis(10);
-/// The same where a hierarchy decides: what the kernel withheld is told by an ordinary thread that looks now and then.
-const LINGERING_AUDIT: Duration = Duration::from_millis(500);
 /// What tells whose turn it was in a hierarchy.
 pub(super) const DECISIONS: [Event; 4] =
     [Event::VP_REQUEST, Event::VP_GRANT, Event::VP_REVOKE, Event::VP_RELEASE];
@@ -214,8 +211,7 @@ impl<'a> Watcher<'a> {
                 watch.reach(&view, to);
             }
         }
-        let lingering =
-            |node: usize| if self.hierarchies.decide_on(node) { LINGERING_AUDIT } else { LINGERING };
+        let lingering = |node: usize| lingering(self.hierarchies.decide_on(node));
         let over = |watch: &mut WatchedJob| watch.end.saturating_add(lingering(watch.node)) < now;
         self.done.extend(self.open.extract_if(.., over).map(|watch| (watch.place, watch.pieces)));
     }

@@ -44,3 +44,9 @@ pub const MOMENT: Duration = Duration::from_micros(250);
 
 /// A thread's clock may differ from the switches by one of so many parts of the run: it begins and ends a moment from it.
 pub const DISAGREEMENT: i64 = 50;
+
+/// Records that tell of the time before them may come this much after it. Where a hierarchy decides, what the kernel withheld is told by
+/// an ordinary thread that looks now and then.
+pub(crate) fn lingering(has_hierarchy: bool) -> Duration {
+    if has_hierarchy { Duration::from_millis(500) } else { Duration::from_millis(10) }
+}

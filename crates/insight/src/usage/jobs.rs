@@ -1,13 +1,12 @@
 //! Execution, overhead and response of single jobs, summed up by operation.
 
 use super::report::Spread;
+use crate::receipts::lingering;
 use std::collections::HashMap;
 use talea_record::event::Typed;
 use talea_record::{CostKind, JobId, Metadata, Record};
 use talea_time::{Duration, Instant};
 
-/// Records that tell of the time before them may come this much after it.
-const LINGERING: Duration = Duration::from_millis(10);
 /// Unfinished jobs at most; more can only be jobs whose end was lost.
 const LIMIT: usize = 1 << 18;
 
@@ -57,6 +56,8 @@ pub(super) struct Jobs {
     completed: std::collections::VecDeque<(Instant, u64)>,
     /// By operation index.
     sums: Vec<Sums>,
+    /// For how long they are open.
+    lingering: Duration,
 }
 
 impl Jobs {
@@ -66,6 +67,7 @@ impl Jobs {
             accounts: HashMap::new(),
             completed: std::collections::VecDeque::new(),
             sums: vec![Sums::default(); metadata.operations.len()],
+            lingering: lingering(!metadata.edges.is_empty()),
         }
     }
 
@@ -130,7 +132,7 @@ impl Jobs {
     /// Sums up the jobs that completed long enough before `now`.
     fn settle(&mut self, now: Instant) {
         while let Some((at, causal)) = self.completed.front().copied()
-            && at.saturating_add(LINGERING) < now
+            && at.saturating_add(self.lingering) < now
         {
             self.completed.pop_front();
             self.sum_up(causal);

@@ -63,7 +63,8 @@ pub struct NodeUsage {
     pub programs: Vec<ProgramUsage>,
     /// Threads that are not observed: the kernel does not show them to the user who recorded.
     pub unobserved_ns: Option<i64>,
-    /// Nobody, although a thread of the run could go on: the kernel held it off, as real-time throttling does.
+    /// Nobody, although a thread of the run could go on: the kernel held it off, as real-time throttling does. Where the kernel tells
+    /// nothing, what was granted and not given, as far as the run's own records say so.
     pub withheld_ns: Option<i64>,
     /// Nobody that any record tells of.
     pub idle_ns: Option<i64>,
@@ -168,6 +169,8 @@ struct Known {
     idle: bool,
     overhead: bool,
     switches: bool,
+    /// What was granted and not given.
+    withheld: bool,
     interrupts: bool,
     dispatching: Dispatching,
     has_threads: bool,
@@ -201,6 +204,7 @@ impl Known {
             idle: by_kernel || jobs && by_lanes,
             overhead: jobs && (costs || by_kernel || recorded.has_all(&[Event::WAKE, Event::SLEEP])),
             switches,
+            withheld: switches || usage.contents.count(Event::WITHHELD) > 0,
             interrupts: recorded.has(Event::IRQ_ENTER),
             dispatching: match usage.nodes[index].undispatched.is_too_long() {
                 _ if !by_lanes => Dispatching::NotRecorded,
@@ -310,7 +314,7 @@ fn of_node(
         untold(known.idle, accounts.idle),
         untold(known.switches, companions_ns),
         untold(known.switches, programs_ns.saturating_add(accounts.unobserved)),
-        untold(known.switches, accounts.withheld),
+        untold(known.withheld, accounts.withheld),
         untold(known.interrupts, accounts.interrupts),
     ];
     NodeUsage {
@@ -330,7 +334,7 @@ fn of_node(
         programs_ns: known.switches.then_some(programs_ns),
         programs,
         unobserved_ns: known.switches.then_some(accounts.unobserved),
-        withheld_ns: known.switches.then_some(accounts.withheld),
+        withheld_ns: known.withheld.then_some(accounts.withheld),
         idle_ns: known.idle.then_some(accounts.idle),
         unknown_ns: accounts.unknown,
         unrecorded_ns: sum(&mut unrecorded.into_iter()),

@@ -110,6 +110,15 @@ impl Timeline {
         });
     }
 
+    /// The processor was withheld between the instants from whom it was granted to. `taken` learns from which jobs.
+    pub fn withhold(&mut self, from: Instant, to: Instant, mut taken: impl FnMut(JobId, i64)) {
+        self.repaint(from, to, |what, ns| {
+            let Use::Job(job) = what else { return None };
+            taken(job, ns);
+            Some(Use::Withheld)
+        });
+    }
+
     /// Records of the time between the instants were lost. `taken` learns from which jobs.
     pub fn doubt(&mut self, from: Instant, to: Instant, mut taken: impl FnMut(JobId, i64)) {
         self.repaint(from, to, |what, ns| {

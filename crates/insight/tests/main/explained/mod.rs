@@ -126,6 +126,34 @@ fn an_idle_processor_is_withheld_while_a_thread_could_go_on() {
     assert_eq!(node.idle_ns, Some(10 + 20 + 990));
 }
 
+/// Who saw the kernel's switches in place of the reader says so in the stream, later, and even after the end.
+#[test]
+fn what_was_granted_and_withheld_was_not_executed() {
+    let withheld = |after: i64, from: i64, to: i64| {
+        let words = [(START + from) as u64, (START + to) as u64];
+        record(Event::WITHHELD, after, 0, words, 0)
+    };
+    let of_run = vec![
+        run_event(Event::RUN_START, START),
+        nav(Event::RELEASE, 80),
+        nav(Event::START, 110),
+        nav(Event::COMPLETE, 1_000),
+        withheld(1_500, 300, 500),
+        run_event(Event::RUN_END, START + 2_000),
+        withheld(2_600, 950, 1_200),
+    ];
+    let mut usage = Usage::new(&one_processor());
+    of_run.iter().for_each(|record| usage.record(*record));
+    let report = usage.finish();
+    let (node, executed) = (&report.nodes[0], 890 - 200 - 50);
+    assert_eq!((node.withheld_ns, node.execution_ns, node.error_ns), (Some(250), Some(executed), 0));
+    assert_eq!(report.operations[0].execution.map(|spread| spread.sum_ns), Some(executed));
+    // The kernel's own word counts for more.
+    let mut usage = Usage::new(&one_processor());
+    told().into_iter().chain([withheld(2_500, 600, 650)]).for_each(|record| usage.record(record));
+    assert_eq!(usage.finish().nodes[0].execution_ns, Some(540));
+}
+
 /// What keeps the release thread from waking is said where the kernel tells: a stranger, and not its own lateness.
 #[test]
 fn a_late_release_thread_has_its_reason() {

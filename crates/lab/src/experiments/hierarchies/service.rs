@@ -281,7 +281,7 @@ mod tests {
     use super::*;
     use crate::experiments::hierarchies::setting::{BACKGROUND, Configuration, RENDERER};
     use talea_policy::strategy::plan_lanes_of;
-    use talea_record::event::{BuiltinEvent, Member};
+    use talea_record::event::Member;
     use talea_record::{EdgeEntry, Event, MemberRole, Origin};
     use talea_time::Instant;
 
