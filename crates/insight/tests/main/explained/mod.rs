@@ -133,7 +133,7 @@ fn what_was_granted_and_withheld_was_not_executed() {
         let words = [(START + from) as u64, (START + to) as u64];
         record(Event::WITHHELD, after, 0, words, 0)
     };
-    let of_run = vec![
+    let of_run = [
         run_event(Event::RUN_START, START),
         nav(Event::RELEASE, 80),
         nav(Event::START, 110),
