@@ -6,14 +6,18 @@
 //! | processors | a scheduler gives away only what it has, to one child, and keeps nothing for itself |
 //! | priority | a scheduler of fixed priorities serves no child while one of a higher priority is ready |
 //! | jobs | a job executes only where the place it stands at was given the processor |
-//! | guarantees | every promise that is broken by what was granted is recorded as broken, and no other |
+//! | guarantees | every promise that is broken by what was granted, or by what was received, is recorded as broken, and no other |
 //!
 //! Several decisions fall on one instant and only the last state of it lasts, so the states are judged when it is over. The
-//! guarantees are judged anew, by monitors that see only the records; what was withheld is the word of whoever saw the kernel's switches.
+//! guarantees are judged anew, by monitors that see only the records; what was withheld, though not which promises that broke, is the word
+//! of whoever saw the kernel's switches. In virtual time it is not told, and nothing is judged by what was received.
 //! After a loss nothing is judged until it is heard of again, guarantees not at all; nor is, after a change of the
 //! hierarchy, whether priorities are obeyed and everybody passes on what they are given.
 
+mod received;
+
 use crate::hierarchy::{EdgeState, Hierarchies};
+use received::Received;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use talea_guarantee::guarantee::Guarantee;
@@ -110,6 +114,8 @@ pub struct Decisions<'a> {
     monitors: Vec<Option<Monitor>>,
     /// Broken promises: how often each was found here, less how often it was recorded.
     broken: BTreeMap<(usize, i64, i64, bool), i64>,
+    /// Who judges by what was received, while that is known.
+    received: Option<Received>,
     /// By lane: the processors on which a job of it executes.
     executing: Vec<Vec<(u64, u16)>>,
     touched: bool,
@@ -137,6 +143,7 @@ impl<'a> Decisions<'a> {
             priorities: metadata.edges.iter().map(|edge| priority(metadata, edge, system)).collect(),
             monitors: metadata.edges.iter().map(monitor).collect(),
             broken: BTreeMap::new(),
+            received: Received::new(metadata),
             executing: vec![Vec::new(); metadata.lanes.len()],
             touched: false,
             is_changed: false,
@@ -152,6 +159,10 @@ impl<'a> Decisions<'a> {
     pub fn finish(mut self) -> DecisionsReport {
         // What the end of the trace cut off may lack the rest of its last instant: a run's own end has been judged.
         self.compare_guarantees();
+        for ((edge, from_ns, to_ns), count) in self.received.take().map(Received::finish).unwrap_or_default()
+        {
+            self.differs(edge, (from_ns, to_ns), count, "what was received");
+        }
         DecisionsReport { rules: self.rules, violations: self.violations }
     }
 
@@ -242,19 +253,21 @@ impl<'a> Decisions<'a> {
             return;
         }
         for ((edge, from_ns, to_ns, _), count) in std::mem::take(&mut self.broken) {
-            let why = match count {
-                0 => continue,
-                1.. => "was broken by what was granted, and not recorded as broken",
-                _ => "is recorded as broken, and was not by what was granted",
-            };
-            let window = talea_time::Duration::from_nanos(to_ns.saturating_sub(from_ns)).rounded();
-            let text = format!(
-                "{}, {}, {why} in the {window} before",
-                self.name(edge),
-                self.metadata.edges[edge].guarantee
-            );
-            self.find_at(Rule::Guarantees, Instant::from_nanos(to_ns), text);
+            self.differs(edge, (from_ns, to_ns), count, "what was granted");
         }
+    }
+
+    /// A promise was found broken more often than it was recorded as broken, or less often.
+    fn differs(&mut self, edge: usize, (from_ns, to_ns): (i64, i64), count: i64, by: &str) {
+        let why = match count {
+            0 => return,
+            1.. => format!("was broken by {by}, and not recorded as broken"),
+            _ => format!("is recorded as broken, and was not by {by}"),
+        };
+        let window = talea_time::Duration::from_nanos(to_ns.saturating_sub(from_ns)).rounded();
+        let (name, guarantee) = (self.name(edge), &self.metadata.edges[edge].guarantee);
+        let text = format!("{name}, {guarantee}, {why} in the {window} before");
+        self.find_at(Rule::Guarantees, Instant::from_nanos(to_ns), text);
     }
 
     fn job(&mut self, record: &Record) {
@@ -396,6 +409,9 @@ fn state_words(state: EdgeState) -> &'static str {
 
 impl Sink for Decisions<'_> {
     fn record(&mut self, record: Record) {
+        if self.received.as_mut().is_some_and(|received| !received.take(&record)) {
+            self.received = None;
+        }
         if record.time > self.now {
             // Of the instant in which records were lost not all is known.
             match event::Lost::read(&record).is_some_and(|lost| !lost.is_of_kernel()) {
@@ -422,7 +438,6 @@ impl Sink for Decisions<'_> {
                 let bound = match broken.side.known() {
                     Some(ViolationSide::Least) => Bound::Least,
                     Some(ViolationSide::Most) => Bound::Most,
-                    // What the kernel withheld no decision shows.
                     Some(ViolationSide::Withheld) | None => return,
                 };
                 self.found_broken((broken.edge.into(), broken.from, broken.to, bound), -1);
