@@ -16,6 +16,7 @@
 //! a release as well, with the arrival computed from the period; an instance whose end was lost counts
 //! as missed once its deadline has passed. The number of lost records stands in the report.
 
+mod departed;
 mod distribution;
 mod figures;
 mod histogram;
@@ -33,7 +34,7 @@ pub use samples::{Sample, SampleReport, Samples};
 use distribution::{Precision, Recorder};
 use operation::{OperationState, Verdict};
 use samples::{Kind, SampleClock};
-use talea_record::event::{Abort, Complete, Dates, Lost, Release, Start, builtin};
+use talea_record::event::{Abort, Complete, Dates, Lost, NodeLeft, Release, Start, builtin};
 use talea_record::{Definition, Event, LaneEntry, Metadata, NodeEntry, Record, Sink};
 use talea_time::{Duration, Instant};
 use task::TaskState;
@@ -72,6 +73,8 @@ struct LaneState {
 #[derive(Debug, Default)]
 struct NodeState {
     end: Option<Instant>,
+    /// It has left before the end.
+    left: Option<Instant>,
     job_switches: u64,
     preemptions: u64,
 }
@@ -175,6 +178,7 @@ impl Accounting {
         let start = self.start.unwrap_or(self.metadata.start);
         let duration_ns = end_ns.saturating_sub(start.as_nanos());
         let lanes = self.lane_reports(end_ns, duration_ns);
+        let cut_off = self.cut_off();
         Report {
             system: self.metadata.system.clone(),
             strategy: self.metadata.strategy.clone(),
@@ -185,9 +189,9 @@ impl Accounting {
             lost_records: self.lost,
             unknown_records: self.unknown,
             records_after_end: self.after_end,
-            tasks: self.task_reports(),
+            tasks: self.task_reports(&cut_off),
             operations: self.operation_reports(),
-            nodes: self.node_reports(&lanes, duration_ns),
+            nodes: self.node_reports(&lanes, start, duration_ns),
             lanes,
             samples: self.samples.finish(end_ns),
             hierarchies: Vec::new(),
@@ -211,7 +215,7 @@ impl Accounting {
         self.lanes.iter().zip(&self.metadata.lanes).map(report).collect()
     }
 
-    fn node_reports(&self, lanes: &[LaneReport], duration_ns: i64) -> Vec<NodeReport> {
+    fn node_reports(&self, lanes: &[LaneReport], start: Instant, duration_ns: i64) -> Vec<NodeReport> {
         let mut busy_ns = vec![0i64; self.nodes.len()];
         for (lane, state) in lanes.iter().zip(&self.lanes) {
             let sum = &mut busy_ns[state.node as usize];
@@ -220,6 +224,7 @@ impl Accounting {
         let report = |((node, entry), busy_ns): ((&NodeState, &NodeEntry), i64)| NodeReport {
             name: entry.name.clone(),
             processors: entry.cpus.len(),
+            left_ns: node.left.map(|at| (at - start).as_nanos()),
             switches: entry.switches,
             busy_ns,
             utilisation: share(busy_ns, duration_ns, entry.cpus.len().max(1)),
@@ -229,7 +234,7 @@ impl Accounting {
         self.nodes.iter().zip(&self.metadata.nodes).zip(busy_ns).map(report).collect()
     }
 
-    fn task_reports(&self) -> Vec<TaskReport> {
+    fn task_reports(&self, cut_off: &[u64]) -> Vec<TaskReport> {
         let only_operation = |task: usize| {
             self.operations
                 .iter()
@@ -258,6 +263,7 @@ impl Accounting {
                     skipped: task.skipped,
                     aborted: task.aborted,
                     messages_lost: task.messages_lost,
+                    cut_off: cut_off[index],
                     unfinished: task.window.pending() + task.given_up,
                     response_ns: response.distribution(),
                     worst_lateness_ns: (task.completed > 0).then_some(task.worst_lateness_ns),
@@ -315,7 +321,7 @@ impl Accounting {
     #[cold]
     fn is_after_end(&self, record: &Record) -> bool {
         let node = match record.event {
-            Event::RUN_START | Event::RUN_END => usize::from(record.source),
+            Event::RUN_START | Event::RUN_END | Event::NODE_LEFT => usize::from(record.source),
             _ => match self.lanes.get(usize::from(record.source)) {
                 Some(lane) => lane.node as usize,
                 None => return false,
@@ -343,6 +349,9 @@ impl Accounting {
         if let Some(lost) = Lost::read(record) {
             self.lost = self.lost.saturating_add(lost.records);
             return;
+        }
+        if let Some(left) = NodeLeft::read(record) {
+            return self.leave(left, record.time);
         }
         match self.operations.get(record.job_numbers().0).filter(|_| record.event == Event::MESSAGE_LOST) {
             Some(operation) => self.tasks[operation.task as usize].messages_lost += 1,

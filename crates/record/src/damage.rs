@@ -12,8 +12,8 @@
 use crate::declaration::FIRST_FREE;
 use crate::event::{Coded, Dates, RunEnd};
 use crate::{
-    ChangeKind, CostKind, Event, MemberRole, Metadata, NameSpace, Record, RunOutcome, SkipReason, ThreadRole,
-    Trigger, ViolationSide,
+    ChangeKind, CostKind, Event, LossReason, MemberRole, Metadata, NameSpace, Record, RunOutcome, SkipReason,
+    ThreadRole, Trigger, ViolationSide,
 };
 use serde::{Serialize, Serializer};
 use std::fmt;
@@ -305,8 +305,16 @@ impl Rules {
                 or_none(self.lanes).or_else(|| known(is_kind && is_past(record.words[0])))
             }
             Event::WAKE | Event::SLEEP => within(self.lanes),
-            Event::SEND | Event::RECEIVE | Event::MESSAGE_LOST | Event::SIGNAL | Event::GUARD => {
+            Event::SEND | Event::RECEIVE | Event::SIGNAL | Event::GUARD => {
                 within(self.lanes).or_else(|| self.check_operation(record.job_numbers().0))
+            }
+            Event::MESSAGE_LOST => {
+                let is_known = LossReason::from_code(record.arg).is_some();
+                let operation = self.check_operation(record.job_numbers().0);
+                within(self.lanes).or(operation).or_else(|| known(is_known))
+            }
+            Event::NODE_LEFT => {
+                within(self.nodes).or_else(|| known(!has_system || record.words[1] < self.nodes as u64))
             }
             Event::VIOLATION => {
                 let [from, to] = record.words;

@@ -10,7 +10,7 @@ use crate::guard_post::{GuardPost, Timers};
 use crate::job_table::{InFlight, JobTable, Tag, WindowFull};
 use crate::join::JoinTable;
 use crate::layout::{Layout, OperationSite};
-use crate::link::Link;
+use crate::link::{Link, reason_of};
 use crate::occupancy::Processor;
 use crate::operation::Behaviour;
 use crate::outcome::OperationPanic;
@@ -28,12 +28,12 @@ use talea_policy::job::Job;
 use talea_policy::lane::JobOrder;
 use talea_policy::release::join::Heard;
 use talea_record::event;
-use talea_record::event::{Dates, Flag, Send};
-use talea_record::{JobId, SkipReason, ThreadRole};
+use talea_record::event::{Dates, Flag, MessageLost, Send};
+use talea_record::{JobId, LossReason, SkipReason, ThreadRole};
 use talea_ring::bell::Bell;
 use talea_ring::inbox::Sender;
 use talea_time::{Clock, Duration, Instant};
-use talea_transport::{Identity, Message};
+use talea_transport::{Identity, Message, Refusal, Sent};
 
 /// How a lane is told that there is something in its inbox.
 pub(crate) enum Call {
@@ -149,10 +149,19 @@ pub(crate) struct Tally {
     pub bound_overruns: AtomicU64,
     /// Messages to other processes that could not be sent.
     pub unsent: AtomicU64,
+    /// Messages that were not sent because the process of their node had ended.
+    pub to_left: AtomicU64,
     /// Elected jobs of preemptive lanes that had to wait for a thread.
     pub slot_shortages: AtomicU64,
     /// Only locked by a job that has just panicked, and after the run.
     pub panics: Mutex<Vec<OperationPanic>>,
+}
+
+impl Tally {
+    fn count_refused(&self, refusal: Refusal) {
+        let count = if refusal == Refusal::Left { &self.to_left } else { &self.unsent };
+        count.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 /// Everything the threads of a process share.
@@ -494,13 +503,22 @@ impl JobFlow {
                 not_before: None,
                 payload: &[],
             };
-            let sent = shared.link.as_ref().map(|link| link.transport.send(site.node, &message(link)));
-            if sent == Some(Ok(())) {
-                let send = Send { job, to: successor.index() as u64, lane: subject.lane as u16 };
-                self.recorder.put_if_wanted(now, send);
-            } else {
-                shared.tally.unsent.fetch_add(1, Ordering::Relaxed);
-            }
+            let (to, lane) = (successor.index() as u64, subject.lane as u16);
+            let absent = Err(Refusal::Absent);
+            let sent =
+                shared.link.as_ref().map_or(absent, |link| link.transport.send(site.node, &message(link)));
+            let why = match sent {
+                Ok(Sent::Sent) => {
+                    self.recorder.put_if_wanted(now, Send { job, to, lane });
+                    continue;
+                }
+                Ok(Sent::Lost) => LossReason::Link,
+                Err(refusal) => {
+                    shared.tally.count_refused(refusal);
+                    reason_of(refusal)
+                }
+            };
+            self.recorder.put(now, MessageLost { job, to, lane, why: why.into() });
         }
     }
 

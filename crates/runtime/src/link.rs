@@ -1,11 +1,14 @@
 //! The way to the nodes in other processes, and what has come of the promises of the links to this one.
 
+use crate::flow::{JobFlow, Shared, Signal};
 use rustix::io::Errno;
 use std::path::Path;
 use talea_linux::clock::MonotonicClock;
 use talea_model::System;
-use talea_time::Clock;
-use talea_transport::{Peer, Pipes, PromiseWatch, Transport};
+use talea_record::LossReason;
+use talea_record::event::{MessageLost, NodeLeft, Receive};
+use talea_time::{Clock, Instant};
+use talea_transport::{Arrived, Inbox, Message, Peer, Pipes, PromiseWatch, Received, Refusal, Transport};
 
 /// What a process that has one node of several shares among its threads.
 pub(crate) struct Link {
@@ -20,5 +23,61 @@ impl Link {
         let peer = Peer { node: own as u16, epoch: MonotonicClock.now().as_nanos() as u64 };
         let pipes = Pipes::open(directory, system.nodes.len(), peer)?;
         Ok(Link { transport: Box::new(pipes), promises: PromiseWatch::new(system, own) })
+    }
+}
+
+/// Why a message that was refused does not reach its node, as records say it.
+pub(crate) fn reason_of(refusal: Refusal) -> LossReason {
+    match refusal {
+        Refusal::Full => LossReason::Full,
+        Refusal::Absent => LossReason::Absent,
+        Refusal::Left => LossReason::Left,
+        Refusal::TooLong => LossReason::TooLong,
+    }
+}
+
+/// Takes what other processes send to the node `own`, and only enqueues, until the run is over.
+///
+/// # Panics
+/// If the way into this process is broken.
+pub(crate) fn receive(shared: &Shared, own: usize, inbox: &mut Inbox, flow: &mut JobFlow) {
+    let link = shared.link.as_ref().expect("only where there are other processes is there a receiver");
+    loop {
+        let mut take = |arrived: Arrived<'_>| {
+            let now = MonotonicClock.now();
+            match arrived {
+                Arrived::Message(message) => link.take(shared, &message, flow, now),
+                // The transport refuses from now on what is sent to it. How its process ended is the coordinator's to tell.
+                Arrived::Left(Peer { node, epoch }) => {
+                    flow.recorder.put(now, NodeLeft { epoch, left: u32::from(node), node: own as u16 });
+                }
+                Arrived::Dropped(message) => {
+                    let job = message.identity.job;
+                    let (to, lane) =
+                        (message.to.index() as u64, shared.layout.operation(job.operation).lane as u16);
+                    flow.recorder.put(now, MessageLost { job, to, lane, why: LossReason::NoRoom.into() });
+                }
+                Arrived::Appeared(_) => {}
+            }
+        };
+        let received = link.transport.receive(inbox, None, &mut take);
+        flow.ring(shared);
+        match received {
+            Ok(Received::More) => {}
+            Ok(Received::End) => return,
+            Err(error) => panic!("receiving what other nodes send failed: {error}"),
+        }
+    }
+}
+
+impl Link {
+    fn take(&self, shared: &Shared, message: &Message<'_>, flow: &mut JobFlow, now: Instant) {
+        let clock = self.transport.clock_of(usize::from(message.identity.peer.node));
+        let _ = self.promises.see(message, clock, now);
+        let signal = Signal::of(message);
+        let lane = shared.layout.operation(message.to).lane as u16;
+        let sent = Some(clock.range(message.sent).0);
+        flow.recorder.put_if_wanted(now, Receive { job: signal.job, sent, lane });
+        flow.arrive(shared, signal, now);
     }
 }

@@ -64,6 +64,16 @@ pub enum Lower {
     Never,
 }
 
+/// What becomes of a run of several processes when the process of a node ends early.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LostNodes {
+    /// The others are ended, too.
+    #[default]
+    EndRun,
+    /// The others go on without it: they learn that it has left, and what they would send to it is refused and counted.
+    GoOn,
+}
+
 /// The instant from which arrivals count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
@@ -151,6 +161,8 @@ pub struct RunOptions {
     /// Where the trace of the run is kept, if it is. Then everything is recorded that threads of the run can tell, what
     /// lies between the jobs as well; otherwise only what the report needs.
     pub keep_log: Option<std::path::PathBuf>,
+    /// What becomes of a run of several processes when one of them ends early.
+    pub lost_nodes: LostNodes,
     /// Ends the run, also one that is still being prepared. Copies of these options share it.
     pub stop: StopHandle,
 }
@@ -174,6 +186,7 @@ impl Default for RunOptions {
             posting: PostingRoom::default(),
             stepped: false,
             keep_log: None,
+            lost_nodes: LostNodes::EndRun,
             stop: StopHandle::new(),
         }
     }

@@ -95,6 +95,9 @@ pub struct LostNode {
     pub node: String,
     /// How it ended: an exit status, a signal.
     pub how: String,
+    /// When that was noticed, in nanoseconds since the run's start.
+    #[serde(default)]
+    pub after_ns: i64,
 }
 
 /// Events that are no part of the schedule and that a good run has none of.
@@ -110,6 +113,9 @@ pub struct Mishaps {
     pub bound_overruns: u64,
     /// Messages to other processes that were lost because their pipe was full or closed.
     pub unsent: u64,
+    /// Messages that were not sent because the process of their node had ended.
+    #[serde(default)]
+    pub to_left: u64,
     /// Messages from other processes that took longer than their link promises.
     #[serde(default)]
     pub slow_messages: u64,

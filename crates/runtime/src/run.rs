@@ -117,6 +117,11 @@ impl Prepared {
         std::mem::take(&mut self.stepped)
     }
 
+    /// The start epoch of this process among those of its node, if there are other processes.
+    pub(crate) fn epoch(&self) -> Option<u64> {
+        self.participants.threads.shared.link.as_ref().map(|link| link.transport.own().epoch)
+    }
+
     /// Whether every lane has a real-time priority.
     pub fn is_realtime(&self) -> bool {
         self.realtime
@@ -176,6 +181,10 @@ impl Prepared {
         let spin = self.participants.threads.end();
         let tally = &self.participants.threads.shared.tally;
         let link = self.participants.threads.shared.link.as_ref();
+        if let Some(link) = link.filter(|_| stopped != Stopped::Failed) {
+            // What goes on without this node would have to know.
+            link.transport.leave_silently();
+        }
         let (slow_messages, slowest) = link.map_or((0, Duration::ZERO), |link| link.promises.late());
         let mishaps = Mishaps {
             overflows: tally.overflows.load(Ordering::Relaxed),
@@ -184,6 +193,7 @@ impl Prepared {
             slow_messages,
             slowest_excess_ns: slowest.as_nanos(),
             unsent: tally.unsent.load(Ordering::Relaxed),
+            to_left: tally.to_left.load(Ordering::Relaxed),
             slot_shortages: tally.slot_shortages.load(Ordering::Relaxed),
             panics: std::mem::take(&mut *tally.panics.lock().unwrap_or_else(PoisonError::into_inner)),
             lost_nodes: Vec::new(),

@@ -1,10 +1,11 @@
 //! The threads of a run: created with what they need, and ended together.
 
-use crate::flow::{JobFlowSetUp, Shared, Signal};
+use crate::flow::{JobFlowSetUp, Shared};
 use crate::guarding::GuardKeeper;
 use crate::hierarchy::LaneMember;
 use crate::lane::preemptive::{Controller, Slot, SlotCell, SlotPriorities, SlotThread};
 use crate::lane::{KernelPriorities, LaneAgent, LanePreemption, SteppedLaneSetUp};
+use crate::link;
 use crate::lowering::{LanePriorities, Lowering};
 use crate::operation::Behaviour;
 use crate::options::RunOptions;
@@ -13,7 +14,6 @@ use crate::recorder::Recording;
 use crate::release::{ReleaseThread, Source};
 use std::io::ErrorKind;
 use std::sync::Arc;
-use talea_linux::clock::MonotonicClock;
 use talea_linux::memory::prefault_stack;
 use talea_linux::sched::Policy;
 use talea_linux::thread::{JoinHandle, SpawnError, spawn};
@@ -23,11 +23,9 @@ use talea_model::{LaneDispatch, Late, OperationId, Scheduling, System};
 use talea_policy::discipline::Discipline;
 use talea_policy::lane::LaneQueue;
 use talea_policy::strategy::{Lane, Plan};
-use talea_record::event::Receive;
 use talea_record::{RingFile, RingWriter, ThreadRole};
 use talea_ring::inbox::Receiver;
-use talea_time::Clock;
-use talea_transport::{Arrived, Inbox, Received, Transport};
+use talea_transport::{Inbox, Transport};
 
 /// What a thread is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -372,29 +370,8 @@ impl ThreadPlan<'_> {
         let flow_set_up = self.flow_set_up(node, writer);
         Box::new(move || {
             let mut flow = flow_set_up.begin(ThreadRole::Receiver, None);
-            let link =
-                shared.link.as_ref().expect("only where there are other processes is there a receiver");
-            loop {
-                let mut take = |arrived: Arrived<'_>| {
-                    // Whose process has ended is the coordinator's to notice.
-                    let Arrived::Message(message) = arrived else { return };
-                    let now = MonotonicClock.now();
-                    let clock = link.transport.clock_of(usize::from(message.identity.peer.node));
-                    let _ = link.promises.see(&message, clock, now);
-                    let signal = Signal::of(&message);
-                    let lane = shared.layout.operation(message.to).lane as u16;
-                    let sent = Some(clock.range(message.sent).0);
-                    flow.recorder.put_if_wanted(now, Receive { job: signal.job, sent, lane });
-                    flow.arrive(&shared, signal, now);
-                };
-                let received = link.transport.receive(&mut inbox, None, &mut take);
-                flow.ring(&shared);
-                match received {
-                    Ok(Received::More) => {}
-                    Ok(Received::End) => return None,
-                    Err(error) => panic!("receiving what other nodes send failed: {error}"),
-                }
-            }
+            link::receive(&shared, node, &mut inbox, &mut flow);
+            None
         })
     }
 }

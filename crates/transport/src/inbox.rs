@@ -104,6 +104,8 @@ impl Peers {
         let Some(heard) = self.epochs.get_mut(usize::from(peer.node)) else { return tally.count_garbled() };
         match *heard {
             Heard::Present(known) | Heard::Gone(known) if peer.epoch < known => return tally.count_stale(),
+            // It said so itself, and so does whoever started it.
+            Heard::Gone(known) if peer.epoch == known && matches!(packet, Packet::Left(_)) => return,
             Heard::Gone(known) if peer.epoch == known => return tally.count_stale(),
             Heard::Present(known) if peer.epoch == known => {}
             before => {
@@ -161,6 +163,13 @@ impl Held {
         true
     }
 
+    /// Gives up what is not due yet, and returns how many messages that was.
+    pub fn discard(&mut self) -> usize {
+        let held = self.order.len();
+        self.free.extend(self.order.drain().map(|Reverse((_, _, slot))| slot));
+        held
+    }
+
     /// Gives a message that is due at `now` to `take`. Returns whether there was one.
     pub fn deliver(&mut self, now: Instant, take: &mut dyn FnMut(Arrived<'_>)) -> bool {
         let Some(Reverse((due, _, slot))) = self.order.peek().copied() else { return false };
@@ -200,6 +209,7 @@ mod tests {
                     Arrived::Message(message) => format!("message {:?}", message.payload),
                     Arrived::Appeared(peer) => format!("appeared {}", peer.epoch),
                     Arrived::Left(peer) => format!("left {}", peer.epoch),
+                    Arrived::Dropped(_) => unreachable!("nothing is held"),
                 });
             });
             assert_eq!(received, Received::More);
@@ -221,6 +231,7 @@ mod tests {
             of(7, &[2, 2]),
             of(5, &[3]),
             Packet::Left(peer(5)),
+            Packet::Left(peer(7)),
             Packet::Left(peer(7)),
             of(7, &[4]),
             Packet::Appeared(peer(8)),
@@ -264,5 +275,8 @@ mod tests {
         while held.deliver(at(9), &mut take) {}
         assert_eq!((seen, held.next()), (vec![1, 2, 0], None));
         assert!(put(&mut held, 1, 3), "there is room again");
+        assert!(put(&mut held, 2, 2));
+        assert_eq!((held.discard(), held.next()), (2, None));
+        assert!((0..3).all(|number| put(&mut held, 1, number)), "all of it is free");
     }
 }

@@ -36,7 +36,7 @@ pub mod simulated;
 pub mod transport;
 
 pub use clock::ClockMapping;
-pub use counts::{Counts, Refusal};
+pub use counts::{Counts, Refusal, Sent};
 pub use inbox::Inbox;
 pub use message::{Identity, Message, Peer};
 pub use news::{Arrived, Received};

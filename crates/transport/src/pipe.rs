@@ -5,7 +5,7 @@
 //! many machines. All processes read one clock.
 
 use crate::clock::ClockMapping;
-use crate::counts::{Counts, Refusal, Tally};
+use crate::counts::{Counts, Refusal, Sent, Tally};
 use crate::inbox::Inbox;
 use crate::message::{Message, PAYLOAD_BYTES, Packet, Peer};
 use crate::news::{Arrived, Received};
@@ -17,6 +17,7 @@ use rustix::pipe::fcntl_setpipe_size;
 use std::io::IoSlice;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use talea_time::Duration;
 
 /// The ways to the nodes in other processes, and the way into this one.
@@ -28,6 +29,9 @@ pub struct Pipes {
     inlet: OwnedFd,
     /// The writing end of the own pipe.
     stop: OwnedFd,
+    /// By node: whether it has left and not come again.
+    left: Box<[AtomicBool]>,
+    leaves_silently: AtomicBool,
     tally: Tally,
 }
 
@@ -44,6 +48,16 @@ pub fn create(directory: &Path, nodes: usize) -> Result<(), Errno> {
     (0..nodes).try_for_each(|node| {
         mknodat(CWD, path_of(directory, node), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
     })
+}
+
+/// Says to the node `to` that a peer has left. Whoever started the peer's process says so when that has ended, for a process that is killed
+/// cannot: what it wrote before stands before this in the pipe.
+///
+/// # Errors
+/// `AGAIN` as long as there is no room in the pipe; else what the system says.
+pub fn say_left(directory: &Path, to: usize, peer: Peer) -> Result<(), Errno> {
+    let way = open(path_of(directory, to), OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK, Mode::empty())?;
+    write(&way, &Packet::Left(peer).header()).map(drop)
 }
 
 /// What a pipe is asked to have room for: more than 4096 messages without payload.
@@ -69,7 +83,16 @@ impl Pipes {
             .collect::<Result<Vec<_>, _>>()?;
         let inlet = open_pipe(directory, node, OFlags::empty())?;
         let stop = open_pipe(directory, node, OFlags::NONBLOCK)?;
-        let pipes = Pipes { own, ways, inlet, stop, tally: Tally::default() };
+        let left = (0..nodes).map(|_| AtomicBool::new(false)).collect();
+        let pipes = Pipes {
+            own,
+            ways,
+            inlet,
+            stop,
+            left,
+            leaves_silently: AtomicBool::new(false),
+            tally: Tally::default(),
+        };
         pipes.tell_all(Packet::Appeared(own));
         Ok(pipes)
     }
@@ -83,6 +106,9 @@ impl Pipes {
 
     fn put(&self, to: usize, message: &Message<'_>) -> Result<(), Refusal> {
         let way = self.ways.get(to).and_then(Option::as_ref).ok_or(Refusal::Absent)?;
+        if self.left[to].load(Ordering::Relaxed) {
+            return Err(Refusal::Left);
+        }
         if message.payload.len() > PAYLOAD_BYTES {
             return Err(Refusal::TooLong);
         }
@@ -97,11 +123,21 @@ impl Pipes {
             Err(_) => Err(Refusal::Absent),
         }
     }
+
+    /// Which peers are there decides about what is sent from now on.
+    fn note(&self, arrived: Arrived<'_>) {
+        let (Arrived::Appeared(peer) | Arrived::Left(peer)) = arrived else { return };
+        if let Some(left) = self.left.get(usize::from(peer.node)) {
+            left.store(matches!(arrived, Arrived::Left(_)), Ordering::Relaxed);
+        }
+    }
 }
 
 impl Drop for Pipes {
     fn drop(&mut self) {
-        self.tell_all(Packet::Left(self.own));
+        if !self.leaves_silently.load(Ordering::Relaxed) {
+            self.tell_all(Packet::Left(self.own));
+        }
     }
 }
 
@@ -111,7 +147,7 @@ impl Transport for Pipes {
     }
 
     /// One system call.
-    fn send(&self, to: usize, message: &Message<'_>) -> Result<(), Refusal> {
+    fn send(&self, to: usize, message: &Message<'_>) -> Result<Sent, Refusal> {
         self.tally.count(self.put(to, message))
     }
 
@@ -131,12 +167,19 @@ impl Transport for Pipes {
         }
         match read(&self.inlet, inbox.room()) {
             Err(Errno::INTR) => Ok(Received::More),
-            length => Ok(inbox.filled(length?, &self.tally, take)),
+            length => Ok(inbox.filled(length?, &self.tally, &mut |arrived| {
+                self.note(arrived);
+                take(arrived);
+            })),
         }
     }
 
     fn stop_receiving(&self) -> std::io::Result<()> {
         Ok(write(&self.stop, &Packet::Stop.header()).map(drop)?)
+    }
+
+    fn leave_silently(&self) {
+        self.leaves_silently.store(true, Ordering::Relaxed);
     }
 
     fn clock_of(&self, _: usize) -> ClockMapping {
@@ -200,6 +243,36 @@ mod tests {
         let counts = one.counts();
         assert_eq!((counts.sent, counts.full, counts.absent, counts.too_long), (sent, 2, 2, 1));
         assert_eq!(counts.refused(), 5);
+    }
+
+    #[test]
+    fn a_peer_that_has_left_is_refused_until_it_comes_again() {
+        let (directory, one, other) = two();
+        let mut inbox = Inbox::new(2);
+        let mut hear = |pipes: &Pipes| {
+            let mut news = Vec::new();
+            let mut take = |arrived: Arrived<'_>| news.push(format!("{arrived:?}"));
+            let _ = pipes.receive(&mut inbox, Some(Duration::ZERO), &mut take).expect("it is readable");
+            news
+        };
+        let peer = |epoch| Peer { node: 1, epoch };
+        hear(&one);
+        assert_eq!(one.send(1, &message(0, 0, &[])), Ok(Sent::Sent));
+        let (here, left) = (other.own(), |peer| format!("{:?}", Arrived::Left(peer)));
+        // Its process is killed, and whoever started it says so; then it says so itself, which nobody needs.
+        say_left(directory.path(), 0, here).expect("there is room");
+        assert_eq!(hear(&one), [left(here)]);
+        drop(other);
+        assert_eq!(hear(&one), [""; 0]);
+        assert_eq!(one.send(1, &message(0, 1, &[])), Err(Refusal::Left));
+        let again = Pipes::open(directory.path(), 2, peer(here.epoch + 1)).expect("pipes");
+        assert_eq!(hear(&one), [format!("{:?}", Arrived::Appeared(again.own()))]);
+        assert_eq!(one.send(1, &message(0, 2, &[])), Ok(Sent::Sent));
+        let counts = one.counts();
+        assert_eq!((counts.sent, counts.left, counts.refused(), counts.stale), (2, 1, 1, 0));
+        again.leave_silently();
+        drop(again);
+        assert_eq!(hear(&one), [""; 0], "nobody is told");
     }
 
     #[test]

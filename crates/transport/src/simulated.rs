@@ -2,16 +2,16 @@
 //!
 //! What becomes of a message is drawn where it is sent, from the seed, by [`MessageWay`], of which the simulator has the same answers: for the same
 //! jobs the same messages are lost, and the others take the same time. Which of the two clocks counts does not matter here: the sender
-//! writes into the message when it is to be delivered, and the receiver holds it until then.
+//! writes into the message when it is to be delivered, and the receiver holds it until then: as many as its [`Inbox`] has room for.
 
 use crate::clock::ClockMapping;
-use crate::counts::{Counts, Refusal};
+use crate::counts::{Counts, Refusal, Sent};
 use crate::inbox::Inbox;
 use crate::message::{Message, Peer};
 use crate::news::{Arrived, Received};
 use crate::transport::Transport;
 use std::sync::atomic::{AtomicU64, Ordering};
-use talea_model::{Description, Route};
+use talea_model::{Description, OperationId, Route, System};
 use talea_policy::demand::{MessageWay, Passage};
 use talea_time::{Clock, Duration, Instant};
 
@@ -24,6 +24,26 @@ pub struct SimulatedLink<T, C> {
     routes: Vec<Route>,
     lost: AtomicU64,
     unheld: AtomicU64,
+    undelivered: AtomicU64,
+}
+
+/// As many messages are held at most, however long links are: 16 MiB.
+const MOST_HELD: usize = 4_096;
+
+/// How many messages the links of a system can have under way to a node at once, as far as its tasks keep to their periods; twice that, and
+/// some more, is [`Inbox::with_room`] for it.
+pub fn room(system: &System, own: usize) -> usize {
+    let node_of = |operation: OperationId| system.subtask(operation).node;
+    let mut messages = 0_i64;
+    for operation in system.operations_on(own) {
+        let away = operation.predecessors.iter().filter(|from| node_of(**from) != own);
+        for from in away {
+            let longest = system.route(node_of(*from), own).longest();
+            let period = system.tasks[operation.task].period.as_nanos().max(1);
+            messages = messages.saturating_add(longest.as_nanos() / period + 2);
+        }
+    }
+    usize::try_from(messages).unwrap_or(MOST_HELD).saturating_mul(2).clamp(16, MOST_HELD)
 }
 
 impl<T: Transport, C: Clock + Send + Sync> SimulatedLink<T, C> {
@@ -31,8 +51,8 @@ impl<T: Transport, C: Clock + Send + Sync> SimulatedLink<T, C> {
     pub fn new(transport: T, clock: C, description: &Description) -> Self {
         let own = usize::from(transport.own().node);
         let routes = (0..description.nodes.len()).map(|to| description.route(own, to)).collect();
-        let (lost, unheld) = (AtomicU64::new(0), AtomicU64::new(0));
-        SimulatedLink { transport, clock, seed: description.seed, routes, lost, unheld }
+        let [lost, unheld, undelivered] = [const { AtomicU64::new(0) }; 3];
+        SimulatedLink { transport, clock, seed: description.seed, routes, lost, unheld, undelivered }
     }
 
     /// Gives out what is due. Returns whether that was anything.
@@ -50,14 +70,13 @@ impl<T: Transport, C: Clock + Send + Sync> Transport for SimulatedLink<T, C> {
         self.transport.own()
     }
 
-    /// That a message is lost is not the sender's to know.
-    fn send(&self, to: usize, message: &Message<'_>) -> Result<(), Refusal> {
+    fn send(&self, to: usize, message: &Message<'_>) -> Result<Sent, Refusal> {
         let route = self.routes.get(to).copied().unwrap_or_default();
         let job = message.identity.job;
         match MessageWay::new(self.seed, job.operation, message.to, route).passage(job.instance) {
             Passage::Lost => {
                 self.lost.fetch_add(1, Ordering::Relaxed);
-                Ok(())
+                Ok(Sent::Lost)
             }
             Passage::Arrives(Duration::ZERO) => self.transport.send(to, message),
             Passage::Arrives(time) => {
@@ -89,17 +108,25 @@ impl<T: Transport, C: Clock + Send + Sync> Transport for SimulatedLink<T, C> {
                     take(arrived);
                 } else if !held.put(due, message) {
                     self.unheld.fetch_add(1, Ordering::Relaxed);
+                    take(Arrived::Dropped(message));
                 }
             }
             other => take(other),
         });
         inbox.held = held;
         self.deliver(inbox, self.clock.now(), take);
+        if matches!(received, Ok(Received::End)) {
+            self.undelivered.fetch_add(inbox.held.discard() as u64, Ordering::Relaxed);
+        }
         received
     }
 
     fn stop_receiving(&self) -> std::io::Result<()> {
         self.transport.stop_receiving()
+    }
+
+    fn leave_silently(&self) {
+        self.transport.leave_silently();
     }
 
     fn clock_of(&self, node: usize) -> ClockMapping {
@@ -110,7 +137,8 @@ impl<T: Transport, C: Clock + Send + Sync> Transport for SimulatedLink<T, C> {
         let lost = self.lost.load(Ordering::Relaxed);
         let counts = self.transport.counts();
         let unheld = self.unheld.load(Ordering::Relaxed);
-        Counts { sent: counts.sent + lost, lost, unheld, ..counts }
+        let undelivered = self.undelivered.load(Ordering::Relaxed);
+        Counts { sent: counts.sent + lost, lost, unheld, undelivered, ..counts }
     }
 }
 
@@ -122,7 +150,7 @@ mod tests {
     use crate::promise::PromiseWatch;
     use std::collections::BTreeMap;
     use std::sync::atomic::AtomicI64;
-    use talea_model::{LinkBuilder, LossRate, System, TaskBuilder};
+    use talea_model::{LinkBuilder, LossRate, SubtaskBuilder, TaskBuilder};
     use talea_time::Work;
 
     /// A clock that the test drives.
@@ -270,6 +298,54 @@ mod tests {
         assert_eq!(answered.len(), kept.len());
         assert_eq!(one.counts().lost, COUNT - kept.len() as u64);
         assert!(watches[1].late().0 <= kept.len() as u64);
+    }
+
+    #[test]
+    fn what_is_held_when_the_receiver_is_stopped_and_what_it_has_no_room_for_is_counted() {
+        let (system, now, (_directory, [one, other])) = (system(), AtomicI64::new(0), pipes());
+        let one = SimulatedLink::new(one, Driven(&now), &system);
+        let other = SimulatedLink::new(other, Driven(&now), &system);
+        let (mut inbox, mut dropped, mut sent) = (Inbox::new(2).with_room(3), Vec::new(), Vec::new());
+        for counter in 0..20 {
+            let outcome = one.send(1, &message(0, counter, &[])).expect("there is room");
+            assert_eq!(
+                outcome == Sent::Lost,
+                passage(&system, counter) == Passage::Lost,
+                "the sender is told"
+            );
+            sent.extend((outcome == Sent::Sent).then_some(counter));
+        }
+        other.stop_receiving().expect("there is room");
+        let mut take = |arrived: Arrived<'_>| match arrived {
+            Arrived::Dropped(message) => dropped.push(message.identity.job.instance),
+            Arrived::Message(_) => panic!("nothing is due"),
+            Arrived::Appeared(_) | Arrived::Left(_) => {}
+        };
+        while other.receive(&mut inbox, None, &mut take).expect("it is readable") == Received::More {}
+        assert_eq!(dropped, sent[3..], "those that came after there was no room");
+        let counts = other.counts();
+        assert_eq!((counts.undelivered, counts.unheld), (3, sent.len() as u64 - 3));
+    }
+
+    #[test]
+    fn there_is_room_for_what_links_have_under_way() {
+        let ms = Duration::from_millis;
+        let step = |name: &str, node: &str| SubtaskBuilder::new(name).wcet(Work::from_nanos(1)).on(node);
+        let system = |delay| {
+            let task =
+                TaskBuilder::new("t", ms(10)).subtask(step("x", "a")).subtask(step("y", "b").after(["x"]));
+            let link = LinkBuilder::from_to("a", "b").delay(delay).jitter(ms(50));
+            System::builder("s")
+                .node("a", [0])
+                .node("b", [1])
+                .link(link)
+                .task(task)
+                .build()
+                .expect("a system")
+        };
+        assert_eq!(room(&system(ms(200)), 1), 2 * (25 + 2));
+        assert_eq!(room(&system(ms(200)), 0), 16, "nothing comes");
+        assert_eq!(room(&system(Duration::from_secs(3_600)), 1), MOST_HELD);
     }
 
     fn receive_answers(

@@ -1,7 +1,7 @@
 //! What carries messages.
 
 use crate::clock::ClockMapping;
-use crate::counts::{Counts, Refusal};
+use crate::counts::{Counts, Refusal, Sent};
 use crate::inbox::Inbox;
 use crate::message::{Message, Peer};
 use crate::news::{Arrived, Received};
@@ -15,11 +15,11 @@ pub trait Transport: Send + Sync {
     /// This start of this node.
     fn own(&self) -> Peer;
 
-    /// Sends to a node.
+    /// Sends to a node. One that has left, as far as [`receive`](Self::receive) has heard, is refused until another start of it appears.
     ///
     /// # Errors
     /// [`Refusal`]; nothing has been sent, and it has been counted.
-    fn send(&self, to: usize, message: &Message<'_>) -> Result<(), Refusal>;
+    fn send(&self, to: usize, message: &Message<'_>) -> Result<Sent, Refusal>;
 
     /// Waits for news, at most for the time `within`, and gives all that there is to `take`.
     ///
@@ -37,6 +37,9 @@ pub trait Transport: Send + Sync {
     /// # Errors
     /// `WouldBlock` as long as there is no room for it: what has arrived is to be received first.
     fn stop_receiving(&self) -> std::io::Result<()>;
+
+    /// What this node belongs to is over for all of its nodes: they are not told when this one is gone. Else dropping a transport tells them.
+    fn leave_silently(&self);
 
     /// What the instants of a node's messages are on the own clock.
     fn clock_of(&self, node: usize) -> ClockMapping;

@@ -67,6 +67,12 @@ impl OperationState {
         self.in_flight.is_none()
     }
 
+    /// Whether its job of an unresolved instance has not ended.
+    pub fn is_unfinished(&mut self, number: u64) -> bool {
+        let Some(window) = &mut self.in_flight else { return true };
+        window.is_new(number) || window.find(number).is_some_and(|job| job.stage != Stage::Resolved)
+    }
+
     /// Counts the jobs in flight whose deadlines have passed.
     pub fn expire(&mut self, end_ns: i64) {
         if let Some(window) = &mut self.in_flight {

@@ -100,6 +100,9 @@ pub struct TaskReport {
     /// Messages between its operations that were lost on their way: what waits for one is not released.
     #[serde(default, skip_serializing_if = "is_none")]
     pub messages_lost: u64,
+    /// Instances that did not complete and had a subtask to do on a node that left the run before its end.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub cut_off: u64,
     /// Instances aborted; those with a deadline are among the missed ones.
     pub aborted: u64,
     /// Instances unfinished at the end whose deadline is beyond it, and aborted ones without a deadline.
@@ -168,6 +171,9 @@ pub struct NodeReport {
     pub name: String,
     /// Its processors.
     pub processors: usize,
+    /// When it left the run before the end, as another node heard, in nanoseconds since the run's start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_ns: Option<i64>,
     /// Whether what follows, and what its lanes are said to have used, is known: where switches are not seen, jobs count
     /// as running from their start to their end.
     #[serde(default, skip_serializing_if = "Switches::are_recorded")]

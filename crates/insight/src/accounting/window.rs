@@ -113,6 +113,11 @@ impl Window {
         (count, None)
     }
 
+    /// From the oldest unresolved one on.
+    pub fn iter(&self) -> impl Iterator<Item = &Instance> {
+        self.instances.iter()
+    }
+
     /// Instances neither resolved nor expired.
     pub fn pending(&self) -> u64 {
         self.instances.iter().filter(|instance| instance.stage == Stage::Pending).count() as u64

@@ -2,7 +2,7 @@
 
 use super::cause::length;
 use super::watch::DECISIONS;
-use super::{Blamed, Hop, Interval, Kind};
+use super::{Blamed, Hop, Interval, Kind, Stranding};
 use std::collections::BTreeMap;
 use talea_record::contents::Lost;
 use talea_record::{Event, JobId, Metadata, RecordedEvents, SkipReason};
@@ -145,6 +145,8 @@ pub struct Explanation {
     pub intervals: Vec<Interval>,
     /// The same by cause, the greatest first.
     pub totals: Vec<Total>,
+    /// What keeps it from ever completing, if it is unfinished because of that.
+    pub stranding: Option<Stranding>,
     /// The unfinished job because of which it was skipped, up to that instant.
     pub because: Option<Box<Explanation>>,
 }

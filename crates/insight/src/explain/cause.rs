@@ -20,6 +20,16 @@ pub enum Cause {
         /// The predecessor.
         of: JobId,
     },
+    /// The completion of `of` never came to another node: the message was lost.
+    Lost {
+        /// The predecessor.
+        of: JobId,
+    },
+    /// The node of `job` had left the run before that completed.
+    Left {
+        /// The job.
+        job: JobId,
+    },
     /// Between the completion of a predecessor on the same node and the release.
     Handover,
     /// The job's guard kept it back, by its task's synchronisation protocol.
@@ -128,6 +138,8 @@ pub enum Kind {
     Timer,
     Releasing,
     Message,
+    Lost,
+    Left,
     Handover,
     Guard,
     Ahead,
@@ -198,6 +210,8 @@ impl Cause {
             Cause::Timer => Kind::Timer,
             Cause::Releasing => Kind::Releasing,
             Cause::Message { .. } => Kind::Message,
+            Cause::Lost { .. } => Kind::Lost,
+            Cause::Left { .. } => Kind::Left,
             Cause::Handover => Kind::Handover,
             Cause::Guard => Kind::Guard,
             Cause::Peer { order: Order::Ahead, .. } => Kind::Ahead,
@@ -236,6 +250,8 @@ impl Cause {
     pub fn job(self) -> Option<JobId> {
         match self {
             Cause::Message { of: job }
+            | Cause::Lost { of: job }
+            | Cause::Left { job }
             | Cause::Peer { job, .. }
             | Cause::Higher { job }
             | Cause::Lower { job } => Some(job),
@@ -266,6 +282,8 @@ impl Kind {
             Kind::Timer => "late wake-up of the release thread",
             Kind::Releasing => "release thread spinning or busy",
             Kind::Message => "message from",
+            Kind::Lost => "lost message from",
+            Kind::Left => "node left, with the job of",
             Kind::Handover => "hand-over from the predecessor",
             Kind::Guard => "held by its guard",
             Kind::Ahead => "same lane, ahead by key:",

@@ -2,7 +2,9 @@
 
 use super::life::{Hop, Life, Lives, PathEnd, Turn};
 use super::sought::Sought;
+use super::stranded::{LostMessage, Stranding};
 use super::{Counts, Outcome, Question, Subject, Which};
+use talea_model::OperationId;
 use talea_record::contents::Lost;
 use talea_record::event::{Skip, Typed};
 use talea_record::{Event, JobId, Metadata, Record, Sink, SkipReason};
@@ -20,11 +22,23 @@ pub(super) struct Target {
     pub deadline: Instant,
     pub end: Instant,
     pub path: Vec<Hop>,
+    /// What keeps it from ever completing.
+    pub stranding: Option<Stranding>,
     /// The unfinished instance that had it skipped.
     pub because: Option<Box<Target>>,
 }
 
 impl Target {
+    /// Up to when it can be known what an unfinished job on its path did.
+    pub fn until(&self, hop: &Hop) -> Instant {
+        match self.stranding {
+            Some(Stranding::Node { job, at, .. }) if job == hop.job => {
+                at.clamp(hop.released, self.end.max(hop.released))
+            }
+            _ => self.end,
+        }
+    }
+
     fn lateness_ns(&self) -> i64 {
         self.end.as_nanos().saturating_sub(self.deadline.as_nanos())
     }
@@ -52,6 +66,8 @@ pub(super) struct Finder<'a> {
     last: Instant,
     /// When each node ended.
     ends: Vec<Option<Instant>>,
+    /// When each node left the run before its end.
+    left: Vec<Option<Instant>>,
 }
 
 impl<'a> Finder<'a> {
@@ -71,6 +87,7 @@ impl<'a> Finder<'a> {
             first: None,
             last: metadata.start,
             ends: vec![None; metadata.nodes.len()],
+            left: vec![None; metadata.nodes.len()],
         }
     }
 
@@ -176,7 +193,11 @@ impl<'a> Finder<'a> {
             Outcome::Unfinished => self.path(task, number, life, PathEnd::Stuck),
             _ => self.path(task, number, life, PathEnd::Latest),
         };
-        self.found.push(target(subject, life, outcome, end, path, because));
+        let stranding = match outcome {
+            Outcome::Unfinished => self.lives[task].stranding(self.metadata, number, life, &self.left),
+            _ => None,
+        };
+        self.found.push(Target { stranding, ..target(subject, life, outcome, end, path, because) });
         if self.found.len() >= 2 * self.question.limit.max(self.metadata.tasks.len()).max(16) {
             self.trim();
         }
@@ -229,7 +250,7 @@ fn target(
     let (arrival, due, woken, deadline) = (life.arrival, life.due, life.woken, life.deadline);
     // Only damaged records have a release before its arrival.
     let end = end.max(arrival);
-    Target { subject, outcome, arrival, due, woken, deadline, end, path, because }
+    Target { subject, outcome, arrival, due, woken, deadline, end, path, stranding: None, because }
 }
 
 impl Sink for Finder<'_> {
@@ -257,6 +278,21 @@ impl Sink for Finder<'_> {
                 }
             }
             Typed::Lost(lost) => self.lost.add(lost),
+            Typed::MessageLost(lost) => {
+                let operations = &self.metadata.operations;
+                if let Some(entry) = operations.get(lost.job.operation.index())
+                    && lost.to < operations.len() as u64
+                {
+                    let (to, why) = (OperationId::from_index(lost.to as usize), lost.why.known());
+                    let lost = LostMessage { of: lost.job, to, at: record.time, why };
+                    self.lives[entry.task].message_lost(lost);
+                }
+            }
+            Typed::NodeLeft(node) => {
+                if let Some(left) = self.left.get_mut(node.left as usize) {
+                    left.get_or_insert(record.time);
+                }
+            }
             Typed::RunEnd(over) => {
                 if let Some(end) = self.ends.get_mut(usize::from(over.node)) {
                     *end = Some(record.time);

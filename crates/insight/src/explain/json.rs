@@ -22,6 +22,7 @@ use talea_time::Instant;
 /// | `hops` | the jobs on its critical path |
 /// | `intervals` | the response from arrival to end without gaps; empty of what was skipped |
 /// | `totals` | the same by cause, with the same sum; an `ns` is that of all stages together; empty of what was skipped |
+/// | `stranding` | of what is unfinished the lost message, or the node that left the run, because of which it never completes; otherwise null |
 /// | `because` | of what was skipped the instance in its way, explained up to `end_ns`; otherwise null |
 impl Serialize for Explanations {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -87,6 +88,7 @@ impl Explanations {
             "hops": one.hops.iter().map(|hop| self.hop(hop)).collect::<Vec<_>>(),
             "totals": one.totals.iter().map(|total| self.total(total)).collect::<Vec<_>>(),
             "intervals": one.intervals.iter().map(|interval| self.interval(interval)).collect::<Vec<_>>(),
+            "stranding": one.stranding.map(|stranding| self.stranding_json(stranding)),
             "because": one.because.as_ref().map(|because| self.explanation(because)),
         })
     }
@@ -127,7 +129,7 @@ impl Explanations {
         })
     }
 
-    fn since_start(&self, at: Instant) -> i64 {
+    pub(super) fn since_start(&self, at: Instant) -> i64 {
         at.as_nanos().saturating_sub(self.metadata.start.as_nanos())
     }
 }

@@ -1,5 +1,6 @@
 //! The lives of a task's instances, from arrival to resolution, in memory that grows with the instances in flight only.
 
+use super::stranded::LostMessage;
 use std::collections::BTreeMap;
 use talea_model::OperationId;
 use talea_policy::demand;
@@ -33,6 +34,8 @@ pub(super) struct Life {
     pub deadline: Instant,
     /// By position among the task's operations.
     pub jobs: Vec<JobLife>,
+    /// Word of its jobs that did not reach another node.
+    pub lost: Vec<LostMessage>,
     /// Last operations that have not completed.
     lasts_left: usize,
 }
@@ -77,7 +80,7 @@ pub struct Hop {
 pub(super) struct Lives {
     task: usize,
     /// Its operations in file order.
-    operations: Vec<usize>,
+    pub(super) operations: Vec<usize>,
     lasts: usize,
     pub in_flight: BTreeMap<u64, Life>,
     /// The greatest number seen.
@@ -181,6 +184,7 @@ impl Lives {
             woken: None,
             deadline: told.map_or(computed, |dates| dates.deadline),
             jobs: vec![JobLife::default(); self.operations.len()],
+            lost: Vec::new(),
             lasts_left: self.lasts,
         };
         self.highest = Some(instance);

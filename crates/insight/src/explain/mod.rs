@@ -34,6 +34,7 @@ mod life;
 mod pieces;
 mod sentence;
 mod sought;
+mod stranded;
 mod turns;
 mod watch;
 
@@ -44,6 +45,7 @@ pub use answer::{
 };
 pub use cause::{Blamed, Cause, Interval, Kind, Order, Stage};
 pub use life::Hop;
+pub use stranded::{LostMessage, Stranding};
 
 use crate::occupancy::Occupancy;
 use find::{Finder, Target};
@@ -180,7 +182,7 @@ fn build(
         if let Some(pieces) = seen.pieces.remove(&(index, position)) {
             builder.join(pieces);
         }
-        let until = hop.ended.unwrap_or(end);
+        let until = hop.ended.unwrap_or_else(|| target.until(hop));
         builder.put(until, position, doubt);
     }
     let last_hop = target.path.len().saturating_sub(1);
@@ -189,13 +191,29 @@ fn build(
             Some(hop) if recorded.has(Event::RELEASE) => Cause::Message { of: hop.job },
             _ => doubt,
         };
+        if let Some(stranding) = target.stranding {
+            builder.put(stranding.at(), last_hop, tail);
+            builder.put(end, last_hop, stranding.cause());
+        }
         builder.put(end, last_hop, tail);
         assert_exact(&builder.intervals, arrival, end);
     }
     let hops = target.path.clone();
     let totals = totals(&builder.sums);
     let intervals = builder.intervals;
-    Explanation { subject, outcome, arrival, deadline, end, hops, intervals, totals, because: None }
+    let stranding = target.stranding;
+    Explanation {
+        subject,
+        outcome,
+        arrival,
+        deadline,
+        end,
+        hops,
+        intervals,
+        totals,
+        stranding,
+        because: None,
+    }
 }
 
 /// From the arrival to the release of the first job.

@@ -54,6 +54,9 @@ impl Explanations {
         if let Outcome::Skipped { reason } = explanation.outcome {
             return self.skipped(explanation, reason);
         }
+        if let Some(stranding) = explanation.stranding {
+            return self.stranded(explanation, stranding);
+        }
         let Some(dominant) = self.dominant(explanation) else {
             return "It took no time.".into();
         };
@@ -226,6 +229,8 @@ impl Explanations {
             Kind::Program => "give the lanes real-time priority, or keep other programs off these processors".into(),
             Kind::Interrupt => "move the interrupt to a processor that no node uses".into(),
             Kind::Message | Kind::Handover => "put the two subtasks on the same node, or make the way shorter".into(),
+            Kind::Lost => "the message never came: see the losses of the link".into(),
+            Kind::Left => "the job's node had left the run".into(),
             Kind::Guard => {
                 "the task's synchronisation protocol asks for it: choose another sync, or allow for it in the deadline".into()
             }
@@ -395,7 +400,7 @@ impl Class {
             Kind::Ahead | Kind::RunsToCompletion | Kind::LateGoesLast | Kind::Behind | Kind::Peer => {
                 Class::SameLane
             }
-            Kind::Earlier => Class::Only(kind),
+            Kind::Earlier | Kind::Lost | Kind::Left => Class::Only(kind),
             Kind::Lower => Class::LowerLanes,
             Kind::Switch | Kind::Queue | Kind::Release | Kind::Delivery | Kind::Dispatch => {
                 Class::Dispatching

@@ -71,6 +71,7 @@ impl Sought {
             deadline,
             end: end.max(arrival),
             path: vec![hop],
+            stranding: None,
             because: None,
         })
     }

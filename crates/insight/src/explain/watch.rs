@@ -121,7 +121,7 @@ impl<'a> Watcher<'a> {
         for (target, described) in targets.iter().enumerate() {
             for (position, hop) in described.path.iter().enumerate() {
                 let lane = metadata.operations[hop.job.operation.index()].lane;
-                let end = hop.ended.unwrap_or(described.end).min(described.end);
+                let end = hop.ended.unwrap_or_else(|| described.until(hop)).min(described.end);
                 if position == 0 {
                     let node = metadata.lanes[lane].node;
                     let (due, released) = (described.due, hop.released);

@@ -2,7 +2,7 @@
 
 use super::BuiltinEvent;
 use super::codes::{
-    ChangeKind, CostKind, InterruptKind, MemberRole, RunOutcome, SkipReason, ThreadRole, Trigger,
+    ChangeKind, CostKind, InterruptKind, LossReason, MemberRole, RunOutcome, SkipReason, ThreadRole, Trigger,
     ViolationSide, WakeContext,
 };
 use super::declare::events;
@@ -61,6 +61,17 @@ events! {
             to: u64 = First means Operation,
             /// The job's lane.
             lane: u16 = Source means Lane,
+            /// Why it was lost.
+            why: Code<LossReason> = Arg,
+        }
+        /// A node has left the run before its end, as another one has heard: its process ended, or it said so.
+        NODE_LEFT = 6 "node-left" NodeLeft {
+            /// Which start of the node it was.
+            epoch: u64 = First,
+            /// The node that left.
+            left: u32 = Second means Node,
+            /// The node that heard of it.
+            node: u16 = Source means Node,
         }
     }
 

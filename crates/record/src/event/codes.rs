@@ -20,6 +20,23 @@ codes! {
         /// More instances in flight than the bounded tables hold.
         Full = 2 "full",
     }
+    /// Why word of a completed job does not reach another node.
+    #[derive(Hash, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    LossReason "loss_reason" {
+        /// A link lost it on the way, as it may.
+        Link = 0 "link",
+        /// The way was full: the node does not keep up with its messages.
+        Full = 1 "full",
+        /// The node had left the run.
+        Left = 2 "left",
+        /// There was no way to the node.
+        Absent = 3 "absent",
+        /// It is longer than a message may be.
+        TooLong = 4 "too-long",
+        /// The node had no room to hold it until it was due.
+        NoRoom = 5 "no-room",
+    }
     /// What dispatching costs time for.
     #[derive(Hash, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]

@@ -5,11 +5,12 @@ use super::wire::{DIRECTORY_VARIABLE, FromMember, NODE_VARIABLE, ToMember, contr
 use crate::collector::Collector;
 use crate::error::PrepareError;
 use crate::hierarchy_node::plan_lowering;
-use crate::options::{RunOptions, Start, StopHandle};
+use crate::options::{LostNodes, RunOptions, Start, StopHandle};
 use crate::outcome::{LostNode, Outcome, Stopped};
 use crate::plans::{check_apart, metadata, plans};
 use crate::run::{Ended, outcome};
 use crate::store::{COLLECTOR, rings_of, temporary_directory};
+use rustix::io::Errno;
 use std::io::{self, BufRead, BufReader};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
@@ -21,6 +22,8 @@ use talea_model::System;
 use talea_record::TraceFile;
 use talea_record::stream::{AttachError, Consumer, Selection, Start as FromWhere};
 use talea_time::{Clock, Duration, Instant};
+use talea_transport::Peer;
+use talea_transport::pipe::say_left;
 use thiserror::Error;
 
 /// Why a run of several processes did not come about. All members have been ended.
@@ -132,7 +135,7 @@ pub fn run_cluster(
         .map_err(PrepareError::from)?;
     let collecting = collector.start(log).map_err(PrepareError::Collector)?;
     let planned_end = options.duration.map_or(Instant::MAX, |duration| start.saturating_add(duration));
-    let ended = members.run(start, planned_end, &options.stop);
+    let ended = members.run((start, planned_end), options, directory.path());
     let missing = members.missing();
     members.let_end();
     // No member writes any more once all processes are gone.
@@ -144,6 +147,7 @@ pub fn run_cluster(
 /// What a member said when it was ready.
 struct Ready {
     realtime: bool,
+    epoch: u64,
     missing: Vec<String>,
     threads: Vec<crate::outcome::ThreadAttributes>,
 }
@@ -190,6 +194,28 @@ impl PendingConnection {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(FirstMessage::Incomplete),
             Err(error) => Err(error),
         }
+    }
+}
+
+/// What members that are left have to be told of others whose processes have ended without a word: to whom, and who.
+#[derive(Debug, Default)]
+struct Departures {
+    to_tell: Vec<(usize, Peer)>,
+}
+
+impl Departures {
+    /// The process of the node has ended.
+    fn add(&mut self, members: &Members, node: usize) {
+        let Some(ready) = &members.all[node].ready else { return };
+        let peer = Peer { node: node as u16, epoch: ready.epoch };
+        let left = members.all.iter().enumerate().filter(|(_, member)| !member.over);
+        self.to_tell.extend(left.map(|(other, _)| (other, peer)));
+        self.to_tell.retain(|(other, _)| *other != node);
+    }
+
+    /// Tells those whose pipes have room; the others are told later.
+    fn tell(&mut self, directory: &Path) {
+        self.to_tell.retain(|(to, peer)| say_left(directory, *to, *peer) == Err(Errno::AGAIN));
     }
 }
 
@@ -262,8 +288,8 @@ impl Members {
             }
             self.accept(agreement)?;
             match self.news.recv_timeout(LOOK) {
-                Ok((node, Some(FromMember::Ready { realtime, missing, threads }))) => {
-                    self.all[node].ready = Some(Ready { realtime, missing, threads });
+                Ok((node, Some(FromMember::Ready { realtime, epoch, missing, threads }))) => {
+                    self.all[node].ready = Some(Ready { realtime, epoch, missing, threads });
                 }
                 Ok((node, Some(FromMember::Failed { message }))) => {
                     return Err(ClusterError::Refused { node: self.all[node].node.clone(), message });
@@ -342,7 +368,12 @@ impl Members {
     }
 
     /// Gives the start and waits until every member has finished or is lost.
-    fn run(&mut self, start: Instant, planned_end: Instant, stop: &StopHandle) -> Ended {
+    fn run(
+        &mut self,
+        (start, planned_end): (Instant, Instant),
+        options: &RunOptions,
+        directory: &Path,
+    ) -> Ended {
         self.tell_all(ToMember::Start { at_ns: start.as_nanos() });
         let threads = self.all.iter_mut().filter_map(|member| member.ready.as_mut());
         let threads = threads.flat_map(|ready| std::mem::take(&mut ready.threads)).collect();
@@ -354,20 +385,25 @@ impl Members {
             hierarchies: Vec::new(),
         };
         let mut give_up = planned_end.saturating_add(END_WITHIN);
-        let mut told = false;
+        let (mut told, mut departures) = (false, Departures::default());
         while self.all.iter().any(|member| !member.over) {
-            let failed = !ended.mishaps.lost_nodes.is_empty();
-            if !told && (stop.is_stopped() || failed) {
+            departures.tell(directory);
+            let failed = !ended.mishaps.lost_nodes.is_empty() && options.lost_nodes == LostNodes::EndRun;
+            if !told && (options.stop.is_stopped() || failed) {
                 self.tell_all(ToMember::Stop);
                 give_up = MonotonicClock.now() + END_WITHIN;
                 told = true;
             }
             if MonotonicClock.now() > give_up {
-                self.give_up(&mut ended);
+                self.give_up(start, &mut ended);
                 break;
             }
             if let Ok((node, message)) = self.news.recv_timeout(LOOK) {
-                self.note(node, message, &mut ended);
+                let lost = ended.mishaps.lost_nodes.len();
+                self.note(node, message, start, &mut ended);
+                if ended.mishaps.lost_nodes.len() > lost {
+                    departures.add(self, node);
+                }
             }
         }
         if told && ended.stopped == Stopped::Completed {
@@ -376,7 +412,7 @@ impl Members {
         ended
     }
 
-    fn note(&mut self, node: usize, message: Option<FromMember>, ended: &mut Ended) {
+    fn note(&mut self, node: usize, message: Option<FromMember>, start: Instant, ended: &mut Ended) {
         match message {
             Some(FromMember::Finished { stopped, spin, mishaps, hierarchies }) => {
                 ended.hierarchies.extend(hierarchies);
@@ -391,6 +427,7 @@ impl Members {
                 ended.mishaps.late_signals += mishaps.late_signals;
                 ended.mishaps.bound_overruns += mishaps.bound_overruns;
                 ended.mishaps.unsent += mishaps.unsent;
+                ended.mishaps.to_left += mishaps.to_left;
                 ended.mishaps.slow_messages += mishaps.slow_messages;
                 ended.mishaps.slowest_excess_ns =
                     ended.mishaps.slowest_excess_ns.max(mishaps.slowest_excess_ns);
@@ -399,7 +436,9 @@ impl Members {
             }
             None if !self.all[node].over => {
                 self.all[node].over = true;
-                let lost = LostNode { node: self.all[node].node.clone(), how: self.how_it_ended(node) };
+                let after_ns = (MonotonicClock.now() - start).as_nanos();
+                let lost =
+                    LostNode { node: self.all[node].node.clone(), how: self.how_it_ended(node), after_ns };
                 ended.mishaps.lost_nodes.push(lost);
             }
             _ => {}
@@ -407,11 +446,12 @@ impl Members {
     }
 
     /// The members that are left do not end: they are killed with this process's handle on them.
-    fn give_up(&mut self, ended: &mut Ended) {
+    fn give_up(&mut self, start: Instant, ended: &mut Ended) {
+        let after_ns = (MonotonicClock.now() - start).as_nanos();
         for member in self.all.iter_mut().filter(|member| !member.over) {
             let _ = member.process.kill();
             let how = format!("did not end within {END_WITHIN} and was killed");
-            ended.mishaps.lost_nodes.push(LostNode { node: member.node.clone(), how });
+            ended.mishaps.lost_nodes.push(LostNode { node: member.node.clone(), how, after_ns });
         }
     }
 

@@ -108,6 +108,7 @@ impl Membership {
         };
         let ready = FromMember::Ready {
             realtime: prepared.is_realtime(),
+            epoch: prepared.epoch().expect("a member has a link"),
             missing: prepared.missing().to_vec(),
             threads: prepared.threads(),
         };

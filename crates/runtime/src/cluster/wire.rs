@@ -23,7 +23,7 @@ pub(super) enum FromMember {
     /// First of all.
     Hello { node: usize, agreement: Agreement },
     /// Everything is prepared.
-    Ready { realtime: bool, missing: Vec<String>, threads: Vec<ThreadAttributes> },
+    Ready { realtime: bool, epoch: u64, missing: Vec<String>, threads: Vec<ThreadAttributes> },
     /// Preparing failed; the member exits.
     Failed { message: String },
     /// The run is over.

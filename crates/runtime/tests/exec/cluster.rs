@@ -10,8 +10,10 @@ use std::process::{Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration as StdDuration, Instant as StdInstant};
 use talea_model::{Late, LinkBuilder, SubtaskBuilder};
+use talea_record::LossReason;
+use talea_record::event::{MessageLost, NodeLeft};
 use talea_runtime::cluster::{ClusterError, Membership, run_cluster};
-use talea_runtime::{JobContext, Mishaps, StopHandle, Stopped};
+use talea_runtime::{JobContext, LostNodes, Mishaps, StopHandle, Stopped};
 
 /// Tells a member what to do besides its jobs.
 const CASE: &str = "TALEA_TEST_CASE";
@@ -73,15 +75,22 @@ fn as_member() {
     let extra = {
         let (case, node) = (case.clone(), node.clone());
         move |context: &JobContext<'_>| match (case.as_str(), node.as_str(), context.instance()) {
-            ("killed", "two", 20) => {
+            ("killed" | "survived", "two", 20) => {
                 // SAFETY: ends this process, which is what the test is about.
                 unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
             }
-            ("orphaned" | "stopped", "two", 5) | ("whole", "one", 10) => leave_pid(),
+            ("orphaned" | "stopped", "two", 5) | ("whole", "one", 10) | ("survived", "one", 200) => {
+                leave_pid()
+            }
             _ => {}
         }
     };
-    let operation = if node == "two" { "rally.left" } else { "rally.catch" };
+    let operation = match (node.as_str(), case.as_str()) {
+        ("two", _) => "rally.left",
+        // After the other node has gone, nothing is caught.
+        (_, "survived") => "rally.serve",
+        _ => "rally.catch",
+    };
     let operations = Operations::synthetic().with(operation, extra);
     if case == "mute" && node == "two" {
         let directory = PathBuf::from(std::env::var_os(DIRECTORY).expect("a member's"));
@@ -133,8 +142,9 @@ fn run_by(case: &str, stop: &StopHandle, command: impl FnMut(&str) -> Command) -
     let directory = tempfile::tempdir().expect("a temporary directory");
     let log = directory.path().join("log");
     let stop = stop.clone();
-    let options =
-        RunOptions { keep_log: Some(log.clone()), stop, ..options(RtMode::Warn, duration_of(case)) };
+    let lost_nodes = if case == "survived" { LostNodes::GoOn } else { LostNodes::EndRun };
+    let options = options(RtMode::Warn, duration_of(case));
+    let options = RunOptions { keep_log: Some(log.clone()), stop, lost_nodes, ..options };
     let outcome = run_cluster(&system_of(case), &options, command);
     let records = outcome.as_ref().map_or_else(|_| Vec::new(), |outcome| records_of(&log, outcome));
     Clustered { outcome, records }
@@ -213,6 +223,46 @@ fn a_killed_member_ends_the_run_and_is_named() {
         ping_pong().operations().iter().find(|operation| operation.name == "rally.left").expect("there").id;
     let done = |record: &&Record| record.event == Event::COMPLETE && record.job().operation == left;
     assert_eq!(clustered.records.iter().filter(done).count(), 20, "what it had recorded is there");
+}
+
+/// The other node goes on, hears who has left, and sends it nothing more.
+#[test]
+fn a_node_goes_on_without_a_killed_one_and_says_what_it_could_not_send() {
+    let _alone = alone();
+    let run = || {
+        let stop = StopHandle::new();
+        let place = tempfile::tempdir().expect("a temporary directory");
+        let stopper = stop_when_there(&place.path().join("pid"), &stop);
+        let Clustered { outcome, records } = run_placed("survived", &stop, place.path());
+        stopper.join().expect("it stops");
+        Ran { outcome: outcome.expect("it runs"), records, system: ping_pong() }
+    };
+    // A coordinator that does not run for the better part of a second has heard of nothing.
+    let ran = run_given(run, |ran| ran.outcome.mishaps.to_left > 0);
+    let mishaps = &ran.outcome.mishaps;
+    let [lost] = &mishaps.lost_nodes[..] else { panic!("{mishaps:?}") };
+    assert!(lost.node == "two" && lost.how.contains("SIGKILL") && lost.after_ns > 100_000_000, "{lost:?}");
+    assert_eq!((mishaps.unsent, mishaps.overflows), (0, 0), "what is refused has its own count");
+    let left: Vec<NodeLeft> = ran.records.iter().filter_map(NodeLeft::read).collect();
+    assert!(matches!(left[..], [NodeLeft { left: 1, node: 0, epoch: 1.. }]), "{left:?}");
+    let heard = ran.records.iter().find(|record| record.event == Event::NODE_LEFT).expect("there").time;
+    let refused = || ran.records.iter().filter(|record| record.event == Event::MESSAGE_LOST);
+    assert_eq!(refused().count() as u64, mishaps.to_left);
+    for record in refused() {
+        let lost = MessageLost::read(record).expect("one");
+        assert!(lost.why == LossReason::Left && record.time >= heard && ran.name(lost.job) == "rally.serve");
+    }
+    let served = |record: &&Record| record.event == Event::SEND && record.time > heard;
+    assert_eq!(ran.records.iter().filter(served).count(), 0, "nothing more is sent");
+    let report = &ran.outcome.report;
+    let (two, rally) = (&report.nodes[1], &report.tasks[0]);
+    let noted = two.left_ns.expect("the report says when");
+    assert!(noted >= 100_000_000 && report.nodes[0].left_ns.is_none(), "{noted}");
+    assert_eq!(rally.messages_lost, mishaps.to_left);
+    assert!(
+        rally.cut_off >= mishaps.to_left / 2 && rally.completed + rally.cut_off <= rally.released,
+        "{rally:?}"
+    );
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::ledger::Paid;
 use talea_model::OperationId;
 use talea_policy::hierarchy::VpId;
 use talea_record::event::{Cost, Guard, MessageLost, Receive, Send, Signal};
-use talea_record::{CostKind, JobId, Record, Sink};
+use talea_record::{CostKind, JobId, LossReason, Record, Sink};
 use talea_time::Instant;
 
 impl Node {
@@ -99,7 +99,8 @@ impl Node {
     /// Records that word of the completion of `job` does not reach `successor` on another node.
     #[cold]
     pub fn lose(&self, slot: &Slot, successor: OperationId, now: Instant, sink: &mut dyn Sink) {
-        let lost = MessageLost { job: slot.id, to: successor.index() as u64, lane: self.source(slot) };
+        let (to, lane) = (successor.index() as u64, self.source(slot));
+        let lost = MessageLost { job: slot.id, to, lane, why: LossReason::Link.into() };
         sink.record(lost.at(now, Record::NO_CPU));
     }
 

@@ -230,6 +230,20 @@ fn warnings(report: &Report, told: &RecordedEvents) -> Vec<String> {
             losing.join(", ")
         ));
     }
+    for node in &report.nodes {
+        if let Some(left_ns) = node.left_ns {
+            warnings.push(format!(
+                "node {} left after {}",
+                node.name,
+                Duration::from_nanos(left_ns).rounded()
+            ));
+        }
+    }
+    let cut_off = report.tasks.iter().filter(|task| task.cut_off > 0);
+    let cut_off: Vec<String> = cut_off.map(|task| format!("{} of {}", task.cut_off, task.name)).collect();
+    if !cut_off.is_empty() {
+        warnings.push(format!("instances cut off because a node left: {}", cut_off.join(", ")));
+    }
     if report.lost_records > 0 {
         warnings.push(format!(
             "warning: {} records were lost; the numbers above are incomplete",

@@ -15,7 +15,7 @@ use std::sync::mpsc;
 use talea_linux::timer::Tail;
 use talea_model::System;
 use talea_runtime::cluster::{Membership, run_cluster};
-use talea_runtime::{Executive, Lower, Operations, Outcome, RtMode, RunOptions, Stopped};
+use talea_runtime::{Executive, LostNodes, Lower, Operations, Outcome, RtMode, RunOptions, Stopped};
 use talea_time::Duration;
 
 /// Of jobs that found no room.
@@ -74,6 +74,9 @@ pub struct Options {
     /// How many threads a preemptive lane has, that is how many of its jobs can be started and unfinished, 1 to 256
     #[arg(long, value_name = "NUMBER", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256))]
     slots: u16,
+    /// When the process of a node ends early, let the other nodes go on without it
+    #[arg(long)]
+    keep_going: bool,
     #[command(flatten)]
     results: ResultOptions,
 }
@@ -136,6 +139,7 @@ fn run_options(options: &Options) -> RunOptions {
         slots: usize::from(options.slots),
         sample: options.results.sample,
         tolerance: options.tolerance,
+        lost_nodes: if options.keep_going { LostNodes::GoOn } else { LostNodes::EndRun },
         ..RunOptions::default()
     }
 }
@@ -278,8 +282,10 @@ fn remarks(outcome: &Outcome) -> Vec<String> {
     let mishaps = &outcome.mishaps;
     for lost in &mishaps.lost_nodes {
         remarks.push(format!(
-            "warning: node {} ended before the run did ({}); its results go up to there",
-            lost.node, lost.how
+            "warning: node {} ended before the run did, after {} ({}); its results go up to there",
+            lost.node,
+            Duration::from_nanos(lost.after_ns).rounded(),
+            lost.how
         ));
     }
     for panic in &mishaps.panics {
@@ -298,7 +304,8 @@ fn remarks(outcome: &Outcome) -> Vec<String> {
                 Duration::from_nanos(mishaps.slowest_excess_ns)
             ),
         ),
-        (mishaps.unsent, "messages between nodes were lost"),
+        (mishaps.unsent, "messages between nodes were lost, for there was no room or no way for them"),
+        (mishaps.to_left, "messages were not sent, for the node that they were for had ended"),
         (mishaps.slot_shortages, "times a job of a preemptive lane waited for a thread; raise --slots"),
         (outcome.late_records, "records came too late to be put in order"),
     ] {

@@ -1,6 +1,6 @@
 //! A run of several nodes, whose processes are lost one way or another.
 
-use crate::support::{Running, TRACE, eventually, example, folder, within};
+use crate::support::{Running, TRACE, eventually, example, folder, run, within};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsStr;
 use std::fs;
@@ -9,6 +9,10 @@ use std::path::PathBuf;
 
 /// A run of two nodes that goes on until it is ended from outside, once it has begun.
 fn begun(place: &tempfile::TempDir) -> Running {
+    begun_with(place, &[])
+}
+
+fn begun_with(place: &tempfile::TempDir, options: &[&str]) -> Running {
     let out = within(place, "out");
     let arguments = [
         "run",
@@ -22,7 +26,7 @@ fn begun(place: &tempfile::TempDir) -> Running {
         "--out",
         &out,
     ];
-    let mut running = Running::start(&arguments);
+    let mut running = Running::start(&[&arguments, options].concat());
     running.await_file(&place.path().join("out").join(TRACE));
     running
 }
@@ -86,6 +90,51 @@ fn a_killed_node_ends_the_run_and_is_named() {
     assert!(lost["how"].as_str().is_some_and(|how| how.contains("SIGKILL")), "{lost}");
     assert!(done.stderr.contains("node vision ended before the run did"), "{}", done.stderr);
     assert_eq!(json["run"]["stopped"], "interrupted");
+}
+
+/// What waits for a node that has left is told apart from what is late.
+#[test]
+fn a_run_goes_on_without_a_killed_node_and_is_explained() {
+    let place = folder();
+    let mut running = begun_with(&place, &["--keep-going"]);
+    let trace = place.path().join("out").join(TRACE).display().to_string();
+    let shows = |what: &str| run(&["trace", "show", &trace]).stdout.contains(what);
+    eventually("a grasp has come to its end", || shows("grasp.move #0"));
+    send(member(running.id(), "vision"), Signal::KILL);
+    eventually("messages are refused", || shows("message-lost"));
+    running.signal(Signal::INT);
+    let done = running.finish().exits(0);
+    let json = done.json();
+    assert_eq!(json["run"]["mishaps"]["lost_nodes"][0]["node"], "vision", "{json}");
+    assert!(
+        done.stderr.contains("messages were not sent, for the node that they were for had ended"),
+        "{}",
+        done.stderr
+    );
+    let vision = &json["report"]["nodes"][1];
+    assert!(vision["left_ns"].as_i64().is_some_and(|at| at > 0), "{vision}");
+    let grasp = json["report"]["tasks"]
+        .as_array()
+        .and_then(|tasks| tasks.iter().find(|task| task["name"] == "grasp"));
+    let grasp = grasp.expect("a task");
+    assert!(grasp["messages_lost"].as_u64() >= Some(2) && grasp["cut_off"].as_u64() >= Some(1), "{grasp}");
+
+    let explained = run(&["trace", "explain", &trace, "--task", "grasp", "--limit", "1000"]).exits(0);
+    let words = explained.words();
+    assert!(
+        words.contains(" was lost ") && words.contains("because node vision had left the run"),
+        "{words}"
+    );
+    let explained =
+        run(&["trace", "explain", &trace, "--task", "grasp", "--limit", "1000", "--json"]).exits(0).json();
+    let of = |key: &'static str| {
+        let all = explained["explanations"].as_array().expect("a list").iter();
+        all.filter(move |one| one["stranding"].get(key).is_some()).count()
+    };
+    assert!(of("message_of") >= 1, "{explained}");
+    let unfinished = explained["explanations"].as_array().expect("a list").iter();
+    let unfinished = unfinished.filter(|one| one["outcome"] == "unfinished").count();
+    assert_eq!(of("message_of") + of("node_left"), unfinished, "none is late without a reason");
 }
 
 #[test]
