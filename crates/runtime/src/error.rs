@@ -126,6 +126,11 @@ pub enum PrepareError {
     /// The collector's thread could not be created.
     #[error("cannot create the collector's thread: {0}; look at `ulimit -u` and the cgroup's pids.max")]
     Collector(#[source] std::io::Error),
+    /// Links are to be imposed, and all nodes are in one process, where no messages go between them.
+    #[error(
+        "links can be imposed only on nodes in processes of their own, and all nodes are in this one: see `cluster::run_cluster`"
+    )]
+    LinksWithinProcess,
     /// The pipes to the other processes of the run could not be opened.
     #[error("cannot open the pipes to the other nodes in {directory}: {source}")]
     Link {

@@ -75,7 +75,7 @@ pub use error::PrepareError;
 pub use hierarchy::{HierarchyError, absentees};
 pub use lane::{LaneStep, SteppedLane, SteppedLaneSetUp};
 pub use operation::{JobContext, Operation, Operations, UnknownOperation};
-pub use options::{LostNodes, Lower, RtMode, RunOptions, Start, StopHandle, UnknownRtMode};
+pub use options::{Links, LostNodes, Lower, RtMode, RunOptions, Start, StopHandle, UnknownRtMode};
 pub use outcome::{
     HierarchyOutcome, LostNode, MemberOutcome, Mishaps, NodeSpin, OperationPanic, Outcome, ParkingOutcome,
     ScheduledBy, Stopped, ThreadAttributes,

@@ -1,6 +1,7 @@
 //! The way to the nodes in other processes, and what has come of the promises of the links to this one.
 
 use crate::flow::{JobFlow, Shared, Signal};
+use crate::options::{Links, RunOptions};
 use rustix::io::Errno;
 use std::path::Path;
 use talea_linux::clock::MonotonicClock;
@@ -8,21 +9,33 @@ use talea_model::System;
 use talea_record::LossReason;
 use talea_record::event::{MessageLost, NodeLeft, Receive};
 use talea_time::{Clock, Instant};
+use talea_transport::simulated::{self, SimulatedLink};
 use talea_transport::{Arrived, Inbox, Message, Peer, Pipes, PromiseWatch, Received, Refusal, Transport};
 
 /// What a process that has one node of several shares among its threads.
 pub(crate) struct Link {
     pub transport: Box<dyn Transport>,
     pub promises: PromiseWatch,
+    /// How many messages from others are held at most until they are due.
+    room: usize,
 }
 
 impl Link {
-    /// The pipes of this process, which has the node `own`, to the others of the run.
-    pub fn open(system: &System, directory: &Path, own: usize) -> Result<Self, Errno> {
+    /// The pipes of this process, which has the node `own`, to the others of the run, and over them the links of the system if they are
+    /// to be imposed.
+    pub fn open(system: &System, directory: &Path, own: usize, options: &RunOptions) -> Result<Self, Errno> {
         // Later starts have greater epochs: processes of one machine share a clock.
         let peer = Peer { node: own as u16, epoch: MonotonicClock.now().as_nanos() as u64 };
         let pipes = Pipes::open(directory, system.nodes.len(), peer)?;
-        Ok(Link { transport: Box::new(pipes), promises: PromiseWatch::new(system, own) })
+        let promises = PromiseWatch::new(system, own);
+        Ok(match options.links {
+            Links::Judge => Link { transport: Box::new(pipes), promises, room: 0 },
+            Links::Impose => Link {
+                transport: Box::new(SimulatedLink::new(pipes, MonotonicClock, system)),
+                promises: promises.with_tolerance(options.tolerance),
+                room: simulated::room(system, own),
+            },
+        })
     }
 }
 
@@ -71,6 +84,11 @@ pub(crate) fn receive(shared: &Shared, own: usize, inbox: &mut Inbox, flow: &mut
 }
 
 impl Link {
+    /// What the receiver of a system of so many nodes needs.
+    pub fn inbox(&self, nodes: usize) -> Inbox {
+        Inbox::new(nodes).with_room(self.room)
+    }
+
     fn take(&self, shared: &Shared, message: &Message<'_>, flow: &mut JobFlow, now: Instant) {
         let clock = self.transport.clock_of(usize::from(message.identity.peer.node));
         let _ = self.promises.see(message, clock, now);

@@ -64,6 +64,17 @@ pub enum Lower {
     Never,
 }
 
+/// What the delay, jitter and loss of a system's links mean to a run of several processes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Links {
+    /// Messages go as fast as the machine lets them, and those that take longer than their link promises are counted.
+    #[default]
+    Judge,
+    /// Messages are delayed and lost as in a simulation with the system's seed: the same ones, by as much. Those that take longer by more
+    /// than [`RunOptions::tolerance`] are counted.
+    Impose,
+}
+
 /// What becomes of a run of several processes when the process of a node ends early.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LostNodes {
@@ -161,6 +172,8 @@ pub struct RunOptions {
     /// Where the trace of the run is kept, if it is. Then everything is recorded that threads of the run can tell, what
     /// lies between the jobs as well; otherwise only what the report needs.
     pub keep_log: Option<std::path::PathBuf>,
+    /// What the links of the system mean to a run of several processes.
+    pub links: Links,
     /// What becomes of a run of several processes when one of them ends early.
     pub lost_nodes: LostNodes,
     /// Ends the run, also one that is still being prepared. Copies of these options share it.
@@ -186,6 +199,7 @@ impl Default for RunOptions {
             posting: PostingRoom::default(),
             stepped: false,
             keep_log: None,
+            links: Links::Judge,
             lost_nodes: LostNodes::EndRun,
             stop: StopHandle::new(),
         }

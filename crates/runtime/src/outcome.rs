@@ -116,6 +116,12 @@ pub struct Mishaps {
     /// Messages that were not sent because the process of their node had ended.
     #[serde(default)]
     pub to_left: u64,
+    /// Messages that imposed links lost, as they may; not counting [`Mishaps::unheld`].
+    #[serde(default)]
+    pub lost_on_links: u64,
+    /// Messages of imposed links that were lost because their receiver had no room to hold them until they were due.
+    #[serde(default)]
+    pub unheld: u64,
     /// Messages from other processes that took longer than their link promises.
     #[serde(default)]
     pub slow_messages: u64,

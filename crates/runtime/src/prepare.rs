@@ -99,7 +99,7 @@ pub(crate) fn prepare(
     let (guard_posts, keepers) = open_guards(guards, &links, &hosted);
     let has_timers = layout.local_operations().any(|site| site.bound.is_some());
     let timers = Timers::new(if has_timers { jobs.capacity() } else { 0 });
-    let link = open_link(system, &hosted)?;
+    let link = open_link(system, &hosted, &options)?;
     let highest_cpu = system.nodes.iter().flat_map(|node| &node.cpus).max().copied().unwrap_or(0);
     let burner = Burner::calibrate();
     let shared = Arc::new(Shared {
@@ -321,8 +321,11 @@ fn open_guards(
     guards.into_iter().enumerate().map(open).unzip()
 }
 
-fn open_link(system: &System, hosted: &Hosted) -> Result<Option<Link>, PrepareError> {
-    let Hosted::Node { node, directory } = hosted else { return Ok(None) };
+fn open_link(system: &System, hosted: &Hosted, options: &RunOptions) -> Result<Option<Link>, PrepareError> {
+    let Hosted::Node { node, directory } = hosted else {
+        let imposes = options.links == crate::options::Links::Impose && !system.links.is_empty();
+        return if imposes { Err(PrepareError::LinksWithinProcess) } else { Ok(None) };
+    };
     let error = |source| PrepareError::Link { directory: directory.clone(), source };
-    Link::open(system, directory, *node).map(Some).map_err(error)
+    Link::open(system, directory, *node, options).map(Some).map_err(error)
 }

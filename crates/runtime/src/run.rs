@@ -186,7 +186,10 @@ impl Prepared {
             link.transport.leave_silently();
         }
         let (slow_messages, slowest) = link.map_or((0, Duration::ZERO), |link| link.promises.late());
+        let counts = link.map(|link| link.transport.counts()).unwrap_or_default();
         let mishaps = Mishaps {
+            lost_on_links: counts.lost,
+            unheld: counts.unheld,
             overflows: tally.overflows.load(Ordering::Relaxed),
             late_signals: tally.late.load(Ordering::Relaxed),
             bound_overruns: tally.bound_overruns.load(Ordering::Relaxed),

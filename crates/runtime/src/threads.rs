@@ -25,7 +25,7 @@ use talea_policy::lane::LaneQueue;
 use talea_policy::strategy::{Lane, Plan};
 use talea_record::{RingFile, RingWriter, ThreadRole};
 use talea_ring::inbox::Receiver;
-use talea_transport::{Inbox, Transport};
+use talea_transport::Transport;
 
 /// What a thread is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -366,7 +366,8 @@ impl ThreadPlan<'_> {
     /// Receives what other processes send, and only enqueues.
     fn receive_body(&self, node: usize, writer: RingWriter) -> ThreadBody {
         let shared = Arc::clone(self.shared);
-        let mut inbox = Inbox::new(self.system.nodes.len());
+        let link = shared.link.as_ref().expect("only where there are other processes is there a receiver");
+        let mut inbox = link.inbox(self.system.nodes.len());
         let flow_set_up = self.flow_set_up(node, writer);
         Box::new(move || {
             let mut flow = flow_set_up.begin(ThreadRole::Receiver, None);

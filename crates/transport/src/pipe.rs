@@ -246,6 +246,30 @@ mod tests {
     }
 
     #[test]
+    fn a_reply_names_the_job_that_it_is_the_answer_to() {
+        let (_directory, one, other) = two();
+        let question = message(0, 17, &[1, 2, 3]);
+        one.send(1, &question).expect("there is room");
+        let mut inboxes = [Inbox::new(2), Inbox::new(2)];
+        let mut answered = None;
+        let mut answer = |arrived: Arrived<'_>| {
+            let Arrived::Message(asked) = arrived else { return };
+            let reply = Message { reply_to: Some(asked.identity.job), ..message(1, 4, asked.payload) };
+            answered = Some(other.send(0, &reply));
+        };
+        let _ = other.receive(&mut inboxes[1], Some(Duration::ZERO), &mut answer).expect("it is readable");
+        assert_eq!(answered, Some(Ok(Sent::Sent)));
+        let mut heard = Vec::new();
+        let mut take = |arrived: Arrived<'_>| {
+            if let Arrived::Message(reply) = arrived {
+                heard.push((reply.reply_to, reply.identity.peer.node, reply.payload.to_vec()));
+            }
+        };
+        let _ = one.receive(&mut inboxes[0], Some(Duration::ZERO), &mut take).expect("it is readable");
+        assert_eq!(heard, [(Some(question.identity.job), 1, vec![1, 2, 3])]);
+    }
+
+    #[test]
     fn a_peer_that_has_left_is_refused_until_it_comes_again() {
         let (directory, one, other) = two();
         let mut inbox = Inbox::new(2);

@@ -11,6 +11,8 @@ use talea_time::{Duration, Instant};
 pub struct PromiseWatch {
     /// By sending node; `None` where no link is described.
     longest: Vec<Option<Duration>>,
+    /// How much longer a message may take before it counts.
+    tolerance: Duration,
     late: AtomicU64,
     worst_ns: AtomicI64,
 }
@@ -21,9 +23,16 @@ impl PromiseWatch {
         let longest = |from| description.link(from, own).map(|route| route.longest());
         PromiseWatch {
             longest: (0..description.nodes.len()).map(longest).collect(),
+            tolerance: Duration::ZERO,
             late: AtomicU64::new(0),
             worst_ns: AtomicI64::new(0),
         }
+    }
+
+    /// The same, but for what takes longer by no more than this: who holds messages back lets them go somewhat after they are due.
+    #[must_use]
+    pub fn with_tolerance(self, tolerance: Duration) -> Self {
+        PromiseWatch { tolerance, ..self }
     }
 
     /// A message is received at `now`. Counts it if it is sure to have taken longer than promised, and returns by how much.
@@ -31,7 +40,7 @@ impl PromiseWatch {
     pub fn see(&self, message: &Message<'_>, clock: ClockMapping, now: Instant) -> Option<Duration> {
         let longest = (*self.longest.get(usize::from(message.identity.peer.node))?)?;
         let excess = clock.least_age(message.sent, now) + -longest;
-        if excess <= Duration::ZERO {
+        if excess <= self.tolerance {
             return None;
         }
         self.late.fetch_add(1, Ordering::Relaxed);
@@ -72,5 +81,8 @@ mod tests {
         assert_eq!(watch.see(&message(2, 4, &[]), exact, at(1_000)), None, "no link is described");
         assert_eq!(watch.see(&message(9, 5, &[]), exact, at(1_000)), None, "no such node");
         assert_eq!(watch.late(), (2, us(3)));
+        let watch = watch.with_tolerance(us(1));
+        assert_eq!(watch.see(&message(0, 6, &[]), exact, at(5)), None);
+        assert_eq!(watch.see(&message(0, 7, &[]), exact, at(6)), Some(us(2)));
     }
 }

@@ -1,6 +1,6 @@
 //! What the processes of a run must agree on, and the first thing on which two do not.
 
-use crate::options::{Lower, RunOptions};
+use crate::options::{Links, Lower, RunOptions};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use talea_model::System;
@@ -25,10 +25,12 @@ impl Agreement {
     pub fn of(system: &System, options: &RunOptions) -> Self {
         let duration = options.duration.map_or("none".into(), |duration| duration.to_string());
         let lowers = matches!(options.lower, Lower::WherePossible);
+        let imposes = matches!(options.links, Links::Impose);
         let options = [
             ("duration", duration),
             ("real-time mode", options.rt.keyword().to_string()),
             ("tolerance", options.tolerance.to_string()),
+            ("handling of links", if imposes { "imposing" } else { "judging" }.to_string()),
             ("lowering of hierarchies", if lowers { "where possible" } else { "none" }.to_string()),
         ];
         let options = options.map(|(name, value)| (name.to_string(), value));

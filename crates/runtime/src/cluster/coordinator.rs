@@ -428,6 +428,8 @@ impl Members {
                 ended.mishaps.bound_overruns += mishaps.bound_overruns;
                 ended.mishaps.unsent += mishaps.unsent;
                 ended.mishaps.to_left += mishaps.to_left;
+                ended.mishaps.lost_on_links += mishaps.lost_on_links;
+                ended.mishaps.unheld += mishaps.unheld;
                 ended.mishaps.slow_messages += mishaps.slow_messages;
                 ended.mishaps.slowest_excess_ns =
                     ended.mishaps.slowest_excess_ns.max(mishaps.slowest_excess_ns);

@@ -9,11 +9,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration as StdDuration, Instant as StdInstant};
-use talea_model::{Late, LinkBuilder, SubtaskBuilder};
+use talea_model::{Late, LinkBuilder, LossRate, OperationId, SubtaskBuilder};
+use talea_policy::demand::{MessageWay, Passage};
 use talea_record::LossReason;
-use talea_record::event::{MessageLost, NodeLeft};
+use talea_record::event::{MessageLost, NodeLeft, Receive, Send};
 use talea_runtime::cluster::{ClusterError, Membership, run_cluster};
-use talea_runtime::{JobContext, LostNodes, Mishaps, StopHandle, Stopped};
+use talea_runtime::{JobContext, Links, LostNodes, Mishaps, StopHandle, Stopped};
 
 /// Tells a member what to do besides its jobs.
 const CASE: &str = "TALEA_TEST_CASE";
@@ -36,9 +37,25 @@ fn rally_with_promises() -> System {
     rally([there, LinkBuilder::from_to("two", "one")])
 }
 
+/// The same, over links that delay and lose messages in both directions.
+fn rally_over_lossy_links() -> System {
+    let loss = LossRate::from_share(0.2).expect("a share");
+    rally([LinkBuilder::others().delay(ms(2)).jitter(ms(4)).loss(loss)])
+}
+
 /// The system of a case.
 fn system_of(case: &str) -> System {
-    if case == "promised" { rally_with_promises() } else { ping_pong() }
+    match case {
+        "promised" => rally_with_promises(),
+        "imposed" => rally_over_lossy_links(),
+        _ => ping_pong(),
+    }
+}
+
+/// The options of a case, of coordinator and members alike.
+fn options_of(case: &str) -> RunOptions {
+    let links = if case == "imposed" { Links::Impose } else { Links::Judge };
+    RunOptions { links, ..options(RtMode::Warn, duration_of(case)) }
 }
 
 fn rally(links: impl IntoIterator<Item = LinkBuilder>) -> System {
@@ -63,7 +80,11 @@ fn member_command(case: &str) -> Command {
 
 /// All runs but one are ended by what happens in them.
 fn duration_of(case: &str) -> i64 {
-    if matches!(case, "planned" | "promised") { 100 } else { 60_000 }
+    match case {
+        "planned" | "promised" => 100,
+        "imposed" => 500,
+        _ => 60_000,
+    }
 }
 
 #[test]
@@ -106,7 +127,7 @@ fn as_member() {
         membership.run(&ping_pong(), wrong, options(RtMode::Warn, duration_of(&case))).expect_err("refused");
         return;
     }
-    let result = membership.run(&system_of(&case), operations, options(RtMode::Warn, duration_of(&case)));
+    let result = membership.run(&system_of(&case), operations, options_of(&case));
     if case != "orphaned" {
         result.expect("the member takes part");
     }
@@ -143,8 +164,7 @@ fn run_by(case: &str, stop: &StopHandle, command: impl FnMut(&str) -> Command) -
     let log = directory.path().join("log");
     let stop = stop.clone();
     let lost_nodes = if case == "survived" { LostNodes::GoOn } else { LostNodes::EndRun };
-    let options = options(RtMode::Warn, duration_of(case));
-    let options = RunOptions { keep_log: Some(log.clone()), stop, lost_nodes, ..options };
+    let options = RunOptions { keep_log: Some(log.clone()), stop, lost_nodes, ..options_of(case) };
     let outcome = run_cluster(&system_of(case), &options, command);
     let records = outcome.as_ref().map_or_else(|_| Vec::new(), |outcome| records_of(&log, outcome));
     Clustered { outcome, records }
@@ -209,6 +229,71 @@ fn messages_that_take_longer_than_their_link_promises_are_counted() {
     let sent = clustered.records.iter().filter(to_one).map(|record| record.words[0] as i64);
     let received = clustered.records.iter().filter(to_one).map(|record| record.time.as_nanos());
     assert!(sent.zip(received).all(|(sent, received)| 0 < sent && sent <= received), "both clocks are one");
+}
+
+/// Each message is lost, or takes as long, as the simulator has it.
+#[test]
+fn imposed_links_delay_and_lose_the_messages_that_a_simulation_does() {
+    let _alone = alone();
+    let clustered = run_case("imposed", &StopHandle::new());
+    let system = rally_over_lossy_links();
+    let ran = Ran {
+        outcome: clustered.outcome.expect("it runs"),
+        records: clustered.records,
+        system: system.clone(),
+    };
+    let passage = |from: JobId, to: OperationId| {
+        let node = |operation: OperationId| system.subtask(operation).node;
+        let route = system.route(node(from.operation), node(to));
+        MessageWay::new(system.seed, from.operation, to, route).passage(from.instance)
+    };
+    let ended =
+        ran.records.iter().filter(|record| record.event == Event::RUN_END).map(|record| record.time).min();
+    let ended = ended.expect("both say so");
+    let (mut lost, mut sent) = (0, HashMap::new());
+    for record in ran.records.iter().filter(|record| record.time < ended) {
+        if let Some(message) = MessageLost::read(record) {
+            let to = OperationId::from_index(message.to as usize);
+            assert_eq!(
+                (passage(message.job, to), message.why == LossReason::Link),
+                (Passage::Lost, true),
+                "{message:?}"
+            );
+            lost += 1;
+        } else if let Some(message) = Send::read(record) {
+            let to = OperationId::from_index(message.to as usize);
+            let Passage::Arrives(time) = passage(message.job, to) else {
+                panic!("{message:?} is to be lost")
+            };
+            assert!(time >= ms(2), "as long as the link takes");
+            sent.insert((message.job.instance, to, record.time), time);
+        }
+    }
+    let mut received = 0;
+    for record in &ran.records {
+        let Some(message) = Receive::read(record) else { continue };
+        let (to, at) = (message.job.operation, message.sent.expect("known"));
+        if let Some(time) = sent.get(&(message.job.instance, to, at)) {
+            assert!(
+                record.time - at >= *time,
+                "{message:?} comes after {:?}, not {time:?}",
+                record.time - at
+            );
+            received += 1;
+        }
+    }
+    assert!(lost > 0 && received > 0, "{lost} lost, {received} received");
+    let Mishaps { lost_on_links, unheld, unsent, .. } = ran.outcome.mishaps;
+    assert!(lost_on_links >= lost && (unheld, unsent) == (0, 0), "{:?}", ran.outcome.mishaps);
+    assert!((lost..=lost_on_links).contains(&ran.outcome.report.tasks[0].messages_lost));
+}
+
+#[test]
+fn links_are_not_imposed_where_no_messages_go_between_nodes() {
+    let options = RunOptions { links: Links::Impose, ..options(RtMode::Off, 100) };
+    let refused = Executive::prepare(&rally_over_lossy_links(), Operations::synthetic(), options);
+    let Err(error) = refused else { panic!("both nodes are in this process") };
+    assert!(error.to_string().contains("in processes of their own"), "{error}");
 }
 
 #[test]

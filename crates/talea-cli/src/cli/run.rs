@@ -15,7 +15,7 @@ use std::sync::mpsc;
 use talea_linux::timer::Tail;
 use talea_model::System;
 use talea_runtime::cluster::{Membership, run_cluster};
-use talea_runtime::{Executive, LostNodes, Lower, Operations, Outcome, RtMode, RunOptions, Stopped};
+use talea_runtime::{Executive, Links, LostNodes, Lower, Operations, Outcome, RtMode, RunOptions, Stopped};
 use talea_time::Duration;
 
 /// Of jobs that found no room.
@@ -45,6 +45,7 @@ Examples:
   talea run examples/figure-1.toml --for 10s    # a hierarchy of schedulers
   talea run examples/mixed.toml --for 10s       # tasks and programs in one hierarchy
   talea run examples/priorities.toml --for 10s  # a hierarchy that the kernel runs by itself
+  talea run examples/two-nodes.toml --impose-links  # messages between nodes take as long as the file says
   talea run examples/ofp.toml --rt strict --strategy muf --out out/muf")]
 pub struct Options {
     #[command(flatten)]
@@ -74,6 +75,11 @@ pub struct Options {
     /// How many threads a preemptive lane has, that is how many of its jobs can be started and unfinished, 1 to 256
     #[arg(long, value_name = "NUMBER", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256))]
     slots: u16,
+    /// Impose the delay, jitter and loss of the [[link]] tables on the messages between nodes, by the seed of the system: the run
+    /// loses the same messages as `talea sim` and delays the others by as much. Without it messages go as fast as the machine lets
+    /// them, and those that take longer than their link promises are counted
+    #[arg(long)]
+    impose_links: bool,
     /// When the process of a node ends early, let the other nodes go on without it
     #[arg(long)]
     keep_going: bool,
@@ -99,6 +105,10 @@ fn tail(text: &str) -> Result<Tail, String> {
 pub fn main(options: Options) -> super::Outcome {
     let system = options.system.read()?;
     let system = planned(&system, &lanes_of(&system)?)?;
+    if options.impose_links && system.links.is_empty() {
+        let help = "describe delay, jitter and loss in [[link]] tables, or leave --impose-links out";
+        return Err(Failure::new(format!("system \"{}\" has no links to impose", system.name), help));
+    }
     if let Some(membership) = Membership::from_environment() {
         return take_part(membership, &system, &options);
     }
@@ -139,6 +149,7 @@ fn run_options(options: &Options) -> RunOptions {
         slots: usize::from(options.slots),
         sample: options.results.sample,
         tolerance: options.tolerance,
+        links: if options.impose_links { Links::Impose } else { Links::Judge },
         lost_nodes: if options.keep_going { LostNodes::GoOn } else { LostNodes::EndRun },
         ..RunOptions::default()
     }
@@ -305,6 +316,10 @@ fn remarks(outcome: &Outcome) -> Vec<String> {
             ),
         ),
         (mishaps.unsent, "messages between nodes were lost, for there was no room or no way for them"),
+        (
+            mishaps.unheld,
+            "messages between nodes were lost, for there was no room to hold them until their link delivers them",
+        ),
         (mishaps.to_left, "messages were not sent, for the node that they were for had ended"),
         (mishaps.slot_shortages, "times a job of a preemptive lane waited for a thread; raise --slots"),
         (outcome.late_records, "records came too late to be put in order"),

@@ -1,6 +1,6 @@
 //! A run of several nodes, whose processes are lost one way or another.
 
-use crate::support::{Running, TRACE, eventually, example, folder, run, within};
+use crate::support::{Running, TRACE, eventually, example, folder, run, within, write};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsStr;
 use std::fs;
@@ -135,6 +135,38 @@ fn a_run_goes_on_without_a_killed_node_and_is_explained() {
     let unfinished = explained["explanations"].as_array().expect("a list").iter();
     let unfinished = unfinished.filter(|one| one["outcome"] == "unfinished").count();
     assert_eq!(of("message_of") + of("node_left"), unfinished, "none is late without a reason");
+}
+
+/// A run over imposed links loses what a simulation loses, and both say so of the instances that this cuts off.
+#[test]
+fn imposed_links_lose_the_messages_that_a_simulation_loses() {
+    let place = folder();
+    let text = fs::read_to_string(example("two-nodes.toml")).expect("readable");
+    let lossy = text.replace("delay = \"500us\"", "delay = \"500us\"\nloss = 0.2");
+    assert_ne!(text, lossy);
+    let system = write(&place, "lossy.toml", &lossy);
+    let lost = |name: &str, command: &[&str]| {
+        let out = within(&place, name);
+        run(&[command, &["--for", "1s", "--fail-on", "never", "--out", &out]].concat()).exits(0);
+        let trace = place.path().join(name).join(TRACE).display().to_string();
+        let arguments = ["trace", "explain", &trace, "--task", "grasp", "--limit", "1000"];
+        let words = run(&arguments).exits(0).words();
+        let json = run(&[&arguments[..], &["--json"]].concat()).exits(0).json();
+        let all = json["explanations"].as_array().expect("a list").clone();
+        let lost = all.iter().filter(|one| one["stranding"]["why"] == "link");
+        let mut lost: Vec<u64> = lost.filter_map(|one| one["subject"]["instance"].as_u64()).collect();
+        lost.sort_unstable();
+        assert!(words.contains("on the link from node"), "{words}");
+        lost
+    };
+    let simulated = lost("sim", &["sim", &system]);
+    let real = lost("run", &["run", &system, "--rt", "off", "--impose-links"]);
+    // The first few end in time before the run does, on any machine.
+    let first = |lost: &[u64]| lost.iter().copied().filter(|number| *number < 12).collect::<Vec<_>>();
+    assert!(first(&simulated).len() > 1, "{simulated:?}");
+    assert_eq!(first(&real), first(&simulated));
+    let refused = run(&["run", &example("ofp.toml"), "--impose-links"]).exits(2);
+    assert!(refused.stderr.contains("has no links to impose"), "{}", refused.stderr);
 }
 
 #[test]

@@ -134,7 +134,7 @@ impl<'a> Filter<'a> {
     /// Whether there can be records of this event to be printed.
     fn may_let_through(&self, event: Event) -> bool {
         let about_job = || {
-            let on_the_way = [Event::SEND, Event::RECEIVE, Event::SIGNAL, Event::GUARD];
+            let on_the_way = [Event::SEND, Event::RECEIVE, Event::SIGNAL, Event::GUARD, Event::MESSAGE_LOST];
             event.is_job() || on_the_way.contains(&event)
         };
         (self.task.is_none() || about_job())
