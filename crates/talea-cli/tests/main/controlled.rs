@@ -126,6 +126,8 @@ fn what_comes_to_a_running_hierarchy_is_in_its_trace() {
     };
     let worst = || run(&["trace", "explain", &name, "--worst", "--json"]).exits(0).stdout;
     eventually("the run has begun", || worst().contains("response_ns"));
+    let follower = Running::start(&["trace", "show", &name, "--follow", "--event", "change"]);
+    eventually("it is followed", || run(&["trace", "list", "--json"]).stdout.contains("show --follow"));
     ctl(&name, &["add-scheduler", "BG", "--kind", "round-robin", "--under", "FP=priority 7", "--force"])
         .exits(0);
     // Short turns and pauses, for others use this processor, too.
@@ -136,7 +138,12 @@ fn what_comes_to_a_running_hierarchy_is_in_its_trace() {
     ctl(&name, &["replace", "BG", "--kind", "stride", "--force"]);
     ctl(&name, &["remove", "build"]).exits(0);
     running.signal(rustix::process::Signal::INT);
-    running.finish().exits(0);
+    let outcome = running.finish().exits(0).json();
+    assert_eq!(outcome["run"]["hierarchies"][0]["undefined"], 0, "there was room for all");
+    let followed = follower.finish().exits(0).stdout;
+    for part in ["BG to build", "FP to BG", "removed", "added"] {
+        assert!(followed.contains(part), "{part} is not in\n{followed}");
+    }
     let (trace, system) = (within(&place, "out/trace.talea"), within(&place, "system.toml"));
     let shown = run(&["trace", "show", &trace, "--event", "change"]).exits(0).stdout;
     for part in ["BG to build", "FP to BG", "removed", "added"] {

@@ -39,8 +39,14 @@ pub fn main(path: &Path, options: &Options) -> crate::cli::Outcome {
     let failed = |error: &dyn std::fmt::Display| Failure::new(format!("{}: {error}", path.display()), "");
     let consumer = TraceFile::attach(path, "show --follow", &selection, Start::Now);
     let consumer = consumer.map_err(|error| failed(&error))?;
-    let mut following =
-        Following { path, options, consumer, metadata: trace.metadata().clone(), left: options.limit };
+    let mut following = Following {
+        path,
+        options,
+        consumer,
+        metadata: trace.metadata().clone(),
+        defined: 0,
+        left: options.limit,
+    };
     following.until_the_end(&stop)?;
     Ok(Verdict::Fine)
 }
@@ -51,6 +57,8 @@ struct Following<'a> {
     options: &'a Options,
     consumer: Consumer,
     metadata: Metadata,
+    /// How many of the stream's definitions these tables have beyond those that they were read with.
+    defined: usize,
     left: Option<usize>,
 }
 
@@ -88,9 +96,16 @@ impl Following<'_> {
         if records.iter().any(|record| record.event == Event::RUN_START)
             && let Ok(trace) = TraceFile::open(self.path)
         {
-            self.metadata = trace.metadata().clone();
+            (self.metadata, self.defined) = (trace.metadata().clone(), 0);
         }
-        let names = self.consumer.directory().map_err(|error| unreadable(&error))?.name_space();
+        let directory = self.consumer.directory().map_err(|error| unreadable(&error))?;
+        // What came while the run lasts was defined before the first record of it. Those that the tables have already change nothing.
+        let definitions = directory.definitions();
+        definitions[self.defined.min(definitions.len())..]
+            .iter()
+            .for_each(|definition| self.metadata.define(definition));
+        self.defined = definitions.len();
+        let names = directory.name_space();
         let listing = Listing::new(&self.metadata, names);
         let filter = Filter::new(&self.metadata, names, self.options)?;
         let mut lines = String::new();
