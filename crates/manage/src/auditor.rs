@@ -126,17 +126,19 @@ impl AuditState {
         if let Some(kernel) = &mut self.kernel {
             kernel.poll(horizon, &mut self.seen);
         }
-        self.collect(shared);
-        self.work_up_to(horizon);
+        let waiting = self.collect(shared);
+        self.work_up_to(waiting.map_or(horizon, |waiting| horizon.min(waiting)));
     }
 
-    /// Learns what has been promised since. Whatever is decided afterwards is later than any instant read before.
-    fn collect(&mut self, shared: &Shared) {
+    /// Learns what has been promised since. Whatever is decided afterwards is later than any instant read before. Returns from when on
+    /// decisions wait for definitions.
+    fn collect(&mut self, shared: &Shared) -> Option<Instant> {
         let state = shared.state.lock_patiently();
         let promises = state.run.iter().flat_map(|run| run.watch.edges()).skip(self.promised);
         let promises =
             promises.map(|(_, _, promise)| promise.map_or(&Guarantee::Null, Promise::guarantee).clone());
         let promises: Vec<Guarantee> = promises.collect();
+        let waiting = state.run.as_ref().and_then(|run| run.waiting_since());
         drop(state);
         for guarantee in promises {
             if let Some(edge) = self.edges.number(self.promised) {
@@ -144,6 +146,7 @@ impl AuditState {
             }
             self.promised += 1;
         }
+        waiting
     }
 
     fn work_up_to(&mut self, horizon: Instant) {
@@ -185,7 +188,8 @@ impl AuditState {
     }
 
     fn finish(&mut self, shared: &Shared) {
-        self.collect(shared);
+        let waiting = self.collect(shared);
+        assert_eq!(waiting, None, "a run that is over has written all its decisions");
         if let Some(kernel) = self.kernel.take() {
             // What it has recorded by now is delivered, whatever becomes of the stop.
             let _stopped = kernel.finish(&mut self.seen);

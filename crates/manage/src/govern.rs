@@ -49,9 +49,10 @@ impl ManagedSet {
             return;
         };
         drop(state);
-        for definition in &definitions {
-            // Where there is no room, readers find records of edges that nobody defined, and count them.
-            let _no_room = definer.define(definition);
+        // Where there is no room, readers find records of edges that nobody defined, and count them.
+        let lost = definitions.iter().filter(|definition| definer.define(definition).is_err()).count();
+        if let Some(run) = &mut self.shared.state.lock_patiently().run {
+            run.defined(lost as u64);
         }
     }
 

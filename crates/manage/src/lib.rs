@@ -69,6 +69,7 @@ mod auditor;
 pub mod command;
 pub mod control;
 mod controller;
+mod definitions;
 mod freezer;
 mod govern;
 pub mod guardian;

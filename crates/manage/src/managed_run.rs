@@ -9,6 +9,7 @@
 //! hierarchy come from one place in the order in which things happened, and need one ring. Records are written when
 //! the hierarchy *decides*; the kernel follows some microseconds later, which its own events show.
 
+use crate::definitions::Definitions;
 use crate::member::Received;
 use crate::member_jobs::MemberJobs;
 use crate::thread_jobs::{Gained, ThreadJobs};
@@ -87,6 +88,8 @@ pub struct EndedRun {
     pub end: Instant,
     /// When it was to end.
     pub planned_end: Instant,
+    /// Edges and schedulers that came while it lasted and that the trace does not tell of, for want of room.
+    pub undefined: u64,
 }
 
 /// Where a hierarchy's records go, and what they say of it.
@@ -116,6 +119,15 @@ impl RunRecorder {
             self.writer.record(record);
         }
     }
+
+    /// Writes a record unless it has to wait for what is being defined.
+    #[inline]
+    fn put(&mut self, definitions: &mut Definitions, record: Record) {
+        if !definitions.hold(record) {
+            definitions.all().for_each(|waiting| self.write(waiting));
+            self.write(record);
+        }
+    }
 }
 
 /// What whoever judges what was received reads: the decisions, and the run's end.
@@ -138,8 +150,8 @@ pub struct ManagedRun {
     held: usize,
     /// Schedulers that have come.
     schedulers: u32,
-    /// What the stream's readers have yet to be told of, see [`Self::definitions`].
-    undefined: Vec<Definition>,
+    /// What the stream's readers have yet to be told of.
+    definitions: Definitions,
     stage: Stage,
     pub(crate) start: Instant,
     end: Instant,
@@ -161,7 +173,7 @@ impl ManagedRun {
             edges,
             held: 0,
             schedulers: 0,
-            undefined: Vec::new(),
+            definitions: Definitions::new(),
             stage: Stage::Prepared,
             start: Instant::MAX,
             end: Instant::MAX,
@@ -225,7 +237,10 @@ impl ManagedRun {
             let (edge, role) = (Record::NO_EDGE, role.into());
             self.recorder.write(Member { tid, edge, node, role }.at(self.start, Record::NO_CPU));
         }
-        self.decisions.beginning(&self.watch, self.start).for_each(|record| self.recorder.write(record));
+        let (recorder, definitions) = (&mut self.recorder, &mut self.definitions);
+        self.decisions
+            .beginning(&self.watch, self.start)
+            .for_each(|record| recorder.put(definitions, record));
     }
 
     /// These threads serve the set.
@@ -278,6 +293,7 @@ impl ManagedRun {
         }
         let node = self.recorder.node as u16;
         self.mark(at, RunEnd { node, how: RunOutcome::Over.into() });
+        self.definitions.all().for_each(|record| self.recorder.write(record));
         self.stage = Stage::Over;
     }
 
@@ -323,7 +339,9 @@ impl ManagedRun {
                     let guarantee = promise.as_ref().map_or(&Guarantee::Null, Promise::guarantee).to_string();
                     let (node, parent, child) = (self.recorder.node, parent.clone(), child.clone());
                     let entry = EdgeEntry { node, parent, child, guarantee };
-                    self.undefined.push(Definition::Edge { number, entry });
+                    self.definitions.queue(Definition::Edge { number, entry });
+                } else {
+                    self.definitions.lose();
                 }
                 let at = (*at).min(self.end);
                 let records: Vec<Record> = self.decisions.added(own, *vp, at).collect();
@@ -343,13 +361,30 @@ impl ManagedRun {
         let (node, name, kind) = (self.recorder.node, name.to_owned(), kind.to_owned());
         let (serial, entry) = (self.schedulers, SchedulerEntry { node, name, kind });
         self.schedulers += 1;
-        self.undefined.push(Definition::Scheduler { serial, entry });
+        self.definitions.queue(Definition::Scheduler { serial, entry });
     }
 
-    /// Takes what the stream's readers have yet to be told of, and who tells them. That may wait, and is not done under the lock.
+    /// Takes what the stream's readers have yet to be told of, and who tells them. That may wait, and is not done under the lock;
+    /// [`Self::defined`] says that it is done.
     pub(crate) fn definitions(&mut self) -> Option<(Definer, Vec<Definition>)> {
-        let some = !self.undefined.is_empty();
-        some.then(|| (self.recorder.writer.definer(), std::mem::take(&mut self.undefined)))
+        let queued = self.definitions.take()?;
+        Some((self.recorder.writer.definer(), queued))
+    }
+
+    /// What was taken has been told, but for so many definitions: the records that waited for it are written.
+    pub(crate) fn defined(&mut self, lost: u64) {
+        self.definitions.entered(lost);
+        self.definitions.due().for_each(|record| self.recorder.write(record));
+    }
+
+    /// What was decided from then on cannot be read yet.
+    pub(crate) fn waiting_since(&self) -> Option<Instant> {
+        self.definitions.since()
+    }
+
+    /// How many edges and schedulers readers of the trace do not know, for want of room.
+    pub(crate) fn undefined(&self) -> u64 {
+        self.definitions.lost()
     }
 
     /// A promise has been broken.
@@ -426,7 +461,7 @@ impl ManagedRun {
     /// Nothing is written of what comes before the run or after it.
     fn write(&mut self, record: Record) {
         if self.stage == Stage::UnderWay {
-            self.recorder.write(record);
+            self.recorder.put(&mut self.definitions, record);
         }
     }
 }

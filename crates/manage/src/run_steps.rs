@@ -82,8 +82,8 @@ impl State {
         let number = |member: &Member| member.threads.first().map(Managed::number);
         let clocks = own.filter_map(|member| Some((number(member)?, member.received()))).collect();
         let (kept, start) = (run.watch.kept(&context), run.start);
-        let (end, planned_end) = run.ends();
-        run.ended_run = Some(EndedRun { kept, received, clocks, start, end, planned_end });
+        let ((end, planned_end), undefined) = (run.ends(), run.undefined());
+        run.ended_run = Some(EndedRun { kept, received, clocks, start, end, planned_end, undefined });
     }
 
     /// Has the hierarchy decide, and notes what it did.

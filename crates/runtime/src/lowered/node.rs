@@ -282,6 +282,7 @@ impl LoweredNode {
             scheduled_by: ScheduledBy::Kernel,
             lowering: self.lowering.clone(),
             grants: 0,
+            undefined: 0,
             untraced: None,
             uncontrolled,
             unmanaged_threads: account.unmanaged_threads,

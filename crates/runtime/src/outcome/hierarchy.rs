@@ -76,6 +76,9 @@ pub struct HierarchyOutcome {
     pub judged_by: Option<JudgedBy>,
     /// The threads, in file order, and then those that came while it ran.
     pub members: Vec<MemberOutcome>,
+    /// Edges and schedulers that came while it ran and that the trace does not tell of, for want of room or of numbers.
+    #[serde(default)]
+    pub undefined: u64,
     /// Members that were raised to a processor.
     pub grants: u64,
     /// Why wake-ups of programs are found by looking now and then, if they are.

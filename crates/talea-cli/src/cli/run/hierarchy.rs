@@ -13,7 +13,7 @@ use talea_time::Duration;
 pub fn json(hierarchy: &HierarchyOutcome) -> Value {
     json!({
         "node": hierarchy.node, "scheduled_by": hierarchy.scheduled_by, "lowering": hierarchy.lowering,
-        "members": hierarchy.members, "grants": hierarchy.grants,
+        "members": hierarchy.members, "grants": hierarchy.grants, "undefined": hierarchy.undefined,
         "untraced": hierarchy.untraced, "uncontrolled": hierarchy.uncontrolled, "unmanaged_threads": hierarchy.unmanaged_threads,
         "judged_by": hierarchy.judged_by, "cause": hierarchy.ended_early.as_ref().map(|ended| &ended.cause),
         "ended_early": hierarchy.ended_early, "shortcomings": hierarchy.shortcomings,
@@ -170,6 +170,13 @@ pub fn remarks(hierarchy: &HierarchyOutcome) -> Vec<String> {
         remarks.push(format!(
             "warning: node {node}: {} threads of programs are beyond what can be managed and stay ordinary ones",
             hierarchy.unmanaged_threads
+        ));
+    }
+    if hierarchy.undefined > 0 {
+        remarks.push(format!(
+            "warning: node {node}: the trace does not tell of {} schedulers and edges that came while the hierarchy ran, for there is no \
+             room for more",
+            hierarchy.undefined
         ));
     }
     if let Some(threads) = &hierarchy.unrestored {
