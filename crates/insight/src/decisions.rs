@@ -14,12 +14,16 @@
 //! After a loss nothing is judged until it is heard of again, guarantees not at all; nor is, after a change of the
 //! hierarchy, whether priorities are obeyed and everybody passes on what they are given.
 
+mod children;
+#[cfg(test)]
+mod cost;
 mod received;
 
 use crate::hierarchy::{EdgeState, Hierarchies};
+use children::AllChildren;
 use received::Received;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use talea_guarantee::guarantee::Guarantee;
 use talea_guarantee::monitor::{Bound, Monitor, Standing};
 use talea_model::{Request, System, Under};
@@ -118,7 +122,12 @@ pub struct Decisions<'a> {
     received: Option<Received>,
     /// By lane: the processors on which a job of it executes.
     executing: Vec<Vec<(u64, u16)>>,
-    touched: bool,
+    children: AllChildren,
+    /// By edge: the lanes that have their places there.
+    lanes_of: Vec<Vec<usize>>,
+    /// Lanes that are to be judged when the instant is over.
+    touched_lanes: Vec<usize>,
+    is_touched_lane: Vec<bool>,
     is_changed: bool,
     has_loss: bool,
     now: Instant,
@@ -138,14 +147,30 @@ impl<'a> Decisions<'a> {
             let guarantee: Guarantee = edge.guarantee.parse().ok()?;
             Some(Monitor::new(&guarantee, tolerance?, metadata.start))
         };
+        let hierarchies = Hierarchies::new(metadata);
+        let priorities = priorities(metadata, system);
+        let mut parents: HashMap<(usize, &str), usize> = HashMap::new();
+        for edge in &metadata.edges {
+            *parents.entry((edge.node, &edge.child)).or_default() += 1;
+        }
+        let is_alone = |edge: &talea_record::EdgeEntry| parents[&(edge.node, edge.child.as_str())] == 1;
+        let judged = metadata.edges.iter().zip(&priorities);
+        let judged = judged.map(|(edge, priority)| priority.filter(|_| is_alone(edge))).collect();
+        let mut lanes_of = vec![Vec::new(); metadata.edges.len()];
+        for lane in 0..metadata.lanes.len() {
+            hierarchies.edges_of_lane(lane).iter().for_each(|edge| lanes_of[*edge].push(lane));
+        }
         Decisions {
-            hierarchies: Hierarchies::new(metadata),
-            priorities: metadata.edges.iter().map(|edge| priority(metadata, edge, system)).collect(),
+            children: AllChildren::new(&hierarchies, judged),
+            lanes_of,
+            touched_lanes: Vec::new(),
+            is_touched_lane: vec![false; metadata.lanes.len()],
+            hierarchies,
+            priorities,
             monitors: metadata.edges.iter().map(monitor).collect(),
             broken: BTreeMap::new(),
             received: Received::new(metadata),
             executing: vec![Vec::new(); metadata.lanes.len()],
-            touched: false,
             is_changed: false,
             has_loss: false,
             now: metadata.start,
@@ -208,6 +233,7 @@ impl<'a> Decisions<'a> {
             self.find(Rule::Transitions, format!("{what} on {}, which {was}", self.name(edge)));
         }
         self.hierarchies.apply(record);
+        self.children.change(&self.hierarchies, edge, before);
         let standing = match self.hierarchies.state(edge) {
             EdgeState::Unknown => return,
             EdgeState::Waiting => Standing::Waiting,
@@ -219,7 +245,7 @@ impl<'a> Decisions<'a> {
         {
             self.found_broken((edge, violation.from, violation.to, violation.bound), 1);
         }
-        self.touched = true;
+        self.touch_edge(edge);
     }
 
     fn found_broken(&mut self, (edge, from, to, bound): Broken, count: i64) {
@@ -281,76 +307,93 @@ impl<'a> Decisions<'a> {
             }
             _ => return,
         }
-        self.touched = true;
+        self.touch_lane(entry.lane);
     }
 
-    /// Judges the state in which an instant leaves the hierarchies.
+    /// Judges the state in which an instant leaves the schedulers, and lanes, of which a record in it was.
     fn end_instant(&mut self) {
-        if !std::mem::take(&mut self.touched) {
-            return;
+        while let Some(group) = self.children.next_touched() {
+            self.judge_served(group);
+            self.judge_ready(group);
         }
-        for edge in 0..self.metadata.edges.len() {
-            match self.hierarchies.state(edge) {
-                EdgeState::Running(cpu) => self.judge_served(edge, cpu),
-                EdgeState::Ready => self.judge_ready(edge),
-                EdgeState::Waiting | EdgeState::Unknown => {}
-            }
-        }
-        for lane in 0..self.executing.len() {
+        while let Some(lane) = self.touched_lanes.pop() {
+            self.is_touched_lane[lane] = false;
             self.judge_jobs(lane);
         }
     }
 
-    /// The scheduler above has the processor that it gives away, gives it to nobody else, and the one below passes it on.
-    fn judge_served(&mut self, edge: usize, cpu: u16) {
-        let has = |other: &usize| self.hierarchies.state(*other) == EdgeState::Running(cpu);
-        let is_known =
-            |edges: &[usize]| edges.iter().all(|edge| self.hierarchies.state(*edge) != EdgeState::Unknown);
-        let above = self.hierarchies.above_of(edge);
-        let lacks = !above.is_empty() && is_known(above) && !above.iter().any(has);
-        let other =
-            self.hierarchies.siblings_of(edge).iter().find(|other| **other != edge && has(other)).copied();
-        let below = self.hierarchies.below_of(edge);
-        // A thread that comes can be given a processor a moment before its edge is defined.
-        let keeps = !self.is_changed && !below.is_empty() && is_known(below) && !below.iter().any(has);
-        self.case(Rule::Processors);
-        if lacks {
-            let parent = &self.metadata.edges[edge].parent;
-            self.find(
-                Rule::Processors,
-                format!("{}: {parent} does not have processor {cpu}", self.name(edge)),
-            );
+    /// Of the instant in which records were lost not all is known.
+    fn forget_touched(&mut self) {
+        self.children.forget_touched();
+        self.touched_lanes.drain(..).for_each(|lane| self.is_touched_lane[lane] = false);
+    }
+
+    /// An edge has come into another state: who decides there, and those who have to do with it, are to be judged.
+    fn touch_edge(&mut self, edge: usize) {
+        self.children.touch(self.hierarchies.group_of(edge));
+        if let Some(below) = self.hierarchies.group_below(edge) {
+            self.children.touch(below);
         }
-        // Each of the two finds it.
-        if let Some(other) = other.filter(|other| edge < *other) {
-            let text =
-                format!("processor {cpu} is given twice: {} and {}", self.name(edge), self.name(other));
-            self.find(Rule::Processors, text);
-        }
-        if keeps {
-            let child = &self.metadata.edges[edge].child;
-            self.find(Rule::Processors, format!("{child} has processor {cpu} and passes it on to nobody"));
+        for index in 0..self.lanes_of[edge].len() {
+            self.touch_lane(self.lanes_of[edge][index]);
         }
     }
 
-    /// No sibling of a lower priority is served. Who has several parents may be served by another of them.
-    fn judge_ready(&mut self, edge: usize) {
-        let is_alone = |edge: usize| {
-            let own = &self.metadata.edges[edge];
-            let same =
-                self.metadata.edges.iter().filter(|other| other.node == own.node && other.child == own.child);
-            same.count() == 1
-        };
-        let Some(own) = self.priorities[edge].filter(|_| !self.is_changed) else { return };
-        if !is_alone(edge) {
+    fn touch_lane(&mut self, lane: usize) {
+        if !std::mem::replace(&mut self.is_touched_lane[lane], true) {
+            self.touched_lanes.push(lane);
+        }
+    }
+
+    /// The scheduler has the processors that it gives away, gives each to one, and passes on those that it has.
+    fn judge_served(&mut self, group: usize) {
+        let (hierarchies, children) = (&self.hierarchies, &self.children);
+        let (above, running) = (hierarchies.above(group), children.running(group));
+        let state = |edge: &usize| hierarchies.state(*edge);
+        let has = |edges: &[usize], cpu| edges.iter().any(|edge| state(edge) == EdgeState::Running(cpu));
+        let is_known = |edges: &[usize]| edges.iter().all(|edge| state(edge) != EdgeState::Unknown);
+        let mut found: Vec<String> = Vec::new();
+        for (place, edge) in running.iter().enumerate() {
+            let EdgeState::Running(cpu) = state(edge) else { continue };
+            if !above.is_empty() && is_known(above) && !has(above, cpu) {
+                let parent = &self.metadata.edges[*edge].parent;
+                found.push(format!("{}: {parent} does not have processor {cpu}", self.name(*edge)));
+            }
+            if let Some(other) = running[place + 1..].iter().find(|other| state(other) == state(edge)) {
+                let (one, other) = (edge.min(other), edge.max(other));
+                found.push(format!(
+                    "processor {cpu} is given twice: {} and {}",
+                    self.name(*one),
+                    self.name(*other)
+                ));
+            }
+        }
+        let mut judged = running.len();
+        // After a change of the hierarchy not all children may be in the tables.
+        for edge in above.iter().filter(|_| !self.is_changed && children.is_known(group)) {
+            let EdgeState::Running(cpu) = state(edge) else { continue };
+            judged += 1;
+            if !has(running, cpu) {
+                let child = &self.metadata.edges[*edge].child;
+                found.push(format!("{child} has processor {cpu} and passes it on to nobody"));
+            }
+        }
+        self.rules[Rule::Processors as usize].cases += judged as u64;
+        found.into_iter().for_each(|text| self.find(Rule::Processors, text));
+    }
+
+    /// No child of a lower priority is served while one is ready. Who has several parents may be served by another of them.
+    fn judge_ready(&mut self, group: usize) {
+        if self.is_changed {
             return;
         }
-        self.case(Rule::Priority);
-        let is_lower = |other: &usize| self.priorities[*other].is_some_and(|priority| priority < own);
-        let served = |other: &usize| matches!(self.hierarchies.state(*other), EdgeState::Running(_));
-        let siblings = self.hierarchies.siblings_of(edge).iter();
-        if let Some(lower) = siblings.copied().find(|other| is_lower(other) && served(other)) {
-            let text = format!("{} is served while {} is ready", self.name(lower), self.name(edge));
+        self.rules[Rule::Priority as usize].cases += self.children.ready(group) as u64;
+        let running = self.children.running(group).iter();
+        let served = running.filter_map(|edge| Some((self.priorities[*edge]?, *edge)));
+        let Some((priority, lowest)) = served.min() else { return };
+        let waiting: Vec<usize> = self.children.ready_above(group, priority).collect();
+        for edge in waiting {
+            let text = format!("{} is served while {} is ready", self.name(lowest), self.name(edge));
             self.find(Rule::Priority, text);
         }
     }
@@ -379,23 +422,29 @@ impl<'a> Decisions<'a> {
     }
 }
 
-/// The priority of the one below an edge of a scheduler of fixed priorities.
-fn priority(metadata: &Metadata, edge: &talea_record::EdgeEntry, system: &System) -> Option<i32> {
-    let kind = metadata.schedulers.iter().find(|one| one.node == edge.node && one.name == edge.parent)?;
-    if kind.kind != "fixed-priority" {
-        return None;
-    }
+/// By edge, the priority of the one below it, where the scheduler above is one of fixed priorities.
+fn priorities(metadata: &Metadata, system: &System) -> Vec<Option<i32>> {
+    let fixed = metadata.schedulers.iter().filter(|one| one.kind == "fixed-priority");
+    let fixed: HashSet<(usize, &str)> = fixed.map(|one| (one.node, one.name.as_str())).collect();
     let of_schedulers = system.schedulers.iter().map(|one| (one.name.as_str(), &one.under));
     let of_threads = system.threads.iter().map(|one| (one.name.as_str(), &one.under));
-    let (_, under) = of_schedulers.chain(of_threads).find(|(name, _)| *name == edge.child)?;
-    under.iter().find_map(|one| match one {
-        Under { scheduler, request: Request::Priority(priority) }
-            if system.schedulers[*scheduler].name == edge.parent =>
-        {
-            Some(*priority)
-        }
-        _ => None,
-    })
+    let mut unders: HashMap<&str, &Vec<Under>> = HashMap::new();
+    for (name, under) in of_schedulers.chain(of_threads) {
+        unders.entry(name).or_insert(under);
+    }
+    let priority = |edge: &talea_record::EdgeEntry| {
+        let is_fixed = fixed.contains(&(edge.node, edge.parent.as_str()));
+        let under = unders.get(edge.child.as_str()).filter(|_| is_fixed)?;
+        under.iter().find_map(|one| match one {
+            Under { scheduler, request: Request::Priority(priority) }
+                if system.schedulers[*scheduler].name == edge.parent =>
+            {
+                Some(*priority)
+            }
+            _ => None,
+        })
+    };
+    metadata.edges.iter().map(priority).collect()
 }
 
 fn state_words(state: EdgeState) -> &'static str {
@@ -415,7 +464,7 @@ impl Sink for Decisions<'_> {
         if record.time > self.now {
             // Of the instant in which records were lost not all is known.
             match event::Lost::read(&record).is_some_and(|lost| !lost.is_of_kernel()) {
-                true => self.touched = false,
+                true => self.forget_touched(),
                 false => self.end_instant(),
             }
             self.now = record.time;
@@ -427,7 +476,12 @@ impl Sink for Decisions<'_> {
             | Typed::VpRelease(event::VpRelease { trigger, .. }) => self.decided(&record, trigger.known()),
             Typed::EdgeChange(change) => {
                 self.is_changed = true;
+                let edge = usize::from(change.edge);
+                let before = (edge < self.metadata.edges.len()).then(|| self.hierarchies.state(edge));
                 self.hierarchies.apply(&record);
+                if let Some(before) = before {
+                    self.children.change(&self.hierarchies, edge, before);
+                }
                 let monitor = self.monitors.get_mut(usize::from(change.edge)).and_then(Option::as_mut);
                 if let Some(monitor) = monitor.filter(|_| change.what == ChangeKind::Removed) {
                     // What it comes to with its last window nobody holds against a promise that is no more.
@@ -442,7 +496,10 @@ impl Sink for Decisions<'_> {
                 };
                 self.found_broken((broken.edge.into(), broken.from, broken.to, bound), -1);
             }
-            Typed::RunStart(_) => self.hierarchies.apply(&record),
+            Typed::RunStart(_) => {
+                self.hierarchies.apply(&record);
+                self.children.rebuild(&self.hierarchies);
+            }
             Typed::RunEnd(end) => {
                 self.end_instant();
                 self.close(end.node.into(), record.time);
@@ -450,6 +507,7 @@ impl Sink for Decisions<'_> {
             Typed::Lost(lost) if !lost.is_of_kernel() => {
                 self.forget();
                 self.hierarchies.apply(&record);
+                self.children.rebuild(&self.hierarchies);
             }
             _ if record.event.is_job() => self.job(&record),
             _ => {}

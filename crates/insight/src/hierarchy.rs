@@ -63,18 +63,26 @@ pub(crate) enum Turn {
 struct Edge {
     node: usize,
     state: EdgeState,
-    /// Edges with the same scheduler above.
-    siblings: Vec<usize>,
-    /// Edges below which this one's scheduler stands; none of a root's.
+    /// The scheduler above, by number.
+    group: usize,
+    /// The scheduler below; none below whom there are threads or lanes.
+    below: Option<usize>,
+}
+
+/// A scheduler.
+#[derive(Debug)]
+struct Group {
+    /// The edges to who is below it.
+    edges: Vec<usize>,
+    /// The edges to it; none to a root.
     above: Vec<usize>,
-    /// Edges below who is below this one; none of a thread's.
-    below: Vec<usize>,
 }
 
 /// The edges of all nodes.
 #[derive(Debug)]
 pub(crate) struct Hierarchies {
     edges: Vec<Edge>,
+    groups: Vec<Group>,
     /// By lane: the edges to it, or of a lane to those of its node.
     of_lane: Vec<Vec<usize>>,
     /// By node.
@@ -84,26 +92,33 @@ pub(crate) struct Hierarchies {
 impl Hierarchies {
     /// Of a run with these tables; nothing has been heard yet.
     pub fn new(metadata: &Metadata) -> Self {
-        let mut below: HashMap<(usize, &str), Vec<usize>> = HashMap::new();
+        let mut numbers: HashMap<(usize, &str), usize> = HashMap::new();
+        let mut groups: Vec<Group> = Vec::new();
         let mut to: HashMap<(usize, &str), Vec<usize>> = HashMap::new();
         let mut has_any = vec![false; metadata.nodes.len()];
         for (index, edge) in metadata.edges.iter().enumerate() {
-            below.entry((edge.node, &edge.parent)).or_default().push(index);
+            let number = *numbers.entry((edge.node, &edge.parent)).or_insert_with(|| {
+                groups.push(Group { edges: Vec::new(), above: Vec::new() });
+                groups.len() - 1
+            });
+            groups[number].edges.push(index);
             to.entry((edge.node, &edge.child)).or_default().push(index);
             has_any[edge.node] = true;
         }
         let edges = metadata.edges.iter().map(|edge| Edge {
             node: edge.node,
             state: EdgeState::Unknown,
-            siblings: below[&(edge.node, edge.parent.as_str())].clone(),
-            above: to.get(&(edge.node, edge.parent.as_str())).cloned().unwrap_or_default(),
-            below: below.get(&(edge.node, edge.child.as_str())).cloned().unwrap_or_default(),
+            group: numbers[&(edge.node, edge.parent.as_str())],
+            below: numbers.get(&(edge.node, edge.child.as_str())).copied(),
         });
+        for (scheduler, number) in &numbers {
+            groups[*number].above = to.get(scheduler).cloned().unwrap_or_default();
+        }
         let of_lane = metadata.lanes.iter().map(|lane| {
             let name = metadata.place_name(lane);
             name.and_then(|name| to.get(&(lane.node, name))).cloned().unwrap_or_default()
         });
-        Hierarchies { edges: edges.collect(), of_lane: of_lane.collect(), has_any }
+        Hierarchies { edges: edges.collect(), groups, of_lane: of_lane.collect(), has_any }
     }
 
     /// Whether schedulers, not lanes alone, decide on the node.
@@ -149,19 +164,29 @@ impl Hierarchies {
         self.edges[edge].state
     }
 
-    /// The edges with the same scheduler above, this one among them.
-    pub fn siblings_of(&self, edge: usize) -> &[usize] {
-        &self.edges[edge].siblings
+    /// How many schedulers there are.
+    pub fn groups(&self) -> usize {
+        self.groups.len()
     }
 
-    /// The edges to the scheduler above this one; none of a root's.
-    pub fn above_of(&self, edge: usize) -> &[usize] {
-        &self.edges[edge].above
+    /// The scheduler above the edge, by number.
+    pub fn group_of(&self, edge: usize) -> usize {
+        self.edges[edge].group
     }
 
-    /// The edges from who is below this one; none of a thread's.
-    pub fn below_of(&self, edge: usize) -> &[usize] {
-        &self.edges[edge].below
+    /// The scheduler below the edge; none where a thread or lanes are.
+    pub fn group_below(&self, edge: usize) -> Option<usize> {
+        self.edges[edge].below
+    }
+
+    /// The edges to a scheduler; none to a root.
+    pub fn above(&self, group: usize) -> &[usize] {
+        &self.groups[group].above
+    }
+
+    /// The edges to the places of a lane, or of the lanes of its node.
+    pub fn edges_of_lane(&self, lane: usize) -> &[usize] {
+        &self.of_lane[lane]
     }
 
     /// Whether it is known what the place of `lane` was given.
@@ -184,7 +209,8 @@ impl Hierarchies {
         // Damaged tables may go round in circles.
         for _ in 0..self.edges.len() {
             let state = self.edges[last].state;
-            let next = self.edges[last].below.iter().find(|below| self.edges[**below].state == state);
+            let below = self.edges[last].below.map_or(&[][..], |group| &self.groups[group].edges);
+            let next = below.iter().find(|below| self.edges[**below].state == state);
             match next {
                 Some(next) => last = *next,
                 None => break,
@@ -206,7 +232,7 @@ impl Hierarchies {
         }
         let mut why = Turn::Unknown;
         for edge in ready() {
-            let turn = self.above(*edge, patience);
+            let turn = self.turn_above(*edge, patience);
             match (why, turn) {
                 // Whoever was served instead says more than that nobody asked.
                 (_, Turn::Others(_)) => return turn,
@@ -218,14 +244,15 @@ impl Hierarchies {
     }
 
     /// Why the scheduler above the edge gives who is below, and wants a processor, none.
-    fn above(&self, edge: usize, patience: usize) -> Turn {
-        let siblings = self.edges[edge].siblings.iter();
+    fn turn_above(&self, edge: usize, patience: usize) -> Turn {
+        let group = &self.groups[self.edges[edge].group];
+        let siblings = group.edges.iter();
         let served =
             siblings.copied().find(|other| matches!(self.edges[*other].state, EdgeState::Running(_)));
         if let Some(served) = served {
             return Turn::Others(served);
         }
-        let above = &self.edges[edge].above;
+        let above = &group.above;
         match if above.is_empty() || patience == 0 {
             Turn::NotWanted
         } else {
