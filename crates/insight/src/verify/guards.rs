@@ -81,7 +81,7 @@ impl Guards {
 impl Judge<'_> {
     /// Whether a guard holds the operation.
     pub(super) fn is_guarded(&self, operation: OperationId) -> bool {
-        let Some(entry) = self.trace.operations.get(operation.index()) else { return false };
+        let Some(entry) = self.expected.operations.get(operation.index()) else { return false };
         let sync = self.system.tasks.get(entry.task).map_or(Synchronisation::Greedy, |task| task.sync);
         sync != Synchronisation::Greedy && !entry.predecessors.is_empty()
     }

@@ -12,7 +12,7 @@ use super::report::{Certainty, Finding, Findings, Rule, VerifyReport};
 use super::suspicion::Suspicion;
 use crate::occupancy::Occupancy;
 use std::collections::BTreeMap;
-use talea_model::System;
+use talea_model::{Scheduling, System};
 use talea_policy::strategy::Plan;
 use talea_record::event::{Lost, Typed};
 use talea_record::{Event, JobId, LaneEntry, Metadata, OperationEntry, Origin, Record};
@@ -65,6 +65,10 @@ pub(super) struct Judge<'a> {
     pub system: &'a System,
     pub tolerance: Duration,
     pub coverage: Coverage,
+    /// By node: whether its lanes, by the rules of strategies, decide what runs on it. Elsewhere schedulers do, and of jobs there is known only
+    /// how far they are.
+    pub judged: Vec<bool>,
+    /// As the expected tables number them.
     pub lanes: Vec<Lane>,
     /// Position of each operation in its lane.
     pub ranks: Vec<u32>,
@@ -95,14 +99,11 @@ impl<'a> Judge<'a> {
         plans: &[Plan],
         tolerance: Duration,
     ) -> Self {
-        let of_plans = plans.iter().enumerate();
-        let lanes: Vec<(usize, &talea_policy::strategy::Lane)> =
-            of_plans.flat_map(|(node, plan)| plan.lanes.iter().map(move |lane| (node, lane))).collect();
         let described = expected.operations.len();
         // What was posted can only be taken as it was defined, in a lane of its node.
         let lane_of = |operation: &OperationEntry| {
             let known = &trace.lanes[operation.lane];
-            let of_node = |lane: &LaneEntry| lane.node == known.node;
+            let of_node = |lane: &LaneEntry| lane.node == known.node && !lane.is_thread();
             let same = expected.lanes.iter().position(|lane| of_node(lane) && lane.level == known.level);
             same.or_else(|| expected.lanes.iter().rposition(of_node))
         };
@@ -115,13 +116,15 @@ impl<'a> Judge<'a> {
         expected.tasks.extend_from_slice(&trace.tasks[expected.tasks.len()..]);
         // It stands behind the members of its lane, in the order of its numbers.
         let mut ranks: Vec<u32> = (0..expected.operations.len() as u32).collect();
-        for (rank, member) in lanes.iter().flat_map(|(_, lane)| lane.members.iter().enumerate()) {
+        let of_plans = plans.iter().flat_map(|plan| &plan.lanes);
+        for (rank, member) in of_plans.flat_map(|lane| lane.members.iter().enumerate()) {
             ranks[member.index()] = rank as u32;
         }
-        let lane = |(node, lane): (usize, &talea_policy::strategy::Lane)| Lane {
-            node,
-            level: lane.level,
-            order: LaneOrder { discipline: lane.discipline, rules: lane.rules },
+        let judged = |node: usize| system.scheduling(node) != Scheduling::Hierarchy;
+        let lane = |entry: &LaneEntry| Lane {
+            node: entry.node,
+            level: entry.level,
+            order: plans[entry.node].lanes.get(entry.level).map_or(LaneOrder::OF_THREAD, LaneOrder::of),
             ready: BTreeMap::new(),
             last_ran: None,
             chosen: None,
@@ -134,7 +137,8 @@ impl<'a> Judge<'a> {
             system,
             tolerance,
             coverage: Coverage::whole(trace),
-            lanes: lanes.into_iter().map(lane).collect(),
+            judged: (0..trace.nodes.len()).map(judged).collect(),
+            lanes: expected.lanes.iter().map(lane).collect(),
             ranks,
             instances: (0..trace.tasks.len()).map(|task| Instances::new(trace, task)).collect(),
             beginning: Beginning::Awaited,
@@ -236,6 +240,10 @@ impl<'a> Judge<'a> {
         let lane = entry.lane;
         if self.ends[self.lanes[lane].node].is_some_and(|end| record.time > end) {
             return;
+        }
+        if !self.judged[self.lanes[lane].node] {
+            let _ = self.is_half_known(record);
+            return self.follow(record);
         }
         self.check_lane(record);
         // Also a job that is not judged takes a processor or leaves it.

@@ -3,7 +3,7 @@
 use talea_model::{LaneDispatch, Late, Laxity};
 use talea_policy::discipline::Discipline;
 use talea_policy::job::Job;
-use talea_policy::strategy::LaneRules;
+use talea_policy::strategy::{Lane, LaneRules};
 use talea_time::{Duration, Instant, Work};
 
 /// A job that is released and unfinished.
@@ -46,6 +46,21 @@ pub(super) enum LastRan {
 }
 
 impl LaneOrder {
+    /// Stands for a thread below schedulers, which is no lane.
+    pub const OF_THREAD: LaneOrder = LaneOrder {
+        discipline: Discipline::Fifo,
+        rules: LaneRules {
+            dispatch: LaneDispatch::NonPreemptive,
+            laxity: Laxity::Remaining,
+            late: Late::None,
+        },
+    };
+
+    /// Of a lane of a plan.
+    pub fn of(lane: &Lane) -> Self {
+        LaneOrder { discipline: lane.discipline, rules: lane.rules }
+    }
+
     fn urgency(&self, ready: &Ready, now: Instant) -> Instant {
         self.discipline.urgency(&ready.job, ready.executed(now), self.rules.laxity)
     }

@@ -384,3 +384,79 @@ fn a_late_burst_is_explained_by_whose_turn_it_was() {
         assert!(rules.iter().all(|rule| rule["violations"] == 0), "{how}: {}", verified["decisions"]);
     }
 }
+
+/// A node with a hierarchy, one with lanes, and a task that goes from one to the other and is held by a guard there.
+const HALVES: &str = r#"
+    [system]
+    name = "halves"
+    strategy = "rms"
+    [[node]]
+    name = "a"
+    cpus = [0]
+    [[node]]
+    name = "b"
+    cpus = [1]
+    [[scheduler]]
+    name = "S"
+    node = "a"
+    kind = "round-robin"
+    quantum = "1ms"
+    [[scheduler]]
+    name = "jobs"
+    node = "a"
+    kind = "lanes"
+    under = [{ scheduler = "S" }]
+    [[thread]]
+    name = "hog"
+    work = { burst = "1ms", period = "10ms" }
+    under = [{ scheduler = "S" }]
+    [[task]]
+    name = "way"
+    period = "20ms"
+    sync = "release-guard"
+      [[task.subtask]]
+      name = "there"
+      node = "a"
+      wcet = "1ms"
+      [[task.subtask]]
+      name = "here"
+      node = "b"
+      wcet = "2ms"
+    [[task]]
+    name = "often"
+    node = "b"
+    period = "5ms"
+    wcet = "2ms"
+    [[task]]
+    name = "seldom"
+    node = "b"
+    period = "40ms"
+    wcet = "12ms"
+"#;
+
+#[test]
+fn lanes_and_guards_beside_a_node_with_a_hierarchy_are_verified() {
+    let place = folder();
+    let (system, out) = (write(&place, "halves.toml", HALVES), within(&place, "out"));
+    run(&["sim", &system, "--for", "2s", "--out", &out, "--fail-on", "never"]).exits(0);
+    let trace = within(&place, "out/trace.talea");
+    let verified = run(&["trace", "verify", &system, &trace, "--json"]).exits(0).json();
+    assert_eq!(verified["not_judged"], serde_json::json!(["a"]));
+    let cases = |verified: &serde_json::Value, rule: &str, what: &str| {
+        let rules = verified["lanes"]["rules"].as_array().expect("lanes are judged").clone();
+        let found = rules.iter().find(|one| one["rule"] == rule).and_then(|one| one[what].as_u64());
+        found.unwrap_or_else(|| panic!("no {what} of {rule} in {rules:?}"))
+    };
+    for rule in ["plan", "life", "release", "precedence", "lanes", "idle"] {
+        assert!(cases(&verified, rule, "cases") > 0 && cases(&verified, rule, "violations") == 0, "{rule}");
+    }
+    // Guards are judged for themselves: twice as many releases as jobs of the guarded subtask beyond the others'.
+    let greedy = write(&place, "greedy.toml", &HALVES.replace("sync = \"release-guard\"", ""));
+    let without = run(&["trace", "verify", &greedy, &trace, "--json"]).json();
+    assert_eq!(cases(&verified, "release", "cases") - cases(&without, "release", "cases"), 100);
+    let other = write(&place, "other.toml", &HALVES.replace("\"rms\"", "\"edf\""));
+    let wrong = run(&["trace", "verify", &other, &trace, "--json"]).exits(1).json();
+    assert!(cases(&wrong, "plan", "violations") == 3 && cases(&wrong, "non-preemption", "violations") > 0);
+    let text = run(&["trace", "verify", &other, &trace]).exits(1).fits().stdout;
+    assert!(text.contains("non-preemption") && text.contains("guarantees"), "{text}");
+}

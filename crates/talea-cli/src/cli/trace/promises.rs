@@ -1,15 +1,18 @@
 //! What a trace says of the guarantees in hierarchies of schedulers.
 
+use super::verify;
 use crate::cli::failure::{Failure, Verdict};
+use crate::cli::options::lanes_of;
 use crate::cli::output::{self, Sheet, length};
 use crate::cli::report;
 use serde::Serialize;
 use std::path::Path;
 use talea_insight::decisions::{Decisions, DecisionsReport};
 use talea_insight::promises::{Breach, EdgeReport, PromisesReport, Side};
+use talea_insight::verify::{Coverage, Verifier, VerifyReport};
 use talea_insight::{Accounting, Promises, Report};
 use talea_model::System;
-use talea_record::{Contents, Damage, Event, Metadata, RecordedEvents, TraceFile};
+use talea_record::{Contents, Damage, Event, LaneEntry, Metadata, RecordedEvents, TraceFile};
 use talea_time::Duration;
 
 /// Whether a hierarchy of schedulers, not lanes alone, decided what runs next.
@@ -63,8 +66,10 @@ struct Verified<'a> {
     promises: &'a PromisesReport,
     /// None where they were not recorded.
     decisions: Option<&'a DecisionsReport>,
+    /// What was found of the lanes of nodes without a hierarchy; none where there are none, or their jobs were not recorded.
+    lanes: Option<&'a VerifyReport>,
     damage: &'a Damage,
-    /// Nodes with lanes, which are not judged beside hierarchies.
+    /// Nodes with lanes that were not judged, such as those below a hierarchy.
     not_judged: Vec<String>,
 }
 
@@ -73,7 +78,7 @@ pub fn verify(
     path: &Path,
     trace: &TraceFile,
     system: &System,
-    (json, limit): (Form, usize),
+    (json, limit, tolerance): (Form, usize, Duration),
 ) -> crate::cli::Outcome {
     let metadata = trace.metadata();
     let names = |nodes: &mut dyn Iterator<Item = &String>| nodes.cloned().collect::<Vec<_>>().join(", ");
@@ -96,6 +101,10 @@ pub fn verify(
     let replayed = trace.replay(&mut sink).map_err(|error| super::unreadable(path, &error))?;
     super::warn_of_damage(path, &replayed.damage);
     let ((promises, decisions), (accounting, contents)) = sink;
+    let executed = system.with_threads_as_tasks();
+    let lanes = lanes(path, trace, (&executed, &contents), tolerance)?;
+    let lanes = lanes.map(|report| report.with_damage(&replayed.damage));
+    let not_judged = not_judged(metadata, lanes.is_some());
     let (promises, told) = (promises.finish(), RecordedEvents::of(metadata, &contents));
     if !told.has(Event::VIOLATION) {
         return Err(Failure::new(
@@ -114,13 +123,29 @@ pub fn verify(
                 system,
                 promises: &promises,
                 decisions: decisions.as_ref(),
+                lanes: lanes.as_ref(),
                 damage,
-                not_judged: with_lanes(metadata),
+                not_judged,
             })?;
         }
-        Form::Text => print(metadata, &promises, decisions.as_ref(), (&report, &told), limit)?,
+        Form::Text => {
+            let mut lines = output::Lines::new();
+            print(&mut lines, &promises, decisions.as_ref(), (&report, &told), limit)?;
+            if let Some(lanes) = &lanes {
+                lines.line("")?;
+                verify::tell(&mut lines, lanes, metadata, limit)?;
+            }
+            if !not_judged.is_empty() {
+                lines.prose(&format!(
+                    "note: the lanes of {} were not judged beside a hierarchy",
+                    not_judged.join(", ")
+                ))?;
+            }
+            lines.finish()?;
+        }
     }
-    let wrong = decisions.as_ref().map_or(0, DecisionsReport::count);
+    let wrong =
+        decisions.as_ref().map_or(0, DecisionsReport::count) + lanes.as_ref().map_or(0, VerifyReport::count);
     match promises.broken() + wrong {
         0 if !replayed.damage.is_none() => Err(Failure::new(
             format!("{}: what is left shows no broken guarantee, but the trace is damaged", path.display()),
@@ -165,21 +190,51 @@ pub enum Form {
     Json,
 }
 
-fn with_lanes(metadata: &Metadata) -> Vec<String> {
-    let of_lanes = metadata.lanes.iter().filter(|lane| lane.discipline != "thread");
+/// What the lanes of nodes without a hierarchy did, if there are any and their jobs were recorded.
+fn lanes(
+    path: &Path,
+    trace: &TraceFile,
+    (executed, contents): (&System, &Contents),
+    tolerance: Duration,
+) -> Result<Option<VerifyReport>, Failure> {
+    let metadata = trace.metadata();
+    let is_judged = |lane: &LaneEntry| !lane.is_thread() && !has_schedulers(metadata, lane.node);
+    let Ok(coverage) = Coverage::of(metadata, contents) else { return Ok(None) };
+    if !metadata.lanes.iter().any(is_judged) {
+        return Ok(None);
+    }
+    let plans = lanes_of(executed)?;
+    let verifier = Verifier::new(metadata, executed, &plans, tolerance).map_err(|error| {
+        Failure::new(
+            format!("{}: {error}", path.display()),
+            "give the system file that the run was made with",
+        )
+    })?;
+    let mut verifier = verifier.with_coverage(coverage);
+    trace.replay(&mut verifier).map_err(|error| super::unreadable(path, &error))?;
+    Ok(Some(verifier.finish()))
+}
+
+fn has_schedulers(metadata: &Metadata, node: usize) -> bool {
+    metadata.schedulers.iter().any(|scheduler| scheduler.node == node)
+}
+
+/// Nodes with lanes that nobody judged: those below schedulers, and the others if it could not be done.
+fn not_judged(metadata: &Metadata, is_done: bool) -> Vec<String> {
+    let is_left = |lane: &&LaneEntry| !lane.is_thread() && (!is_done || has_schedulers(metadata, lane.node));
+    let of_lanes = metadata.lanes.iter().filter(is_left);
     let mut names: Vec<String> = of_lanes.map(|lane| metadata.nodes[lane.node].name.clone()).collect();
     names.dedup();
     names
 }
 
 fn print(
-    metadata: &Metadata,
+    lines: &mut output::Lines,
     promises: &PromisesReport,
     decisions: Option<&DecisionsReport>,
     (report, told): (&Report, &RecordedEvents),
     limit: usize,
 ) -> Result<(), Failure> {
-    let mut lines = output::Lines::new();
     for breach in promises.breaches.iter().take(limit) {
         let edge = &promises.edges[breach.edge];
         let seconds = breach.to_ns as f64 / 1e9;
@@ -204,16 +259,11 @@ fn print(
     let watched = promises.edges.len();
     lines.prose(&format!("{}: {verdict}{by_kernel}, of {watched} that were watched", report.system))?;
     match decisions {
-        Some(decisions) => tell_decisions(&mut lines, decisions, limit)?,
+        Some(decisions) => tell_decisions(lines, decisions, limit)?,
         None => lines.prose(
             "note: the trace has no decisions (hls), so the word of who ran the hierarchy is taken for its guarantees; of one that \
              was lowered to settings of the kernel nobody judged them",
         )?,
     }
-    let lanes = with_lanes(metadata);
-    if !lanes.is_empty() {
-        lines
-            .prose(&format!("note: the lanes of {} were not judged beside a hierarchy", lanes.join(", ")))?;
-    }
-    lines.finish()
+    Ok(())
 }

@@ -20,7 +20,8 @@ use talea_time::Duration;
 /// trace that lacks events of jobs is refused, and a rule for which the trace has no case is shown as not judged.
 ///
 /// Of a trace of a hierarchy of schedulers, its decisions are judged instead: whether they could be made, whether jobs executed only where
-/// they were given a processor, and whether the guarantees that are recorded as broken were broken, and no others.
+/// they were given a processor, and whether the guarantees that are recorded as broken were broken, and no others. Where only some nodes have
+/// a hierarchy, the lanes and guards of the others are judged as well, by the rules above.
 #[derive(Args)]
 #[command(after_help = "\
 Real threads take time to wake up. So in their traces the rules lanes, idle and order are violated only by a wrong state that \
@@ -60,14 +61,14 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
     let path = named::file(&options.trace)?;
     let trace = open(&path)?;
     let system = options.system.read()?;
-    if promises::has_hierarchy(trace.metadata()) {
+    let metadata = trace.metadata();
+    let tolerance = options.tolerance.unwrap_or_else(|| default_tolerance(metadata.origin));
+    if promises::has_hierarchy(metadata) && tolerance >= Duration::ZERO {
         let form = if options.json { promises::Form::Json } else { promises::Form::Text };
-        return promises::verify(&path, &trace, &system, (form, options.limit));
+        return promises::verify(&path, &trace, &system, (form, options.limit, tolerance));
     }
     let plans = plans(&system)?;
-    let metadata = trace.metadata();
     let coverage = coverage(options, &trace)?;
-    let tolerance = options.tolerance.unwrap_or_else(|| default_tolerance(metadata.origin));
     if tolerance < Duration::ZERO {
         return Err(Failure::new(
             "--tolerance is negative",
@@ -124,6 +125,17 @@ fn coverage(options: &Options, trace: &TraceFile) -> Result<Coverage, Failure> {
 
 fn print(report: &VerifyReport, metadata: &Metadata, limit: usize) -> Result<(), Failure> {
     let mut lines = output::Lines::new();
+    tell(&mut lines, report, metadata, limit)?;
+    lines.finish()
+}
+
+/// What was found of the lanes.
+pub(super) fn tell(
+    lines: &mut output::Lines,
+    report: &VerifyReport,
+    metadata: &Metadata,
+    limit: usize,
+) -> Result<(), Failure> {
     let listed = report.violations.iter().take(limit);
     for violation in listed {
         let [job, other] = [&violation.job, &violation.other].map(|name| name.as_deref());
@@ -161,7 +173,7 @@ fn print(report: &VerifyReport, metadata: &Metadata, limit: usize) -> Result<(),
     for line in summary(report, metadata) {
         lines.prose(&line)?;
     }
-    lines.finish()
+    Ok(())
 }
 
 fn rules(report: &VerifyReport) -> String {
