@@ -21,12 +21,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let prepared = Run::new(&system).options(options).prepare()?;
     let dispatcher = prepared.dispatcher();
     let note = Declaration::new("note", Duration::from_millis(50)).criticality(Criticality::Low);
-    let note = dispatcher.declare(note, |job| println!("noted: alarm {}", job.payload()))?;
+    let note = dispatcher.declare(note, |job| println!("noted: alarm {}", job.handle()))?;
     let alarm = Declaration::new("alarm", Duration::from_millis(2)).criticality(Criticality::High);
     let alarm = dispatcher.declare(alarm, move |job| {
         // Less urgent: another lane, later.
-        if let Err(refused) = job.post(note, job.payload()) {
-            eprintln!("alarm {} is not noted: {refused}", job.payload());
+        if let Err(refused) = job.post(note, job.handle()) {
+            eprintln!("alarm {} is not noted: {refused}", job.handle());
         }
     })?;
 

@@ -361,13 +361,13 @@ impl std::fmt::Debug for Poster {
 }
 
 impl Poster {
-    /// Posts a job of the operation, which is due within the operation's deadline from now. `payload` is what the job
-    /// [finds](JobContext::payload). Returns its number. Neither allocates nor waits; a system call at most, to wake its lane.
+    /// Posts a job of the operation, which is due within the operation's deadline from now. `handle` is what the job
+    /// [finds](JobContext::handle). Returns its number. Neither allocates nor waits; a system call at most, to wake its lane.
     ///
     /// # Errors
     /// [`NotPosted`].
-    pub fn post(&mut self, operation: PostedOperation, payload: u64) -> Result<u64, NotPosted> {
-        self.flow.post(&self.shared, Posted { operation, deadline: None, payload })
+    pub fn post(&mut self, operation: PostedOperation, handle: u64) -> Result<u64, NotPosted> {
+        self.flow.post(&self.shared, Posted { operation, deadline: None, handle })
     }
 
     /// The same with a deadline of its own, on CLOCK_MONOTONIC; one in the past is now.
@@ -377,9 +377,9 @@ impl Poster {
     pub fn post_due(
         &mut self,
         operation: PostedOperation,
-        payload: u64,
+        handle: u64,
         deadline: Instant,
     ) -> Result<u64, NotPosted> {
-        self.flow.post(&self.shared, Posted { operation, deadline: Some(deadline), payload })
+        self.flow.post(&self.shared, Posted { operation, deadline: Some(deadline), handle })
     }
 }

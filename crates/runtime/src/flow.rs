@@ -10,10 +10,11 @@ use crate::guard_post::{GuardPost, Timers};
 use crate::job_table::{InFlight, JobTable, Tag, WindowFull};
 use crate::join::JoinTable;
 use crate::layout::{Layout, OperationSite};
-use crate::link::{Link, reason_of};
+use crate::link::{Completion, Link, reason_of};
 use crate::occupancy::Processor;
 use crate::operation::Behaviour;
 use crate::outcome::OperationPanic;
+use crate::payloads::{Payload, Payloads};
 use crate::posting::{NotPosted, Posted, PostedOperation};
 use crate::posting_table::PostingTable;
 use crate::recorder::{Recorder, Recording, Subject};
@@ -33,7 +34,7 @@ use talea_record::{JobId, LossReason, SkipReason, ThreadRole};
 use talea_ring::bell::Bell;
 use talea_ring::inbox::Sender;
 use talea_time::{Clock, Duration, Instant};
-use talea_transport::{Identity, Message, Refusal, Sent};
+use talea_transport::{Message, Refusal, Sent};
 
 /// How a lane is told that there is something in its inbox.
 pub(crate) enum Call {
@@ -173,6 +174,7 @@ pub(crate) struct Shared {
     pub jobs: JobTable,
     pub joins: JoinTable,
     pub timers: Timers,
+    pub payloads: Payloads,
     /// By node; `None` where nothing is guarded, and for nodes of other processes.
     pub guard_posts: Vec<Option<GuardPost>>,
     /// By lane over all nodes; `None` for lanes of other processes.
@@ -359,7 +361,7 @@ impl JobFlow {
     /// Posts a job of a declared operation, which is released now, and rings. Its deadline is what the operation has, unless another one
     /// is given. Returns its number.
     pub fn post(&mut self, shared: &Shared, posted: Posted) -> Result<u64, NotPosted> {
-        let Posted { operation: PostedOperation(operation), deadline, payload } = posted;
+        let Posted { operation: PostedOperation(operation), deadline, handle } = posted;
         let now = MonotonicClock.now();
         if !shared.gate.has_begun(now) || shared.stop.is_stopped() {
             return Err(NotPosted::NotRunning);
@@ -376,7 +378,7 @@ impl JobFlow {
             self.recorder.put(now, subject.skip(dates, SkipReason::Full));
             return Err(NotPosted::Full);
         };
-        shared.posting.set_payload(tag, payload);
+        shared.posting.set_handle(tag, handle);
         self.enqueue(shared, site, job, tag, dates, now);
         self.ring(shared);
         Ok(instance)
@@ -480,33 +482,32 @@ impl JobFlow {
     }
 
     /// A job has completed at `now`: tells its successors, without ringing.
-    pub fn tell_successors(&mut self, shared: &Shared, subject: Subject, ended: &Job, now: Instant) {
+    pub fn tell_successors(
+        &mut self,
+        shared: &Shared,
+        subject: Subject,
+        (ended, payload): (&Job, &Payload),
+        now: Instant,
+    ) {
         let job = subject.job;
         let from = shared.layout.operation(job.operation);
         let timer = from.bound.map_or(NO_TIMER, |bound| ended.release.saturating_add(bound));
         for &successor in &from.successors {
             let site = shared.layout.operation(successor);
-            if site.local.is_some() {
+            if let Some(local) = site.local {
+                shared.payloads.put(local, job, payload);
                 let job = JobId { operation: successor, ..job };
                 self.arrive(shared, Signal { job, deadline: ended.deadline, timer }, now);
                 continue;
             }
-            let message = |link: &Link| Message {
-                identity: Identity { peer: link.transport.own(), job },
-                to: successor,
-                reply_to: None,
-                sent: now,
-                deadline: ended.deadline,
-                period: from.period,
-                band: from.band,
-                timer: Some(timer).filter(|timer| *timer != NO_TIMER),
-                not_before: None,
-                payload: &[],
-            };
+            let timer = Some(timer).filter(|timer| *timer != NO_TIMER);
+            let (at, deadline) = (now, ended.deadline);
+            let completion = Completion { job, to: successor, at, deadline, timer, payload };
             let (to, lane) = (successor.index() as u64, subject.lane as u16);
-            let absent = Err(Refusal::Absent);
-            let sent =
-                shared.link.as_ref().map_or(absent, |link| link.transport.send(site.node, &message(link)));
+            let sent = match &shared.link {
+                Some(link) => link.tell(site.node, from, completion),
+                None => Err(Refusal::Absent),
+            };
             let why = match sent {
                 Ok(Sent::Sent) => {
                     self.recorder.put_if_wanted(now, Send { job, to, lane });

@@ -26,9 +26,9 @@
 //! |---|---|
 //! | `options`, `posting`, `outcome`, `layout`, `names` | what a run is asked for and leaves, its fixed tables, what it is called |
 //! | [`lowering`], [`doctor`] | lanes, and hierarchies of schedulers, to kernel settings: pure functions; what this machine grants |
-//! | `job_table`, `join`, `guard_post`, `window`, `link`, `occupancy` | bounded, preallocated state of jobs, joins, pipes and processors |
+//! | `job_table`, `join`, `guard_post`, `window`, `link`, `payloads`, `occupancy` | bounded, preallocated state of jobs, joins, pipes and processors |
 //! | `operation`, `posting_table`, `recorder` | what a job does, and how a thread records it |
-//! | `flow`, `guarding`, `release` | a job from its release to its lane, and to its successors |
+//! | `flow`, `receiving`, `guarding`, `release` | a job from its release to its lane, and to its successors |
 //! | `lane` | executing what is in a lane, by whatever enforces its decisions |
 //! | `hierarchy`, `lowered` | a description's hierarchy of schedulers, run by a managed set, or by the kernel alone |
 //! | `error`, `plans`, `store`, `collector`, `threads`, `hierarchy_node` | what a run is set up of: tables, rings, threads, nodes |
@@ -58,10 +58,12 @@ mod occupancy;
 mod operation;
 mod options;
 mod outcome;
+mod payloads;
 mod plans;
 mod posting;
 mod posting_table;
 mod prepare;
+mod receiving;
 mod recorder;
 mod release;
 mod run;
@@ -80,6 +82,7 @@ pub use outcome::{
     HierarchyOutcome, LostNode, MemberOutcome, Mishaps, NodeSpin, OperationPanic, Outcome, ParkingOutcome,
     ScheduledBy, Stopped, ThreadAttributes,
 };
+pub use payloads::{PAYLOAD_BYTES, Payload, PayloadTooLong};
 pub use posting::{NotPosted, PostedOperation, PostingRoom};
 pub use prepare::Executive;
 pub use run::Prepared;

@@ -1,16 +1,15 @@
 //! The way to the nodes in other processes, and what has come of the promises of the links to this one.
 
-use crate::flow::{JobFlow, Shared, Signal};
+use crate::layout::OperationSite;
 use crate::options::{Links, RunOptions};
 use rustix::io::Errno;
 use std::path::Path;
 use talea_linux::clock::MonotonicClock;
-use talea_model::System;
-use talea_record::LossReason;
-use talea_record::event::{MessageLost, NodeLeft, Receive};
+use talea_model::{OperationId, System};
+use talea_record::{JobId, LossReason};
 use talea_time::{Clock, Instant};
 use talea_transport::simulated::{self, SimulatedLink};
-use talea_transport::{Arrived, Inbox, Message, Peer, Pipes, PromiseWatch, Received, Refusal, Transport};
+use talea_transport::{Identity, Inbox, Message, Peer, Pipes, PromiseWatch, Refusal, Sent, Transport};
 
 /// What a process that has one node of several shares among its threads.
 pub(crate) struct Link {
@@ -49,53 +48,39 @@ pub(crate) fn reason_of(refusal: Refusal) -> LossReason {
     }
 }
 
-/// Takes what other processes send to the node `own`, and only enqueues, until the run is over.
-///
-/// # Panics
-/// If the way into this process is broken.
-pub(crate) fn receive(shared: &Shared, own: usize, inbox: &mut Inbox, flow: &mut JobFlow) {
-    let link = shared.link.as_ref().expect("only where there are other processes is there a receiver");
-    loop {
-        let mut take = |arrived: Arrived<'_>| {
-            let now = MonotonicClock.now();
-            match arrived {
-                Arrived::Message(message) => link.take(shared, &message, flow, now),
-                // The transport refuses from now on what is sent to it. How its process ended is the coordinator's to tell.
-                Arrived::Left(Peer { node, epoch }) => {
-                    flow.recorder.put(now, NodeLeft { epoch, left: u32::from(node), node: own as u16 });
-                }
-                Arrived::Dropped(message) => {
-                    let job = message.identity.job;
-                    let (to, lane) =
-                        (message.to.index() as u64, shared.layout.operation(job.operation).lane as u16);
-                    flow.recorder.put(now, MessageLost { job, to, lane, why: LossReason::NoRoom.into() });
-                }
-                Arrived::Appeared(_) => {}
-            }
-        };
-        let received = link.transport.receive(inbox, None, &mut take);
-        flow.ring(shared);
-        match received {
-            Ok(Received::More) => {}
-            Ok(Received::End) => return,
-            Err(error) => panic!("receiving what other nodes send failed: {error}"),
-        }
-    }
+/// What a completed job tells an operation on another node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Completion<'a> {
+    pub job: JobId,
+    pub to: OperationId,
+    pub at: Instant,
+    /// The absolute end-to-end deadline of the instance.
+    pub deadline: Instant,
+    /// When the job's timer expires, if the operation is to wait for that.
+    pub timer: Option<Instant>,
+    /// What the operation's code can read.
+    pub payload: &'a [u8],
 }
 
 impl Link {
+    /// Tells a node of the completion of a job of the operation `from`.
+    pub fn tell(
+        &self,
+        node: usize,
+        from: &OperationSite,
+        completion: Completion<'_>,
+    ) -> Result<Sent, Refusal> {
+        let Completion { job, to, at, deadline, timer, payload } = completion;
+        let identity = Identity { peer: self.transport.own(), job };
+        let (period, band) = (from.period, from.band);
+        let (reply_to, not_before) = (None, None);
+        let message =
+            Message { identity, to, reply_to, sent: at, deadline, period, band, timer, not_before, payload };
+        self.transport.send(node, &message)
+    }
+
     /// What the receiver of a system of so many nodes needs.
     pub fn inbox(&self, nodes: usize) -> Inbox {
         Inbox::new(nodes).with_room(self.room)
-    }
-
-    fn take(&self, shared: &Shared, message: &Message<'_>, flow: &mut JobFlow, now: Instant) {
-        let clock = self.transport.clock_of(usize::from(message.identity.peer.node));
-        let _ = self.promises.see(message, clock, now);
-        let signal = Signal::of(message);
-        let lane = shared.layout.operation(message.to).lane as u16;
-        let sent = Some(clock.range(message.sent).0);
-        flow.recorder.put_if_wanted(now, Receive { job: signal.job, sent, lane });
-        flow.arrive(shared, signal, now);
     }
 }

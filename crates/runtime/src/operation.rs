@@ -1,7 +1,9 @@
 //! What runs when a job runs: a user's closure, or synthetic work.
 
 use crate::job_table::JobTable;
+use crate::payloads::{Payload, PayloadTooLong, Payloads};
 use crate::posting::{NotPosted, Posted, PostedOperation};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 use talea_linux::clock::MonotonicClock;
@@ -109,13 +111,22 @@ impl OneAtATime {
     }
 }
 
+/// Where a job reads what came before it left, and leaves something for what follows.
+pub(crate) struct JobPayloads<'a> {
+    pub all: &'a Payloads,
+    /// Its operation among those of this process.
+    pub reader: usize,
+    pub attached: &'a Cell<Payload>,
+}
+
 /// A job as its operation sees it.
 pub struct JobContext<'a> {
     pub(crate) jobs: &'a JobTable,
     pub(crate) name: &'a str,
     pub(crate) job: &'a Job,
     /// What came with it, if it was posted.
-    pub(crate) payload: u64,
+    pub(crate) handle: u64,
+    pub(crate) payloads: JobPayloads<'a>,
     /// Called at every cancellation point of the job; says whether the run is over.
     pub(crate) checkpoint: &'a (dyn Fn() -> bool + 'a),
     pub(crate) post: &'a (dyn Fn(Posted) -> Result<u64, NotPosted> + 'a),
@@ -142,8 +153,8 @@ impl JobContext<'_> {
     }
 
     /// What the poster gave with it: a handle to data of the program's, or a number. 0 if the job was not posted.
-    pub fn payload(&self) -> u64 {
-        self.payload
+    pub fn handle(&self) -> u64 {
+        self.handle
     }
 
     /// Posts a job of a declared operation, which is due within that operation's deadline from now. Returns its number. A job of a
@@ -151,8 +162,8 @@ impl JobContext<'_> {
     ///
     /// # Errors
     /// [`NotPosted`].
-    pub fn post(&self, operation: PostedOperation, payload: u64) -> Result<u64, NotPosted> {
-        (self.post)(Posted { operation, deadline: None, payload })
+    pub fn post(&self, operation: PostedOperation, handle: u64) -> Result<u64, NotPosted> {
+        (self.post)(Posted { operation, deadline: None, handle })
     }
 
     /// The same with a deadline of its own, on CLOCK_MONOTONIC: the job's own [`deadline`](Self::deadline), for one, where what is posted
@@ -163,10 +174,10 @@ impl JobContext<'_> {
     pub fn post_due(
         &self,
         operation: PostedOperation,
-        payload: u64,
+        handle: u64,
         deadline: Instant,
     ) -> Result<u64, NotPosted> {
-        (self.post)(Posted { operation, deadline: Some(deadline), payload })
+        (self.post)(Posted { operation, deadline: Some(deadline), handle })
     }
 
     /// When the job was due for release, on CLOCK_MONOTONIC: arrival plus jitter for a first subtask, else
@@ -178,6 +189,27 @@ impl JobContext<'_> {
     /// The absolute end-to-end deadline of the instance.
     pub fn deadline(&self) -> Instant {
         self.job.deadline
+    }
+
+    /// Attaches these bytes to the completion of the job, instead of what was attached before: the code of each successor can read them, on
+    /// whatever node. A job that does not complete leaves nothing.
+    ///
+    /// # Errors
+    /// There are more than [`PAYLOAD_BYTES`](crate::PAYLOAD_BYTES), which is counted in [`Mishaps`](crate::Mishaps).
+    pub fn attach(&self, payload: &[u8]) -> Result<(), PayloadTooLong> {
+        self.payloads.attached.set(self.payloads.all.attach(payload)?);
+        Ok(())
+    }
+
+    /// What a predecessor attached to its completion: the first one, in the order of the file, that attached anything. None also where
+    /// the instance's place is another one's meanwhile, because more instances are in flight than there is room for.
+    pub fn payload(&self) -> Option<Payload> {
+        self.payloads.all.read(self.payloads.reader, self.job.number, None)
+    }
+
+    /// The same of the predecessor of this name: `task.subtask`, or the subtask alone.
+    pub fn payload_of(&self, predecessor: &str) -> Option<Payload> {
+        self.payloads.all.read(self.payloads.reader, self.job.number, Some(predecessor))
     }
 
     /// The current instant on CLOCK_MONOTONIC.

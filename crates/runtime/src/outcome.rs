@@ -122,6 +122,12 @@ pub struct Mishaps {
     /// Messages of imposed links that were lost because their receiver had no room to hold them until they were due.
     #[serde(default)]
     pub unheld: u64,
+    /// Payloads that were longer than they may be, and not attached.
+    #[serde(default)]
+    pub payloads_refused: u64,
+    /// Payloads that were lost because another one was just being written to the same place.
+    #[serde(default)]
+    pub payloads_lost: u64,
     /// Messages from other processes that took longer than their link promises.
     #[serde(default)]
     pub slow_messages: u64,

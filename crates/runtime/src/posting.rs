@@ -52,5 +52,5 @@ pub(crate) struct Posted {
     pub operation: PostedOperation,
     /// That of the operation, counted from now, if there is none.
     pub deadline: Option<Instant>,
-    pub payload: u64,
+    pub handle: u64,
 }

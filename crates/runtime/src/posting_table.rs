@@ -15,7 +15,7 @@ pub(crate) struct PostingTable {
     /// The number of the next job, by operation.
     next: Box<[AtomicU64]>,
     /// By job.
-    payloads: Box<[AtomicU64]>,
+    handles: Box<[AtomicU64]>,
 }
 
 impl PostingTable {
@@ -25,7 +25,7 @@ impl PostingTable {
             first_tag,
             behaviours: (0..room.operations).map(|_| OnceLock::new()).collect(),
             next: (0..room.operations).map(|_| AtomicU64::new(0)).collect(),
-            payloads: (0..room.all_jobs()).map(|_| AtomicU64::new(0)).collect(),
+            handles: (0..room.all_jobs()).map(|_| AtomicU64::new(0)).collect(),
         }
     }
 
@@ -53,13 +53,13 @@ impl PostingTable {
     }
 
     /// What came with the job; 0 with one that was not posted.
-    pub fn payload(&self, tag: u32) -> u64 {
-        let place = (tag as usize).checked_sub(self.first_tag).and_then(|place| self.payloads.get(place));
-        place.map_or(0, |payload| payload.load(Ordering::Relaxed))
+    pub fn handle(&self, tag: u32) -> u64 {
+        let place = (tag as usize).checked_sub(self.first_tag).and_then(|place| self.handles.get(place));
+        place.map_or(0, |handle| handle.load(Ordering::Relaxed))
     }
 
     /// To be said between the claim of the job and the push of its tag, which publishes it.
-    pub fn set_payload(&self, tag: u32, payload: u64) {
-        self.payloads[tag as usize - self.first_tag].store(payload, Ordering::Relaxed);
+    pub fn set_handle(&self, tag: u32, handle: u64) {
+        self.handles[tag as usize - self.first_tag].store(handle, Ordering::Relaxed);
     }
 }

@@ -9,12 +9,13 @@ use crate::hierarchy::{self, HierarchyError, HierarchyParts, release_is_above};
 use crate::hierarchy_node::{HierarchyNode, confirm_lowering};
 use crate::job_table::JobTable;
 use crate::join::{JoinTable, Joining};
-use crate::layout::{Hosted, LaneSite, Layout, SiteKind};
+use crate::layout::{Hosted, LaneSite, Layout, OperationSite, SiteKind};
 use crate::link::Link;
 use crate::lowering::{Lowering, lower};
 use crate::occupancy::Processor;
-use crate::operation::Operations;
+use crate::operation::{Behaviour, Operations};
 use crate::options::{RtMode, RunOptions};
+use crate::payloads::{Payloads, Reading};
 use crate::plans::{NO_LANES, check_apart, metadata, plans, unset};
 use crate::posting::PostingRoom;
 use crate::posting_table::PostingTable;
@@ -30,7 +31,7 @@ use talea_linux::memory::lock_all;
 use talea_linux::sched::Policy;
 use talea_linux::thread::spawn;
 use talea_model::LaneDispatch::Preemptive;
-use talea_model::{Scheduling, System};
+use talea_model::{OperationId, Scheduling, System};
 use talea_policy::lane::JobOrder;
 use talea_policy::release::bounds::ResponseBounds;
 use talea_policy::release::guard::Guards;
@@ -102,7 +103,9 @@ pub(crate) fn prepare(
     let link = open_link(system, &hosted, &options)?;
     let highest_cpu = system.nodes.iter().flat_map(|node| &node.cpus).max().copied().unwrap_or(0);
     let burner = Burner::calibrate();
+    let payloads = open_payloads(system, &layout, &behaviours, &windows);
     let shared = Arc::new(Shared {
+        payloads,
         posting: PostingTable::new(room, behaviours.len(), described),
         behaviours,
         jobs,
@@ -319,6 +322,17 @@ fn open_guards(
         opened.unzip()
     };
     guards.into_iter().enumerate().map(open).unzip()
+}
+
+/// Room for what the code of this process's operations can read. Synthetic work reads nothing.
+fn open_payloads(system: &System, layout: &Layout, behaviours: &[Behaviour], windows: &[usize]) -> Payloads {
+    let named = |id: &OperationId| (*id, system.operations()[id.index()].name.as_str().into());
+    let reading = |(site, window): (&OperationSite, &usize)| {
+        let reads = matches!(behaviours[site.id.index()], Behaviour::User(_));
+        let predecessors = system.operations()[site.id.index()].predecessors.iter().filter(|_| reads);
+        Reading { window: *window, predecessors: predecessors.map(named).collect() }
+    };
+    Payloads::new(layout.local_operations().zip(windows).map(reading))
 }
 
 fn open_link(system: &System, hosted: &Hosted, options: &RunOptions) -> Result<Option<Link>, PrepareError> {

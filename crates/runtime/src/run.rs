@@ -187,7 +187,10 @@ impl Prepared {
         }
         let (slow_messages, slowest) = link.map_or((0, Duration::ZERO), |link| link.promises.late());
         let counts = link.map(|link| link.transport.counts()).unwrap_or_default();
+        let (payloads_refused, payloads_lost) = self.participants.threads.shared.payloads.counts();
         let mishaps = Mishaps {
+            payloads_refused,
+            payloads_lost,
             lost_on_links: counts.lost,
             unheld: counts.unheld,
             overflows: tally.overflows.load(Ordering::Relaxed),

@@ -5,11 +5,11 @@ use crate::guarding::GuardKeeper;
 use crate::hierarchy::LaneMember;
 use crate::lane::preemptive::{Controller, Slot, SlotCell, SlotPriorities, SlotThread};
 use crate::lane::{KernelPriorities, LaneAgent, LanePreemption, SteppedLaneSetUp};
-use crate::link;
 use crate::lowering::{LanePriorities, Lowering};
 use crate::operation::Behaviour;
 use crate::options::RunOptions;
 use crate::outcome::{NodeSpin, ThreadAttributes};
+use crate::receiving::receive;
 use crate::recorder::Recording;
 use crate::release::{ReleaseThread, Source};
 use std::io::ErrorKind;
@@ -371,7 +371,7 @@ impl ThreadPlan<'_> {
         let flow_set_up = self.flow_set_up(node, writer);
         Box::new(move || {
             let mut flow = flow_set_up.begin(ThreadRole::Receiver, None);
-            link::receive(&shared, node, &mut inbox, &mut flow);
+            receive(&shared, node, &mut inbox, &mut flow);
             None
         })
     }

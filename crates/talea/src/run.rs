@@ -31,8 +31,9 @@ pub use talea_linux::timer::Tail;
 pub use talea_manage::control;
 pub use talea_runtime::{
     Declaration, DeclareError, Dispatcher, Ending, FinishedJob, HierarchyOutcome, JobContext, LaneStep,
-    Lower, Mishaps, NoPoster, NotPosted, Outcome, PostedOperation, Poster, PostingRoom, PrepareError,
-    Prepared, RtMode, RunOptions, SteppedLane, SteppedLaneSetUp, StopHandle, Stopped,
+    Links, LostNodes, Lower, Mishaps, NoPoster, NotPosted, Outcome, PAYLOAD_BYTES, Payload, PayloadTooLong,
+    PostedOperation, Poster, PostingRoom, PrepareError, Prepared, RtMode, RunOptions, SteppedLane,
+    SteppedLaneSetUp, StopHandle, Stopped,
 };
 
 /// A run of a system on real threads of this process, to be set up and then run.
@@ -57,7 +58,27 @@ impl<'a> Run<'a> {
     /// Runs `code` for every job of the operation `name`: the task's name, or `task.subtask`.
     ///
     /// `code` runs on its lane's thread, for one job at a time, so what it owns it keeps from job to job. It learns the
-    /// job's release, deadline and number from the [`JobContext`], and asks it now and then whether to stop if it takes long.
+    /// job's release, deadline and number from the [`JobContext`], and asks it now and then whether to stop if it takes long. With
+    /// [`JobContext::attach`] it leaves up to [`PAYLOAD_BYTES`] bytes for the code of the operations that follow, which
+    /// [`JobContext::payload`] hands them:
+    ///
+    /// ```
+    /// use talea::{Duration, RtMode, Run, SubtaskBuilder, System, TaskBuilder, Work};
+    ///
+    /// let step = |name| SubtaskBuilder::new(name).wcet(Work::from_nanos(100_000));
+    /// let task = TaskBuilder::new("arm", Duration::from_millis(10)).subtask(step("sense")).subtask(step("move"));
+    /// let system = System::builder("robot").task(task).build()?;
+    /// let outcome = Run::new(&system)
+    ///     .operation("arm.sense", |job| job.attach(&[job.instance() as u8, 7]).expect("it is short"))
+    ///     .operation("arm.move", |job| {
+    ///         assert_eq!(job.payload().expect("sense left it")[..], [job.instance() as u8, 7]);
+    ///     })
+    ///     .realtime(RtMode::Off)
+    ///     .duration(Duration::from_millis(100))
+    ///     .run()?;
+    /// assert!(outcome.mishaps.panics.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn operation(mut self, name: &str, code: impl FnMut(&JobContext<'_>) + Send + 'static) -> Self {
         self.operations = self.operations.with(name, code);
         self

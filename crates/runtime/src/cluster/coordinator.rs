@@ -430,6 +430,8 @@ impl Members {
                 ended.mishaps.to_left += mishaps.to_left;
                 ended.mishaps.lost_on_links += mishaps.lost_on_links;
                 ended.mishaps.unheld += mishaps.unheld;
+                ended.mishaps.payloads_refused += mishaps.payloads_refused;
+                ended.mishaps.payloads_lost += mishaps.payloads_lost;
                 ended.mishaps.slow_messages += mishaps.slow_messages;
                 ended.mishaps.slowest_excess_ns =
                     ended.mishaps.slowest_excess_ns.max(mishaps.slowest_excess_ns);

@@ -4,8 +4,9 @@ use super::enforcement::JobHost;
 use crate::flow::{JobFlow, Shared};
 use crate::job_table::{Begin, Finish};
 use crate::layout::OperationSite;
-use crate::operation::{Behaviour, JobContext};
+use crate::operation::{Behaviour, JobContext, JobPayloads};
 use crate::outcome::OperationPanic;
+use crate::payloads::Payload;
 use crate::posting::Posted;
 use crate::recorder::Subject;
 use std::any::Any;
@@ -47,7 +48,8 @@ pub(crate) fn execute(
         flow.recorder.put(now, subject.start(depth));
     });
 
-    let returned = call(shared, site, job, (host, flow));
+    let payload = Cell::new(Payload::EMPTY);
+    let returned = call(shared, site, job, &payload, (host, flow));
 
     let completion = host.end(flow, |flow, end| {
         let finish = shared.jobs.finish(job.tag, job.number);
@@ -73,7 +75,7 @@ pub(crate) fn execute(
         && !site.successors.is_empty()
     {
         let began = flow.recorder.stopwatch();
-        flow.tell_successors(shared, subject, job, end);
+        flow.tell_successors(shared, subject, (job, &payload.get()), end);
         flow.recorder.cost(began, CostKind::Delivery, Some(site.lane), site.successors.len());
     }
     Begin::Run
@@ -83,6 +85,7 @@ fn call(
     shared: &Shared,
     site: &OperationSite,
     job: &Job,
+    payload: &Cell<Payload>,
     (host, flow): (&impl JobHost, &mut JobFlow),
 ) -> Return {
     let told_the_end = Cell::new(false);
@@ -94,11 +97,13 @@ fn call(
     };
     let flow = RefCell::new(flow);
     let post = |posted: Posted| flow.borrow_mut().post(shared, posted);
+    let reader = site.local.expect("an operation of this process");
     let context = JobContext {
         jobs: &shared.jobs,
         name: &site.name,
         job,
-        payload: shared.posting.payload(job.tag),
+        handle: shared.posting.handle(job.tag),
+        payloads: JobPayloads { all: &shared.payloads, reader, attached: payload },
         checkpoint: &checkpoint,
         post: &post,
     };

@@ -109,8 +109,8 @@ impl SteppedLane {
     ///
     /// # Errors
     /// [`NotPosted`].
-    pub fn post(&mut self, operation: PostedOperation, payload: u64) -> Result<u64, NotPosted> {
-        self.flow.post(&self.agent.shared, Posted { operation, deadline: None, payload })
+    pub fn post(&mut self, operation: PostedOperation, handle: u64) -> Result<u64, NotPosted> {
+        self.flow.post(&self.agent.shared, Posted { operation, deadline: None, handle })
     }
 
     /// Sleeps until there may be something to do, or the run is over.

@@ -101,12 +101,19 @@ fn releasing_dispatching_and_tracing_do_not_allocate() {
                 _ => {}
             }
             counted::ran(context.instance());
+            context.attach(&context.instance().to_le_bytes()).expect("it is short");
         };
-        let operations = Operations::synthetic().with("chain.a", switch);
+        let read = |context: &JobContext<'_>| {
+            assert!(
+                context.payload_of("a").is_some_and(|payload| *payload == context.instance().to_le_bytes())
+            );
+        };
+        let operations = Operations::synthetic().with("chain.a", switch).with("chain.b", read);
         // A log is kept, so everything between the jobs is recorded as well.
         let ran = run_until(&system, operations, options(RtMode::Warn, 0), ended("chain.a", 61));
         assert!(ran.position(Event::COMPLETE, "chain.a", 5).is_some(), "the counting was on");
         assert_eq!(ALLOCATIONS.load(Ordering::Relaxed), 0, "{dispatch}");
+        assert_eq!(ran.outcome.mishaps.panics, []);
     }
 }
 
@@ -133,7 +140,7 @@ fn posting_does_not_allocate() {
                 });
                 let relay = Declaration::new("relay", ms(5)).criticality(Criticality::Low);
                 let post = move |context: &JobContext<'_>| {
-                    let post = |operation: PostedOperation| _ = context.post(operation, context.payload());
+                    let post = |operation: PostedOperation| _ = context.post(operation, context.handle());
                     both.into_iter().for_each(post);
                 };
                 let relay = dispatcher.declare(relay, post).expect("there is room");

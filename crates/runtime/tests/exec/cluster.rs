@@ -47,14 +47,14 @@ fn rally_over_lossy_links() -> System {
 fn system_of(case: &str) -> System {
     match case {
         "promised" => rally_with_promises(),
-        "imposed" => rally_over_lossy_links(),
+        "imposed" | "payloads" => rally_over_lossy_links(),
         _ => ping_pong(),
     }
 }
 
 /// The options of a case, of coordinator and members alike.
 fn options_of(case: &str) -> RunOptions {
-    let links = if case == "imposed" { Links::Impose } else { Links::Judge };
+    let links = if matches!(case, "imposed" | "payloads") { Links::Impose } else { Links::Judge };
     RunOptions { links, ..options(RtMode::Warn, duration_of(case)) }
 }
 
@@ -82,7 +82,7 @@ fn member_command(case: &str) -> Command {
 fn duration_of(case: &str) -> i64 {
     match case {
         "planned" | "promised" => 100,
-        "imposed" => 500,
+        "imposed" | "payloads" => 500,
         _ => 60_000,
     }
 }
@@ -112,7 +112,10 @@ fn as_member() {
         (_, "survived") => "rally.serve",
         _ => "rally.catch",
     };
-    let operations = Operations::synthetic().with(operation, extra);
+    let operations = match case.as_str() {
+        "payloads" => passing_payloads_on(),
+        _ => Operations::synthetic().with(operation, extra),
+    };
     if case == "mute" && node == "two" {
         let directory = PathBuf::from(std::env::var_os(DIRECTORY).expect("a member's"));
         let _mute = UnixStream::connect(directory.join("control")).expect("the coordinator listens");
@@ -131,6 +134,28 @@ fn as_member() {
     if case != "orphaned" {
         result.expect("the member takes part");
     }
+}
+
+/// What is served goes to the other node and comes back from both branches there. An operation that finds something else panics.
+fn passing_payloads_on() -> Operations {
+    let pass_on = |by: u8| {
+        move |job: &JobContext<'_>| {
+            let mut payload = job.payload_of("serve").expect("served").to_vec();
+            assert_eq!(payload, job.instance().to_le_bytes());
+            payload.push(by);
+            job.attach(&payload).expect("it is short");
+        }
+    };
+    Operations::synthetic()
+        .with("rally.serve", |job| job.attach(&job.instance().to_le_bytes()).expect("it is short"))
+        .with("rally.left", pass_on(1))
+        .with("rally.right", pass_on(2))
+        .with("rally.catch", |job| {
+            for (name, by) in [("rally.left", 1), ("right", 2)] {
+                let payload = job.payload_of(name).expect("passed on");
+                assert_eq!((&payload[..8], payload[8]), (&job.instance().to_le_bytes()[..], by));
+            }
+        })
 }
 
 /// Says that this process has got so far.
@@ -286,6 +311,16 @@ fn imposed_links_delay_and_lose_the_messages_that_a_simulation_does() {
     let Mishaps { lost_on_links, unheld, unsent, .. } = ran.outcome.mishaps;
     assert!(lost_on_links >= lost && (unheld, unsent) == (0, 0), "{:?}", ran.outcome.mishaps);
     assert!((lost..=lost_on_links).contains(&ran.outcome.report.tasks[0].messages_lost));
+}
+
+#[test]
+fn payloads_go_from_process_to_process_over_links_that_hold_them() {
+    let _alone = alone();
+    let Clustered { outcome, records } = run_case("payloads", &StopHandle::new());
+    let ran = Ran { outcome: outcome.expect("it runs"), records, system: rally_over_lossy_links() };
+    let Mishaps { panics, payloads_refused, payloads_lost, .. } = &ran.outcome.mishaps;
+    assert_eq!((&panics[..], *payloads_refused, *payloads_lost), (&[][..], 0, 0));
+    assert!(ran.count(Event::COMPLETE, "rally.catch") > 0, "some have come back");
 }
 
 #[test]

@@ -93,8 +93,8 @@ fn with_dispatch(system: &System, dispatch: LaneDispatch) -> System {
 }
 
 /// Posts as soon as the run has begun.
-pub(super) fn post_first(poster: &mut Poster, operation: PostedOperation, payload: u64) {
-    while let Err(refused) = poster.post(operation, payload) {
+pub(super) fn post_first(poster: &mut Poster, operation: PostedOperation, handle: u64) {
+    while let Err(refused) = poster.post(operation, handle) {
         assert_eq!(refused, NotPosted::NotRunning, "there is room");
         thread::yield_now();
     }
@@ -112,7 +112,7 @@ fn settle(dispatcher: &Dispatcher, poster: &mut Poster) {
 /// Code that tells what came with its jobs.
 fn telling() -> (impl FnMut(&JobContext<'_>) + Send + 'static, Receiver<(u64, u64)>) {
     let (tell, told): (Sender<(u64, u64)>, _) = mpsc::channel();
-    (move |context: &JobContext<'_>| tell.send((context.instance(), context.payload())).expect("heard"), told)
+    (move |context: &JobContext<'_>| tell.send((context.instance(), context.handle())).expect("heard"), told)
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn posted_work_is_executed_recorded_and_judged_like_any_other() {
             let during =
                 Declaration::new("during", ms(5)).wcet(Work::from_millis(1)).criticality(Criticality::High);
             let during = dispatcher.declare(during, code).expect("there is room");
-            let numbers: Vec<_> = (40..43).map(|payload| poster.post(during, payload)).collect();
+            let numbers: Vec<_> = (40..43).map(|handle| poster.post(during, handle)).collect();
             assert_eq!(numbers, [Ok(0), Ok(1), Ok(2)]);
             let late: Vec<_> = late.iter().take(3).collect();
             settle(&dispatcher, &mut poster);
@@ -174,12 +174,12 @@ fn lanes_order_posted_work_by_its_own_deadlines() {
         post_first(&mut poster, first, 0);
         has_begun.recv().expect("it begins");
         let now = Instant::from_nanos(i64::MAX / 4);
-        for (payload, after) in [(3, 300), (1, 100), (2, 200)] {
-            poster.post_due(job, payload, now + ms(after)).expect("there is room");
+        for (handle, after) in [(3, 300), (1, 100), (2, 200)] {
+            poster.post_due(job, handle, now + ms(after)).expect("there is room");
         }
         poster.post(job, 0).expect("there is room");
         go_on.send(()).expect("it waits");
-        told.iter().take(4).map(|(_, payload)| payload).collect::<Vec<_>>()
+        told.iter().take(4).map(|(_, handle)| handle).collect::<Vec<_>>()
     });
     assert_eq!(order, [0, 1, 2, 3]);
     assert_eq!(ran.violations(&system), Vec::<String>::new());
@@ -370,8 +370,8 @@ fn lanes_below_other_schedulers_take_posted_work() {
         let work = Declaration::new("work", ms(50)).period(ms(5)).wcet(Work::from_millis(1)).lane(0);
         let work = dispatcher.declare(work, code).expect("there is room");
         post_first(&mut poster, work, 1);
-        (2..5).for_each(|payload| _ = poster.post(work, payload).expect("there is room"));
-        let told = told.iter().take(4).map(|(_, payload)| payload).collect::<Vec<_>>();
+        (2..5).for_each(|handle| _ = poster.post(work, handle).expect("there is room"));
+        let told = told.iter().take(4).map(|(_, handle)| handle).collect::<Vec<_>>();
         settle(&dispatcher, &mut poster);
         told
     });
@@ -423,7 +423,7 @@ fn a_caller_steps_lanes_by_hand() {
                     LaneStep::Over => break,
                 }
             }
-            assert_eq!(told.try_iter().map(|(_, payload)| payload).collect::<Vec<_>>(), [1, 2]);
+            assert_eq!(told.try_iter().map(|(_, handle)| handle).collect::<Vec<_>>(), [1, 2]);
             assert_eq!(lane.step(), LaneStep::Idle);
             drop(stop);
             assert_eq!(lane.step(), LaneStep::Over);

@@ -1,0 +1,56 @@
+//! What a process does with what comes from others.
+
+use crate::flow::{JobFlow, Shared, Signal};
+use crate::link::Link;
+use talea_linux::clock::MonotonicClock;
+use talea_record::LossReason;
+use talea_record::event::{MessageLost, NodeLeft, Receive};
+use talea_time::{Clock, Instant};
+use talea_transport::{Arrived, Inbox, Message, Peer, Received};
+
+/// Takes what other processes send to the node `own`, and only enqueues, until the run is over.
+///
+/// # Panics
+/// If the way into this process is broken.
+pub(crate) fn receive(shared: &Shared, own: usize, inbox: &mut Inbox, flow: &mut JobFlow) {
+    let link = shared.link.as_ref().expect("only where there are other processes is there a receiver");
+    loop {
+        let mut take = |arrived: Arrived<'_>| {
+            let now = MonotonicClock.now();
+            match arrived {
+                Arrived::Message(message) => take_message(shared, link, &message, flow, now),
+                // The transport refuses from now on what is sent to it. How its process ended is the coordinator's to tell.
+                Arrived::Left(Peer { node, epoch }) => {
+                    flow.recorder.put(now, NodeLeft { epoch, left: u32::from(node), node: own as u16 });
+                }
+                Arrived::Dropped(message) => {
+                    let job = message.identity.job;
+                    let (to, lane) =
+                        (message.to.index() as u64, shared.layout.operation(job.operation).lane as u16);
+                    flow.recorder.put(now, MessageLost { job, to, lane, why: LossReason::NoRoom.into() });
+                }
+                Arrived::Appeared(_) => {}
+            }
+        };
+        let received = link.transport.receive(inbox, None, &mut take);
+        flow.ring(shared);
+        match received {
+            Ok(Received::More) => {}
+            Ok(Received::End) => return,
+            Err(error) => panic!("receiving what other nodes send failed: {error}"),
+        }
+    }
+}
+
+fn take_message(shared: &Shared, link: &Link, message: &Message<'_>, flow: &mut JobFlow, now: Instant) {
+    let clock = link.transport.clock_of(usize::from(message.identity.peer.node));
+    let _ = link.promises.see(message, clock, now);
+    let signal = Signal::of(message);
+    let lane = shared.layout.operation(message.to).lane as u16;
+    let sent = Some(clock.range(message.sent).0);
+    flow.recorder.put_if_wanted(now, Receive { job: signal.job, sent, lane });
+    if let Some(local) = shared.layout.operation(message.to).local {
+        shared.payloads.put(local, message.identity.job, message.payload);
+    }
+    flow.arrive(shared, signal, now);
+}
