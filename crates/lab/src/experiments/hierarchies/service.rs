@@ -1,7 +1,7 @@
 //! Which thread wanted the processor, was granted it, and had it: from the records of a run, and the kernel's if there are any.
 //!
 //! The records of jobs say what a thread *wanted*, those of decisions what it was *granted*, and the kernel's switches what it *had*. What
-//! was withheld is what [`receipts`](talea_insight::receipts) say. That a thread had the processor is the kernel's word alone, so
+//! was withheld is what [`talea_insight::receipts`] say. That a thread had the processor is the kernel's word alone, so
 //! whoever judges by that shares no notion with the schedulers.
 //!
 //! The systems of the experiment have one processor.
