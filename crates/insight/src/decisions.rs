@@ -504,6 +504,7 @@ impl Sink for Decisions<'_> {
                 self.end_instant();
                 self.close(end.node.into(), record.time);
             }
+            Typed::NodeLeft(node) => self.close(node.left as usize, record.time),
             Typed::Lost(lost) if !lost.is_of_kernel() => {
                 self.forget();
                 self.hierarchies.apply(&record);

@@ -188,6 +188,8 @@ impl<'a> Judge<'a> {
             Typed::RunStart(_) => self.beginning = Beginning::Passed,
             Typed::Lost(lost) if !lost.is_of_kernel() => self.forget(lost),
             Typed::RunEnd(end) => self.end_node(usize::from(end.node)),
+            // Of what its process had begun nothing more comes.
+            Typed::NodeLeft(node) => self.end_node(node.left as usize),
             _ => {}
         }
         let kernel_was_heard = self.occupancy.hears_kernel();

@@ -11,9 +11,10 @@ use proptest::prelude::*;
 use talea_insight::verify::{Rule, Verifier, VerifyReport};
 use talea_model::{Strategy as StrategyKind, SubtaskBuilder, System, TaskBuilder};
 use talea_policy::strategy::plan_system;
+use talea_record::event::NodeLeft;
 use talea_record::{Event, Metadata, Record, Sink};
 use talea_sim::DispatchRecords;
-use talea_time::{Duration, Work};
+use talea_time::{Duration, Instant, Work};
 
 const UNTIL: i64 = 120;
 
@@ -23,6 +24,37 @@ fn verify(metadata: &Metadata, records: &[Record], system: &System, tolerance: D
     let mut verifier = Verifier::new(metadata, system, &plans, tolerance).expect("it is the same system");
     records.iter().for_each(|record| verifier.record(*record));
     verifier.finish()
+}
+
+/// Its jobs are held against nobody from then on.
+#[test]
+fn a_node_that_has_left_neither_idles_nor_keeps_anybody_waiting() {
+    let task = |name: &str, node: &str| {
+        TaskBuilder::new(name, Duration::from_nanos(10)).wcet(Work::from_nanos(4)).on(node)
+    };
+    let system = System::builder("two").strategy(StrategyKind::Rms).node("a", [0]).node("b", [1]);
+    let system =
+        system.task(task("x", "a")).task(task("y", "b")).task(task("z", "b")).build().expect("a system");
+    let (metadata, all) = (metadata(&system), records_with(&system, &[], UNTIL, DispatchRecords::Kept));
+    // Killed when its jobs had been released and none had begun.
+    let left = Instant::from_nanos(30);
+    let is_before =
+        |record: &Record| record.time < left || record.time == left && record.event == Event::RELEASE;
+    let is_of_it =
+        |record: &Record| record.event.is_job() && metadata.lanes[usize::from(record.source)].node == 1;
+    let mut records: Vec<Record> = all
+        .into_iter()
+        .filter(|record| is_before(record) || !is_of_it(record))
+        .filter(|record| record.event != Event::RUN_END)
+        .collect();
+    assert!(
+        verify(&metadata, &records, &system, Duration::ZERO).of(Rule::Idle) > 0,
+        "somebody waits until the end"
+    );
+    let place = records.partition_point(|record| record.time <= left);
+    records.insert(place, NodeLeft { epoch: 1, left: 1, node: 0 }.at(left, Record::NO_CPU));
+    let report = verify(&metadata, &records, &system, Duration::ZERO);
+    assert_eq!(report.violations, []);
 }
 
 proptest! {
