@@ -9,11 +9,18 @@
 //!      └── records wait ────────────────────────┘
 //! ```
 
+use talea_record::ring::Definer;
 use talea_record::{Definition, Record};
 use talea_time::Instant;
 
 /// Records that wait at most. More than this while a definition is entered go on before it; none is lost.
 const WAITING: usize = 512;
+
+/// Enters definitions into a stream, and returns how many there was no room for: readers find records of edges that nobody defined, and
+/// count them.
+pub(crate) fn enter(definer: &Definer, definitions: &[Definition]) -> u64 {
+    definitions.iter().filter(|definition| definer.define(definition).is_err()).count() as u64
+}
 
 /// What readers have yet to be told of.
 #[derive(Debug)]
@@ -98,7 +105,7 @@ impl Definitions {
 mod tests {
     use super::*;
     use talea_record::event::Timer;
-    use talea_record::{EdgeEntry, SchedulerEntry};
+    use talea_record::{EdgeEntry, Metadata, RingFile, SchedulerEntry, TraceFile};
 
     fn record(number: i64) -> Record {
         let at = Instant::from_nanos(number);
@@ -139,6 +146,22 @@ mod tests {
         definitions.entered(0);
         assert_eq!(numbers(definitions.due()), [2, 3, 4], "in order");
         assert!(!definitions.hold(record(5)) && definitions.take().is_none());
+    }
+
+    #[test]
+    fn what_a_stream_has_no_room_for_is_counted() {
+        let place = tempfile::tempdir().expect("a temporary directory");
+        let path = place.path().join("rings");
+        let mut rings = RingFile::create(&path, &Metadata::bare("x"), &["all".into()], 16).expect("rings");
+        let (mut definitions, all) = (Definitions::new(), 5_000);
+        (0..all).for_each(|number| definitions.queue(edge(number)));
+        let taken = definitions.take().expect("some");
+        let lost = enter(&rings.writer(0).definer(), &taken);
+        definitions.entered(lost);
+        let trace = TraceFile::open(&path).expect("a trace");
+        let known = trace.directory().expect("whole").definitions().len() as u64;
+        assert!(known > 1_000 && lost > 0, "{known} known, {lost} lost");
+        assert_eq!((known + lost, definitions.lost()), (u64::from(all), lost));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Changing what a set is while it runs: the hierarchy above its members, and who is one.
 
+use crate::definitions;
 use crate::hold::{Hold, Parking};
 use crate::member::{Body, Member};
 use crate::member::{MemberId, Received};
@@ -49,10 +50,9 @@ impl ManagedSet {
             return;
         };
         drop(state);
-        // Where there is no room, readers find records of edges that nobody defined, and count them.
-        let lost = definitions.iter().filter(|definition| definer.define(definition).is_err()).count();
+        let lost = definitions::enter(&definer, &definitions);
         if let Some(run) = &mut self.shared.state.lock_patiently().run {
-            run.defined(lost as u64);
+            run.defined(lost);
         }
     }
 

@@ -121,11 +121,12 @@ impl Payloads {
     /// The job `from` leaves these bytes for the job of the same instance of an operation of this process, by its number there. To be called
     /// before that is told of the completion.
     pub fn put(&self, reader: usize, from: JobId, bytes: &[u8]) {
-        let predecessors = self.readers[reader].predecessors.iter();
-        let position = predecessors.into_iter().position(|(operation, _)| *operation == from.operation);
-        let (Some(position), Some(payload), 1..) = (position, Payload::of(bytes), bytes.len()) else {
+        if bytes.is_empty() {
             return;
-        };
+        }
+        let position =
+            self.readers[reader].predecessors.iter().position(|(operation, _)| *operation == from.operation);
+        let (Some(position), Some(payload)) = (position, Payload::of(bytes)) else { return };
         let place = self.place(reader, from.instance, position);
         if place.stamp.swap(WRITING, Ordering::Acquire) == WRITING {
             self.lost.fetch_add(1, Ordering::Relaxed);

@@ -2,6 +2,7 @@
 
 use crate::support::{Running, TRACE, eventually, example, folder, run, within, write};
 use rustix::process::{Pid, Signal, kill_process};
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -152,19 +153,18 @@ fn imposed_links_lose_the_messages_that_a_simulation_loses() {
         let arguments = ["trace", "explain", &trace, "--task", "grasp", "--limit", "1000"];
         let words = run(&arguments).exits(0).words();
         let json = run(&[&arguments[..], &["--json"]].concat()).exits(0).json();
-        let all = json["explanations"].as_array().expect("a list").clone();
-        let lost = all.iter().filter(|one| one["stranding"]["why"] == "link");
-        let mut lost: Vec<u64> = lost.filter_map(|one| one["subject"]["instance"].as_u64()).collect();
-        lost.sort_unstable();
         assert!(words.contains("on the link from node"), "{words}");
-        lost
+        let all = json["explanations"].as_array().expect("a list").clone();
+        let instances = |of: &dyn Fn(&serde_json::Value) -> bool| -> BTreeSet<u64> {
+            all.iter().filter(|one| of(one)).filter_map(|one| one["subject"]["instance"].as_u64()).collect()
+        };
+        (instances(&|one| one["stranding"]["why"] == "link"), instances(&|one| one["outcome"] == "missed"))
     };
-    let simulated = lost("sim", &["sim", &system]);
-    let real = lost("run", &["run", &system, "--rt", "off", "--impose-links"]);
-    // The first few end in time before the run does, on any machine.
-    let first = |lost: &[u64]| lost.iter().copied().filter(|number| *number < 12).collect::<Vec<_>>();
-    assert!(first(&simulated).len() > 1, "{simulated:?}");
-    assert_eq!(first(&real), first(&simulated));
+    let (simulated, _) = lost("sim", &["sim", &system]);
+    let (real, late) = lost("run", &["run", &system, "--rt", "off", "--impose-links"]);
+    // A busy machine does not get as far with all of them in a second.
+    assert!(!real.is_empty() && real.is_subset(&simulated), "{real:?} of {simulated:?}");
+    assert!(late.is_disjoint(&simulated), "{late:?} completed, of which {simulated:?} cannot");
     let refused = run(&["run", &example("ofp.toml"), "--impose-links"]).exits(2);
     assert!(refused.stderr.contains("has no links to impose"), "{}", refused.stderr);
 }
