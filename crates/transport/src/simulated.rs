@@ -328,6 +328,36 @@ mod tests {
     }
 
     #[test]
+    fn what_is_under_way_arrives_though_its_sender_has_left() {
+        let (system, now, (_directory, [one, other])) = (system(), AtomicI64::new(0), pipes());
+        let one = SimulatedLink::new(one, Driven(&now), &system);
+        let other = SimulatedLink::new(other, Driven(&now), &system);
+        let mut inbox = Inbox::new(2).with_room(8);
+        let mut hear = |at: i64| {
+            now.store(at, Ordering::Relaxed);
+            let mut heard = Vec::new();
+            let mut take = |arrived: Arrived<'_>| {
+                heard.push(match arrived {
+                    Arrived::Message(_) => "message",
+                    Arrived::Appeared(_) => "appeared",
+                    Arrived::Left(_) => "left",
+                    Arrived::Dropped(_) => "dropped",
+                });
+            };
+            let _ = other.receive(&mut inbox, Some(Duration::ZERO), &mut take).expect("it is readable");
+            heard
+        };
+        let arrives = |counter: &u64| passage(&system, *counter) != Passage::Lost;
+        let counter = (0..100).find(arrives).expect("four fifths arrive");
+        let message = Message { sent: Instant::ZERO, ..message(0, counter, &[]) };
+        assert_eq!(one.send(1, &message), Ok(Sent::Sent));
+        drop(one);
+        assert_eq!(hear(1), ["appeared", "left"]);
+        assert_eq!(other.send(0, &message), Err(Refusal::Left));
+        assert_eq!(hear(1_000 * US), ["message"]);
+    }
+
+    #[test]
     fn there_is_room_for_what_links_have_under_way() {
         let ms = Duration::from_millis;
         let step = |name: &str, node: &str| SubtaskBuilder::new(name).wcet(Work::from_nanos(1)).on(node);

@@ -1,6 +1,7 @@
 //! The process that starts the others, gives the start, and makes one report of all.
 
 use super::agreement::Agreement;
+use super::departures::Departures;
 use super::wire::{DIRECTORY_VARIABLE, FromMember, NODE_VARIABLE, ToMember, control_of, receive, send};
 use crate::collector::Collector;
 use crate::error::PrepareError;
@@ -10,7 +11,6 @@ use crate::outcome::{LostNode, Outcome, Stopped};
 use crate::plans::{check_apart, metadata, plans};
 use crate::run::{Ended, outcome};
 use crate::store::{COLLECTOR, rings_of, temporary_directory};
-use rustix::io::Errno;
 use std::io::{self, BufRead, BufReader};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
@@ -23,7 +23,6 @@ use talea_record::TraceFile;
 use talea_record::stream::{AttachError, Consumer, Selection, Start as FromWhere};
 use talea_time::{Clock, Duration, Instant};
 use talea_transport::Peer;
-use talea_transport::pipe::say_left;
 use thiserror::Error;
 
 /// Why a run of several processes did not come about. All members have been ended.
@@ -194,28 +193,6 @@ impl PendingConnection {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(FirstMessage::Incomplete),
             Err(error) => Err(error),
         }
-    }
-}
-
-/// What members that are left have to be told of others whose processes have ended without a word: to whom, and who.
-#[derive(Debug, Default)]
-struct Departures {
-    to_tell: Vec<(usize, Peer)>,
-}
-
-impl Departures {
-    /// The process of the node has ended.
-    fn add(&mut self, members: &Members, node: usize) {
-        let Some(ready) = &members.all[node].ready else { return };
-        let peer = Peer { node: node as u16, epoch: ready.epoch };
-        let left = members.all.iter().enumerate().filter(|(_, member)| !member.over);
-        self.to_tell.extend(left.map(|(other, _)| (other, peer)));
-        self.to_tell.retain(|(other, _)| *other != node);
-    }
-
-    /// Tells those whose pipes have room; the others are told later.
-    fn tell(&mut self, directory: &Path) {
-        self.to_tell.retain(|(to, peer)| say_left(directory, *to, *peer) == Err(Errno::AGAIN));
     }
 }
 
@@ -402,7 +379,8 @@ impl Members {
                 let lost = ended.mishaps.lost_nodes.len();
                 self.note(node, message, start, &mut ended);
                 if ended.mishaps.lost_nodes.len() > lost {
-                    departures.add(self, node);
+                    let left = self.all.iter().enumerate().filter(|(_, member)| !member.over);
+                    departures.add(self.peer(node), left.map(|(other, _)| other));
                 }
             }
         }
@@ -410,6 +388,12 @@ impl Members {
             ended.stopped = Stopped::Interrupted;
         }
         ended
+    }
+
+    /// A member as the others know it.
+    fn peer(&self, node: usize) -> Peer {
+        let epoch = self.all[node].ready.as_ref().expect("the run has begun").epoch;
+        Peer { node: node as u16, epoch }
     }
 
     fn note(&mut self, node: usize, message: Option<FromMember>, start: Instant, ended: &mut Ended) {

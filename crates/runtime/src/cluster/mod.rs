@@ -18,6 +18,9 @@
 //!   one report from all rings                       exit
 //! ```
 //!
+//! A member whose process ends early leaves the run. The coordinator says so to the others, in their pipes, behind all that it had sent; then
+//! it ends them, too, or lets them go on without it ([`LostNodes`](crate::LostNodes)).
+//!
 //! The rings are shared memory that the coordinator reads while they are written, so what a member that is
 //! killed has recorded is not lost. A member ends when its control connection ends: no member outlives its
 //! coordinator. Members are put into process groups of their own, so that Ctrl-C on a terminal reaches
@@ -25,6 +28,7 @@
 
 mod agreement;
 mod coordinator;
+mod departures;
 mod member;
 mod wire;
 
