@@ -283,7 +283,8 @@ pub(crate) static LINK: Table = Table {
     header: "[[link]]",
     doc: "How messages travel from one node to another: both ways between two, from one to another, or, where it names none, \
           between every two nodes that no other link joins. Where there is no link, messages arrive at once. The simulator draws \
-          the time and the losses of messages, check counts with the longest time, and a run counts the messages that took longer, or with --impose-links draws as the simulator does.",
+          the time and the losses of messages, check counts with the longest time, and a run counts the messages that took \
+          longer, or with --impose-links draws as the simulator does.",
     keys: &[
         Key {
             name: "between",
