@@ -4,10 +4,11 @@
 
 use crate::hierarchy::EdgeState;
 use crate::receipts::EdgeReceipts;
-use std::collections::{BTreeMap, VecDeque};
+use crate::receipts::delayed::{Delayed, Due};
+use std::collections::BTreeMap;
 use talea_guarantee::guarantee::Guarantee;
 use talea_record::event::{ChangeKind, Typed, ViolationSide};
-use talea_record::{Metadata, Origin, Record};
+use talea_record::{Metadata, Origin, Record, RunOutcome};
 use talea_time::{Duration, Instant};
 
 /// For so long decisions wait. Nothing withholds a processor for longer but a machine that stands still.
@@ -16,21 +17,10 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// A broken promise: the edge, and from when to when in nanoseconds.
 pub(super) type Broken = (usize, i64, i64);
 
-#[derive(Debug)]
-enum Due {
-    Decided(usize, EdgeState),
-    Removed(usize),
-    /// A processor is withheld from then on, or no more.
-    Withheld(u16, bool),
-}
-
 /// What the edges of one node receive.
 #[derive(Debug)]
 struct NodeReceipts {
-    edges: EdgeReceipts,
-    due: VecDeque<(Instant, Due)>,
-    /// Everything before has happened.
-    reached: Instant,
+    delayed: Delayed,
     has_begun: bool,
     end: Option<Instant>,
 }
@@ -52,16 +42,14 @@ impl Received {
         let tolerance =
             metadata.promise_tolerance.filter(|_| matches!(metadata.origin, Origin::Threads { .. }))?;
         let node = |_| NodeReceipts {
-            edges: EdgeReceipts::new(tolerance),
-            due: VecDeque::new(),
-            reached: Instant::ZERO,
+            delayed: Delayed::new(EdgeReceipts::new(tolerance)),
             has_begun: false,
             end: None,
         };
         let mut nodes: Vec<NodeReceipts> = metadata.nodes.iter().map(node).collect();
         for (number, edge) in metadata.edges.iter().enumerate() {
             if let Ok(guarantee) = edge.guarantee.parse::<Guarantee>() {
-                nodes[edge.node].edges.promise(number, &guarantee);
+                nodes[edge.node].delayed.edges.promise(number, &guarantee);
             }
         }
         let node_of = metadata.edges.iter().map(|edge| edge.node).collect();
@@ -76,6 +64,8 @@ impl Received {
                     node.has_begun = true;
                 }
             }
+            // What was withheld at the end of a run that was cut off nobody has told.
+            Typed::RunEnd(end) if end.how == RunOutcome::CutOff => return false,
             Typed::RunEnd(end) => {
                 if let Some(node) = self.nodes.get_mut(usize::from(end.node)) {
                     node.end = Some(record.time);
@@ -85,11 +75,11 @@ impl Received {
             Typed::Withheld(withheld) => {
                 self.has_withheld = true;
                 let Some(node) = self.nodes.get_mut(usize::from(withheld.node)) else { return false };
-                if withheld.from < node.reached {
+                if withheld.from < node.delayed.reached {
                     return false;
                 }
-                node.insert(withheld.from, Due::Withheld(record.cpu, true));
-                node.insert(withheld.to, Due::Withheld(record.cpu, false));
+                node.delayed.insert(withheld.from, Due::Withheld(record.cpu));
+                node.delayed.insert(withheld.to, Due::Given(record.cpu));
             }
             Typed::Violation(broken) if broken.side == ViolationSide::Withheld => {
                 let key = (usize::from(broken.edge), broken.from.as_nanos(), broken.to.as_nanos());
@@ -110,20 +100,20 @@ impl Received {
     fn decided(&mut self, record: &Record, edge: usize, due: Due) {
         let Some(node) = self.node_of.get(edge).map(|node| &mut self.nodes[*node]) else { return };
         if node.end.is_none() {
-            let at = record.time.max(node.reached);
-            node.insert(at, due);
-            node.reach(at - PATIENCE, &mut self.broken);
+            let at = record.time.max(node.delayed.reached);
+            node.delayed.insert(at, due);
+            node.delayed.reach(at - PATIENCE);
         }
     }
 
     /// Promises that were found broken and not recorded as broken, counted, and the other way round, counted below 0.
     pub fn finish(mut self) -> BTreeMap<Broken, i64> {
         for node in &mut self.nodes {
-            let end = node.end.unwrap_or(Instant::MAX);
-            node.reach(end.saturating_add(Duration::from_nanos(1)), &mut self.broken);
-            if let Some(end) = node.end {
-                node.edges.reach(end.max(node.reached));
-                node.tell(&mut self.broken);
+            let Some(end) = node.end else { continue };
+            node.delayed.close(end);
+            for (edge, violation) in node.delayed.edges.broken() {
+                let key = (edge, violation.from.as_nanos(), violation.to.as_nanos());
+                *self.broken.entry(key).or_default() += 1;
             }
         }
         let is_known = |edge: usize| {
@@ -135,36 +125,6 @@ impl Received {
     }
 }
 
-impl NodeReceipts {
-    fn insert(&mut self, at: Instant, due: Due) {
-        let position = self.due.partition_point(|(other, _)| *other <= at);
-        self.due.insert(position, (at, due));
-    }
-
-    /// Everything before `horizon` happens.
-    fn reach(&mut self, horizon: Instant, broken: &mut BTreeMap<Broken, i64>) {
-        while let Some((at, due)) = self.due.pop_front_if(|(at, _)| *at < horizon) {
-            self.reached = self.reached.max(at);
-            match due {
-                Due::Decided(edge, state) => self.edges.decided(edge, state, at),
-                Due::Removed(edge) => self.edges.removed(edge, at),
-                Due::Withheld(cpu, is_withheld) => {
-                    self.edges.set_withheld(cpu, is_withheld);
-                    self.edges.weigh_all(at);
-                }
-            }
-            self.tell(broken);
-        }
-    }
-
-    fn tell(&mut self, broken: &mut BTreeMap<Broken, i64>) {
-        for (edge, violation) in self.edges.broken() {
-            let key = (edge, violation.from.as_nanos(), violation.to.as_nanos());
-            *broken.entry(key).or_default() += 1;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -172,7 +132,7 @@ mod tests {
     use talea_record::event::{
         Flag, Member, RunEnd, RunStart, Switch, Trigger, Violation, VpGrant, VpRelease, VpRequest, Withheld,
     };
-    use talea_record::{DecidedBy, EdgeEntry, MemberRole, NodeEntry, RunOutcome, Sink, Switches};
+    use talea_record::{DecidedBy, EdgeEntry, MemberRole, NodeEntry, Sink, Switches};
 
     const CPU: u16 = 3;
     const THREAD: u32 = 101;

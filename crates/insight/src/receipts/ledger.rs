@@ -1,24 +1,16 @@
 //! Decisions and the kernel's switches in the order of time: what every edge received, and what was withheld of it.
 
+use super::delayed::{Delayed, Due};
 use super::edges::EdgeReceipts;
 use super::processors::{Processors, Spell, Turn};
 use super::{DISAGREEMENT, MOMENT};
 use crate::hierarchy::EdgeState;
-use std::collections::VecDeque;
 use talea_guarantee::guarantee::Guarantee;
 use talea_guarantee::monitor::Violation;
 use talea_policy::arrangement::Receipts;
 use talea_record::event::{ChangeKind, Typed};
 use talea_record::{Record, Sink};
 use talea_time::{Duration, Instant, Work};
-
-/// What happens when it has become certain that nothing before it is missing.
-#[derive(Debug)]
-enum Due {
-    Decided(usize, EdgeState),
-    Removed(usize),
-    Turn(u16, Turn),
-}
 
 /// What is withheld on all processors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,8 +29,7 @@ pub struct Total {
 #[derive(Debug)]
 pub struct Ledger {
     processors: Processors,
-    edges: EdgeReceipts,
-    due: VecDeque<(Instant, Due)>,
+    delayed: Delayed,
     /// By edge: what was decided last, which the edges hear of when it is due.
     states: Vec<EdgeState>,
     total: Total,
@@ -57,8 +48,7 @@ impl Ledger {
     pub fn new(cpus: &[u16], tolerance: Duration) -> Self {
         Ledger {
             processors: Processors::new(cpus),
-            edges: EdgeReceipts::new(tolerance),
-            due: VecDeque::new(),
+            delayed: Delayed::new(EdgeReceipts::new(tolerance)),
             states: Vec::new(),
             total: Total::default(),
             spells: Vec::new(),
@@ -71,7 +61,7 @@ impl Ledger {
 
     /// What is promised at an edge, before the first record of it.
     pub fn promise(&mut self, edge: usize, guarantee: &Guarantee) {
-        self.edges.promise(edge, guarantee);
+        self.delayed.edges.promise(edge, guarantee);
     }
 
     fn decided(&mut self, edge: usize, state: EdgeState) {
@@ -88,27 +78,15 @@ impl Ledger {
         self.now = at;
         self.processors.advance(at);
         self.take_turns();
-        while self.due.front().is_some_and(|(when, _)| at - *when > MOMENT) {
-            let (when, due) = self.due.pop_front().expect("there is a first");
-            self.happen(when, due);
-        }
+        self.delayed.reach(at - MOMENT);
     }
 
     fn take_turns(&mut self) {
         for (when, cpu, turn) in self.processors.turns() {
-            let position = self.due.partition_point(|(due, _)| *due <= when);
-            self.due.insert(position, (when, Due::Turn(cpu, turn)));
-        }
-    }
-
-    fn happen(&mut self, at: Instant, due: Due) {
-        match due {
-            Due::Decided(edge, state) => self.edges.decided(edge, state, at),
-            Due::Removed(edge) => self.edges.removed(edge, at),
-            Due::Turn(cpu, turn) => {
-                self.edges.set_withheld(cpu, turn == Turn::Withheld);
-                self.edges.weigh_all(at);
-                if let Turn::Given(spell) = turn {
+            match turn {
+                Turn::Withheld => self.delayed.insert(when, Due::Withheld(cpu)),
+                Turn::Given(spell) => {
+                    self.delayed.insert(when, Due::Given(cpu));
                     self.total.add(spell);
                     self.spells.push(spell);
                 }
@@ -119,16 +97,13 @@ impl Ledger {
     fn close(&mut self) {
         self.processors.close();
         self.take_turns();
-        while let Some((when, due)) = self.due.pop_front() {
-            self.happen(when, due);
-        }
-        self.edges.reach(self.now);
+        self.delayed.close(self.now);
         self.is_over = true;
     }
 
     /// Promises found broken since the last call, in windows in which something was withheld, by edge.
     pub fn broken(&mut self) -> impl Iterator<Item = (usize, Violation)> {
-        self.edges.broken()
+        self.delayed.edges.broken()
     }
 
     /// Times for which a processor was withheld that were found to be over since the last call.
@@ -138,7 +113,7 @@ impl Ledger {
 
     /// What became of the edge's promise by what was received.
     pub fn receipts(&self, edge: usize) -> Receipts {
-        self.edges.of(edge)
+        self.delayed.edges.of(edge)
     }
 
     /// What was withheld in all.
@@ -183,13 +158,13 @@ impl Sink for Ledger {
                 let edge = usize::from(change.edge);
                 self.decided(edge, EdgeState::Waiting);
                 self.processors.removed(edge);
-                self.due.push_back((self.now, Due::Removed(edge)));
+                self.delayed.insert(self.now, Due::Removed(edge));
             }
             Typed::RunEnd(_) => self.close(),
             _ => {
                 if let Some((edge, state)) = EdgeState::told_by(&record) {
                     self.decided(edge, state);
-                    self.due.push_back((self.now, Due::Decided(edge, state)));
+                    self.delayed.insert(self.now, Due::Decided(edge, state));
                 }
             }
         }

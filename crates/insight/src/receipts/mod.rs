@@ -21,10 +21,11 @@
 //! |---|---|
 //! | `edges` | what every edge receives, and which promises that breaks; a simulation says itself what it withholds |
 //! | `processors` | who has a processor, by the kernel's switches, beside who is to have it |
-//! | `ledger` | both in the order of time |
+//! | `ledger`, `delayed` | both in the order of time |
 //!
 //! What the kernel's switches do not show is not seen: interrupts on top of a thread, and time that a hypervisor takes.
 
+pub(crate) mod delayed;
 mod edges;
 mod ledger;
 mod processors;
