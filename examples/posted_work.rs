@@ -1,6 +1,7 @@
 //! Work that no description has: alarms, which come from outside when they come, and what each of them sets off.
 //!
-//! `cargo run --example posted_work -- [DURATION]`, as `2s`
+//! `cargo run --example posted_work [-- TIME [TRACE]]`, such as `2s alarms.talea`: how long it runs, one second unless given, and where the
+//! trace of it is kept, which `talea trace stats`, `show` and `explain` read.
 
 use talea::run::{Declaration, NotPosted, PostingRoom, RunOptions};
 use talea::{Criticality, Duration, Run, Strategy, System, TaskBuilder, Work};
@@ -17,7 +18,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // All memory for it is taken here: two operations, 16 unfinished jobs of each, one thread that posts.
     let posting = PostingRoom { operations: 2, jobs: 16, posters: 1 };
-    let options = RunOptions { posting, duration: Some(duration), ..RunOptions::default() };
+    let keep_log = std::env::args().nth(2).map(Into::into);
+    let options = RunOptions { posting, keep_log, duration: Some(duration), ..RunOptions::default() };
     let prepared = Run::new(&system).options(options).prepare()?;
     let dispatcher = prepared.dispatcher();
     let note = Declaration::new("note", Duration::from_millis(50)).criticality(Criticality::Low);
