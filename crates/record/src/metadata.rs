@@ -127,6 +127,9 @@ pub struct SchedulerEntry {
     pub kind: String,
 }
 
+/// With this begins the name of what has not been defined, and of nothing else.
+pub const UNDEFINED: char = '?';
+
 /// The kind of the scheduler that stands for a node's lanes.
 pub const LANES: &str = "lanes";
 
@@ -160,7 +163,7 @@ pub enum Activity {
     /// A thread.
     Thread,
     /// Work that the description does not know: what a program posts while the run lasts. It has no period, and until it is
-    /// [defined](crate::Definition::Operation) no name.
+    /// [defined](crate::Definition::Operation) no name but its number.
     Posted,
 }
 
@@ -360,8 +363,9 @@ impl Metadata {
             return;
         }
         for _ in 0..count {
+            let name = format!("{UNDEFINED}{}", self.operations.len());
             let task = TaskEntry {
-                name: String::new(),
+                name: name.clone(),
                 period: Duration::ZERO,
                 deadline: Duration::ZERO,
                 phase: Duration::ZERO,
@@ -370,7 +374,7 @@ impl Metadata {
                 criticality: Criticality::DEFAULT,
                 activity: Activity::Posted,
             };
-            let (name, task_index, lane, wcet) = (String::new(), self.tasks.len(), 0, Work::ZERO);
+            let (task_index, lane, wcet) = (self.tasks.len(), 0, Work::ZERO);
             let operation = OperationEntry {
                 name,
                 task: task_index,
@@ -387,7 +391,13 @@ impl Metadata {
     /// Whether the task is one that the description has, or that was defined.
     pub fn is_there(&self, task: usize) -> bool {
         let entry = &self.tasks[task];
-        !(entry.activity.is_posted() && entry.name.is_empty())
+        !(entry.activity.is_posted() && entry.name.starts_with(UNDEFINED))
+    }
+
+    /// The names of the tasks that there are, by which users ask for one.
+    pub fn task_names(&self) -> impl Iterator<Item = &str> {
+        let there = self.tasks.iter().enumerate().filter(|(task, _)| self.is_there(*task));
+        there.map(|(_, entry)| entry.name.as_str())
     }
 
     /// What a program that is no Talea system has to say: its name, on real threads, and empty tables.

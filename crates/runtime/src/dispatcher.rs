@@ -13,7 +13,7 @@ use talea_policy::discipline::Discipline;
 use talea_policy::strategy::{OperationTraits, Plan, lane_for, sorts_by_period};
 use talea_record::ring::Definer;
 use talea_record::stream::is_bound;
-use talea_record::{Activity, Definition, OperationEntry, TaskEntry, ThreadRole};
+use talea_record::{Activity, Definition, OperationEntry, TaskEntry, ThreadRole, UNDEFINED};
 use talea_time::{Duration, Instant, Work};
 use thiserror::Error;
 
@@ -94,8 +94,11 @@ pub enum DeclareError {
         /// What it may be.
         least: &'static str,
     },
-    /// The name is empty or that of another operation.
-    #[error("an operation cannot be called \"{0}\": the name is empty, or another operation has it")]
+    /// The name is empty, begins with `?`, or is that of another operation.
+    #[error(
+        "an operation cannot be called \"{0}\": the name is empty, begins with '?' as those that are not declared, or another \
+         operation has it"
+    )]
     Name(String),
     /// There is no such node, or it has no lanes.
     #[error("operation \"{name}\": no node \"{node}\" with lanes; the nodes with lanes are {}", list(nodes))]
@@ -253,7 +256,7 @@ impl Dispatcher {
         let is_taken = system.operations().iter().any(|operation| operation.name == declaration.name)
             || system.tasks.iter().any(|task| task.name == declaration.name)
             || state.declared.contains(&declaration.name);
-        if declaration.name.is_empty() || is_taken {
+        if declaration.name.is_empty() || declaration.name.starts_with(UNDEFINED) || is_taken {
             return Err(DeclareError::Name(name()));
         }
         let wrong = |what, value: String, least| DeclareError::Value { name: name(), what, value, least };

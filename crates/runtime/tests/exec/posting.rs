@@ -240,7 +240,8 @@ fn what_cannot_be_declared_is_refused_with_what_could() {
     let high = || Declaration::new("x", ms(1)).wcet(Work::from_millis(1)).criticality(Criticality::High);
     for (declaration, words) in [
         (Declaration::new("", ms(1)), "cannot be called \"\""),
-        (Declaration::new("base", ms(1)), "another operation has it"),
+        (Declaration::new("base", ms(1)), "or another operation has it"),
+        (Declaration::new("?3", ms(1)), "begins with '?'"),
         (Declaration::new("x", Duration::ZERO), "its deadline is 0"),
         (high().wcet(Work::from_nanos(-1)), "0 or more"),
         (high().wcet(Work::ZERO), "goes by laxity"),
@@ -252,7 +253,7 @@ fn what_cannot_be_declared_is_refused_with_what_could() {
         assert!(told.contains(words), "{told}");
     }
     assert_eq!(declare(high().node("one")), "declared");
-    assert!(declare(high()).contains("another operation has it"));
+    assert!(declare(high()).contains("or another operation has it"));
     let anyway = Declaration::new("y", ms(1)).wcet(Work::from_millis(1)).lane(0);
     assert_eq!(declare(anyway), "declared");
     let mut poster = dispatcher.poster().expect("there are two");

@@ -171,7 +171,7 @@ fn question(options: &Options, metadata: &Metadata) -> Result<Question, Failure>
 }
 
 fn unknown_task(name: &str, metadata: &Metadata) -> Failure {
-    let names: Vec<&str> = metadata.tasks.iter().map(|task| task.name.as_str()).collect();
+    let names: Vec<&str> = metadata.task_names().collect();
     let choices = format!("choose one of: {}; with --job also task.subtask", names.join(", "));
     Failure::new(format!("the trace has no task \"{name}\""), choices)
 }

@@ -111,8 +111,9 @@ impl<'a> Filter<'a> {
         let task = match &options.task {
             None => None,
             Some(name) => {
-                let tasks = || metadata.tasks.iter().map(|task| task.name.clone());
-                Some(tasks().position(|task| task == *name).ok_or_else(|| unknown("task", name, tasks()))?)
+                let number = metadata.tasks.iter().position(|task| task.name == *name);
+                let names = || metadata.task_names().map(str::to_owned);
+                Some(number.ok_or_else(|| unknown("task", name, names()))?)
             }
         };
         let family = |name: &String| {
