@@ -185,10 +185,34 @@ pub(crate) struct Shared {
     pub burner: Burner,
     pub stop: StopFlag,
     pub gate: Gate,
+    /// By node; `None` where the run's end is the node's.
+    pub ends: Vec<Option<OnceLock<NodeEnd>>>,
     pub tally: Tally,
 }
 
+/// How the run of a node ended whose hierarchy is lowered.
+#[derive(Debug)]
+pub(crate) struct NodeEnd {
+    /// Why, if by itself.
+    pub cause: Option<String>,
+    pub at: Instant,
+}
+
 impl Shared {
+    /// Whether the run is over, or that of the node.
+    pub fn is_over(&self, node: usize) -> bool {
+        self.stop.is_stopped() || self.ends[node].as_ref().is_some_and(|end| end.get().is_some())
+    }
+
+    /// The run of the node is over, if it is not already: as planned, or for a cause. Nobody is rung for. Without a cause this does not
+    /// allocate.
+    pub fn end_node(&self, node: usize, cause: Option<String>) {
+        if let Some(end) = &self.ends[node] {
+            // Whoever was first has said it.
+            _ = end.set(NodeEnd { cause, at: MonotonicClock.now() });
+        }
+    }
+
     /// Whether the job is one of this process, has begun and has not ended.
     pub fn is_under_way(&self, job: JobId) -> bool {
         let local = self.layout.operation(job.operation).local;

@@ -1,11 +1,13 @@
 //! A node with a hierarchy of schedulers as the run knows it: scheduled by a managed set, or by the kernel alone.
 
+use crate::flow::Shared;
 use crate::hierarchy::{Hierarchy, HierarchyError, HierarchyParts, LaneMember};
-use crate::lowered::LoweredNode;
+use crate::lowered::{LoweredNode, OwnThread};
 use crate::lowering::hierarchy::{Lowering, PartAccount, Reason, lower_hierarchy};
 use crate::lowering::machine::{Machine, admits};
 use crate::options::{Lower, RtMode, RunOptions};
 use crate::outcome::{HierarchyOutcome, ThreadAttributes};
+use std::sync::Arc;
 use talea_linux::sched::Policy;
 use talea_model::{Scheduling, System};
 use talea_policy::strategy::Plan;
@@ -66,11 +68,12 @@ impl HierarchyNode {
         decided: Option<&Lowering>,
         (plan, lanes): (&Plan, Vec<LaneMember>),
         rings: Vec<RingWriter>,
+        shared: &Arc<Shared>,
     ) -> Result<Self, HierarchyError> {
         let account = decided.map_or_else(Vec::new, Lowering::account);
         match decided.and_then(|lowering| lowering.settings.as_ref()) {
             Some(settings) => {
-                let node = LoweredNode::set_up(parts, settings, account, rings)?;
+                let node = LoweredNode::set_up(parts, (settings, account), rings, shared)?;
                 Ok(HierarchyNode::Lowered(Box::new(node)))
             }
             None => {
@@ -79,7 +82,7 @@ impl HierarchyNode {
         }
     }
 
-    /// The threads of the infrastructure, or those that the kernel schedules, as it has them.
+    /// The threads that are no lanes, as the kernel has them.
     pub fn attributes(&self) -> Vec<ThreadAttributes> {
         match self {
             HierarchyNode::Managed { hierarchy, .. } => hierarchy.attributes(),
@@ -87,7 +90,7 @@ impl HierarchyNode {
         }
     }
 
-    /// Lowered threads that the kernel gave something else than was asked for.
+    /// Those of them, if the node is lowered, that the kernel gave something else than was asked for.
     pub fn not_as_wanted(&self) -> Vec<String> {
         match self {
             HierarchyNode::Managed { .. } => Vec::new(),
@@ -96,11 +99,15 @@ impl HierarchyNode {
     }
 
     /// The run will last from `start` to `end`.
-    pub fn begin(&self, start: Instant, end: Instant) {
+    pub fn begin(&mut self, start: Instant, end: Instant) {
         match self {
             HierarchyNode::Managed { hierarchy, .. } => hierarchy.begin(start, end),
             HierarchyNode::Lowered(node) => node.begin(start, end),
         }
+    }
+
+    pub fn is_lowered(&self) -> bool {
+        matches!(self, HierarchyNode::Lowered(_))
     }
 
     /// Whether it has ended, at the planned end or before.
@@ -111,13 +118,13 @@ impl HierarchyNode {
         }
     }
 
-    /// Ends it, unless it is over, and says what came of it.
-    pub fn end(self) -> HierarchyOutcome {
+    /// Ends it, unless it is over, and says what came of it. If it is lowered, its own threads have ended, of which `own` came.
+    pub fn end(self, own: &[OwnThread]) -> HierarchyOutcome {
         match self {
             HierarchyNode::Managed { hierarchy, lowering } => {
                 HierarchyOutcome { lowering, ..hierarchy.end() }
             }
-            HierarchyNode::Lowered(node) => node.end(),
+            HierarchyNode::Lowered(node) => node.end(own),
         }
     }
 }

@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
-use talea_model::{Criticality, Execution, OperationId, Synchronisation, System};
+use talea_model::{Criticality, Execution, LaneDispatch, OperationId, Synchronisation, System};
 use talea_policy::demand::{self, Purpose};
+use talea_policy::discipline::Discipline;
 use talea_policy::release::Arrivals;
 use talea_policy::release::bounds::ResponseBounds;
 use talea_policy::release::guard::Guards;
-use talea_policy::strategy::Plan;
+use talea_policy::strategy::{Lane, LaneRules, Plan};
 use talea_time::{Duration, Work};
 
 /// What the threads need to know about one operation.
@@ -49,16 +50,10 @@ pub(crate) struct OperationSite {
 #[derive(Clone, Debug)]
 pub(crate) struct LaneSite {
     pub node: usize,
-    /// Index within its node's plan.
+    /// Index within its node's plan, behind which the threads follow.
     pub level: usize,
-    pub kind: SiteKind,
-}
-
-/// What a record's source stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SiteKind {
-    Lane,
-    Thread,
+    /// What its queue is like, if it is executed: a lane, or an own thread of a lowered hierarchy.
+    pub lane: Option<Lane>,
 }
 
 /// Which nodes this process runs.
@@ -94,7 +89,8 @@ pub(crate) struct Layout {
 
 impl Layout {
     /// The tables of `system`, whose node `i` is served by `plans[i]` and has `guards[i]`, for a process that hosts
-    /// the nodes for which `hosts` is true. Threads of hierarchies are nobody's jobs here.
+    /// the nodes for which `hosts` is true. Of threads of hierarchies those are lanes for which `is_lane` is true; the jobs of others are
+    /// nobody's here.
     ///
     /// # Panics
     /// If a plan lacks an operation of its node.
@@ -103,7 +99,7 @@ impl Layout {
         plans: &[Plan],
         bounds: &ResponseBounds,
         guards: &[Guards],
-        hosts: impl Fn(usize) -> bool,
+        (hosts, is_lane): (impl Fn(usize) -> bool, impl Fn(usize) -> bool),
     ) -> Self {
         let mut lanes = Vec::new();
         let mut place = vec![None; system.operations().len()];
@@ -112,12 +108,14 @@ impl Layout {
                 for (rank, member) in lane.members.iter().enumerate() {
                     place[member.index()] = Some((lanes.len(), rank as u32));
                 }
-                lanes.push(LaneSite { node, level, kind: SiteKind::Lane });
+                lanes.push(LaneSite { node, level, lane: Some(lane.clone()) });
             }
             for (thread, index) in system.threads_on(node).enumerate() {
                 if let Some(operation) = system.operation_of_thread(index) {
                     place[operation.index()] = Some((lanes.len(), 0));
-                    lanes.push(LaneSite { node, level: plan.lanes.len() + thread, kind: SiteKind::Thread });
+                    let level = plan.lanes.len() + thread;
+                    let lane = is_lane(index).then(|| lane_of_thread(system, (index, operation), level));
+                    lanes.push(LaneSite { node, level, lane });
                 }
             }
         }
@@ -134,7 +132,7 @@ impl Layout {
                     (system.subtask(*successor).node == subtask.node, place(*successor).0)
                 });
                 let (lane, rank) = place(operation.id);
-                let is_ours = hosts(subtask.node) && lanes[lane].kind == SiteKind::Lane;
+                let is_ours = hosts(subtask.node) && lanes[lane].lane.is_some();
                 let position = is_ours.then(|| {
                     local.push(operation.id);
                     local.len() - 1
@@ -204,4 +202,11 @@ impl Layout {
     pub fn local_operations(&self) -> impl Iterator<Item = &OperationSite> {
         self.local[..self.local.len() - self.posted.len()].iter().map(|id| self.operation(*id))
     }
+}
+
+/// The lane of a thread whose bursts are done one after the other.
+fn lane_of_thread(system: &System, (thread, operation): (usize, OperationId), level: usize) -> Lane {
+    let (dispatch, label) = (LaneDispatch::NonPreemptive, system.threads[thread].name.clone());
+    let rules = LaneRules { dispatch, laxity: system.laxity, late: system.late };
+    Lane { level, label, discipline: Discipline::Fifo, rules, tick: None, members: vec![operation] }
 }

@@ -70,6 +70,14 @@ pub struct Lowering {
     pub lanes: Vec<LanePriorities>,
 }
 
+/// What the kernel has of a node's threads.
+pub(crate) enum NodeSettings {
+    /// Those of lanes. Where the lanes have places below other schedulers, they have the priorities of these.
+    Lanes(Lowering),
+    /// Those of the own threads of a hierarchy, each of which is a lane.
+    Hierarchy(hierarchy::Settings),
+}
+
 /// Why a plan cannot be lowered.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum LoweringError {

@@ -148,7 +148,8 @@ pub struct RunOptions {
     pub start: Start,
     /// Instances of one operation that may be in flight, rounded up to a power of two; further ones are
     /// skipped as [`talea_record::SkipReason::Full`]. `None`: 1024, or all that the run has; in a large system less, so that
-    /// all of them stay within 131 072 jobs, the windows of all operations spanning about the same time.
+    /// all of them stay within 131 072 jobs, the windows of all operations spanning about the same time. The own threads
+    /// of a lowered hierarchy are operations, too.
     pub window: Option<usize>,
     /// Threads of a preemptive lane, at least one: as many jobs can have been granted the processor and
     /// not be done. A job that would be one more waits for one of them to end.

@@ -9,9 +9,10 @@ use crate::hierarchy::{self, HierarchyError, HierarchyParts, release_is_above};
 use crate::hierarchy_node::{HierarchyNode, confirm_lowering};
 use crate::job_table::JobTable;
 use crate::join::{JoinTable, Joining};
-use crate::layout::{Hosted, LaneSite, Layout, OperationSite, SiteKind};
+use crate::layout::{Hosted, LaneSite, Layout, OperationSite};
 use crate::link::Link;
-use crate::lowering::{Lowering, lower};
+use crate::lowered;
+use crate::lowering::{NodeSettings, lower};
 use crate::occupancy::Processor;
 use crate::operation::{Behaviour, Operations};
 use crate::options::{RtMode, RunOptions};
@@ -68,7 +69,7 @@ pub(crate) fn prepare(
     let system = &system.with_threads_as_tasks();
     let plans = plans(system)?;
     let room = room_of(&options, &plans, &hosted)?;
-    let nodes = lower_nodes(system, &plans, &options, &hosted)?;
+    let mut nodes = lower_nodes(system, &plans, &options, &hosted)?;
     let behaviours = operations.resolve(system)?;
     check_apart(system)?;
     check_cpus(system, &hosted)?;
@@ -79,24 +80,31 @@ pub(crate) fn prepare(
     let decided =
         |node: usize| hosted.hosts(node).then(|| confirm_lowering(system, node, &options)).flatten();
     let lowerings: Vec<_> = (0..system.nodes.len()).map(decided).collect();
-    let enforced = |node: usize| lowerings[node].as_ref().is_some_and(|lowering| lowering.settings.is_some());
-    if let Some(&node) = hierarchies.iter().find(|node| !realtime && !enforced(**node)) {
+    let settings_of = |node: usize| lowerings[node].as_ref().and_then(|lowering| lowering.settings.as_ref());
+    let is_lowered = |node: usize| settings_of(node).is_some();
+    if let Some(&node) = hierarchies.iter().find(|node| !realtime && !is_lowered(**node)) {
         return Err(unset(system, node, HierarchyError::NotEnforceable { missing }));
     }
+    let lowered = |node: usize| Some((node, NodeSettings::Hierarchy(settings_of(node)?.clone())));
+    nodes.extend(hierarchies.iter().filter_map(|node| lowered(*node)));
+    let is_own_lane = |thread: usize| {
+        let thread = &system.threads[thread];
+        is_lowered(thread.node) && !hierarchy::is_program(&thread.work)
+    };
 
     let mut metadata = metadata(system, &plans, realtime, Instant::ZERO, (&lowerings, options.tolerance))?;
     metadata.reserve_posted(room.operations);
     let bounds = ResponseBounds::of(system)?;
     let guards: Vec<Guards> =
         (0..system.nodes.len()).map(|node| Guards::of_node(system, node, &bounds)).collect();
-    let layout = Layout::new(system, &plans, &bounds, &guards, |node| hosted.hosts(node));
+    let layout = Layout::new(system, &plans, &bounds, &guards, (|node| hosted.hosts(node), is_own_lane));
     let layout = layout.with_room(room.operations);
     let mut windows = choose_windows(system, &layout, &options);
     let described: usize = windows.iter().sum();
     windows.extend(std::iter::repeat_n(room.window(), room.operations));
     let jobs = JobTable::new(&windows);
     let links = Links::new(jobs.capacity());
-    let (ports, inboxes) = open_ports(system, &plans, &layout, &links, &hosted);
+    let (ports, inboxes) = open_ports(system, &layout, &links, (&hosted, is_lowered));
     let (guard_posts, keepers) = open_guards(guards, &links, &hosted);
     let has_timers = layout.local_operations().any(|site| site.bound.is_some());
     let timers = Timers::new(if has_timers { jobs.capacity() } else { 0 });
@@ -123,22 +131,20 @@ pub(crate) fn prepare(
         burner,
         stop: options.stop.flag(),
         gate: Gate::new(nodes.len()),
+        ends: (0..system.nodes.len()).map(|node| is_lowered(node).then(OnceLock::new)).collect(),
         tally: Tally::default(),
         layout,
     });
-    let plan = ThreadPlan {
-        system,
-        plans: &plans,
-        options: &options,
-        shared: &shared,
-        nodes: &nodes,
-        realtime,
-        windows: &windows,
-    };
+    let plan =
+        ThreadPlan { system, options: &options, shared: &shared, nodes: &nodes, realtime, windows: &windows };
     let roles = plan.roles();
     let mut names: Vec<String> = roles.iter().map(|role| plan.name(*role)).collect();
     let mut first_ring = names.len();
-    names.extend(hierarchies.iter().flat_map(|node| hierarchy::rings_of(system, *node)));
+    let rings_of = |node: usize| match is_lowered(node) {
+        true => lowered::rings_of(system, node),
+        false => hierarchy::rings_of(system, node),
+    };
+    names.extend(hierarchies.iter().flat_map(|node| rings_of(*node)));
     let first_poster = names.len();
     names.extend((0..room.posters).map(|poster| format!("post:{poster}")));
     let rings = (&names[..], ring_records(&options, system, &shared));
@@ -148,14 +154,14 @@ pub(crate) fn prepare(
     let mut others = threads.not_as_wanted();
     let mut hierarchy_nodes = Vec::new();
     for node in hierarchies {
-        let count = hierarchy::rings_of(system, node).len();
+        let count = rings_of(node).len();
         let rings = (first_ring..first_ring + count).map(|ring| store.rings().writer(ring)).collect();
         first_ring += count;
         let parts =
             HierarchyParts { system, node, metadata: &store.metadata, burner, tolerance: options.tolerance };
         let lanes = lane_members.extract_if(.., |lane_member| lane_member.node == node).collect();
         let hierarchy_node =
-            HierarchyNode::set_up(&parts, lowerings[node].as_ref(), (&plans[node], lanes), rings)
+            HierarchyNode::set_up(&parts, lowerings[node].as_ref(), (&plans[node], lanes), rings, &shared)
                 .map_err(|source| unset(system, node, source))?;
         others.extend(hierarchy_node.not_as_wanted());
         hierarchy_nodes.push(hierarchy_node);
@@ -214,7 +220,7 @@ fn lower_nodes(
     plans: &[Plan],
     options: &RunOptions,
     hosted: &Hosted,
-) -> Result<Vec<(usize, Lowering)>, PrepareError> {
+) -> Result<Vec<(usize, NodeSettings)>, PrepareError> {
     let lower_node = |node: usize| {
         let description = &system.nodes[node];
         let lanes = match system.scheduling(node) {
@@ -227,7 +233,7 @@ fn lower_nodes(
         };
         let lowering = lower(lanes, description.cpus.len(), options.band);
         let error = |source| PrepareError::Lowering { node: description.name.clone(), source };
-        lowering.map(|lowering| (node, lowering)).map_err(error)
+        lowering.map(|lowering| (node, NodeSettings::Lanes(lowering))).map_err(error)
     };
     let has_lanes = |node: &usize| hosted.hosts(*node) && !plans[*node].lanes.is_empty();
     (0..system.nodes.len()).filter(has_lanes).map(lower_node).collect()
@@ -286,23 +292,24 @@ const PROBE_STACK: usize = 64 * 1024;
 
 fn open_ports(
     system: &System,
-    plans: &[Plan],
     layout: &Layout,
     links: &Links,
-    hosted: &Hosted,
+    (hosted, is_lowered): (&Hosted, impl Fn(usize) -> bool),
 ) -> (Vec<Option<Port>>, Inboxes) {
     let open = |site: &LaneSite| {
-        let is_ours = hosted.hosts(site.node) && site.kind == SiteKind::Lane;
-        let inbox = is_ours.then(|| links.inbox());
-        let call = || match system.scheduling(site.node) {
-            Scheduling::Lanes => Call::Bell(Bell::new()),
-            Scheduling::Hierarchy => {
-                let lane = &plans[site.node].lanes[site.level];
-                let order = JobOrder::new(lane.discipline, lane.rules);
-                Call::Waker { waker: OnceLock::new(), order }
-            }
-        };
-        inbox.map(|(sender, receiver)| (Port::new(sender, call()), receiver)).unzip()
+        let ours = site.lane.as_ref().filter(|_| hosted.hosts(site.node));
+        let opened = ours.map(|lane| {
+            let (sender, receiver) = links.inbox();
+            let order = JobOrder::new(lane.discipline, lane.rules);
+            let call = match system.scheduling(site.node) {
+                Scheduling::Hierarchy if !is_lowered(site.node) => {
+                    Call::Waker { waker: OnceLock::new(), order }
+                }
+                Scheduling::Lanes | Scheduling::Hierarchy => Call::Bell(Bell::new()),
+            };
+            (Port::new(sender, call), receiver)
+        });
+        opened.unzip()
     };
     layout.lanes.iter().map(open).unzip()
 }

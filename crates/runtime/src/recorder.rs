@@ -16,6 +16,16 @@ pub(crate) struct Recording {
     node: usize,
     /// The node's only processor; `None` where there are several.
     cpu: Option<u16>,
+    detail: Detail,
+}
+
+/// How much a thread's records tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Detail {
+    /// What becomes of jobs.
+    Jobs,
+    /// What dispatching them costs and when the thread sleeps, too.
+    Dispatching,
 }
 
 /// Writes the records of the calling thread, in one ring with the events that the code of its operations emits.
@@ -24,6 +34,7 @@ pub(crate) struct Recorder {
     node: usize,
     /// The node's only processor; `None` where there are several, and each record asks.
     cpu: Option<u16>,
+    detail: Detail,
 }
 
 /// What a job event is about.
@@ -42,13 +53,18 @@ impl Recording {
     /// For a thread of `node`, which runs on `cpus`.
     pub fn new(writer: RingWriter, node: usize, cpus: &[u16]) -> Self {
         let cpu = if let [only] = cpus { Some(*only) } else { None };
-        Recording { writer, node, cpu }
+        Recording { writer, node, cpu, detail: Detail::Dispatching }
+    }
+
+    /// The same, but of dispatching nothing is told.
+    pub fn of_jobs_alone(self) -> Self {
+        Recording { detail: Detail::Jobs, ..self }
     }
 
     /// The recorder of the calling thread, which is at work from now on, for a lane if it has a role in one.
     pub fn begin(self, role: ThreadRole, lane: Option<usize>) -> Recorder {
-        let Recording { writer, node, cpu } = self;
-        let mut recorder = Recorder { writer: writer.install(), node, cpu };
+        let Recording { writer, node, cpu, detail } = self;
+        let mut recorder = Recorder { writer: writer.install(), node, cpu, detail };
         recorder.thread(role, lane);
         recorder
     }
@@ -91,7 +107,7 @@ impl Recorder {
     /// Starts measuring what dispatching costs, if that is recorded.
     #[inline]
     pub fn stopwatch(&self) -> Stopwatch {
-        Stopwatch(self.is_wanted(Event::COST).then(|| MonotonicClock.now()))
+        Stopwatch(self.tells_of(Event::COST).then(|| MonotonicClock.now()))
     }
 
     /// The time since `began` went to dispatching `jobs` jobs.
@@ -104,14 +120,14 @@ impl Recorder {
 
     /// A lane's thread goes to sleep.
     pub fn sleep(&mut self, lane: usize) {
-        if self.is_wanted(Event::SLEEP) {
+        if self.tells_of(Event::SLEEP) {
             self.put(MonotonicClock.now(), Sleep { lane: lane as u16 });
         }
     }
 
     /// A lane's thread is back.
     pub fn wake(&mut self, lane: usize) {
-        if self.is_wanted(Event::WAKE) {
+        if self.tells_of(Event::WAKE) {
             self.put(MonotonicClock.now(), Wake { lane: lane as u16 });
         }
     }
@@ -124,6 +140,11 @@ impl Recorder {
     /// Whether anybody wants this event. Those of jobs and of the run are wanted by the run's own collector.
     fn is_wanted(&self, event: Event) -> bool {
         self.writer.is_wanted(builtin_switch(event))
+    }
+
+    /// Whether anybody wants this event of dispatching, and the thread tells of that.
+    fn tells_of(&self, event: Event) -> bool {
+        self.detail == Detail::Dispatching && self.is_wanted(event)
     }
 
     fn cpu(&self) -> u16 {

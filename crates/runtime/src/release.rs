@@ -7,6 +7,7 @@
 use crate::flow::{JobFlow, JobFlowSetUp, Release, Shared};
 use crate::guarding::GuardKeeper;
 use crate::job_table::{Abort, InFlight};
+use crate::layout::Layout;
 use crate::recorder::Subject;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -26,7 +27,6 @@ use talea_time::{Clock, Duration, Instant};
 /// subtasks of a task on other nodes are those nodes' own business: no node waits for another to release.)
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
-    task: usize,
     operations: Vec<OperationId>,
     arrivals: Arrivals,
     overrun: Overrun,
@@ -35,25 +35,25 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// The sources of a node, in file order. What arrives for threads of a hierarchy the hierarchy itself brings about.
-    pub fn of_node(system: &System, node: usize) -> Vec<Self> {
+    /// The sources of a node, in file order. What arrives for threads of a hierarchy that are no lanes the hierarchy itself brings about.
+    pub fn of_node(system: &System, node: usize, layout: &Layout) -> Vec<Self> {
         let first_on_node = |task: usize| {
             let operations = system.operations_of(task).iter();
             let first = operations.filter(|operation| operation.predecessors.is_empty());
-            first.map(|operation| operation.id).filter(|id| system.subtask(*id).node == node).collect()
+            let sites = first.map(|operation| layout.operation(operation.id));
+            sites.filter(|site| site.node == node && site.local.is_some()).map(|site| site.id).collect()
         };
         system
             .tasks
             .iter()
             .enumerate()
             .map(|(task, description)| Source {
-                task,
                 operations: first_on_node(task),
                 arrivals: Arrivals::of_task(system, task),
                 overrun: description.overrun,
                 last: None,
             })
-            .filter(|source| !source.operations.is_empty() && system.thread_of_task(source.task).is_none())
+            .filter(|source| !source.operations.is_empty())
             .collect()
     }
 }
@@ -86,6 +86,7 @@ impl Ord for Due {
 /// Everything a release thread owns.
 pub(crate) struct ReleaseThread {
     pub shared: Arc<Shared>,
+    pub node: usize,
     pub sleeper: Sleeper,
     pub sources: Vec<Source>,
     /// The guards of the node, if it has any.
@@ -121,11 +122,13 @@ impl ReleaseThread {
             };
             let now = MonotonicClock.now();
             match woken {
-                Woken::Due { spun, .. } if now < end => {
+                Woken::Due { spun, .. } if now < end && !shared.is_over(self.node) => {
                     flow.recorder.timer(now, next, now.saturating_add(-spun));
                 }
-                Woken::Stopped if now < end && !shared.stop.is_stopped() => {}
+                Woken::Stopped if now < end && !shared.is_over(self.node) => {}
                 Woken::Due { .. } | Woken::Stopped => {
+                    // At once, since whoever ends the run may wait for a processor that own threads of a lowered hierarchy have.
+                    shared.end_node(self.node, None);
                     self.count_overruns(&shared);
                     // A run that is stopped before its start ends with it.
                     if self.marks.include(Event::RUN_END) {

@@ -8,7 +8,8 @@ use crate::lane::SteppedLaneSetUp;
 use crate::options::{RunOptions, Start, StopHandle};
 use crate::outcome::{HierarchyOutcome, Mishaps, NodeSpin, Outcome, Stopped, ThreadAttributes};
 use crate::store::Store;
-use crate::threads::RunThreads;
+use crate::threads::{EndedThreads, RunThreads};
+use std::collections::BTreeMap;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use talea_insight::Report;
@@ -171,14 +172,19 @@ impl Prepared {
     pub(crate) fn run_threads(&mut self, start: Instant) -> Ended {
         self.store.rings().set_run_start(start);
         let end = self.options.duration.map_or(Instant::MAX, |duration| start.saturating_add(duration));
-        self.participants.hierarchies.iter().for_each(|hierarchy| hierarchy.begin(start, end));
+        self.participants.hierarchies.iter_mut().for_each(|hierarchy| hierarchy.begin(start, end));
         self.participants.threads.shared.gate.open(start);
         let stopped = self.participants.wait(end);
         // Before the hierarchies end, which wait for the jobs of their lanes.
         self.participants.threads.shared.shut_down();
         let threads = self.participants.attributes();
-        let hierarchies = self.participants.hierarchies.drain(..).map(HierarchyNode::end).collect();
-        let spin = self.participants.threads.end();
+        // Those with schedulers go on until they are ended, so a job that does not return must not keep them.
+        let nodes = self.participants.hierarchies.drain(..).enumerate();
+        let (lowered, managed): (Vec<_>, Vec<_>) = nodes.partition(|(_, node)| node.is_lowered());
+        let mut hierarchies: BTreeMap<_, _> =
+            managed.into_iter().map(|(place, node)| (place, node.end(&[]))).collect();
+        let EndedThreads { spin, own } = self.participants.threads.end();
+        hierarchies.extend(lowered.into_iter().map(|(place, node)| (place, node.end(&own))));
         let tally = &self.participants.threads.shared.tally;
         let link = self.participants.threads.shared.link.as_ref();
         if let Some(link) = link.filter(|_| stopped != Stopped::Failed) {
@@ -204,7 +210,7 @@ impl Prepared {
             panics: std::mem::take(&mut *tally.panics.lock().unwrap_or_else(PoisonError::into_inner)),
             lost_nodes: Vec::new(),
         };
-        Ended { stopped, threads, spin, mishaps, hierarchies }
+        Ended { stopped, threads, spin, mishaps, hierarchies: hierarchies.into_values().collect() }
     }
 }
 

@@ -1,12 +1,17 @@
 //! The threads of a run: created with what they need, and ended together.
 
+mod attributes;
+
+use crate::error::PrepareError;
 use crate::flow::{JobFlowSetUp, Shared};
 use crate::guarding::GuardKeeper;
 use crate::hierarchy::LaneMember;
 use crate::lane::preemptive::{Controller, Slot, SlotCell, SlotPriorities, SlotThread};
 use crate::lane::{KernelPriorities, LaneAgent, LanePreemption, SteppedLaneSetUp};
-use crate::lowering::{LanePriorities, Lowering};
-use crate::operation::Behaviour;
+use crate::layout::LaneSite;
+use crate::lowered::OwnThread;
+use crate::lowering::hierarchy::Level;
+use crate::lowering::{LanePriorities, NodeSettings};
 use crate::options::RunOptions;
 use crate::outcome::{NodeSpin, ThreadAttributes};
 use crate::receiving::receive;
@@ -14,17 +19,18 @@ use crate::recorder::Recording;
 use crate::release::{ReleaseThread, Source};
 use std::io::ErrorKind;
 use std::sync::Arc;
+use talea_linux::clock::thread_cpu_time;
 use talea_linux::memory::prefault_stack;
-use talea_linux::sched::Policy;
-use talea_linux::thread::{JoinHandle, SpawnError, spawn};
-use talea_linux::timer::Sleeper;
+use talea_linux::thread::{JoinHandle, spawn};
+use talea_linux::timer::{Sleeper, Tail};
 use talea_manage::Marks;
-use talea_model::{LaneDispatch, Late, OperationId, Scheduling, System};
+use talea_model::{LaneDispatch, Late, OperationId, System};
 use talea_policy::discipline::Discipline;
 use talea_policy::lane::LaneQueue;
-use talea_policy::strategy::{Lane, Plan};
+use talea_policy::strategy::Lane;
 use talea_record::{RingFile, RingWriter, ThreadRole};
 use talea_ring::inbox::Receiver;
+use talea_time::Work;
 use talea_transport::Transport;
 
 /// What a thread is for.
@@ -40,11 +46,10 @@ pub(crate) enum Role {
 /// Everything threads are created from.
 pub(crate) struct ThreadPlan<'a> {
     pub system: &'a System,
-    pub plans: &'a [Plan],
     pub options: &'a RunOptions,
     pub shared: &'a Arc<Shared>,
     /// The nodes of this process and their kernel settings.
-    pub nodes: &'a [(usize, Lowering)],
+    pub nodes: &'a [(usize, NodeSettings)],
     pub realtime: bool,
     /// How many instances of each operation of this process may be in flight.
     pub windows: &'a [usize],
@@ -65,7 +70,21 @@ pub(crate) type Inboxes = Vec<Option<Receiver>>;
 const BARE_STACK: usize = 128 * 1024;
 
 /// What a thread leaves when it ends.
-type Ended = Option<NodeSpin>;
+enum Ended {
+    Nothing,
+    /// A release thread, what it spun.
+    Released(NodeSpin),
+    /// An own thread of a lowered hierarchy, by its index, what it received.
+    Own(usize, Work),
+}
+
+/// What all threads leave.
+#[derive(Default)]
+pub(crate) struct EndedThreads {
+    pub spin: Vec<NodeSpin>,
+    /// Of lowered hierarchies.
+    pub own: Vec<OwnThread>,
+}
 
 /// What a thread does.
 type ThreadBody = Box<dyn FnOnce() -> Ended + Send>;
@@ -114,89 +133,15 @@ impl ThreadPlan<'_> {
             }
         }
         if self.shared.link.is_some() {
-            roles.extend(self.nodes.iter().map(|(node, _)| Role::Receive { node: *node }));
+            let hears = |(_, settings): &&(usize, NodeSettings)| matches!(settings, NodeSettings::Lanes(_));
+            roles.extend(self.nodes.iter().filter(hears).map(|(node, _)| Role::Receive { node: *node }));
         }
         roles.extend(self.nodes.iter().map(|(node, _)| Role::Release { node: *node }));
         roles
     }
 
-    /// The stack of the thread: with memory locked, all of it takes memory.
-    fn stack(&self, role: Role) -> usize {
-        let runs_code_of_users = match role {
-            Role::Lane { lane } | Role::Slot { lane, .. } => {
-                let is_user =
-                    |member: &OperationId| matches!(self.shared.behaviour(*member), Behaviour::User(_));
-                self.shared.posting.has_room() || self.lane(lane).members.iter().any(is_user)
-            }
-            Role::Release { .. } | Role::Receive { .. } | Role::Controller { .. } => false,
-        };
-        if runs_code_of_users { self.options.stack } else { self.options.stack.min(BARE_STACK) }
-    }
-
     fn lane(&self, lane: usize) -> &Lane {
-        let site = &self.shared.layout.lanes[lane];
-        &self.plans[site.node].lanes[site.level]
-    }
-
-    fn node(&self, role: Role) -> usize {
-        match role {
-            Role::Release { node } | Role::Receive { node } => node,
-            Role::Lane { lane } | Role::Slot { lane, .. } | Role::Controller { lane } => {
-                self.shared.layout.lanes[lane].node
-            }
-        }
-    }
-
-    /// A name that says what the thread is within the 15 characters that Linux keeps.
-    pub fn name(&self, role: Role) -> String {
-        let node = &self.system.nodes[self.node(role)].name;
-        let level = |lane: usize| self.shared.layout.lanes[lane].level;
-        match role {
-            Role::Release { .. } => format!("rel:{node}"),
-            Role::Receive { .. } => format!("rcv:{node}"),
-            Role::Lane { lane } => format!("l{}:{node}", level(lane)),
-            Role::Slot { lane, slot } => format!("l{}s{slot}:{node}", level(lane)),
-            Role::Controller { lane } => format!("l{}c:{node}", level(lane)),
-        }
-    }
-
-    fn lowering(&self, node: usize) -> &Lowering {
-        let found = self.nodes.iter().find(|(own, _)| *own == node);
-        &found.expect("a node of this process").1
-    }
-
-    fn policy(&self, role: Role) -> Policy {
-        if !self.realtime {
-            return Policy::Other;
-        }
-        let lowering = self.lowering(self.node(role));
-        let lane = |lane: usize| lowering.lanes[self.shared.layout.lanes[lane].level];
-        Policy::Fifo(match role {
-            Role::Release { .. } | Role::Receive { .. } => lowering.release,
-            Role::Lane { lane: number }
-            | Role::Slot { lane: number, .. }
-            | Role::Controller { lane: number } => match (lane(number), role) {
-                (LanePriorities::Single(priority), _) => priority,
-                (LanePriorities::Banded { controller, .. }, Role::Controller { .. }) => controller,
-                (LanePriorities::Banded { granted, .. }, _) => granted,
-            },
-        })
-    }
-
-    /// The processor whose word a node's lanes use: its only one, unless it shares that with a node
-    /// of several processors, or the kernel does not keep the lanes nested.
-    fn processor(&self, node: usize) -> Option<usize> {
-        let [cpu] = self.system.nodes[node].cpus[..] else { return None };
-        let shares = |(other, _): &(usize, Lowering)| {
-            let cpus = &self.system.nodes[*other].cpus;
-            cpus.len() > 1 && cpus.contains(&cpu)
-        };
-        (self.realtime && !self.nodes.iter().any(shares)).then_some(usize::from(cpu))
-    }
-
-    /// Whether the lanes of the node have places below other schedulers.
-    fn is_managed(&self, node: usize) -> bool {
-        self.system.scheduling(node) == Scheduling::Hierarchy
+        self.shared.layout.lanes[lane].lane.as_ref().expect("it is executed")
     }
 
     /// Creates the threads; each has the ring of the same position. Those of lanes in hierarchies are left to be taken in.
@@ -206,7 +151,7 @@ impl ThreadPlan<'_> {
         rings: &mut RingFile,
         mut inboxes: Inboxes,
         mut keepers: Vec<Option<GuardKeeper>>,
-    ) -> Result<CreatedThreads, SpawnError> {
+    ) -> Result<CreatedThreads, PrepareError> {
         let mut running = RunThreads {
             shared: Arc::clone(self.shared),
             threads: Vec::new(),
@@ -233,7 +178,7 @@ impl ThreadPlan<'_> {
                     let inbox = inboxes[lane].take().expect("each lane has one inbox");
                     if self.is_managed(self.node(role)) {
                         lane_members.push(self.lane_member(lane, writer, inbox));
-                    } else if self.options.stepped {
+                    } else if self.options.stepped && !self.is_own(lane) {
                         stepped.push(self.stepped_lane(lane, writer, inbox));
                     } else {
                         running.create_thread(self, role, self.lane_body(lane, writer, inbox))?;
@@ -253,8 +198,12 @@ impl ThreadPlan<'_> {
     }
 
     fn flow_set_up(&self, node: usize, writer: RingWriter) -> JobFlowSetUp {
-        let cpus = &self.system.nodes[node].cpus;
-        JobFlowSetUp::new(self.shared, Recording::new(writer, node, cpus))
+        let recording = Recording::new(writer, node, &self.system.nodes[node].cpus);
+        let recording = match self.settings(node) {
+            NodeSettings::Lanes(_) => recording,
+            NodeSettings::Hierarchy(_) => recording.of_jobs_alone(),
+        };
+        JobFlowSetUp::new(self.shared, recording)
     }
 
     fn queue(&self, lane: usize) -> LaneQueue {
@@ -272,14 +221,19 @@ impl ThreadPlan<'_> {
     }
 
     fn lane_body(&self, lane: usize, writer: RingWriter, inbox: Receiver) -> ThreadBody {
-        let node = self.shared.layout.lanes[lane].node;
+        let LaneSite { node, level, .. } = self.shared.layout.lanes[lane];
         let (flow_set_up, processor) = (self.flow_set_up(node, writer), self.processor(node));
+        let own = match self.settings(node) {
+            NodeSettings::Hierarchy(settings) => Some(settings.threads[level]),
+            NodeSettings::Lanes(_) => None,
+        };
         let thread = self.lane_agent(lane, inbox);
         Box::new(move || {
-            let shared = Arc::clone(&thread.shared);
+            let (shared, before) = (Arc::clone(&thread.shared), thread_cpu_time());
             let flow = flow_set_up.begin(ThreadRole::Lane, Some(lane));
-            thread.serve(flow, &mut KernelPriorities::new(&shared, lane, processor));
-            None
+            let level = own.map_or(Level::Own, |setting| setting.level);
+            thread.serve(flow, &mut KernelPriorities::new(&shared, lane, processor, level));
+            own.map_or(Ended::Nothing, |setting| Ended::Own(setting.thread, thread_cpu_time() - before))
         })
     }
 
@@ -312,7 +266,7 @@ impl ThreadPlan<'_> {
             SlotThread { shared: Arc::clone(self.shared), cell, lane, processor: self.processor(node) };
         Box::new(move || {
             thread.serve(flow_set_up);
-            None
+            Ended::Nothing
         })
     }
 
@@ -324,7 +278,10 @@ impl ThreadPlan<'_> {
         slots: Vec<Slot>,
     ) -> ThreadBody {
         let site = &self.shared.layout.lanes[lane];
-        let priorities = match self.lowering(site.node).lanes[site.level] {
+        let NodeSettings::Lanes(lowering) = self.settings(site.node) else {
+            unreachable!("own threads are no preemptive lanes")
+        };
+        let priorities = match lowering.lanes[site.level] {
             LanePriorities::Banded { granted, parked, .. } => SlotPriorities { granted, parked },
             LanePriorities::Single(priority) => {
                 unreachable!("a preemptive lane has priority {priority} only")
@@ -343,24 +300,32 @@ impl ThreadPlan<'_> {
         };
         Box::new(move || {
             thread.serve(flow_set_up);
-            None
+            Ended::Nothing
         })
     }
 
     fn release_body(&self, node: usize, writer: RingWriter, keeper: Option<GuardKeeper>) -> ThreadBody {
         let gate = self.nodes.iter().position(|(own, _)| *own == node).expect("a node of this process");
         let flow_set_up = self.flow_set_up(node, writer);
+        let (tail, spins) = match self.settings(node) {
+            NodeSettings::Lanes(_) => (self.options.tail, Some(self.system.nodes[node].name.clone())),
+            // It may have a reservation, which is not for spinning.
+            NodeSettings::Hierarchy(_) => (Tail::Off, None),
+        };
         let thread = ReleaseThread {
             shared: Arc::clone(self.shared),
-            sleeper: Sleeper::new(self.options.tail),
-            sources: Source::of_node(self.system, node),
+            node,
+            sleeper: Sleeper::new(tail),
+            sources: Source::of_node(self.system, node, &self.shared.layout),
             keeper,
             gate,
             duration: self.options.duration,
             marks: if self.is_managed(node) { Marks::Beginning } else { Marks::Both },
         };
-        let name = self.system.nodes[node].name.clone();
-        Box::new(move || Some(NodeSpin::new(name, thread.serve(flow_set_up))))
+        Box::new(move || {
+            let cost = thread.serve(flow_set_up);
+            spins.map_or(Ended::Nothing, |name| Ended::Released(NodeSpin::new(name, cost)))
+        })
     }
 
     /// Receives what other processes send, and only enqueues.
@@ -372,7 +337,7 @@ impl ThreadPlan<'_> {
         Box::new(move || {
             let mut flow = flow_set_up.begin(ThreadRole::Receiver, None);
             receive(&shared, node, &mut inbox, &mut flow);
-            None
+            Ended::Nothing
         })
     }
 }
@@ -383,13 +348,14 @@ impl RunThreads {
         plan: &ThreadPlan<'_>,
         role: Role,
         body: ThreadBody,
-    ) -> Result<talea_linux::Tid, SpawnError> {
-        let cpus = &plan.system.nodes[plan.node(role)].cpus;
-        let stack = plan.stack(role);
-        let thread = spawn(&plan.name(role), plan.policy(role), cpus, stack, move || {
+    ) -> Result<talea_linux::Tid, PrepareError> {
+        let (node, stack) = (plan.node(role), plan.stack(role));
+        let cpus = &plan.system.nodes[node].cpus;
+        let spawned = spawn(&plan.name(role), plan.policy(role), cpus, stack, move || {
             prefault_stack(stack / 4);
             body()
-        })?;
+        });
+        let thread = spawned.map_err(|error| plan.refused(node, error))?;
         let tid = thread.report().tid;
         self.threads.push(thread);
         Ok(tid)
@@ -406,21 +372,24 @@ impl RunThreads {
         reports.filter(|report| !report.is_as_wanted()).map(ToString::to_string).collect()
     }
 
-    /// Ends all threads and returns what the release threads spun.
+    /// Ends all threads and returns what they leave.
     ///
     /// # Panics
     /// With what a thread of the runtime panicked with.
-    pub fn end(&mut self) -> Vec<NodeSpin> {
+    pub fn end(&mut self) -> EndedThreads {
         self.shared.shut_down();
         self.slots.iter().for_each(|slot| slot.wake_to_stop());
         if let (Some(link), Some(receiver)) = (&self.shared.link, self.receiver.take()) {
             stop_receiver(&*link.transport, &self.threads[receiver]);
         }
-        let mut spins = Vec::new();
+        let mut left = EndedThreads::default();
         let mut panicked = None;
-        for thread in self.threads.drain(..) {
-            match thread.join() {
-                Ok(ended) => spins.extend(ended),
+        for handle in self.threads.drain(..) {
+            let policy = handle.report().actual_policy;
+            match handle.join() {
+                Ok(Ended::Nothing) => {}
+                Ok(Ended::Released(spin)) => left.spin.push(spin),
+                Ok(Ended::Own(thread, received)) => left.own.push(OwnThread { thread, policy, received }),
                 Err(panic) => panicked = Some(panic),
             }
         }
@@ -429,7 +398,7 @@ impl RunThreads {
         {
             std::panic::resume_unwind(panic);
         }
-        spins
+        left
     }
 }
 
@@ -457,6 +426,7 @@ impl Drop for RunThreads {
 mod tests {
     use super::*;
     use crate::plans::plans;
+    use talea_linux::sched::Policy;
     use talea_model::{Criticality, Strategy, TaskBuilder};
     use talea_record::JobId;
     use talea_time::{Duration, Instant, Work};

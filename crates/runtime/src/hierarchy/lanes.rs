@@ -128,7 +128,7 @@ impl JobHost for InSet<'_> {
 impl Enforcement for InSet<'_> {
     fn give_back(&mut self, _hand: &mut JobFlow) {}
 
-    fn offer(&mut self, job: &Job) -> bool {
+    fn offer(&mut self, _flow: &mut JobFlow, job: &Job) -> bool {
         self.offered = Some(*job);
         self.handle.offer_in_lane(job)
     }

@@ -33,4 +33,4 @@ pub(crate) use control::Control;
 pub use error::HierarchyError;
 pub(crate) use lanes::{LaneMember, below_others, release_is_above};
 pub use present::absentees;
-pub(crate) use set_up::{Hierarchy, HierarchyParts, PREFAULTED, Workload, edges, rings_of};
+pub(crate) use set_up::{Hierarchy, HierarchyParts, edges, is_program, rings_of};

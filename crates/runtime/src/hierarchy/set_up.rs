@@ -31,7 +31,7 @@ use talea_time::{Clock, Duration, Instant};
 /// Members that may come on top of those of the description while it runs.
 const MORE_MEMBERS: usize = 64;
 /// Of the stack of a thread that burns.
-pub(crate) const PREFAULTED: usize = 32 * 1024;
+const PREFAULTED: usize = 32 * 1024;
 
 /// What a hierarchy is made from.
 pub(crate) struct HierarchyParts<'a> {
@@ -238,7 +238,7 @@ impl HierarchyParts<'_> {
         ThreadJobs::new(operation, lane, arrivals, self.system.subtask(operation).wcet)
     }
 
-    pub(crate) fn work(&self, operation: OperationId, work: &ThreadWork) -> Workload {
+    fn work(&self, operation: OperationId, work: &ThreadWork) -> Workload {
         match work {
             ThreadWork::Bursts { .. } => Workload::Bursts {
                 exec: self.system.subtask(operation).exec.clone(),
@@ -284,12 +284,12 @@ fn held_if_possible(
     }
 }
 
-fn is_program(work: &ThreadWork) -> bool {
+pub(crate) fn is_program(work: &ThreadWork) -> bool {
     matches!(work, ThreadWork::Command(_) | ThreadWork::Process(_))
 }
 
 /// What an own thread does when it is granted a processor.
-pub(crate) enum Workload {
+enum Workload {
     Endless,
     Bursts { exec: Execution, stream: u64, burner: Burner },
 }
@@ -305,7 +305,7 @@ impl Workload {
     }
 
     /// Does the job of this number, unless all `is_ended` before that.
-    pub(crate) fn perform(&self, number: u64, is_ended: impl Fn() -> bool) {
+    fn perform(&self, number: u64, is_ended: impl Fn() -> bool) {
         match self {
             Workload::Endless => {
                 while !is_ended() {

@@ -55,9 +55,9 @@ impl LaneAgent {
         }
     }
 
-    /// Whether the run is.
+    /// Whether the run is, or that of the node.
     pub fn is_over(&self) -> bool {
-        self.shared.stop.is_stopped()
+        self.shared.is_over(self.shared.layout.lanes[self.lane].node)
     }
 
     /// Takes in what has come, and runs the best job to its end.
@@ -74,7 +74,7 @@ impl LaneAgent {
             return Step::Idle;
         };
         flow.recorder.cost(began, CostKind::Queue, Some(*lane), moved);
-        if !shared.jobs.is_dead(job.tag, job.number) && enforcement.offer(&job) {
+        if !shared.jobs.is_dead(job.tag, job.number) && enforcement.offer(flow, &job) {
             return Step::Worked;
         }
         let dead = &shared.port(*lane).dead;

@@ -2,6 +2,7 @@
 
 use super::preemption::{LanePreemption, vacate};
 use crate::flow::{JobFlow, Shared};
+use crate::lowering::hierarchy::Level;
 use talea_linux::clock::MonotonicClock;
 use talea_policy::job::Job;
 use talea_record::JobId;
@@ -22,9 +23,9 @@ pub(crate) trait JobHost {
 pub(crate) trait Enforcement: JobHost {
     /// There is nothing to do: whom the lane displaced has the processor again.
     fn give_back(&mut self, flow: &mut JobFlow);
-    /// Whether the schedulers above the lane hear of `job`, which is about to begin, and have not before. Then others may have run
-    /// meanwhile.
-    fn offer(&mut self, _job: &Job) -> bool {
+    /// Whether others may have run meanwhile: the schedulers above the lane hear of `job`, which is about to begin, and have not before, or
+    /// those beside it had a turn.
+    fn offer(&mut self, _flow: &mut JobFlow, _job: &Job) -> bool {
         false
     }
     /// Sleeps until the lane is rung for, unless `has_work` says that there is something to do.
@@ -35,19 +36,22 @@ pub(crate) trait Enforcement: JobHost {
     }
 }
 
-/// The kernel preempts lanes by their priorities.
+/// The kernel schedules lanes by their priorities, or by what other policy their threads have.
 pub(crate) struct KernelPriorities<'a> {
     shared: &'a Shared,
     bell: &'a Bell,
     preemption: LanePreemption,
     /// The word of the node's processor, if preemption is recorded.
     processor: Option<usize>,
+    level: Level,
+    /// Whether the lane has run a job since it slept or others had a turn.
+    has_had_turn: bool,
 }
 
 impl<'a> KernelPriorities<'a> {
-    pub fn new(shared: &'a Shared, lane: usize, processor: Option<usize>) -> Self {
-        let preemption = LanePreemption::new(processor);
-        KernelPriorities { shared, bell: shared.port(lane).bell(), preemption, processor }
+    pub fn new(shared: &'a Shared, lane: usize, processor: Option<usize>, level: Level) -> Self {
+        let (bell, preemption) = (shared.port(lane).bell(), LanePreemption::new(processor));
+        KernelPriorities { shared, bell, preemption, processor, level, has_had_turn: false }
     }
 }
 
@@ -63,6 +67,7 @@ impl JobHost for KernelPriorities<'_> {
     fn end<R>(&mut self, flow: &mut JobFlow, record: impl FnOnce(&mut JobFlow, Instant) -> R) -> R {
         let recorded = record(flow, MonotonicClock.now());
         vacate(self.shared, self.processor);
+        self.has_had_turn = true;
         recorded
     }
 }
@@ -70,6 +75,17 @@ impl JobHost for KernelPriorities<'_> {
 impl Enforcement for KernelPriorities<'_> {
     fn give_back(&mut self, flow: &mut JobFlow) {
         self.preemption.leave(self.shared, flow, MonotonicClock.now());
+        self.has_had_turn = false;
+    }
+
+    fn offer(&mut self, flow: &mut JobFlow, _job: &Job) -> bool {
+        let yields = self.level == Level::Shared && self.has_had_turn;
+        if yields {
+            // The next job has its turn after those of others that have waited for longer.
+            self.give_back(flow);
+            rustix::thread::sched_yield();
+        }
+        yields
     }
 
     fn sleep(&mut self, has_work: impl Fn() -> bool) {

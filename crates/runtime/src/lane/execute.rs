@@ -91,7 +91,7 @@ fn call(
     let told_the_end = Cell::new(false);
     let checkpoint = || {
         host.checkpoint();
-        let over = shared.stop.is_stopped();
+        let over = shared.is_over(site.node);
         told_the_end.set(told_the_end.get() || over);
         over
     };

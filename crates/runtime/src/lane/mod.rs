@@ -12,7 +12,7 @@
 //!
 //! | Enforcement | The lane's thread | Preemption between lanes |
 //! |---|---|---|
-//! | [`KernelPriorities`] | has a SCHED_FIFO priority of its own | the kernel's |
+//! | [`KernelPriorities`] | has a SCHED_FIFO priority of its own; as own thread of a lowered hierarchy, the policy found for it | the kernel's |
 //! | `hierarchy::lanes` | is a member of a managed set | that of the schedulers above it |
 //! | [`Stepped`] | is the caller's, which steps the agent | none |
 //! | [`preemptive`] | one that decides, and several that execute, at three priorities | the kernel's; inside the lane, the controller's |

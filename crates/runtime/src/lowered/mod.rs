@@ -2,12 +2,15 @@
 //! what the schedulers say, and nobody dispatches.
 //!
 //! ```text
-//!  release thread ──arrived, bell──▶ own threads, each with its policy      nobody between them
-//!  (above all)                       START … COMPLETE in their own rings
+//!  release thread ──push, ring──▶ own threads, each a lane with its policy   nobody between them
+//!  (above all)                    START … COMPLETE in their own rings
 //!
 //!  warden ──policy, SIGCONT──▶ programs and processes           guardian: gives back what they had if this process is killed
 //!  (above all, where there are programs)
 //! ```
+//!
+//! *Who executes.* Own threads are lanes of one operation in order of arrival, released and executed like those of any node; what stands
+//! here is what lanes do not have: programs of others, and an account of what each thread received.
 //!
 //! *What is recorded.* Releases come from the release thread, starts and completions from the threads themselves. Where
 //! all threads are of the run and their switches [nest](Switches::Nested), who begins says whom it displaced; elsewhere
@@ -21,9 +24,7 @@
 //!
 //! | File | What it does |
 //! |---|---|
-//! | `node` | the threads of the node, and what came of them |
-//! | `shared` | what threads and the release thread know of each other |
-//! | `release`, `worker` | from the release of a burst to its completion |
+//! | `node` | the programs of the node, and what came of all its threads |
 //! | `program`, `warden` | programs of others |
 //! | `control` | why nobody else can control it |
 //!
@@ -32,9 +33,6 @@
 mod control;
 mod node;
 mod program;
-mod release;
-mod shared;
 mod warden;
-mod worker;
 
-pub(crate) use node::LoweredNode;
+pub(crate) use node::{LoweredNode, OwnThread, rings_of};

@@ -1,20 +1,15 @@
-//! A lowered node: its threads are created with their settings, and what came of them.
+//! A lowered node: its programs get their settings, and what came of all its threads.
 
 use super::control::RefusingHandler;
 use super::program::{Post, Program, Waits};
-use super::release::ReleaseThread;
-use super::shared::Shared;
 use super::warden::{Account, Warden};
-use super::worker::Worker;
-use crate::hierarchy::{Control, HierarchyError, HierarchyParts, early_end};
-use crate::lowering::hierarchy::{PartAccount, Settings, Switches, ThreadSetting};
-use crate::occupancy::Stay;
+use crate::flow::Shared;
+use crate::hierarchy::{Control, HierarchyError, HierarchyParts, early_end, is_program};
+use crate::lowering::hierarchy::{PartAccount, Settings, ThreadSetting};
 use crate::outcome::{HierarchyOutcome, MemberOutcome, ParkingOutcome, ScheduledBy, ThreadAttributes};
-use crate::recorder::Recording;
 use std::collections::HashMap;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, OnceLock};
 use talea_guarantee::derivation::derive;
 use talea_linux::Tid;
 use talea_linux::proc;
@@ -24,21 +19,39 @@ use talea_manage::Priorities;
 use talea_manage::command::{self, Started};
 use talea_manage::guardian::{Guardian, PROGRAMS_MAX};
 use talea_manage::{AdmitError, SetError};
-use talea_model::ThreadWork;
+use talea_model::{System, ThreadWork};
 use talea_policy::arrangement::{Blueprint, Kept};
 use talea_record::RingWriter;
 use talea_time::{Instant, Work};
 
 const STACK: usize = 256 * 1024;
 
-/// A lowered node with all its threads. Dropping it ends it.
+/// What came of an own thread, which is a lane of the run.
+pub(crate) struct OwnThread {
+    /// Index into the description's threads.
+    pub thread: usize,
+    /// As the kernel has it.
+    pub policy: Policy,
+    pub received: Work,
+}
+
+/// The names of the rings that a lowered node writes beside those of its lanes: its programs'.
+pub(crate) fn rings_of(system: &System, node: usize) -> Vec<String> {
+    let threads = system.threads_on(node).map(|thread| &system.threads[thread]);
+    threads.filter(|thread| is_program(&thread.work)).map(|thread| thread.name.clone()).collect()
+}
+
+/// A lowered node with its programs. Dropping it ends it, and the run.
 pub(crate) struct LoweredNode {
     node: String,
+    number: usize,
     shared: Arc<Shared>,
-    /// By name, in file order, with their places.
+    /// The node's threads by name, in file order, with their indices.
     roles: Vec<(String, usize)>,
-    own: Vec<(usize, JoinHandle<()>)>,
-    release: Option<JoinHandle<()>>,
+    /// From the start to the planned end.
+    span: (Instant, Instant),
+    /// Tells the warden of the start.
+    begin: Option<SyncSender<Instant>>,
     warden: Option<JoinHandle<Account>>,
     guardian: Option<Arc<Guardian>>,
     commands: Vec<Started>,
@@ -52,16 +65,15 @@ pub(crate) struct LoweredNode {
 }
 
 impl LoweredNode {
-    /// Gives the threads of the node these settings. Records go to `rings`, see
-    /// [`rings_of`](crate::hierarchy::rings_of).
+    /// Gives the programs of the node these settings. Records go to `rings`, see [`rings_of`].
     ///
     /// # Errors
-    /// A program is not there, or the kernel does not give somebody the policy. Nobody is left over.
+    /// A program is not there, or the kernel does not give it the policy. Nobody is left over.
     pub fn set_up(
         parts: &HierarchyParts<'_>,
-        settings: &Settings,
-        lowering: Vec<PartAccount>,
+        (settings, lowering): (&Settings, Vec<PartAccount>),
         rings: Vec<RingWriter>,
+        shared: &Arc<Shared>,
     ) -> Result<Self, HierarchyError> {
         let node = parts.system.nodes[parts.node].name.clone();
         let hierarchy = parts.system.hierarchy(parts.node).expect("a lowered node has a hierarchy");
@@ -69,10 +81,11 @@ impl LoweredNode {
         let handler = Arc::new(RefusingHandler { node: node.clone() });
         let mut lowered = LoweredNode {
             node,
-            shared: Arc::new(Shared::new(settings.threads.len())),
+            number: parts.node,
+            shared: Arc::clone(shared),
             roles: Vec::new(),
-            own: Vec::new(),
-            release: None,
+            span: (Instant::ZERO, Instant::MAX),
+            begin: None,
             warden: None,
             guardian: None,
             commands: Vec::new(),
@@ -82,62 +95,36 @@ impl LoweredNode {
             blueprint: Blueprint::new(parts.system, parts.node, &derivation)?,
             control: Control::open(parts.system, parts.node, &(handler as _)),
         };
-        lowered.create_threads(parts, settings, rings)?;
+        lowered.take_in(parts, settings, rings)?;
         Ok(lowered)
     }
 
-    fn create_threads(
+    fn take_in(
         &mut self,
         parts: &HierarchyParts<'_>,
         settings: &Settings,
         rings: Vec<RingWriter>,
     ) -> Result<(), HierarchyError> {
         let cpus = &parts.system.nodes[parts.node].cpus;
-        let lanes: Arc<[usize]> = parts.metadata.operations.iter().map(|operation| operation.lane).collect();
         let mut rings = rings.into_iter();
-        let own_ring = rings.next().expect("the first ring is the hierarchy's");
-        let mut sources = Vec::new();
-        for (place, (setting, ring)) in settings.threads.iter().zip(rings).enumerate() {
-            let thread = &parts.system.threads[setting.thread];
-            let operation = parts.system.operation_of_thread(setting.thread).expect("threads are tasks");
-            let jobs = parts.jobs_of(operation);
-            self.roles.push((thread.name.clone(), place));
-            match &thread.work {
-                ThreadWork::CpuBound | ThreadWork::Bursts { .. } => {
-                    let worker = Worker {
-                        shared: Arc::clone(&self.shared),
-                        place,
-                        jobs: jobs.clone(),
-                        workload: parts.work(operation, &thread.work),
-                        level: setting.level,
-                        stay: (settings.switches == Switches::Nested).then(Stay::default),
-                        lanes: Arc::clone(&lanes),
-                    };
-                    let recording = Recording::new(ring, parts.node, cpus);
-                    let spawned =
-                        spawn(&thread.name, setting.policy, cpus, STACK, move || worker.serve(recording));
-                    self.own.push((place, spawned.map_err(SetError::Thread)?));
-                    sources.push((place, jobs));
-                }
-                ThreadWork::Command(_) | ThreadWork::Process(_) => {
-                    let guardian = self.guardian(settings)?;
-                    let (process, waits) = self.start(&thread.name, &thread.work, &guardian)?;
-                    let (name, node) = (thread.name.clone(), parts.node);
-                    let ThreadSetting { policy, .. } = *setting;
-                    let post = Post { name, process, waits, policy, cpus: cpus.clone(), jobs, node, ring };
-                    self.programs.push(Program::engage(post, &guardian)?);
-                }
+        for &ThreadSetting { thread: index, policy, .. } in &settings.threads {
+            let thread = &parts.system.threads[index];
+            self.roles.push((thread.name.clone(), index));
+            if !is_program(&thread.work) {
+                continue;
             }
+            let operation = parts.system.operation_of_thread(index).expect("threads are tasks");
+            let guardian = self.guardian(settings)?;
+            let (process, waits) = self.start(&thread.name, &thread.work, &guardian)?;
+            let (name, jobs, node) = (thread.name.clone(), parts.jobs_of(operation), parts.node);
+            let ring = rings.next().expect("each program has one");
+            let post = Post { name, process, waits, policy, cpus: cpus.clone(), jobs, node, ring };
+            self.programs.push(Program::engage(post, &guardian)?);
         }
         self.attributes.extend(self.programs.iter().flat_map(|program| program.attributes.clone()));
         if !self.programs.is_empty() {
             self.start_warden(settings)?;
         }
-        let thread = ReleaseThread { shared: Arc::clone(&self.shared), sources };
-        let recording = Recording::new(own_ring, parts.node, cpus);
-        let name = format!("rel:{}", self.node);
-        let release = spawn(&name, settings.release, cpus, STACK, move || thread.serve(recording));
-        self.release = Some(release.map_err(SetError::Thread)?);
         Ok(())
     }
 
@@ -198,24 +185,24 @@ impl LoweredNode {
         let (shared, noted) = (Arc::clone(&self.shared), Arc::clone(&guardian));
         // Where it cannot be created, the programs are still here to be given back.
         let (hand_over, handed) = sync_channel(1);
+        let (begin, start) = sync_channel(1);
+        let node = self.number;
         let serve = move || match handed.recv() {
-            Ok(programs) => Warden { shared, guardian, programs }.serve(),
+            Ok(programs) => Warden { shared, node, start, guardian, programs }.serve(),
             Err(_) => Account::default(),
         };
         // Not bound to the node's processors, where reservations are above it.
         let thread = spawn("warden", policy, &[], STACK, serve).map_err(SetError::Thread)?;
         hand_over.send(std::mem::take(&mut self.programs)).expect("it waits for them");
         noted.note_warden(thread.report().tid);
-        self.warden = Some(thread);
+        (self.warden, self.begin) = (Some(thread), Some(begin));
         Ok(())
     }
 
-    /// All threads, as the kernel has them.
+    /// The threads that are no lanes, as the kernel has them.
     pub fn attributes(&self) -> Vec<ThreadAttributes> {
-        let own = self.own.iter().map(|(_, thread)| thread.report());
-        let others =
-            self.release.iter().map(JoinHandle::report).chain(self.warden.iter().map(JoinHandle::report));
-        own.chain(others).map(ThreadAttributes::from).chain(self.attributes.iter().cloned()).collect()
+        let warden = self.warden.iter().map(|thread| thread.report().into());
+        warden.chain(self.attributes.iter().cloned()).collect()
     }
 
     /// Threads that have something else than they were to have.
@@ -233,47 +220,49 @@ impl LoweredNode {
     }
 
     /// The run will last from `start` to `end`.
-    pub fn begin(&self, start: Instant, end: Instant) {
-        self.shared.begin(start, end);
+    pub fn begin(&mut self, start: Instant, end: Instant) {
+        self.span = (start, end);
+        // A warden that is not there any more is found to have panicked at the end.
+        self.begin.iter().for_each(|begin| _ = begin.send(start));
     }
 
     /// Whether it has ended, at the planned end or before.
     pub fn is_over(&self) -> bool {
-        self.shared.stop.is_stopped()
+        self.shared.is_over(self.number)
     }
 
-    /// Ends it, unless it is over, and says what came of it.
+    /// Ends it, unless it is over, and says what came of it and of the own threads, which have ended.
     ///
     /// # Panics
     /// With what a thread of it panicked with.
-    pub fn end(mut self) -> HierarchyOutcome {
+    pub fn end(mut self, own: &[OwnThread]) -> HierarchyOutcome {
         let uncontrolled = self.control.closed().map(str::to_owned);
         self.control.close();
-        let of_own =
-            |(place, thread): &(usize, JoinHandle<()>)| (*place, thread.report().actual_policy.to_string());
-        let policies: HashMap<usize, String> = self.own.iter().map(of_own).collect();
+        let own: HashMap<usize, &OwnThread> = own.iter().map(|own| (own.thread, own)).collect();
         let (account, exits) = self.end_threads();
         let mut received: HashMap<&str, Work> = HashMap::new();
-        for (name, place) in &self.roles {
-            let own = self.shared.posts[*place].received_ns.load(Ordering::Acquire);
-            let program = account.programs.iter().find(|program| program.post.name == *name);
-            received.insert(name, program.map_or(Work::from_nanos(own), |program| program.received));
+        for (name, thread) in &self.roles {
+            let of_program = || account.programs.iter().find(|program| program.post.name == *name);
+            let own = own.get(thread).map(|own| own.received);
+            let all = own.or_else(|| of_program().map(|program| program.received));
+            received.insert(name, all.unwrap_or(Work::ZERO));
         }
         let of_program = |name: &String| {
             let first = self.attributes.iter().find(|thread| thread.name == *name);
             first.map(|thread| thread.actual_policy.clone())
         };
-        let members = self.roles.iter().map(|(name, place)| MemberOutcome {
+        let members = self.roles.iter().map(|(name, thread)| MemberOutcome {
             thread: name.clone(),
             granted_ns: None,
             received_ns: received[name.as_str()].as_nanos(),
             parking: ParkingOutcome::Kernel,
-            policy: policies.get(place).cloned().or_else(|| of_program(name)),
+            policy: own.get(thread).map(|own| own.policy.to_string()).or_else(|| of_program(name)),
             exit: exits.iter().find(|(program, _)| program == name).map(|(_, status)| status.clone()),
         });
-        let (start, planned_end) = (self.shared.start(), self.shared.end());
-        let (cause, end) = self.shared.cause().map_or((None, planned_end), |(cause, at)| (Some(cause), at));
-        let ended_early = early_end(cause, (start, end.max(start), planned_end));
+        let (start, planned_end) = self.span;
+        let end = self.shared.ends[self.number].as_ref().and_then(OnceLock::get);
+        let ended_early =
+            end.and_then(|end| early_end(end.cause.clone(), (start, end.at.max(start), planned_end)));
         HierarchyOutcome {
             judged_by: None,
             members: members.collect(),
@@ -292,26 +281,20 @@ impl LoweredNode {
         }
     }
 
-    /// Ends all threads. Returns the programs, and how those ended that had ended before.
+    /// Ends the run, and the programs. Returns them, and how those ended that had ended before.
     fn end_threads(&mut self) -> (Account, Vec<(String, String)>) {
-        self.shared.stop(None);
+        self.shared.shut_down();
+        self.begin = None;
         if let Some(guardian) = &self.guardian {
             self.programs.iter_mut().for_each(|program| program.give_back(guardian));
         }
         let mut panicked = None;
-        let mut note = |result: std::thread::Result<()>| {
-            if let Err(panic) = result {
-                panicked.get_or_insert(panic);
-            }
-        };
-        self.own.drain(..).for_each(|(_, thread)| note(thread.join()));
-        self.release.take().into_iter().for_each(|thread| note(thread.join()));
         let account = match self.warden.take().map(JoinHandle::join) {
             None => Account::default(),
             Some(Ok(account)) => account,
             Some(Err(panic)) => {
                 self.guardian.iter().for_each(|guardian| guardian.alarm());
-                note(Err(panic));
+                panicked = Some(panic);
                 Account::default()
             }
         };

@@ -1,11 +1,12 @@
 //! The warden: what nobody tells of programs, and who gives everything back.
 
 use super::program::Program;
-use super::shared::{Shared, Waiting};
+use crate::flow::Shared;
 use std::sync::Arc;
+use std::sync::mpsc::Receiver;
 use talea_linux::clock::MonotonicClock;
 use talea_manage::guardian::Guardian;
-use talea_time::{Clock, Duration};
+use talea_time::{Clock, Duration, Instant};
 
 /// How often programs are looked at: for threads that they have created, and whether they are still there.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -20,6 +21,9 @@ pub(super) struct Account {
 
 pub(super) struct Warden {
     pub shared: Arc<Shared>,
+    pub node: usize,
+    /// When the run starts; nothing if it does not.
+    pub start: Receiver<Instant>,
     pub guardian: Arc<Guardian>,
     pub programs: Vec<Program>,
 }
@@ -28,13 +32,13 @@ impl Warden {
     /// From before the start until the end, at which everything is given back.
     pub fn serve(mut self) -> Account {
         let mut beyond = 0;
-        if let Some(start) = self.shared.wait(Waiting::Warden) {
+        if let Ok(start) = self.start.recv() {
             self.shared.stop.sleep_until(start);
-            if !self.shared.stop.is_stopped() {
+            if !self.is_over() {
                 let released = self.programs.iter_mut().try_for_each(|program| program.release(start));
                 self.heed(released.map_err(|error| error.to_string()));
             }
-            while !self.shared.stop.is_stopped() {
+            while !self.is_over() {
                 self.shared.stop.sleep_until(MonotonicClock.now().saturating_add(LOOK_EVERY));
                 let guardian = &self.guardian;
                 let looked =
@@ -51,10 +55,14 @@ impl Warden {
         Account { programs: self.programs, unmanaged_threads: beyond }
     }
 
+    fn is_over(&self) -> bool {
+        self.shared.is_over(self.node)
+    }
+
     /// What must not be ends the run of the node.
     fn heed(&self, result: Result<(), String>) {
         if let Err(cause) = result {
-            self.shared.stop(Some(cause));
+            self.shared.end_node(self.node, Some(cause));
         }
     }
 }

@@ -167,6 +167,52 @@ under = [{ scheduler = \"line\" }]
     }
 }
 
+/// Own threads are lanes, beside those of other nodes, and their bursts wait in a window as all jobs do.
+#[test]
+fn own_threads_run_beside_lanes_and_skip_what_their_window_has_no_room_for() {
+    let Some((_alone, at)) = stage(2) else { return };
+    let tables = "
+[[node]]
+name = \"flat\"
+cpus = [CPU]
+[[task]]
+name = \"beside\"
+node = \"flat\"
+period = \"10ms\"
+wcet = \"1ms\"
+[[scheduler]]
+name = \"FP\"
+kind = \"fixed-priority\"
+node = \"ruled\"
+[[thread]]
+name = \"low\"
+work = \"cpu-bound\"
+under = [{ scheduler = \"FP\", priority = 1 }]
+[[thread]]
+name = \"often\"
+work = { burst = \"4ms\", period = \"3ms\" }
+under = [{ scheduler = \"FP\", priority = 2 }]
+";
+    let system = described(at.cpus[0], &tables.replace("CPU", &at.cpus[1].to_string()));
+    let options = RunOptions { window: Some(2), ..options(RtMode::Warn, 0) };
+    let ran =
+        run_until(&system.with_threads_as_tasks(), Operations::synthetic(), options, ended("beside", 20));
+    assert_eq!(ran.outcome.hierarchies[0].scheduled_by, ScheduledBy::Kernel);
+    assert_eq!(
+        policies(&ran, &["low", "often", "rel:ruled", "rel:flat"]),
+        ["SCHED_FIFO 10", "SCHED_FIFO 11", "SCHED_FIFO 12", "SCHED_FIFO 80"]
+    );
+    let counts =
+        |name: &str| [Event::RELEASE, Event::COMPLETE, Event::SKIP].map(|event| ran.count(event, name));
+    let [released, completed, skipped] = counts("often");
+    assert!(skipped > 0 && released <= completed + 2 && completed > 0, "{:?}", counts("often"));
+    assert_eq!(counts("low"), [1, 0, 0]);
+    assert!(counts("beside")[1] > 0, "{:?}", counts("beside"));
+    let received: Vec<i64> =
+        ran.outcome.hierarchies[0].members.iter().map(|member| member.received_ns).collect();
+    assert!(received[1] > completed as i64 * 4_000_000, "{received:?}");
+}
+
 #[test]
 fn a_process_has_the_policy_for_as_long_as_the_run_lasts() {
     let Some((_alone, at)) = stage(1) else { return };
