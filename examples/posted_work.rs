@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 // Not begun yet, or over.
                 Err(NotPosted::NotRunning) if number == 0 => {}
                 Err(NotPosted::NotRunning) => return Ok(number),
-                Err(refused @ NotPosted::Full) => eprintln!("{refused}"),
+                Err(refused) => eprintln!("{refused}"),
             }
         }
     });

@@ -178,9 +178,10 @@ impl Collector {
     fn collect(mut self, done: &StopFlag, log: Option<PathBuf>) -> Collected {
         let mut looks = 0u32;
         while done.sleep_until(MonotonicClock.now() + INTERVAL) == Slept::Due {
-            // What records are about is in the log before they are.
+            let horizon = MonotonicClock.now() - SETTLING;
+            // What records are about is known, and in the log, before they are: all of it that could be written about by the horizon.
             self.enter_definitions();
-            self.merge.poll(MonotonicClock.now() - SETTLING, &mut self.sinks);
+            self.merge.poll(horizon, &mut self.sinks);
             looks = looks.wrapping_add(1);
             if let Some(log) = &mut self.sinks.log
                 && looks.is_multiple_of(FLUSH_EVERY)

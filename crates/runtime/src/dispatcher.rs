@@ -136,7 +136,7 @@ pub enum DeclareError {
         /// The lanes that there are.
         lanes: Vec<String>,
     },
-    /// Whoever follows the run cannot be told.
+    /// Readers of the run's records could not be told of it.
     #[error(
         "operation \"{0}\": there is no room in the run's records to say what it is; use shorter names, or fewer"
     )]
@@ -246,7 +246,7 @@ impl Dispatcher {
             stream: 0,
         });
         state.declared.push(name);
-        Ok(PostedOperation(id))
+        Ok(PostedOperation { id, run: shared.posting.run() })
     }
 
     /// The node and the lane that an operation is for.
@@ -341,10 +341,10 @@ pub enum NoPoster {
         "{0} threads have had a poster, for which the run has room; give RunOptions::posting more posters"
     )]
     AllTaken(usize),
-    /// The thread writes records already: it has a poster, steps a lane, or is one of the run's own.
+    /// The thread writes records already: it has a poster, steps lanes, or is one of the run's own.
     #[error(
-        "the thread has a poster, or steps a lane, or is one of the run's own, and posts by that: \
-         Poster::post, SteppedLane::post, JobContext::post"
+        "the thread has a poster, or steps lanes, or is one of the run's own, and posts by that: \
+         Poster::post, SteppedLanes::post, JobContext::post"
     )]
     Bound,
 }
@@ -365,7 +365,9 @@ impl std::fmt::Debug for Poster {
 
 impl Poster {
     /// Posts a job of the operation, which is due within the operation's deadline from now. `handle` is what the job
-    /// [finds](JobContext::handle). Returns its number. Neither allocates nor waits; a system call at most, to wake its lane.
+    /// [finds](JobContext::handle). Returns its number among the operation's jobs; not every number
+    /// comes. Neither allocates nor waits, with a system call at most, to wake its lane. Where the lane is below other schedulers, it
+    /// takes the lock of their set instead and lets them decide.
     ///
     /// # Errors
     /// [`NotPosted`].

@@ -19,7 +19,7 @@ use crate::posting::{NotPosted, Posted, PostedOperation};
 use crate::posting_table::PostingTable;
 use crate::recorder::{Recorder, Recording, Subject};
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use talea_linux::burn::Burner;
 use talea_linux::clock::MonotonicClock;
 use talea_linux::stop::StopFlag;
@@ -40,6 +40,8 @@ use talea_transport::{Message, Refusal, Sent};
 pub(crate) enum Call {
     /// Its thread is the kernel's to dispatch, and sleeps on the bell.
     Bell(Bell),
+    /// It is stepped by a thread of the program's, which sleeps on this bell for all lanes that it steps.
+    Stepper(Arc<Bell>),
     /// Its thread is a member of a managed set, to which the waker tells that it wants a processor again. Nobody is there to
     /// be told until the thread has been taken in.
     Waker {
@@ -53,6 +55,7 @@ impl Call {
     fn make(&self) {
         match self {
             Call::Bell(bell) => _ = bell.ring(),
+            Call::Stepper(bell) => _ = bell.ring(),
             Call::Waker { waker, .. } => waker.get().into_iter().for_each(Waker::wake),
         }
     }
@@ -60,6 +63,7 @@ impl Call {
     fn make_for(&self, shared: &Shared, tag: Tag) {
         match self {
             Call::Bell(bell) => _ = bell.ring(),
+            Call::Stepper(bell) => _ = bell.ring(),
             Call::Waker { waker, order } => {
                 let precedes = |job: &Job, other: &Job, now| {
                     shared.jobs.is_dead(other.tag, other.number) || order.precedes(job, other, now)
@@ -93,6 +97,7 @@ impl Port {
     pub fn bell(&self) -> &Bell {
         match &self.call {
             Call::Bell(bell) => bell,
+            Call::Stepper(bell) => bell,
             Call::Waker { .. } => unreachable!("a managed thread sleeps on its own word"),
         }
     }
@@ -121,7 +126,7 @@ impl Port {
     fn first(&self, shared: &Shared, (before, tag): (Tag, Tag), now: Instant) -> Tag {
         match &self.call {
             Call::Waker { order, .. } if order.precedes(&shared.job(tag), &shared.job(before), now) => tag,
-            Call::Waker { .. } | Call::Bell(_) => before,
+            Call::Waker { .. } | Call::Bell(_) | Call::Stepper(_) => before,
         }
     }
 
@@ -224,6 +229,16 @@ impl Shared {
     pub fn behaviour(&self, operation: OperationId) -> &Behaviour {
         let described = self.behaviours.get(operation.index());
         described.unwrap_or_else(|| self.posting.behaviour(operation.index()))
+    }
+
+    /// The job `from` leaves these bytes for the job of the same instance of an operation of this process, unless the place is that of an
+    /// earlier instance, which is unfinished and has yet to read its own. Then they are lost, and counted.
+    pub fn leave_payload(&self, reader: usize, from: JobId, bytes: &[u8]) {
+        if self.jobs.is_taken_by_another(reader, from.instance) {
+            self.payloads.lose(bytes);
+        } else {
+            self.payloads.put(reader, from, bytes);
+        }
     }
 
     /// The operation behind a tag.
@@ -385,23 +400,32 @@ impl JobFlow {
     /// Posts a job of a declared operation, which is released now, and rings. Its deadline is what the operation has, unless another one
     /// is given. Returns its number.
     pub fn post(&mut self, shared: &Shared, posted: Posted) -> Result<u64, NotPosted> {
-        let Posted { operation: PostedOperation(operation), deadline, handle } = posted;
+        let Posted { operation: PostedOperation { id: operation, run }, deadline, handle } = posted;
         let now = MonotonicClock.now();
+        if run != shared.posting.run() {
+            return Err(NotPosted::OtherRun);
+        }
         if !shared.gate.has_begun(now) || shared.stop.is_stopped() {
             return Err(NotPosted::NotRunning);
         }
         let site = shared.layout.operation(operation);
         let local = site.local.expect("posted work is this process's");
-        let instance = shared.posting.next_instance(operation.index());
-        let job = JobId { operation, instance };
         let relative = site.deadline.unwrap_or(Duration::ZERO);
         let deadline = deadline.unwrap_or(now.saturating_add(relative)).max(now);
         let dates = Dates { nominal: now, deadline };
-        let Ok(tag) = shared.jobs.claim(local, InFlight { instance, release: now, deadline }) else {
-            let subject = Subject { job, lane: site.lane };
+        let first = shared.posting.next_instance(operation.index());
+        let claim = |instance: u64| {
+            let tag = shared.jobs.claim(local, InFlight { instance, release: now, deadline }).ok()?;
+            Some((instance, tag))
+        };
+        // The place of a number may be that of an old job, while others are free.
+        let others = (1..shared.posting.window()).map(|_| shared.posting.next_instance(operation.index()));
+        let Some((instance, tag)) = std::iter::once(first).chain(others).find_map(claim) else {
+            let subject = Subject { job: JobId { operation, instance: first }, lane: site.lane };
             self.recorder.put(now, subject.skip(dates, SkipReason::Full));
             return Err(NotPosted::Full);
         };
+        let job = JobId { operation, instance };
         shared.posting.set_handle(tag, handle);
         self.enqueue(shared, site, job, tag, dates, now);
         self.ring(shared);
@@ -519,7 +543,7 @@ impl JobFlow {
         for &successor in &from.successors {
             let site = shared.layout.operation(successor);
             if let Some(local) = site.local {
-                shared.payloads.put(local, job, payload);
+                shared.leave_payload(local, job, payload);
                 let job = JobId { operation: successor, ..job };
                 self.arrive(shared, Signal { job, deadline: ended.deadline, timer }, now);
                 continue;

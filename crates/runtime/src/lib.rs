@@ -75,7 +75,7 @@ pub use collector::{Ending, FinishedJob, OnFinished};
 pub use dispatcher::{Declaration, DeclareError, Dispatcher, NoPoster, Poster};
 pub use error::PrepareError;
 pub use hierarchy::{HierarchyError, absentees};
-pub use lane::{LaneStep, SteppedLane, SteppedLaneSetUp};
+pub use lane::{LaneStep, SteppedLanes, SteppedLanesSetUp};
 pub use operation::{JobContext, Operation, Operations, UnknownOperation};
 pub use options::{Links, LostNodes, Lower, RtMode, RunOptions, Start, StopHandle, UnknownRtMode};
 pub use outcome::{

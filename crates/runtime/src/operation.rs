@@ -157,8 +157,9 @@ impl JobContext<'_> {
         self.handle
     }
 
-    /// Posts a job of a declared operation, which is due within that operation's deadline from now. Returns its number. A job of a
-    /// higher lane runs before this returns. Neither allocates nor waits.
+    /// Posts a job of a declared operation, which is due within that operation's deadline from now. Returns its number among
+    /// that operation's jobs; not every number comes. Where lanes have real-time priorities and the node one processor, a job of a higher
+    /// lane runs before this returns. Neither allocates nor waits, but for the lock of the schedulers above the lane, if there are any.
     ///
     /// # Errors
     /// [`NotPosted`].

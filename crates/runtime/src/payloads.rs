@@ -100,7 +100,7 @@ impl Payloads {
         Payloads { readers, windows, places, refused: AtomicU64::new(0), lost: AtomicU64::new(0) }
     }
 
-    /// Payloads that were longer than they may be, and those that were lost because another one was being written to the same place.
+    /// Payloads that were longer than they may be, and those that were lost because their place was that of another instance.
     pub fn counts(&self) -> (u64, u64) {
         (self.refused.load(Ordering::Relaxed), self.lost.load(Ordering::Relaxed))
     }
@@ -111,6 +111,11 @@ impl Payloads {
             self.refused.fetch_add(1, Ordering::Relaxed);
             PayloadTooLong(bytes.len())
         })
+    }
+
+    /// These bytes are not left to anybody.
+    pub fn lose(&self, bytes: &[u8]) {
+        self.lost.fetch_add(u64::from(!bytes.is_empty()), Ordering::Relaxed);
     }
 
     fn place(&self, reader: usize, instance: u64, position: usize) -> &Place {

@@ -13,7 +13,8 @@ pub struct PostingRoom {
     pub operations: usize,
     /// Jobs of each of them that can be in flight, rounded up to a power of two.
     pub jobs: usize,
-    /// Threads of the program that can post. Operations can, too, and do not count.
+    /// Threads of the program that can post, one after the other too: the place of one that has ended is not given again. Operations
+    /// can post as well, and do not count.
     pub posters: usize,
 }
 
@@ -40,17 +41,24 @@ pub enum NotPosted {
     /// The run has not begun, or is over.
     #[error("the run has not begun, or is over")]
     NotRunning,
+    /// The operation was declared for another run.
+    #[error("the operation was declared for another run; declare it with this run's dispatcher, too")]
+    OtherRun,
 }
 
 /// An operation that was [declared](crate::Dispatcher::declare), by which its jobs are posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct PostedOperation(pub(crate) OperationId);
+pub struct PostedOperation {
+    pub(crate) id: OperationId,
+    /// Whose it is: runs of a process are numbered.
+    pub(crate) run: u64,
+}
 
 /// A job to be posted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Posted {
     pub operation: PostedOperation,
-    /// That of the operation, counted from now, if there is none.
+    /// Where none is given, the operation's own counts, from now on.
     pub deadline: Option<Instant>,
     pub handle: u64,
 }

@@ -11,6 +11,10 @@ pub(crate) struct PostingTable {
     first_operation: usize,
     /// Tag of the first job; the others follow.
     first_tag: usize,
+    /// Jobs of one operation that can be in flight.
+    window: usize,
+    /// Which of the process's runs it is.
+    run: u64,
     behaviours: Box<[OnceLock<Behaviour>]>,
     /// The number of the next job, by operation.
     next: Box<[AtomicU64]>,
@@ -18,11 +22,16 @@ pub(crate) struct PostingTable {
     handles: Box<[AtomicU64]>,
 }
 
+/// Runs of this process so far.
+static RUNS: AtomicU64 = AtomicU64::new(0);
+
 impl PostingTable {
     pub fn new(room: PostingRoom, first_operation: usize, first_tag: usize) -> Self {
         PostingTable {
             first_operation,
             first_tag,
+            window: room.window(),
+            run: RUNS.fetch_add(1, Ordering::Relaxed),
             behaviours: (0..room.operations).map(|_| OnceLock::new()).collect(),
             next: (0..room.operations).map(|_| AtomicU64::new(0)).collect(),
             handles: (0..room.all_jobs()).map(|_| AtomicU64::new(0)).collect(),
@@ -31,6 +40,16 @@ impl PostingTable {
 
     pub fn has_room(&self) -> bool {
         !self.behaviours.is_empty()
+    }
+
+    /// Which of the process's runs it is.
+    pub fn run(&self) -> u64 {
+        self.run
+    }
+
+    /// Jobs of one operation that can be in flight.
+    pub fn window(&self) -> usize {
+        self.window
     }
 
     /// The code of the operation of this number, which is one that was declared.

@@ -9,6 +9,7 @@ use crate::hierarchy::{self, HierarchyError, HierarchyParts, release_is_above};
 use crate::hierarchy_node::{HierarchyNode, confirm_lowering};
 use crate::job_table::JobTable;
 use crate::join::{JoinTable, Joining};
+use crate::lane::SteppedLanesSetUp;
 use crate::layout::{Hosted, LaneSite, Layout, OperationSite};
 use crate::link::Link;
 use crate::lowered;
@@ -37,6 +38,7 @@ use talea_policy::lane::JobOrder;
 use talea_policy::release::bounds::ResponseBounds;
 use talea_policy::release::guard::Guards;
 use talea_policy::strategy::Plan;
+use talea_record::RingFile;
 use talea_ring::bell::Bell;
 use talea_ring::inbox::Links;
 use talea_time::Instant;
@@ -104,7 +106,8 @@ pub(crate) fn prepare(
     windows.extend(std::iter::repeat_n(room.window(), room.operations));
     let jobs = JobTable::new(&windows);
     let links = Links::new(jobs.capacity());
-    let (ports, inboxes) = open_ports(system, &layout, &links, (&hosted, is_lowered));
+    let stepper = options.stepped.then(|| Arc::new(Bell::new()));
+    let (ports, inboxes) = open_ports(system, &layout, (&links, stepper.as_ref()), (&hosted, is_lowered));
     let (guard_posts, keepers) = open_guards(guards, &links, &hosted);
     let has_timers = layout.local_operations().any(|site| site.bound.is_some());
     let timers = Timers::new(if has_timers { jobs.capacity() } else { 0 });
@@ -170,20 +173,9 @@ pub(crate) fn prepare(
         return Err(PrepareError::OtherAttributes { threads: others });
     }
     missing.extend(others);
-    let poster = |ring: usize| {
-        // The program's thread runs wherever it likes.
-        let recording = Recording::new(store.rings().writer(ring), 0, &[]);
-        JobFlowSetUp::new(&shared, recording)
-    };
-    let posters = (first_poster..first_poster + room.posters).map(poster).collect();
-    let dispatcher = Dispatcher::new(dispatcher::Inner {
-        shared: Arc::clone(&shared),
-        system: system.clone(),
-        definer: store.rings().definer(),
-        room,
-        state: Mutex::new(dispatcher::State { declared: Vec::new(), posters }),
-        plans,
-    });
+    let dispatcher = open_dispatcher(system, plans, (room, first_poster), store.rings(), &shared);
+    let set_up = |bell| SteppedLanesSetUp { lanes: stepped, bell, shared: Arc::clone(&shared) };
+    let stepped = stepper.map(set_up).filter(|stepped| !stepped.lanes.is_empty());
     missing.extend(store.unpublished.as_ref().map(|reason| format!("this run cannot be followed: {reason}")));
     Ok(Prepared::new(
         Participants { threads, hierarchies: hierarchy_nodes },
@@ -193,6 +185,30 @@ pub(crate) fn prepare(
         realtime,
         missing,
     ))
+}
+
+/// The way in for posted work, with the rings of posters from the first one on.
+fn open_dispatcher(
+    system: &System,
+    plans: Vec<Plan>,
+    (room, first_poster): (PostingRoom, usize),
+    rings: &mut RingFile,
+    shared: &Arc<Shared>,
+) -> Dispatcher {
+    let poster = |ring: usize| {
+        // The program's thread runs wherever it likes.
+        let recording = Recording::new(rings.writer(ring), 0, &[]);
+        JobFlowSetUp::new(shared, recording)
+    };
+    let posters = (first_poster..first_poster + room.posters).map(poster).collect();
+    Dispatcher::new(dispatcher::Inner {
+        shared: Arc::clone(shared),
+        system: system.clone(),
+        definer: rings.definer(),
+        room,
+        state: Mutex::new(dispatcher::State { declared: Vec::new(), posters }),
+        plans,
+    })
 }
 
 /// Room for posted work, as asked for.
@@ -293,7 +309,7 @@ const PROBE_STACK: usize = 64 * 1024;
 fn open_ports(
     system: &System,
     layout: &Layout,
-    links: &Links,
+    (links, stepper): (&Links, Option<&Arc<Bell>>),
     (hosted, is_lowered): (&Hosted, impl Fn(usize) -> bool),
 ) -> (Vec<Option<Port>>, Inboxes) {
     let open = |site: &LaneSite| {
@@ -305,7 +321,10 @@ fn open_ports(
                 Scheduling::Hierarchy if !is_lowered(site.node) => {
                     Call::Waker { waker: OnceLock::new(), order }
                 }
-                Scheduling::Lanes | Scheduling::Hierarchy => Call::Bell(Bell::new()),
+                Scheduling::Lanes => {
+                    stepper.map_or(Call::Bell(Bell::new()), |bell| Call::Stepper(Arc::clone(bell)))
+                }
+                Scheduling::Hierarchy => Call::Bell(Bell::new()),
             };
             (Port::new(sender, call), receiver)
         });

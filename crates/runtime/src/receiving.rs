@@ -50,7 +50,7 @@ fn take_message(shared: &Shared, link: &Link, message: &Message<'_>, flow: &mut 
     let sent = Some(clock.range(message.sent).0);
     flow.recorder.put_if_wanted(now, Receive { job: signal.job, sent, lane });
     if let Some(local) = shared.layout.operation(message.to).local {
-        shared.payloads.put(local, message.identity.job, message.payload);
+        shared.leave_payload(local, message.identity.job, message.payload);
     }
     flow.arrive(shared, signal, now);
 }

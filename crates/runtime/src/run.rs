@@ -4,7 +4,7 @@ use crate::collector::{Collected, Collector, OnFinished};
 use crate::dispatcher::Dispatcher;
 use crate::error::PrepareError;
 use crate::hierarchy_node::HierarchyNode;
-use crate::lane::SteppedLaneSetUp;
+use crate::lane::SteppedLanesSetUp;
 use crate::options::{RunOptions, Start, StopHandle};
 use crate::outcome::{HierarchyOutcome, Mishaps, NodeSpin, Outcome, Stopped, ThreadAttributes};
 use crate::store::Store;
@@ -30,7 +30,7 @@ pub(crate) struct Participants {
 pub struct Prepared {
     participants: Participants,
     dispatcher: Dispatcher,
-    stepped: Vec<SteppedLaneSetUp>,
+    stepped: Option<SteppedLanesSetUp>,
     store: Store,
     options: RunOptions,
     realtime: bool,
@@ -85,7 +85,7 @@ const LOOK: Duration = Duration::from_millis(50);
 impl Prepared {
     pub(crate) fn new(
         participants: Participants,
-        (dispatcher, stepped): (Dispatcher, Vec<SteppedLaneSetUp>),
+        (dispatcher, stepped): (Dispatcher, Option<SteppedLanesSetUp>),
         store: Store,
         options: RunOptions,
         realtime: bool,
@@ -113,9 +113,10 @@ impl Prepared {
         self.dispatcher.clone()
     }
 
-    /// The lanes that the caller steps, once: all that are not below other schedulers if [`RunOptions::stepped`] is set, else none.
-    pub fn lanes(&mut self) -> Vec<SteppedLaneSetUp> {
-        std::mem::take(&mut self.stepped)
+    /// The lanes that the caller steps, once: all that are not below other schedulers if [`RunOptions::stepped`] is set, else none. One
+    /// thread steps all of them.
+    pub fn lanes(&mut self) -> Option<SteppedLanesSetUp> {
+        self.stepped.take()
     }
 
     /// The start epoch of this process among those of its node, if there are other processes.

@@ -7,7 +7,7 @@ use crate::flow::{JobFlowSetUp, Shared};
 use crate::guarding::GuardKeeper;
 use crate::hierarchy::LaneMember;
 use crate::lane::preemptive::{Controller, Slot, SlotCell, SlotPriorities, SlotThread};
-use crate::lane::{KernelPriorities, LaneAgent, LanePreemption, SteppedLaneSetUp};
+use crate::lane::{KernelPriorities, LaneAgent, LanePreemption, UnsteppedLane};
 use crate::layout::LaneSite;
 use crate::lowered::OwnThread;
 use crate::lowering::hierarchy::Level;
@@ -60,7 +60,7 @@ pub(crate) struct CreatedThreads {
     pub threads: RunThreads,
     pub lane_members: Vec<LaneMember>,
     /// Lanes that the caller steps.
-    pub stepped: Vec<SteppedLaneSetUp>,
+    pub stepped: Vec<UnsteppedLane>,
 }
 
 /// The inboxes of the lanes of this process, by lane over all nodes.
@@ -100,8 +100,8 @@ pub(crate) struct RunThreads {
 
 /// Slots of a lane: as many as are asked for, or fewer where more could never be taken.
 ///
-/// Where a later job of an operation never outranks an earlier one, at most one job of each member is
-/// under way, and one slot more serves the job that outranks them all. That is so in order of release and
+/// Where a later job of an operation never outranks an earlier one, at most one job of each member, and of each operation
+/// that can be declared, is under way, and one slot more serves the job that outranks them all. That is so in order of release and
 /// in order of deadline. It is not so where late jobs stand last, because every job that becomes late
 /// keeps its slot while the next one of the same operation begins, nor in order of laxity, which an
 /// earlier job gains while it runs.
@@ -113,7 +113,9 @@ pub(crate) fn slots_of(lane: &Lane, options: &RunOptions) -> usize {
     };
     match lane.rules.dispatch {
         LaneDispatch::NonPreemptive => 0,
-        LaneDispatch::Preemptive if in_order => options.slots.clamp(1, lane.members.len() + 1),
+        LaneDispatch::Preemptive if in_order => {
+            options.slots.clamp(1, lane.members.len() + options.posting.operations + 1)
+        }
         LaneDispatch::Preemptive => options.slots.max(1),
     }
 }
@@ -249,14 +251,11 @@ impl ThreadPlan<'_> {
         }
     }
 
-    fn stepped_lane(&self, lane: usize, writer: RingWriter, inbox: Receiver) -> SteppedLaneSetUp {
-        let site = &self.shared.layout.lanes[lane];
-        SteppedLaneSetUp {
-            node: self.system.nodes[site.node].name.clone(),
-            level: site.level,
-            agent: self.lane_agent(lane, inbox),
-            flow_set_up: self.flow_set_up(site.node, writer),
-        }
+    fn stepped_lane(&self, lane: usize, writer: RingWriter, inbox: Receiver) -> UnsteppedLane {
+        // Whichever thread steps it runs wherever it likes.
+        let recording = Recording::new(writer, self.shared.layout.lanes[lane].node, &[]);
+        let flow_set_up = JobFlowSetUp::new(self.shared, recording);
+        UnsteppedLane { agent: self.lane_agent(lane, inbox), flow_set_up }
     }
 
     fn slot_body(&self, lane: usize, writer: RingWriter, cell: Arc<SlotCell>) -> ThreadBody {

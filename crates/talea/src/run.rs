@@ -32,8 +32,8 @@ pub use talea_manage::control;
 pub use talea_runtime::{
     Declaration, DeclareError, Dispatcher, Ending, FinishedJob, HierarchyOutcome, JobContext, LaneStep,
     Links, LostNodes, Lower, Mishaps, NoPoster, NotPosted, Outcome, PAYLOAD_BYTES, Payload, PayloadTooLong,
-    PostedOperation, Poster, PostingRoom, PrepareError, Prepared, RtMode, RunOptions, SteppedLane,
-    SteppedLaneSetUp, StopHandle, Stopped,
+    PostedOperation, Poster, PostingRoom, PrepareError, Prepared, RtMode, RunOptions, SteppedLanes,
+    SteppedLanesSetUp, StopHandle, Stopped,
 };
 
 /// A run of a system on real threads of this process, to be set up and then run.

@@ -12,10 +12,12 @@
 //!
 //! | Enforcement | The lane's thread | Preemption between lanes |
 //! |---|---|---|
-//! | [`KernelPriorities`] | has a SCHED_FIFO priority of its own; as own thread of a lowered hierarchy, the policy found for it | the kernel's |
-//! | `hierarchy::lanes` | is a member of a managed set | that of the schedulers above it |
-//! | [`Stepped`] | is the caller's, which steps the agent | none |
-//! | [`preemptive`] | one that decides, and several that execute, at three priorities | the kernel's; inside the lane, the controller's |
+//! | [`KernelPriorities`] | has a policy of the kernel of its own: SCHED_FIFO, or what a hierarchy was lowered to | the kernel's |
+//! | `hierarchy::lanes` | is a member of a managed set | by the schedulers above it |
+//! | `stepped` | is the caller's, which steps all lanes | none |
+//!
+//! A [preemptive] lane decides about jobs that have begun, so its thread, the controller, executes none: it elects from the same queue,
+//! and jobs run by the same [`execute`](execute::execute) in threads of which it has several, at three priorities.
 //!
 //! An enforcement by other means of the kernel (reservations, cgroups, sched_ext) is one more implementation of that trait.
 
@@ -29,4 +31,5 @@ mod stepped;
 pub(crate) use agent::LaneAgent;
 pub(crate) use enforcement::{Enforcement, JobHost, KernelPriorities};
 pub(crate) use preemption::LanePreemption;
-pub use stepped::{LaneStep, SteppedLane, SteppedLaneSetUp};
+pub(crate) use stepped::UnsteppedLane;
+pub use stepped::{LaneStep, SteppedLanes, SteppedLanesSetUp};

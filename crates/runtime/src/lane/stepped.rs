@@ -8,26 +8,34 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use talea_linux::clock::MonotonicClock;
 use talea_record::{JobId, ThreadRole};
+use talea_ring::bell::Bell;
 use talea_time::{Clock, Instant};
 
-/// A lane that has no thread, before it is known which thread will step it.
-pub struct SteppedLaneSetUp {
-    pub(crate) node: String,
-    pub(crate) level: usize,
-    pub(crate) agent: LaneAgent,
-    pub(crate) flow_set_up: JobFlowSetUp,
+/// A lane without a thread.
+pub(crate) struct UnsteppedLane {
+    pub agent: LaneAgent,
+    pub flow_set_up: JobFlowSetUp,
 }
 
-/// A lane that the calling thread steps.
-pub struct SteppedLane {
-    agent: LaneAgent,
+/// The lanes of a run that have no threads, before it is known which thread will step them.
+pub struct SteppedLanesSetUp {
+    pub(crate) lanes: Vec<UnsteppedLane>,
+    pub(crate) bell: Arc<Bell>,
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// The lanes of a run that the calling thread steps.
+pub struct SteppedLanes {
+    /// By node, and from the highest down.
+    agents: Vec<LaneAgent>,
     flow: JobFlow,
-    enforcement: Stepped,
+    shared: Arc<Shared>,
+    bell: Arc<Bell>,
     /// Its records are those of the thread that made it.
     _of_one_thread: PhantomData<*const ()>,
 }
 
-/// What came of a [step](SteppedLane::step).
+/// What came of a [step](SteppedLanes::step).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaneStep {
     /// A job was executed, or one that was aborted before was dropped; there may be more.
@@ -38,8 +46,8 @@ pub enum LaneStep {
     Over,
 }
 
-/// Nobody but the caller says when the lane runs.
-struct Stepped(Arc<Shared>, usize);
+/// Nobody but the caller says when a lane runs, and it sleeps by itself.
+struct Stepped;
 
 impl JobHost for Stepped {
     fn begin(&mut self, flow: &mut JobFlow, _job: JobId, record: impl FnOnce(&mut JobFlow, Instant)) {
@@ -56,65 +64,79 @@ impl JobHost for Stepped {
 impl Enforcement for Stepped {
     fn give_back(&mut self, _flow: &mut JobFlow) {}
 
-    fn sleep(&mut self, has_work: impl Fn() -> bool) {
-        self.0.port(self.1).bell().wait_unless(has_work);
-    }
+    fn sleep(&mut self, _has_work: impl Fn() -> bool) {}
 }
 
-impl std::fmt::Debug for SteppedLaneSetUp {
+impl std::fmt::Debug for SteppedLanesSetUp {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SteppedLaneSetUp").field("node", &self.node).field("level", &self.level).finish()
+        f.debug_struct("SteppedLanesSetUp").field("lanes", &self.lanes.len()).finish_non_exhaustive()
     }
 }
 
-impl std::fmt::Debug for SteppedLane {
+impl std::fmt::Debug for SteppedLanes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SteppedLane").field("lane", &self.agent.lane).finish_non_exhaustive()
+        f.debug_struct("SteppedLanes").field("lanes", &self.agents.len()).finish_non_exhaustive()
     }
 }
 
-impl SteppedLaneSetUp {
-    /// Name of its node.
-    pub fn node(&self) -> &str {
-        &self.node
-    }
-
-    /// Its level among the lanes of its node, 0 highest.
-    pub fn level(&self) -> usize {
-        self.level
-    }
-
-    /// The calling thread steps it from now on, at whatever priority that has.
-    pub fn begin(self) -> SteppedLane {
-        let SteppedLaneSetUp { agent, flow_set_up, .. } = self;
-        let flow = flow_set_up.begin(ThreadRole::Lane, Some(agent.lane));
-        let enforcement = Stepped(Arc::clone(&agent.shared), agent.lane);
-        SteppedLane { agent, flow, enforcement, _of_one_thread: PhantomData }
+impl SteppedLanesSetUp {
+    /// The calling thread steps them from now on, at whatever priority it has.
+    ///
+    /// # Panics
+    /// If the thread has a [`Poster`](crate::Poster): it posts by this then.
+    pub fn begin(self) -> SteppedLanes {
+        let SteppedLanesSetUp { lanes, bell, shared } = self;
+        let mut agents = Vec::with_capacity(lanes.len());
+        let mut set_ups = Vec::with_capacity(lanes.len());
+        for UnsteppedLane { agent, flow_set_up } in lanes {
+            agents.push(agent);
+            set_ups.push(flow_set_up);
+        }
+        // One thread writes one ring: that of its first lane.
+        let first = agents.first().map(|agent| agent.lane);
+        let set_up = set_ups.into_iter().next().expect("there is a lane to step");
+        let flow = set_up.begin(ThreadRole::Lane, first);
+        SteppedLanes { agents, flow, shared, bell, _of_one_thread: PhantomData }
     }
 }
 
-impl SteppedLane {
-    /// Takes in what has been released, and runs the best job to its end. Neither allocates nor waits.
+impl SteppedLanes {
+    /// Takes in what has been released, and runs the best job of the highest lane that has any to its end; of several nodes, in
+    /// their order. Neither allocates nor waits.
     pub fn step(&mut self) -> LaneStep {
-        if self.agent.is_over() {
+        if self.shared.stop.is_stopped() {
             return LaneStep::Over;
         }
-        match self.agent.step(&mut self.flow, &mut self.enforcement) {
-            Step::Worked => LaneStep::Worked,
-            Step::Idle => LaneStep::Idle,
-        }
+        let SteppedLanes { agents, flow, .. } = self;
+        let worked = agents.iter_mut().any(|agent| agent.step(flow, &mut Stepped) == Step::Worked);
+        if worked { LaneStep::Worked } else { LaneStep::Idle }
     }
 
-    /// Posts a job of the operation, as [`Poster::post`](crate::Poster::post) does for a thread that steps no lane.
+    /// Posts a job of the operation, as [`Poster::post`](crate::Poster::post) does for a thread that steps no lanes.
     ///
     /// # Errors
     /// [`NotPosted`].
     pub fn post(&mut self, operation: PostedOperation, handle: u64) -> Result<u64, NotPosted> {
-        self.flow.post(&self.agent.shared, Posted { operation, deadline: None, handle })
+        self.flow.post(&self.shared, Posted { operation, deadline: None, handle })
+    }
+
+    /// The same with a deadline of its own, as [`Poster::post_due`](crate::Poster::post_due).
+    ///
+    /// # Errors
+    /// [`NotPosted`].
+    pub fn post_due(
+        &mut self,
+        operation: PostedOperation,
+        handle: u64,
+        deadline: Instant,
+    ) -> Result<u64, NotPosted> {
+        self.flow.post(&self.shared, Posted { operation, deadline: Some(deadline), handle })
     }
 
     /// Sleeps until there may be something to do, or the run is over.
     pub fn wait(&mut self) {
-        self.agent.sleep(&mut self.flow, &mut self.enforcement);
+        let (agents, shared) = (&self.agents, &self.shared);
+        self.bell
+            .wait_unless(|| shared.stop.is_stopped() || agents.iter().any(|agent| agent.inbox.has_number()));
     }
 }
