@@ -24,6 +24,7 @@ mod occupancy;
 pub mod promises;
 pub mod receipts;
 pub mod schedule;
+mod seen_numbers;
 pub mod usage;
 pub mod verify;
 

@@ -44,7 +44,7 @@ impl TaskState {
             jitter: entry.jitter,
             jitter_stream: entry.jitter_stream,
             lasts: 0,
-            window: Window::new(),
+            window: Window::new(entry.activity),
             released: 0,
             completed: 0,
             met: 0,

@@ -1,6 +1,8 @@
 //! The instances of one task that are in flight.
 
+use crate::seen_numbers::SeenNumbers;
 use std::collections::VecDeque;
+use talea_record::Activity;
 
 /// Where an instance stands.
 ///
@@ -34,8 +36,7 @@ pub(super) struct Instance {
 #[derive(Debug)]
 pub(super) struct Window {
     instances: VecDeque<Instance>,
-    /// One more than the greatest number seen.
-    next: u64,
+    seen: SeenNumbers,
     /// Instances at the front that [`Self::expire`] need not look at again.
     expired: usize,
 }
@@ -44,32 +45,48 @@ impl Window {
     /// More instances in flight than this can only be instances whose end was lost.
     pub const LIMIT: usize = 1 << 16;
 
-    pub fn new() -> Self {
-        Window { instances: VecDeque::with_capacity(4), next: 0, expired: 0 }
+    pub fn new(activity: Activity) -> Self {
+        let instances = VecDeque::with_capacity(4);
+        Window { instances, seen: SeenNumbers::of(activity), expired: 0 }
     }
 
-    /// Whether this number has never been seen, nor a greater one.
+    /// Whether this number has never been seen, nor a greater one; of posted work, whether it has never been seen.
     #[inline]
     pub fn is_new(&self, number: u64) -> bool {
-        number >= self.next
+        self.seen.is_new(number)
     }
 
     /// Adds a new instance. Returns the oldest one if the window is full, which is then given up.
     #[inline]
     pub fn push(&mut self, instance: Instance) -> Option<Instance> {
         debug_assert!(self.is_new(instance.number));
-        self.next = instance.number + 1;
+        self.seen.note(instance.number);
         let given_up = if self.instances.len() == Self::LIMIT { self.instances.pop_front() } else { None };
         if given_up.is_some() {
             self.expired = self.expired.saturating_sub(1);
         }
-        self.instances.push_back(instance);
+        if self.seen.is_unordered() {
+            self.insert(instance);
+        } else {
+            self.instances.push_back(instance);
+        }
         given_up
+    }
+
+    /// Adds an instance where its number belongs.
+    fn insert(&mut self, instance: Instance) {
+        let place = match self.instances.back() {
+            Some(last) if last.number > instance.number => {
+                self.instances.partition_point(|other| other.number < instance.number)
+            }
+            _ => self.instances.len(),
+        };
+        self.instances.insert(place, instance);
     }
 
     /// Notes a new instance that is resolved from the beginning.
     pub fn pass(&mut self, number: u64) {
-        self.next = number + 1;
+        self.seen.note(number);
     }
 
     /// The instance of this number if it is unresolved or behind an unresolved one.

@@ -1,6 +1,7 @@
 //! The lives of a task's instances, from arrival to resolution, in memory that grows with the instances in flight only.
 
 use super::stranded::LostMessage;
+use crate::seen_numbers::SeenNumbers;
 use std::collections::BTreeMap;
 use talea_model::OperationId;
 use talea_policy::demand;
@@ -83,8 +84,7 @@ pub(super) struct Lives {
     pub(super) operations: Vec<usize>,
     lasts: usize,
     pub in_flight: BTreeMap<u64, Life>,
-    /// The greatest number seen.
-    highest: Option<u64>,
+    seen: SeenNumbers,
 }
 
 /// More instances in flight than this can only be instances whose end was lost.
@@ -96,7 +96,8 @@ impl Lives {
         let operations: Vec<usize> =
             metadata.operations.iter().enumerate().filter(of_task).map(|(index, _)| index).collect();
         let lasts = operations.iter().filter(|index| metadata.operations[**index].is_last).count();
-        Lives { task, operations, lasts, in_flight: BTreeMap::new(), highest: None }
+        let seen = SeenNumbers::of(metadata.tasks[task].activity);
+        Lives { task, operations, lasts, in_flight: BTreeMap::new(), seen }
     }
 
     /// Takes a record about one of the task's jobs. `woken` is when the release thread of the job's node last woke.
@@ -106,7 +107,7 @@ impl Lives {
         let place = self.operations.iter().position(|index| *index == job.operation.index())?;
         if !self.in_flight.contains_key(&job.instance) {
             // What follows an instance that is resolved, or was given up, changes nothing.
-            if self.highest.is_some_and(|highest| job.instance <= highest) {
+            if !self.seen.is_new(job.instance) {
                 return None;
             }
             self.begin(metadata, record);
@@ -187,7 +188,7 @@ impl Lives {
             lost: Vec::new(),
             lasts_left: self.lasts,
         };
-        self.highest = Some(instance);
+        self.seen.note(instance);
         self.in_flight.insert(instance, life);
         if self.in_flight.len() > LIMIT {
             self.in_flight.pop_first();

@@ -1,5 +1,6 @@
 //! The accounting against scenarios done by hand, and against a slow reference that keeps everything.
 
+use super::posted::with_posted;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use talea_insight::*;
@@ -155,11 +156,11 @@ proptest! {
     #[test]
     fn nonsense_keeps_the_sums(
         records in prop::collection::vec(
-            (prop_oneof![0x0001u16..0x0004, 0x0101u16..0x0109], 0i64..3, 0u64..40, any::<u64>(), 0u16..3, any::<bool>()),
+            (prop_oneof![0x0001u16..0x0004, 0x0101u16..0x0109], 0i64..4, 0u64..40, any::<u64>(), 0u16..3, any::<bool>()),
             0..300,
         ),
     ) {
-        let mut accounting = Accounting::new(&metadata(), SECOND).with_samples(Samples::Keep);
+        let mut accounting = Accounting::new(&with_posted(), SECOND).with_samples(Samples::Keep);
         for (event, operation, instance, word, arg, wild) in records {
             let time = if wild { word as i64 } else { START + (word % (10 * SECOND.as_nanos() as u64)) as i64 };
             let words = if wild { [word, word.rotate_left(13)].map(|word| word as i64) } else { [START, time + 1000] };

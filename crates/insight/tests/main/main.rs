@@ -2,3 +2,4 @@
 
 mod accounting;
 mod explained;
+mod posted;

@@ -1,0 +1,112 @@
+//! Which of a task's instances a record has come of.
+//!
+//! Instances of a task of the description come in the order of their numbers, so one below the greatest seen is over. Posted ones
+//! need not: of two threads that post, the one that is later by the clock may get the earlier number. So their gaps are remembered.
+
+use std::ops::Range;
+use talea_record::Activity;
+
+/// The numbers of one task's instances that have been seen.
+#[derive(Debug)]
+pub(crate) struct SeenNumbers {
+    /// One more than the greatest number seen.
+    next: u64,
+    /// Of posted work, the numbers below `next` that have not been seen, in ascending order. There is room for
+    /// [`GAPS`] and the one that exceeds them from the beginning.
+    gaps: Option<Vec<Range<u64>>>,
+}
+
+/// As many gaps are remembered: more than threads post at a time. Older ones can only be numbers whose records were lost.
+const GAPS: usize = 64;
+
+impl SeenNumbers {
+    pub fn of(activity: Activity) -> Self {
+        SeenNumbers { next: 0, gaps: activity.is_posted().then(|| Vec::with_capacity(GAPS + 1)) }
+    }
+
+    /// Whether the numbers may come in any order.
+    #[inline]
+    pub fn is_unordered(&self) -> bool {
+        self.gaps.is_some()
+    }
+
+    /// Whether this number has not been seen, and could still come.
+    #[inline]
+    pub fn is_new(&self, number: u64) -> bool {
+        number >= self.next || self.is_unordered() && self.gap_of(number).is_some()
+    }
+
+    /// A record of this number came.
+    #[inline]
+    pub fn note(&mut self, number: u64) {
+        if self.is_unordered() {
+            self.note_unordered(number);
+        } else {
+            self.next = number + 1;
+        }
+    }
+
+    fn gap_of(&self, number: u64) -> Option<usize> {
+        let gaps = self.gaps.as_ref()?;
+        let place = gaps.partition_point(|gap| gap.end <= number);
+        gaps.get(place).filter(|gap| gap.contains(&number)).map(|_| place)
+    }
+
+    fn note_unordered(&mut self, number: u64) {
+        let place = self.gap_of(number);
+        let Some(gaps) = &mut self.gaps else { return };
+        if let Some(place) = place {
+            let (before, after) = (gaps[place].start..number, number + 1..gaps[place].end);
+            match (before.is_empty(), after.is_empty()) {
+                (true, true) => drop(gaps.remove(place)),
+                (true, false) => gaps[place] = after,
+                (false, true) => gaps[place] = before,
+                (false, false) => {
+                    gaps[place] = before;
+                    gaps.insert(place + 1, after);
+                }
+            }
+        } else if number >= self.next {
+            if number > self.next {
+                gaps.push(self.next..number);
+            }
+            self.next = number + 1;
+        }
+        if gaps.len() > GAPS {
+            gaps.remove(0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_posted_work_are_new_once_in_any_order() {
+        let mut seen = SeenNumbers::of(Activity::Posted);
+        for number in [3, 1, 0, 7, 5, 2, 6, 4] {
+            assert!(seen.is_new(number), "{number}");
+            seen.note(number);
+            assert!(!seen.is_new(number), "{number}");
+        }
+        assert!((0..8).all(|number| !seen.is_new(number)) && seen.is_new(8));
+        assert_eq!(seen.gaps, Some(Vec::new()));
+    }
+
+    #[test]
+    fn the_oldest_gaps_are_forgotten_and_nothing_is_allocated() {
+        let mut seen = SeenNumbers::of(Activity::Posted);
+        let room = seen.gaps.as_ref().map(Vec::capacity);
+        (0..200).for_each(|number| seen.note(2 * number + 1));
+        assert_eq!(seen.gaps.as_ref().map(Vec::capacity), room);
+        assert!(!seen.is_new(0) && seen.is_new(398));
+    }
+
+    #[test]
+    fn a_task_of_the_description_is_never_behind() {
+        let mut seen = SeenNumbers::of(Activity::Task);
+        seen.note(5);
+        assert!(!seen.is_new(4) && !seen.is_new(5) && seen.is_new(6));
+    }
+}
