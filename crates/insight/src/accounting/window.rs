@@ -37,7 +37,7 @@ pub(super) struct Instance {
 pub(super) struct Window {
     instances: VecDeque<Instance>,
     seen: SeenNumbers,
-    /// Instances at the front that [`Self::expire`] need not look at again.
+    /// Instances at the front that [`Self::expire`] need not look at again; none of posted work.
     expired: usize,
 }
 
@@ -114,8 +114,12 @@ impl Window {
     }
 
     /// Marks the pending instances with deadlines up to `boundary_ns` expired and returns their number,
-    /// and the earliest deadline left. Deadlines of later instances are taken to be no earlier.
+    /// and the earliest deadline left. Deadlines of later instances are taken to be no earlier, but for posted work, of which each job
+    /// has one of its own.
     pub fn expire(&mut self, boundary_ns: i64) -> (u64, Option<i64>) {
+        if self.seen.is_unordered() {
+            return self.expire_any(boundary_ns);
+        }
         let mut count = 0;
         while let Some(instance) = self.instances.get_mut(self.expired) {
             if instance.stage == Stage::Pending {
@@ -128,6 +132,22 @@ impl Window {
             self.expired += 1;
         }
         (count, None)
+    }
+
+    /// The same where any instance may be due before those in front of it.
+    fn expire_any(&mut self, boundary_ns: i64) -> (u64, Option<i64>) {
+        let mut count = 0;
+        let mut earliest: Option<i64> = None;
+        for instance in self.instances.iter_mut().filter(|instance| instance.stage == Stage::Pending) {
+            if instance.deadline_ns <= boundary_ns {
+                instance.stage = Stage::Expired;
+                count += 1;
+            } else {
+                earliest =
+                    Some(earliest.map_or(instance.deadline_ns, |least| least.min(instance.deadline_ns)));
+            }
+        }
+        (count, earliest)
     }
 
     /// From the oldest unresolved one on.

@@ -85,3 +85,25 @@ fn jobs_that_are_overtaken_are_explained() {
     let counts = of(0).counts;
     assert_eq!((counts.met, counts.missed), (1, 2));
 }
+
+#[test]
+fn a_deadline_before_that_of_an_earlier_job_is_missed() {
+    let released = |number, due| alarm(Event::RELEASE, 1, number, [1, due]);
+    let records = [
+        run_event(Event::RUN_START, ms(0)),
+        released(0, 900_000),
+        released(1, 250),
+        released(2, 5),
+        alarm(Event::COMPLETE, 310, 1, [1, 250]),
+        run_event(Event::RUN_END, ms(320)),
+    ];
+    let mut accounting =
+        Accounting::new(&with_posted(), Duration::from_millis(100)).with_samples(Samples::Keep);
+    records.iter().for_each(|record| accounting.record(*record));
+    let report = accounting.finish(at(ms(320)));
+    let row = report.tasks.iter().find(|task| task.name == "alarm").expect("it was defined");
+    assert_eq!((row.released, row.completed, row.missed, row.unfinished), (3, 1, 2, 1));
+    let missed: Vec<_> =
+        report.samples.list.iter().map(|sample| (sample.index, sample.soft_offered)).collect();
+    assert_eq!(missed, [(0, 1), (2, 1)], "each in the sample in which its deadline is");
+}
