@@ -50,17 +50,33 @@ impl Judge<'_> {
     fn better(&self, lane: &Lane, own: u64, ready: &Ready) -> Option<JobId> {
         let in_time = |other: &Ready| other.released.saturating_add(self.tolerance) <= self.now;
         let preemptive = lane.order.rules.dispatch == LaneDispatch::Preemptive;
-        let outranks = |(job, other): &(&u64, &Ready)| {
+        let outranks = |(job, other): (&u64, &Ready), (than, ready): (u64, &Ready)| {
             let last_ran = match lane.last_ran {
-                Some(last) if last == own => LastRan::Running,
-                Some(last) if last == **job => LastRan::Waiting,
+                Some(last) if last == than => LastRan::Running,
+                Some(last) if last == *job => LastRan::Waiting,
                 _ => LastRan::Neither,
             };
             lane.order.outranks(other, ready, last_ran, self.now, self.tolerance)
         };
-        let others = lane.ready.iter().filter(|(job, _)| **job != own);
-        let mut rivals = others.filter(|(_, other)| preemptive || in_time(other));
-        rivals.find(outranks).map(|(job, _)| JobId::unpack(*job))
+        let others = || lane.ready.iter().filter(|(job, _)| **job != own);
+        let may_lend = preemptive && self.may_borrow(own, ready);
+        let lends = |job: u64, other: &Ready| may_lend && !other.begun && is_same_operation(job, own);
+        let is_better = |(job, other): &(&u64, &Ready)| {
+            let mut lenders = others().filter(|(lender, of)| lends(**lender, of));
+            !lends(**job, other)
+                && outranks((job, other), (own, ready))
+                && lenders.all(|(lender, of)| outranks((job, other), (*lender, of)))
+        };
+        let mut rivals = others().filter(|(_, other)| preemptive || in_time(other));
+        rivals.find(is_better).map(|(job, _)| JobId::unpack(*job))
+    }
+
+    /// Whether later jobs of the operation lend the job their turn in a preemptive lane. What a user's operation keeps between its
+    /// jobs belongs to one of them at a time, so no other may begin before it ends. What is posted is always a user's; of the
+    /// operations of a description the trace does not tell.
+    fn may_borrow(&self, job: u64, ready: &Ready) -> bool {
+        let operation = JobId::unpack(job).operation.index();
+        ready.begun && self.is_posted(self.trace.operations[operation].task)
     }
 
     fn suspect_order(&mut self, index: usize, wrong: Option<State>) {
@@ -71,4 +87,8 @@ impl Judge<'_> {
             self.conclude(known);
         }
     }
+}
+
+fn is_same_operation(one: u64, other: u64) -> bool {
+    JobId::unpack(one).operation == JobId::unpack(other).operation
 }

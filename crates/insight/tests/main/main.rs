@@ -3,3 +3,4 @@
 mod accounting;
 mod explained;
 mod posted;
+mod verified;

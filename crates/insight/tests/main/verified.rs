@@ -1,0 +1,163 @@
+//! Verification of posted work, against records written by hand.
+
+use std::path::Path;
+use talea_insight::verify::{Rule, Verifier, VerifyReport};
+use talea_model::{OperationId, System};
+use talea_policy::strategy::{Plan, plan_system};
+use talea_record::*;
+use talea_time::{Duration, Instant};
+
+const START: i64 = 1_000_000_000;
+
+/// A system of one task on one processor.
+fn system(settings: &str) -> System {
+    let text = format!(
+        "[system]\nname = \"verified\"\n{settings}\n[[node]]\nname = \"one\"\ncpus = [0]\n\
+         [[task]]\nname = \"base\"\nperiod = \"1s\"\nwcet = \"10ns\"\n"
+    );
+    talea_model::parse("verified.toml", &text, Path::new(".")).expect("a system").system
+}
+
+fn plans(system: &System) -> Vec<Plan> {
+    plan_system(system).expect("it can be planned")
+}
+
+/// Operations of [`traced`].
+const BASE: usize = 0;
+const LONG: usize = 1;
+const SHORT: usize = 2;
+
+/// Tables of a run of the system on threads, in which `long` and `short` were posted into these lanes.
+fn traced(system: &System, lanes: [usize; 2]) -> Metadata {
+    let origin = Origin::Threads { realtime: true };
+    let mut metadata = Metadata::new(system, &plans(system), origin, Instant::from_nanos(START));
+    metadata.reserve_posted(2);
+    for (number, name, lane) in [(LONG, "long", lanes[0]), (SHORT, "short", lanes[1])] {
+        let (mut entry, mut task) = (metadata.operations[number].clone(), metadata.tasks[number].clone());
+        (entry.name, entry.lane, task.name) = (name.into(), lane, name.into());
+        metadata.define(&Definition::Operation { number, entry, task });
+    }
+    metadata
+}
+
+/// Records of jobs of operations in these lanes.
+struct Trace {
+    lanes: Vec<usize>,
+    records: Vec<Record>,
+}
+
+impl Trace {
+    fn new(metadata: &Metadata) -> Self {
+        let lanes = metadata.operations.iter().map(|operation| operation.lane).collect();
+        let mut trace = Trace { lanes, records: Vec::new() };
+        trace.tell(Event::RUN_START, 0, (BASE, 0), [0, 0]);
+        trace
+    }
+
+    fn tell(&mut self, event: Event, after: i64, (operation, instance): (usize, u64), words: [i64; 2]) {
+        let is_of_run = matches!(event, Event::RUN_START | Event::RUN_END);
+        let job = JobId { operation: OperationId::from_index(operation), instance };
+        let (causal, source) = if is_of_run { (0, 0) } else { (job.pack(), self.lanes[operation] as u16) };
+        let words = words.map(|word| word as u64);
+        let time = Instant::from_nanos(START + after);
+        self.records.push(Record { time, causal, words, event, source, cpu: 0, arg: 0 });
+    }
+
+    /// A job is posted and due at these instants.
+    fn post(&mut self, after: i64, job: (usize, u64), due: i64) {
+        self.tell(Event::RELEASE, after, job, [START + after, START + due]);
+    }
+
+    fn begin(&mut self, after: i64, job: (usize, u64)) {
+        self.tell(Event::START, after, job, [0, 0]);
+    }
+
+    fn preempt(&mut self, after: i64, job: (usize, u64)) {
+        self.tell(Event::PREEMPT, after, job, [0, 0]);
+    }
+
+    fn resume(&mut self, after: i64, job: (usize, u64)) {
+        self.tell(Event::RESUME, after, job, [0, 0]);
+    }
+
+    fn complete(&mut self, after: i64, job: (usize, u64), [posted, due]: [i64; 2]) {
+        self.tell(Event::COMPLETE, after, job, [START + posted, START + due]);
+    }
+
+    fn verified(mut self, metadata: &Metadata, system: &System) -> VerifyReport {
+        let end = self.records.last().expect("it has records").time - Instant::from_nanos(START);
+        self.tell(Event::RUN_END, end.as_nanos(), (BASE, 0), [0, 0]);
+        let plans = plans(system);
+        let mut verifier = Verifier::new(metadata, system, &plans, Duration::ZERO).expect("of this system");
+        self.records.iter().for_each(|record| verifier.record(*record));
+        verifier.finish()
+    }
+}
+
+/// The only rules found broken.
+fn broken(report: &VerifyReport) -> Vec<Rule> {
+    report.rules.iter().filter(|rule| rule.violations + rule.possible > 0).map(|rule| rule.rule).collect()
+}
+
+const PREEMPTIVE: &str = "strategy = \"edf\"\nlane_dispatch = \"preemptive\"\nlate = \"none\"";
+
+/// `long` has begun, `short` preempts it, and then a second `long` is due before both.
+fn lent(metadata: &Metadata) -> Trace {
+    let mut trace = Trace::new(metadata);
+    trace.post(0, (LONG, 0), 400);
+    trace.begin(0, (LONG, 0));
+    trace.post(10, (SHORT, 0), 200);
+    trace.preempt(10, (LONG, 0));
+    trace.begin(10, (SHORT, 0));
+    trace.post(20, (LONG, 1), 150);
+    trace
+}
+
+#[test]
+fn a_job_that_has_begun_has_the_turn_of_a_more_urgent_one_of_its_operation() {
+    let system = system(PREEMPTIVE);
+    let metadata = traced(&system, [0, 0]);
+    let mut trace = lent(&metadata);
+    trace.preempt(20, (SHORT, 0));
+    trace.resume(20, (LONG, 0));
+    trace.complete(60, (LONG, 0), [0, 400]);
+    trace.begin(60, (LONG, 1));
+    trace.complete(80, (LONG, 1), [20, 150]);
+    trace.resume(80, (SHORT, 0));
+    trace.complete(90, (SHORT, 0), [10, 200]);
+    let report = trace.verified(&metadata, &system);
+    assert_eq!(broken(&report), [], "{report:#?}");
+    assert_eq!((report.jobs, report.unjudged), (3, 0));
+}
+
+#[test]
+fn a_lent_turn_is_that_of_the_lender_and_no_better() {
+    let system = system(PREEMPTIVE);
+    let metadata = traced(&system, [0, 0]);
+    // Whoever lends its turn comes before the one that runs.
+    let mut trace = lent(&metadata);
+    trace.complete(50, (SHORT, 0), [10, 200]);
+    let report = trace.verified(&metadata, &system);
+    assert_eq!(broken(&report), [Rule::Order], "{report:#?}");
+    assert_eq!(report.violations[0].other.as_deref(), Some("long #1"));
+    // The turn of one that is due at 300 is not enough to go on before one that is due at 200.
+    let mut trace = Trace::new(&metadata);
+    trace.post(0, (LONG, 0), 400);
+    trace.begin(0, (LONG, 0));
+    trace.post(10, (LONG, 1), 300);
+    trace.post(10, (SHORT, 0), 200);
+    trace.complete(50, (LONG, 0), [0, 400]);
+    let report = trace.verified(&metadata, &system);
+    assert_eq!(broken(&report), [Rule::Order], "{report:#?}");
+    assert_eq!(report.violations[0].other.as_deref(), Some("short #0"));
+    // In a lane that is not preemptive the more urgent one begins first.
+    let keeps = self::system("strategy = \"edf\"");
+    let metadata = traced(&keeps, [0, 0]);
+    let mut trace = Trace::new(&metadata);
+    trace.post(0, (LONG, 0), 400);
+    trace.post(0, (LONG, 1), 300);
+    trace.begin(1, (LONG, 0));
+    trace.complete(5, (LONG, 0), [0, 400]);
+    let report = trace.verified(&metadata, &keeps);
+    assert_eq!(report.of(Rule::Order), 1, "{report:#?}");
+}
