@@ -37,12 +37,19 @@ impl Judge<'_> {
         let begun = lane.ready.iter().find(|(job, other)| **job != own && other.service > Work::ZERO);
         if let Some((&other, _)) = begun {
             let (job, other) = (JobId::unpack(own), Some(JobId::unpack(other)));
-            self.find(Rule::NonPreemption, job, other, || "it got the lane of a job that had begun".into());
+            self.find_of_lane(Rule::NonPreemption, job, other, "it got the lane of a job that had begun");
         } else if let Some(other) = better {
             let job = JobId::unpack(own);
-            self.find(Rule::Order, job, Some(other), || {
-                "it got the lane before a job that comes first".into()
-            });
+            self.find_of_lane(Rule::Order, job, Some(other), "it got the lane before a job that comes first");
+        }
+    }
+
+    /// A violation if both jobs are of the lane.
+    fn find_of_lane(&mut self, rule: Rule, job: JobId, other: Option<JobId>, text: &str) {
+        if self.is_unplaced(job, other) {
+            self.unjudged += 1;
+        } else {
+            self.find(rule, job, other, || text.into());
         }
     }
 

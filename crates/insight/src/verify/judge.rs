@@ -89,6 +89,8 @@ pub(super) struct Judge<'a> {
     pub unreleased: Vec<Record>,
     /// Operations already found in another lane.
     pub misplaced: Vec<bool>,
+    /// Posted operations of which nobody knows in which lane the plan would have them: no description has their period.
+    unplaced: Vec<bool>,
 }
 
 impl<'a> Judge<'a> {
@@ -114,6 +116,15 @@ impl<'a> Judge<'a> {
         let posted: Vec<OperationEntry> = trace.operations[described..].iter().map(placed).collect();
         expected.operations.extend(posted);
         expected.tasks.extend_from_slice(&trace.tasks[expected.tasks.len()..]);
+        let unplaced = trace.operations.iter().enumerate().map(|(index, operation)| {
+            let lane = &trace.lanes[operation.lane];
+            let is_same = |other: &LaneEntry| {
+                (other.node, other.level, &other.label) == (lane.node, lane.level, &lane.label)
+            };
+            let is_known = trace.strategy == expected.strategy && expected.lanes.iter().any(is_same);
+            index >= described && !is_known
+        });
+        let unplaced = unplaced.collect();
         // It stands behind the members of its lane, in the order of its numbers.
         let mut ranks: Vec<u32> = (0..expected.operations.len() as u32).collect();
         let of_plans = plans.iter().flat_map(|plan| &plan.lanes);
@@ -155,6 +166,7 @@ impl<'a> Judge<'a> {
             ends: vec![None; trace.nodes.len()],
             unreleased: Vec::new(),
             misplaced: vec![false; trace.operations.len()],
+            unplaced,
             expected,
         };
         judge.compare_plans();
@@ -164,6 +176,13 @@ impl<'a> Judge<'a> {
     /// Whether the task is one that no description has.
     pub fn is_posted(&self, task: usize) -> bool {
         self.trace.tasks[task].activity.is_posted()
+    }
+
+    /// Whether it is not known to which lane one of the jobs belongs. What rests on that cannot be judged.
+    pub fn is_unplaced(&self, job: JobId, other: Option<JobId>) -> bool {
+        let is_unplaced =
+            |job: JobId| self.unplaced.get(job.operation.index()).is_some_and(|unplaced| *unplaced);
+        is_unplaced(job) || other.is_some_and(is_unplaced)
     }
 
     pub fn is_simulated(&self) -> bool {

@@ -57,9 +57,11 @@ impl Judge<'_> {
 
     fn holder(&self, node: usize, place: usize) -> Holder {
         if self.occupancy.is_shared_unseen(node, place) {
-            let levels = || self.occupancy.sharers(node, place).iter().filter_map(|job| self.level_of(*job));
+            let sharers = self.occupancy.sharers(node, place);
+            let levels = || sharers.iter().filter_map(|job| self.level_of(*job));
             if let Some((highest, lowest)) = levels().min().zip(levels().max()) {
-                return Holder::Several { highest, lowest };
+                let is_unplaced = sharers.iter().any(|job| self.is_unplaced(*job, None));
+                return Holder::Several { highest: if is_unplaced { 0 } else { highest }, lowest };
             }
         }
         match self.occupancy.holder(node, place) {

@@ -155,7 +155,8 @@ pub struct VerifyReport {
     pub tolerance_ns: i64,
     /// Jobs that were judged.
     pub jobs: u64,
-    /// Records about jobs that could not be judged: of what is before them, records were lost or there were none yet.
+    /// Records about jobs that could not be judged: of what is before them, records were lost or there were none yet. And what would
+    /// violate the rules of lanes if posted jobs were in the lanes that are assumed, which another strategy need not give them.
     pub unjudged: u64,
     /// Nodes with operations of which the trace has no record.
     pub unheard_nodes: Vec<String>,

@@ -152,6 +152,11 @@ impl Suspicion {
 }
 
 impl Judge<'_> {
+    fn has_several_processors(&self, job: JobId) -> bool {
+        let lane = &self.lanes[self.expected.operations[job.operation.index()].lane];
+        self.occupancy.processors(lane.node).len() > 1
+    }
+
     /// A suspicious state is over; it was a violation if it lasted.
     pub(super) fn conclude(&mut self, suspicion: Option<Suspicion>) {
         let Some(suspicion) = suspicion else { return };
@@ -168,6 +173,12 @@ impl Judge<'_> {
                 return;
             }
             _ => {}
+        }
+        // That a node's only processor idles is wrong whatever the lane.
+        let rests_on_lanes = what != Fault::Idle || self.has_several_processors(waiting);
+        if rests_on_lanes && self.is_unplaced(waiting, running) {
+            self.unjudged += 1;
+            return;
         }
         let (job, other) = (running.or(Some(waiting)), running.map(|_| waiting));
         // Who has the processor is inferred from what threads say of their own jobs. While the kernel holds the thread of a

@@ -8,12 +8,14 @@ use talea_record::*;
 use talea_time::{Duration, Instant};
 
 const START: i64 = 1_000_000_000;
+const SECOND_NS: i64 = 1_000_000_000;
 
-/// A system of one task on one processor.
+/// A system of two tasks on one processor.
 fn system(settings: &str) -> System {
     let text = format!(
         "[system]\nname = \"verified\"\n{settings}\n[[node]]\nname = \"one\"\ncpus = [0]\n\
-         [[task]]\nname = \"base\"\nperiod = \"1s\"\nwcet = \"10ns\"\n"
+         [[task]]\nname = \"base\"\nperiod = \"1s\"\nwcet = \"10ns\"\n\
+         [[task]]\nname = \"slow\"\nperiod = \"2s\"\nwcet = \"10ns\"\n"
     );
     talea_model::parse("verified.toml", &text, Path::new(".")).expect("a system").system
 }
@@ -24,8 +26,9 @@ fn plans(system: &System) -> Vec<Plan> {
 
 /// Operations of [`traced`].
 const BASE: usize = 0;
-const LONG: usize = 1;
-const SHORT: usize = 2;
+const SLOW: usize = 1;
+const LONG: usize = 2;
+const SHORT: usize = 3;
 
 /// Tables of a run of the system on threads, in which `long` and `short` were posted into these lanes.
 fn traced(system: &System, lanes: [usize; 2]) -> Metadata {
@@ -160,4 +163,45 @@ fn a_lent_turn_is_that_of_the_lender_and_no_better() {
     trace.complete(5, (LONG, 0), [0, 400]);
     let report = trace.verified(&metadata, &keeps);
     assert_eq!(report.of(Rule::Order), 1, "{report:#?}");
+}
+
+/// The trace of one strategy says nothing about the lanes that posted work would have with another one.
+#[test]
+fn in_which_lane_posted_work_belongs_is_known_of_the_strategy_of_the_trace_only() {
+    let (rms, edf) = (system("strategy = \"rms\""), system("strategy = \"edf\""));
+    let preempted = || {
+        let metadata = traced(&rms, [1, 0]);
+        let mut trace = Trace::new(&metadata);
+        trace.post(0, (LONG, 0), 200);
+        trace.begin(0, (LONG, 0));
+        trace.post(10, (SHORT, 0), 300);
+        trace.preempt(10, (LONG, 0));
+        trace.begin(10, (SHORT, 0));
+        trace.complete(20, (SHORT, 0), [10, 300]);
+        trace.resume(20, (LONG, 0));
+        trace.complete(30, (LONG, 0), [0, 200]);
+        (metadata, trace)
+    };
+    let (metadata, trace) = preempted();
+    let report = trace.verified(&metadata, &rms);
+    assert_eq!((broken(&report), report.unjudged), (vec![], 0), "{report:#?}");
+    let (metadata, trace) = preempted();
+    let report = trace.verified(&metadata, &edf);
+    assert_eq!((broken(&report), report.unjudged), (vec![Rule::Plan], 1), "{report:#?}");
+    // A lane that waits for a lower one is judged of tasks only, which are known to be in it.
+    let waits = |job, due, expected| {
+        let metadata = traced(&edf, [0, 0]);
+        let mut trace = Trace::new(&metadata);
+        let slow_due = 2 * SECOND_NS;
+        trace.post(0, (SLOW, 0), slow_due);
+        trace.post(0, job, due);
+        trace.begin(0, (SLOW, 0));
+        trace.complete(20, (SLOW, 0), [0, slow_due]);
+        trace.begin(20, job);
+        trace.complete(30, job, [0, due]);
+        let report = trace.verified(&metadata, &rms);
+        assert_eq!((broken(&report), report.unjudged), expected, "{report:#?}");
+    };
+    waits((SHORT, 0), 300, (vec![Rule::Plan], 1));
+    waits((BASE, 0), SECOND_NS, (vec![Rule::Plan, Rule::Lanes], 0));
 }
