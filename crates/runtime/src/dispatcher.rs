@@ -2,11 +2,11 @@
 //! lasts, and jobs of them are posted by threads of the program and by other operations. In their lanes they are jobs like any
 //! other, in the records too, where a definition says what they are.
 
-use crate::flow::{JobFlow, JobFlowSetUp, Shared};
+use crate::flow::{JobFlowSetUp, Shared};
 use crate::layout::OperationSite;
 use crate::operation::{JobContext, OneAtATime};
-use crate::posting::{NotPosted, Posted, PostedOperation, PostingRoom};
-use std::marker::PhantomData;
+use crate::poster::Poster;
+use crate::posting::{PostedOperation, PostingRoom};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use talea_model::{Criticality, Execution, OperationId, System};
 use talea_policy::discipline::Discipline;
@@ -14,7 +14,7 @@ use talea_policy::strategy::{OperationTraits, Plan, lane_for, sorts_by_period};
 use talea_record::ring::Definer;
 use talea_record::stream::is_bound;
 use talea_record::{Activity, Definition, OperationEntry, TaskEntry, ThreadRole, UNDEFINED};
-use talea_time::{Duration, Instant, Work};
+use talea_time::{Duration, Work};
 use thiserror::Error;
 
 /// What an operation is whose jobs are to be posted.
@@ -329,7 +329,7 @@ impl Dispatcher {
         }
         let set_up = self.state().posters.pop().ok_or(NoPoster::AllTaken(self.0.room.posters))?;
         let shared = Arc::clone(&self.0.shared);
-        Ok(Poster { shared, flow: set_up.begin(ThreadRole::Program, None), _of_one_thread: PhantomData })
+        Ok(Poster::new(shared, set_up.begin(ThreadRole::Program, None)))
     }
 }
 
@@ -344,47 +344,7 @@ pub enum NoPoster {
     /// The thread writes records already: it has a poster, steps lanes, or is one of the run's own.
     #[error(
         "the thread has a poster, or steps lanes, or is one of the run's own, and posts by that: \
-         Poster::post, SteppedLanes::post, JobContext::post"
+         Poster::post, SteppedLanes::poster, JobContext::post"
     )]
     Bound,
-}
-
-/// A thread's means to post.
-pub struct Poster {
-    shared: Arc<Shared>,
-    flow: JobFlow,
-    /// Its records are those of the thread that made it.
-    _of_one_thread: PhantomData<*const ()>,
-}
-
-impl std::fmt::Debug for Poster {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Poster").finish_non_exhaustive()
-    }
-}
-
-impl Poster {
-    /// Posts a job of the operation, which is due within the operation's deadline from now. `handle` is what the job
-    /// [finds](JobContext::handle). Returns its number among the operation's jobs; not every number
-    /// comes. Neither allocates nor waits, with a system call at most, to wake its lane. Where the lane is below other schedulers, it
-    /// takes the lock of their set instead and lets them decide.
-    ///
-    /// # Errors
-    /// [`NotPosted`].
-    pub fn post(&mut self, operation: PostedOperation, handle: u64) -> Result<u64, NotPosted> {
-        self.flow.post(&self.shared, Posted { operation, deadline: None, handle })
-    }
-
-    /// The same with a deadline of its own, on CLOCK_MONOTONIC; one in the past is now.
-    ///
-    /// # Errors
-    /// [`NotPosted`].
-    pub fn post_due(
-        &mut self,
-        operation: PostedOperation,
-        handle: u64,
-        deadline: Instant,
-    ) -> Result<u64, NotPosted> {
-        self.flow.post(&self.shared, Posted { operation, deadline: Some(deadline), handle })
-    }
 }

@@ -28,7 +28,7 @@
 //! | [`lowering`], [`doctor`] | lanes, and hierarchies of schedulers, to kernel settings: pure functions; what this machine grants |
 //! | `job_table`, `join`, `guard_post`, `window`, `link`, `payloads`, `occupancy` | bounded, preallocated state of jobs, joins, pipes and processors |
 //! | `operation`, `posting_table`, `recorder` | what a job does, and how a thread records it |
-//! | `flow`, `receiving`, `guarding`, `release` | a job from its release to its lane, and to its successors |
+//! | `flow`, `receiving`, `guarding`, `release`, `poster` | a job from its release to its lane, and to its successors |
 //! | `lane` | executing what is in a lane, by whatever enforces its decisions |
 //! | `hierarchy`, `lowered` | a description's hierarchy of schedulers, run by a managed set, or by the kernel alone |
 //! | `error`, `plans`, `store`, `collector`, `threads`, `hierarchy_node` | what a run is set up of: tables, rings, threads, nodes |
@@ -60,6 +60,7 @@ mod options;
 mod outcome;
 mod payloads;
 mod plans;
+mod poster;
 mod posting;
 mod posting_table;
 mod prepare;
@@ -72,7 +73,7 @@ mod threads;
 mod window;
 
 pub use collector::{Ending, FinishedJob, OnFinished};
-pub use dispatcher::{Declaration, DeclareError, Dispatcher, NoPoster, Poster};
+pub use dispatcher::{Declaration, DeclareError, Dispatcher, NoPoster};
 pub use error::PrepareError;
 pub use hierarchy::{HierarchyError, absentees};
 pub use lane::{LaneStep, SteppedLanes, SteppedLanesSetUp};
@@ -83,6 +84,7 @@ pub use outcome::{
     ScheduledBy, Stopped, ThreadAttributes,
 };
 pub use payloads::{PAYLOAD_BYTES, Payload, PayloadTooLong};
+pub use poster::Poster;
 pub use posting::{NotPosted, PostedOperation, PostingRoom};
 pub use prepare::Executive;
 pub use run::Prepared;

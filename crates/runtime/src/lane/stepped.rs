@@ -3,8 +3,7 @@
 use super::agent::{LaneAgent, Step};
 use super::enforcement::{Enforcement, JobHost};
 use crate::flow::{JobFlow, JobFlowSetUp, Shared};
-use crate::posting::{NotPosted, Posted, PostedOperation};
-use std::marker::PhantomData;
+use crate::poster::Poster;
 use std::sync::Arc;
 use talea_linux::clock::MonotonicClock;
 use talea_record::{JobId, ThreadRole};
@@ -28,11 +27,8 @@ pub struct SteppedLanesSetUp {
 pub struct SteppedLanes {
     /// By node, and from the highest down.
     agents: Vec<LaneAgent>,
-    flow: JobFlow,
-    shared: Arc<Shared>,
+    poster: Poster,
     bell: Arc<Bell>,
-    /// Its records are those of the thread that made it.
-    _of_one_thread: PhantomData<*const ()>,
 }
 
 /// What came of a [step](SteppedLanes::step).
@@ -96,7 +92,7 @@ impl SteppedLanesSetUp {
         let first = agents.first().map(|agent| agent.lane);
         let set_up = set_ups.into_iter().next().expect("there is a lane to step");
         let flow = set_up.begin(ThreadRole::Lane, first);
-        SteppedLanes { agents, flow, shared, bell, _of_one_thread: PhantomData }
+        SteppedLanes { agents, poster: Poster::new(shared, flow), bell }
     }
 }
 
@@ -104,38 +100,22 @@ impl SteppedLanes {
     /// Takes in what has been released, and runs the best job of the highest lane that has any to its end; of several nodes, in
     /// their order. Neither allocates nor waits.
     pub fn step(&mut self) -> LaneStep {
-        if self.shared.stop.is_stopped() {
+        if self.poster.shared.stop.is_stopped() {
             return LaneStep::Over;
         }
-        let SteppedLanes { agents, flow, .. } = self;
+        let SteppedLanes { agents, poster: Poster { flow, .. }, .. } = self;
         let worked = agents.iter_mut().any(|agent| agent.step(flow, &mut Stepped) == Step::Worked);
         if worked { LaneStep::Worked } else { LaneStep::Idle }
     }
 
-    /// Posts a job of the operation, as [`Poster::post`](crate::Poster::post) does for a thread that steps no lanes.
-    ///
-    /// # Errors
-    /// [`NotPosted`].
-    pub fn post(&mut self, operation: PostedOperation, handle: u64) -> Result<u64, NotPosted> {
-        self.flow.post(&self.shared, Posted { operation, deadline: None, handle })
-    }
-
-    /// The same with a deadline of its own, as [`Poster::post_due`](crate::Poster::post_due).
-    ///
-    /// # Errors
-    /// [`NotPosted`].
-    pub fn post_due(
-        &mut self,
-        operation: PostedOperation,
-        handle: u64,
-        deadline: Instant,
-    ) -> Result<u64, NotPosted> {
-        self.flow.post(&self.shared, Posted { operation, deadline: Some(deadline), handle })
+    /// Posts for the thread, which steps lanes.
+    pub fn poster(&mut self) -> &mut Poster {
+        &mut self.poster
     }
 
     /// Sleeps until there may be something to do, or the run is over.
     pub fn wait(&mut self) {
-        let (agents, shared) = (&self.agents, &self.shared);
+        let (agents, shared) = (&self.agents, &self.poster.shared);
         self.bell
             .wait_unless(|| shared.stop.is_stopped() || agents.iter().any(|agent| agent.inbox.has_number()));
     }

@@ -453,15 +453,18 @@ fn there_is_no_room_where_no_lane_could_execute_it() {
     assert!(matches!(prepare(&system, posting(RtMode::Off)), Err(PrepareError::NoLanesToPost)));
 }
 
+fn two_lanes() -> System {
+    let node = system(Strategy::Criticality).node("one", [0]);
+    node.task(task("high", 10_000, 1).criticality(Criticality::High))
+        .task(task("low", 10_000, 1).criticality(Criticality::Low))
+        .build()
+        .expect("a system")
+}
+
 /// The lanes have no threads: nothing runs but when the caller says so, in the order of the lanes.
 #[test]
 fn a_caller_steps_lanes_by_hand() {
-    let node = system(Strategy::Criticality).node("one", [0]);
-    let system = node
-        .task(task("high", 10_000, 1).criticality(Criticality::High))
-        .task(task("low", 10_000, 1).criticality(Criticality::Low))
-        .build()
-        .expect("a system");
+    let system = two_lanes();
     let options = RunOptions { stepped: true, duration: None, ..posting(RtMode::Off) };
     let _alone = alone();
     let mut prepared = prepare(&system, options.clone()).expect("it can be prepared");
@@ -476,10 +479,10 @@ fn a_caller_steps_lanes_by_hand() {
             let (code, told) = telling();
             let low = Declaration::new("work", ms(1)).criticality(Criticality::Low);
             let low = dispatcher.declare(low, code).expect("there is room");
-            while lanes.post(low, 1) == Err(NotPosted::NotRunning) {
+            while lanes.poster().post(low, 1) == Err(NotPosted::NotRunning) {
                 thread::yield_now();
             }
-            lanes.post_due(low, 2, Instant::ZERO).expect("there is room");
+            lanes.poster().post_due(low, 2, Instant::ZERO).expect("there is room");
             assert!(told.try_recv().is_err(), "nobody has stepped it");
             // The tasks' own jobs are released by their thread, when that comes to it.
             let mut steps = 0;
@@ -508,12 +511,7 @@ fn a_caller_steps_lanes_by_hand() {
 /// Both lanes are there, so a job of the higher one runs first, whatever was posted before.
 #[test]
 fn a_step_takes_the_highest_lane_that_has_a_job() {
-    let node = system(Strategy::Criticality).node("one", [0]);
-    let system = node
-        .task(task("high", 10_000, 1).criticality(Criticality::High))
-        .task(task("low", 10_000, 1).criticality(Criticality::Low))
-        .build()
-        .expect("a system");
+    let system = two_lanes();
     let options = RunOptions { stepped: true, duration: None, ..posting(RtMode::Off) };
     let _alone = alone();
     let mut prepared = prepare(&system, options).expect("it can be prepared");
@@ -530,11 +528,11 @@ fn a_step_takes_the_highest_lane_that_has_a_job() {
                 let code = move |_: &JobContext<'_>| tell.send(criticality).expect("heard");
                 dispatcher.declare(declaration.criticality(criticality), code).expect("there is room")
             });
-            while lanes.post(both[0], 0) == Err(NotPosted::NotRunning) {
+            while lanes.poster().post(both[0], 0) == Err(NotPosted::NotRunning) {
                 thread::yield_now();
             }
-            lanes.post(both[0], 0).expect("there is room");
-            lanes.post(both[1], 0).expect("there is room");
+            lanes.poster().post(both[0], 0).expect("there is room");
+            lanes.poster().post(both[1], 0).expect("there is room");
             let mut order = Vec::new();
             while order.len() < 3 {
                 if lanes.step() == LaneStep::Idle {

@@ -1,0 +1,51 @@
+//! How a thread of the program posts work.
+
+use crate::flow::{JobFlow, Shared};
+use crate::posting::{NotPosted, Posted, PostedOperation};
+use std::marker::PhantomData;
+use std::sync::Arc;
+use talea_time::Instant;
+
+/// A thread's means to post.
+pub struct Poster {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) flow: JobFlow,
+    /// Its records are those of the thread that made it.
+    _of_one_thread: PhantomData<*const ()>,
+}
+
+impl std::fmt::Debug for Poster {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Poster").finish_non_exhaustive()
+    }
+}
+
+impl Poster {
+    pub(crate) fn new(shared: Arc<Shared>, flow: JobFlow) -> Self {
+        Poster { shared, flow, _of_one_thread: PhantomData }
+    }
+
+    /// Posts a job of the operation, which is due within the operation's deadline from now. `handle` is what the job
+    /// [finds](crate::JobContext::handle). Returns its number among the operation's jobs; not every number
+    /// comes. Neither allocates nor waits, with a system call at most, to wake its lane. Where the lane is below other schedulers, it
+    /// takes the lock of their set instead and lets them decide.
+    ///
+    /// # Errors
+    /// [`NotPosted`].
+    pub fn post(&mut self, operation: PostedOperation, handle: u64) -> Result<u64, NotPosted> {
+        self.flow.post(&self.shared, Posted { operation, deadline: None, handle })
+    }
+
+    /// The same with a deadline of its own, on CLOCK_MONOTONIC; one in the past is now.
+    ///
+    /// # Errors
+    /// [`NotPosted`].
+    pub fn post_due(
+        &mut self,
+        operation: PostedOperation,
+        handle: u64,
+        deadline: Instant,
+    ) -> Result<u64, NotPosted> {
+        self.flow.post(&self.shared, Posted { operation, deadline: Some(deadline), handle })
+    }
+}
