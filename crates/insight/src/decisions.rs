@@ -9,8 +9,8 @@
 //! | guarantees | every promise that is broken by what was granted, or by what was received, is recorded as broken, and no other |
 //!
 //! Several decisions fall on one instant and only the last state of it lasts, so the states are judged when it is over. The
-//! guarantees are judged anew, by monitors that see only the records; what was withheld, though not which promises that broke, is the word
-//! of whoever saw the kernel's switches. In virtual time it is not told, and nothing is judged by what was received.
+//! guarantees are judged anew, by monitors that see only the records; what was withheld, though not which promises that broke, is taken
+//! from the records of the auditor, which saw the kernel's switches. In virtual time there are none, and nothing is judged by what was received.
 //! After a loss nothing is judged until it is heard of again, guarantees not at all; nor is, after a change of the
 //! hierarchy, whether priorities are obeyed and everybody passes on what they are given.
 

@@ -29,7 +29,7 @@ pub struct Declaration {
     pub children: Children,
     /// What its children ask for.
     pub asks: Asks,
-    /// How it decides whether it can keep what its children ask for. None if it admits whoever comes.
+    /// How it decides whether it can keep what its children ask for. None if it admits all of them.
     pub admission: Option<Test>,
     /// Its row in the table of what is accepted and given, for readers; [`convert`](Self::convert) does as it says.
     pub conversions: &'static [Conversion],
@@ -225,7 +225,7 @@ pub enum Periods {
     WhenUnsafe,
     /// As its parent's: it has none of its own.
     PassedOn,
-    /// As whoever above it lays periods down: the rule of a limit.
+    /// As the nearest scheduler above it that has periods of its own: the rule of a limit.
     AsAbove,
 }
 

@@ -279,7 +279,7 @@ fn run_figure_1(
     let Ok(derivation) = derive(&sketch.0) else { return Err(TestCaseError::reject("not admitted")) };
     let slots = 12 * hard.1 * joined.1;
     let served = reservations(&[hard, joined], slots);
-    // Idle time goes to the join, or to whoever else is there.
+    // Idle time goes to the join, or to the other thread.
     let of_join = |(slot, served): (usize, &Option<usize>)| match served {
         Some(child) => *child == 1,
         None => idle[slot % idle.len()],

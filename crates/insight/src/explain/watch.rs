@@ -42,7 +42,7 @@ struct NodeCoverage {
 impl NodeCoverage {
     fn of(metadata: &Metadata, recorded: &RecordedEvents, node: usize) -> Self {
         let of_jobs = recorded.has_all(&[Event::START, Event::COMPLETE, Event::ABORT]);
-        // On one processor, whoever begins displaces whoever runs.
+        // On one processor, a job that begins has preempted the one that ran.
         let is_alone = metadata.nodes[node].cpus.len() == 1;
         let jobs = of_jobs && (is_alone || recorded.has_all(&[Event::PREEMPT, Event::RESUME]));
         NodeCoverage {

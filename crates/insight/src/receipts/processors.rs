@@ -188,7 +188,7 @@ impl Processors {
         }
     }
 
-    /// The kernel gives a processor to the thread `to`, or to nobody knows whom.
+    /// The kernel gives a processor to the thread `to`; none if it is not known to which.
     pub fn switched(&mut self, cpu: u16, to: Option<u32>) {
         let Some(at) = self.sites.iter().position(|site| site.cpu == cpu) else { return };
         self.settle(at);
