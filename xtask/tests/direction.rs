@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 /// Every crate of the workspace; each may depend only on crates before it.
-const ORDER: [&str; 25] = [
+const ORDER: [&str; 26] = [
     "talea-time",
     "talea-measure",
+    "talea-statistics",
     "talea-ring",
     "talea-linux",
     "talea-guarantee",

@@ -7,6 +7,5 @@
 
 pub mod compare;
 pub mod experiments;
-pub mod statistics;
 pub mod table;
 pub mod vectors;

@@ -229,7 +229,7 @@ impl TraceFile {
     ///
     /// # Errors
     /// If reading fails; `sink` has the records before that.
-    pub fn replay(&self, sink: &mut impl Sink) -> Result<Replayed, TraceError> {
+    pub fn replay(&self, sink: &mut dyn Sink) -> Result<Replayed, TraceError> {
         let mut count = 0;
         let mut records = self.records()?;
         for record in &mut records {

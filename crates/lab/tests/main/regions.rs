@@ -11,7 +11,7 @@ use talea_lab::experiments::regions::runs::{Course, Trial};
 use talea_lab::experiments::regions::sampler::{Sample, Sampler};
 use talea_lab::experiments::regions::setting::{LEGS_PER_STEP, Region};
 use talea_lab::experiments::{Effort, Experiment, ExperimentError, Extent, Options, Verdict};
-use talea_lab::statistics::Explained;
+use talea_statistics::Explained;
 use talea_model::{Execution, Strategy};
 use talea_policy::demand;
 use talea_policy::strategy::plan_system;

@@ -11,7 +11,7 @@ use crate::compare::Clock;
 use crate::experiments::folder::Folder;
 use crate::experiments::kernel_switches::RecordedSwitches;
 use crate::experiments::{Claim, ExperimentError};
-use crate::statistics::{mean, mean_interval};
+use talea_statistics::{mean, mean_interval};
 use crate::table::{Table, percent};
 use serde_json::{Value, json};
 use std::path::Path;

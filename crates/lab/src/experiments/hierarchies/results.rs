@@ -9,7 +9,7 @@ use super::service::{Evidence, total};
 use super::setting::{BACKGROUND, Configuration, Picture, RENDERER};
 use crate::compare::Clock;
 use crate::experiments::kernel_switches::RecordedSwitches;
-use crate::statistics::{Interval, bootstrap, slope};
+use talea_statistics::{Interval, bootstrap, slope};
 
 /// Seed of all resampling.
 pub const RESAMPLING: u64 = 2001;
@@ -173,7 +173,7 @@ impl Results {
             let (depth, ns): (Vec<f64>, Vec<f64>) = drawn.iter().map(|index| points[*index]).unzip();
             [slope(&ns, &depth)]
         });
-        let r_squared = crate::statistics::r_squared(&ns, &[&depth])?;
+        let r_squared = talea_statistics::r_squared(&ns, &[&depth])?;
         Some(PerLevel { ns: slope(&ns, &depth)?, interval, r_squared })
     }
 }

@@ -2,14 +2,14 @@
 //!
 //! Where the paper calls something larger or better, the difference must be sure: the 95 % bootstrap interval of the paired
 //! difference must not contain 0. Where it describes the shape of a cloud of points, a statistic stands for
-//! the shape (`crate::statistics`); the text of the claim says which. No threshold was chosen by looking at results.
+//! the shape (`talea_statistics`); the text of the claim says which. No threshold was chosen by looking at results.
 
 use super::results::Results;
 use super::runs::{Trial, mean};
 use super::sampler::Sample;
 use super::setting::Region;
 use crate::experiments::{Claim, Verdict};
-use crate::statistics::{bimodality, largest_gap, permutation_test, r_squared, slope, swap_test};
+use talea_statistics::{bimodality, largest_gap, permutation_test, r_squared, slope, swap_test};
 use talea_model::Strategy;
 
 /// Above it the coefficient speaks for two modes: the coefficient of a uniform distribution.

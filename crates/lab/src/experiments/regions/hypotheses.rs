@@ -16,7 +16,7 @@ use super::results::{Estimate, RESAMPLING, Results};
 use super::sampler::Sample;
 use super::setting::Region;
 use crate::experiments::{Claim, Verdict};
-use crate::statistics::{Explained, explained, r_squared, slope};
+use talea_statistics::{Explained, explained, r_squared, slope};
 
 /// The overloaded regions that the paper's figures show.
 pub const OVERLOADED: std::ops::RangeInclusive<usize> = 8..=11;

@@ -9,7 +9,7 @@ use super::sampler::Sample;
 use super::setting::Region;
 use crate::experiments::folder::Folder;
 use crate::experiments::{Claim, ExperimentError, Verdict};
-use crate::statistics::{Explained, Fate, bimodality, largest_gap, spread};
+use talea_statistics::{Explained, Fate, bimodality, largest_gap, spread};
 use crate::table::{Table, percent};
 use std::path::Path;
 use talea_model::Strategy;

@@ -3,7 +3,7 @@
 use super::runs::{Trial, mean};
 use super::sampler::Sample;
 use super::setting::Region;
-use crate::statistics::{Interval, Spread, mean_interval, spread};
+use talea_statistics::{Interval, Spread, mean_interval, spread};
 use talea_model::Strategy;
 
 /// The trials made.

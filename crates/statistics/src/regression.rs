@@ -4,7 +4,7 @@
 //! centred design), so that a column without variation, or one that the columns before it already say, is found and left
 //! out by name instead of making the system singular. The sizes are a handful of factors over thousands of samples.
 
-use super::resample::{Interval, bootstrap_all};
+use crate::resample::{Interval, bootstrap_all};
 
 /// A regression of a value on factors.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]

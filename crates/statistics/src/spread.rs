@@ -1,6 +1,6 @@
 //! How values spread.
 
-use super::mean;
+use crate::mean;
 
 /// Where values lie.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
