@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
+use std::sync::LazyLock;
 
 /// Columns that help, tables and sentences fill at most: what a terminal beside an editor shows, and a page of documentation.
 pub const WIDTH: usize = 100;
@@ -36,6 +37,11 @@ fn terminal_width(output: impl IsTerminal + AsFd) -> Option<usize> {
 /// A record as it is printed: on a terminal that is too narrow for it in several lines. In a pipe or file each record is one line,
 /// however long its names are, so that `grep` finds whole records.
 pub fn fold(record: &str) -> Cow<'_, str> {
+    // Asked once, since there may be millions of records.
+    static IN_TERMINAL: LazyLock<bool> = LazyLock::new(|| io::stdout().is_terminal());
+    if !*IN_TERMINAL {
+        return record.into();
+    }
     match terminal_width(io::stdout()) {
         Some(columns) if record.chars().count() > columns => wrapped(record, columns.max(NARROWEST)).into(),
         _ => record.into(),
