@@ -11,17 +11,21 @@ use talea_record::Activity;
 pub(crate) struct SeenNumbers {
     /// One more than the greatest number seen.
     next: u64,
-    /// Of posted work, the numbers below `next` that have not been seen, in ascending order. There is room for
-    /// [`GAPS`] and the one that exceeds them from the beginning.
-    gaps: Option<Vec<Range<u64>>>,
+    /// Of posted work; apart, so that what is looked at for every record of a task is small.
+    gaps: Option<Box<Gaps>>,
 }
+
+/// The numbers below the next one that have not been seen, in ascending order. There is room for [`GAPS`] and the one that exceeds
+/// them from the beginning.
+#[derive(Debug, PartialEq, Eq)]
+struct Gaps(Vec<Range<u64>>);
 
 /// As many gaps are remembered: more than threads post at a time. Older ones can only be numbers whose records were lost.
 const GAPS: usize = 64;
 
 impl SeenNumbers {
     pub fn of(activity: Activity) -> Self {
-        SeenNumbers { next: 0, gaps: activity.is_posted().then(|| Vec::with_capacity(GAPS + 1)) }
+        SeenNumbers { next: 0, gaps: activity.is_posted().then(|| Box::new(Gaps(Vec::with_capacity(GAPS + 1)))) }
     }
 
     /// Whether the numbers may come in any order.
@@ -47,14 +51,14 @@ impl SeenNumbers {
     }
 
     fn gap_of(&self, number: u64) -> Option<usize> {
-        let gaps = self.gaps.as_ref()?;
+        let Gaps(gaps) = self.gaps.as_deref()?;
         let place = gaps.partition_point(|gap| gap.end <= number);
         gaps.get(place).filter(|gap| gap.contains(&number)).map(|_| place)
     }
 
     fn note_unordered(&mut self, number: u64) {
         let place = self.gap_of(number);
-        let Some(gaps) = &mut self.gaps else { return };
+        let Some(Gaps(gaps)) = self.gaps.as_deref_mut() else { return };
         if let Some(place) = place {
             let (before, after) = (gaps[place].start..number, number + 1..gaps[place].end);
             match (before.is_empty(), after.is_empty()) {
@@ -91,15 +95,15 @@ mod tests {
             assert!(!seen.is_new(number), "{number}");
         }
         assert!((0..8).all(|number| !seen.is_new(number)) && seen.is_new(8));
-        assert_eq!(seen.gaps, Some(Vec::new()));
+        assert_eq!(seen.gaps.as_deref(), Some(&Gaps(Vec::new())));
     }
 
     #[test]
     fn the_oldest_gaps_are_forgotten_and_nothing_is_allocated() {
         let mut seen = SeenNumbers::of(Activity::Posted);
-        let room = seen.gaps.as_ref().map(Vec::capacity);
+        let room = seen.gaps.as_ref().map(|gaps| gaps.0.capacity());
         (0..200).for_each(|number| seen.note(2 * number + 1));
-        assert_eq!(seen.gaps.as_ref().map(Vec::capacity), room);
+        assert_eq!(seen.gaps.as_ref().map(|gaps| gaps.0.capacity()), room);
         assert!(!seen.is_new(0) && seen.is_new(398));
     }
 

@@ -3,7 +3,7 @@
 //! other, in the records too, where a definition says what they are.
 
 use crate::flow::{JobFlowSetUp, Shared};
-use crate::layout::OperationSite;
+use crate::layout::{OperationSite, Origin};
 use crate::operation::{JobContext, OneAtATime};
 use crate::poster::Poster;
 use crate::posting::{PostedOperation, PostingRoom};
@@ -238,7 +238,7 @@ impl Dispatcher {
             successors: Box::default(),
             local: Some(shared.layout.local.len() - room.operations + place),
             guard: None,
-            deadline: Some(deadline),
+            origin: Origin::Posting { deadline },
             bound: None,
             period,
             band: criticality,

@@ -9,7 +9,7 @@
 use crate::guard_post::{GuardPost, Timers};
 use crate::job_table::{InFlight, JobTable, Tag, WindowFull};
 use crate::join::JoinTable;
-use crate::layout::{Layout, OperationSite};
+use crate::layout::{Layout, OperationSite, Origin};
 use crate::link::{Completion, Link, reason_of};
 use crate::occupancy::Processor;
 use crate::operation::Behaviour;
@@ -33,7 +33,7 @@ use talea_record::event::{Dates, Flag, MessageLost, Send};
 use talea_record::{JobId, LossReason, SkipReason, ThreadRole};
 use talea_ring::bell::Bell;
 use talea_ring::inbox::Sender;
-use talea_time::{Clock, Duration, Instant};
+use talea_time::{Clock, Instant};
 use talea_transport::{Message, Refusal, Sent};
 
 /// How a lane is told that there is something in its inbox.
@@ -410,7 +410,9 @@ impl JobFlow {
         }
         let site = shared.layout.operation(operation);
         let local = site.local.expect("posted work is this process's");
-        let relative = site.deadline.unwrap_or(Duration::ZERO);
+        let Origin::Posting { deadline: relative } = site.origin else {
+            unreachable!("only declared operations are posted");
+        };
         let deadline = deadline.unwrap_or(now.saturating_add(relative)).max(now);
         let dates = Dates { nominal: now, deadline };
         let first = shared.posting.next_instance(operation.index());

@@ -5,11 +5,12 @@ use std::sync::OnceLock;
 use talea_model::{Criticality, Execution, LaneDispatch, OperationId, Synchronisation, System};
 use talea_policy::demand::{self, Purpose};
 use talea_policy::discipline::Discipline;
+use talea_policy::job::Job;
 use talea_policy::release::Arrivals;
 use talea_policy::release::bounds::ResponseBounds;
 use talea_policy::release::guard::Guards;
 use talea_policy::strategy::{Lane, LaneRules, Plan};
-use talea_time::{Duration, Work};
+use talea_time::{Duration, Instant, Work};
 
 /// What the threads need to know about one operation.
 #[derive(Clone, Debug)]
@@ -35,8 +36,7 @@ pub(crate) struct OperationSite {
     pub guard: Option<usize>,
     /// From its release to its completion, if its successors are released by that.
     pub bound: Option<Duration>,
-    /// From its arrival to its deadline, if its nominal release is its arrival: a first subtask. That of others is their release.
-    pub deadline: Option<Duration>,
+    pub origin: Origin,
     /// Of its task.
     pub period: Duration,
     /// Its task's criticality.
@@ -44,6 +44,27 @@ pub(crate) struct OperationSite {
     pub exec: Execution,
     /// Stream of its synthetic execution times.
     pub stream: u64,
+}
+
+/// What its jobs come from, by which they are dated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// An arrival of its task, which is the nominal release, the deadline so much later.
+    Arrival { deadline: Duration },
+    /// Its predecessors; the deadline is theirs.
+    Predecessors,
+    /// A program that posts them, each with a deadline of its own, or so long after it is posted.
+    Posting { deadline: Duration },
+}
+
+impl OperationSite {
+    /// When `job` was due to be released: at the arrival, or when it was.
+    pub fn nominal_release(&self, job: &Job) -> Instant {
+        match self.origin {
+            Origin::Arrival { deadline } => job.deadline - deadline,
+            Origin::Predecessors | Origin::Posting { .. } => job.release,
+        }
+    }
 }
 
 /// One lane among the lanes of all nodes, or the place of a thread of a hierarchy, which records number with them.
@@ -150,7 +171,10 @@ impl Layout {
                     successors: successors.into(),
                     local: position,
                     guard: None,
-                    deadline: operation.predecessors.is_empty().then_some(task.deadline),
+                    origin: match operation.predecessors.is_empty() {
+                        true => Origin::Arrival { deadline: task.deadline },
+                        false => Origin::Predecessors,
+                    },
                     bound: (task.sync == Synchronisation::ModifiedPhaseModification)
                         .then(|| bounds.bound(operation.id)),
                     period: task.period,
@@ -182,11 +206,6 @@ impl Layout {
             Some(site) => site,
             None => self.posted[id.index() - self.operations.len()].get().expect("it has been declared"),
         }
-    }
-
-    /// Whether it is one that is declared while the run lasts.
-    pub fn is_posted(&self, id: OperationId) -> bool {
-        id.index() >= self.operations.len()
     }
 
     /// Enters an operation that is declared.

@@ -54,11 +54,7 @@ pub(crate) fn execute(
     let completion = host.end(flow, |flow, end| {
         let finish = shared.jobs.finish(job.tag, job.number);
         flow.count_end(shared, site.node, end);
-        let nominal = match site.deadline {
-            Some(deadline) if !shared.layout.is_posted(operation) => job.deadline - deadline,
-            _ => job.release,
-        };
-        let dates = Dates { nominal, deadline: job.deadline };
+        let dates = Dates { nominal: site.nominal_release(job), deadline: job.deadline };
         match (returned, finish) {
             (Return::Panicked, _) | (_, Finish::Aborted) => {
                 flow.recorder.put(end, subject.abort(dates, Flag(true)));
