@@ -25,7 +25,10 @@ const GAPS: usize = 64;
 
 impl SeenNumbers {
     pub fn of(activity: Activity) -> Self {
-        SeenNumbers { next: 0, gaps: activity.is_posted().then(|| Box::new(Gaps(Vec::with_capacity(GAPS + 1)))) }
+        SeenNumbers {
+            next: 0,
+            gaps: activity.is_posted().then(|| Box::new(Gaps(Vec::with_capacity(GAPS + 1)))),
+        }
     }
 
     /// Whether the numbers may come in any order.
@@ -50,12 +53,14 @@ impl SeenNumbers {
         }
     }
 
+    #[cold]
     fn gap_of(&self, number: u64) -> Option<usize> {
         let Gaps(gaps) = self.gaps.as_deref()?;
         let place = gaps.partition_point(|gap| gap.end <= number);
         gaps.get(place).filter(|gap| gap.contains(&number)).map(|_| place)
     }
 
+    #[cold]
     fn note_unordered(&mut self, number: u64) {
         let place = self.gap_of(number);
         let Some(Gaps(gaps)) = self.gaps.as_deref_mut() else { return };

@@ -74,6 +74,7 @@ impl Window {
     }
 
     /// Adds an instance where its number belongs.
+    #[cold]
     fn insert(&mut self, instance: Instance) {
         let place = match self.instances.back() {
             Some(last) if last.number > instance.number => {
@@ -135,6 +136,7 @@ impl Window {
     }
 
     /// The same where any instance may be due before those in front of it.
+    #[cold]
     fn expire_any(&mut self, boundary_ns: i64) -> (u64, Option<i64>) {
         let mut count = 0;
         let mut earliest: Option<i64> = None;

@@ -11,13 +11,13 @@ use talea_lab::experiments::regions::runs::{Course, Trial};
 use talea_lab::experiments::regions::sampler::{Sample, Sampler};
 use talea_lab::experiments::regions::setting::{LEGS_PER_STEP, Region};
 use talea_lab::experiments::{Effort, Experiment, ExperimentError, Extent, Options, Verdict};
-use talea_statistics::Explained;
 use talea_model::{Execution, Strategy};
 use talea_policy::demand;
 use talea_policy::strategy::plan_system;
 use talea_record::{Event, Record, Sink};
 use talea_runtime::StopHandle;
 use talea_sim::Simulation;
+use talea_statistics::Explained;
 use talea_time::{Duration, Instant, Work};
 
 /// Cancels when a number of runs have begun.

@@ -11,11 +11,11 @@ use crate::compare::Clock;
 use crate::experiments::folder::Folder;
 use crate::experiments::kernel_switches::RecordedSwitches;
 use crate::experiments::{Claim, ExperimentError};
-use talea_statistics::{mean, mean_interval};
 use crate::table::{Table, percent};
 use serde_json::{Value, json};
 use std::path::Path;
 use talea_policy::arrangement::{Breach, Side};
+use talea_statistics::{mean, mean_interval};
 use talea_time::Duration;
 
 /// Writes the systems, to check, simulate and run each.

@@ -9,8 +9,8 @@ use super::runs::{Trial, mean};
 use super::sampler::Sample;
 use super::setting::Region;
 use crate::experiments::{Claim, Verdict};
-use talea_statistics::{bimodality, largest_gap, permutation_test, r_squared, slope, swap_test};
 use talea_model::Strategy;
+use talea_statistics::{bimodality, largest_gap, permutation_test, r_squared, slope, swap_test};
 
 /// Above it the coefficient speaks for two modes: the coefficient of a uniform distribution.
 const TWO_MODES: f64 = 5.0 / 9.0;

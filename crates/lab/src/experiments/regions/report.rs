@@ -9,10 +9,10 @@ use super::sampler::Sample;
 use super::setting::Region;
 use crate::experiments::folder::Folder;
 use crate::experiments::{Claim, ExperimentError, Verdict};
-use talea_statistics::{Explained, Fate, bimodality, largest_gap, spread};
 use crate::table::{Table, percent};
 use std::path::Path;
 use talea_model::Strategy;
+use talea_statistics::{Explained, Fate, bimodality, largest_gap, spread};
 
 /// Writes the twelve systems, under RMS+MLF at the measured prices, to run, simulate and check each.
 ///

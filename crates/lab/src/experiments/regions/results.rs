@@ -3,8 +3,8 @@
 use super::runs::{Trial, mean};
 use super::sampler::Sample;
 use super::setting::Region;
-use talea_statistics::{Interval, Spread, mean_interval, spread};
 use talea_model::Strategy;
+use talea_statistics::{Interval, Spread, mean_interval, spread};
 
 /// The trials made.
 #[derive(Clone, Debug, Default)]
