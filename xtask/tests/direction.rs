@@ -7,6 +7,7 @@ use std::process::Command;
 /// Every crate of the workspace; each may depend only on crates before it.
 const ORDER: [&str; 26] = [
     "talea-time",
+    "talea-text",
     "talea-measure",
     "talea-statistics",
     "talea-ring",

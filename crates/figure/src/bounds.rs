@@ -2,7 +2,6 @@
 
 use crate::drawing::{BuildUp, Stack};
 use std::error::Error;
-use std::path::Path;
 use talea_check::{CheckReport, PartKind, TaskCheck};
 use talea_time::Duration;
 
@@ -15,8 +14,8 @@ const RELEASE: usize = PartKind::ALL.len();
 /// Draws, for the subtask of every task that completes last, what its bound is made of, beside the deadline, as SVG.
 ///
 /// # Errors
-/// The file cannot be written.
-pub fn draw(report: &CheckReport, path: &Path) -> Result<(), Box<dyn Error>> {
+/// What cannot be drawn, which nothing in it is.
+pub fn draw(report: &CheckReport) -> Result<String, Box<dyn Error>> {
     let mut drawn: Vec<&TaskCheck> = report.tasks.iter().collect();
     let mut left_out = String::new();
     if drawn.len() > ROWS {
@@ -33,7 +32,7 @@ pub fn draw(report: &CheckReport, path: &Path) -> Result<(), Box<dyn Error>> {
     let mut kinds: Vec<String> = PartKind::ALL.map(|kind| kind.in_words().into()).to_vec();
     kinds.push("released late".into());
     BuildUp { title, kinds, mark: "deadline".into(), stacks: drawn.into_iter().map(stack).collect() }
-        .draw(path)
+        .svg()
 }
 
 fn stack(task: &TaskCheck) -> Stack {

@@ -6,6 +6,7 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use std::error::Error;
+use talea_text::printable_lines;
 
 /// An axis.
 #[derive(Clone, Debug, PartialEq)]
@@ -152,7 +153,7 @@ impl Chart {
     pub fn svg(&self) -> Result<String, Box<dyn Error>> {
         let mut svg = String::new();
         self.draw(&SVGBackend::with_string(&mut svg, SIZE).into_drawing_area())?;
-        Ok(svg)
+        Ok(printable_lines(&svg).into_owned())
     }
 
     /// The chart as PNG.

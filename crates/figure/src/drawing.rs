@@ -3,7 +3,7 @@
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use std::error::Error;
-use std::path::Path;
+use talea_text::printable_lines;
 
 /// Colours that people with common colour-vision deficiencies can tell apart (Okabe and Ito).
 pub(crate) const COLOURS: [RGBColor; 8] = [
@@ -30,14 +30,22 @@ pub struct Bar {
     pub lower: f64,
 }
 
-/// Draws pairs of horizontal bars from 0 to 100; `names` are those of the upper and the lower bars.
+/// Pairs of horizontal bars from 0 to 100 as SVG; `names` are those of the upper and the lower bars.
 ///
 /// # Errors
-/// The file cannot be written.
-pub fn bars(path: &Path, title: &str, names: [&str; 2], bars: &[Bar]) -> Result<(), Box<dyn Error>> {
+/// What cannot be drawn, which nothing in it is.
+pub fn bars(title: &str, names: [&str; 2], bars: &[Bar]) -> Result<String, Box<dyn Error>> {
     let height = 110 + 44 * bars.len() as u32;
-    let root = SVGBackend::new(path, (760, height)).into_drawing_area();
-    root.fill(&WHITE)?;
+    svg((760, height), |root| draw_bars(root, height, title, names, bars))
+}
+
+fn draw_bars(
+    root: &Area<'_>,
+    height: u32,
+    title: &str,
+    names: [&str; 2],
+    bars: &[Bar],
+) -> Result<(), Box<dyn Error>> {
     root.draw(&Text::new(title.to_string(), (20, 14), TEXT.into_font().color(&BLACK)))?;
     for (index, name) in names.iter().enumerate() {
         let x = 480 + 120 * index as i32;
@@ -63,7 +71,6 @@ pub fn bars(path: &Path, title: &str, names: [&str; 2], bars: &[Bar]) -> Result<
             root.draw(&label)?;
         }
     }
-    root.present()?;
     Ok(())
 }
 
@@ -128,7 +135,8 @@ const ROW: i32 = 34;
 /// What is drawn on.
 pub(crate) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// A picture of this size as SVG text. Callers write the file, and report if they cannot.
+/// A picture of this size as SVG text, in which is no character that XML forbids or that hides. Callers write the file, and report if they
+/// cannot.
 pub(crate) fn svg(
     size: (u32, u32),
     draw: impl FnOnce(&Area<'_>) -> Result<(), Box<dyn Error>>,
@@ -139,18 +147,10 @@ pub(crate) fn svg(
     draw(&root)?;
     root.present()?;
     drop(root);
-    Ok(text)
+    Ok(printable_lines(&text).into_owned())
 }
 
 impl TimeLine {
-    /// Draws the time line into a file.
-    ///
-    /// # Errors
-    /// The file cannot be written.
-    pub fn draw(&self, path: &Path) -> Result<(), Box<dyn Error>> {
-        Ok(std::fs::write(path, self.svg()?)?)
-    }
-
     /// The time line as SVG.
     ///
     /// # Errors
@@ -268,14 +268,13 @@ pub struct BuildUp {
 }
 
 impl BuildUp {
-    /// Draws the rows.
+    /// The rows as SVG.
     ///
     /// # Errors
-    /// The file cannot be written.
-    pub fn draw(&self, path: &Path) -> Result<(), Box<dyn Error>> {
+    /// What cannot be drawn, which nothing in it is.
+    pub fn svg(&self) -> Result<String, Box<dyn Error>> {
         let bottom = TOP + ROW * self.stacks.len() as i32;
-        let drawn = svg((1280, (bottom + 60) as u32), |root| self.draw_on(root, bottom))?;
-        Ok(std::fs::write(path, drawn)?)
+        svg((1280, (bottom + 60) as u32), |root| self.draw_on(root, bottom))
     }
 
     fn draw_on(&self, root: &Area<'_>, bottom: i32) -> Result<(), Box<dyn Error>> {

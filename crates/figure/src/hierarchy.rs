@@ -4,13 +4,12 @@
 //! below the root as its longest way from there, so that edges only go down. The further parents of a join have a column of their own
 //! for the edge to it.
 
-use crate::drawing::{SMALL, TEXT};
+use crate::drawing::{SMALL, TEXT, svg};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use std::collections::HashMap;
 use std::error::Error;
-use std::path::Path;
 use talea_check::hierarchy::{Child, Composition, HierarchyCheck, Row, State, rows};
 
 /// Rows drawn at most for each hierarchy: those nearest the root in the order of the tree.
@@ -33,20 +32,19 @@ const LETTER: i32 = 8;
 /// Draws the hierarchies, one below the other, as SVG.
 ///
 /// # Errors
-/// The file cannot be written.
-pub fn draw(system: &str, checks: &[HierarchyCheck], path: &Path) -> Result<(), Box<dyn Error>> {
+/// What cannot be drawn, which nothing in it is.
+pub fn draw(system: &str, checks: &[HierarchyCheck]) -> Result<String, Box<dyn Error>> {
     let pictures: Vec<Picture> = checks.iter().map(Picture::new).collect();
     let width = pictures.iter().map(|picture| picture.width).max().unwrap_or(0).max(480) + 2 * MARGIN;
     let height: i32 = pictures.iter().map(|picture| picture.height).sum::<i32>() + MARGIN;
-    let root = SVGBackend::new(path, (width as u32, height as u32)).into_drawing_area();
-    root.fill(&WHITE)?;
-    let mut top = 0;
-    for (check, picture) in checks.iter().zip(&pictures) {
-        picture.draw(&root, &heading(system, check, picture.left_out), top)?;
-        top += picture.height;
-    }
-    root.present()?;
-    Ok(())
+    svg((width as u32, height as u32), |root| {
+        let mut top = 0;
+        for (check, picture) in checks.iter().zip(&pictures) {
+            picture.draw(root, &heading(system, check, picture.left_out), top)?;
+            top += picture.height;
+        }
+        Ok(())
+    })
 }
 
 fn heading(system: &str, check: &HierarchyCheck, left_out: usize) -> String {

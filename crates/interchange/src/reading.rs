@@ -8,9 +8,17 @@ use std::collections::HashMap;
 use std::ops::Range;
 use talea_guarantee::suggest::nearest;
 use talea_model::{Description, Place, Problem, Severity, System};
+use talea_text::printable;
 
 /// How many problems are kept; nobody mends more at once.
 const PROBLEMS: usize = 1000;
+
+fn shown_text(text: Cow<'static, str>) -> Cow<'static, str> {
+    match printable(&text) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(shown) => shown.into(),
+    }
+}
 
 /// The findings of one import.
 pub(crate) struct Reading<'t> {
@@ -46,7 +54,9 @@ impl<'t> Reading<'t> {
             self.more += 1;
             return;
         }
+        // What the file says is quoted in them, and may hold anything.
         let (message, remedy) = (message.into(), remedy.into());
+        let [message, remedy] = [message, remedy].map(|text: String| printable(&text).into_owned());
         let location = Some(self.lines.locate(span));
         self.problems.push(Problem { severity: Severity::Error, location, message, remedy });
     }
@@ -69,7 +79,8 @@ impl<'t> Reading<'t> {
         what: impl Into<Cow<'static, str>>,
     ) {
         let origin = Origin::Text(self.lines.locate(span));
-        let (subject, key, what) = (subject.into(), key.into(), what.into());
+        let subject = printable(subject).into_owned();
+        let [key, what] = [key.into(), what.into()].map(shown_text);
         self.losses.push(Loss { effect, origin, subject, key, what });
     }
 

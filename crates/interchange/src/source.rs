@@ -1,52 +1,18 @@
 //! Files as text, refused before they fill the memory, and positions in them.
 
 use crate::Problems;
-use std::fs::File;
-use std::io::{self, Read};
 use std::ops::Range;
 use std::path::Path;
-use talea_model::{FILE_BYTES_LIMIT, Location};
+use talea_model::Location;
 
 /// Reads the text file at `path`, for [`crate::import`].
 ///
 /// # Errors
-/// The file cannot be read, is not UTF-8, or is larger than [`FILE_BYTES_LIMIT`].
+/// The file cannot be read, is not UTF-8, or is larger than [`talea_model::FILE_BYTES_LIMIT`].
 pub fn read(path: &Path) -> Result<String, Problems> {
-    let reject = |message: String, remedy: &str| {
-        Err(Problems::whole_file(&path.display().to_string(), message, remedy))
-    };
-    let bytes = match bytes(path) {
-        Ok(bytes) => bytes,
-        Err(error) => {
-            let remedy = match error.kind() {
-                io::ErrorKind::NotFound => "check the path",
-                io::ErrorKind::PermissionDenied => "check its permissions",
-                io::ErrorKind::IsADirectory => "name the file in it",
-                _ => "check the path and the device",
-            };
-            return reject(format!("the file cannot be read: {error}"), remedy);
-        }
-    };
-    if bytes.len() as u64 > FILE_BYTES_LIMIT {
-        let message = format!("the file has more than {} MiB", FILE_BYTES_LIMIT >> 20);
-        return reject(message, "check that this is the file you mean");
-    }
-    match String::from_utf8(bytes) {
-        Ok(text) => Ok(text),
-        Err(error) => {
-            let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-            let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
-            reject(format!("line {line} of the file is not UTF-8"), "save it as UTF-8")
-        }
-    }
-}
-
-/// The bytes of a file up to one more than the limit. Pipes and devices do not say how long they are,
-/// and some never end.
-fn bytes(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::open(path)?.take(FILE_BYTES_LIMIT + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    talea_text::read::text(path).map_err(|error| {
+        Problems::whole_file(&path.display().to_string(), error.to_string(), error.remedy())
+    })
 }
 
 /// Where the lines of a text begin, and how many characters come before a place.

@@ -345,6 +345,19 @@ impl Criticality {
         Self::ALL.get(usize::from(level)).copied()
     }
 
+    /// What to write instead of a word that others use: the files of other tools say `hard` and `soft`.
+    pub fn meant_by(word: &str) -> Option<&'static str> {
+        match word {
+            "hard" | "critical" => Some(
+                "a task with a hard deadline has the criticality \"high\" or \"very-high\"; write \"high\"",
+            ),
+            "soft" => Some(
+                "a task with a soft deadline has the criticality \"very-low\", \"low\" or \"medium\"; write \"low\"",
+            ),
+            _ => None,
+        }
+    }
+
     /// Its number, 0 to 4.
     pub const fn level(self) -> u8 {
         self as u8

@@ -34,7 +34,7 @@ pub use execution::Execution;
 pub use hierarchy::*;
 pub use link::{Link, LinkEnds, LossRate, Route};
 pub use operation::{Operation, OperationId};
-pub use parse::{FILE_BYTES_LIMIT, Parsed, parse, read};
+pub use parse::{FILE_BYTES_LIMIT, MemberLines, Parsed, parse, read};
 pub use plan::{Plan, PlanEntry, PlanError, PlanFault};
 pub use problem::{Location, Problem, Problems};
 pub use reference::{conversions, reference};

@@ -26,6 +26,7 @@ use section::{Findings, Unread};
 use std::ops::Range;
 use std::path::Path;
 use tables::Tables;
+use talea_text::printable;
 
 /// A system that was read, and what is probably not meant in it.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,6 +35,29 @@ pub struct Parsed {
     pub system: System,
     /// Problems of severity [`Severity::Warning`], by position.
     pub warnings: Vec<Problem>,
+    /// Where the members of its hierarchies stand.
+    pub lines: MemberLines,
+}
+
+/// The lines of a file on which the members of its hierarchies stand, from 1.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemberLines {
+    /// By thread: where it says what the thread does.
+    work: Vec<usize>,
+    /// The names of schedulers and threads.
+    names: Vec<(String, usize)>,
+}
+
+impl MemberLines {
+    /// Where the file says what the thread of this index does.
+    pub fn of_work(&self, thread: usize) -> Option<usize> {
+        self.work.get(thread).copied()
+    }
+
+    /// Where the scheduler or thread has its name.
+    pub fn of_name(&self, name: &str) -> Option<usize> {
+        self.names.iter().find(|(known, _)| known == name).map(|(_, line)| *line)
+    }
 }
 
 /// Reads the text of a system file.
@@ -73,7 +97,8 @@ pub fn parse(source_name: &str, text: &str, base_dir: &Path) -> Result<Parsed, P
     if refused {
         return Err(Problems::new(source_name, text, problems));
     }
-    Ok(Parsed { system: System::number(description), warnings: problems })
+    let members = tables.member_lines(&description, &lines);
+    Ok(Parsed { system: System::number(description), warnings: problems, lines: members })
 }
 
 /// A problem whose line is not known yet.
@@ -88,11 +113,12 @@ struct Finding {
 
 fn located(mut findings: Vec<Finding>, lines: &Lines<'_>) -> Vec<Problem> {
     findings.sort_by_key(|finding| finding.span.as_ref().map(|span| span.start));
+    // What the file says is quoted in them, and may hold anything.
     let locate = |finding: Finding| Problem {
         severity: finding.severity,
         location: finding.span.map(|span| lines.locate(span)),
-        message: finding.message,
-        remedy: finding.remedy,
+        message: printable(&finding.message).into_owned(),
+        remedy: printable(&finding.remedy).into_owned(),
     };
     findings.into_iter().map(locate).collect()
 }

@@ -17,6 +17,7 @@ use crate::namespace::{NameSpace, NameSpaceError};
 use crate::passive::{PASSIVE_ALIGNMENT, PASSIVE_WORDS, PassiveEntry, ReadingError};
 use crate::record::Event;
 use crate::suggestion::nearest;
+use crate::written;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use talea_ring::control::ASSIGNABLE;
@@ -200,10 +201,10 @@ impl Directory {
             let wrong = |source| DirectoryError::Document { entry, source };
             match document.starts_with(DEFINITION) {
                 true => {
-                    let Defined { define } = serde_json::from_slice(document).map_err(wrong)?;
+                    let Defined { define } = written::document(document).map_err(wrong)?;
                     self.definitions.push(define);
                 }
-                false => self.add(serde_json::from_slice(document).map_err(wrong)?)?,
+                false => self.add(written::document(document).map_err(wrong)?)?,
             }
             bytes = rest.get(padded..).ok_or_else(cut)?;
             self.used += WORD_BYTES + padded;

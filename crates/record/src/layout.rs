@@ -63,6 +63,9 @@ pub enum TraceError {
     /// The file cannot be opened or read.
     #[error("cannot read: {0}")]
     Io(#[from] io::Error),
+    /// What is named is no file.
+    #[error("{0}")]
+    NoFile(talea_text::ReadError),
     /// The file has no content.
     #[error("the file is empty; was the run that should have written it killed before it began?")]
     Empty,
@@ -96,6 +99,9 @@ pub enum TraceError {
         /// Bytes the file has.
         has: u64,
     },
+    /// Somebody made the file of a stream shorter while it was read.
+    #[error("the file was made shorter while it was read, by another program; what was in it is lost")]
+    Shortened,
     /// The metadata are not what they should be.
     #[error("the metadata of the trace are damaged: {0}")]
     UnreadableMetadata(#[from] serde_json::Error),

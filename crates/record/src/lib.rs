@@ -42,6 +42,7 @@ pub mod ring;
 mod selection;
 pub mod stream;
 mod suggestion;
+mod written;
 
 pub use contents::Contents;
 pub use damage::Damage;

@@ -25,6 +25,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use talea_time::Instant;
+use talea_text::links::resolved;
 use thiserror::Error;
 
 const BUFFER_BYTES: usize = 1 << 16;
@@ -99,18 +100,19 @@ pub struct LogError {
 }
 
 impl LogWriter {
-    /// Creates the log, replacing a file that is already there, also where a link leads. A device that takes what is
+    /// Creates the log, replacing a file that is already there, also where a [link](talea_text::links) of the user leads. A device that takes what is
     /// written anywhere, as /dev/null, is written to and stays.
     ///
     /// # Errors
-    /// [`CreateError::Io`] if the file cannot be created or its head cannot be written, [`CreateError::NoFile`] if it is
+    /// [`CreateError::Io`] if the file cannot be created or its head cannot be written, [`CreateError::Link`] if a link leads where nothing
+    /// should be written, [`CreateError::NoFile`] if it is
     /// a pipe or a device that takes things in order only. No half of a head is left behind.
     pub fn create(path: &Path, metadata: &Metadata) -> Result<Self, CreateError> {
         let (file, place) = open(path)?;
         Self::begin(file, place, path, metadata).inspect_err(|_| {
             if place == Place::File {
                 // The half-made file is of no use; that it cannot be removed changes nothing in the report.
-                let _ = std::fs::remove_file(path.canonicalize().unwrap_or_else(|_| path.into()));
+                let _ = resolved(path).map(std::fs::remove_file);
             }
         })
     }
@@ -321,8 +323,7 @@ enum Place {
 /// Opens what a log is to be written to.
 fn open(path: &Path) -> Result<(File, Place), CreateError> {
     if !is_device(path) {
-        let target = path.canonicalize().unwrap_or_else(|_| path.into());
-        return Ok((replace(&target)?, Place::File));
+        return Ok((replace(&resolved(path)?)?, Place::File));
     }
     let device = OpenOptions::new().read(true).write(true).open(path);
     let device = device.map_err(|source| CreateError::Io { path: path.into(), source })?;

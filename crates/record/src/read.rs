@@ -10,14 +10,16 @@ use crate::mapping::Mapping;
 use crate::merge::{Merge, RecordSource};
 use crate::passive::{self, Reading, ReadingError, words_of};
 use crate::ring::{RingReader, open_readers};
-use crate::{Event, Metadata, NameSpace, Origin, Record, Sink};
+use crate::{Event, Metadata, NameSpace, Origin, Record, Sink, written};
 use screened::{LogReader, ScreenedRing, last_seal};
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 use talea_ring::control::Control;
 use talea_ring::region::Region;
+use talea_text::ReadError;
 use talea_time::Instant;
 use thiserror::Error;
 
@@ -47,20 +49,30 @@ pub enum TraceKind {
     Log,
 }
 
+/// Why a file cannot be opened, in the words of the system where those say it.
+fn not_opened(error: ReadError) -> TraceError {
+    match error {
+        ReadError::Io(error) => error.into(),
+        ReadError::Absent => io::Error::from(io::ErrorKind::NotFound).into(),
+        ReadError::Denied => io::Error::from(io::ErrorKind::PermissionDenied).into(),
+        other => TraceError::NoFile(other),
+    }
+}
+
 impl TraceFile {
     /// Opens a ring file or a log and validates everything but its records.
     ///
     /// # Errors
     /// See [`TraceError`]. The path is not part of the message; the caller knows it.
     pub fn open(path: &Path) -> Result<Self, TraceError> {
-        let file = File::open(path)?;
+        let file = talea_text::read::file(path).map_err(not_opened)?;
         let bytes = file.metadata()?.len();
         let mut head = vec![0; bytes.min(HEADER_BYTES as u64) as usize];
         file.read_exact_at(&mut head, 0)?;
         let header = Header::decode(&head, bytes)?;
         let mut json = vec![0; header.metadata_bytes as usize];
         file.read_exact_at(&mut json, HEADER_BYTES as u64)?;
-        let mut tables: Metadata = serde_json::from_slice(&json)?;
+        let mut tables: Metadata = written::document(&json)?;
         tables.check()?;
         let content = match header.body {
             Body::Log => {
@@ -127,7 +139,11 @@ impl TraceFile {
         let bytes = self.header.regions.directory.clone();
         let mut directory = Directory::default();
         match &self.content {
-            Content::Rings(mapping) => directory.refresh(&Region::new(mapping.part(bytes)))?,
+            Content::Rings(mapping) => {
+                let refreshed = directory.refresh(&Region::new(mapping.part(bytes)));
+                // What is gone reads as anything.
+                whole(mapping).and(refreshed.map_err(TraceError::from))?;
+            }
             Content::Log(file) => {
                 let mut used = [0; 8];
                 file.read_exact_at(&mut used, bytes.start)?;
@@ -152,7 +168,8 @@ impl TraceFile {
         match &self.content {
             Content::Rings(mapping) => {
                 let area = mapping.part(self.header.regions.passive.clone());
-                Ok(passive::read(&entry, &area[words_of(&entry)]))
+                let reading = passive::read(&entry, &area[words_of(&entry)]);
+                whole(mapping).map(|()| reading)
             }
             Content::Log(_) => Err(ReadingError::Unknown { name: name.to_owned(), suggestion: None }.into()),
         }
@@ -193,7 +210,7 @@ impl TraceFile {
     /// If the file cannot be read, or its families cannot.
     pub fn records(&self) -> Result<Records, TraceError> {
         Ok(Records(match &self.content {
-            Content::Rings(_) => {
+            Content::Rings(mapping) => {
                 let rings: Vec<RingReader> = self.rings().into_iter().map(RingReader::up_to_now).collect();
                 // Read after the rings' ends: families are there before their first events.
                 let rules = self.rules()?;
@@ -204,7 +221,7 @@ impl TraceFile {
                     ring.peek().filter(|first| first.event == Event::LOST).map(|first| first.time)
                 };
                 let whole_from = rings.iter_mut().filter_map(overwritten).max();
-                Source::Rings { merge: Merge::new(rings), whole_from }
+                Source::Rings { merge: Merge::new(rings), whole_from, mapping: Some(Arc::clone(mapping)) }
             }
             Content::Log(file) => {
                 let bytes = file.metadata()?.len();
@@ -274,6 +291,11 @@ fn check_tables(file: &File, header: &Header, metadata: &[u8], bytes: u64) -> Re
     if sum.finalize() == seal.tables { Ok(()) } else { Err(TraceError::AlteredTables) }
 }
 
+/// What was read of the mapping is what was written.
+fn whole(mapping: &Mapping) -> Result<(), TraceError> {
+    if mapping.is_cut() { Err(TraceError::Shortened) } else { Ok(()) }
+}
+
 /// The records of a file, from [`TraceFile::records`].
 #[derive(Debug)]
 pub struct Records(Source);
@@ -284,6 +306,8 @@ enum Source {
         merge: Merge<ScreenedRing>,
         /// The instant from which every ring has its records; what others have from before would be misunderstood.
         whole_from: Option<Instant>,
+        /// Until the end was reached.
+        mapping: Option<Arc<Mapping>>,
     },
     Log(LogReader),
 }
@@ -305,12 +329,13 @@ impl Iterator for Records {
 
     fn next(&mut self) -> Option<Self::Item> {
         match &mut self.0 {
-            Source::Rings { merge, whole_from } => {
+            Source::Rings { merge, whole_from, mapping } => {
                 let is_whole = |record: &Record| {
                     whole_from.is_none_or(|from| record.time >= from)
                         || record.event.family() == Event::THREAD.family()
                 };
-                std::iter::from_fn(|| merge.next_available()).find(is_whole).map(Ok)
+                let next = std::iter::from_fn(|| merge.next_available()).find(is_whole).map(Ok);
+                next.or_else(|| mapping.take().and_then(|mapping| whole(&mapping).err()).map(Err))
             }
             Source::Log(reader) => reader.next(),
         }

@@ -50,6 +50,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use talea_ring::header::Place;
 use talea_time::Instant;
+use talea_text::links::LinkError;
 use thiserror::Error;
 
 const WORD: u64 = size_of::<u64>() as u64;
@@ -85,6 +86,13 @@ pub enum CreateError {
     NoFile {
         /// The device or pipe.
         path: PathBuf,
+    },
+    /// What is there is a link that leads where nothing should be written.
+    #[error("{source}; {}", .source.remedy())]
+    Link {
+        /// The link.
+        #[from]
+        source: LinkError,
     },
     /// Another failure of the operating system.
     #[error("cannot create {path}: {source}")]

@@ -102,6 +102,12 @@ pub enum RecordingError {
         /// How.
         source: DirectoryError,
     },
+    /// Somebody made the file of a stream shorter.
+    #[error("{path} was made shorter while it was followed, by another program")]
+    Shortened {
+        /// The stream.
+        path: PathBuf,
+    },
     /// The log has no room for another family.
     #[error("family \"{family}\" of {path} has no place in the recording: {source}")]
     Family {
@@ -349,7 +355,9 @@ impl Recording {
     /// # Errors
     /// If the directory of a stream is damaged, or the log cannot be created or written.
     pub fn poll(&mut self, now: Instant) -> Result<(), RecordingError> {
-        self.look_at_directories()?;
+        let directories = self.look_at_directories();
+        self.look_for_cuts()?;
+        directories?;
         self.look_for_start();
         self.look_for_the_gone(now);
         self.merge.poll(now - SETTLING, &mut self.output);
@@ -382,6 +390,14 @@ impl Recording {
         recorded.cut_off = self.output.cut_off();
         recorded.records = self.output.finish()?;
         Ok(recorded)
+    }
+
+    /// A stream of which somebody takes a part away ends the recording: nobody knows what else of it is true.
+    fn look_for_cuts(&self) -> Result<(), RecordingError> {
+        match self.streams.iter().find(|stream| stream.slot.is_cut()) {
+            Some(stream) => Err(RecordingError::Shortened { path: stream.path.clone() }),
+            None => Ok(()),
+        }
     }
 
     /// A stream that was published before its run began gets to know when that is.

@@ -12,15 +12,16 @@
 //!                                      START b
 //! ```
 //!
-//! Each step is one store, so a preemption between two steps leaves the word as it was found. The
-//! reading of the clock and the store are two steps: a preemption exactly between them lets the lower
-//! job start some nanoseconds before the higher one that ran first.
+//! Each step is one store, so a preemption between two steps leaves the word as it was found. But what a job does and the instant that it
+//! notes for it are two steps, and whoever preempts it exactly between them records an instant that is later. So a processor counts who took it
+//! ([`Processor::seen`]): a job that ends reads the clock, ends, and reads it again if it was recorded as displaced in between; one that
+//! begins reads it again if another one ran before it got the word. So no job is recorded as preempted after it has ended.
 //!
 //! An operation that *blocks* lets lower lanes run although its lane is not asleep; what runs meanwhile
 //! is recorded as started but not as preempted. On nodes of several processors threads migrate and the
 //! word would lie; there, and without real-time priorities, no preemption is recorded at all.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence};
 use talea_record::JobId;
 
 /// No job: not a packed job of any system.
@@ -28,18 +29,55 @@ const IDLE: u64 = u64::MAX;
 
 /// The word of a processor.
 #[derive(Debug)]
-pub(crate) struct Processor(AtomicU64);
+pub(crate) struct Processor {
+    word: AtomicU64,
+    /// How often a thread that had slept took it.
+    taken: AtomicU32,
+    /// How often a job was displaced, and recorded as preempted, by that.
+    displaced: AtomicU32,
+}
 
 impl Default for Processor {
     fn default() -> Self {
-        Processor(AtomicU64::new(IDLE))
+        Processor { word: AtomicU64::new(IDLE), taken: AtomicU32::new(0), displaced: AtomicU32::new(0) }
+    }
+}
+
+/// What a processor had counted at an instant. Only threads of that processor count, each while the others cannot run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    taken: u32,
+    displaced: u32,
+}
+
+impl Seen {
+    /// Whether a job was displaced since `before`.
+    pub fn was_displaced_since(self, before: Seen) -> bool {
+        self.displaced != before.displaced
     }
 }
 
 impl Processor {
     /// A job has ended; nothing runs until somebody takes the processor again.
     pub fn vacate(&self) {
-        self.0.store(IDLE, Ordering::Relaxed);
+        self.word.store(IDLE, Ordering::Relaxed);
+    }
+
+    /// What it has counted. What the caller does stays before and after this.
+    pub fn seen(&self) -> Seen {
+        compiler_fence(Ordering::SeqCst);
+        let seen = Seen {
+            taken: self.taken.load(Ordering::Relaxed),
+            displaced: self.displaced.load(Ordering::Relaxed),
+        };
+        compiler_fence(Ordering::SeqCst);
+        seen
+    }
+
+    /// Another thread than that of a lane has recorded that the job which runs was preempted.
+    pub fn count_preemption(&self) {
+        self.taken.fetch_add(1, Ordering::Relaxed);
+        self.displaced.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -64,12 +102,16 @@ impl Stay {
         job: JobId,
         is_under_way: impl Fn(JobId) -> bool,
     ) -> Option<JobId> {
-        let displaced = processor.0.swap(job.pack(), Ordering::Relaxed);
+        let displaced = processor.word.swap(job.pack(), Ordering::Relaxed);
         if self.holding.is_some() {
             return None;
         }
+        processor.taken.fetch_add(1, Ordering::Relaxed);
         let victim =
             (displaced != IDLE).then(|| JobId::unpack(displaced)).filter(|victim| is_under_way(*victim));
+        if victim.is_some() {
+            processor.displaced.fetch_add(1, Ordering::Relaxed);
+        }
         self.holding = Some(Holding { victim });
         victim
     }
@@ -77,7 +119,7 @@ impl Stay {
     /// The thread has nothing to do and gives the processor back. Returns the job that goes on, if one does.
     pub fn leave(&mut self, processor: &Processor, is_under_way: impl Fn(JobId) -> bool) -> Option<JobId> {
         let victim = self.holding.take()?.victim.filter(|victim| is_under_way(*victim));
-        processor.0.store(victim.map_or(IDLE, JobId::pack), Ordering::Relaxed);
+        processor.word.store(victim.map_or(IDLE, JobId::pack), Ordering::Relaxed);
         victim
     }
 }

@@ -176,7 +176,7 @@ pub(crate) fn prepare(
     let dispatcher = open_dispatcher(system, plans, (room, first_poster), store.rings(), &shared);
     let set_up = |bell| SteppedLanesSetUp { lanes: stepped, bell, shared: Arc::clone(&shared) };
     let stepped = stepper.map(set_up).filter(|stepped| !stepped.lanes.is_empty());
-    missing.extend(store.unpublished.as_ref().map(|reason| format!("this run cannot be followed: {reason}")));
+    missing.extend(store.unpublished.clone());
     Ok(Prepared::new(
         Participants { threads, hierarchies: hierarchy_nodes },
         (dispatcher, stepped),

@@ -23,7 +23,7 @@ pub(crate) struct Store {
     rings: Rings,
     /// The collector's place, if the collector is in this process.
     pub consumer: Option<Consumer>,
-    /// Why others cannot find the stream.
+    /// Why others cannot find the stream, or not where they look first.
     pub unpublished: Option<String>,
 }
 
@@ -48,9 +48,11 @@ impl Store {
             Hosted::All => system.name.clone(),
         };
         let (rings, unpublished) = match publish(&plain(&name), &metadata, shape) {
-            Ok(stream) => (Rings::Published(stream), None),
+            Ok((stream, elsewhere)) => {
+                (Rings::Published(stream), elsewhere.map(|why| format!("its stream is not where others look first: {why}")))
+            }
             Err(PublishError::Create(error)) => return Err(error.into()),
-            Err(error) => (Rings::Private(private(&metadata, shape)?), Some(error.to_string())),
+            Err(error) => (Rings::Private(private(&metadata, shape)?), Some(format!("this run cannot be followed: {error}"))),
         };
         let mut store = Store { metadata, rings, consumer: None, unpublished };
         store.rings().prefault();
@@ -126,7 +128,11 @@ const RECORDS_OF_JOB: f64 = 8.0;
 const RECORDS_OF_RELEASE: f64 = 4.0;
 
 /// Publishes the stream under this name, or one with a number where another run of this process has that.
-fn publish(name: &str, metadata: &Metadata, shape: RingShape<'_>) -> Result<Stream, PublishError> {
+fn publish(
+    name: &str,
+    metadata: &Metadata,
+    shape: RingShape<'_>,
+) -> Result<(Stream, Option<String>), PublishError> {
     // Two runs of this process do not look for a free name at the same time.
     static ONE_BY_ONE: Mutex<()> = Mutex::new(());
     let _turn = ONE_BY_ONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -138,7 +144,7 @@ fn publish(name: &str, metadata: &Metadata, shape: RingShape<'_>) -> Result<Stre
         }
         published = directory.publish(&format!("{name}-{run}"), metadata, shape);
     }
-    published
+    Ok((published?, directory.passed_over().map(Into::into)))
 }
 
 fn private(metadata: &Metadata, shape: RingShape<'_>) -> Result<RingFile, PrepareError> {

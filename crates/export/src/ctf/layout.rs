@@ -6,6 +6,7 @@ use crate::threads::Threads;
 use talea_record::declaration::{EventEntry, FIRST_FREE, Family, Field, FieldKind, Part, Place, Text};
 use talea_record::event::{Meaning, Switch};
 use talea_record::{Event, JobId, Record};
+use talea_text::printable;
 use talea_time::Instant;
 
 /// How the records of one event are written.
@@ -223,9 +224,9 @@ impl Content {
     }
 }
 
-/// The part of `raw` before its first zero as UTF-8, what is none replaced as [`Field::value`] does, and a zero.
+/// The part of `raw` before its first zero as UTF-8, what is none replaced and what is hidden shown as [`Field::value`] does, and a zero.
 fn text(raw: &[u8], bytes: &mut Vec<u8>) {
     let end = raw.iter().position(|byte| *byte == 0).unwrap_or(raw.len());
-    bytes.extend_from_slice(String::from_utf8_lossy(&raw[..end]).as_bytes());
+    bytes.extend_from_slice(printable(&String::from_utf8_lossy(&raw[..end])).as_bytes());
     bytes.push(0);
 }

@@ -133,7 +133,8 @@ impl<'a> Cells<'a, '_, '_> {
         let known = level.map_or_else(|| text.parse(), Ok);
         let unknown = |UnknownKeyword { known, .. }: UnknownKeyword| {
             let choice = format!("write 0 to 4 or one of {}", known.join(", "));
-            let remedy = did_you_mean(text, known, choice);
+            let meant = Criticality::meant_by(text);
+            let remedy = meant.map_or_else(|| did_you_mean(text, known, choice), Into::into);
             self.error(Column::Criticality, format!("the criticality {} is unknown", shown(text)), remedy);
         };
         known.map_err(unknown).ok()

@@ -143,7 +143,8 @@ fn write(mut findings: Findings, trials: &[Trial], out: &Path) -> Result<Finding
             }
         })
         .collect();
-    drawing::bars(&figure, "deadlines met, in percent", ["soft", "hard"], &bars)
+    drawing::bars("deadlines met, in percent", ["soft", "hard"], &bars)
+        .and_then(|picture| Ok(std::fs::write(&figure, picture)?))
         .map_err(|cause| ExperimentError::unwritable(&figure, cause))?;
     let rows: Vec<serde_json::Value> = trials
         .iter()

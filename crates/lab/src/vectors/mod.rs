@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use talea_text::{ReadError, printable};
 
 /// What became of one case.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +42,9 @@ impl fmt::Display for Difference {
         write!(f, "at {}: expected {}, got {}", self.at, self.expected, self.got)
     }
 }
+
+/// The most bytes that a file of vectors may have: those of a run of minutes have more than other files of text.
+const BYTES_LIMIT: u64 = 64 << 20;
 
 /// One case of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,6 +99,14 @@ pub enum VectorError {
         /// Why.
         cause: std::io::Error,
     },
+    /// A file is no text that can be used.
+    #[error("cannot read {path}: {cause}; {}", .cause.remedy())]
+    Unread {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        cause: ReadError,
+    },
     /// A folder holds no vector file.
     #[error("no vector files (*.json) in {0}")]
     Empty(PathBuf),
@@ -145,8 +157,8 @@ pub fn files(path: &Path) -> Result<Vec<PathBuf>, VectorError> {
 /// # Errors
 /// The file cannot be read or holds no cases.
 pub fn run_file(path: &Path) -> Result<Vec<CaseResult>, VectorError> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|cause| VectorError::Unreadable { path: path.into(), cause })?;
+    let text = talea_text::read::text_up_to(path, BYTES_LIMIT)
+        .map_err(|cause| VectorError::Unread { path: path.into(), cause })?;
     let file: Value = serde_json::from_str(&text).map_err(|error| VectorError::NotJson {
         path: path.into(),
         line: error.line(),
@@ -257,6 +269,10 @@ fn outcome(judged: Result<(), Complaint>) -> Outcome {
 
 /// The case's name: its `id`, or for the cells of a matrix the two labels.
 fn id(case: &Value) -> String {
+    printable(&written_id(case)).into_owned()
+}
+
+fn written_id(case: &Value) -> String {
     match (case["id"].as_str(), case["from"].as_str(), case["to"].as_str()) {
         (Some(id), ..) => id.into(),
         (None, Some(from), Some(to)) => format!("{from}->{to}"),

@@ -12,6 +12,7 @@
 //!
 //! Lock order: the governor's before the dispatcher's.
 
+mod connection;
 mod governor;
 mod listing;
 mod pieces;

@@ -1,19 +1,23 @@
-//! The server: takes requests from the control socket, with threads of ordinary priority.
+//! The server: takes requests from the control socket, on one thread of ordinary priority.
 //!
-//! *Whoever calls cannot disturb.* There are [`CLIENTS`] at a time, others are told that it is busy; a request has
-//! [`REQUEST_BYTES`] at most and has to arrive within [`PATIENCE`]; answers that nobody reads are given up. None of it is on the way
-//! of a decision: a request takes the dispatcher's lock when it is understood and judged, and for as long as one change takes.
+//! *Whoever calls cannot disturb.* The thread waits for nobody in particular: it reads what has arrived, understands and does one request
+//! of each client in turn, and writes what a client has room for ([`connection`](super::connection)). There are [`CLIENTS`] at a time. When one more
+//! calls, the one that has said nothing whole for the longest is dismissed, so those who are silent, who send or read slowly, and who call
+//! and leave, hold up nobody. A request has a greatest length and has to arrive in time; answers that nobody reads are given up. None of it is
+//! on the way of a decision: a request takes the dispatcher's lock when it is understood and judged, and for as long as one change takes.
 
-use super::protocol::{Answer, Command, Insistence, Outcome, Request, VERSION};
+use super::connection::{Connection, Line, PATIENCE, REQUEST_BYTES};
+use super::protocol::{Command, Insistence, Outcome, Request, VERSION};
 use super::sockets::Sockets;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use serde::Deserialize;
 use std::fs::{self, Permissions};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 use talea_linux::sched::{self, Policy};
@@ -21,11 +25,11 @@ use talea_record::stream::publish::PlaceError;
 use thiserror::Error;
 
 /// Clients at a time.
-const CLIENTS: usize = 8;
-/// Longest request.
-const REQUEST_BYTES: usize = 64 << 10;
-/// How long a request may take to arrive, and a client may be silent.
-const PATIENCE: Duration = Duration::from_secs(5);
+const CLIENTS: usize = 64;
+/// Callers that are let in before those who are there have their turn.
+const CALLERS: usize = 16;
+/// How long nobody is let in when that has failed: there were no descriptors left.
+const PAUSE: Duration = Duration::from_millis(50);
 /// Deriving a hierarchy of many levels needs some stack.
 const STACK: usize = 2 << 20;
 
@@ -57,8 +61,9 @@ pub trait CommandHandler: Send + Sync {
 /// A control socket with its server; dropping it ends both.
 pub struct Server {
     path: PathBuf,
-    stopping: Arc<AtomicBool>,
-    listening: Option<JoinHandle<()>>,
+    /// Written to when the thread is to end.
+    stop: OwnedFd,
+    serving: Option<JoinHandle<()>>,
 }
 
 impl Server {
@@ -83,11 +88,13 @@ impl Server {
         // The folder is closed to others, so nobody gets in before the permissions are set.
         let listener = UnixListener::bind(&path).map_err(io)?;
         fs::set_permissions(&path, Permissions::from_mode(0o600)).map_err(io)?;
-        let stopping = Arc::new(AtomicBool::new(false));
-        let mut server = Server { path: path.clone(), stopping: Arc::clone(&stopping), listening: None };
-        let listening = Builder::new().name("control".into()).stack_size(STACK);
-        let listening = listening.spawn(move || listen(&listener, &governor, &stopping)).map_err(io)?;
-        server.listening = Some(listening);
+        listener.set_nonblocking(true).map_err(io)?;
+        let stop = eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| io(error.into()))?;
+        let stopping = stop.try_clone().map_err(io)?;
+        let mut server = Server { path: path.clone(), stop, serving: None };
+        let serving = Builder::new().name("control".into()).stack_size(STACK);
+        let desk = Desk { listener, stopping, governor, clients: Vec::new(), closed_until: None };
+        server.serving = Some(serving.spawn(move || desk.serve()).map_err(io)?);
         Ok(server)
     }
 
@@ -99,79 +106,113 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.stopping.store(true, Ordering::Release);
-        let called = UnixStream::connect(&self.path);
+        let called = rustix::io::write(&self.stop, &1u64.to_ne_bytes());
         let _removed = fs::remove_file(&self.path);
         // Where the call did not come through, the thread is left to itself.
-        if let (Ok(_), Some(listening)) = (called, self.listening.take()) {
-            let _ended = listening.join();
+        if let (Ok(_), Some(serving)) = (called, self.serving.take()) {
+            let _ended = serving.join();
         }
     }
 }
 
-fn listen(listener: &UnixListener, governor: &Arc<dyn CommandHandler>, stopping: &AtomicBool) {
-    // Whoever started it may be urgent; serving is not.
-    let _ordinary = sched::set_self(Policy::Other);
-    let clients = Arc::new(AtomicUsize::new(0));
-    while !stopping.load(Ordering::Acquire) {
-        let stream = match listener.accept() {
-            Ok((stream, _)) => stream,
-            // Out of descriptors, or a client that has gone again: it is tried again, not at once.
-            Err(_) => {
-                std::thread::sleep(Duration::from_millis(50));
-                continue;
+/// What the thread of the server has before it.
+struct Desk {
+    listener: UnixListener,
+    stopping: OwnedFd,
+    governor: Arc<dyn CommandHandler>,
+    /// No more than [`CLIENTS`].
+    clients: Vec<Connection>,
+    /// Nobody is let in until then.
+    closed_until: Option<Instant>,
+}
+
+impl Desk {
+    fn serve(mut self) {
+        // Whoever started it may be urgent; serving is not.
+        let _ordinary = sched::set_self(Policy::Other);
+        while self.wait() == Call::Clients {
+            let now = Instant::now();
+            self.let_in();
+            for client in &mut self.clients {
+                // An answer makes room for the next request.
+                client.send(Instant::now());
+                if !client.is_answering() {
+                    client.receive();
+                }
+                match client.next_line() {
+                    Some(Line::Whole(line)) => client.answer(handle(&*self.governor, &line), Instant::now()),
+                    Some(Line::TooLong) => {
+                        let most = format!("a request is one line of at most {REQUEST_BYTES} bytes");
+                        client.dismiss(Outcome::Misstated(most), Instant::now());
+                    }
+                    None => {}
+                }
             }
-        };
-        if stopping.load(Ordering::Acquire) {
+            // What somebody said while a request was done is still to be heard.
+            self.clients.retain(|client| !client.is_over(now));
+        }
+    }
+
+    /// Waits until somebody calls, says something or has room for an answer, until one has been silent for too long, or for the end.
+    fn wait(&mut self) -> Call {
+        let now = Instant::now();
+        let oldest = self.clients.iter().map(Connection::silent_since).min();
+        let mut until = oldest.map(|since| since + PATIENCE);
+        self.closed_until = self.closed_until.filter(|opens| *opens > now);
+        until = [until, self.closed_until].into_iter().flatten().min();
+        // One that has asked several things at once has its turn after the others.
+        if self.clients.iter().any(|client| client.has_request() && !client.is_answering()) {
+            until = Some(now);
+        }
+        let patience = until.map(|until| until.saturating_duration_since(now));
+        let patience = patience.map(|patience| Timespec::try_from(patience).expect("some seconds"));
+        let wants = |client: &Connection| if client.is_answering() { PollFlags::OUT } else { PollFlags::IN };
+        let callers = if self.closed_until.is_some() { PollFlags::empty() } else { PollFlags::IN };
+        let mut asked = vec![PollFd::new(&self.stopping, PollFlags::IN), PollFd::new(&self.listener, callers)];
+        asked.extend(self.clients.iter().map(|client| PollFd::new(client.stream(), wants(client))));
+        match poll(&mut asked, patience.as_ref()) {
+            Ok(_) if asked[0].revents().is_empty() => Call::Clients,
+            Err(rustix::io::Errno::INTR) => Call::Clients,
+            Ok(_) | Err(_) => Call::End,
+        }
+    }
+
+    fn let_in(&mut self) {
+        for _ in 0..CALLERS {
+            if self.closed_until.is_some() {
+                return;
+            }
+            match self.listener.accept() {
+                Ok((stream, _)) => {
+                    let Ok(client) = Connection::new(stream, Instant::now()) else { continue };
+                    self.make_room();
+                    self.clients.push(client);
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                // The client may have gone again; or there are no descriptors left.
+                Err(_) => self.closed_until = Some(Instant::now() + PAUSE),
+            }
+        }
+    }
+
+    /// Whoever has said nothing whole for the longest goes.
+    fn make_room(&mut self) {
+        if self.clients.len() < CLIENTS {
             return;
         }
-        let Some(slot) = ClientSlot::take(&clients) else {
-            let mut stream = stream;
-            let _ = stream.set_nonblocking(true);
-            let _gone = answer(&mut stream, Outcome::Busy);
-            continue;
-        };
-        let governor = Arc::clone(governor);
-        let serving = Builder::new().name("control/client".into()).stack_size(STACK);
-        // Without a thread the client sees the connection end.
-        let _served = serving.spawn(move || {
-            let _slot = slot;
-            // What goes wrong with a client is the client's to find out.
-            let _gone = serve(stream, &*governor);
-        });
-    }
-}
-
-/// One of the clients at a time.
-struct ClientSlot(Arc<AtomicUsize>);
-
-impl ClientSlot {
-    fn take(clients: &Arc<AtomicUsize>) -> Option<Self> {
-        let slot = ClientSlot(Arc::clone(clients));
-        (clients.fetch_add(1, Ordering::AcqRel) < CLIENTS).then_some(slot)
-    }
-}
-
-impl Drop for ClientSlot {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
-/// Answers a client's requests until it goes, is silent for too long or says something else.
-fn serve(mut stream: UnixStream, governor: &dyn CommandHandler) -> io::Result<()> {
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let mut lines = RequestLines { stream: stream.try_clone()?, pending: Vec::new() };
-    while let Some(line) = lines.next()? {
-        match line {
-            Line::Whole(line) => answer(&mut stream, handle(governor, &line))?,
-            Line::TooLong => {
-                let most = format!("a request is one line of at most {REQUEST_BYTES} bytes");
-                return answer(&mut stream, Outcome::Misstated(most));
-            }
+        let clients = self.clients.iter().enumerate();
+        let silent = clients.min_by_key(|(_, client)| (client.has_request(), client.silent_since()));
+        if let Some((place, _)) = silent {
+            self.clients.swap_remove(place).dismiss(Outcome::Busy, Instant::now());
         }
     }
-    Ok(())
+}
+
+/// What the server is called for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Call {
+    Clients,
+    End,
 }
 
 fn handle(governor: &dyn CommandHandler, line: &[u8]) -> Outcome {
@@ -191,57 +232,5 @@ fn handle(governor: &dyn CommandHandler, line: &[u8]) -> Outcome {
     match read() {
         Ok(request) => governor.handle(request.command, request.insistence),
         Err(message) => Outcome::Misstated(message),
-    }
-}
-
-fn answer(stream: &mut UnixStream, outcome: Outcome) -> io::Result<()> {
-    let mut line =
-        serde_json::to_vec(&Answer { version: VERSION, outcome }).expect("an answer is plain values");
-    line.push(b'\n');
-    stream.write_all(&line)
-}
-
-/// What a client sends, line by line.
-struct RequestLines {
-    stream: UnixStream,
-    pending: Vec<u8>,
-}
-
-enum Line {
-    Whole(Vec<u8>),
-    TooLong,
-}
-
-impl RequestLines {
-    /// The next line; none at the end.
-    ///
-    /// # Errors
-    /// It does not arrive in time, or the connection fails.
-    fn next(&mut self) -> io::Result<Option<Line>> {
-        let until = Instant::now() + PATIENCE;
-        let mut searched = 0;
-        loop {
-            if let Some(end) = self.pending[searched..].iter().position(|byte| *byte == b'\n') {
-                let rest = self.pending.split_off(searched + end + 1);
-                let line = std::mem::replace(&mut self.pending, rest);
-                return Ok(Some(Line::Whole(line)));
-            }
-            if self.pending.len() > REQUEST_BYTES {
-                return Ok(Some(Line::TooLong));
-            }
-            searched = self.pending.len();
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(ErrorKind::TimedOut.into());
-            }
-            self.stream.set_read_timeout(Some(left))?;
-            let mut chunk = [0; 4096];
-            match self.stream.read(&mut chunk) {
-                Ok(0) => return Ok(None),
-                Ok(read) => self.pending.extend_from_slice(&chunk[..read]),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
     }
 }

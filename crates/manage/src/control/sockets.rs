@@ -4,9 +4,11 @@
 //! folders above them are: whoever can open the file may control the run.
 
 use super::protocol::{Answer, Command, Insistence, Outcome, Request, VERSION};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use rustix::process::{Pid, test_kill_process};
 use std::fs;
-use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -15,7 +17,7 @@ use talea_record::stream::publish::PlaceError;
 use thiserror::Error;
 
 /// Longest answer that is read.
-const ANSWER_BYTES: u64 = 64 << 20;
+const ANSWER_BYTES: usize = 64 << 20;
 /// How long an answer may take: a change waits for the run's own threads, which go first.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long a busy server is asked again.
@@ -25,6 +27,8 @@ const INSISTENCE: Duration = Duration::from_secs(15);
 #[derive(Clone, Debug)]
 pub struct Sockets {
     path: PathBuf,
+    /// Others of the user, from when another place was free.
+    others: Vec<PathBuf>,
 }
 
 /// A run that can be controlled.
@@ -83,7 +87,9 @@ impl Sockets {
     /// # Errors
     /// If it cannot be made or is not the user's alone.
     pub fn of_user() -> Result<Self, PlaceError> {
-        Self::at(&StreamDirectory::of_user()?.path().join("control"))
+        let streams = StreamDirectory::of_user()?;
+        let others = streams.others().iter().map(|other| other.join("control")).collect();
+        Ok(Sockets { others, ..Self::at(&streams.path().join("control"))? })
     }
 
     /// The folder at `path`, made if it is not there.
@@ -91,7 +97,7 @@ impl Sockets {
     /// # Errors
     /// If it cannot be made or is not the user's alone.
     pub fn at(path: &Path) -> Result<Self, PlaceError> {
-        StreamDirectory::at(path).map(|directory| Sockets { path: directory.path().into() })
+        StreamDirectory::at(path).map(|directory| Sockets { path: directory.path().into(), others: Vec::new() })
     }
 
     /// Where the socket of a run of this process belongs.
@@ -106,7 +112,9 @@ impl Sockets {
     pub fn list(&self) -> Result<Vec<Controllable>, FindError> {
         let io = |source| FindError::Io { path: self.path.clone(), source };
         let mut found = Vec::new();
-        for entry in fs::read_dir(&self.path).map_err(io)? {
+        let mut entries: Vec<_> = fs::read_dir(&self.path).map_err(io)?.collect();
+        entries.extend(self.others.iter().filter_map(|other| fs::read_dir(other).ok()).flatten());
+        for entry in entries {
             let path = entry.map_err(io)?.path();
             let Some((pid, name)) = parse(&path) else { continue };
             match is_there(pid) {
@@ -181,12 +189,19 @@ pub enum ClientError {
 #[derive(Clone, Debug)]
 pub struct Client {
     path: PathBuf,
+    patience: Duration,
 }
 
 impl Client {
     /// A client of the run behind this socket.
     pub fn of(run: &Controllable) -> Self {
-        Client { path: run.path.clone() }
+        Client { path: run.path.clone(), patience: PATIENCE }
+    }
+
+    /// The same, who waits no longer than that for an answer.
+    #[must_use]
+    pub fn with_patience(self, patience: Duration) -> Self {
+        Client { patience, ..self }
     }
 
     /// Has a command done, and waits for the answer. A server with too many clients is asked again for a while.
@@ -211,16 +226,16 @@ impl Client {
             }
             _ => ClientError::Io { path: self.path.clone(), source },
         };
-        let mut stream = UnixStream::connect(&self.path).map_err(io)?;
-        stream.set_read_timeout(Some(PATIENCE)).map_err(io)?;
-        stream.set_write_timeout(Some(PATIENCE)).map_err(io)?;
+        let until = Instant::now() + self.patience;
+        let mut stream = self.connect(until).map_err(io)?;
+        stream.set_write_timeout(Some(self.patience)).map_err(io)?;
         let request = Request { version: VERSION, insistence, command: command.clone() };
         let mut line = serde_json::to_vec(&request).expect("a request is plain values");
         line.push(b'\n');
         // Who is too busy answers without reading.
         let written = stream.write_all(&line);
         let mut answer = Vec::new();
-        let read = BufReader::new(stream.take(ANSWER_BYTES)).read_until(b'\n', &mut answer);
+        let read = read_line(&mut stream, until, &mut answer);
         if answer.is_empty() {
             written.and(read).map_err(io)?;
             return Err(ClientError::Ended { path: self.path.clone() });
@@ -228,5 +243,47 @@ impl Client {
         let answer: Result<Answer, _> = serde_json::from_slice(&answer);
         let path = self.path.clone();
         answer.map(|answer| answer.outcome).map_err(|source| ClientError::Answer { path, source })
+    }
+
+    /// Calls the server. One that takes no more calls, as a stopped process does, is not waited for beyond `until`.
+    fn connect(&self, until: Instant) -> io::Result<UnixStream> {
+        let address = SocketAddrUnix::new(&self.path)?;
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        loop {
+            match rustix::net::connect(&socket, &address) {
+                Ok(()) => break,
+                Err(Errno::AGAIN) if Instant::now() < until => std::thread::sleep(Duration::from_millis(20)),
+                Err(Errno::AGAIN) => return Err(ErrorKind::TimedOut.into()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let stream = UnixStream::from(socket);
+        stream.set_nonblocking(false)?;
+        Ok(stream)
+    }
+}
+
+/// Reads up to the end of the line, which has come by `until`.
+fn read_line(stream: &mut UnixStream, until: Instant, line: &mut Vec<u8>) -> io::Result<()> {
+    let mut chunk = [0; 16 << 10];
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(&mut chunk) {
+            Ok(0) => return Ok(()),
+            Ok(read) => {
+                line.extend_from_slice(&chunk[..read]);
+                if chunk[..read].contains(&b'\n') || line.len() > ANSWER_BYTES {
+                    return Ok(());
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Err(ErrorKind::TimedOut.into()),
+            Err(error) => return Err(error),
+        }
     }
 }

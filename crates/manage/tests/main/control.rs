@@ -479,10 +479,24 @@ fn hostile_clients_disturb_nobody() {
     let sent = (0..10 << 10).try_for_each(|_| endless.write_all(&[b'x'; 1024]));
     sent.expect_err("nobody reads ten megabytes");
     drop(endless);
-    // Many who say nothing: the others are told that it is busy, and wait until those are given up.
-    let silent: Vec<UnixStream> = (0..100).map(|_| served.connect()).collect();
+    // Many who say nothing, or not all of it, or ask and do not listen: whoever asks is answered at once, and is not told that it is busy.
+    let mut silent: Vec<UnixStream> = (0..100).map(|_| served.connect()).collect();
+    silent.iter_mut().step_by(2).for_each(|stream| drop(stream.write_all(b"{\"version\":1,")));
+    let deaf: Vec<UnixStream> = (0..20)
+        .map(|_| {
+            let mut stream = served.connect();
+            stream.set_nonblocking(true).unwrap();
+            let requests = b"{\"version\":1,\"command\":\"list\"}\n".repeat(2_000);
+            let _as_much_as_there_is_room_for = stream.write(&requests);
+            stream
+        })
+        .collect();
+    for _ in 0..10 {
+        let outcome = answer_to(&mut served.connect(), b"{\"version\":1,\"command\":\"list\"}\n");
+        assert!(matches!(outcome, Outcome::Listing(_)), "{outcome:?}");
+    }
     assert_eq!(served.listing().rows.len(), 3);
-    drop(silent);
+    drop((silent, deaf));
     all_receive(&served.governor, &["words", "voice"]);
     end(&served.governor);
 }

@@ -104,7 +104,7 @@ fn read_trace(path: &Path) -> Result<Arc<[Work]>, file::Fault> {
         let remedy = "write its path relative to the system file".into();
         return Err(file::Fault { message: "there is no such file".into(), remedy });
     }
-    let text = file::text(path)?;
+    let text = talea_text::read::text(path)?;
     let mut times = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let written = line.split('#').next().unwrap_or("").trim();

@@ -1,7 +1,6 @@
 //! Explicit plans: entries in the file, or a file of entries.
 
 use super::execution::Traces;
-use super::file;
 use super::values::{Misfit, Reading, elements, found, time, wrong_type};
 use crate::keys::Key;
 use crate::plan::table::Table;
@@ -154,7 +153,7 @@ fn from_file(
         return Err(misfit(format!("plan \"{written}\": there is no such file"), remedy));
     }
     let fault = |message: String, remedy: String| misfit(format!("plan \"{written}\": {message}"), remedy);
-    let text = file::text(&path).map_err(|error| fault(error.message, error.remedy))?;
+    let text = talea_text::read::text(&path).map_err(|error| fault(error.to_string(), error.remedy().into()))?;
     let read = Table::read(&text);
     let misfits =
         read.faults.into_iter().map(|(entry, wrong)| (entry, fault(wrong.to_string(), wrong.remedy)));

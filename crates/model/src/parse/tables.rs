@@ -1,6 +1,6 @@
 //! The tables of a file as a builder, with the section of each item to find it again.
 
-use super::Finding;
+use super::{Finding, MemberLines};
 use super::execution::execution;
 use super::hierarchy::Members;
 use super::section::{Findings, Given, Item, Section};
@@ -11,7 +11,7 @@ use crate::execution::Execution;
 use crate::keys::{FILE, Kind};
 use crate::problem::Lines;
 use crate::validate::{TIME_LIMIT, misplaced_strategy};
-use crate::{Place, System, Violation};
+use crate::{Place, System, ThreadWork, Violation};
 use std::ops::Range;
 use talea_time::{Duration, Work};
 use toml::de::{DeTable, DeValue};
@@ -108,6 +108,26 @@ impl<'t> Tables<'t> {
             && description.strategy == Strategy::DEFAULT
         {
             findings.error(system.span("strategy"), violation.message, violation.remedy);
+        }
+    }
+
+    /// The lines on which schedulers and threads stand.
+    pub(super) fn member_lines(&self, description: &Description, lines: &Lines<'_>) -> MemberLines {
+        let line = |place| self.span(place).map_or(0, |span| lines.line(span.start));
+        let schedulers = description.schedulers.iter().enumerate();
+        let schedulers =
+            schedulers.map(|(index, one)| (one.name.clone(), line(Place::Scheduler(index, "name"))));
+        let threads = description.threads.iter().enumerate();
+        let threads = threads.map(|(index, one)| (one.name.clone(), line(Place::Thread(index, "name"))));
+        let key = |work: &ThreadWork| match work {
+            ThreadWork::CpuBound | ThreadWork::Bursts { .. } => "work",
+            ThreadWork::Command(_) => "run",
+            ThreadWork::Process(_) => "pid",
+        };
+        let work = description.threads.iter().enumerate();
+        MemberLines {
+            work: work.map(|(index, one)| line(Place::Thread(index, key(&one.work)))).collect(),
+            names: schedulers.chain(threads).collect(),
         }
     }
 

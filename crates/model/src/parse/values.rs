@@ -359,7 +359,8 @@ fn criticality(key: &Key, value: &Spanned<DeValue<'_>>) -> Reading<Criticality> 
         DeValue::String(name) => name.parse().map_err(|unknown: UnknownKeyword| Misfit {
             span: value.span(),
             message: format!("\"{}\" cannot be \"{name}\"", key.name),
-            remedy: known_words(name, unknown.known.iter().copied()),
+            remedy: Criticality::meant_by(name)
+                .map_or_else(|| known_words(name, unknown.known.iter().copied()), Into::into),
         }),
         _ => Err(wrong_type(key, value)),
     }

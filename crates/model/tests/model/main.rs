@@ -14,7 +14,7 @@ use talea_model::{Parsed, System};
 
 /// The system of a text that has no problems at all.
 fn system(text: &str) -> System {
-    let Parsed { system, warnings } = parsed(text);
+    let Parsed { system, warnings, .. } = parsed(text);
     assert!(warnings.is_empty(), "{warnings:?}");
     system
 }

@@ -1,6 +1,7 @@
 //! Text in a record.
 
 use std::fmt;
+use talea_text::printable;
 
 /// Up to 16 bytes of UTF-8, padded with zeros, in both words of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -46,10 +47,11 @@ impl Text {
     }
 }
 
+/// Without what is [hidden](talea_text::is_hidden): a thread may call itself anything.
 impl fmt::Display for Text {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bytes = self.padded();
         let length = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-        f.pad(&String::from_utf8_lossy(&bytes[..length]))
+        f.pad(&printable(&String::from_utf8_lossy(&bytes[..length])))
     }
 }

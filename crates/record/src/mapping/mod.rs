@@ -1,12 +1,14 @@
 //! A file as shared 64-bit atomics, and what the way of an event into it needs beyond safe code.
 //!
 //! Everything above works on the slice [`Mapping::words`] with bounds-checked indices. [`counter`] reads the processor's counter,
-//! and [`fork`] keeps processes that are forked off out of the mapping.
+//! [`fork`] keeps processes that are forked off out of the mapping, and [`cut`] lets the process live when a file is made shorter.
 
 pub(crate) mod counter;
+mod cut;
 pub(crate) mod fork;
 pub(crate) mod unattached;
 
+use cut::Watch;
 use memmap2::{MmapOptions, MmapRaw};
 use std::fs::File;
 use std::io;
@@ -28,10 +30,12 @@ const WORD_BYTES: u64 = size_of::<AtomicU64>() as u64;
 
 /// A mapped file, or a part of one.
 ///
-/// Another process that *shortens* the file while it is mapped makes accesses beyond its new end
-/// raise SIGBUS; nothing in Talea shortens a trace file.
+/// Nothing in Talea shortens a trace file. Where somebody else does, what is gone reads as zeros from then on, and the mapping
+/// [says so](Self::is_cut).
 #[derive(Debug)]
 pub(crate) struct Mapping {
+    /// Ends before the mapping does.
+    watch: Watch,
     map: MmapRaw,
     access: Access,
 }
@@ -50,14 +54,21 @@ impl Mapping {
 
     /// Maps these bytes of `file`, which has them all, for reading and writing. The first is at a page.
     pub fn writable_part(file: &File, bytes: Range<u64>) -> io::Result<Self> {
-        let map = options(bytes)?.map_raw(file)?;
-        Ok(Mapping { map, access: Access::Write })
+        Ok(Self::of(options(bytes)?.map_raw(file)?, Access::Write))
     }
 
     /// Maps the first `bytes` bytes of `file`, which has at least as many, for reading only.
     pub fn readable(file: &File, bytes: u64) -> io::Result<Self> {
-        let map = options(0..bytes)?.map_raw_read_only(file)?;
-        Ok(Mapping { map, access: Access::Read })
+        Ok(Self::of(options(0..bytes)?.map_raw_read_only(file)?, Access::Read))
+    }
+
+    fn of(map: MmapRaw, access: Access) -> Self {
+        Mapping { watch: Watch::over(map.as_mut_ptr(), map.len()), map, access }
+    }
+
+    /// Whether somebody has made the file shorter, and something that is gone was wanted.
+    pub fn is_cut(&self) -> bool {
+        self.watch.is_cut()
     }
 
     /// The mapped file as words. Words of a read-only mapping must not be stored to, or the process

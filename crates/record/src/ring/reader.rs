@@ -8,6 +8,7 @@ use crate::{Event, Record};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use talea_text::printable;
 use talea_ring::header::Header;
 use talea_ring::slots::Slots;
 use talea_time::Instant;
@@ -106,7 +107,7 @@ impl RingReader {
 
     /// What the writer called itself.
     pub fn name(&self) -> String {
-        self.header().name()
+        printable(&self.header().name()).into_owned()
     }
 
     /// What the writer is doing. After [`RingState::Closed`], [`Self::take`] drains the rest, unless another thread

@@ -165,6 +165,11 @@ pub struct ConsumerSlot {
 }
 
 impl ConsumerSlot {
+    /// Whether somebody has made the stream's file shorter: what is read from now on means nothing.
+    pub fn is_cut(&self) -> bool {
+        self.pages.control.is_cut() || self.pages.content.is_cut()
+    }
+
     /// Chooses anew, while the stream goes on.
     ///
     /// # Errors
@@ -270,6 +275,11 @@ impl Consumer {
     /// As [`ConsumerSlot::liveness`].
     pub fn liveness(&self) -> Liveness {
         self.slot.liveness()
+    }
+
+    /// As [`ConsumerSlot::is_cut`].
+    pub fn is_cut(&self) -> bool {
+        self.slot.is_cut()
     }
 
     /// Delivers what was written before `horizon`, in order of time; see [`Merge::poll`].

@@ -1,7 +1,9 @@
 //! Where streams are: in a directory of the user's own, under `PID.NAME`.
 //!
-//! The directory is `/dev/shm/talea-UID`, else `$XDG_RUNTIME_DIR/talea`, else `talea-UID` among the temporary files. It
-//! and the files in it are open to the user alone. A stream's file goes when its [`Stream`] is dropped. A process that
+//! The directory is `/dev/shm/talea-UID`, else `$XDG_RUNTIME_DIR/talea`, else `talea-UID` among the temporary files, else
+//! `~/.cache/talea-streams`. Everybody may make folders in some of these places, so one that belongs to somebody else is
+//! [passed over](StreamDirectory::passed_over); streams that were published in a later one are found, too. The directory and the files in it are
+//! open to the user alone. A stream's file goes when its [`Stream`] is dropped. A process that
 //! is killed leaves it; the newest [`KEPT_DEAD`] of these stay, so that one can look what happened, and older ones
 //! are removed when the next stream is published.
 
@@ -21,6 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 use talea_ring::control::{Control, OPERATOR};
+use talea_text::printable;
 use thiserror::Error;
 
 /// Streams of dead processes that are kept.
@@ -43,8 +46,13 @@ pub enum PlaceError {
         source: io::Error,
     },
     /// It is a link or a file.
-    #[error("{0} is not a directory of its own; remove it, so that Talea can make one")]
-    NotADirectory(PathBuf),
+    #[error("{path} is not a directory of its own, but a link or a file of user {owner}; remove it, so that Talea can make one")]
+    NotADirectory {
+        /// The link or file.
+        path: PathBuf,
+        /// Its owner.
+        owner: u32,
+    },
     /// It is another user's.
     #[error(
         "{path} belongs to user {owner}, not to you ({user}); streams there could be another's; have it removed"
@@ -65,6 +73,44 @@ pub enum PlaceError {
         /// Its permissions.
         mode: u32,
     },
+}
+
+impl PlaceError {
+    /// Whether somebody else has the place, or keeps it from the user.
+    fn is_of_others(&self) -> bool {
+        match self {
+            PlaceError::Foreign { .. } => true,
+            PlaceError::NotADirectory { owner, .. } => *owner != geteuid().as_raw(),
+            PlaceError::Open { .. } => false,
+            PlaceError::Io { source, .. } => matches!(
+                source.kind(),
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::NotFound
+            ),
+        }
+    }
+}
+
+/// Where the streams of a user may be, best places first.
+fn places(user: u32) -> Vec<PathBuf> {
+    let shared_memory = Path::new("/dev/shm");
+    let folder = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let mut places = Vec::new();
+    if shared_memory.is_dir() {
+        places.push(shared_memory.join(format!("talea-{user}")));
+    }
+    places.extend(folder("XDG_RUNTIME_DIR").map(|runtime| runtime.join("talea")));
+    places.push(std::env::temp_dir().join(format!("talea-{user}")));
+    // Nobody else makes folders there. It may be on a disk, which is slower.
+    let cache = folder("XDG_CACHE_HOME").or_else(|| folder("HOME").map(|home| home.join(".cache")));
+    places.extend(cache.map(|cache| cache.join("talea-streams")));
+    places
+}
+
+/// Whether it is a directory of the user's alone.
+fn is_own(path: &Path) -> bool {
+    let user = geteuid().as_raw();
+    fs::symlink_metadata(path)
+        .is_ok_and(|found| found.is_dir() && found.uid() == user && found.mode() & 0o077 == 0)
 }
 
 /// Why a stream could not be published. Nothing is left behind.
@@ -114,6 +160,10 @@ pub enum FindError {
 #[derive(Clone, Debug)]
 pub struct StreamDirectory {
     path: PathBuf,
+    /// Others of the user in which streams may be, from when another place was free.
+    others: Vec<PathBuf>,
+    /// Why it is not where it should be.
+    passed_over: Option<String>,
 }
 
 /// A stream that this process publishes. Dropping it removes it from the directory; consumers that are attached keep
@@ -236,19 +286,43 @@ pub struct ListedRing {
 }
 
 impl StreamDirectory {
-    /// The user's directory, made if it is not there.
+    /// The user's directory, made if it is not there, in the first of its places that nobody else has taken.
     ///
     /// # Errors
-    /// If it cannot be made or is not the user's alone.
+    /// If it cannot be made or is not the user's alone, in any of the places.
     pub fn of_user() -> Result<Self, PlaceError> {
-        let user = geteuid().as_raw();
-        let shared_memory = Path::new("/dev/shm");
-        let path = match std::env::var_os("XDG_RUNTIME_DIR") {
-            _ if shared_memory.is_dir() => shared_memory.join(format!("talea-{user}")),
-            Some(runtime) if Path::new(&runtime).is_absolute() => Path::new(&runtime).join("talea"),
-            _ => std::env::temp_dir().join(format!("talea-{user}")),
-        };
-        Self::at(&path)
+        Self::first_of(&places(geteuid().as_raw()))
+    }
+
+    /// The first of these places, one at least, that nobody else has taken.
+    ///
+    /// # Errors
+    /// The first place's, if all are taken; that of the first one that is the user's and cannot be used.
+    pub fn first_of(places: &[PathBuf]) -> Result<Self, PlaceError> {
+        let mut passed_over: Option<PlaceError> = None;
+        for (index, place) in places.iter().enumerate() {
+            match Self::at(place) {
+                Ok(mut directory) => {
+                    directory.others = places[index + 1..].iter().filter(|other| is_own(other)).cloned().collect();
+                    let elsewhere = |error| format!("{error}; {} is used instead", place.display());
+                    directory.passed_over = passed_over.map(elsewhere);
+                    return Ok(directory);
+                }
+                Err(error) if error.is_of_others() => passed_over = passed_over.or(Some(error)),
+                Err(error) => return Err(passed_over.unwrap_or(error)),
+            }
+        }
+        Err(passed_over.expect("one place at least was tried"))
+    }
+
+    /// Why it is not in the first of its places, and where it is, if somebody else has taken that.
+    pub fn passed_over(&self) -> Option<&str> {
+        self.passed_over.as_deref()
+    }
+
+    /// Directories of the user's in which something may be, too, from when another place was free.
+    pub fn others(&self) -> &[PathBuf] {
+        &self.others
     }
 
     /// The directory at `path`, made if it is not there.
@@ -265,7 +339,7 @@ impl StreamDirectory {
         let found = fs::symlink_metadata(path).map_err(io)?;
         let (owner, user, mode) = (found.uid(), geteuid().as_raw(), found.mode() & 0o777);
         if !found.is_dir() {
-            return Err(PlaceError::NotADirectory(path.into()));
+            return Err(PlaceError::NotADirectory { path: path.into(), owner });
         }
         if owner != user {
             return Err(PlaceError::Foreign { path: path.into(), owner, user });
@@ -273,7 +347,7 @@ impl StreamDirectory {
         if mode & 0o077 != 0 {
             return Err(PlaceError::Open { path: path.into(), mode });
         }
-        Ok(StreamDirectory { path: path.into() })
+        Ok(StreamDirectory { path: path.into(), others: Vec::new(), passed_over: None })
     }
 
     /// Where it is.
@@ -375,10 +449,13 @@ impl StreamDirectory {
 
     fn files(&self) -> Result<Vec<PathBuf>, PlaceError> {
         let io = |source| PlaceError::Io { path: self.path.clone(), source };
-        fs::read_dir(&self.path)
-            .map_err(io)?
-            .map(|entry| entry.map(|entry| entry.path()).map_err(io))
-            .collect()
+        let listed = |path: &Path| -> io::Result<Vec<PathBuf>> {
+            fs::read_dir(path)?.map(|entry| entry.map(|entry| entry.path())).collect()
+        };
+        let mut files = listed(&self.path).map_err(io)?;
+        // Of another one that goes meanwhile there is nothing to be found.
+        files.extend(self.others.iter().filter_map(|other| listed(other).ok()).flatten());
+        Ok(files)
     }
 
     /// Removes the streams of the dead, except for the newest.
@@ -463,9 +540,9 @@ fn content(trace: &TraceFile) -> Result<Content, TraceError> {
         let wants = directory.entities().filter(|(_, _, switch)| wanted.contains(*switch));
         wants.map(|(family, name, _)| format!("{family}.{name}")).collect()
     };
-    let consumer = |(bit, owner, name)| {
+    let consumer = |(bit, owner, name): (_, u64, String)| {
         let owner = Owner::from_word(owner)?;
-        Some(ListedConsumer { pid: owner.pid(), liveness: owner.liveness(), name, wants: wanted(bit) })
+        Some(ListedConsumer { pid: owner.pid(), liveness: owner.liveness(), name: printable(&name).into_owned(), wants: wanted(bit) })
     };
     let ring =
         |ring: RingReader| ListedRing { name: ring.name(), state: ring.state(), written: ring.written() };

@@ -10,6 +10,7 @@ use talea_record::log::{LogWriter, is_device};
 use talea_record::namespace::NameSpaceError;
 use talea_record::stream::clock;
 use talea_record::{CreateError, Definition, Event, Metadata, Record, RunOutcome, Sink, ThreadRole, Typed};
+use talea_text::links::resolved;
 use talea_time::{Duration, Instant};
 
 /// The log, and what waits for it.
@@ -82,8 +83,8 @@ impl Output {
     /// A log at `path` of something called `name`.
     pub fn new(path: &Path, name: &str) -> Self {
         Output {
-            // Where a link leads, it goes on leading.
-            path: path.canonicalize().unwrap_or_else(|_| path.into()),
+            // Where a link of the user leads, it goes on leading. Of another one the log says so when it is begun.
+            path: resolved(path).unwrap_or_else(|_| path.into()),
             name: name.into(),
             tables: None,
             recorded: None,

@@ -120,8 +120,13 @@ impl JobHost for InSet<'_> {
 
     fn checkpoint(&self) {}
 
-    fn end<R>(&mut self, flow: &mut JobFlow, record: impl FnOnce(&mut JobFlow, Instant) -> R) -> R {
-        self.handle.end_in_lane(|now| record(flow, now))
+    fn end<F, R>(
+        &mut self,
+        flow: &mut JobFlow,
+        finish: impl FnOnce() -> F,
+        record: impl FnOnce(&mut JobFlow, Instant, F) -> R,
+    ) -> R {
+        self.handle.end_in_lane(|now| record(flow, now, finish()))
     }
 }
 

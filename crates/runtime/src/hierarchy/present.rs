@@ -7,12 +7,15 @@ use talea_linux::Tid;
 use talea_linux::proc::is_kernel_thread;
 use talea_model::{System, ThreadWork};
 
-/// What of a node's threads is not on this machine, in a sentence each. The description may be meant for another, or the
+/// What of a node's threads is not on this machine: the index of the thread, and a sentence. The description may be meant for another, or the
 /// process be started later.
-pub fn absentees(system: &System, node: usize) -> Vec<String> {
+pub fn absentees(system: &System, node: usize) -> Vec<(usize, String)> {
     let search = std::env::var_os("PATH").unwrap_or_default();
-    let threads = system.threads_on(node).map(|thread| &system.threads[thread]);
-    threads.filter_map(|thread| absent(&thread.name, &thread.work, &search)).collect()
+    let said = |index: usize| {
+        let thread = &system.threads[index];
+        Some((index, absent(&thread.name, &thread.work, &search)?))
+    };
+    system.threads_on(node).filter_map(said).collect()
 }
 
 fn absent(thread: &str, work: &ThreadWork, search: &OsStr) -> Option<String> {

@@ -1,6 +1,6 @@
 //! How what a lane decides is brought about.
 
-use super::preemption::{LanePreemption, vacate};
+use super::preemption::{LanePreemption, finished_at, vacate};
 use crate::flow::{JobFlow, Shared};
 use crate::lowering::hierarchy::Level;
 use talea_linux::clock::MonotonicClock;
@@ -15,8 +15,14 @@ pub(crate) trait JobHost {
     fn begin(&mut self, flow: &mut JobFlow, job: JobId, record: impl FnOnce(&mut JobFlow, Instant));
     /// The job asks whether it is to stop.
     fn checkpoint(&self);
-    /// The job's code has returned. Calls `record` once with the instant at which it ends.
-    fn end<R>(&mut self, flow: &mut JobFlow, record: impl FnOnce(&mut JobFlow, Instant) -> R) -> R;
+    /// The job's code has returned. Calls `finish` once, from which on the job has ended for everybody, and `record` with the instant of that
+    /// and what came of it.
+    fn end<F, R>(
+        &mut self,
+        flow: &mut JobFlow,
+        finish: impl FnOnce() -> F,
+        record: impl FnOnce(&mut JobFlow, Instant, F) -> R,
+    ) -> R;
 }
 
 /// What sees to it that a lane's thread runs when the lane has jobs and nobody above it does.
@@ -57,15 +63,20 @@ impl<'a> KernelPriorities<'a> {
 
 impl JobHost for KernelPriorities<'_> {
     fn begin(&mut self, flow: &mut JobFlow, job: JobId, record: impl FnOnce(&mut JobFlow, Instant)) {
-        let now = MonotonicClock.now();
-        self.preemption.take(self.shared, flow, job, now);
+        let now = self.preemption.take(self.shared, flow, job);
         record(flow, now);
     }
 
     fn checkpoint(&self) {}
 
-    fn end<R>(&mut self, flow: &mut JobFlow, record: impl FnOnce(&mut JobFlow, Instant) -> R) -> R {
-        let recorded = record(flow, MonotonicClock.now());
+    fn end<F, R>(
+        &mut self,
+        flow: &mut JobFlow,
+        finish: impl FnOnce() -> F,
+        record: impl FnOnce(&mut JobFlow, Instant, F) -> R,
+    ) -> R {
+        let (end, finished) = finished_at(self.shared, self.processor, finish);
+        let recorded = record(flow, end, finished);
         vacate(self.shared, self.processor);
         self.has_had_turn = true;
         recorded

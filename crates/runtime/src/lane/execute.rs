@@ -51,8 +51,8 @@ pub(crate) fn execute(
     let payload = Cell::new(Payload::EMPTY);
     let returned = call(shared, site, job, &payload, (host, flow));
 
-    let completion = host.end(flow, |flow, end| {
-        let finish = shared.jobs.finish(job.tag, job.number);
+    let finish = || shared.jobs.finish(job.tag, job.number);
+    let completion = host.end(flow, finish, |flow, end, finish| {
         flow.count_end(shared, site.node, end);
         let dates = Dates { nominal: site.nominal_release(job), deadline: job.deadline };
         match (returned, finish) {

@@ -1,10 +1,11 @@
 //! Preemption between the lanes of a node, told by the [word of their processor](crate::occupancy).
 
 use crate::flow::{JobFlow, Shared};
-use crate::occupancy::Stay;
+use crate::occupancy::{Processor, Stay};
 use crate::recorder::Subject;
+use talea_linux::clock::MonotonicClock;
 use talea_record::JobId;
-use talea_time::Instant;
+use talea_time::{Clock, Instant};
 
 /// A lane's view of its processor's word.
 #[derive(Debug)]
@@ -19,15 +20,30 @@ impl LanePreemption {
         LanePreemption { processor, stay: Stay::default() }
     }
 
+    /// The processor, where preemption is recorded.
+    pub fn processor<'s>(&self, shared: &'s Shared) -> Option<&'s Processor> {
+        self.processor.map(|processor| &shared.processors[processor])
+    }
+
     /// The lane gives the processor to `job`, from a lower lane, from another job of its own, or
-    /// from nobody.
-    pub fn take(&mut self, shared: &Shared, flow: &mut JobFlow, job: JobId, now: Instant) {
-        let Some(processor) = self.processor else { return };
+    /// from nobody. Returns the instant from which it is the job's.
+    pub fn take(&mut self, shared: &Shared, flow: &mut JobFlow, job: JobId) -> Instant {
+        let Some(processor) = self.processor else { return MonotonicClock.now() };
+        let processor = &shared.processors[processor];
         let is_under_way = |victim| shared.is_under_way(victim);
-        if let Some(victim) = self.stay.take(&shared.processors[processor], job, is_under_way) {
+        let before = processor.seen();
+        let mut now = MonotonicClock.now();
+        let taken = processor.seen();
+        let victim = self.stay.take(processor, job, is_under_way);
+        if taken != before {
+            // Others ran between the reading and the step. Should the job be displaced before this reading, its beginning is late by that.
+            now = MonotonicClock.now();
+        }
+        if let Some(victim) = victim {
             let subject = Subject { job: victim, lane: shared.layout.operation(victim.operation).lane };
             flow.recorder.put(now, subject.preempt(job));
         }
+        now
     }
 
     /// The lane has nothing to do and gives the processor back.
@@ -38,6 +54,23 @@ impl LanePreemption {
             let subject = Subject { job: victim, lane: shared.layout.operation(victim.operation).lane };
             flow.recorder.put(now, subject.resume());
         }
+    }
+}
+
+/// Has a job end by `finish`, and returns the instant at which it did, which is later than those of all that was recorded of it.
+pub(crate) fn finished_at<F>(
+    shared: &Shared,
+    processor: Option<usize>,
+    finish: impl FnOnce() -> F,
+) -> (Instant, F) {
+    let processor = processor.map(|processor| &shared.processors[processor]);
+    let before = processor.map(Processor::seen);
+    let end = MonotonicClock.now();
+    let finished = finish();
+    let was_displaced = processor.map(Processor::seen).zip(before);
+    match was_displaced.is_some_and(|(after, before)| after.was_displaced_since(before)) {
+        true => (MonotonicClock.now(), finished),
+        false => (end, finished),
     }
 }
 

@@ -52,8 +52,14 @@ impl JobHost for Stepped {
 
     fn checkpoint(&self) {}
 
-    fn end<R>(&mut self, flow: &mut JobFlow, record: impl FnOnce(&mut JobFlow, Instant) -> R) -> R {
-        record(flow, MonotonicClock.now())
+    fn end<F, R>(
+        &mut self,
+        flow: &mut JobFlow,
+        finish: impl FnOnce() -> F,
+        record: impl FnOnce(&mut JobFlow, Instant, F) -> R,
+    ) -> R {
+        let end = MonotonicClock.now();
+        record(flow, end, finish())
     }
 }
 

@@ -33,8 +33,14 @@ struct Artefact {
 }
 
 impl Artefact {
-    fn create(path: PathBuf, readers: Readers<'_>) -> Result<Self, Failure> {
-        Ok(Artefact { draft: Draft::create(&path, readers)?, path })
+    /// At a place of its own. What comes of a run is as private as its trace, from which all of it can be had.
+    fn create(path: PathBuf) -> Result<Self, Failure> {
+        Ok(Artefact { draft: Draft::create(&path, Readers::User)?, path })
+    }
+
+    /// In the folder of the results.
+    fn create_in(folder: &Path, name: &str) -> Result<Self, Failure> {
+        Ok(Artefact { draft: Draft::create_in(folder, name, Readers::User)?, path: folder.join(name) })
     }
 
     /// What to write to.
@@ -72,10 +78,10 @@ impl Reserved {
                 options.out.iter().try_for_each(|folder| distinct(schedule, &folder.join(name)))?;
             }
         }
-        let schedules = schedule_paths(options).into_iter();
-        let schedules = schedules.map(|path| Artefact::create(path, Readers::Usual));
-        let result = options.out.as_ref().map(|folder| Artefact::create(folder.join(RESULT), Readers::Usual));
-        Ok(Reserved { result: result.transpose()?, schedules: schedules.collect::<Result<_, _>>()? })
+        let in_folder = |name| options.out.as_ref().map(|folder| Artefact::create_in(folder, name));
+        let (result, schedule) = (in_folder(RESULT).transpose()?, in_folder(SCHEDULE).transpose()?);
+        let other = other_schedule(options).map(Artefact::create).transpose()?;
+        Ok(Reserved { result, schedules: schedule.into_iter().chain(other).collect() })
     }
 
     /// Prints the tables or JSON and writes result.json; `more` are tables of what the report does not have.
@@ -140,7 +146,7 @@ pub const SEE_SHARING: &str =
 
 fn write_json(artefact: Artefact, result: &Value) -> Result<(), Failure> {
     let mut writer = BufWriter::new(artefact.writer()?);
-    let written = serde_json::to_writer_pretty(&mut writer, result).map_err(io::Error::from);
+    let written = output::write_json(&mut writer, result).map_err(io::Error::from);
     let written = written.and_then(|()| writer.write_all(b"\n")).and_then(|()| writer.flush());
     written.map_err(|error| artefact.unwritten(error))?;
     artefact.finish()
@@ -163,7 +169,7 @@ impl Files {
     pub fn create(options: &ResultOptions, system: &Path, metadata: &Metadata) -> Result<Self, Failure> {
         let mut reserved = Reserved::create(options, system)?;
         let begin_trace = |folder: &PathBuf| {
-            let artefact = Artefact::create(folder.join(TRACE), Readers::User)?;
+            let artefact = Artefact::create_in(folder, TRACE)?;
             let left = artefact.draft.left(&artefact.path);
             let log = LogWriter::create_in(artefact.writer()?, &artefact.path, metadata);
             Ok::<_, Failure>((artefact, log.map_err(|error| Failure::new(error, left))?))
@@ -240,10 +246,9 @@ pub fn span(trace: &TraceFile, path: &Path) -> Result<((Instant, Instant), Damag
     Ok(((first.map_or(start, |first| first.max(start)), last), records.damage()))
 }
 
-/// Each once.
-fn schedule_paths(options: &ResultOptions) -> Vec<PathBuf> {
+/// Where else the schedule goes than to the folder of the results.
+fn other_schedule(options: &ResultOptions) -> Option<PathBuf> {
     let in_folder = options.out.as_ref().map(|folder| folder.join(SCHEDULE));
     let other = options.schedule.clone();
-    let other = other.filter(|other| in_folder.iter().all(|path| distinct(other, path).is_ok()));
-    in_folder.into_iter().chain(other).collect()
+    other.filter(|other| in_folder.iter().all(|path| distinct(other, path).is_ok()))
 }

@@ -3,6 +3,7 @@
 mod hierarchy;
 mod protocols;
 
+use super::draft::{Draft, Readers};
 use super::failure::{Failure, Verdict};
 use super::lowering;
 use super::options::{FailOn, SystemOptions, lanes_of, positive};
@@ -14,7 +15,7 @@ use std::sync::atomic::Ordering;
 use talea_check::advice::{Advice, Ranked, advise};
 use talea_check::sensitivity::{Sensitivity, sensitivity};
 use talea_check::{self as check, Check, CheckReport, NodeCheck, TaskCheck};
-use talea_model::{Criticality, Strategy, Synchronisation, System};
+use talea_model::{Criticality, MemberLines, Strategy, Synchronisation, System};
 use talea_policy::strategy::Plan;
 use talea_time::Duration;
 
@@ -79,24 +80,22 @@ pub fn main(options: &Options) -> super::Outcome {
         super::options::distinct(plot, &options.system.system)?;
         can_be_written(plot)?;
     }
-    let system = options.system.read()?;
+    let (system, lines) = options.system.read_with_lines()?;
     refuse_for_hierarchies(options, &system)?;
     let plans = lanes_of(&system)?;
     let answer = answer(options, &system, &plans)?;
     if let Some(plot) = &options.plot {
-        let failed = |error| Failure::new(format!("cannot draw {}: {error}", plot.display()), "");
-        match answer.check.hierarchies.is_empty() {
-            true => talea_figure::bounds::draw(&answer.check.report, plot).map_err(failed)?,
-            false => {
-                talea_figure::hierarchy::draw(&system.name, &answer.check.hierarchies, plot)
-                    .map_err(failed)?;
-            }
-        }
+        let drawn = match answer.check.hierarchies.is_empty() {
+            true => talea_figure::bounds::draw(&answer.check.report),
+            false => talea_figure::hierarchy::draw(&system.name, &answer.check.hierarchies),
+        };
+        let drawn = drawn.map_err(|error| Failure::file("draw", plot, error))?;
+        Draft::create(plot, Readers::Usual)?.complete(plot, &drawn)?;
     }
     if options.json {
-        output::json(&as_json(&system, &plans, &answer))?;
+        output::json(&as_json(options, (&system, &lines), &plans, &answer))?;
     } else {
-        show(options, &system, &plans, &answer)?;
+        show(options, (&system, &lines), &plans, &answer)?;
     }
     let asked = match options.fail_on {
         FailOn::Hard => answer.check.report.critical,
@@ -168,11 +167,16 @@ fn ranked(options: &Options, system: &System) -> Result<Advice, Failure> {
     Ok(advice)
 }
 
-fn show(options: &Options, system: &System, plans: &[Plan], answer: &Answer) -> Result<(), Failure> {
+fn show(
+    options: &Options,
+    (system, member_lines): (&System, &MemberLines),
+    plans: &[Plan],
+    answer: &Answer,
+) -> Result<(), Failure> {
     let mut lines = Lines::new();
     lines.prose(&heading(system))?;
     for check in &answer.check.hierarchies {
-        lines.line(&hierarchy::show(system, check, &options.system.system))?;
+        lines.line(&hierarchy::show(system, check, (&options.system.system, member_lines)))?;
         if let Some(lowering) = hierarchy::lowering(system, check) {
             lines.line(&format!("\n{}", lowering::parts(&check.node, &lowering.account())))?;
         }
@@ -182,7 +186,8 @@ fn show(options: &Options, system: &System, plans: &[Plan], answer: &Answer) -> 
     }
     if !answer.check.hierarchies.is_empty() {
         lines.prose(&format!("\n{}", hierarchy::conclusion(&answer.check.hierarchies)))?;
-        let absent = answer.check.hierarchies.iter().flat_map(|check| hierarchy::absentees(system, check));
+        let absent = |check| hierarchy::absentees((&options.system.system, member_lines), system, check);
+        let absent = answer.check.hierarchies.iter().flat_map(absent);
         absent.for_each(|warning| tell!("warning: {warning}"));
     }
     if !system.tasks.is_empty() {
@@ -477,7 +482,12 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-fn as_json(system: &System, plans: &[Plan], answer: &Answer) -> serde_json::Value {
+fn as_json(
+    options: &Options,
+    (system, lines): (&System, &MemberLines),
+    plans: &[Plan],
+    answer: &Answer,
+) -> serde_json::Value {
     let mut json = serde_json::json!(answer.check.report);
     json["lane_dispatch"] = serde_json::json!(system.lane_dispatch);
     json["laxity"] = serde_json::json!(system.laxity);
@@ -490,7 +500,8 @@ fn as_json(system: &System, plans: &[Plan], answer: &Answer) -> serde_json::Valu
     if !answer.check.hierarchies.is_empty() {
         json["hierarchies"] = serde_json::json!(answer.check.hierarchies);
         for (index, check) in answer.check.hierarchies.iter().enumerate() {
-            json["hierarchies"][index]["warnings"] = serde_json::json!(hierarchy::absentees(system, check));
+            let absent = hierarchy::absentees((&options.system.system, lines), system, check);
+            json["hierarchies"][index]["warnings"] = serde_json::json!(absent);
             if let Some(lowering) = hierarchy::lowering(system, check) {
                 json["hierarchies"][index]["lowering"] = serde_json::json!(lowering.account());
             }

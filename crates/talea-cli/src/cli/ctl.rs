@@ -282,7 +282,8 @@ fn kind(text: &str) -> Result<String, String> {
 fn setting(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("write it as KEY=VALUE, such as effort=1000")?;
     let value = match value.strip_prefix('@') {
-        Some(path) => std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?,
+        Some(path) => talea_text::read::text(path.as_ref())
+            .map_err(|error| format!("{path}: {error}; {}", error.remedy()))?,
         None => value.to_owned(),
     };
     Ok((key.trim().to_owned(), value.trim().to_owned()))
@@ -325,8 +326,13 @@ pub fn main(options: &Options) -> CommandOutcome {
     Ok(Verdict::Fine)
 }
 
+/// How long a run may take to say that it can be controlled.
+const LISTED_WITHIN: std::time::Duration = std::time::Duration::from_secs(2);
+
 fn all(runs: &[Controllable], options: &Options) -> CommandOutcome {
-    let obeys = |run: &Controllable| why_not(&Client::of(run).ask(&Command::List, Insistence::Careful));
+    // One that is stopped does not keep the others from being listed.
+    let asked = |run: &Controllable| Client::of(run).with_patience(LISTED_WITHIN).ask(&Command::List, Insistence::Careful);
+    let obeys = |run: &Controllable| why_not(&asked(run));
     if options.json {
         let run = |run: &Controllable| json!({ "pid": run.pid, "name": run.name, "path": run.path, "uncontrolled": obeys(run) });
         output::json(&runs.iter().map(run).collect::<Vec<_>>())?;

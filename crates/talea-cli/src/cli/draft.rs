@@ -9,12 +9,13 @@ use crate::cli::interrupt;
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use std::ffi::OsString;
 use std::fs::{DirEntry, File, Permissions};
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use talea_export::CtfExport;
+use talea_text::links::{LinkError, resolved};
 use tempfile::{Builder, NamedTempFile, TempDir};
 
 /// What the names of drafts begin with. All that are called so have been locked from the beginning.
@@ -71,8 +72,21 @@ impl Draft {
             return Ok(Draft::InPlace { file });
         }
         let mode = readers.mode().map_err(failed)?;
-        // A link keeps its target, which is what is replaced.
-        let target = place.canonicalize().unwrap_or_else(|_| place.into());
+        // A link of the user keeps its target, which is what is replaced.
+        let target = resolved(place).map_err(linked)?;
+        Self::beside(place, target, mode)
+    }
+
+    /// Begins the file `name` of `folder`, which is a file of that folder whatever is there now: a link is replaced, and not followed.
+    pub fn create_in(folder: &Path, name: &str, readers: Readers<'_>) -> Result<Self, Failure> {
+        let place = folder.join(name);
+        let failed = |error: io::Error| Failure::uncreated("the file", &place, &error);
+        let mode = readers.mode().map_err(failed)?;
+        Self::beside(&place, place.clone(), mode)
+    }
+
+    fn beside(place: &Path, target: PathBuf, mode: u32) -> Result<Self, Failure> {
+        let failed = |error: io::Error| Failure::uncreated("the file", place, &io::Error::from(error.kind()));
         let folder = folder_of(&target);
         sweep(folder);
         let permissions = Permissions::from_mode(mode);
@@ -102,6 +116,13 @@ impl Draft {
         }
     }
 
+    /// Its whole text, with which it takes its place.
+    pub fn complete(self, place: &Path, text: &str) -> Result<(), Failure> {
+        let left = self.left(place);
+        let written = self.file().write_all(text.as_bytes()).and_then(|()| self.finish());
+        written.map_err(|error| Failure::new(format!("cannot write {}: {error}", place.display()), left))
+    }
+
     /// It is whole and takes its place.
     pub fn finish(self) -> io::Result<()> {
         match self {
@@ -112,6 +133,11 @@ impl Draft {
             Draft::InPlace { .. } => Ok(()),
         }
     }
+}
+
+/// Why nothing is written where a link leads.
+pub fn linked(error: LinkError) -> Failure {
+    Failure::new(&error, error.remedy())
 }
 
 /// A folder under way; dropping it removes it.
@@ -127,7 +153,7 @@ impl FolderDraft {
     pub fn create(place: &Path, like: &Path) -> Result<Self, Failure> {
         let failed =
             |error: io::Error| Failure::uncreated("the folder", place, &io::Error::from(error.kind()));
-        let target = place.canonicalize().unwrap_or_else(|_| place.into());
+        let target = resolved(place).map_err(linked)?;
         let parent = folder_of(&target);
         std::fs::create_dir_all(parent).map_err(failed)?;
         let there = std::fs::metadata(&target).ok();

@@ -1,12 +1,14 @@
 //! Why a command did not do what it was asked to, shown so that the reader knows what to change.
 
-use super::output::tell;
+use super::output::{say, shown, tell};
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use std::fmt;
 use std::io::{self, IsTerminal};
 use std::path::Path;
+use talea_interchange::Format;
 use talea_model::{Parsed, Problem, Problems, Severity};
+use talea_text::printable;
 
 /// How a command ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,14 +34,14 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// A failure without a place.
+    /// A failure without a place. Its sentences are as long as they are, and have only the ends of lines that are written here.
     pub fn new(message: impl fmt::Display, help: impl Into<String>) -> Self {
         Failure::Message { message: message.to_string(), help: help.into() }
     }
 
     /// An error on a file or folder.
     pub fn file(doing: &str, path: &Path, cause: impl fmt::Display) -> Self {
-        Failure::new(format!("cannot {doing} {}: {cause}", path.display()), "")
+        Failure::new(format!("cannot {doing} {}: {cause}", named(path)), "")
     }
 
     /// A file or folder that cannot be made.
@@ -55,7 +57,7 @@ impl Failure {
             }
             _ => "",
         };
-        Failure::new(format!("cannot make {what} {}: {cause}", path.display()), help)
+        Failure::new(format!("cannot make {what} {}: {cause}", named(path)), help)
     }
 
     /// Prints it to standard error.
@@ -82,11 +84,30 @@ impl From<Problems> for Failure {
 
 /// Reads a system file and shows its warnings.
 pub fn read_system(path: &Path) -> Result<Parsed, Failure> {
-    let parsed = talea_model::read(path)?;
+    let parsed = talea_model::read(path).map_err(|problems| meant(path, problems))?;
     for warning in &parsed.warnings {
-        tell!("{}", warning.in_file(&path.display().to_string()));
+        tell!("{}", warning.in_file(&named(path)));
     }
     Ok(parsed)
+}
+
+/// The path as it is shown, in one line.
+pub fn named(path: &Path) -> String {
+    printable(&path.display().to_string()).into_owned()
+}
+
+/// Why a file is no system file: its problems, unless it is one of another tool.
+fn meant(path: &Path, problems: Problems) -> Failure {
+    let text = problems.text();
+    // A system file begins with none of what those begin with; a problem in one that is called so is a problem.
+    let is_ours = text.is_empty() || path.extension().is_some_and(|extension| extension == "toml");
+    let of_path = || Format::of_path(path).filter(|_| !is_ours);
+    let Some(format) = (if text.is_empty() { None } else { Format::of_text(text) }).or_else(of_path) else {
+        return problems.into();
+    };
+    let (file, name) = (named(path), path.with_extension("toml"));
+    let message = format!("{file} is a file of {format} and not a system file");
+    Failure::new(message, format!("make a system file of it first: talea import {file} --out {}", named(&name)))
 }
 
 /// How many problems are drawn with their lines; the rest is listed in short form by the model's own limit.
@@ -96,7 +117,7 @@ fn show_problems(file: &str, text: &str, list: &[Problem]) {
     for problem in list.iter().take(DRAWN) {
         let problem = &folded(file, problem);
         // The renderer has fitted it already.
-        eprintln!("{}\n", renderer().render(&[drawn(file, text, problem)]));
+        say(renderer().render(&[drawn(file, text, problem)]) + "\n");
     }
     let errors = list.iter().filter(|problem| problem.severity == Severity::Error).count();
     let warnings = list.len() - errors;
@@ -115,10 +136,10 @@ const AHEAD: usize = 16;
 
 /// The same problem with its sentences in lines that fit beside what the renderer writes.
 fn folded(file: &str, problem: &Problem) -> Problem {
-    let fold = |text: &str| super::output::broken_at(text, super::output::error_width() - AHEAD);
+    let fold = |text: &str| super::output::broken_at(&shown(text), super::output::error_width() - AHEAD);
     let message = match problem.location {
         Some(_) => fold(&problem.message),
-        None => fold(&format!("{file}: {}", problem.message)),
+        None => fold(&format!("{}: {}", printable(file), problem.message)),
     };
     Problem { message, remedy: fold(&problem.remedy), ..problem.clone() }
 }
@@ -140,7 +161,7 @@ fn drawn<'a>(file: &'a str, text: &'a str, problem: &'a Problem) -> Group<'a> {
     match &problem.location {
         Some(location) => {
             let place = AnnotationKind::Primary.span(location.span.clone());
-            let snippet = Snippet::source(text).path(file).annotation(place);
+            let snippet = Snippet::source(text).path(printable(file)).annotation(place);
             level.primary_title(&problem.message).element(snippet).element(help)
         }
         None => level.primary_title(&problem.message).element(help),

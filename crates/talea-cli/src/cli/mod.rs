@@ -28,6 +28,7 @@ mod vectors;
 
 use clap::{Parser, Subcommand};
 use failure::{Failure, Verdict};
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 /// Describe a real-time event-driven system once; check it, simulate it, run it, trace it
@@ -79,7 +80,11 @@ enum Command {
 
 /// Runs the command that the process was started with.
 pub fn main() -> ExitCode {
-    let outcome = match Arguments::parse().command {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return usage_error(&error),
+    };
+    let outcome = match arguments.command {
         Command::Run(options) => run::main(options),
         Command::Sim(options) => sim::main(&options),
         Command::Compare(options) => compare::main(&options),
@@ -104,6 +109,20 @@ pub fn main() -> ExitCode {
 }
 
 type Outcome = Result<Verdict, Failure>;
+
+/// Help that was asked for, or what is wrong with the arguments, which are quoted and may be anything.
+fn usage_error(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        // Whoever does not read help has seen enough of it.
+        let _unread = error.print();
+        return ExitCode::SUCCESS;
+    }
+    let text = error.render();
+    let is_coloured = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let text = if is_coloured { text.ansi().to_string() } else { text.to_string() };
+    output::say(text.trim_end());
+    ExitCode::from(2)
+}
 
 /// The answer that a report gives.
 fn verdict(report: &talea_insight::Report, fail_on: options::FailOn) -> Verdict {

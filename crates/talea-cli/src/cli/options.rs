@@ -1,10 +1,13 @@
 //! Options that several commands share.
 
-use super::failure::Failure;
+use super::draft::linked;
+use super::failure::{Failure, named};
 use clap::Args;
 use std::path::{Component, Path, PathBuf};
-use talea_model::{Strategy, System};
+use talea_model::{MemberLines, Parsed, Strategy, System};
 use talea_policy::strategy::{Anomaly, NodeAnomaly, Plan, plan_lanes_of, plan_system};
+use talea_text::links::resolved_folder;
+use talea_text::printable;
 use talea_time::Duration;
 
 /// Which system, and what to change about it.
@@ -23,7 +26,12 @@ pub struct SystemOptions {
 impl SystemOptions {
     /// Reads the file, shows its warnings and makes the changes.
     pub fn read(&self) -> Result<System, Failure> {
-        let mut system = super::failure::read_system(&self.system)?.system;
+        self.read_with_lines().map(|(system, _)| system)
+    }
+
+    /// The same, and the lines on which the members of its hierarchies stand.
+    pub fn read_with_lines(&self) -> Result<(System, MemberLines), Failure> {
+        let Parsed { mut system, lines, .. } = super::failure::read_system(&self.system)?;
         if let Some(strategy) = self.strategy {
             if !system.has_lanes() {
                 return Err(Failure::new(
@@ -36,8 +44,15 @@ impl SystemOptions {
         if let Some(seed) = self.seed {
             system = system.with_seed(seed);
         }
-        Ok(system)
+        Ok((system, lines))
     }
+}
+
+/// Programs and processes of the threads on a node that are not there, each with the place in the file that names it.
+pub fn absentees(file: &Path, system: &System, lines: &MemberLines, node: usize) -> Vec<String> {
+    let absent = talea_runtime::absentees(system, node).into_iter();
+    let place = |thread: usize| lines.of_work(thread).map_or(String::new(), |line| format!("{}:{line}: ", named(file)));
+    absent.map(|(thread, text)| format!("{}{}", place(thread), printable(&text))).collect()
 }
 
 /// What to write besides the table.
@@ -165,6 +180,7 @@ fn anomalous(anomalies: Vec<NodeAnomaly>) -> Failure {
 pub fn make_folder(out: Option<&Path>) -> Result<(), Failure> {
     match out {
         Some(folder) => {
+            resolved_folder(folder).map_err(linked)?;
             std::fs::create_dir_all(folder).map_err(|error| Failure::uncreated("the folder", folder, &error))
         }
         None => Ok(()),

@@ -4,7 +4,7 @@ mod hierarchy;
 
 use super::artefacts::{self, Reserved, TRACE};
 use super::failure::Failure;
-use super::options::{ResultOptions, SystemOptions, lanes_of, planned, positive, who_decides};
+use super::options::{ResultOptions, SystemOptions, absentees, lanes_of, planned, positive, who_decides};
 use super::progress;
 use crate::cli::output::tell;
 use clap::Args;
@@ -103,7 +103,7 @@ fn tail(text: &str) -> Result<Tail, String> {
 }
 
 pub fn main(options: Options) -> super::Outcome {
-    let system = options.system.read()?;
+    let (system, lines) = options.system.read_with_lines()?;
     let system = planned(&system, &lanes_of(&system)?)?;
     if options.impose_links && system.links.is_empty() {
         let help = "describe delay, jitter and loss in [[link]] tables, or leave --impose-links out";
@@ -111,6 +111,11 @@ pub fn main(options: Options) -> super::Outcome {
     }
     if let Some(membership) = Membership::from_environment() {
         return take_part(membership, &system, &options);
+    }
+    let absent = (0..system.nodes.len()).flat_map(|node| absentees(&options.system.system, &system, &lines, node));
+    let absent: Vec<String> = absent.collect();
+    if !absent.is_empty() {
+        return Err(Failure::new(absent.join("\n       "), ""));
     }
     let mut reserved = Reserved::create(&options.results, &options.system.system)?;
     let kept = kept_trace(&options.results)?;
@@ -216,7 +221,12 @@ struct Kept {
 
 fn kept_trace(results: &ResultOptions) -> Result<Option<Kept>, Failure> {
     if let Some(folder) = &results.out {
-        return Ok(Some(Kept { path: folder.join(TRACE), _temporary: None }));
+        let path = folder.join(TRACE);
+        // The trace is a file of the folder, wherever a link would lead.
+        if path.is_symlink() {
+            std::fs::remove_file(&path).map_err(|error| Failure::uncreated("the file", &path, &error))?;
+        }
+        return Ok(Some(Kept { path, _temporary: None }));
     }
     if results.schedule.is_none() {
         return Ok(None);

@@ -8,7 +8,6 @@ use crate::cli::output::tell;
 use clap::Args;
 use std::collections::HashMap;
 use std::fmt;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use talea_interchange::{Effect, Loss, Origin, Translated};
 
@@ -51,12 +50,7 @@ impl Destination {
         match &self.out {
             None => output::print(text.trim_end())?,
             Some(out) => {
-                let draft = Draft::create(out, Readers::Usual)?;
-                let left = draft.left(out);
-                let written = draft.file().write_all(text.as_bytes()).and_then(|()| draft.finish());
-                written.map_err(|error| {
-                    Failure::new(format!("cannot write {}: {error}", out.display()), left)
-                })?;
+                Draft::create(out, Readers::Usual)?.complete(out, text)?;
             }
         }
         Ok(Verdict::Fine)

@@ -12,6 +12,7 @@ mod errors;
 mod explained;
 mod exported;
 mod hierarchies;
+mod hostile;
 mod interchange;
 mod interrupt;
 mod lab;

@@ -236,7 +236,7 @@ impl Controller {
         if let Some(outranked) = outranked {
             self.park(flow, outranked, id, now);
         }
-        self.preemption.take(&self.shared, flow, id, now);
+        let _granted = self.preemption.take(&self.shared, flow, id);
         // A job that began while it was parked, because the granted one blocked, was never preempted.
         let preempted = std::mem::take(&mut self.slots[position].preempted);
         if preempted && self.shared.jobs.is_under_way(job.tag, job.number) {
@@ -256,6 +256,9 @@ impl Controller {
             let subject = Subject { job: self.id(&job), lane: self.lane };
             flow.recorder.put(now, subject.preempt(preemptor));
             self.slots[position].preempted = true;
+            if let Some(processor) = self.preemption.processor(&self.shared) {
+                processor.count_preemption();
+            }
         }
         self.set_level(position, Level::Parked);
         self.slots[position].cell.parked.store(self.priorities.is_none(), Ordering::Release);

@@ -2,10 +2,11 @@
 
 mod problems;
 
+use crate::cli::options;
 use crate::cli::output::{Sheet, wrap};
 use std::path::Path;
 use talea_check::hierarchy::{Child, Composition, HierarchyCheck, Row, Sibling, State, rows};
-use talea_model::System;
+use talea_model::{MemberLines, System};
 use talea_runtime::lowering::hierarchy::{Lowering, lower_hierarchy};
 use talea_runtime::lowering::machine::Machine;
 
@@ -16,7 +17,7 @@ const DEEPEST: usize = 24;
 const EXPLAINED: usize = 100;
 
 /// The hierarchy of a node with the guarantee on every edge, and what to change if it does not compose.
-pub fn show(system: &System, check: &HierarchyCheck, file: &Path) -> String {
+pub fn show(system: &System, check: &HierarchyCheck, file: (&Path, &MemberLines)) -> String {
     let cpus = system.nodes.iter().find(|node| node.name == check.node).map(|node| &node.cpus);
     let cpus: Vec<String> = cpus.into_iter().flatten().map(ToString::to_string).collect();
     let mut parts = vec![format!("\nnode {} (cpu {}): who is promised what", check.node, cpus.join(", "))];
@@ -43,10 +44,10 @@ pub fn lowering(system: &System, check: &HierarchyCheck) -> Option<Lowering> {
     lower_hierarchy(system, node, &Machine::examine(&system.nodes[node].cpus))
 }
 
-/// Programs and processes that are not on this machine, in a sentence each.
-pub fn absentees(system: &System, check: &HierarchyCheck) -> Vec<String> {
+/// Programs and processes that are not on this machine, in a sentence each, with its place in the file.
+pub fn absentees((file, lines): (&Path, &MemberLines), system: &System, check: &HierarchyCheck) -> Vec<String> {
     let node = system.nodes.iter().position(|node| node.name == check.node);
-    node.map_or_else(Vec::new, |node| talea_runtime::absentees(system, node))
+    node.map_or_else(Vec::new, |node| options::absentees(file, system, lines, node))
 }
 
 /// The text with the middle of very long numbers left out.

@@ -1,5 +1,6 @@
 //! Tables that fit the output.
 
+use super::shown;
 use super::wrap::width;
 use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle};
 
@@ -45,7 +46,7 @@ impl Sheet {
 
     /// Adds a row.
     pub fn row(&mut self, row: Vec<String>) {
-        self.rows.push(row);
+        self.rows.push(row.iter().map(|cell| shown(cell).into_owned()).collect());
     }
 
     /// The table as text without trailing blanks.

@@ -10,7 +10,6 @@ use crate::cli::output::tell;
 use crate::cli::output::{self, Sheet, wrap};
 use clap::Args;
 use intervals::{after_arrival, intervals};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use talea_figure::response;
 use talea_insight::explain::{
@@ -130,11 +129,8 @@ fn draw(svg: &Path, path: &Path, question: &Question, answer: &Explanations) -> 
     let drawn = first.because.as_deref().unwrap_or(first);
     draft::remove_on_interrupt()?;
     let draft = Draft::create(svg, Readers::Like(path))?;
-    let left = draft.left(svg);
     let picture = response::draw(answer, drawn).map_err(|error| Failure::file("draw", svg, error))?;
-    let written = draft.file().write_all(picture.as_bytes()).and_then(|()| draft.finish());
-    written.map_err(|error| Failure::new(format!("cannot write {}: {error}", svg.display()), left))?;
-    Ok(())
+    draft.complete(svg, &picture)
 }
 
 fn answer(trace: &TraceFile, question: Question) -> Result<(Explanations, Damage), ExplainError<TraceError>> {

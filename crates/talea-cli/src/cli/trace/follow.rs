@@ -73,6 +73,13 @@ impl Following<'_> {
                 true => self.consumer.poll(MonotonicClock.now() - SETTLING, &mut records),
                 false => self.consumer.drain(&mut records),
             };
+            if self.consumer.is_cut() {
+                return Err(Failure::file(
+                    "follow",
+                    self.path,
+                    "the file was made shorter meanwhile, by another program",
+                ));
+            }
             let audience = self.print(&records)?;
             if audience == Audience::Gone || self.left == Some(0) || is_stopped {
                 return Ok(());

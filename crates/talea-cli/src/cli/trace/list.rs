@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use talea_record::event::KERNEL;
 use talea_record::stream::publish::{Content, Listed, ListedConsumer};
-use talea_record::stream::{Liveness, StreamDirectory};
+use talea_record::stream::Liveness;
 use talea_record::{RingState, TraceFile};
 
 /// Show the programs that can be followed, or the events and counters of one of them
@@ -35,7 +35,7 @@ pub struct Options {
 pub fn main(options: &Options) -> Outcome {
     match &options.stream {
         None => {
-            let directory = StreamDirectory::of_user().map_err(|error| Failure::new(error, ""))?;
+            let directory = named::directory()?;
             all(&directory.list().map_err(|error| Failure::new(error, ""))?, options)?
         }
         Some(which) => one(&named::stream(which)?, options)?,

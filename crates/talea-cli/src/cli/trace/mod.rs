@@ -110,7 +110,7 @@ fn unreadable(path: &Path, error: &TraceError) -> Failure {
         TraceError::Io(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             "traces and streams are for the user alone who made them; ask for a copy, or read it as that user"
         }
-        TraceError::Io(_) | TraceError::NotATrace => {
+        TraceError::Io(_) | TraceError::NoFile(_) | TraceError::NotATrace => {
             "`talea run` and `talea sim` write trace.talea into the folder given with --out, and `talea trace record` the \
              file given with --out"
         }

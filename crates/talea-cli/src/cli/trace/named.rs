@@ -3,6 +3,7 @@
 //! A file that is there goes before a stream of the same name; a name with a slash is always a file's.
 
 use crate::cli::failure::Failure;
+use crate::cli::output::tell;
 use std::path::{Path, PathBuf};
 use talea_record::stream::StreamDirectory;
 use talea_record::stream::publish::{FindError, Listed};
@@ -40,8 +41,13 @@ fn name(which: &Path) -> Option<&str> {
     (!is_file).then_some(name)
 }
 
-fn directory() -> Result<StreamDirectory, Failure> {
-    StreamDirectory::of_user().map_err(|error| Failure::new(error, ""))
+/// The user's directory of streams; says so where it is not the usual one.
+pub fn directory() -> Result<StreamDirectory, Failure> {
+    let directory = StreamDirectory::of_user().map_err(|error| Failure::new(error, ""))?;
+    if let Some(why) = directory.passed_over() {
+        tell!("note: {why}");
+    }
+    Ok(directory)
 }
 
 fn unfound(which: &Path, error: &FindError) -> Failure {

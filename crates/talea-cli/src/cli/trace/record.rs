@@ -113,7 +113,7 @@ pub fn main(options: &Options) -> Outcome {
     if !options.command.is_empty() {
         refuse_impossible(&options.events)?;
     }
-    let directory = StreamDirectory::of_user().map_err(|error| Failure::new(error, ""))?;
+    let directory = named::directory()?;
     refuse_among_streams(&options.out, &directory)?;
     let mut place = Place::check(&options.out)?;
     let name = options.command.first().map_or_else(

@@ -1,8 +1,10 @@
 //! Which schedulers and threads do not receive what they need or are refused, why, and what would help.
 
+use crate::cli::failure::named;
 use std::path::Path;
 use talea_check::hierarchy::{HierarchyCheck, Refusal};
 use talea_guarantee::remedy::{Advice, Counsel, Effect, Remedy, Search};
+use talea_model::MemberLines;
 
 /// How many problems are listed, and for how many of them there is advice. Advice that solves all of them comes first.
 const LISTED: usize = 20;
@@ -13,40 +15,33 @@ const REMEDIES: usize = 5;
 const REMEDIES_EACH: usize = 3;
 
 /// Everything that is wrong with a hierarchy, and what would help.
-pub(super) fn text(check: &HierarchyCheck, file: &Path) -> String {
-    let text = std::fs::read_to_string(file).unwrap_or_default();
-    let mut lines = vec!["\nwhy not".to_string()];
+pub(super) fn text(check: &HierarchyCheck, (file, lines): (&Path, &MemberLines)) -> String {
+    let mut text = vec!["\nwhy not".to_string()];
     let findings = check.findings.iter().map(|finding| format!("  {finding}"));
     let refusals =
-        check.refusals.iter().map(|refusal| format!("  {}{}", place(refusal, file, &text), refusal.reason));
-    lines.extend(findings.chain(refusals).take(LISTED));
+        check.refusals.iter().map(|refusal| format!("  {}{}", place(refusal, file, lines), refusal.reason));
+    text.extend(findings.chain(refusals).take(LISTED));
     let problems = check.findings.len() + check.refusals.len();
     if problems > LISTED {
-        lines.push(format!("  … and {} more with --json", problems - LISTED));
+        text.push(format!("  … and {} more with --json", problems - LISTED));
     }
     if check.alternatives > 1 {
-        lines.push(format!(
+        text.push(format!(
             "  ({} ways to decide which parents joins take from were tried)",
             check.alternatives
         ));
     }
     let room = ADVISED - check.refusals.len().min(ADVISED / 2);
-    lines.extend(check.advice.iter().flat_map(|counsel| advised(counsel, room)));
+    text.extend(check.advice.iter().flat_map(|counsel| advised(counsel, room)));
     let room = ADVISED - check.findings.len().min(room);
-    lines.extend(permitted(&check.refusals, room));
-    lines.join("\n")
+    text.extend(permitted(&check.refusals, room));
+    text.join("\n")
 }
 
 /// The file and the line with the name of the child that a scheduler refuses.
-fn place(refusal: &Refusal, file: &Path, text: &str) -> String {
-    let named = |line: &str, name: &str| {
-        let (key, value) = line.split_once('=')?;
-        (key.trim() == "name" && value.trim().trim_matches(['"', '\'']) == name).then_some(())
-    };
-    let line = refusal.child.as_deref().and_then(|child| {
-        text.lines().position(|line| named(line.split('#').next().unwrap_or_default(), child).is_some())
-    });
-    line.map_or_else(String::new, |line| format!("{}:{}: ", file.display(), line + 1))
+fn place(refusal: &Refusal, file: &Path, lines: &MemberLines) -> String {
+    let line = refusal.child.as_deref().and_then(|child| lines.of_name(child));
+    line.map_or_else(String::new, |line| format!("{}:{line}: ", named(file)))
 }
 
 /// Changes that solve all problems, and then those for each of the first `room` problems by itself.
