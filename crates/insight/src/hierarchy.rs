@@ -352,7 +352,12 @@ mod tests {
     #[test]
     fn nothing_is_known_after_a_loss_until_it_is_heard_of() {
         let mut hierarchy = hierarchy();
-        let lost = talea_record::event::Lost { records: 3, since: None, ring: 0 };
+        let lost = talea_record::event::Lost {
+            records: 3,
+            since: None,
+            ring: 0,
+            cause: talea_record::LossCause::Overwritten.into(),
+        };
         hierarchy.apply(&lost.at(Instant::ZERO, Record::NO_CPU));
         assert_eq!(hierarchy.turn(0), Turn::Unknown);
         say(&mut hierarchy, &[(Request, "RES", "video")]);

@@ -122,6 +122,11 @@ impl Directory {
         &self.space
     }
 
+    /// Bytes of the region that have been read.
+    pub(crate) fn used(&self) -> usize {
+        self.used
+    }
+
     /// The families of the file, in the order in which they were registered.
     pub fn entries(&self) -> &[Entry] {
         &self.entries

@@ -18,6 +18,9 @@
 //!       rings: control pages, directory, passive area and from the data offset the rings, each at a multiple of 4096
 //! ```
 //!
+//! Behind the rings that the head counts, up to the end of the file, there may be later ones of 1024 records each: holes, until a
+//! thread needs one. How many have been used is in the control pages.
+//!
 //! What the control pages hold is in [`talea_ring::control`], the directory in [`crate::directory`], the
 //! rings in [`crate::ring`]. Directory and passive area are holes in the file until something stands there.
 //!
@@ -31,6 +34,7 @@ use crate::{Metadata, Origin};
 use std::io;
 use std::ops::Range;
 use talea_ring::control::CONTROL_WORDS;
+use talea_ring::header::Place;
 use thiserror::Error;
 
 #[cfg(target_endian = "big")]
@@ -48,6 +52,10 @@ pub(crate) const HEADER_BYTES: usize = 128;
 pub(crate) const PAGE_BYTES: u64 = 4096;
 /// State, name and head of a ring: one page before its slots.
 pub(crate) const RING_HEADER_BYTES: u64 = PAGE_BYTES;
+/// Records of each ring that a file has beyond those that its head counts: for threads that come when all others are taken.
+pub(crate) const LATER_CAPACITY: u64 = 1024;
+/// As many later rings as a file can have, so that all rings can be numbered.
+pub(crate) const LATER_MOST: u32 = 4096;
 /// Bytes of the control pages of a ring file.
 const CONTROL_BYTES: u64 = CONTROL_WORDS as u64 * 8;
 /// Bytes of the directory: room for some hundred families.
@@ -129,6 +137,8 @@ pub(crate) struct Header {
     pub metadata_bytes: u64,
     pub regions: Regions,
     pub data_offset: u64,
+    /// Rings of [`LATER_CAPACITY`] records behind the others; the length of the file tells.
+    pub later: u32,
 }
 
 /// Where the regions between metadata and data stand, in bytes; empty ones begin at 0.
@@ -217,12 +227,19 @@ pub(crate) fn ring_stride(capacity: u64) -> Option<u64> {
         .checked_add(RING_HEADER_BYTES)
 }
 
+/// The place of a ring of `capacity` records from byte `start` on.
+pub(crate) fn place_at(start: u64, capacity: u64) -> Place {
+    const WORD: u64 = size_of::<u64>() as u64;
+    let slots = ((start + RING_HEADER_BYTES) / WORD) as usize;
+    Place { header: (start / WORD) as usize, slots: slots..slots + capacity as usize * Record::WORDS }
+}
+
 impl Header {
     /// The head of a file with `metadata_bytes` bytes of metadata.
     pub fn new(body: Body, clock: Clock, metadata_bytes: u64) -> Self {
         let regions = Regions::of(body, HEADER_BYTES as u64 + metadata_bytes);
         let data_offset = regions.end();
-        Header { body, clock, metadata_bytes, regions, data_offset }
+        Header { body, clock, metadata_bytes, regions, data_offset, later: 0 }
     }
 
     /// Length of a ring file; the length of a log before its first record. `None` beyond 64 bits.
@@ -233,6 +250,31 @@ impl Header {
             }
             Body::Log => Some(self.data_offset),
         }
+    }
+
+    /// Length of a ring file with its later rings, which begin at [`Self::file_bytes`].
+    pub fn all_bytes(&self) -> Option<u64> {
+        ring_stride(LATER_CAPACITY)?.checked_mul(u64::from(self.later))?.checked_add(self.file_bytes()?)
+    }
+
+    /// The rings that the head counts; none of a log.
+    pub fn places(&self) -> Vec<Place> {
+        let Body::Rings { count, capacity } = self.body else { return Vec::new() };
+        let stride = ring_stride(capacity).expect("checked with the head");
+        debug_assert!(self.data_offset.is_multiple_of(PAGE_BYTES));
+        (0..u64::from(count)).map(|ring| place_at(self.data_offset + ring * stride, capacity)).collect()
+    }
+
+    /// The bytes of later ring `number`, which begin at a page.
+    pub fn later_bytes(&self, number: usize) -> Range<u64> {
+        let stride = ring_stride(LATER_CAPACITY).expect("a small number");
+        let start = self.file_bytes().expect("checked with the head") + number as u64 * stride;
+        start..start + stride
+    }
+
+    /// The place of later ring `number` in the whole file.
+    pub fn later_place(&self, number: usize) -> Place {
+        place_at(self.later_bytes(number).start, LATER_CAPACITY)
     }
 
     pub fn encode(&self) -> [u8; HEADER_BYTES] {
@@ -310,7 +352,7 @@ impl Header {
         if metadata_end > file_bytes {
             return Err(TraceError::Truncated { needs: metadata_end, has: file_bytes });
         }
-        let header = Header::new(body, Clock::from_name(&bytes[64..80])?, metadata_bytes);
+        let mut header = Header::new(body, Clock::from_name(&bytes[64..80])?, metadata_bytes);
         if header.data_offset != long(48) {
             return Err(TraceError::CorruptHeader("data offset"));
         }
@@ -324,6 +366,10 @@ impl Header {
         }
         if &header.encode() != bytes {
             return Err(TraceError::CorruptHeader("ring stride or padding"));
+        }
+        if let Body::Rings { .. } = body {
+            let stride = ring_stride(LATER_CAPACITY).expect("a small number");
+            header.later = u32::try_from((file_bytes - needs) / stride).unwrap_or(0).min(LATER_MOST);
         }
         Ok(header)
     }

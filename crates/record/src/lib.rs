@@ -48,8 +48,8 @@ pub use contents::Contents;
 pub use damage::Damage;
 pub use definition::{Definition, EdgeNumbers};
 pub use event::{
-    ChangeKind, CostKind, InterruptKind, LossReason, MemberRole, RunOutcome, SkipReason, ThreadRole, Trigger,
-    Typed, ViolationSide, WakeContext,
+    ChangeKind, CostKind, InterruptKind, LossCause, LossReason, MemberRole, RunOutcome, SkipReason,
+    ThreadRole, Trigger, Typed, ViolationSide, WakeContext,
 };
 pub use layout::TraceError;
 pub use log::{LogError, LogWriter};

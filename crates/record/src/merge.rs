@@ -94,9 +94,7 @@ impl<S: RecordSource> Merge<S> {
         self.refresh();
         let mut delivered = 0;
         while self.waiting.peek().is_some_and(|Reverse((time, _))| *time < horizon) {
-            let record = self.take().expect("a source is waiting");
-            sink.record(record);
-            delivered += 1;
+            delivered += self.take_run(horizon, sink);
         }
         delivered
     }
@@ -105,11 +103,39 @@ impl<S: RecordSource> Merge<S> {
     pub fn drain(&mut self, sink: &mut impl Sink) -> u64 {
         self.refresh();
         let mut delivered = 0;
-        while let Some(record) = self.next_available() {
+        loop {
+            if self.waiting.is_empty() {
+                self.refresh();
+            }
+            match self.take_run(Instant::MAX, sink) {
+                0 => return delivered,
+                run => delivered += run,
+            }
+        }
+    }
+
+    /// Delivers the earliest record of the waiting sources, and what its source has behind it before any other source's next record
+    /// and before `horizon`: a thread that writes for a while alone is not sorted record by record.
+    fn take_run(&mut self, horizon: Instant, sink: &mut impl Sink) -> u64 {
+        let Some(Reverse((_, place))) = self.waiting.pop() else { return 0 };
+        let other = self.waiting.peek().map(|Reverse(other)| *other);
+        let source = &mut self.sources[place];
+        let mut delivered = 0;
+        loop {
+            let record = source.take().expect("a waiting source has a record");
+            self.late += u64::from(record.time < self.latest);
+            self.latest = self.latest.max(record.time);
             sink.record(record);
             delivered += 1;
+            match source.peek() {
+                None => self.idle.push(place),
+                Some(next) if next.time < horizon && other.is_none_or(|other| (next.time, place) < other) => {
+                    continue;
+                }
+                Some(next) => self.waiting.push(Reverse((next.time, place))),
+            }
+            return delivered;
         }
-        delivered
     }
 
     /// The earliest record there is, regardless of any horizon.

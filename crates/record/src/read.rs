@@ -80,7 +80,7 @@ impl TraceFile {
                 Content::Log(Arc::new(file))
             }
             Body::Rings { .. } => {
-                let length = header.file_bytes().expect("checked with the head");
+                let length = header.all_bytes().expect("checked with the head and the length of the file");
                 let mapping = Mapping::readable(&file, length)?;
                 let control = Control::new(mapping.part(header.regions.control.clone()));
                 tables.start = control.run_start().map_or(tables.start, Instant::from_nanos);

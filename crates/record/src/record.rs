@@ -17,7 +17,8 @@ pub struct Record {
     pub words: [u64; 2],
     /// What happened.
     pub event: Event,
-    /// Lane (index into [`crate::Metadata::lanes`]) for job events; otherwise the event defines it.
+    /// Lane (index into [`crate::Metadata::lanes`]) for job events; of events of a program's own families the thread that wrote it,
+    /// as the THREAD record before it numbers it, or [`Record::NO_WRITER`]; otherwise the event defines it.
     pub source: u16,
     /// Processor it happened on, by its Linux number, or [`Record::NO_CPU`].
     pub cpu: u16,
@@ -34,12 +35,16 @@ impl Record {
     pub const NO_CPU: u16 = u16::MAX;
     /// The event is not about a particular lane.
     pub const NO_LANE: u16 = u16::MAX;
+    /// The thread that wrote it is not known.
+    pub const NO_WRITER: u16 = u16::MAX;
     /// No edge of a hierarchy.
     pub const NO_EDGE: u32 = u32::MAX;
     /// The source of what the kernel tells; no ring has this number.
     pub const KERNEL: u16 = u16::MAX;
     /// `source` of what was lost from a log because it was damaged.
     pub const DAMAGED: u16 = u16::MAX - 1;
+    /// `source` of what threads wrote that had no ring.
+    pub const NO_RING: u16 = u16::MAX - 2;
     /// A thread, and a process, that is not observed or not known.
     pub const UNSEEN_THREAD: u32 = u32::MAX;
 

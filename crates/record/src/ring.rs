@@ -25,17 +25,21 @@
 //! rings of real-time threads do not.
 //!
 //! **Spare rings.** Rings that are not promised to a writer by name are claimed by threads while the process runs, and
-//! given back when the thread ends; the next thread continues behind what the last one wrote. A reader therefore never
-//! misses a ring: all of them are there from the beginning.
+//! given back when the thread ends; the next thread continues behind what the last one wrote, as soon as consumers that read by passes
+//! (see [`talea_ring::control`]) have read that. While there is no such ring, threads take *later* rings: small ones behind the others,
+//! holes in the file until then. A reader never misses a ring: all of them have their places from the beginning.
 
+mod drawn;
 mod reader;
 mod writer;
 
+pub use drawn::{DrawingMemory, StreamDrawer};
+pub(crate) use reader::Later;
 pub use reader::RingReader;
 pub use talea_ring::header::RingState;
 pub use writer::{Definer, RingWriter};
 
-use crate::layout::{Body, Clock, Header, PAGE_BYTES, RING_HEADER_BYTES, encode_metadata, ring_stride};
+use crate::layout::{Body, Clock, Header, LATER_MOST, PAGE_BYTES, encode_metadata, ring_stride};
 use crate::live::LiveFile;
 use crate::live::process::Owner;
 use crate::live::registry::{self, RegisterError};
@@ -48,12 +52,10 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use talea_ring::header::Place;
 use talea_time::Instant;
 use talea_text::links::LinkError;
 use thiserror::Error;
 
-const WORD: u64 = size_of::<u64>() as u64;
 const _: () = assert!(Record::WORDS == talea_ring::slots::WORDS, "rings have room for records");
 
 /// Why a ring file or a log could not be created. No file is left behind.
@@ -121,6 +123,8 @@ pub struct RingShape<'a> {
     pub spare: usize,
     /// Records that each ring holds at least; rounded up to a power of two.
     pub capacity: usize,
+    /// Small rings beyond these, which take memory only when threads come while all spare ones are taken or not yet read.
+    pub later: usize,
 }
 
 impl RingFile {
@@ -142,7 +146,7 @@ impl RingFile {
         writers: &[String],
         capacity: usize,
     ) -> Result<Self, CreateError> {
-        Self::create_shaped(path, metadata, RingShape { writers, spare: 0, capacity })
+        Self::create_shaped(path, metadata, RingShape { writers, spare: 0, capacity, later: 0 })
     }
 
     /// As [`Self::create`], with spare rings.
@@ -154,9 +158,20 @@ impl RingFile {
         metadata: &Metadata,
         shape: RingShape<'_>,
     ) -> Result<Self, CreateError> {
-        let RingShape { writers, spare, capacity } = shape;
+        Self::create_announcing(path, metadata, shape, 0)
+    }
+
+    /// As [`Self::create_shaped`], of a process that waits for the recorder `announced`, if that is not 0.
+    pub(crate) fn create_announcing(
+        path: &Path,
+        metadata: &Metadata,
+        shape: RingShape<'_>,
+        announced: u64,
+    ) -> Result<Self, CreateError> {
+        let RingShape { writers, spare, capacity, later } = shape;
         let rings = writers.len().saturating_add(spare);
-        if rings == 0 || rings > usize::from(u16::MAX) {
+        let later = later.min(LATER_MOST as usize);
+        if rings == 0 || rings + later >= usize::from(u16::MAX) - 1 {
             return Err(CreateError::Writers(rings));
         }
         let too_large = || CreateError::Capacity(capacity as u64);
@@ -164,11 +179,12 @@ impl RingFile {
         let json = encode_metadata(metadata);
         let body = Body::Rings { count: rings as u32, capacity };
         ring_stride(capacity).ok_or_else(too_large)?;
-        let header = Header::new(body, Clock::of(metadata.origin), json.len() as u64);
+        let mut header = Header::new(body, Clock::of(metadata.origin), json.len() as u64);
+        header.later = later as u32;
         let bytes = header.file_bytes().filter(|bytes| *bytes <= i64::MAX as u64).ok_or_else(too_large)?;
 
         let file = replace(path)?;
-        let live = fill(file, &header, &json, bytes, writers).map_err(|failure| {
+        let live = fill(file, &header, &json, bytes, (writers, announced)).map_err(|failure| {
             // The half-made file is of no use; that it cannot be removed changes nothing in the report.
             let _ = std::fs::remove_file(path);
             match failure {
@@ -204,7 +220,7 @@ impl RingFile {
 
     /// Readers of all rings from their beginning, for a collector in the same process.
     pub fn readers(&self) -> Vec<RingReader> {
-        readers(&self.live.mapping, &self.live.places)
+        live_readers(&self.live)
     }
 
     /// Touches every page, so that writing causes no page fault later (on tmpfs; see the module).
@@ -251,9 +267,9 @@ fn fill(
     header: &Header,
     json: &[u8],
     bytes: u64,
-    writers: &[String],
+    (writers, announced): (&[String], u64),
 ) -> Result<Arc<LiveFile>, Failure> {
-    file.set_len(bytes)?;
+    file.set_len(header.all_bytes().expect("not longer than the rings themselves can be"))?;
     // With the first page of the directory, which everybody reads: also to read a hole takes memory, of a file on tmpfs.
     allocate(&file, 0..header.regions.directory.start + PAGE_BYTES)?;
     allocate(&file, header.data_offset..bytes)?;
@@ -263,12 +279,13 @@ fn fill(
     let mapping = Mapping::writable(&file, bytes)?;
     // In a process that locks its memory, mapping the file has filled the holes.
     empty(&file, header.regions.directory.start + PAGE_BYTES..header.regions.passive.end)?;
-    let places = places(header);
+    let places = header.places();
     for (place, name) in places.iter().zip(writers) {
         place.header_in(&mapping).set_name(name);
     }
     let live = Arc::new(LiveFile::new(mapping, file, header, places, writers.len())?);
     live.control().initialise(Owner::current().word());
+    live.control().announce(announced);
     registry::join(&live).map_err(Failure::Families)?;
     let magic = u64::from_le_bytes(*head.first_chunk().expect("the head starts with the magic"));
     live.mapping.words()[0].store(magic, Ordering::Release);
@@ -303,24 +320,21 @@ fn allocate(file: &File, bytes: Range<u64>) -> io::Result<()> {
     Ok(())
 }
 
-fn places(header: &Header) -> Vec<Place> {
-    let Body::Rings { count, capacity } = header.body else { return Vec::new() };
-    let stride = ring_stride(capacity).expect("checked with the head");
-    debug_assert!(header.data_offset.is_multiple_of(PAGE_BYTES));
-    (0..u64::from(count))
-        .map(|ring| {
-            let start = header.data_offset + ring * stride;
-            let slots = ((start + RING_HEADER_BYTES) / WORD) as usize;
-            Place { header: (start / WORD) as usize, slots: slots..slots + capacity as usize * Record::WORDS }
-        })
-        .collect()
-}
-
-/// Readers of all rings of an opened file with this validated head.
+/// Readers of all rings of an opened file with this validated head, which is mapped as a whole.
 pub(crate) fn open_readers(mapping: &Arc<Mapping>, header: &Header) -> Vec<RingReader> {
-    readers(mapping, &places(header))
+    let mut places = header.places();
+    let first_later = places.len();
+    places.extend((0..header.later as usize).map(|number| header.later_place(number)));
+    let control = header.regions.control.start;
+    let reader = |(index, place): (usize, &talea_ring::header::Place)| {
+        let later = index.checked_sub(first_later).map(|number| Later { control, number });
+        RingReader::new(mapping, place, index, later)
+    };
+    places.iter().enumerate().map(reader).collect()
 }
 
-pub(crate) fn readers(mapping: &Arc<Mapping>, places: &[Place]) -> Vec<RingReader> {
-    places.iter().enumerate().map(|(index, place)| RingReader::new(mapping, place, index)).collect()
+/// Readers of all rings of a file that this process writes.
+pub(crate) fn live_readers(live: &LiveFile) -> Vec<RingReader> {
+    let (mapping, header) = live.whole();
+    open_readers(&mapping, &header)
 }

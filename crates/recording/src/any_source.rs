@@ -1,6 +1,6 @@
 //! Rings and the kernel's processors, as sources of one merge.
 
-use crate::kernel::KernelSource;
+use crate::kernel::{KernelFeed, KernelSource};
 use talea_record::{Record, RecordSource, RingReader};
 
 /// A ring or a processor of the kernel stream, for merging both.
@@ -10,6 +10,8 @@ pub enum AnySource {
     Ring(Box<RingReader>),
     /// What the kernel tells of a processor.
     Kernel(Box<KernelSource>),
+    /// The same, after another thread has emptied its buffer.
+    KernelFeed(Box<KernelFeed>),
 }
 
 impl From<RingReader> for AnySource {
@@ -24,6 +26,7 @@ impl RecordSource for AnySource {
         match self {
             AnySource::Ring(reader) => reader.peek(),
             AnySource::Kernel(source) => source.peek(),
+            AnySource::KernelFeed(feed) => feed.peek(),
         }
     }
     #[inline]
@@ -31,6 +34,7 @@ impl RecordSource for AnySource {
         match self {
             AnySource::Ring(reader) => reader.take(),
             AnySource::Kernel(source) => source.take(),
+            AnySource::KernelFeed(feed) => feed.take(),
         }
     }
 }
@@ -38,5 +42,11 @@ impl RecordSource for AnySource {
 impl From<KernelSource> for AnySource {
     fn from(source: KernelSource) -> Self {
         AnySource::Kernel(Box::new(source))
+    }
+}
+
+impl From<KernelFeed> for AnySource {
+    fn from(feed: KernelFeed) -> Self {
+        AnySource::KernelFeed(Box::new(feed))
     }
 }

@@ -22,6 +22,7 @@
 //! | `occupancy` | who has a processor, from both sides of a switch |
 //! | `names` | names of threads that nobody announces |
 //! | `source` | a buffer as a source of records |
+//! | `drawn` | the same by two threads: one empties the buffer |
 //! | `wakeups` | wake-ups of chosen threads, told at once |
 //! | `redirect` | the two calls that the perf library lacks |
 //!
@@ -53,6 +54,7 @@
 
 mod assemble;
 mod decode;
+mod drawn;
 mod names;
 mod occupancy;
 mod options;
@@ -63,6 +65,7 @@ mod source;
 mod tracepoint;
 mod wakeups;
 
+pub use drawn::{KernelDrawer, KernelFeed};
 pub use options::{KernelEvent, KernelOptions, KernelScope, Processors, Recorder, UnknownKernelEvent};
 pub use preflight::{Cause, KernelPart, Obstacle, Preflight, preflight};
 pub use source::KernelSource;

@@ -27,27 +27,30 @@
 //! Families that programs register are numbered by each process on its own, so the same number can mean different
 //! families in two streams. In the log each family has one number, and the recording translates.
 
+mod drawing;
 mod output;
 mod source;
 
 use crate::any_source::AnySource;
 use crate::kernel::{KernelControl, KernelSource, KernelTotals};
+use drawing::Drawing;
 use output::Output;
-use source::{Families, FamilyNumbers, TranslatedSource};
+use source::{Families, FamilyNumbers, SharedWriters, TranslatedSource};
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use talea_record::event::{Thread, builtin};
+use talea_record::event::{Lost, Thread, builtin};
 use talea_record::log::LogError;
 use talea_record::merge::Merge;
 use talea_record::namespace::NameSpaceError;
+use talea_record::ring::DrawingMemory;
 use talea_record::stream::{
-    AttachError, ConsumerSlot, Directory, DirectoryError, Liveness, Selection, SelectionError, Start,
+    AttachError, ConsumerSlot, Directory, DirectoryError, Later, Liveness, Selection, SelectionError, Start,
     UnknownName,
 };
 use talea_record::stream::{builtin_switch, clock};
-use talea_record::{CreateError, Event, Record, Sink, ThreadRole, TraceError, TraceFile};
+use talea_record::{CreateError, Event, LossCause, Record, Sink, ThreadRole, TraceError, TraceFile};
 use talea_time::{Duration, Instant};
 use thiserror::Error;
 
@@ -141,8 +144,8 @@ pub struct Recorded {
     pub records: u64,
     /// Of these, the records of programs that nobody asked for: whose a ring is, and the [`MARKS`] of the run.
     pub unasked: u64,
-    /// Records of streams that were overwritten before they could be read.
-    pub lost: u64,
+    /// Records of programs that were lost, by why.
+    pub lost: BTreeMap<LossCause, u64>,
     /// Records that came too late to be put in order.
     pub late: u64,
     /// Nodes whose runs were cut off: their processes were gone before they had ended them.
@@ -151,9 +154,21 @@ pub struct Recorded {
     pub kernel: Option<KernelTotals>,
 }
 
+impl Recorded {
+    /// Records of programs and of the kernel that were lost.
+    pub fn lost_in_all(&self) -> u64 {
+        let kernel = self.kernel.as_ref().map_or(0, KernelTotals::lost_in_all);
+        self.lost.values().sum::<u64>().saturating_add(kernel)
+    }
+}
+
 /// A recording under way.
 #[derive(Debug)]
 pub struct Recording {
+    /// Before the streams, whose slots it uses.
+    drawing: Drawing,
+    memory: DrawingMemory,
+    writers: SharedWriters,
     merge: Merge<TranslatedSource>,
     streams: Vec<Followed>,
     kernel: Option<KernelControl>,
@@ -176,6 +191,27 @@ struct Followed {
     /// Place of its first ring among the sources.
     place: usize,
     process: ProcessState,
+    /// Events without a ring that the log tells of.
+    unringed: u64,
+}
+
+/// How a recording is made.
+pub struct RecordingOptions {
+    /// Bytes of memory for what has been taken out of rings and buffers and not yet been written.
+    pub memory: u64,
+    /// What the thread that empties rings and buffers does first, such as giving itself a priority.
+    pub prepare: Box<dyn FnOnce() + Send>,
+}
+
+impl RecordingOptions {
+    /// What is enough for some seconds of some million records.
+    pub const MEMORY: u64 = 1 << 30;
+}
+
+impl Default for RecordingOptions {
+    fn default() -> Self {
+        RecordingOptions { memory: Self::MEMORY, prepare: Box::new(|| ()) }
+    }
 }
 
 /// Whether the process of a stream was seen to be gone.
@@ -202,17 +238,36 @@ impl Followed {
         let directory = self.slot.directory().map_err(|error| failed(error.into()))?;
         let known;
         (known, *unknown) = selection.known_in(directory);
-        self.slot.select(&known).map_err(failed)
+        self.slot.select(&known).map_err(failed)?;
+        self.note_choice();
+        Ok(())
+    }
+
+    /// Lets the program go on that waits until its families have been chosen by.
+    fn note_choice(&self) {
+        let later = match &self.choice {
+            Choice::Growing { unknown, .. } if !unknown.is_empty() => Later::Unwanted,
+            // What comes later is wanted as it is, or was not asked for.
+            Choice::Growing { .. } | Choice::Fixed => Later::Wanted,
+        };
+        self.slot.note_choice(later);
     }
 }
 
 impl Recording {
     /// A recording into `path` of something called `name`. The file is created when it is known what is recorded, at
     /// the latest at the end.
-    pub fn new(path: &Path, name: &str) -> Self {
+    ///
+    /// # Errors
+    /// If its thread cannot be created.
+    pub fn new(path: &Path, name: &str, options: RecordingOptions) -> std::io::Result<Self> {
         let output = Output::new(path, name);
         let (streams, families) = (Vec::new(), Families::default());
-        Recording {
+        let memory = DrawingMemory::new(options.memory);
+        Ok(Recording {
+            drawing: Drawing::start(memory.clone(), options.prepare)?,
+            memory,
+            writers: SharedWriters::default(),
             merge: Merge::new(Vec::new()),
             streams,
             kernel: None,
@@ -220,7 +275,7 @@ impl Recording {
             output,
             began: clock::now(),
             counted_in: 0,
-        }
+        })
     }
 
     /// The process with this number serves the program that is recorded, whether or not it tells anything itself: what the kernel
@@ -284,14 +339,17 @@ impl Recording {
         let asked = asked.map_err(|error| failed(error.into()))?;
         let unasked: Vec<Event> = MARKS.into_iter().filter(|mark| !asked.contains(mark)).collect();
         let name = self.output.consumer_name();
-        let (slot, readers) = TraceFile::attach(path, &name, &selection, start).map_err(failed)?.into_parts();
+        let consumer = TraceFile::attach(path, &name, &selection, start).map_err(failed)?;
+        let (slot, drawer, readers) = consumer.into_drawn(&self.memory);
+        self.drawing.add(drawer);
         let numbers = Rc::new(RefCell::new(FamilyNumbers::default()));
         let place = self.merge.sources().len();
         for reader in readers {
             let numbers = Rc::clone(&numbers);
-            self.merge.add(TranslatedSource::new(reader.into(), numbers, unasked.clone()));
+            let reader = reader.announcing().into();
+            self.merge.add(TranslatedSource::new(reader, numbers, &self.writers, unasked.clone()));
         }
-        self.streams.push(Followed {
+        let followed = Followed {
             path: path.into(),
             slot,
             numbers,
@@ -299,7 +357,11 @@ impl Recording {
             choice,
             place,
             process: ProcessState::Alive,
-        });
+            unringed: 0,
+        };
+        followed.note_choice();
+        followed.slot.attend();
+        self.streams.push(followed);
         self.output.take_tables(metadata);
         self.output.note_events(events);
         self.look_at_directories()
@@ -325,9 +387,13 @@ impl Recording {
     /// If it does so already.
     pub fn hear(&mut self, control: KernelControl, sources: Vec<KernelSource>) {
         assert!(self.kernel.replace(control).is_none(), "one kernel stream tells everything");
+        let mut drawers = Vec::with_capacity(sources.len());
         for source in sources {
-            self.merge.add(TranslatedSource::new(source.into(), Rc::default(), Vec::new()));
+            let (drawer, feed) = source.into_drawn(&self.memory);
+            drawers.push(drawer);
+            self.merge.add(TranslatedSource::new(feed.into(), Rc::default(), &self.writers, Vec::new()));
         }
+        self.drawing.add_kernel(drawers);
     }
 
     /// The kernel's events, to wait for them.
@@ -350,17 +416,20 @@ impl Recording {
         self.output.expect_no_tables();
     }
 
-    /// Records what has settled by `now`. To be called every few milliseconds, or the rings overrun.
+    /// Records what has settled by `now`. To be called every few milliseconds, or what is taken out of the rings fills the memory.
     ///
     /// # Errors
     /// If the directory of a stream is damaged, or the log cannot be created or written.
     pub fn poll(&mut self, now: Instant) -> Result<(), RecordingError> {
+        // What settles now is all there, also where the thread that copies was kept from running.
+        self.drawing.catch_up();
         let directories = self.look_at_directories();
         self.look_for_cuts()?;
         directories?;
         self.look_for_start();
         self.look_for_the_gone(now);
         self.merge.poll(now - SETTLING, &mut self.output);
+        self.look_for_unringed(now - SETTLING);
         self.output.settle(now);
         self.output.result()
     }
@@ -374,18 +443,29 @@ impl Recording {
             // What it has told until now is there whether or not it stops.
             let _ = kernel.stop();
         }
+        self.drawing.catch_up();
         self.look_at_directories()?;
         self.look_for_start();
         self.look_for_the_gone(clock::now());
         self.merge.drain(&mut self.output);
+        // What there was no memory for before has some now.
+        self.drawing.catch_up();
+        self.merge.drain(&mut self.output);
+        self.look_for_unringed(clock::now());
         let mut recorded =
             Recorded { late: self.merge.late(), unasked: self.counted_in, ..Recorded::default() };
         recorded.kernel = self.kernel.as_ref().map(KernelControl::totals);
-        for source in self.merge.into_sources() {
-            recorded.unasked += source.counts.unasked;
+        let unringed = self.streams.iter().map(|stream| stream.unringed).sum();
+        for source in self.merge.sources() {
+            recorded.unasked += source.unasked();
             if matches!(source.source, AnySource::Ring(_)) {
-                recorded.lost += source.counts.lost;
+                for (cause, lost) in &source.counts.lost {
+                    *recorded.lost.entry(*cause).or_default() += lost;
+                }
             }
+        }
+        if unringed > 0 {
+            recorded.lost.insert(LossCause::NoRing, unringed);
         }
         recorded.cut_off = self.output.cut_off();
         recorded.records = self.output.finish()?;
@@ -407,11 +487,26 @@ impl Recording {
         }
     }
 
+    /// Says how many events found no ring since the last time.
+    fn look_for_unringed(&mut self, time: Instant) {
+        for stream in &mut self.streams {
+            let unringed = stream.slot.unringed();
+            let records = unringed - std::mem::replace(&mut stream.unringed, unringed);
+            if records > 0 {
+                let lost =
+                    Lost { records, since: None, ring: Record::NO_RING, cause: LossCause::NoRing.into() };
+                self.output.record(lost.at(time, Record::NO_CPU));
+            }
+        }
+    }
+
     /// Says of the runs of processes that are gone that they have ended, should they not have done so themselves.
     fn look_for_the_gone(&mut self, now: Instant) {
         for stream in self.streams.iter_mut().filter(|stream| stream.process == ProcessState::Alive) {
             let Some(pid) = stream.slot.gone() else { continue };
             stream.process = ProcessState::Gone;
+            // Everything it wrote is to be there before.
+            self.drawing.catch_up();
             // Behind its last record, and not before what has been delivered of others.
             let last = stream.slot.latest().map(|last| last.saturating_add(Duration::from_nanos(1)));
             let time = last.map_or(now - SETTLING, |last| last.max(now - SETTLING));

@@ -3,10 +3,14 @@
 //! ```text
 //! word
 //!    0  the process that writes the rings, as an owner (see below); 0 while it is being created
-//!    1  unused
+//!    1  the recorder that the process was started by and waits for, as an owner; 0: none
 //!    2  events that found no ring
 //!    3  1 when the stream has ended
 //!    4  the instant from which arrivals of the run count, in nanoseconds; 0 until that is known
+//!    5  1 when that recorder follows the stream, or has said that it will not
+//!    6  bytes of the directory by which that recorder has chosen; all ones: what is added changes nothing for it
+//!    7  rings beyond those from the beginning that have ever been used
+//!  128  passes: for each of 64 slots the last pass over the rings that was begun, and the last that was finished
 //!  512  consumers: 64 slots of 8 words: owner (0: free), then 7 words of name
 //! 1024  switches: a word for each event and passive entity; bit c is set while consumer c wants it
 //! ```
@@ -19,12 +23,25 @@
 //! takes the slot over *first*, by one compare-and-exchange, and clears its bits *then*. So a slot is cleared by the
 //! one process that owns it, and a reaper that dies over its work leaves what it found: a slot owned by the dead.
 //!
+//! **Passes.** A consumer that copies everything that the rings hold into memory of its own numbers these passes. The writer of a
+//! ring that is closed notes which pass each consumer has begun; a later one has found all that was in the ring:
+//!
+//! ```text
+//! writer                          consumer, pass n
+//! 1 records of the ring           a begun = n
+//! 2 fence(SeqCst)                 b fence(SeqCst)
+//! 3 noted = begun                 c reads the rings
+//!                                 d finished = n
+//! ```
+//! Where (3) noted less than `n`, (2) comes before (b) in the one order of such fences, or (3) would have seen (a); so (c) finds
+//! everything from (1). A ring is read when `finished > noted`.
+//!
 //! **Everything, also later.** A consumer that wants all events sets its bit in *all* switches, also in those that no
 //! family has yet: one that is registered later finds its switches on. So only the owner of a bit ever changes it, and
 //! registering a family touches no switch; nothing has to be agreed on between the two.
 
 use crate::primitive::SharedWord;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 
 /// Words of the control pages.
 pub const CONTROL_WORDS: usize = SWITCHES_AT + SWITCHES;
@@ -45,6 +62,11 @@ const WRITER: usize = 0;
 const UNRINGED: usize = 2;
 const ENDED: usize = 3;
 const RUN_START: usize = 4;
+const ANNOUNCED: usize = 1;
+const ATTENDED: usize = 5;
+const CHOSEN_BY: usize = 6;
+const LATER_RINGS: usize = 7;
+const PASSES_AT: usize = 128;
 const CONSUMERS_AT: usize = 512;
 const CONSUMER_WORDS: usize = 8;
 /// First word of the switches.
@@ -189,6 +211,75 @@ impl<'a, W: SharedWord> Control<'a, W> {
     /// Whether the stream is over.
     pub fn has_ended(&self) -> bool {
         self.words[ENDED].load(Relaxed) != 0
+    }
+
+    /// The process waits for `recorder`, an owner, before it goes on. Said before anybody can find the stream.
+    pub fn announce(&self, recorder: u64) {
+        self.words[ANNOUNCED].store(recorder, Relaxed);
+    }
+
+    /// The recorder that the process waits for; 0: none.
+    pub fn announced(&self) -> u64 {
+        self.words[ANNOUNCED].load(Relaxed)
+    }
+
+    /// The recorder follows the stream with everything switched on that it wants, or will not follow it.
+    pub fn attend(&self) {
+        self.words[ATTENDED].store(1, Release);
+    }
+
+    /// Whether nobody has to wait for the recorder any more.
+    pub fn is_attended(&self) -> bool {
+        self.words[ATTENDED].load(Acquire) != 0
+    }
+
+    /// The recorder has chosen among the first `bytes` of the directory; [`u64::MAX`]: what is added later changes nothing.
+    pub fn choose_by(&self, bytes: u64) {
+        self.words[CHOSEN_BY].store(bytes, Release);
+    }
+
+    /// The bytes of the directory that the recorder has chosen by.
+    pub fn chosen_by(&self) -> u64 {
+        self.words[CHOSEN_BY].load(Acquire)
+    }
+
+    /// Rings beyond those from the beginning that have ever been used.
+    pub fn later_rings(&self) -> usize {
+        usize::try_from(self.words[LATER_RINGS].load(Acquire)).unwrap_or(usize::MAX)
+    }
+
+    /// One more such ring is about to be used. One thread at a time says so.
+    pub fn add_later_ring(&self) {
+        self.words[LATER_RINGS].fetch_add(1, Release);
+    }
+
+    /// The consumer of `bit` begins a pass over all rings; its number is for [`Self::finish_pass`].
+    pub fn begin_pass(&self, bit: Bit) -> u64 {
+        let begun = &self.words[PASSES_AT + 2 * bit.slot()];
+        let pass = begun.load(Relaxed).wrapping_add(1);
+        begun.store(pass, Relaxed);
+        W::fence(SeqCst);
+        pass
+    }
+
+    /// All that was in the rings when the pass began has been copied.
+    pub fn finish_pass(&self, bit: Bit, pass: u64) {
+        self.words[PASSES_AT + 2 * bit.slot() + 1].store(pass, Release);
+    }
+
+    /// The passes that consumers have begun, by slot.
+    pub fn passes_begun(&self) -> impl Iterator<Item = u64> {
+        (0..CONSUMERS).map(|slot| self.words[PASSES_AT + 2 * slot].load(Relaxed))
+    }
+
+    /// The last pass that each consumer has finished that makes passes, with its slot.
+    pub fn passes_finished(&self) -> Vec<(usize, u64)> {
+        let finished = |slot: usize| {
+            let owner = self.owner(Bit::of_slot(slot)).load(Acquire);
+            let [begun, finished] = [0, 1].map(|word| self.words[PASSES_AT + 2 * slot + word].load(Acquire));
+            (owner != 0 && begun != 0).then_some((slot, finished))
+        };
+        (0..CONSUMERS).filter_map(finished).collect()
     }
 
     /// Takes a free slot for `owner`, after freeing those of the dead; `None` if all are taken. The slot's bits are

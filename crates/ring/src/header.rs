@@ -10,12 +10,18 @@
 //! A spare ring is claimed by one compare-and-exchange, so two threads never take the same one; the next thread goes on behind
 //! what the last one wrote.
 //!
-//! **Who writes** stands in two words, of which the first is 0 while the second changes: whoever finds the same in the first
-//! before and after has both of one thread.
+//! **Who writes** stands in three words, of which the first is 0 while the others change: whoever finds the same in the first
+//! before and after has all of one thread. The third is the number of the first record that may be this thread's, so that a reader
+//! that is behind does not take an earlier thread's records for those of the thread that has the ring now.
+//!
+//! **Kept until read.** A writer that closes a ring notes which pass over the rings each consumer had begun (see
+//! [`crate::control`]). When all of them have finished a later one, everything in the ring has been read, and the ring can be
+//! taken over without losing any of it.
 
+use crate::control::{CONSUMERS, Control};
 use crate::primitive::{Memory, SharedWord};
 use std::ops::Range;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
 const STATE_WORD: usize = 0;
 const NAME_LENGTH_WORD: usize = 1;
@@ -23,10 +29,12 @@ const NAME_WORDS: Range<usize> = 2..18;
 const NAME_BYTES: usize = 128;
 const THREAD_WORD: usize = 18;
 const PLACE_WORD: usize = 19;
+const FIRST_WORD: usize = 20;
 const HEAD_WORD: usize = 32;
+const PASSES_AT: usize = 64;
 
 /// Words that a header has at least.
-pub const HEADER_WORDS: usize = HEAD_WORD + 1;
+pub const HEADER_WORDS: usize = PASSES_AT + CONSUMERS;
 
 const UNUSED: u64 = 0;
 const OPEN: u64 = 1;
@@ -51,6 +59,17 @@ pub enum RingState {
     Open,
     /// The writer closed the ring; nothing more will come.
     Closed,
+}
+
+/// Who writes a ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Writer {
+    /// The thread, as [`Header::identify`] was told.
+    pub thread: u64,
+    /// Where it belongs.
+    pub place: u64,
+    /// Number of the first record that may be its own.
+    pub first: u64,
 }
 
 /// A ring's header in memory.
@@ -91,9 +110,25 @@ impl<'a, W: SharedWord> Header<'a, W> {
         self.0[STATE_WORD].store(OPEN, Release);
     }
 
-    /// The writer writes no more.
-    pub fn close(&self) {
+    /// The writer writes no more. The consumers of `control` have to read what it has written before it is
+    /// [drained](Self::is_drained).
+    pub fn close<C: SharedWord>(&self, control: &Control<'_, C>) {
+        // Before what the fence is for: a pass that begins behind it finds everything that was written.
+        W::fence(SeqCst);
+        for (word, begun) in self.0[PASSES_AT..].iter().zip(control.passes_begun()) {
+            word.store(begun, Relaxed);
+        }
         self.0[STATE_WORD].store(CLOSED, Release);
+    }
+
+    /// Whether nobody writes the ring and nobody has anything to read in it: it was never used, or all of `finished`, the passes that
+    /// consumers have [finished](Control::passes_finished), were begun after it was closed.
+    pub fn is_drained(&self, finished: &[(usize, u64)]) -> bool {
+        match self.0[STATE_WORD].load(Acquire) {
+            UNUSED => true,
+            CLOSED => finished.iter().all(|(slot, pass)| *pass > self.0[PASSES_AT + slot].load(Relaxed)),
+            _ => false,
+        }
     }
 
     /// Takes a ring that nobody writes; false if somebody does, or another one was faster. It has to be [opened](Self::open).
@@ -138,24 +173,25 @@ impl<'a, W: SharedWord> Header<'a, W> {
         String::from_utf8_lossy(&bytes[..length]).into_owned()
     }
 
-    /// The thread `thread`, not 0, writes, and `place` says where it belongs.
-    pub fn identify(&self, thread: u64, place: u64) {
+    /// Says who writes; the thread is not 0.
+    pub fn identify(&self, writer: Writer) {
         self.0[THREAD_WORD].store(0, Relaxed);
         W::fence(Release);
-        self.0[PLACE_WORD].store(place, Relaxed);
-        self.0[THREAD_WORD].store(thread, Release);
+        self.0[PLACE_WORD].store(writer.place, Relaxed);
+        self.0[FIRST_WORD].store(writer.first, Relaxed);
+        self.0[THREAD_WORD].store(writer.thread, Release);
     }
 
-    /// The thread that writes, and where it belongs; `None` if nobody does, or has said so.
-    pub fn thread(&self) -> Option<(u64, u64)> {
+    /// Who writes; `None` if nobody does, or has said so.
+    pub fn writer(&self) -> Option<Writer> {
         let load = |word: usize| {
             let value = self.0[word].load(Relaxed);
             W::fence(Acquire);
             value
         };
-        let (thread, place) = (load(THREAD_WORD), load(PLACE_WORD));
+        let (thread, place, first) = (load(THREAD_WORD), load(PLACE_WORD), load(FIRST_WORD));
         // Another thread may be taking the ring over.
         let is_whole = thread != 0 && load(THREAD_WORD) == thread && self.state() == RingState::Open;
-        is_whole.then_some((thread, place))
+        is_whole.then_some(Writer { thread, place, first })
     }
 }

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 use talea_ring::bell::{Bell, Waited};
 use talea_ring::control::{CONTROL_WORDS, Control, SwitchSet};
-use talea_ring::header::{HEADER_WORDS, Place, RingState};
+use talea_ring::header::{HEADER_WORDS, Place, RingState, Writer};
 use talea_ring::inbox::Links;
 use talea_ring::line::{Line, Published};
 use talea_ring::object::{Copied, Update};
@@ -73,26 +73,54 @@ fn spare_rings_are_claimed_once_and_say_who_writes_them() {
             let header = places[claimed].header_in(&*memory);
             header.set_name(&format!("thread {thread}"));
             header.open();
-            header.identify(thread, 100 + thread);
+            header.identify(Writer { thread, place: 100 + thread, first: 0 });
             Some((claimed, thread))
         })
     };
     let threads = [1, 2, 3].map(come);
     let mut seen = Vec::new();
     while threads.iter().any(|thread| !thread.is_finished()) {
-        seen.extend(places.iter().filter_map(|place| place.header_in(&*memory).thread()));
+        seen.extend(places.iter().filter_map(|place| place.header_in(&*memory).writer()));
     }
-    assert!(seen.iter().all(|(thread, place)| *place == 100 + thread), "{seen:?}");
+    assert!(seen.iter().all(|writer| writer.place == 100 + writer.thread), "{seen:?}");
+    let control = memory_of_control();
     let mut claimed = threads.map(|thread| thread.join().expect("it comes").expect("there are three"));
     for (ring, thread) in claimed {
         let header = places[ring].header_in(&*memory);
-        assert_eq!(header.thread(), Some((thread, 100 + thread)));
+        assert_eq!(header.writer(), Some(Writer { thread, place: 100 + thread, first: 0 }));
         assert_eq!((header.name(), header.state()), (format!("thread {thread}"), RingState::Open));
-        header.close();
-        assert_eq!((header.thread(), header.state()), (None, RingState::Closed));
+        header.close(&Control::new(&control));
+        assert!(header.is_drained(&Control::new(&control).passes_finished()), "nobody reads");
+        assert_eq!((header.writer(), header.state()), (None, RingState::Closed));
     }
     claimed.sort_unstable();
     assert_eq!(claimed.map(|(ring, _)| ring), [0, 1, 2]);
+}
+
+fn memory_of_control() -> Arc<[AtomicU64]> {
+    memory(CONTROL_WORDS)
+}
+
+#[test]
+fn a_closed_ring_is_drained_by_a_pass_that_was_begun_after_it_was_closed() {
+    let (rings, places) = rings(1, 4);
+    let pages = memory_of_control();
+    let (control, header) = (Control::new(&pages), places[0].header_in(&*rings));
+    let bit = control.claim(1, "c", |_| false).expect("there is room");
+    assert!(header.is_drained(&control.passes_finished()), "it was never used");
+    assert!(header.claim());
+    header.open();
+    let early = control.begin_pass(bit);
+    header.close(&control);
+    control.finish_pass(bit, early);
+    assert!(!header.is_drained(&control.passes_finished()), "that pass may have been there before");
+    let late = control.begin_pass(bit);
+    assert!(!header.is_drained(&control.passes_finished()), "it may not have been there yet");
+    control.finish_pass(bit, late);
+    assert!(header.is_drained(&control.passes_finished()));
+    header.close(&control);
+    control.release(bit);
+    assert!(header.is_drained(&control.passes_finished()), "who is gone reads nothing");
 }
 
 #[test]

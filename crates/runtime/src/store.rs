@@ -42,7 +42,7 @@ impl Store {
         options: &RunOptions,
         hosted: &Hosted,
     ) -> Result<Self, PrepareError> {
-        let shape = RingShape { writers: names, spare: SPARE, capacity };
+        let shape = RingShape { writers: names, spare: SPARE, capacity, later: 0 };
         let name = match hosted {
             Hosted::Node { node, .. } => format!("{}.{}", system.name, system.nodes[*node].name),
             Hosted::All => system.name.clone(),

@@ -180,7 +180,15 @@ fn where_the_kernel_tells_nothing_nothing_is_known_to_be_withheld() {
     ledger.grant(0, VIDEO);
     ledger.switch(10, VIDEO_THREAD);
     ledger.switch(1_000, IDLE);
-    ledger.tell(2_000, Lost { records: 7, since: None, ring: Record::KERNEL });
+    ledger.tell(
+        2_000,
+        Lost {
+            records: 7,
+            since: None,
+            ring: Record::KERNEL,
+            cause: talea_record::LossCause::Overwritten.into(),
+        },
+    );
     assert_eq!(ledger.finish(50_000)[1].0, 1_000);
     assert_eq!(ledger.0.lost_switches, 7);
 }
@@ -215,7 +223,10 @@ fn clocks_that_say_something_else_are_noticed() {
 fn decisions_that_were_lost_are_counted() {
     let mut ledger = TestLedger::new();
     ledger.grant(0, VIDEO);
-    ledger.tell(2_000, Lost { records: 3, since: None, ring: 0 });
+    ledger.tell(
+        2_000,
+        Lost { records: 3, since: None, ring: 0, cause: talea_record::LossCause::Overwritten.into() },
+    );
     assert_eq!((ledger.0.lost_decisions, ledger.0.lost_switches), (3, 0));
 }
 

@@ -186,7 +186,7 @@ fn measured(effort: Effort) -> Report {
     };
     let place = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a directory");
     let streams = StreamDirectory::at(&place.path().join("streams")).expect("a place for streams");
-    let shape = RingShape { writers: &[], spare: 2, capacity: SLOTS };
+    let shape = RingShape { writers: &[], spare: 2, capacity: SLOTS, later: 0 };
     let stream = streams.publish("bench", &Metadata::bare("bench"), shape).expect("a stream");
     probe::FAMILY.register().expect("the only family");
     // The keeper's first line comes after some milliseconds, where there is one at all.

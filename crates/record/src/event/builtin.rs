@@ -2,8 +2,8 @@
 
 use super::BuiltinEvent;
 use super::codes::{
-    ChangeKind, CostKind, InterruptKind, LossReason, MemberRole, RunOutcome, SkipReason, ThreadRole, Trigger,
-    ViolationSide, WakeContext,
+    ChangeKind, CostKind, InterruptKind, LossCause, LossReason, MemberRole, RunOutcome, SkipReason,
+    ThreadRole, Trigger, ViolationSide, WakeContext,
 };
 use super::declare::events;
 use super::field::{Code, FieldType, Flag, Meaning};
@@ -30,7 +30,7 @@ events! {
             /// How it ended.
             how: Code<RunOutcome> = Arg,
         }
-        /// Records before this one, after the instant since, are lost; ring is 65535 for the kernel's.
+        /// Records before this one, after the instant since, are lost; ring is 65535 for the kernel's, 65533 for threads without one.
         LOST = 3 "lost" Lost {
             /// How many were overwritten or never written.
             records: u64 = First,
@@ -39,6 +39,8 @@ events! {
             /// The ring they were lost from, by its number in its file, [`Record::KERNEL`] for events of the kernel on the record's
             /// processor, or [`Record::DAMAGED`] for records of a log that were damaged.
             ring: u16 = Source,
+            /// Why.
+            cause: Code<LossCause> = Arg,
         }
         /// A thread of the run is at work; lane is 65535 for one that serves no lane.
         THREAD = 4 "thread" Thread {

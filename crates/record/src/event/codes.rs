@@ -37,6 +37,19 @@ codes! {
         /// The node had no room to hold it until it was due.
         NoRoom = 5 "no-room",
     }
+    /// Why records are lost.
+    #[derive(Hash, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    LossCause "loss_cause" {
+        /// They were overwritten, or the kernel's buffer was full, before anybody came to read them.
+        Overwritten = 0 "overwritten",
+        /// The recorder had no memory left to keep what it had not settled.
+        RecorderFull = 1 "recorder-full",
+        /// The threads that wrote them had no ring.
+        NoRing = 2 "no-ring",
+        /// The log was damaged.
+        Damaged = 3 "damaged",
+    }
     /// What dispatching costs time for.
     #[derive(Hash, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]

@@ -111,11 +111,22 @@ fn lock() -> MutexGuard<'static, Registry> {
 }
 
 /// Registers a family and its passive entities in all streams of this process, present and future. A family that is
-/// registered already stays as it is.
+/// registered already stays as it is. A recorder that this process was started by and that has asked for families that were not there
+/// chooses before this returns.
 ///
 /// # Errors
 /// See [`RegisterError`].
 pub fn register(family: &Family, passive: &[PassiveDeclaration]) -> Result<Entry, RegisterError> {
+    let entry = enter(family, passive)?;
+    let streams: Vec<Arc<LiveFile>> = lock().streams.iter().filter_map(Weak::upgrade).collect();
+    for stream in streams {
+        let used = stream.region().end() as u64 - size_of::<u64>() as u64;
+        stream.wait_for_recorder(|control| !control.is_attended() || control.chosen_by() >= used);
+    }
+    Ok(entry)
+}
+
+fn enter(family: &Family, passive: &[PassiveDeclaration]) -> Result<Entry, RegisterError> {
     let mut registry = lock();
     let registered = registry.entries.iter().find(|entry| entry.family.name == family.name);
     if let Some(entry) = registered.filter(|entry| is_of(entry, family, passive)) {

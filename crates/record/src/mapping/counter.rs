@@ -1,4 +1,4 @@
-//! The processor's time-stamp counter.
+//! The processor's time-stamp counter, and its number.
 
 /// Whether this processor architecture has a counter that a program can read.
 pub(crate) const IS_READABLE: bool = cfg!(target_arch = "x86_64");
@@ -18,4 +18,13 @@ pub(crate) fn read() -> u64 {
 #[inline]
 pub(crate) fn read() -> u64 {
     0
+}
+
+/// The number of the processor that the calling thread is on, or 65535 if it cannot be known. The C library reads it where the kernel
+/// keeps it for each thread (rseq(2)), or asks for it by a way that is no system call.
+#[inline]
+pub(crate) fn processor() -> u16 {
+    // SAFETY: the function reads and returns a number.
+    let number = unsafe { libc::sched_getcpu() };
+    u16::try_from(number).unwrap_or(u16::MAX)
 }

@@ -165,7 +165,7 @@ mod tests {
     fn a_child_writes_nothing_into_its_parents_rings() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rings");
-        let shape = RingShape { writers: &["own".into(), "other".into()], spare: 1, capacity: 64 };
+        let shape = RingShape { writers: &["own".into(), "other".into()], spare: 1, capacity: 64, later: 0 };
         let mut file = RingFile::create_shaped(&path, &Metadata::bare("forked"), shape).unwrap();
         forked::FAMILY.register().unwrap();
         let mut other = Some(file.writer(1));

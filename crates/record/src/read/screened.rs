@@ -3,7 +3,7 @@
 
 use super::TraceError;
 use crate::damage::{Damage, Ending, Place, Rules, Screen};
-use crate::event::Lost;
+use crate::event::{LossCause, Lost};
 use crate::log::{Closing, SEALED, Seal, from_bytes};
 use crate::merge::RecordSource;
 use crate::ring::RingReader;
@@ -109,7 +109,9 @@ impl Gap {
             return false;
         }
         let since = self.since;
-        let lost = |records, ring, cpu| Lost { records, since, ring }.at(time, cpu);
+        let lost = |records, ring, cpu| {
+            Lost { records, since, ring, cause: LossCause::Damaged.into() }.at(time, cpu)
+        };
         self.due.push_back(lost(std::mem::take(&mut self.records), Record::DAMAGED, Record::NO_CPU));
         if self.hears_kernel {
             self.due.extend(self.rules.cpus.iter().map(|cpu| lost(0, Record::KERNEL, *cpu)));

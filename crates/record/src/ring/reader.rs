@@ -1,37 +1,71 @@
 //! Reading a ring.
 
-use super::{Place, RingState};
-use crate::event::{Lost, Thread};
+use super::RingState;
+use super::drawn::{Chunk, Drawn, RingDrawer};
+use crate::declaration::FIRST_FREE;
+use crate::event::{LossCause, Lost, Thread};
 use crate::mapping::Mapping;
 use crate::selection::RingFilter;
 use crate::{Event, Record};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use talea_text::printable;
-use talea_ring::header::Header;
+use talea_ring::control::{CONTROL_WORDS, Control};
+use talea_ring::header::{Header, Place, Writer};
 use talea_ring::slots::Slots;
+use talea_text::printable;
 use talea_time::Instant;
 
 /// Records a reader copies at once.
 const READ_AHEAD: usize = 256;
 
+/// Where it stands in the file that a later ring has been used.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Later {
+    /// The first byte of the control pages.
+    pub control: u64,
+    /// The ring, counted from the first later one.
+    pub number: usize,
+}
+
+/// What a reader says of the threads that write its ring where nobody has asked for their THREAD records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Announcing {
+    Nothing,
+    /// A THREAD record before the first record of each thread.
+    Threads,
+}
+
 /// Follows one ring with a cursor of its own.
+///
+/// Records of a program's own families get the number of the ring in their file as their [source](Record::source), where it is known
+/// which thread wrote them: a THREAD record before them has the same number, or the ring's header says so.
 #[derive(Debug)]
 pub struct RingReader {
     mapping: Arc<Mapping>,
     place: Place,
     index: u16,
+    /// Of a later ring, which is not looked at before somebody uses it: its memory is a hole.
+    later: Option<Later>,
     /// The next record to copy out of the ring.
     cursor: u64,
     /// Where to stop: `u64::MAX` follows the writer.
     end: u64,
+    /// What somebody else has copied out of the ring.
+    drawn: Option<Drawn>,
     /// Records lost and not yet reported, all of them just before the next record.
     lost: u64,
+    /// Why.
+    cause: LossCause,
     /// Records lost since the reader was made.
     missed: u64,
     /// The instant of the last record copied, in nanoseconds; 0 before the first.
     latest: i64,
+    /// The thread that wrote the last record copied, if it is known.
+    writer: Option<(u32, u32)>,
+    announcing: Announcing,
+    /// THREAD records that were not asked for.
+    announced: u64,
     /// What is wanted of the ring; `None`: everything.
     filter: Option<RingFilter>,
     raw: Vec<[u64; Record::WORDS]>,
@@ -41,20 +75,49 @@ pub struct RingReader {
 
 impl RingReader {
     /// A reader of ring number `index` from its beginning.
-    pub(crate) fn new(mapping: &Arc<Mapping>, place: &Place, index: usize) -> Self {
+    pub(crate) fn new(mapping: &Arc<Mapping>, place: &Place, index: usize, later: Option<Later>) -> Self {
         RingReader {
             mapping: Arc::clone(mapping),
             place: place.clone(),
             index: index as u16,
+            later,
             cursor: 0,
             end: u64::MAX,
+            drawn: None,
             lost: 0,
+            cause: LossCause::Overwritten,
             missed: 0,
             latest: 0,
+            writer: None,
+            announcing: Announcing::Nothing,
+            announced: 0,
             filter: None,
             raw: Vec::new(),
             ready: VecDeque::new(),
         }
+    }
+
+    /// The same reader, which delivers a THREAD record before the first record of each thread, asked for or not.
+    #[must_use]
+    pub fn announcing(mut self) -> Self {
+        self.announcing = Announcing::Threads;
+        self
+    }
+
+    /// THREAD records that were delivered and not asked for.
+    pub fn announced(&self) -> u64 {
+        self.announced
+    }
+
+    /// The same reader of what somebody else copies out of the ring, from where it is.
+    pub(crate) fn fed(mut self, drawn: Drawn) -> Self {
+        self.drawn = Some(drawn);
+        self
+    }
+
+    /// Copies out of the ring what this reader would have read.
+    pub(crate) fn drawer(&self) -> RingDrawer {
+        RingDrawer::new(&self.mapping, &self.place, self.later, self.cursor)
     }
 
     /// The same reader, which leaves out what the filter does not want.
@@ -105,29 +168,29 @@ impl RingReader {
         self
     }
 
+    /// Whether anybody has ever used the ring, as far as that can be known without looking at it.
+    fn is_used(&self) -> bool {
+        is_used(&self.mapping, self.later)
+    }
+
     /// What the writer called itself.
     pub fn name(&self) -> String {
-        printable(&self.header().name()).into_owned()
+        if self.is_used() { printable(&self.header().name()).into_owned() } else { String::new() }
     }
 
     /// What the writer is doing. After [`RingState::Closed`], [`Self::take`] drains the rest, unless another thread
     /// takes the ring over, as it may a spare one.
     pub fn state(&self) -> RingState {
-        self.header().state()
+        if self.is_used() { self.header().state() } else { RingState::Unused }
     }
 
     /// The thread that has the ring now; `None` if nobody has it or the writer has not said who it is.
     pub fn thread(&self) -> Option<Thread> {
-        let (thread, place) = self.header().thread()?;
-        Thread::read(&Record {
-            time: Instant::ZERO,
-            causal: 0,
-            words: [thread, place & u64::from(u32::MAX)],
-            event: Event::THREAD,
-            source: (place >> 32) as u16,
-            cpu: Record::NO_CPU,
-            arg: (place >> 48) as u16,
-        })
+        self.writer().and_then(thread_of)
+    }
+
+    fn writer(&self) -> Option<Writer> {
+        self.is_used().then(|| self.header().writer())?
     }
 
     /// The instant of the latest record in the ring, wanted or not.
@@ -140,7 +203,7 @@ impl RingReader {
 
     /// Records ever written to the ring.
     pub fn written(&self) -> u64 {
-        self.head().load(Ordering::Relaxed)
+        if self.is_used() { self.head().load(Ordering::Relaxed) } else { 0 }
     }
 
     /// Records that were overwritten before this reader came to them, wanted or not.
@@ -158,20 +221,47 @@ impl RingReader {
 
     /// Copies the next records out of the ring; repeats while nothing of what it copied is to be delivered.
     fn refill(&mut self) {
-        while self.cursor < self.end {
+        if self.drawn.is_some() {
+            return self.refill_from_drawn();
+        }
+        while self.cursor < self.end && self.is_used() {
             let limit = (self.end - self.cursor).min(READ_AHEAD as u64) as usize;
             let (mut cursor, mut raw) = (self.cursor, std::mem::take(&mut self.raw));
             let slots = Slots::new(self.head(), &self.mapping.words()[self.place.slots.clone()]);
             let batch = slots.read(&mut cursor, limit, &mut raw);
             self.cursor = cursor;
-            self.lost = self.lost.saturating_add(batch.lost);
-            self.missed = self.missed.saturating_add(batch.lost);
+            self.note_loss(batch.lost, LossCause::Overwritten);
             self.deliver(cursor - batch.read as u64, &raw);
             raw.clear();
             self.raw = raw;
-            if !self.ready.is_empty() || batch == Default::default() {
+            if !self.ready.is_empty() {
                 return;
             }
+            if batch == Default::default() {
+                return;
+            }
+        }
+    }
+
+    fn refill_from_drawn(&mut self) {
+        while let Some(Chunk { first, lost, cause, records }) = self.drawn.as_mut().and_then(Drawn::next) {
+            self.note_loss(lost, cause);
+            self.deliver(first, &records);
+            self.cursor = first + records.len() as u64;
+            if let Some(drawn) = &mut self.drawn {
+                drawn.give_back(records);
+            }
+            if !self.ready.is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn note_loss(&mut self, lost: u64, cause: LossCause) {
+        if lost > 0 {
+            self.cause = cause;
+            self.lost = self.lost.saturating_add(lost);
+            self.missed = self.missed.saturating_add(lost);
         }
     }
 
@@ -179,22 +269,92 @@ impl RingReader {
     /// wanted.
     fn deliver(&mut self, first: u64, raw: &[[u64; Record::WORDS]]) {
         let (Some(next), Some(last)) = (raw.first(), raw.last()) else { return };
+        let time = Record::from_words(*next).time;
         if self.lost > 0 {
             let (records, since) = (std::mem::take(&mut self.lost), self.latest);
             let since = (since != 0).then_some(Instant::from_nanos(since));
-            let time = Record::from_words(*next).time;
-            self.ready.push_back(Lost { records, since, ring: self.index }.at(time, Record::NO_CPU));
+            let lost = Lost { records, since, ring: self.index, cause: self.cause.into() };
+            self.ready.push_back(lost.at(time, Record::NO_CPU));
+            // Among them may have been who writes now.
+            self.writer = None;
+        }
+        if self.writer.is_none() {
+            self.learn_writer(first, time);
         }
         self.latest = Record::from_words(*last).time.as_nanos();
-        let records = raw.iter().copied().map(Record::from_words);
-        match &mut self.filter {
-            None => self.ready.extend(records),
-            Some(filter) => {
-                filter.refresh(usize::from(self.index));
-                let wanted =
-                    (first..).zip(records).filter(|(number, record)| filter.wants(*number, record.event));
-                self.ready.extend(wanted.map(|(_, record)| record));
+        if let Some(filter) = &mut self.filter {
+            filter.refresh(usize::from(self.index));
+        }
+        for (number, words) in (first..).zip(raw) {
+            let mut record = Record::from_words(*words);
+            let wanted = self.filter.as_mut().is_none_or(|filter| filter.wants(number, record.event));
+            if record.event == Event::THREAD {
+                record.causal = u64::from(self.index) + 1;
+                self.announced += u64::from(!wanted && self.announcing == Announcing::Threads);
+                self.writer = Thread::read(&record).map(|thread| (thread.pid, thread.tid));
+                if wanted || self.announcing == Announcing::Threads {
+                    self.ready.push_back(record);
+                }
+            } else if wanted {
+                if record.event.family() >= FIRST_FREE {
+                    record.source = self.writer.map_or(Record::NO_WRITER, |_| self.index);
+                }
+                self.ready.push_back(record);
             }
         }
     }
+
+    /// Finds out who wrote the record of this number, and says so if that is to be said.
+    fn learn_writer(&mut self, number: u64, time: Instant) {
+        if let Some(thread) = self.new_writer(number)
+            && self.announcing == Announcing::Threads
+        {
+            self.announced += 1;
+            self.ready.push_back(self.announcement(thread, time));
+        }
+    }
+
+    /// Who writes record `number`, if that is known and was not before.
+    fn new_writer(&mut self, number: u64) -> Option<Thread> {
+        let thread = self.writer().filter(|writer| writer.first <= number).and_then(thread_of)?;
+        let who = Some((thread.pid, thread.tid));
+        (std::mem::replace(&mut self.writer, who) != who).then_some(thread)
+    }
+
+    fn announcement(&self, thread: Thread, time: Instant) -> Record {
+        Record { causal: u64::from(self.index) + 1, ..thread.at(time, Record::NO_CPU) }
+    }
+
+    /// A THREAD record of the thread that has the ring, if nothing says so yet and nothing waits that could: it may never write what
+    /// is wanted. `now` becomes its time.
+    pub fn announce_idle(&mut self, now: impl FnOnce() -> Instant) -> Option<Record> {
+        if self.writer.is_some() || self.peek().is_some() {
+            return None;
+        }
+        let thread = self.new_writer(self.cursor)?;
+        self.announced += 1;
+        Some(self.announcement(thread, now()))
+    }
+}
+
+/// Whether somebody has used the ring: later ones may be holes.
+pub(super) fn is_used(mapping: &Mapping, later: Option<Later>) -> bool {
+    later.is_none_or(|Later { control, number }| {
+        let control = mapping.part(control..control + 8 * CONTROL_WORDS as u64);
+        number < Control::new(control).later_rings()
+    })
+}
+
+/// A writer as a THREAD record names it.
+fn thread_of(writer: Writer) -> Option<Thread> {
+    let Writer { thread, place, .. } = writer;
+    Thread::read(&Record {
+        time: Instant::ZERO,
+        causal: 0,
+        words: [thread, place & u64::from(u32::MAX)],
+        event: Event::THREAD,
+        source: (place >> 32) as u16,
+        cpu: Record::NO_CPU,
+        arg: (place >> 48) as u16,
+    })
 }

@@ -1,13 +1,14 @@
 //! Writing a ring.
 
-use super::{Place, RingReader};
+use super::RingReader;
 use crate::definition::Definition;
 use crate::live::slots::PinnedSlots;
-use crate::live::{LiveFile, NoRoom, registry};
+use crate::live::{Claimed, LiveFile, NoRoom, registry};
 use crate::{Record, Sink};
 use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
+use talea_ring::header::{Header, Place, Writer};
 
 /// The one writer of a ring. Dropping it marks the ring closed.
 #[derive(Debug)]
@@ -43,23 +44,24 @@ impl RingWriter {
     pub(super) fn open(live: &Arc<LiveFile>, index: usize) -> Self {
         let place = live.places[index].clone();
         place.header_in(&*live.mapping).open();
-        Self::new(live, place, 0)
+        Self::new(live, Claimed { mapping: Arc::clone(&live.mapping), place }, 0)
     }
 
-    /// The writer of a spare ring; `None` if all are taken.
+    /// The writer of a spare or later ring; `None` if all are taken.
     pub(crate) fn claim(live: &Arc<LiveFile>, name: &str) -> Option<Self> {
-        let header = |place: &Place| place.header_in(&*live.mapping);
-        let place = live.spare().iter().find(|place| header(place).claim())?.clone();
-        header(&place).set_name(name);
-        let position = header(&place).head().load(Ordering::Relaxed);
-        header(&place).open();
-        let writer = Self::new(live, place, position);
+        let claimed = live.claim()?;
+        let header = claimed.place.header_in(&*claimed.mapping);
+        header.set_name(name);
+        let position = header.head().load(Ordering::Relaxed);
+        header.open();
+        let writer = Self::new(live, claimed.clone(), position);
         writer.latest.set(writer.last().map_or(i64::MIN, |record| record.time.as_nanos()));
         Some(writer)
     }
 
-    fn new(live: &Arc<LiveFile>, place: Place, position: u64) -> Self {
-        let slots = PinnedSlots::new(live, place.head(), place.slots.clone());
+    fn new(live: &Arc<LiveFile>, claimed: Claimed, position: u64) -> Self {
+        let Claimed { mapping, place } = claimed;
+        let slots = PinnedSlots::new(live, &mapping, place.head(), place.slots.clone());
         let (position, latest) = (Cell::new(position), Cell::new(i64::MIN));
         RingWriter { slots, position, latest, place }
     }
@@ -83,10 +85,11 @@ impl RingWriter {
 
     /// A reader of the ring from what is written next on.
     pub fn reader(&self) -> RingReader {
-        let live = self.live();
         let is_own = |place: &Place| place.header == self.place.header;
-        let index = live.places.iter().position(is_own).expect("the ring is one of its file's");
-        RingReader::new(&live.mapping, &self.place, index).starting_at(self.position.get())
+        let own = self.live().places.iter().position(is_own);
+        // Later rings have no number here, and nobody asks for it.
+        let index = own.unwrap_or(usize::from(Record::NO_WRITER));
+        RingReader::new(self.slots.mapping(), &self.place, index, None).starting_at(self.position.get())
     }
 
     /// Whether anybody wants what has this switch.
@@ -100,7 +103,12 @@ impl RingWriter {
     pub fn identify(&self, thread: &Record) {
         let place =
             u64::from(thread.words[1] as u32) | u64::from(thread.source) << 32 | u64::from(thread.arg) << 48;
-        self.place.header_in(&*self.live().mapping).identify(thread.words[0], place);
+        let writer = Writer { thread: thread.words[0], place, first: self.position.get() };
+        self.header().identify(writer);
+    }
+
+    fn header(&self) -> Header<'_, AtomicU64> {
+        self.place.header_in(&**self.slots.mapping())
     }
 
     pub(crate) fn live(&self) -> &Arc<LiveFile> {
@@ -135,6 +143,6 @@ impl Sink for RingWriter {
 
 impl Drop for RingWriter {
     fn drop(&mut self) {
-        self.place.header_in(&*self.live().mapping).close();
+        self.header().close(&self.live().control());
     }
 }

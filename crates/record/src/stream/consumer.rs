@@ -14,7 +14,7 @@ use crate::live::LiveFile;
 use crate::live::process::{Liveness, Owner, is_dead};
 use crate::mapping::Mapping;
 use crate::passive::{self, Reading, words_of};
-use crate::ring::{RingFile, RingReader, open_readers, readers};
+use crate::ring::{DrawingMemory, RingFile, RingReader, StreamDrawer, live_readers, open_readers};
 use crate::selection::{Choices, EventFilter, RingFilter};
 use crate::selection::{Later, Resolved, Selection, SelectionError};
 use crate::{Merge, Sink, TraceError, TraceFile};
@@ -139,7 +139,7 @@ pub(crate) struct Source {
 
 impl Source {
     pub fn of_live(live: &Arc<LiveFile>) -> Self {
-        let readers = || readers(&live.mapping, &live.places);
+        let readers = || live_readers(live);
         Source { pages: ControlPages::of_live(live), readers: readers(), places: readers() }
     }
 
@@ -208,6 +208,26 @@ impl ConsumerSlot {
         // It may end the stream and be gone between two looks.
         let is_gone = is_dead(control.writer()) && !control.has_ended();
         Owner::from_word(control.writer()).filter(|_| is_gone).map(Owner::pid)
+    }
+
+    /// The recorder that the process was told of follows the stream now, and has switched on what it wants.
+    pub fn attend(&self) {
+        self.pages.control().attend();
+    }
+
+    /// The recorder has chosen by the directory as [`Self::directory`] last showed it; or, with `later` being
+    /// [`Later::Wanted`], what is registered from now on needs no choice.
+    pub fn note_choice(&self, later: Later) {
+        let bytes = match later {
+            Later::Wanted => u64::MAX,
+            Later::Unwanted => self.directory.used() as u64,
+        };
+        self.pages.control().choose_by(bytes);
+    }
+
+    /// Events that found no ring.
+    pub fn unringed(&self) -> u64 {
+        self.pages.control().unringed()
     }
 
     /// The instant of the latest record in any of its rings.
@@ -303,6 +323,15 @@ impl Consumer {
     pub fn into_parts(self) -> (ConsumerSlot, Vec<RingReader>) {
         (self.slot, self.readers.into_readers())
     }
+
+    /// As [`Self::into_parts`], with readers of what a [`StreamDrawer`] copies out of the rings, and the drawer. It is to make no
+    /// pass any more when the slot has been dropped.
+    pub fn into_drawn(self, memory: &DrawingMemory) -> (ConsumerSlot, StreamDrawer, Vec<RingReader>) {
+        let (slot, readers) = self.into_parts();
+        let pages = (&slot.pages.control, &slot.pages.control_bytes);
+        let (drawer, readers) = StreamDrawer::new(readers, pages, slot.bit, memory);
+        (slot, drawer, readers)
+    }
 }
 
 fn attach(
@@ -361,6 +390,23 @@ fn open(path: &Path) -> Result<Source, AttachError> {
     let trace = TraceFile::open(path)?;
     let content = trace.mapping().ok_or(AttachError::NotAStream)?;
     Source::open(path, trace.header(), content)
+}
+
+/// Whether the process that publishes the stream at `path` waits for this one to follow it, and the stream can be opened.
+pub fn waits_for_this_process(path: &Path) -> bool {
+    TraceFile::open(path).is_ok_and(|trace| {
+        let control = trace.header().regions.control.clone();
+        let announced = trace.mapping().map(|mapping| Control::new(mapping.part(control)).announced());
+        announced == Some(Owner::current().word())
+    })
+}
+
+/// Lets the process that publishes the stream at `path` go on, should it wait for a recorder: this one will not follow it.
+pub fn attend(path: &Path) {
+    // What cannot be opened waits for nobody any longer than it has to.
+    if let Ok(operator) = Operator::open(path) {
+        operator.pages.control().attend();
+    }
 }
 
 /// Whether to switch on or off.

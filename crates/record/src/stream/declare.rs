@@ -219,8 +219,8 @@ impl Payload {
 
     /// The record's words.
     #[inline]
-    pub(super) fn at(self, time: Instant) -> [u64; Record::WORDS] {
-        Record { time, ..self.0 }.to_words()
+    pub(super) fn at(self, time: Instant, cpu: u16) -> [u64; Record::WORDS] {
+        Record { time, cpu, ..self.0 }.to_words()
     }
 
     /// The event's number within its family.

@@ -21,12 +21,12 @@
 use super::clock;
 use super::declare::{DeclaredFamily, Payload};
 use super::thread::{ASKED, Attachment, is_attached, switch, with_ring};
-use crate::directory::builtin_switch;
 use crate::event::Thread;
 use crate::live::LiveFile;
+use crate::mapping::counter;
 use crate::mapping::unattached::set_unattached;
 use crate::ring::RingWriter;
-use crate::{Event, Record, Sink, ThreadRole};
+use crate::{Record, Sink, ThreadRole};
 use rustix::process::getpid;
 use rustix::thread::gettid;
 use std::cell::RefCell;
@@ -63,7 +63,7 @@ impl LocalWriter {
         LocalWriter(Attachment::new(&live, Some(writer)))
     }
 
-    /// Whether anybody wants what has this switch; see [`builtin_switch`].
+    /// Whether anybody wants what has this switch; see [`builtin_switch`](super::builtin_switch).
     #[inline]
     pub fn is_wanted(&self, number: usize) -> bool {
         switch(number) != 0
@@ -151,19 +151,18 @@ fn published() -> Option<Arc<LiveFile>> {
 fn introduce() {
     let [tid, pid] = [gettid(), getpid()].map(|id| id.as_raw_pid() as u32);
     let (lane, role) = (Record::NO_LANE, ThreadRole::Program.into());
-    let record = Thread { tid, pid, node: 0, lane, role }.at(clock::now(), Record::NO_CPU);
+    let record = Thread { tid, pid, node: 0, lane, role }.at(clock::now(), counter::processor());
     with_ring(|ring| {
         ring.identify(&record);
-        if switch(builtin_switch(Event::THREAD)) != 0 {
-            ring.put(record.to_words());
-        }
+        // Wanted or not: readers know by it whose the events behind it are.
+        ring.put(record.to_words());
     });
 }
 
 /// Writes an event whose switch was `found`, not 0.
 #[inline(never)]
 pub(super) fn emit(found: u64, family: &'static DeclaredFamily, payload: Payload) {
-    let write = |ring: &RingWriter| ring.put(payload.at(clock::now()));
+    let write = |ring: &RingWriter| ring.put(payload.at(clock::now(), counter::processor()));
     if found == ASKED || with_ring(write).is_none() {
         ask(family, payload);
     }
@@ -175,7 +174,7 @@ fn ask(family: &'static DeclaredFamily, payload: Payload) {
     if !is_wanted(family, payload.number()) {
         return;
     }
-    if with_ring(|ring| ring.put(payload.at(clock::now()))).is_none() {
+    if with_ring(|ring| ring.put(payload.at(clock::now(), counter::processor()))).is_none() {
         // A lazy thread, or one that is ending.
         let _ = LAZY.try_with(|lazy| {
             let mut lazy = lazy.borrow_mut();
@@ -184,7 +183,7 @@ fn ask(family: &'static DeclaredFamily, payload: Payload) {
                 drop(attachment);
                 *lazy = Some(Attachment::new(&live, RingWriter::claim(&live, &thread_name())));
                 introduce();
-                if with_ring(|ring| ring.put(payload.at(clock::now()))).is_none() {
+                if with_ring(|ring| ring.put(payload.at(clock::now(), counter::processor()))).is_none() {
                     live.control().count_unringed();
                 }
             }

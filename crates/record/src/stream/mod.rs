@@ -23,10 +23,12 @@
 //! | `selection` | choosing by name |
 //! | [`consumer`] | following and switching |
 //! | [`declare`] | declaring families: the macro |
+//! | `announced` | programs wait for the recorder that started them |
 //! | [`local`] | the calling thread's ring |
 //! | [`clock`] | time stamps |
 //! | [`publish`] | where streams are found |
 
+mod announced;
 pub mod clock;
 pub mod consumer;
 pub mod declare;
@@ -40,7 +42,10 @@ pub use crate::directory::{Directory, DirectoryError, Entry, builtin_switch};
 pub use crate::live::process::{Liveness, descends_from};
 pub use crate::live::registry::{PassiveDeclaration, RegisterError, register};
 pub use crate::selection::{Later, Selection, SelectionError, UnknownName};
-pub use consumer::{AttachError, Consumer, ConsumerSlot, Operator, Start, Switching};
+pub use announced::{RECORDER, RING_RECORDS, RINGS, announcement};
+pub use consumer::{
+    AttachError, Consumer, ConsumerSlot, Operator, Start, Switching, attend, waits_for_this_process,
+};
 pub use declare::DeclaredFamily;
 pub use local::{AttachThreadError, LocalWriter, attach_thread, is_bound};
 pub use publish::{Listed, Stream, StreamDirectory};

@@ -7,6 +7,7 @@
 //! is killed leaves it; the newest [`KEPT_DEAD`] of these stay, so that one can look what happened, and older ones
 //! are removed when the next stream is published.
 
+use super::announced::{self, RING_RECORDS, RINGS};
 use super::clock::{self, Keeper};
 use super::local::{self, AttachThreadError, LocalWriter};
 use crate::directory::Directory;
@@ -33,6 +34,10 @@ const NAME_BYTES: usize = 64;
 /// Spare rings and records of each, for programs that say nothing else.
 const SPARE: usize = 32;
 const CAPACITY: usize = 8192;
+/// The same of programs that a recorder has started, which may be kept from running while they write.
+const RECORDED_CAPACITY: usize = 32 * 1024;
+/// Small rings for threads that come when those are taken.
+const LATER: usize = 2000;
 
 /// Why streams cannot be found or published in a directory.
 #[derive(Debug, Error)]
@@ -124,6 +129,16 @@ pub enum PublishError {
     /// This process has a stream of that name.
     #[error("this process publishes a stream \"{0}\" already; give this one another name")]
     Taken(String),
+    /// What the environment says of the rings cannot be.
+    #[error("{name}={value} in the environment is no number of {what}")]
+    Environment {
+        /// The variable.
+        name: &'static str,
+        /// What it is.
+        value: String,
+        /// What it should be a number of.
+        what: &'static str,
+    },
     /// There is no place for streams.
     #[error(transparent)]
     Place(#[from] PlaceError),
@@ -200,8 +215,11 @@ impl Stream {
     /// # Errors
     /// See [`PublishError`].
     pub fn publish(name: &str) -> Result<Self, PublishError> {
-        let shape = RingShape { writers: &[], spare: SPARE, capacity: CAPACITY };
-        let stream = StreamDirectory::of_user()?.publish(name, &Metadata::bare(name), shape)?;
+        let directory = StreamDirectory::of_user()?;
+        let is_recorded = announced::recorder(&directory.path) != 0;
+        let capacity = if is_recorded { RECORDED_CAPACITY } else { CAPACITY };
+        let shape = RingShape { writers: &[], spare: SPARE, capacity, later: LATER };
+        let stream = directory.publish(name, &Metadata::bare(name), shape)?;
         stream.rings.prefault();
         Ok(stream)
     }
@@ -355,7 +373,9 @@ impl StreamDirectory {
         &self.path
     }
 
-    /// Publishes a stream of this process, and removes what the dead have left beyond the newest [`KEPT_DEAD`].
+    /// Publishes a stream of this process, and removes what the dead have left beyond the newest [`KEPT_DEAD`]. Where the
+    /// environment has [`RING_RECORDS`] or [`RINGS`], they go before what `shape` says of capacity and spare rings. If this
+    /// process was started by a recorder that looks into this directory, it follows the stream when this returns.
     ///
     /// # Errors
     /// See [`PublishError`].
@@ -377,7 +397,15 @@ impl StreamDirectory {
         if path.exists() && liveness(&path, pid) == Liveness::Alive {
             return Err(PublishError::Taken(name.into()));
         }
-        let rings = RingFile::create_shaped(&path, metadata, shape)?;
+        let capacity = in_environment(RING_RECORDS, "records, of which a ring has at least 2")?;
+        let spare = in_environment(RINGS, "rings")?;
+        let shape = RingShape {
+            capacity: capacity.unwrap_or(shape.capacity),
+            spare: spare.unwrap_or(shape.spare),
+            ..shape
+        };
+        let rings = RingFile::create_announcing(&path, metadata, shape, announced::recorder(&self.path))?;
+        announced::wait(rings.live());
         local::publish(rings.live());
         Ok(Stream { rings, published: Published { path, pid }, _keeper: clock::keep() })
     }
@@ -483,6 +511,16 @@ impl StreamDirectory {
 /// A stream's name that no other one has.
 fn full(listed: &Listed) -> String {
     format!("{}.{}", listed.pid, listed.name)
+}
+
+/// The number in this variable of the environment, if it is there.
+fn in_environment(name: &'static str, what: &'static str) -> Result<Option<usize>, PublishError> {
+    let Some(value) = std::env::var_os(name) else { return Ok(None) };
+    let value = value.to_string_lossy().into_owned();
+    match value.parse() {
+        Ok(number) if number > usize::from(name == RING_RECORDS) => Ok(Some(number)),
+        _ => Err(PublishError::Environment { name, value, what }),
+    }
 }
 
 fn ambiguous(which: &str, meant: &[Listed]) -> FindError {

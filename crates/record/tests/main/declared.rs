@@ -60,7 +60,7 @@ pub fn publish(spare: usize) -> Published {
     let turn = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
     let place = tempfile::tempdir().unwrap();
     let streams = StreamDirectory::at(&place.path().join("streams")).unwrap();
-    let shape = RingShape { writers: &writers(1), spare, capacity: 256 };
+    let shape = RingShape { writers: &writers(1), spare, capacity: 256, later: 0 };
     let stream = streams.publish("test", &Metadata::bare("test"), shape).unwrap();
     Published { stream, _place: place, _turn: turn }
 }
@@ -140,7 +140,8 @@ fn events_come_back_with_the_values_of_their_fields() {
         vec![],
     ];
     assert_eq!(records.iter().map(decoded).collect::<Vec<_>>(), expected);
-    assert!(records.iter().all(|record| record.source == Record::NO_LANE && record.cpu == Record::NO_CPU));
+    let is_told = |record: &Record| record.source == 1 && record.cpu != Record::NO_CPU;
+    assert!(records.iter().all(is_told), "the thread's ring is the first spare one: {records:?}");
     assert!(records.is_sorted_by_key(|record| record.time));
 }
 

@@ -94,7 +94,7 @@ fn writer() {
 fn publisher() {
     let Some(path) = std::env::var_os(CHILD) else { return };
     let streams = StreamDirectory::at(path.as_ref()).unwrap();
-    let shape = RingShape { writers: &[], spare: 2, capacity: 64 };
+    let shape = RingShape { writers: &[], spare: 2, capacity: 64, later: 0 };
     let stream = streams.publish("robot", &Metadata::bare("robot"), shape).unwrap();
     child_family::FAMILY.register().unwrap();
     let local = stream.attach_thread("mover").unwrap();
@@ -184,12 +184,12 @@ fn a_stream_whose_process_was_killed_is_found_and_read() {
     assert_eq!(found.liveness, Liveness::Dead);
     let content = found.content.unwrap();
     let ring = (content.rings[0].name.as_str(), content.rings[0].state, content.rings[0].written);
-    assert_eq!(ring, ("mover", RingState::Open, 4));
+    assert_eq!(ring, ("mover", RingState::Open, 5));
     let trace = TraceFile::open(&path).unwrap();
     let space = trace.name_space().unwrap();
     let name = |record: &Record| space.event(record.event).unwrap().1.name.clone().into_owned();
     let names: Vec<_> = trace.records().unwrap().map(|record| name(&record.unwrap())).collect();
-    assert_eq!(names, ["step", "turn", "step", "turn"]);
+    assert_eq!(names, ["thread", "step", "turn", "step", "turn"]);
     assert_eq!(trace.reading("child_family.moves").unwrap(), passive::Reading::Counter(2));
 }
 

@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use talea_record::ring::DrawingMemory;
 use talea_record::stream::publish::{FindError, KEPT_DEAD, PlaceError, PublishError};
 use talea_record::stream::*;
 use talea_record::stream::{RegisterError, register};
 use talea_record::*;
 use talea_samples::*;
 
-const SHAPE: RingShape<'static> = RingShape { writers: &[], spare: 3, capacity: 64 };
+const SHAPE: RingShape<'static> = RingShape { writers: &[], spare: 3, capacity: 64, later: 0 };
 
 fn selection(text: &str) -> Selection {
     text.parse().unwrap()
@@ -123,7 +124,8 @@ fn a_family_registered_later_is_found_named_and_followed() {
     assert_eq!((drained(&mut everything).len(), drained(&mut some).len()), (2, 0));
     some.select(&selection("later.*,-later.fix")).unwrap();
     emit(&mut writer, &known, &events, 2);
-    assert_eq!(drained(&mut some), [event(0x9001, 2)]);
+    let unsaid = Record { source: Record::NO_WRITER, ..event(0x9001, 2) };
+    assert_eq!(drained(&mut some), [unsaid], "nobody has said who writes");
     let second = RingFile::create_shaped(&directory.path().join("second"), &metadata(), SHAPE).unwrap();
     let mut log = LogWriter::create(&directory.path().join("log"), &metadata()).unwrap();
     log.enter(some.directory().unwrap()).unwrap();
@@ -168,6 +170,101 @@ fn threads_claim_rings_and_give_them_back() {
     assert_eq!(drained(&mut consumer), [1, 2].map(|time| event(Event::START.0, time)));
     let names: Vec<_> = TraceFile::open(&path).unwrap().rings().iter().map(RingReader::name).collect();
     assert_eq!(names, ["third", "second"]);
+}
+
+/// A thread's record about itself.
+fn thread(tid: u32, time: i64) -> Record {
+    let (lane, role) = (Record::NO_LANE, ThreadRole::Program.into());
+    event::Thread { tid, pid: 7, node: 0, lane, role }.at(at(time), Record::NO_CPU)
+}
+
+#[test]
+fn a_ring_is_taken_over_only_when_all_passes_have_read_it_and_later_rings_come_instead() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("rings");
+    let shape = RingShape { spare: 1, capacity: 4, later: 2, ..SHAPE };
+    let file = RingFile::create_shaped(&path, &metadata(), shape).unwrap();
+    let consumer = TraceFile::attach(&path, "c", &Selection::all(), Start::Now).unwrap();
+    let (_slot, mut drawer, readers) = consumer.into_drawn(&DrawingMemory::new(1 << 20));
+    drawer.pass();
+    let unread = |number: u32| {
+        let mut writer = file.claim(&format!("t{number}")).unwrap();
+        writer.identify(&thread(number, 0));
+        writer.record(thread(number, i64::from(number)));
+        writer.record(event(0x9000, i64::from(number)));
+    };
+    // One spare ring, two later ones, which nobody has read meanwhile.
+    (1..=3).for_each(unread);
+    assert_eq!(TraceFile::open(&path).unwrap().rings().len(), 3);
+    drawer.pass();
+    (4..=6).for_each(unread);
+    drawer.pass();
+    let mut merge = Merge::new(readers);
+    let mut records = Vec::new();
+    merge.drain(&mut records);
+    assert_eq!(merge.lost(), 0);
+    let seen: Vec<i64> = records.iter().filter(|r| r.event.0 == 0x9000).map(|r| r.time.as_nanos()).collect();
+    assert_eq!(seen, [1, 2, 3, 4, 5, 6]);
+    // An event has the ring as its source, and the latest THREAD record of that number says who had it.
+    let mut who = std::collections::HashMap::new();
+    for record in &records {
+        match event::Thread::read(record) {
+            Some(thread) => _ = who.insert(record.causal, thread.tid),
+            None => assert_eq!(who[&(u64::from(record.source) + 1)], record.time.as_nanos() as u32),
+        }
+    }
+    // In this process, too, all rings are seen.
+    assert_eq!(file.readers().iter().map(RingReader::written).sum::<u64>(), 12);
+    let living = std::array::from_fn::<_, 3, _>(|_| file.claim("living").unwrap());
+    assert!(file.claim("one too many").is_none());
+    drop(living);
+}
+
+#[test]
+fn records_of_a_thread_that_is_not_known_are_not_said_to_be_of_the_next_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("rings");
+    let shape = RingShape { spare: 1, capacity: 4, ..SHAPE };
+    let file = RingFile::create_shaped(&path, &metadata(), shape).unwrap();
+    let mut consumer = TraceFile::attach(&path, "c", &Selection::all(), Start::Now).unwrap();
+    let mut first = file.claim("first").unwrap();
+    first.identify(&thread(1, 0));
+    first.record(thread(1, 0));
+    (1..=6).for_each(|time| first.record(event(0x9000, time)));
+    drop(first);
+    // Overwrites what said who the first was, but not all that the first wrote.
+    let mut second = file.claim("second").unwrap();
+    second.identify(&thread(2, 7));
+    second.record(event(0x9000, 7));
+    let records = drained(&mut consumer);
+    let sources: Vec<_> = records.iter().map(|record| (record.event.0, record.source)).collect();
+    let unknown = (0x9000, Record::NO_WRITER);
+    assert_eq!(sources, [(Event::LOST.0, 0), unknown, unknown, unknown], "the batch begins with the first's");
+    second.record(event(0x9000, 8));
+    assert_eq!(drained(&mut consumer)[0].source, 0, "the header says who writes from there on");
+}
+
+#[test]
+fn what_is_beyond_the_memory_of_a_recorder_is_lost_for_that_cause() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("rings");
+    let file =
+        RingFile::create_shaped(&path, &metadata(), RingShape { spare: 1, capacity: 8, ..SHAPE }).unwrap();
+    let consumer = TraceFile::attach(&path, "c", &Selection::all(), Start::Now).unwrap();
+    let (_slot, mut drawer, mut readers) = consumer.into_drawn(&DrawingMemory::new(40));
+    let mut writer = file.claim("w").unwrap();
+    let mut write = |times: std::ops::Range<i64>| times.for_each(|time| writer.record(event(0x9000, time)));
+    write(0..2);
+    drawer.pass();
+    write(2..20);
+    drawer.pass();
+    let mut next = || readers[0].take().map(|record| (record.event, record.time.as_nanos()));
+    assert_eq!([next(), next(), next()], [Some((Event(0x9000), 0)), Some((Event(0x9000), 1)), None]);
+    drawer.pass();
+    let lost = event::Lost::read(&readers[0].take().unwrap()).unwrap();
+    assert_eq!((lost.records, lost.cause.known()), (11, Some(LossCause::RecorderFull)));
+    let rest = std::iter::from_fn(|| readers[0].take()).count();
+    assert_eq!(rest, 7);
 }
 
 #[test]

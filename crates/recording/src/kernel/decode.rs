@@ -17,7 +17,7 @@ use talea_record::declaration::Text;
 use talea_record::event::{
     self, Flag, IrqEnter, IrqExit, Lost, SyscallEnter, SyscallExit, ThreadExit, ThreadName, Wakeup,
 };
-use talea_record::{Event, Record, WakeContext};
+use talea_record::{Event, LossCause, Record, WakeContext};
 use talea_time::Instant;
 
 /// The kernel's numbers of the kinds of records.
@@ -300,7 +300,7 @@ impl Decoder {
 
 /// `records` of the kernel were lost on `cpu` before `time`.
 pub(super) fn lost(cpu: u16, time: Instant, records: u64) -> Record {
-    Lost { records, since: None, ring: Record::KERNEL }.at(time, cpu)
+    Lost { records, since: None, ring: Record::KERNEL, cause: LossCause::Overwritten.into() }.at(time, cpu)
 }
 
 /// Appends a record. An interrupt can come between the moment a record's time is taken and the moment it gets its

@@ -31,6 +31,16 @@ pub(super) struct Tally {
     pub lost_in_all: AtomicU64,
 }
 
+impl Tally {
+    /// The record is delivered.
+    fn note(&self, record: &Record) {
+        self.records.fetch_add(1, Ordering::Relaxed);
+        if let Some(lost) = lost_records(record) {
+            self.lost.fetch_add(lost, Ordering::Relaxed);
+        }
+    }
+}
+
 impl Default for Tally {
     fn default() -> Self {
         let zero = || AtomicU64::new(0);
@@ -68,6 +78,23 @@ impl KernelSource {
     /// The processor it is about.
     pub fn cpu(&self) -> u16 {
         self.cpu
+    }
+
+    /// Takes all that is in the buffer, but for the latest records while others keep coming that may belong before them.
+    pub(super) fn draw(&mut self) -> Vec<Record> {
+        let mut drawn = Vec::new();
+        loop {
+            let before = self.queue.len();
+            self.refill();
+            let has_more = self.queue.len() >= READ_AHEAD;
+            // What was kept the last time is taken when nothing has come since.
+            let kept = if self.queue.len() == before { 0 } else { KEPT };
+            let count = self.queue.len().saturating_sub(kept);
+            drawn.extend(self.queue.drain(..count).inspect(|record| self.tally.note(record)));
+            if !has_more {
+                return drawn;
+            }
+        }
     }
 
     fn refill(&mut self) {
@@ -138,10 +165,7 @@ impl RecordSource for KernelSource {
     fn take(&mut self) -> Option<Record> {
         self.peek()?;
         let record = self.queue.pop_front()?;
-        self.tally.records.fetch_add(1, Ordering::Relaxed);
-        if let Some(lost) = lost_records(&record) {
-            self.tally.lost.fetch_add(lost, Ordering::Relaxed);
-        }
+        self.tally.note(&record);
         Some(record)
     }
 }

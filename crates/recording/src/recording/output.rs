@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use talea_record::declaration::Family;
-use talea_record::event::RunEnd;
+use talea_record::event::{RunEnd, builtin};
 use talea_record::log::{LogWriter, is_device};
 use talea_record::namespace::NameSpaceError;
 use talea_record::stream::clock;
@@ -50,6 +50,10 @@ impl Runs {
     /// The record as it belongs into the log: that a run was cut off is said of one that is of the process which is gone,
     /// and that has not ended.
     fn admit(&mut self, record: Record) -> Option<Record> {
+        // Most records are neither, and need not be decoded.
+        if record.event.family() != builtin::RUN.number {
+            return Some(record);
+        }
         match record.typed() {
             // Other threads of programs are at no node.
             Typed::Thread(thread) if thread.role.known().is_some_and(ThreadRole::is_of_system) => {

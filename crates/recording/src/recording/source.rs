@@ -2,13 +2,14 @@
 
 use crate::any_source::AnySource;
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::rc::Rc;
+use talea_record::LossCause;
 use talea_record::declaration::{FIRST_FREE, Family};
 use talea_record::event::{Lost, Thread};
 use talea_record::merge::RecordSource;
 use talea_record::stream::clock;
-use talea_record::{Event, Record, RingReader};
+use talea_record::{Event, Record};
 
 /// The numbers that the families of one stream have in the log.
 #[derive(Debug)]
@@ -32,16 +33,39 @@ impl FamilyNumbers {
     }
 }
 
-/// A source whose user families have the log's numbers. A record of a family that is not known yet waits, and what
+/// The threads of a recording by the numbers that the log has for them: those that THREAD records carry, less one, and that the
+/// events of programs have as their source.
+#[derive(Debug, Default)]
+pub(super) struct Writers(HashMap<(u32, u32), u16>);
+
+impl Writers {
+    /// The number of a thread; [`Record::NO_WRITER`] beyond as many as records can number.
+    fn number(&mut self, thread: Thread) -> u16 {
+        let next = u16::try_from(self.0.len()).unwrap_or(Record::NO_WRITER);
+        match next {
+            Record::NO_WRITER => self.0.get(&(thread.pid, thread.tid)).copied().unwrap_or(next),
+            next => *self.0.entry((thread.pid, thread.tid)).or_insert(next),
+        }
+    }
+}
+
+/// What all sources of a recording share.
+pub(super) type SharedWriters = Rc<RefCell<Writers>>;
+
+/// A source whose user families and threads have the log's numbers. A record of a family that is not known yet waits, and what
 /// is behind it, until the stream's directory has been looked at.
 #[derive(Debug)]
 pub(super) struct TranslatedSource {
     pub(super) source: AnySource,
     numbers: Rc<RefCell<FamilyNumbers>>,
+    writers: SharedWriters,
+    /// The number of the thread that wrote the latest THREAD record.
+    writer: u16,
     /// Those of the [`MARKS`](super::MARKS) that were not asked for.
     unasked: Vec<Event>,
     pub(super) counts: Counts,
-    announcement: ThreadAnnouncement,
+    /// The next record, as the log will have it.
+    next: Option<Record>,
     /// What is to come behind everything that a process wrote that is gone.
     pub(super) end_marks: VecDeque<Record>,
 }
@@ -50,91 +74,80 @@ pub(super) struct TranslatedSource {
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     /// What LOST records tell of.
-    pub(super) lost: u64,
-    /// What nobody asked for.
+    pub(super) lost: BTreeMap<LossCause, u64>,
+    /// What nobody asked for, but for THREAD records.
     pub(super) unasked: u64,
 }
 
-/// What the log says of the thread that has a ring. The THREAD record that it wrote itself may be overwritten or not
-/// asked for, and without it nobody knows the kernel's threads from those of the program.
-#[derive(Debug, Default)]
-struct ThreadAnnouncement {
-    /// Process and number of the last thread that was announced.
-    known: Option<(u32, u32)>,
-    /// A THREAD record that is to come before whatever the ring has next.
-    due: Option<Record>,
-}
-
-impl ThreadAnnouncement {
-    /// Looks whose ring it is now.
-    fn look(&mut self, ring: &RingReader) {
-        if let Some(thread) = ring.thread()
-            && let who = Some((thread.pid, thread.tid))
-            && who != std::mem::replace(&mut self.known, who)
-        {
-            self.due = Some(thread.at(clock::now(), Record::NO_CPU));
-        }
-    }
-
-    /// Whether the record is of the thread that is to be announced, and says so.
-    fn announces(&self, record: &Record) -> bool {
-        Thread::read(record).is_some_and(|thread| self.known == Some((thread.pid, thread.tid)))
-    }
-
-    /// The record that is due before `next`, which may be the same from the thread itself.
-    fn before(&mut self, next: Option<Record>) -> Option<Record> {
-        let due = self.due?;
-        match next {
-            Some(next) if self.announces(&next) => {
-                self.due = None;
-                None
-            }
-            Some(next) => Some(Record { time: due.time.min(next.time), ..due }),
-            None => Some(due),
-        }
-    }
-}
-
 impl TranslatedSource {
-    pub(super) fn new(source: AnySource, numbers: Rc<RefCell<FamilyNumbers>>, unasked: Vec<Event>) -> Self {
-        let (counts, announcement) = (Counts::default(), ThreadAnnouncement::default());
-        TranslatedSource { source, numbers, unasked, counts, announcement, end_marks: VecDeque::new() }
+    pub(super) fn new(
+        source: AnySource,
+        numbers: Rc<RefCell<FamilyNumbers>>,
+        writers: &SharedWriters,
+        unasked: Vec<Event>,
+    ) -> Self {
+        let (writers, writer) = (Rc::clone(writers), Record::NO_WRITER);
+        let (counts, end_marks) = (Counts::default(), VecDeque::new());
+        TranslatedSource { source, numbers, writers, writer, unasked, counts, next: None, end_marks }
     }
 
-    fn announce(&mut self) -> Option<Record> {
-        if let AnySource::Ring(ring) = &self.source {
-            self.announcement.look(ring);
+    /// Records that nobody asked for.
+    pub(super) fn unasked(&self) -> u64 {
+        let announced = match &self.source {
+            AnySource::Ring(ring) => ring.announced(),
+            AnySource::Kernel(_) | AnySource::KernelFeed(_) => 0,
+        };
+        self.counts.unasked + announced
+    }
+
+    /// The next record with the log's numbers; `None` if there is none, or its family is not known yet.
+    fn translate_next(&mut self) -> Option<Record> {
+        let record = match self.source.peek() {
+            Some(record) => record,
+            None => {
+                let AnySource::Ring(ring) = &mut self.source else { return None };
+                let announced = ring.announce_idle(clock::now)?;
+                return Some(self.with_writer(announced));
+            }
+        };
+        let event = self.numbers.borrow().translate(record.event)?;
+        self.source.take();
+        Some(self.with_writer(Record { event, ..record }))
+    }
+
+    fn with_writer(&mut self, mut record: Record) -> Record {
+        if let Some(thread) = Thread::read(&record) {
+            self.writer = self.writers.borrow_mut().number(thread);
+            record.causal = match self.writer {
+                Record::NO_WRITER => 0,
+                number => u64::from(number) + 1,
+            };
+        } else if record.event.family() >= FIRST_FREE && record.source != Record::NO_WRITER {
+            record.source = self.writer;
         }
-        self.announcement.due?;
-        self.announcement.before(self.source.peek())
+        record
     }
 }
 
 impl RecordSource for TranslatedSource {
+    #[inline]
     fn peek(&mut self) -> Option<Record> {
-        if let Some(thread) = self.announce() {
-            return Some(thread);
+        if self.next.is_none() {
+            self.next = self.translate_next();
         }
-        let Some(record) = self.source.peek() else { return self.end_marks.front().copied() };
-        let event = self.numbers.borrow().translate(record.event)?;
-        Some(Record { event, ..record })
+        self.next.or_else(|| self.end_marks.front().copied())
     }
 
+    #[inline]
     fn take(&mut self) -> Option<Record> {
-        if let Some(thread) = self.announce() {
-            self.announcement.due = None;
-            self.counts.unasked += 1;
-            return Some(thread);
-        }
         self.peek()?;
-        // An earlier record may have come, of a family that is known as well: only rings have others.
-        let Some(record) = self.source.take() else { return self.end_marks.pop_front() };
-        let event = self.numbers.borrow().translate(record.event).unwrap_or(record.event);
+        let Some(record) = self.next.take() else { return self.end_marks.pop_front() };
         if let Some(lost) = Lost::read(&record) {
-            self.counts.lost += lost.records;
+            let cause = lost.cause.known().unwrap_or(LossCause::Overwritten);
+            *self.counts.lost.entry(cause).or_default() += lost.records;
         }
-        self.counts.unasked += u64::from(self.unasked.contains(&event));
-        Some(Record { event, ..record })
+        self.counts.unasked += u64::from(self.unasked.contains(&record.event));
+        Some(record)
     }
 }
 

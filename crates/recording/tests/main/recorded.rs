@@ -4,14 +4,18 @@ use std::path::Path;
 use talea_record::stream::register;
 use talea_record::stream::*;
 use talea_record::*;
-use talea_recording::recording::{DRAFT_AFTER, Recording, RecordingError, SETTLING};
+use talea_recording::recording::{DRAFT_AFTER, Recording, RecordingError, RecordingOptions, SETTLING};
 use talea_samples::*;
 
-const SHAPE: RingShape<'static> = RingShape { writers: &[], spare: 3, capacity: 64 };
+const SHAPE: RingShape<'static> = RingShape { writers: &[], spare: 3, capacity: 64, later: 0 };
 const MOMENT: talea_time::Duration = talea_time::Duration::from_millis(1);
 
 fn selection(text: &str) -> Selection {
     text.parse().unwrap()
+}
+
+fn record_into(file: &Path, name: &str) -> Recording {
+    Recording::new(file, name, RecordingOptions::default()).unwrap()
 }
 
 /// The system and the times of the records in a file.
@@ -27,7 +31,7 @@ fn a_recorder_that_waits_for_tables_leaves_a_draft_should_it_be_killed() {
     let streams = StreamDirectory::at(&place.path().join("streams")).unwrap();
     let plain = streams.publish("plain", &Metadata::bare("plain"), SHAPE).unwrap();
     let file = place.path().join("recorded.talea");
-    let mut recording = Recording::new(&file, "all of it");
+    let mut recording = record_into(&file, "all of it");
     recording.follow(plain.path(), &selection("job"), Start::Now).unwrap();
     let mut writer = plain.rings.claim("w").unwrap();
     writer.record(event(Event::START.0, ms(0)));
@@ -59,7 +63,7 @@ fn families_that_are_registered_later_are_recorded_from_then_on() {
     let place = tempfile::tempdir().unwrap();
     let streams = StreamDirectory::at(&place.path().join("streams")).unwrap();
     let stream = streams.publish("growing", &Metadata::bare("growing"), SHAPE).unwrap();
-    let mut recording = Recording::new(&place.path().join("recorded.talea"), "");
+    let mut recording = record_into(&place.path().join("recorded.talea"), "");
     let wanted = selection("job.start,recorded_later.fix,recorded_never");
     let refused = recording.follow(stream.path(), &wanted, Start::Now).unwrap_err();
     assert!(matches!(refused, RecordingError::Attach { source: AttachError::Selection(_), .. }), "{refused}");
@@ -103,7 +107,7 @@ fn a_recording_has_the_start_of_the_run_whatever_is_asked_for() {
     let streams = StreamDirectory::at(&place.path().join("streams")).unwrap();
     let file = place.path().join("recorded.talea");
     let stream = streams.publish("prepared", &unstarted(), SHAPE).unwrap();
-    let mut recording = Recording::new(&file, "");
+    let mut recording = record_into(&file, "");
     recording.follow(stream.path(), &selection("job.start"), Start::Now).unwrap();
     stream.rings.set_run_start(at(ms(7)));
     let mut writer = stream.rings.claim("w").unwrap();
@@ -119,7 +123,7 @@ fn a_recording_has_the_start_of_the_run_whatever_is_asked_for() {
     assert_eq!(noted, ["job.start", "run.run-end", "run.run-start"]);
 
     // To a run under way its mark does not come any more.
-    let mut recording = Recording::new(&file, "");
+    let mut recording = record_into(&file, "");
     recording.follow(stream.path(), &selection("job,-job.preempt"), Start::Now).unwrap();
     writer.record(Record { source: 0, ..event(Event::START.0, ms(11)) });
     assert_eq!(recording.finish().unwrap().unasked, 0);

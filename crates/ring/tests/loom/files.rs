@@ -197,6 +197,52 @@ mod streams {
         });
     }
 
+    /// A thread takes a closed ring for drained only when all that was written there has been read.
+    #[test]
+    fn a_ring_that_is_drained_has_been_read() {
+        use talea_ring::header::{HEADER_WORDS, Header};
+        use talea_ring::slots::{Slots, WORDS};
+        const STATE: usize = 0;
+        const HEAD: usize = 32;
+        const NOTED: usize = 64;
+        const BEGUN: usize = 128;
+        check(|| {
+            let pages = pages(&[BEGUN, BEGUN + 1]);
+            let cell = |index| match [STATE, HEAD, NOTED].contains(&index) {
+                true => Cell::Shared(AtomicU64::new(0)),
+                false => Cell::Alone(std::sync::atomic::AtomicU64::new(0)),
+            };
+            let header: Arc<Vec<Cell>> = Arc::new((0..HEADER_WORDS).map(cell).collect());
+            let slots: Arc<Vec<Cell>> =
+                Arc::new((0..2 * WORDS).map(|_| Cell::Shared(AtomicU64::new(0))).collect());
+            let read = Arc::new(AtomicU64::new(0));
+            let bit = Control::new(&pages).claim(1, "", alive).unwrap();
+            // A first pass, so that the consumer is known to make them.
+            let first = Control::new(&pages).begin_pass(bit);
+            Control::new(&pages).finish_pass(bit, first);
+            Header::new(&header).claim();
+            Header::new(&header).open();
+            let writer = {
+                let (pages, header, slots) = (Arc::clone(&pages), Arc::clone(&header), Arc::clone(&slots));
+                let read = Arc::clone(&read);
+                loom::thread::spawn(move || {
+                    let (control, header) = (Control::new(&pages), Header::new(&header));
+                    Slots::new(header.head(), &slots).write(0, [1; WORDS]);
+                    header.close(&control);
+                    if header.is_drained(&control.passes_finished()) {
+                        assert_eq!(read.load(Relaxed), 1, "it has not been read");
+                    }
+                })
+            };
+            let (control, mut cursor, mut records) = (Control::new(&pages), 0, Vec::new());
+            let pass = control.begin_pass(bit);
+            Slots::new(Header::new(&header).head(), &slots).read(&mut cursor, 2, &mut records);
+            read.store(cursor, Relaxed);
+            control.finish_pass(bit, pass);
+            writer.join().unwrap();
+        });
+    }
+
     use talea_ring::primitive::Word;
 
     /// A consumer's slot, a family that is being registered by another thread, and where its only event's switch is.

@@ -165,7 +165,12 @@ fn what_follows_a_loss_is_not_judged_until_it_is_heard_of() {
     let system = figure();
     let (metadata, records) = simulated(&system, 500);
     let (from, to) = (records.len() / 3, records.len() / 2);
-    let lost = talea_record::event::Lost { records: (to - from) as u64, since: None, ring: 0 };
+    let lost = talea_record::event::Lost {
+        records: (to - from) as u64,
+        since: None,
+        ring: 0,
+        cause: talea_record::LossCause::Overwritten.into(),
+    };
     let mut kept = records[..from].to_vec();
     kept.push(lost.at(records[to].time, Record::NO_CPU));
     kept.extend(&records[to..]);

@@ -15,14 +15,16 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use talea_linux::clock::MonotonicClock;
-use talea_record::TraceFile;
+use talea_linux::sched::{Policy, set_self};
 use talea_record::stream::{
-    Directory, Liveness, Selection, SelectionError, Start, StreamDirectory, UnknownName, descends_from,
+    Directory, Liveness, RECORDER, RING_RECORDS, RINGS, Selection, SelectionError, Start, StreamDirectory,
+    UnknownName, announcement, attend, descends_from, waits_for_this_process,
 };
+use talea_record::{LossCause, TraceFile};
 use talea_recording::kernel::{
     KernelEvent, KernelOptions, KernelScope, KernelStream, KernelTotals, preflight,
 };
-use talea_recording::recording::{Recorded, Recording, RecordingError};
+use talea_recording::recording::{Recorded, Recording, RecordingError, RecordingOptions};
 use talea_time::{Clock, Duration, Instant};
 use workload::{ReportedEnds, Workload};
 
@@ -40,8 +42,13 @@ Examples:
   talea trace record --attach two-nodes --kernel off --for 5s
   talea trace record --attach ofp --events job,nav --kernel off --for 5s --out ofp.talea
   talea trace record --kernel switches,wakeups,interrupts -- ./my-program
+  talea trace record --ring-records 131072 --priority 90 --fail-on-loss -- ./my-program
+  talea trace record --kernel switches,wakeups --kernel-buffer 8M -- perf bench sched pipe
 
-Exit status: 0 fine; 1 the command failed; 2 usage error, or the recording is incomplete.
+A command's programs wait until they are followed, so that their first events are recorded (TALEA_RECORDER in the environment
+tells them). The environment variables TALEA_RING_RECORDS and TALEA_RINGS do for any program what --ring-records and --rings do.
+
+Exit status: 0 fine; 1 the command failed, or with --fail-on-loss something was lost; 2 usage error, or the recording is incomplete.
 
 `talea trace list` shows the programs that can be attached to, `talea doctor` what the kernel grants."
 )]
@@ -71,6 +78,24 @@ pub struct Options {
     /// Stop after this long [default: with the command or the programs]
     #[arg(long = "for", value_name = "TIME", value_parser = positive)]
     duration: Option<Duration>,
+    /// Room in each ring of the command's programs, in records of 40 bytes; rounded up to a power of two [default: as the program says]
+    #[arg(long, value_name = "NUMBER", requires = "command", value_parser = at_least_two, help_heading = "Buffers")]
+    ring_records: Option<usize>,
+    /// Rings for threads of the command's programs that come while they run [default: as the program says]
+    #[arg(long, value_name = "NUMBER", requires = "command", help_heading = "Buffers")]
+    rings: Option<usize>,
+    /// The kernel's buffer for each processor, such as 8M
+    #[arg(long, value_name = "SIZE", value_parser = size, help_heading = "Buffers")]
+    kernel_buffer: Option<u64>,
+    /// Memory for what has been taken out of rings and buffers and is not in the trace yet
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size, help_heading = "Buffers")]
+    memory: u64,
+    /// Empty rings and buffers at this real-time priority (SCHED_FIFO), above that of threads that would keep the recorder from running
+    #[arg(long, value_name = "1..99", value_parser = clap::value_parser!(u8).range(1..=99), help_heading = "Buffers")]
+    priority: Option<u8>,
+    /// Exit with status 1 if anything was lost
+    #[arg(long)]
+    fail_on_loss: bool,
     /// The command to run and record
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -102,12 +127,33 @@ impl FromStr for KernelChoice {
     }
 }
 
-/// How often streams are read and new ones looked for.
+/// A number of bytes: 65536, 64K, 8M or 1G.
+fn size(text: &str) -> Result<u64, String> {
+    let wrong = || "it is a number of bytes, such as 65536, 64K, 8M or 1G".to_owned();
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let shift = match &text[digits.len()..] {
+        "" => 0,
+        "K" | "KiB" => 10,
+        "M" | "MiB" => 20,
+        "G" | "GiB" => 30,
+        _ => return Err(wrong()),
+    };
+    let bytes = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
+    // More than this is not mapped or allocated by anybody.
+    bytes.filter(|bytes| (1..=1 << 40).contains(bytes)).ok_or_else(wrong)
+}
+
+fn at_least_two(text: &str) -> Result<usize, String> {
+    let number = text.parse::<usize>().map_err(|error| error.to_string())?;
+    if number >= 2 { Ok(number) } else { Err("a ring has room for at least 2 records".into()) }
+}
+
+/// How often what has been taken out of rings is written, and new streams are looked for.
 const LOOK: Duration = Duration::from_millis(5);
 /// How long a command may take to register its families before it is said which are not there.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Looks between two searches for new streams.
-const SEARCH_EVERY: u64 = 4;
+/// Looks between two at whether followed programs go on.
+const CHECK_EVERY: u64 = 4;
 
 pub fn main(options: &Options) -> Outcome {
     if !options.command.is_empty() {
@@ -121,7 +167,7 @@ pub fn main(options: &Options) -> Outcome {
         |command| PathBuf::from(command).file_name().unwrap_or(command).to_string_lossy().into_owned(),
     );
     let mut session = Session {
-        recording: Some(Recording::new(&options.out, &name)),
+        recording: Some(begin(options, &name)?),
         directory,
         events: options.events.clone(),
         seen: BTreeSet::new(),
@@ -131,8 +177,8 @@ pub fn main(options: &Options) -> Outcome {
     };
     let stop = interrupt::flag()?;
     let attached = session.attach(&options.attach, &options.out)?;
-    let access = session.record_kernel(&options.kernel)?;
-    let mut command = Workload::start(&options.command)?;
+    let access = session.record_kernel(options)?;
+    let mut command = Workload::start(&options.command, &environment(options, &session.directory))?;
     place.keep();
     match &command {
         Some(command) => {
@@ -150,8 +196,40 @@ pub fn main(options: &Options) -> Outcome {
     let verdict = command.map_or(Ok(Verdict::Fine), |command| command.finish(reported))?;
     followed.map_err(|error| incomplete(options, &error))?;
     session.warn_of_unknown();
-    session.conclude(options)?;
-    Ok(verdict)
+    match session.conclude(options)? {
+        Completeness::Lossy if options.fail_on_loss => Ok(Verdict::Negative),
+        Completeness::Lossy | Completeness::Whole => Ok(verdict),
+    }
+}
+
+/// Whether anything was lost.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Completeness {
+    Whole,
+    Lossy,
+}
+
+/// A recording whose rings are emptied at the priority that was asked for.
+fn begin(options: &Options, name: &str) -> Result<Recording, Failure> {
+    let priority = options.priority;
+    let prepare = move || {
+        if let Some(priority) = priority
+            && let Err(error) = set_self(Policy::Fifo(priority))
+        {
+            tell!("warning: rings are emptied without a real-time priority: {error}");
+        }
+    };
+    let recording_options = RecordingOptions { memory: options.memory, prepare: Box::new(prepare) };
+    Recording::new(&options.out, name, recording_options)
+        .map_err(|error| Failure::new(format!("cannot create the recorder's thread: {error}"), ""))
+}
+
+/// What the command is told by its environment.
+fn environment(options: &Options, directory: &StreamDirectory) -> Vec<(&'static str, String)> {
+    let mut environment = vec![(RECORDER, announcement(directory.path()))];
+    environment.extend(options.ring_records.map(|number| (RING_RECORDS, number.to_string())));
+    environment.extend(options.rings.map(|number| (RINGS, number.to_string())));
+    environment
 }
 
 /// Why the recording ended before what it was of, and what there is of it.
@@ -254,9 +332,12 @@ impl Session {
     }
 
     /// Records the kernel's events of the whole machine.
-    fn record_kernel(&mut self, choice: &KernelChoice) -> Result<KernelAccess, Failure> {
+    fn record_kernel(&mut self, asked: &Options) -> Result<KernelAccess, Failure> {
         let mut options = KernelOptions::default();
-        match choice {
+        if let Some(bytes) = asked.kernel_buffer {
+            options.buffer_bytes = bytes as usize;
+        }
+        match &asked.kernel {
             KernelChoice::Off => return Ok(KernelAccess::AsAsked),
             KernelChoice::These(events) => options.events.clone_from(events),
             KernelChoice::Auto => {
@@ -311,9 +392,8 @@ impl Session {
             let is_to_end = stop.load(Ordering::Relaxed) || now >= end;
             let over = match &mut command {
                 Some(command) => {
-                    if look.is_multiple_of(SEARCH_EVERY) {
-                        self.search(command.id(), now);
-                    }
+                    // Whoever has just published a stream waits to be followed.
+                    self.search(command.id(), now);
                     if is_to_end {
                         command.ask_to_end(now);
                     }
@@ -321,7 +401,7 @@ impl Session {
                 }
                 None => {
                     let goes_on = || self.recording.as_ref().is_some_and(Recording::any_goes_on);
-                    is_to_end || look.is_multiple_of(SEARCH_EVERY) && !goes_on()
+                    is_to_end || look.is_multiple_of(CHECK_EVERY) && !goes_on()
                 }
             };
             if let Some(error) = self.recording.as_mut().and_then(|recording| recording.poll(now).err()) {
@@ -343,13 +423,18 @@ impl Session {
     /// Follows streams that the command, or what it started, has published since the last search, and says what none
     /// of them has.
     fn search(&mut self, command: u32, now: Instant) {
-        let Some(recording) = &mut self.recording else { return };
         // A directory that cannot be read now can be at the next search.
         for (pid, path) in self.directory.published().unwrap_or_default() {
             if self.seen.contains(&path) {
                 continue;
             }
-            if !descends_from(pid, command) {
+            let is_meant = || waits_for_this_process(&path) || descends_from(pid, command);
+            let Some(recording) = &mut self.recording else {
+                attend(&path);
+                self.seen.insert(path);
+                continue;
+            };
+            if !is_meant() {
                 self.seen.insert(path);
                 continue;
             }
@@ -357,6 +442,7 @@ impl Session {
                 Ok(()) => _ = self.first_followed.get_or_insert(now),
                 Err(error) if error.is_premature() => continue,
                 Err(error) => {
+                    attend(&path);
                     tell!("warning: {error}");
                     self.refused.get_or_insert(error.to_string());
                 }
@@ -379,8 +465,8 @@ impl Session {
     }
 
     /// Ends the recording and says what is in it. It is an error if nothing of what was asked for is.
-    fn conclude(self, options: &Options) -> Result<(), Failure> {
-        let Some(recording) = self.recording else { return Ok(()) };
+    fn conclude(self, options: &Options) -> Result<Completeness, Failure> {
+        let Some(recording) = self.recording else { return Ok(Completeness::Whole) };
         let follows_any = recording.follows_any();
         let unknown = match follows_any {
             true => recording.unknown(),
@@ -403,7 +489,8 @@ impl Session {
                 if !follows_any {
                     note_no_stream(options);
                 }
-                Ok(())
+                let is_whole = recorded.lost_in_all() == 0;
+                Ok(if is_whole { Completeness::Whole } else { Completeness::Lossy })
             }
         }
     }
@@ -418,13 +505,32 @@ fn summarise(options: &Options, recorded: &Recorded) {
     if recorded.cut_off > 0 {
         tell!("note: the run was cut off: its process was gone before it had ended");
     }
-    for (count, what) in [
-        (recorded.lost, "records of programs were overwritten before they could be read"),
-        (kernel.map_or(0, KernelTotals::lost_in_all), "kernel events were lost"),
-        (recorded.late, "records came too late to be put in order"),
-    ] {
-        if count > 0 {
-            tell!("warning: {count} {what}; the trace says where");
+    for (cause, count) in &recorded.lost {
+        let (what, help) = match cause {
+            LossCause::Overwritten => (
+                "were overwritten before they could be read",
+                "--ring-records N gives rings more room, --priority P has them emptied in time",
+            ),
+            LossCause::RecorderFull => (
+                "were overwritten while the recorder had no memory for them",
+                "--memory gives it more; a faster disk or fewer --events need less",
+            ),
+            LossCause::NoRing => ("were of threads that found no ring", "--rings N gives the program more"),
+            LossCause::Damaged => ("were damaged", ""),
+        };
+        tell!("warning: {count} records of programs {what}; the trace says where");
+        if !help.is_empty() {
+            tell!("  help: {help}");
         }
+    }
+    let of_kernel = kernel.map_or(0, KernelTotals::lost_in_all);
+    if of_kernel > 0 {
+        tell!(
+            "warning: {of_kernel} kernel events were lost, for its buffers were full; the trace says where"
+        );
+        tell!("  help: --kernel-buffer SIZE gives it more room");
+    }
+    if recorded.late > 0 {
+        tell!("warning: {} records came too late to be put in order; the trace says where", recorded.late);
     }
 }

@@ -40,14 +40,15 @@ pub enum ReportedEnds {
 }
 
 impl Workload {
-    /// Starts the command, if there is one.
-    pub fn start(command: &[OsString]) -> Result<Option<Self>, Failure> {
+    /// Starts the command, if there is one, with these variables in its environment.
+    pub fn start(command: &[OsString], environment: &[(&str, String)]) -> Result<Option<Self>, Failure> {
         let Some((program, arguments)) = command.split_first() else { return Ok(None) };
         let group = if std::io::stdin().is_terminal() { Group::Terminal } else { Group::Own };
         let mut command = Command::new(program);
         if group == Group::Own {
             command.process_group(0);
         }
+        command.envs(environment.iter().map(|(name, value)| (name, value)));
         let child = command.args(arguments).spawn().map_err(|error| {
             Failure::new(
                 format!("cannot start {}: {error}", program.display()),

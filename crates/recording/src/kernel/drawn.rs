@@ -1,0 +1,62 @@
+//! A processor's records, decoded by one thread and taken from memory by another.
+
+use super::source::KernelSource;
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use talea_record::Record;
+use talea_record::merge::RecordSource;
+use talea_record::ring::DrawingMemory;
+
+/// Decodes what is in a processor's buffer.
+#[derive(Debug)]
+pub struct KernelDrawer {
+    source: KernelSource,
+    out: Sender<Vec<Record>>,
+}
+
+/// What was decoded, in order.
+#[derive(Debug)]
+pub struct KernelFeed {
+    decoded: Receiver<Vec<Record>>,
+    memory: DrawingMemory,
+    ready: VecDeque<Record>,
+}
+
+impl KernelSource {
+    /// The source in two parts: one that empties the kernel's buffer and one that has what was in it.
+    pub fn into_drawn(self, memory: &DrawingMemory) -> (KernelDrawer, KernelFeed) {
+        let (out, decoded) = channel();
+        let feed = KernelFeed { decoded, memory: memory.clone(), ready: VecDeque::new() };
+        (KernelDrawer { source: self, out }, feed)
+    }
+}
+
+impl KernelDrawer {
+    /// Decodes all that is in the buffer.
+    pub fn draw(&mut self, memory: &DrawingMemory) {
+        let records = self.source.draw();
+        if !records.is_empty() {
+            memory.take(size_of_val(&records[..]));
+            // Where nobody takes them any more, nobody misses them.
+            let _ = self.out.send(records);
+        }
+    }
+}
+
+impl RecordSource for KernelFeed {
+    #[inline]
+    fn peek(&mut self) -> Option<Record> {
+        if self.ready.is_empty() {
+            let records = self.decoded.try_recv().ok()?;
+            self.memory.give_back(size_of_val(&records[..]));
+            self.ready = records.into();
+        }
+        self.ready.front().copied()
+    }
+
+    #[inline]
+    fn take(&mut self) -> Option<Record> {
+        self.peek()?;
+        self.ready.pop_front()
+    }
+}
