@@ -50,6 +50,7 @@
 
 pub mod conversion;
 pub mod derivation;
+pub mod due;
 pub mod exact;
 pub mod guarantee;
 pub mod hierarchy;

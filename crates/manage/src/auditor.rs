@@ -17,6 +17,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use talea_guarantee::guarantee::Guarantee;
+use talea_guarantee::monitor::LongRun;
 use talea_insight::receipts::{Ledger, Spell};
 use talea_linux::clock::MonotonicClock;
 use talea_linux::stop::{Slept, StopFlag};
@@ -135,14 +136,16 @@ impl AuditState {
     fn collect(&mut self, shared: &Shared) -> Option<Instant> {
         let state = shared.state.lock_patiently();
         let promises = state.run.iter().flat_map(|run| run.watch.edges()).skip(self.promised);
-        let promises =
-            promises.map(|(_, _, promise)| promise.map_or(&Guarantee::Null, Promise::guarantee).clone());
-        let promises: Vec<Guarantee> = promises.collect();
+        let promises = promises.map(|(_, _, promise)| {
+            let guarantee = promise.map_or(&Guarantee::Null, Promise::guarantee).clone();
+            (guarantee, promise.and_then(Promise::stated))
+        });
+        let promises: Vec<(Guarantee, Option<LongRun>)> = promises.collect();
         let waiting = state.run.as_ref().and_then(|run| run.waiting_since());
         drop(state);
-        for guarantee in promises {
+        for (guarantee, stated) in promises {
             if let Some(edge) = self.edges.number(self.promised) {
-                self.ledger.promise(edge.into(), &guarantee);
+                self.ledger.promise(edge.into(), &guarantee, stated);
             }
             self.promised += 1;
         }

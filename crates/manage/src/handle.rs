@@ -36,9 +36,9 @@ impl Handle {
         match self.sleep_word.block() {
             SleepEnd::Woken => Blocked::Woken,
             SleepEnd::Ended => Blocked::Ended,
-            // The hierarchy is told that one job has ended and the next begins.
+            // The hierarchy is told that one job has ended and the next begins, for which the thread has not slept.
             SleepEnd::AtOnce => {
-                self.shared.tell(|state, now| state.renew(self.sleep_word.member, now));
+                self.shared.tell(|state, now| state.follow(self.sleep_word.member, now));
                 Blocked::Woken
             }
         }

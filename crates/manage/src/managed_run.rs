@@ -398,6 +398,7 @@ impl ManagedRun {
     /// The edge above a member that has gone is judged no more.
     pub(crate) fn let_go(&mut self, vp: VpId, now: Instant) {
         self.watch.let_go(vp, now);
+        self.watch.forget_work(vp);
     }
 
     // Records of jobs.

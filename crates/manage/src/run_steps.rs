@@ -5,6 +5,7 @@ use crate::member::{Body, Managed, Member, Received};
 use crate::member_jobs::MemberJobs;
 use crate::sleep_word::Notified;
 use crate::state::State;
+use talea_policy::arrangement::Counts;
 use talea_policy::hierarchy::{Occupant, VpState};
 use talea_policy::job::Job;
 use talea_record::JobId;
@@ -36,6 +37,11 @@ impl State {
             member.open_account();
             if let Some(jobs) = member.jobs.as_ref().and_then(MemberJobs::as_thread) {
                 run.expect(slot as u32, jobs);
+                // Of a program nobody knows when it has something to do.
+                if matches!(member.body, Body::Own { .. }) {
+                    let (tolerance, start) = (run.watch.tolerance(), run.start);
+                    run.watch.judge_work(member.vp, Counts::Grants, tolerance, start);
+                }
             }
         }
     }
@@ -51,6 +57,7 @@ impl State {
         if !is_idle {
             return;
         }
+        run.watch.work_arrives(member.vp, now);
         match member.sleep_word().map(|sleep_word| sleep_word.notify()) {
             Some(Notified::Sleeper) => self.notified(slot, now),
             Some(Notified::Later | Notified::Ended) => {}
@@ -126,9 +133,22 @@ impl State {
                 run.gained(who, place, gained, now);
             }
         }
+        self.begin_followed(now);
         self.note_decisions(now);
         if let Some(run) = &mut self.run {
             run.tell_found(now);
+        }
+    }
+
+    /// The next job begins of a thread that has kept its processor.
+    fn begin_followed(&mut self, now: Instant) {
+        let (Some(slot), Some(run)) = (self.followed.take(), &mut self.run) else { return };
+        let Some(member) = self.members.get_mut(slot as usize).and_then(Option::as_mut) else { return };
+        if let (VpState::Running(processor), Some(who)) =
+            (self.engine.context().state(member.vp), &mut member.jobs)
+            && let Some(gained) = who.gain(processor.index())
+        {
+            run.gained(who, processor.index(), gained, now);
         }
     }
 
@@ -150,7 +170,11 @@ impl State {
         let Some((number, place)) = jobs.complete() else { return };
         run.completed(jobs, number, place, now);
         if jobs.current().is_some() {
-            self.renew(slot, now);
+            return self.follow(slot, now);
+        }
+        let vp = self.members[slot as usize].as_ref().map(|member| member.vp);
+        if let (Some(vp), Some(run)) = (vp, &mut self.run) {
+            run.watch.work_is_done(vp, now);
         }
     }
 

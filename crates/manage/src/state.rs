@@ -122,6 +122,8 @@ pub(crate) struct State {
     by_vp: Vec<Option<u32>>,
     /// Members by thread, in the order of the threads.
     by_tid: Vec<(u32, u32)>,
+    /// Who has gone on with its next job since the last decision: that job begins where the thread is left its processor.
+    pub followed: Option<u32>,
     hard: usize,
     /// Members that there have been.
     admitted: u64,
@@ -143,6 +145,7 @@ impl State {
             places: cpus.iter().map(place).collect(),
             by_vp: Vec::new(),
             by_tid: Vec::new(),
+            followed: None,
             hard: 0,
             admitted: 0,
         }
@@ -347,7 +350,18 @@ impl State {
         }
     }
 
-    /// An own thread ends its job and begins the next at once.
+    /// An own thread has done its job and goes on with the next one, which waits already: it has not slept.
+    pub fn follow(&mut self, slot: u32, now: Instant) {
+        let Some(member) = self.members.get_mut(slot as usize).and_then(Option::as_mut) else { return };
+        if self.broken || self.engine.context().state(member.vp) == VpState::Waiting {
+            return self.request(slot, now);
+        }
+        let job = member.take_job(self.run.as_ref().map(|run| run.start), now);
+        self.engine.follow(member.vp, job, now);
+        self.followed = Some(slot);
+    }
+
+    /// An own thread had slept and was woken before the hierarchy has heard that it slept.
     pub fn renew(&mut self, slot: u32, now: Instant) {
         let Some(vp) = self.members.get(slot as usize).and_then(Option::as_ref).map(|member| member.vp)
         else {

@@ -9,9 +9,9 @@ use idle::IdleWatch;
 use promises::{Received, Watching, received_of};
 use std::collections::VecDeque;
 use talea_model::{Overhead, System};
-use talea_policy::arrangement::{ArrangeError, Watch, arrange};
+use talea_policy::arrangement::{ArrangeError, Counts, Watch, arrange};
 use talea_policy::composition::{Composition, compose};
-use talea_policy::hierarchy::{Engine, Parameters, SchedulerId, VpId};
+use talea_policy::hierarchy::{Engine, Parameters, ProcessorId, SchedulerId, VpId};
 use talea_policy::job::Job;
 use talea_policy::strategy::Plan;
 use talea_record::event::{Abort, Complete, Dates, Flag, Preempt, Release, Resume, Skip, Start, Timer};
@@ -39,6 +39,8 @@ pub(crate) struct Slot {
     lane: u32,
     /// Processor time it still needs, overheads included, as of `since`.
     remaining: Work,
+    /// What it still has to do without overheads, when it last lost its processor.
+    work: Work,
     /// When it got its processor; meaningless unless it runs.
     since: Instant,
     started: bool,
@@ -166,18 +168,20 @@ impl Node {
             Some(mut arrangement) => {
                 node.open_lanes(system, plan, &arrangement.lanes, first.lane);
                 let mut watch = Watch::new(ROUNDING);
+                let has_costs = system.overhead != Overhead::default();
                 arrangement.watch_by(&mut watch, system);
                 for leaf in std::mem::take(&mut arrangement.leaves) {
                     let vp = arrangement.add_thread(system, &leaf)?;
                     let names =
                         (&*system.schedulers[leaf.scheduler].name, &*system.threads[leaf.thread].name);
                     watch.hold(names, leaf.promise.clone(), vp, &arrangement.engine.context());
+                    let tolerance = if has_costs { COSTS } else { ROUNDING };
+                    watch.judge_work(vp, Counts::Work, tolerance, Instant::ZERO);
                     node.open_thread(system, leaf.thread, vp, first.lane);
                 }
                 let shortcomings = arrangement.shortcomings.as_ref().map(ToString::to_string);
                 // Where nothing costs anything, what is granted is received.
-                let received = (system.overhead != Overhead::default())
-                    .then(|| Received::new(&watch, COSTS, cpus.len()));
+                let received = has_costs.then(|| Received::new(&watch, COSTS, cpus.len()));
                 node.ledger = received.as_ref().map(|_| Box::new(Ledger::new(cpus.len())));
                 node.watch = Some(Box::new(Watching::new(watch, received, first.edge, shortcomings)));
                 node.engine = arrangement.engine;
@@ -246,11 +250,13 @@ impl Node {
         let index = self.processors.iter().position(|processor| processor.completes_at <= now)?;
         let vp = self.processors[index].running.expect("only a running job completes");
         self.stop_paying(index, vp, now, sink);
+        self.tell_work(vp, now);
         let processor = &mut self.processors[index];
         processor.running = None;
         processor.completes_at = Instant::MAX;
         let cpu = processor.cpu;
         let slot = self.vacate(vp, now);
+        self.go_on(index, vp, &slot);
         let (job, lane, nominal, deadline) = (slot.id, self.source(&slot), slot.nominal, slot.deadline);
         sink.record(Complete { job, lane, nominal, deadline }.at(now, cpu));
         Some(slot)
@@ -276,7 +282,9 @@ impl Node {
             self.slots.resize(vp.index() + 1, None);
         }
         let remaining = demand + self.overhead.queue + self.overhead.queue;
-        let slot = Slot { id, nominal, deadline, lane: service.lane, remaining, since: now, started: false };
+        let work = demand - delivery;
+        let slot =
+            Slot { id, nominal, deadline, lane: service.lane, remaining, work, since: now, started: false };
         let release = Release { job: id, lane: self.source(&slot), nominal, deadline };
         sink.record(release.at(now, Record::NO_CPU));
         if let Some(idle) = &mut self.idle {
@@ -291,6 +299,9 @@ impl Node {
             tag: vp.index() as u32,
         };
         let arrived = Arrived { slot, job, delivery };
+        if let Some(watching) = &mut self.watch {
+            watching.work_arrives(vp, now);
+        }
         match &mut self.lanes[service.lane as usize].seats {
             Seats::One { waiting, .. } if self.slots[vp.index()].is_some() => waiting.push_back(arrived),
             _ => self.seat(vp, arrived, now),
@@ -300,15 +311,31 @@ impl Node {
 
     /// The job takes its seat and wants a processor.
     #[inline]
-    fn seat(&mut self, vp: VpId, Arrived { slot, job, delivery }: Arrived, now: Instant) {
-        self.slots[vp.index()] = Some(slot);
+    fn seat(&mut self, vp: VpId, arrived: Arrived, now: Instant) {
+        self.open(vp, &arrived);
+        self.engine.request(vp, arrived.job, now);
+        self.unsettled = true;
+    }
+
+    /// The job is the one that its place in the hierarchy is for.
+    #[inline]
+    fn open(&mut self, vp: VpId, Arrived { slot, delivery, .. }: &Arrived) {
+        self.slots[vp.index()] = Some(*slot);
         if let Some(ledger) = &mut self.ledger {
             ledger.open(vp);
             ledger.owe(vp, CostKind::Queue, self.overhead.queue + self.overhead.queue, 1);
-            ledger.owe(vp, CostKind::Delivery, delivery, 1);
+            ledger.owe(vp, CostKind::Delivery, *delivery, 1);
         }
-        self.engine.request(vp, job, now);
-        self.unsettled = true;
+    }
+
+    /// The thread whose job has ended on the processor goes on with the next one, if that waits: nobody is switched for it.
+    #[inline]
+    fn go_on(&mut self, index: usize, vp: VpId, ended: &Slot) {
+        if let Some(next) = &self.slots[vp.index()]
+            && self.processors[index].last == ended.id.pack()
+        {
+            self.processors[index].last = next.id.pack();
+        }
     }
 
     /// Aborts the job in `vp` if it is still `id`. Returns whether it was.
@@ -320,6 +347,7 @@ impl Node {
         let (cpu, running) = match place {
             Some(index) => {
                 self.stop_paying(index, vp, now, sink);
+                self.tell_work(vp, now);
                 let processor = &mut self.processors[index];
                 processor.running = None;
                 processor.completes_at = Instant::MAX;
@@ -328,6 +356,9 @@ impl Node {
             None => (Record::NO_CPU, Flag(false)),
         };
         let slot = self.vacate(vp, now);
+        if let Some(index) = place {
+            self.go_on(index, vp, &slot);
+        }
         let (job, lane, nominal, deadline) = (slot.id, self.source(&slot), slot.nominal, slot.deadline);
         sink.record(Abort { job, lane, nominal, deadline, running }.at(now, cpu));
         true
@@ -397,6 +428,14 @@ impl Node {
                 self.dispatch(switch.processor.index(), to.thread(), now, sink);
             }
         }
+        // Threads that have kept their processors for their next jobs.
+        for index in 0..self.processors.len() {
+            if self.processors[index].running.is_none()
+                && let Some(occupant) = self.engine.running(ProcessorId::from_index(index as u16))
+            {
+                self.dispatch(index, occupant.thread(), now, sink);
+            }
+        }
         if self.watch.is_some() {
             self.judge(now, sink);
         }
@@ -425,6 +464,7 @@ impl Node {
 
     fn preempt(&mut self, processor: usize, vp: VpId, by: Option<Slot>, now: Instant, sink: &mut dyn Sink) {
         self.stop_paying(processor, vp, now, sink);
+        self.tell_work(vp, now);
         let slot = self.slots[vp.index()].as_mut().expect("a job that leaves early is unfinished");
         slot.remaining -= (now - slot.since).as_work();
         let slot = *slot;
@@ -459,7 +499,6 @@ impl Node {
     /// Takes the job out of its slot and its lane.
     #[inline]
     fn vacate(&mut self, vp: VpId, now: Instant) -> Slot {
-        self.engine.release(vp, now);
         self.unsettled = true;
         let slot = self.slots[vp.index()].take().expect("the slot of an unfinished job is taken");
         if let Some(idle) = &mut self.idle {
@@ -474,8 +513,18 @@ impl Node {
             }
             Seats::One { waiting, .. } => waiting.pop_front(),
         };
-        if let Some(next) = next {
-            self.seat(vp, next, now);
+        match next {
+            None => {
+                self.engine.release(vp, now);
+                if let Some(watching) = &mut self.watch {
+                    watching.work_is_done(vp, now);
+                }
+            }
+            // Its next job waits, so the thread does not sleep.
+            Some(next) => {
+                self.open(vp, &next);
+                self.engine.follow(vp, next.job, now);
+            }
         }
         slot
     }

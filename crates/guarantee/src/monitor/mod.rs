@@ -10,7 +10,8 @@
 //! | RESB x, y | every window i of every phase t: some t must be left for which all [t + iy, t + (i + 1) y] hold x |
 //! | RESC x, y | every interval of length y |
 //! | PSBE s, δ | every interval, by its deficit |
-//! | RESU, PS, NULL | not at all: deadlines are not known here, a limit is never reached, nothing is promised |
+//! | RESU r, PS s | all time that was wanted, by the bound that is [stated](LongRun) of its scheduler; not at all where none is |
+//! | NULL | not at all: nothing is promised |
 //!
 //! H adds that no such window holds more than x. What falls between nanoseconds is rounded in favour of the
 //! scheduler that promised; a basic reservation whose period does is judged as the continuous one that it implies (theorem 1).
@@ -20,12 +21,15 @@
 mod basic;
 mod continuous;
 mod history;
+mod long_run;
 mod proportional;
 
 use crate::exact::Span;
 use crate::guarantee::{Continuity, Guarantee, Hardness, Reservation};
 use crate::theorem;
 use basic::Basic;
+pub use long_run::LongRun;
+use long_run::Average;
 use continuous::Continuous;
 use num_traits::ToPrimitive;
 use proportional::Proportional;
@@ -120,6 +124,7 @@ enum Judge {
     Basic(Basic),
     Continuous(Continuous),
     Proportional(Proportional),
+    Average(Average),
 }
 
 /// The whole processor: no time without it.
@@ -178,6 +183,16 @@ impl Monitor {
     /// A monitor of a virtual processor that waits, from `now` on. What misses the promise by no more than
     /// `tolerance` is not a violation: on a real machine nobody is switched at an instant.
     pub fn new(guarantee: &Guarantee, tolerance: Duration, now: Instant) -> Self {
+        Self::with_bound(guarantee, None, tolerance, now)
+    }
+
+    /// The same where something is stated of how far a share in the long run, or a slower processor, may be behind.
+    pub fn with_bound(
+        guarantee: &Guarantee,
+        stated: Option<LongRun>,
+        tolerance: Duration,
+        now: Instant,
+    ) -> Self {
         let tolerance = tolerance.as_nanos();
         let judge = match guarantee {
             Guarantee::All => Judge::Whole(Whole { tolerance, without: 0 }),
@@ -188,7 +203,11 @@ impl Monitor {
                 }
                 None => Judge::Nothing,
             },
-            Guarantee::Resu(_) | Guarantee::Ps(_) | Guarantee::Null => Judge::Nothing,
+            Guarantee::Resu(share) | Guarantee::Ps(share) => match stated {
+                Some(bound) => Judge::Average(Average::new(share, bound, tolerance)),
+                None => Judge::Nothing,
+            },
+            Guarantee::Null => Judge::Nothing,
         };
         Monitor { judge, standing: Standing::Waiting, since: now, tally: Tally::default() }
     }
@@ -275,6 +294,7 @@ impl Judge {
             Judge::Basic(basic) => basic.begin(now),
             Judge::Continuous(continuous) => continuous.begin(now),
             Judge::Proportional(proportional) => proportional.begin(now),
+            Judge::Average(average) => average.begin(now),
         }
     }
 
@@ -287,6 +307,7 @@ impl Judge {
             Judge::Basic(basic) => basic.pass(from, to, serving, tally),
             Judge::Continuous(continuous) => continuous.pass(from, to, serving, tally),
             Judge::Proportional(proportional) => proportional.pass(from, to, serving, tally),
+            Judge::Average(average) => average.pass(from, to, serving, tally),
         }
     }
 

@@ -41,6 +41,8 @@ pub struct Declaration {
     pub deadlines: Deadlines,
     /// When the periods of what it gives begin.
     pub periods: Periods,
+    /// How far behind a share in the long run, or a slower processor, it may leave a child.
+    pub behind: Behind,
     /// Whether it plans for all its children together, which makes admitting one dear.
     pub plans: Plans,
     /// What the kernel lacks to do the same by itself, as a sentence without its full stop.
@@ -70,6 +72,7 @@ impl Declaration {
         below_slower: BelowSlower::Kept,
         deadlines: Deadlines::Told,
         periods: Periods::Own,
+        behind: Behind::Unstated,
         plans: Plans::Nothing,
         kernel_lacks: "the kernel does not know this scheduler",
         scope: Scope::Everywhere,
@@ -227,6 +230,28 @@ pub enum Periods {
     PassedOn,
     /// As the nearest scheduler above it that has periods of its own: the rule of a limit.
     AsAbove,
+}
+
+/// How far behind a scheduler may leave a child that is promised a share in the long run, or a slower processor, beside what it is behind
+/// itself. With it a run is judged that ends; of what nothing is stated, the limit alone is promised, which no run reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Behind {
+    /// Nothing is stated.
+    Unstated,
+    /// As far as it is itself: nothing is divided.
+    PassedOn,
+    /// Two quanta for each child and two more: one relative to each sibling, at both ends of a window.
+    Turns,
+    /// The same and twice what warps let all siblings be ahead.
+    Warps,
+    /// Two quanta, and six standard deviations of the draws.
+    Draws,
+    /// Four quanta for each child and eight more: two before somebody who is behind goes first, on each processor.
+    Surplus,
+    /// Two of the periods that the child asks for.
+    Periods,
+    /// What is due in the two longest times between deadlines.
+    Deadlines,
 }
 
 /// What a scheduler lays down ahead of time.

@@ -49,7 +49,7 @@ impl Received {
         let mut nodes: Vec<NodeReceipts> = metadata.nodes.iter().map(node).collect();
         for (number, edge) in metadata.edges.iter().enumerate() {
             if let Ok(guarantee) = edge.guarantee.parse::<Guarantee>() {
-                nodes[edge.node].delayed.edges.promise(number, &guarantee);
+                nodes[edge.node].delayed.edges.promise(number, &guarantee, None);
             }
         }
         let node_of = metadata.edges.iter().map(|edge| edge.node).collect();
@@ -173,7 +173,7 @@ mod tests {
         records.push(RunEnd { node: 0, how: RunOutcome::Over.into() }.at(ms(7_001), Record::NO_CPU));
         records.sort_by_key(|record| record.time);
         let mut ledger = Ledger::new(&[CPU], Duration::from_millis(1));
-        ledger.promise(0, &"RESBS 5ms 20ms".parse().expect("a guarantee"));
+        ledger.promise(0, &"RESBS 5ms 20ms".parse().expect("a guarantee"), None);
         records.iter().for_each(|record| ledger.record(*record));
         let withheld = ledger.spells().map(|spell| {
             let (thread, from, to) = (spell.thread, spell.from, spell.to);

@@ -3,7 +3,7 @@
 use crate::hierarchy::EdgeState;
 use std::collections::VecDeque;
 use talea_guarantee::guarantee::Guarantee;
-use talea_guarantee::monitor::{Monitor, Standing, Violation};
+use talea_guarantee::monitor::{LongRun, Monitor, Standing, Violation};
 use talea_policy::arrangement::{Breach, Receipts};
 use talea_time::{Duration, Instant};
 
@@ -56,9 +56,9 @@ impl EdgeReceipts {
         EdgeReceipts { tolerance, edges: Vec::new(), withheld: Vec::new(), broken: Vec::new() }
     }
 
-    /// What is promised at an edge of which nothing has been heard.
-    pub fn promise(&mut self, edge: usize, guarantee: &Guarantee) {
-        let monitor = Monitor::new(guarantee, self.tolerance, Instant::ZERO);
+    /// What is promised at an edge of which nothing has been heard, and how far behind that may be in the long run.
+    pub fn promise(&mut self, edge: usize, guarantee: &Guarantee, stated: Option<LongRun>) {
+        let monitor = Monitor::with_bound(guarantee, stated, self.tolerance, Instant::ZERO);
         self.at(edge).monitor = Some(monitor);
     }
 

@@ -6,7 +6,7 @@ use super::processors::{Processors, Spell, Turn};
 use super::{DISAGREEMENT, MOMENT};
 use crate::hierarchy::EdgeState;
 use talea_guarantee::guarantee::Guarantee;
-use talea_guarantee::monitor::Violation;
+use talea_guarantee::monitor::{LongRun, Violation};
 use talea_policy::arrangement::Receipts;
 use talea_record::event::{ChangeKind, Typed};
 use talea_record::{Record, Sink};
@@ -59,9 +59,9 @@ impl Ledger {
         }
     }
 
-    /// What is promised at an edge, before the first record of it.
-    pub fn promise(&mut self, edge: usize, guarantee: &Guarantee) {
-        self.delayed.edges.promise(edge, guarantee);
+    /// What is promised at an edge, before the first record of it, and how far behind that may be in the long run.
+    pub fn promise(&mut self, edge: usize, guarantee: &Guarantee, stated: Option<LongRun>) {
+        self.delayed.edges.promise(edge, guarantee, stated);
     }
 
     fn decided(&mut self, edge: usize, state: EdgeState) {

@@ -34,7 +34,7 @@ impl TestLedger {
         let mut ledger = TestLedger(Ledger::new(&[CPU], Duration::from_millis(1)));
         for (edge, guarantee) in [(SCHEDULER, "ALL"), (VIDEO, "RESBS 5ms 20ms"), (WORDS, "RESBS 5ms 20ms")] {
             let guarantee = guarantee.parse::<Guarantee>().expect("a guarantee");
-            ledger.0.promise(edge.into(), &guarantee);
+            ledger.0.promise(edge.into(), &guarantee, None);
         }
         for (tid, edge, role) in [
             (SENTINEL, Record::NO_EDGE, MemberRole::Sentinel),

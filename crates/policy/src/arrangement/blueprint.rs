@@ -2,7 +2,7 @@
 //!
 //! Two blueprints can be compared, which is how a [running hierarchy](super::live) is brought from one description to the next.
 
-use super::{ArrangeError, Promise};
+use super::{ArrangeError, Promise, stated};
 use crate::hierarchy::Parameters;
 use crate::scheduler::{Announcing, Configuration, Facts, Row, row};
 use talea_guarantee::derivation::Derivation;
@@ -181,6 +181,12 @@ impl Drawing<'_> {
         match self.derivation.between(parent, child).map(|edge| edge.label.absolute()) {
             // Of a thread that requires something and is promised nothing at all, the requirement is judged.
             Some(Guarantee::Null) | None if required.is_some() => required.cloned().map(Promise::Required),
+            Some(guarantee @ (Guarantee::Ps(_) | Guarantee::Resu(_))) => {
+                match stated::bound(self.system, self.derivation, (parent, child)) {
+                    Some(bound) => Some(Promise::Stated(guarantee, bound)),
+                    None => Some(Promise::Derived(guarantee)),
+                }
+            }
             derived => derived.map(Promise::Derived),
         }
     }

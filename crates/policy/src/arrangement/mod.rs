@@ -9,6 +9,7 @@
 
 mod blueprint;
 pub mod live;
+mod stated;
 mod watch;
 
 use crate::composition::leaf as lane_leaf;
@@ -17,11 +18,12 @@ use crate::scheduler::{ConfigureError, FixedPriority, KindError};
 use crate::strategy::Plan;
 use talea_guarantee::derivation::{Failure, NotDerived, derive};
 use talea_guarantee::guarantee::{Guarantee, Hardness};
+use talea_guarantee::monitor::LongRun;
 use talea_model::{SchedulerKind, System};
 use talea_time::Duration;
 
 pub use blueprint::{Blueprint, Post, Role, Tie};
-pub use watch::{Basis, Breach, Change, Kept, Receipts, Side, Verdict, Watch};
+pub use watch::{Basis, Breach, Change, Counts, Kept, Receipts, Side, Verdict, Watch};
 
 /// A node's schedulers, seated, and the threads that belong below them.
 pub struct Arrangement {
@@ -72,6 +74,8 @@ pub struct Leaf {
 pub enum Promise {
     /// The derived guarantee.
     Derived(Guarantee),
+    /// The derived guarantee, which holds in the long run or between deadlines, and how far behind the schedulers that there are may be.
+    Stated(Guarantee, LongRun),
     /// Nothing could be derived; this is what the thread requires.
     Required(Guarantee),
 }
@@ -80,7 +84,17 @@ impl Promise {
     /// The guarantee to be kept.
     pub fn guarantee(&self) -> &Guarantee {
         match self {
-            Promise::Derived(guarantee) | Promise::Required(guarantee) => guarantee,
+            Promise::Derived(guarantee) | Promise::Stated(guarantee, _) | Promise::Required(guarantee) => {
+                guarantee
+            }
+        }
+    }
+
+    /// How far behind somebody may be who is promised a share in the long run, or a slower processor.
+    pub fn stated(&self) -> Option<LongRun> {
+        match self {
+            Promise::Stated(_, bound) => Some(*bound),
+            Promise::Derived(_) | Promise::Required(_) => None,
         }
     }
 

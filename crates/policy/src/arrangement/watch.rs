@@ -3,6 +3,7 @@
 use super::Promise;
 use crate::hierarchy::{Context, Transition, VpId, VpState};
 use serde::{Deserialize, Serialize};
+use talea_guarantee::due::{Due, Sums};
 use talea_guarantee::guarantee::Guarantee;
 use talea_guarantee::monitor::{Bound, Monitor, Standing, Violation};
 use talea_time::{Duration, Instant, Work};
@@ -20,6 +21,8 @@ pub struct Watch {
     edge_of: Vec<Option<u32>>,
     /// What others have not been told yet, if there are any.
     untold: Option<Vec<Change>>,
+    /// By VP number: whose work is known, whatever is promised.
+    working: Vec<Option<Working>>,
     /// Violations that came to light when somebody [asked](Self::kept), and that nobody has [taken](Self::found).
     found: Vec<(usize, Violation)>,
 }
@@ -67,6 +70,28 @@ struct Watched {
     promise: Option<Promise>,
     vp: VpId,
     monitor: Monitor,
+    /// The judge that hears of work and not of states, if somebody who has the work tells it.
+    due: Option<Due>,
+    /// Where that judge takes for received what was granted: since when a processor has been.
+    granted: Option<Instant>,
+    counts: Counts,
+}
+
+/// Somebody whose work is known, and whether there is any.
+#[derive(Clone, Copy, Debug)]
+struct Working {
+    counts: Counts,
+    tolerance: Duration,
+    is_pending: bool,
+}
+
+/// What the judge of an edge's work takes for received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counts {
+    /// What is granted.
+    Grants,
+    /// What it is [told](Watch::received): not what mechanisms cost.
+    Work,
 }
 
 /// What came of an edge's promise. Times are in nanoseconds; instants are on the run's clock.
@@ -95,6 +120,10 @@ pub struct Kept {
     /// what is granted is received.
     #[serde(default)]
     pub receipts: Option<Receipts>,
+    /// The same by the work that arrived and what was received of it, whatever the schedulers took for demand. None where nobody knows the
+    /// work: of schedulers, and of threads whose jobs are not the run's.
+    #[serde(default)]
+    pub sums: Option<Sums>,
 }
 
 /// What became of a promise on a machine that did not always do what the hierarchy decided, or not for nothing.
@@ -180,7 +209,8 @@ impl From<Violation> for Breach {
 impl Watch {
     /// A watch over nobody yet. What is short by no more than `tolerance` is no violation.
     pub fn new(tolerance: Duration) -> Self {
-        Watch { tolerance, edges: Vec::new(), edge_of: Vec::new(), untold: None, found: Vec::new() }
+        let (edges, edge_of, working) = (Vec::new(), Vec::new(), Vec::new());
+        Watch { tolerance, edges, edge_of, untold: None, working, found: Vec::new() }
     }
 
     /// What is short by no more is no violation.
@@ -206,17 +236,21 @@ impl Watch {
         match change {
             Change::Held { parent, child, promise, vp, state, at } => {
                 let guarantee = promise.as_ref().map_or(&Guarantee::Null, Promise::guarantee);
-                let mut monitor = Monitor::new(guarantee, self.tolerance, at);
+                let stated = promise.as_ref().and_then(Promise::stated);
+                let mut monitor = Monitor::with_bound(guarantee, stated, self.tolerance, at);
                 monitor.note(at, standing(state));
                 let number = self.edges.len();
-                self.edges.push(Watched { parent, child, promise, vp, monitor });
+                let (due, granted, counts) = (None, None, Counts::Grants);
+                self.edges.push(Watched { parent, child, promise, vp, monitor, due, granted, counts });
                 if self.edge_of.len() <= vp.index() {
                     self.edge_of.resize(vp.index() + 1, None);
                 }
                 self.edge_of[vp.index()] = Some(number as u32);
+                self.begin_judging(vp, state, at);
             }
             Change::LetGo { vp, at } => {
                 if let Some(number) = self.edge_of.get_mut(vp.index()).and_then(Option::take) {
+                    self.edges[number as usize].take_granted(at);
                     self.edges[number as usize].monitor.note(at, Standing::Waiting);
                 }
             }
@@ -254,6 +288,7 @@ impl Watch {
     pub fn close_at(&mut self, now: Instant, mut broken: impl FnMut(usize, Violation)) {
         for (number, edge) in self.edges.iter_mut().enumerate() {
             if self.edge_of[edge.vp.index()] == Some(number as u32) {
+                edge.bring_up_to(now);
                 if let Some(violation) = edge.monitor.pass(now) {
                     broken(number, violation);
                 }
@@ -267,8 +302,80 @@ impl Watch {
     #[inline]
     pub fn note(&mut self, transition: Transition, now: Instant) -> Option<(usize, Violation)> {
         let number = (*self.edge_of.get(transition.vp.index())?)? as usize;
+        self.edges[number].note_grant(transition.state, now);
         let violation = self.edges[number].monitor.note(now, standing(transition.state))?;
         Some((number, violation))
+    }
+
+    /// Who is on `vp` has no work at `now`, and its edge is judged by its work and what it receives from then on, too, of which somebody
+    /// who has the work tells. What is missing by no more than `tolerance` is not missing.
+    pub fn judge_work(&mut self, vp: VpId, counts: Counts, tolerance: Duration, now: Instant) {
+        if self.working.len() <= vp.index() {
+            self.working.resize(vp.index() + 1, None);
+        }
+        self.working[vp.index()] = Some(Working { counts, tolerance, is_pending: false });
+        self.begin_judging(vp, VpState::Waiting, now);
+    }
+
+    /// Nobody tells any more of the work of who is on `vp`, who leaves.
+    pub fn forget_work(&mut self, vp: VpId) {
+        if let Some(working) = self.working.get_mut(vp.index()) {
+            *working = None;
+        }
+    }
+
+    /// The edge on `vp`, where work is known, is judged by it from `at` on.
+    fn begin_judging(&mut self, vp: VpId, state: VpState, at: Instant) {
+        let Some(Working { counts, tolerance, is_pending }) = self.working.get(vp.index()).copied().flatten()
+        else {
+            return;
+        };
+        let Some(edge) = self.watched(vp) else { return };
+        let guarantee = edge.promise.as_ref().map_or(&Guarantee::Null, Promise::guarantee);
+        let stated = edge.promise.as_ref().and_then(Promise::stated);
+        let mut due = Due::new(guarantee, stated, tolerance, at);
+        if is_pending {
+            due.work_arrives(at);
+        }
+        (edge.due, edge.counts) = (Some(due), counts);
+        edge.note_grant(state, at);
+    }
+
+    fn set_pending(&mut self, vp: VpId, is_pending: bool) {
+        if let Some(Some(working)) = self.working.get_mut(vp.index()) {
+            working.is_pending = is_pending;
+        }
+    }
+
+    /// There is work to do for who is below the edge on `vp`, from `now` on if there was none.
+    pub fn work_arrives(&mut self, vp: VpId, now: Instant) {
+        self.set_pending(vp, true);
+        if let Some(due) = self.watched(vp).and_then(|edge| edge.due.as_mut()) {
+            due.work_arrives(now);
+        }
+    }
+
+    /// All of it is done at `now`.
+    pub fn work_is_done(&mut self, vp: VpId, now: Instant) {
+        self.set_pending(vp, false);
+        let Some(edge) = self.watched(vp) else { return };
+        edge.take_granted(now);
+        if let Some(due) = &mut edge.due {
+            due.work_is_done(now);
+        }
+    }
+
+    /// It was worked at from `from` to `to`.
+    pub fn received(&mut self, vp: VpId, (from, to): (Instant, Instant)) {
+        if let Some(due) = self.watched(vp).and_then(|edge| edge.due.as_mut()) {
+            due.received(from, to);
+        }
+    }
+
+    #[inline]
+    fn watched(&mut self, vp: VpId) -> Option<&mut Watched> {
+        let number = (*self.edge_of.get(vp.index())?)?;
+        Some(&mut self.edges[number as usize])
     }
 
     /// The edges by number: parent, child, and what is promised.
@@ -297,6 +404,7 @@ impl Watch {
         let mut kept = Vec::with_capacity(self.edges.len());
         for (number, edge) in self.edges.iter_mut().enumerate() {
             if self.edge_of[edge.vp.index()] == Some(number as u32) {
+                edge.bring_up_to(cx.now());
                 let violation = edge.monitor.note(cx.now(), standing(cx.state(edge.vp)));
                 self.found.extend(violation.map(|violation| (number, violation)));
             }
@@ -321,6 +429,7 @@ impl Kept {
             violations: 0,
             worst: None,
             receipts: None,
+            sums: None,
         }
     }
 
@@ -346,7 +455,12 @@ impl Kept {
     /// Whether it was kept by all that is known.
     pub fn verdict(&self) -> Verdict {
         let withheld = self.receipts.is_some_and(|receipts| receipts.violations > 0);
+        let misses = self.sums.is_some_and(|sums| sums.missing_ns > 0 || sums.excess_ns > 0);
         match (self.judged, self.violations) {
+            (Some(_), 0) if misses && self.receipts.is_none_or(|receipts| receipts.withheld_ns == 0) => {
+                Verdict::NotGranted
+            }
+            (Some(_), 0) if misses => Verdict::Withheld,
             (None, _) if self.wanted_ns.is_none() => Verdict::NotJudged,
             (None, _) => Verdict::NotJudgeable,
             (Some(_), 1..) => Verdict::NotGranted,
@@ -375,12 +489,39 @@ impl Kept {
 fn expected(promise: Option<&Promise>) -> (String, Basis) {
     match promise {
         None | Some(Promise::Derived(Guarantee::Null)) => (Guarantee::Null.to_string(), Basis::Nothing),
-        Some(Promise::Derived(guarantee)) => (guarantee.to_string(), Basis::Derived),
+        Some(Promise::Derived(guarantee) | Promise::Stated(guarantee, _)) => {
+            (guarantee.to_string(), Basis::Derived)
+        }
         Some(Promise::Required(guarantee)) => (guarantee.to_string(), Basis::Required),
     }
 }
 
 impl Watched {
+    /// What has been granted up to `now` counts as received.
+    fn take_granted(&mut self, now: Instant) {
+        if let (Some(since), Some(due)) = (&mut self.granted, &mut self.due) {
+            due.received(*since, now);
+            *since = now;
+        }
+    }
+
+    #[inline]
+    fn note_grant(&mut self, state: VpState, now: Instant) {
+        if self.due.is_none() || self.counts != Counts::Grants {
+            return;
+        }
+        self.take_granted(now);
+        self.granted = matches!(state, VpState::Running(_)).then_some(now);
+    }
+
+    /// What is due by `now` is held against what was received until then.
+    fn bring_up_to(&mut self, now: Instant) {
+        self.take_granted(now);
+        if let Some(due) = &mut self.due {
+            let _sums = due.until(now);
+        }
+    }
+
     fn kept(&self) -> Kept {
         let tally = self.monitor.tally();
         let (guarantee, basis) = expected(self.promise.as_ref());
@@ -395,6 +536,7 @@ impl Watched {
             violations: tally.violations,
             worst: tally.worst.map(Breach::from),
             receipts: None,
+            sums: self.due.as_ref().map(Due::sums),
         }
     }
 }

@@ -183,6 +183,25 @@ impl Engine {
         self.run_to_fixed_point(actor, decision);
     }
 
+    /// The thread has done its job, and the next one waits already: it goes on to want a processor, and keeps the one it has until the
+    /// hierarchy decides otherwise. Demand is continuous from the release of a job to its end, so a thread that has work left has
+    /// not slept, and nobody's account begins anew. Returns how long it ran for the job that is done.
+    ///
+    /// # Panics
+    /// If it is Waiting, or time ran backwards.
+    pub fn follow(&mut self, thread: VpId, next: Job, now: Instant) -> Work {
+        self.advance(now);
+        let burst = self.context().burst(thread);
+        self.vps[thread.index()].begin_job(next, now);
+        self.trigger = Trigger::Job(thread);
+        self.moved(thread);
+        let parent = self.parent(thread);
+        let cx = Context { now: self.now, vps: &self.vps };
+        let decision = self.seats[parent.index()].scheduler.job_followed(&cx, thread, burst);
+        self.run_to_fixed_point(parent, decision);
+        burst
+    }
+
     /// Whether a scheduler above the thread asks another one for guarantees for single jobs, of which this is one: then it has to be
     /// told which job the thread is at.
     pub fn asks_by_jobs(&self, thread: VpId) -> bool {

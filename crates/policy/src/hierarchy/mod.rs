@@ -273,6 +273,17 @@ impl Refusal {
     }
 }
 
+/// What a child has had of its amount in the period that goes on: what a maximum is counted against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spent {
+    /// How much.
+    pub used: Work,
+    /// When the period ends.
+    pub until: Instant,
+    /// Whether the child wants a processor, so that it is in the middle of the period.
+    pub is_pending: bool,
+}
+
 /// How many VPs of its own a scheduler can serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Width {
@@ -284,7 +295,7 @@ pub enum Width {
 
 /// A scheduler of the hierarchy: a state machine that answers every notification with a [`Decision`].
 ///
-/// The eleven entry points of Regehr and Stankovic, Table 3, one for deadlines and one for jobs. Nothing here reads a clock:
+/// The eleven entry points of Regehr and Stankovic, Table 3, one for deadlines and two for jobs. Nothing here reads a clock:
 /// [`Context::now`] is passed in, and the decision says when the scheduler wants its timer. A scheduler knows the states of
 /// its children and of its own VPs through the context and never keeps a copy that could disagree.
 pub trait Scheduler: Send {
@@ -339,6 +350,13 @@ pub trait Scheduler: Send {
         Decision::NONE
     }
 
+    /// The thread `child`, which is not Waiting, has done its job and wants the processor for the next one, which waits already. It has
+    /// not slept: whoever bounds what it is behind keeps its account as it is. [`Context::job`] is the new one; for the one
+    /// before it `ran` so long.
+    fn job_followed(&mut self, cx: &Context<'_>, child: VpId, _ran: Work) -> Decision {
+        self.announced(cx, child)
+    }
+
     // From the parents.
 
     /// A parent granted `processor` to the own VP `own`, which is Running. The decision must use it for a
@@ -355,6 +373,16 @@ pub trait Scheduler: Send {
     /// Called once, before anything else: a VP that links this scheduler to a parent. Called again for every
     /// further parent or processor.
     fn init(&mut self, own: VpId);
+
+    /// The scheduler is about to be replaced: what `child` has had, up to now, in the period that goes on. None of a scheduler that
+    /// gives nobody a maximum in periods.
+    fn spent(&mut self, _cx: &Context<'_>, _child: VpId) -> Option<Spent> {
+        None
+    }
+
+    /// The scheduler takes another's place, from which `child`, which has just registered, has `spent` this much: what it is given until that
+    /// period ends is only what is left.
+    fn carry_over(&mut self, _cx: &Context<'_>, _child: VpId, _spent: Spent) {}
 
     /// Called once, after everything else: the scheduler has been removed or replaced. Who is replaced may have
     /// children still, which are another's by now.

@@ -8,6 +8,8 @@
 //!   5 parents hear what is different from what they knew
 //! ```
 //!
+//! What children have used of amounts in periods that go on is told the new one as they register, so that no maximum is exceeded by replacing.
+//!
 //! All in one instant, so who runs before and after is not switched. Parents see neither a release nor a request of a VP that both
 //! schedulers want, so their accounts and turns are as they were.
 
@@ -115,6 +117,13 @@ impl Engine {
         for &(child, parameters) in children {
             let refused = |refusal| ReconfigureError::Child { child, refusal };
             new.register(&cx, child, parameters).map_err(refused)?;
+        }
+        // What was used of a period that goes on counts against the new one's maximum, too. A copy is asked, as that charges children.
+        let mut old = self.seats[id.index()].scheduler.duplicate();
+        for &(child, _) in children {
+            if let Some(spent) = old.spent(&self.context(), child).filter(|spent| spent.until > self.now) {
+                new.carry_over(&cx, child, spent);
+            }
         }
         Ok(())
     }

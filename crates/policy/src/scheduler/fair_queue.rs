@@ -2,9 +2,10 @@
 //! warp after Duda and Cheriton 1999).
 //!
 //! A quantum starts with tag `S = max(v, F)` after waking and with `S = F` otherwise, and ends with
-//! `F = S + used / weight`; the child with the least `S - warp` is served. `v` is the least `S` of the children that
-//! want the processor, and the largest `F` so far while none does. How long a quantum will be need not be known
-//! beforehand, so a processor that comes and goes is no trouble.
+//! `F = S + used / weight`; the child with the least `S - warp` is served. `v` is the `S` of the child that is or was last in service
+//! (with warps, the least `S` of those that wanted the processor then), and the largest `F` so far while nobody wants it. It is taken
+//! when a child is elected: who sleeps for a moment in which nobody else is elected is as far behind afterwards as before. How long
+//! a quantum will be need not be known beforehand, so a processor that comes and goes is no trouble.
 //!
 //! PS becomes PS for each child, PSBE becomes PSBE, RESU becomes PSBE (believed, with the end of a quantum as deadline). With
 //! `T` children, quantum `q` and input PSBE `s, delta`, a child with the fraction `r` of the weights has
@@ -45,6 +46,8 @@ impl WakeUp {
 pub struct FairQueue {
     quantum: Work,
     wake_up: WakeUp,
+    /// `v`.
+    virtual_time: Virtual,
     /// The largest finish tag so far.
     finished: Virtual,
     /// Somebody woke up who may preempt.
@@ -73,7 +76,7 @@ impl FairShare {
 impl FairQueue {
     /// The rule with this quantum.
     pub fn new(quantum: Work, wake_up: WakeUp) -> Self {
-        FairQueue { quantum, wake_up, finished: Virtual::ZERO, woken: false }
+        FairQueue { quantum, wake_up, virtual_time: Virtual::ZERO, finished: Virtual::ZERO, woken: false }
     }
 
     /// A scheduler by this rule.
@@ -119,12 +122,16 @@ impl Rule for FairQueue {
         Ok(())
     }
 
-    fn woke(&mut self, cx: &Context<'_>, clients: &mut Clients<FairShare>, place: usize) {
-        let others = clients.wanting(cx).filter(|(other, _)| *other != place);
-        let now = others.map(|(_, account)| account.start).min().unwrap_or(self.finished);
+    fn woke(&mut self, _cx: &Context<'_>, clients: &mut Clients<FairShare>, place: usize) {
         let account = clients.account_mut(place);
-        account.start = account.start.max(now);
+        account.start = account.start.max(self.virtual_time);
         self.woken = true;
+    }
+
+    fn slept(&mut self, cx: &Context<'_>, clients: &mut Clients<FairShare>, _place: usize) {
+        if clients.wanting(cx).next().is_none() {
+            self.virtual_time = self.virtual_time.max(self.finished);
+        }
     }
 
     fn stint_over(&mut self, _cx: &Context<'_>, clients: &mut Clients<FairShare>, stint: Stint) {
@@ -144,6 +151,9 @@ impl Rule for FairQueue {
         _incumbent: Option<usize>,
     ) -> Option<usize> {
         self.woken = false;
+        if let Some(least) = clients.wanting(cx).map(|(_, account)| account.start).min() {
+            self.virtual_time = self.virtual_time.max(least);
+        }
         clients.wanting(cx).min_by_key(|(_, account)| account.effective()).map(|(place, _)| place)
     }
 

@@ -16,6 +16,7 @@ use crate::hierarchy::{
 };
 use talea_guarantee::scheduler::Intake;
 use talea_model::SchedulerKind;
+use talea_time::Work;
 
 /// The fixed-priority scheduler. Children register with [`Parameters::Priority`]; larger is higher.
 #[derive(Clone, Debug, Default)]
@@ -225,6 +226,11 @@ impl Scheduler for FixedPriority {
 
     fn announced(&mut self, cx: &Context<'_>, _child: VpId) -> Decision {
         self.with_announcement(cx, Decision::NONE)
+    }
+
+    fn job_followed(&mut self, cx: &Context<'_>, child: VpId, _ran: Work) -> Decision {
+        let decision = self.with_announcement(cx, Decision::NONE);
+        self.with_job(cx, decision, Some(child))
     }
 
     fn release(&mut self, cx: &Context<'_>, child: VpId, held: Option<ProcessorId>) -> Decision {

@@ -180,6 +180,15 @@ impl Scheduler for LaneScheduler {
         self.with_job(cx, decision, Some(child))
     }
 
+    /// A lane orders jobs, not threads: the next one has to be put in its place.
+    fn job_followed(&mut self, cx: &Context<'_>, child: VpId, ran: Work) -> Decision {
+        if self.running == Some(child) {
+            // Whoever it outranked is not the job the lane last ran any more.
+            self.queue.charge(ran);
+        }
+        self.job_changed(cx, child)
+    }
+
     fn release(&mut self, cx: &Context<'_>, child: VpId, held: Option<ProcessorId>) -> Decision {
         if held.is_some() {
             // Whoever it outranked is not the job the lane last ran any more.

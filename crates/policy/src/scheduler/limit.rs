@@ -16,7 +16,7 @@ use super::facts::amounts;
 use super::reservation::is_safe_to_keep;
 use super::uniprocessor::{Clients, Rule, Stint, Uniprocessor};
 use super::{Announcing, Configuration, ConfigureError, Facts, KindError, Row};
-use crate::hierarchy::{Context, Parameters, Refusal, Scheduler};
+use crate::hierarchy::{Context, Parameters, Refusal, Scheduler, Spent};
 use talea_guarantee::exact::Share;
 use talea_guarantee::scheduler::Periods;
 use talea_model::{Request, SchedulerKind, Under};
@@ -46,6 +46,8 @@ pub struct Allowance {
     left: Work,
     /// End of the current period.
     end: Instant,
+    /// It goes on from another scheduler, whose place this one has taken: it does not wake up when it is first heard of.
+    goes_on: bool,
 }
 
 impl Limit {
@@ -78,7 +80,9 @@ impl Rule for Limit {
         given: Parameters,
     ) -> Result<Allowance, Refusal> {
         match given {
-            Parameters::None if clients.is_empty() => Ok(Allowance { left: self.budget, end: cx.now() }),
+            Parameters::None if clients.is_empty() => {
+                Ok(Allowance { left: self.budget, end: cx.now(), goes_on: false })
+            },
             Parameters::None => Err(Refusal::Taken { scheduler: self.kind(), given }),
             _ => Err(Refusal::unacceptable(self.kind(), "no parameters", given)),
         }
@@ -86,10 +90,28 @@ impl Rule for Limit {
 
     fn woke(&mut self, cx: &Context<'_>, clients: &mut Clients<Allowance>, place: usize) {
         let account = clients.account_mut(place);
-        if self.begins_anew(account, cx.now()) {
-            *account =
-                Allowance { left: self.budget + account.left.min(Work::ZERO), end: cx.now() + self.period };
+        if !std::mem::take(&mut account.goes_on) && self.begins_anew(account, cx.now()) {
+            account.left = self.budget + account.left.min(Work::ZERO);
+            account.end = cx.now() + self.period;
         }
+    }
+
+    fn spent(
+        &self,
+        _cx: &Context<'_>,
+        clients: &Clients<Allowance>,
+        place: usize,
+    ) -> Option<(Work, Instant)> {
+        let account = clients.account(place);
+        Some((self.budget - account.left, account.end))
+    }
+
+    fn carry_over(&mut self, cx: &Context<'_>, clients: &mut Clients<Allowance>, place: usize, spent: Spent) {
+        *clients.account_mut(place) = Allowance {
+            left: (self.budget - spent.used).max(Work::ZERO),
+            end: spent.until.min(cx.now() + self.period),
+            goes_on: spent.is_pending,
+        };
     }
 
     fn ran(&mut self, _cx: &Context<'_>, clients: &mut Clients<Allowance>, place: usize, used: Work) {

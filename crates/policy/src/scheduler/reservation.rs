@@ -25,7 +25,7 @@
 use super::configuration::{at_most_whole, boxed};
 use super::uniprocessor::{Clients, Rule, Stint, Uniprocessor};
 use super::{Announcing, KindError, Row};
-use crate::hierarchy::{Context, Fraction, Load, Parameters, Refusal, Scheduler};
+use crate::hierarchy::{Context, Fraction, Load, Parameters, Refusal, Scheduler, Spent};
 use talea_model::SchedulerKind;
 use talea_time::{Duration, Instant, Work};
 
@@ -55,6 +55,8 @@ pub struct Budget {
     left: Work,
     /// End of the current period.
     deadline: Instant,
+    /// It goes on from another scheduler, whose place this one has taken: it does not wake up when it is first heard of.
+    goes_on: bool,
 }
 
 impl Budget {
@@ -112,7 +114,7 @@ impl Reservation {
         let share =
             Fraction::of(budget, period).filter(|_| budget.at_full_speed() <= period).ok_or(refusal)?;
         Load::of(others.map(|other| other.share)).admit(share, self.capacity)?;
-        Ok(Budget { budget, period, share, left: budget, deadline: now + period })
+        Ok(Budget { budget, period, share, left: budget, deadline: now + period, goes_on: false })
     }
 }
 
@@ -154,8 +156,29 @@ impl Rule for Reservation {
 
     fn woke(&mut self, cx: &Context<'_>, clients: &mut Clients<Budget>, place: usize) {
         let account = clients.account_mut(place);
-        if !account.is_safe_to_keep(cx.now()) {
+        if !std::mem::take(&mut account.goes_on) && !account.is_safe_to_keep(cx.now()) {
             account.refill(cx.now() + account.period);
+        }
+    }
+
+    fn spent(
+        &self,
+        _cx: &Context<'_>,
+        clients: &Clients<Budget>,
+        place: usize,
+    ) -> Option<(Work, Instant)> {
+        let account = clients.account(place);
+        // Who gets new budgets as soon as one is used up has no maximum.
+        (self.exhaustion == Exhaustion::Suspend).then(|| (account.budget - account.left, account.deadline))
+    }
+
+    fn carry_over(&mut self, cx: &Context<'_>, clients: &mut Clients<Budget>, place: usize, spent: Spent) {
+        let account = clients.account_mut(place);
+        account.left = (account.budget - spent.used).max(Work::ZERO);
+        account.deadline = spent.until.min(cx.now() + account.period);
+        account.goes_on = spent.is_pending;
+        while self.exhaustion == Exhaustion::Postpone && account.left <= Work::ZERO {
+            account.refill(account.deadline + account.period);
         }
     }
 

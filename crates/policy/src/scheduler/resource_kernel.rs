@@ -17,7 +17,7 @@ use super::facts::reservation_in;
 use super::round_robin::Turns;
 use super::uniprocessor::{Clients, Rule, Stint, Uniprocessor};
 use super::{Announcing, ConfigureError, Facts, KindError, Row};
-use crate::hierarchy::{Context, Enforcement, Parameters, Refusal, SPARE, Scheduler, Shortage};
+use crate::hierarchy::{Context, Enforcement, Parameters, Refusal, SPARE, Scheduler, Shortage, Spent};
 use talea_guarantee::guarantee::Hardness;
 use talea_model::{Request, SchedulerKind};
 use talea_time::{Duration, Instant, Work};
@@ -191,6 +191,24 @@ impl Rule for ResourceKernel {
         account.slice = self.quantum;
         if let Some(reserve) = account.reserve.filter(|_| account.end <= cx.now()) {
             account.refill(reserve, cx.now() + reserve.period);
+        }
+    }
+
+    fn spent(
+        &self,
+        _cx: &Context<'_>,
+        clients: &Clients<Reserved>,
+        place: usize,
+    ) -> Option<(Work, Instant)> {
+        let account = clients.account(place);
+        account.reserve.map(|reserve| (reserve.budget - account.left, account.end))
+    }
+
+    fn carry_over(&mut self, cx: &Context<'_>, clients: &mut Clients<Reserved>, place: usize, spent: Spent) {
+        let account = clients.account_mut(place);
+        if let Some(reserve) = account.reserve {
+            account.left = (reserve.budget - spent.used).max(Work::ZERO);
+            account.end = spent.until.min(cx.now() + reserve.period);
         }
     }
 

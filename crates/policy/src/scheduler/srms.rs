@@ -208,6 +208,11 @@ impl Rule for StatisticalRateMonotonic {
         }
     }
 
+    /// Every job is admitted or not for itself.
+    fn job_followed(&mut self, cx: &Context<'_>, clients: &mut Clients<Statistical>, place: usize) {
+        self.woke(cx, clients, place);
+    }
+
     fn ran(&mut self, _cx: &Context<'_>, clients: &mut Clients<Statistical>, place: usize, used: Work) {
         let account = clients.account_mut(place);
         match &mut account.job {

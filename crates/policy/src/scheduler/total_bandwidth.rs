@@ -200,6 +200,12 @@ impl Rule for TotalBandwidth {
         clients.account_mut(place).give_back(self.requests);
     }
 
+    /// A server's deadlines are those of single requests.
+    fn job_followed(&mut self, cx: &Context<'_>, clients: &mut Clients<Bandwidth>, place: usize) {
+        self.slept(cx, clients, place);
+        self.woke(cx, clients, place);
+    }
+
     fn ran(&mut self, _cx: &Context<'_>, clients: &mut Clients<Bandwidth>, place: usize, used: Work) {
         if self.served == Served::OnTime {
             clients.account_mut(place).left -= used;

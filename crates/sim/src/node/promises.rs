@@ -6,11 +6,11 @@ use talea_guarantee::guarantee::Guarantee;
 use talea_insight::EdgeState;
 use talea_insight::receipts::EdgeReceipts;
 use talea_policy::arrangement::{Kept, Promise, Watch};
-use talea_policy::hierarchy::{Transition, VpState};
+use talea_policy::hierarchy::{Transition, VpId, VpState};
 use talea_record::decisions::DecisionRecords;
 use talea_record::event::Violation;
 use talea_record::{EdgeEntry, EdgeNumbers, Record, Sink};
-use talea_time::{Duration, Instant};
+use talea_time::{Duration, Instant, Work};
 
 /// The watch over a node's hierarchy.
 pub(super) struct Watching {
@@ -49,7 +49,8 @@ impl Received {
     pub fn new(watch: &Watch, tolerance: Duration, processors: usize) -> Self {
         let mut edges = EdgeReceipts::new(tolerance);
         for (edge, (_, _, promise)) in watch.edges().enumerate() {
-            edges.promise(edge, promise.map_or(&Guarantee::Null, Promise::guarantee));
+            let guarantee = promise.map_or(&Guarantee::Null, Promise::guarantee);
+            edges.promise(edge, guarantee, promise.and_then(Promise::stated));
         }
         Received { edges, until: vec![None; processors], decided: Vec::new() }
     }
@@ -107,6 +108,18 @@ impl Watching {
         self.records = Some(DecisionRecords::new(cpus, edges));
     }
 
+    /// A thread has work from `now` on.
+    #[cold]
+    pub fn work_arrives(&mut self, vp: VpId, now: Instant) {
+        self.watch.work_arrives(vp, now);
+    }
+
+    /// A thread has done all its work.
+    #[cold]
+    pub fn work_is_done(&mut self, vp: VpId, now: Instant) {
+        self.watch.work_is_done(vp, now);
+    }
+
     /// Records what came to light about what is granted when somebody asked.
     fn tell_granted(&mut self, now: Instant, sink: &mut dyn Sink) {
         for (edge, violation) in self.watch.found() {
@@ -129,6 +142,21 @@ impl Watching {
 }
 
 impl Node {
+    /// The job that has a processor has worked up to `now`. Overheads come first and are no work: what is less than the work that was left
+    /// has been done.
+    #[inline]
+    pub(super) fn tell_work(&mut self, vp: VpId, now: Instant) {
+        if let Some(watching) = &mut self.watch {
+            let slot = self.slots[vp.index()].as_mut().expect("a job that works has a slot");
+            let left = (slot.remaining - (now - slot.since).as_work()).max(Work::ZERO);
+            let done = slot.work - slot.work.min(left);
+            slot.work -= done;
+            if done > Work::ZERO {
+                watching.watch.received(vp, (now - done.at_full_speed(), now));
+            }
+        }
+    }
+
     /// The edges of its hierarchy that are watched, by number.
     pub fn edges(&self) -> impl Iterator<Item = EdgeEntry> {
         let edges = self.watch.iter().flat_map(|watching| watching.watch.edges());
@@ -148,6 +176,11 @@ impl Node {
     /// What came of the promises of its hierarchy up to `now`; none if it has none.
     pub fn kept(&mut self, now: Instant) -> Option<Vec<Kept>> {
         self.engine.advance(now);
+        for index in 0..self.processors.len() {
+            if let Some(vp) = self.processors[index].running {
+                self.tell_work(vp, now);
+            }
+        }
         let watching = self.watch.as_mut()?;
         let granted = watching.watch.kept(&self.engine.context());
         Some(match &mut watching.received {

@@ -4,7 +4,7 @@ use super::{LACKS_NOTHING, rows};
 use crate::conversion::admission::Test;
 use crate::conversion::{self, table};
 use crate::guarantee::Kind;
-use crate::scheduler::{
+use crate::scheduler::{Behind, 
     Affects, Alike, Asks, BelowSlower, Children, Deadlines, Declaration, Parameter, Periods, Plans, Preset,
     SchedulerKind, Values,
 };
@@ -31,6 +31,7 @@ const RIALTO: Declaration = Declaration {
 
 /// What both kinds of uniformly slower processors have in common.
 const SLOWER: Declaration = Declaration {
+    behind: Behind::Deadlines,
     parameters: &[Parameter::TURN],
     asks: Asks::Guarantee(&[Kind::Resu]),
     conversions: &table::SLOWER,
@@ -192,6 +193,7 @@ rows! {
     };
     /// Constant-bandwidth servers as published, which do not stop (Abeni and Buttazzo 1998).
     SOFT_CBS = Declaration {
+        behind: Behind::Periods,
         name: "soft-cbs",
         about: "Constant-bandwidth servers as published: a child that has used up its budget goes on with a deadline one period later, \
                 so that the processor is never idle while a child wants it. Time that a child receives in advance may be missing later, \

@@ -2,7 +2,7 @@
 
 use super::rows;
 use crate::conversion::{self, table};
-use crate::scheduler::{Alike, Asks, Deadlines, Declaration, Intake, Parameter, SchedulerKind, Scope};
+use crate::scheduler::{Behind, Alike, Asks, Deadlines, Declaration, Intake, Parameter, SchedulerKind, Scope};
 
 /// What all of them have in common.
 const SHARES: Declaration = Declaration {
@@ -17,6 +17,7 @@ const SLICED: Declaration =
 
 /// What those have in common that keep shares in the long run only.
 const LONG_RUN: Declaration = Declaration {
+    behind: Behind::Turns,
     parameters: &[Parameter::TURN],
     conversions: &table::LONG_RUN,
     convert: conversion::in_the_long_run,
@@ -26,6 +27,7 @@ const LONG_RUN: Declaration = Declaration {
 rows! {
     /// The proportional-share scheduler of HLS: a child that wakes up may preempt.
     PROPORTIONAL_SHARE = Declaration {
+        behind: Behind::Warps,
         name: "proportional-share",
         about: "Start-time fair queuing in which a child that wakes up may preempt. Gives shares with a bounded error. A child with a warp is \
                 served ahead of its share for a while; then all shares are kept in the long run only. The same code as sfq but for what a child does \
@@ -40,6 +42,7 @@ rows! {
     };
     /// Start-time fair queuing (Goyal, Guo and Vin 1996).
     SFQ = Declaration {
+        behind: Behind::Warps,
         name: "sfq",
         about: "Start-time fair queuing: each child has a virtual time, which passes more slowly the larger its share is, and the one whose \
                 next quantum begins earliest in virtual time runs. A child that wakes up waits for the end of the quantum. Gives shares with \
@@ -64,6 +67,7 @@ rows! {
     };
     /// Lottery scheduling (Waldspurger and Weihl 1994).
     LOTTERY = Declaration {
+        behind: Behind::Draws,
         name: "lottery",
         about: "Lottery scheduling: chooses the next child at random, with a probability in proportion to its share, and a greater one if the \
                 child did not use its last quantum up.",
@@ -83,6 +87,7 @@ rows! {
     };
     /// Surplus fair scheduling of several processors (Chandra et al. 2000).
     SFS = Declaration {
+        behind: Behind::Surplus,
         name: "sfs",
         synonyms: &["surplus-fair"],
         about: "Surplus fair scheduling: shares of several processors at once. They are reduced first so that no child is owed more than one \

@@ -3,7 +3,7 @@
 use super::{LACKS_NOTHING, rows};
 use crate::conversion::{self, table};
 use crate::guarantee::Kind;
-use crate::scheduler::{
+use crate::scheduler::{Behind, 
     Asks, BelowSlower, Children, Deadlines, Declaration, Intake, Parameter, Periods, SchedulerKind,
 };
 
@@ -12,6 +12,7 @@ const REGEHR: &str = "Regehr and Stankovic 2001";
 rows! {
     /// Preemptive, one virtual processor at each priority.
     FIXED_PRIORITY = Declaration {
+        behind: Behind::PassedOn,
         name: "fixed-priority",
         about: "Runs the child with the highest priority that wants to run. The highest child is promised all that this scheduler receives, \
                 the others nothing, since a higher one may run for ever.",
@@ -29,6 +30,7 @@ rows! {
     };
     /// Runs its one child whenever any of its parents runs it.
     JOIN = Declaration {
+        behind: Behind::PassedOn,
         name: "join",
         about: "Runs its one child whenever any of several parents runs it. The child takes the guarantee of one of them, without its \
                 maximum.",
@@ -46,6 +48,7 @@ rows! {
     };
     /// Stops its one child when the reserved amount is used.
     LIMIT = Declaration {
+        behind: Behind::PassedOn,
         name: "limit",
         about: "Runs its one child until it has received its amount in the current period. So a soft reservation becomes a hard one.",
         source: REGEHR,

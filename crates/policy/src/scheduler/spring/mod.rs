@@ -38,11 +38,11 @@ use super::facts::parameters_or_jobs;
 use super::round_robin::Turns;
 use super::uniprocessor::{Clients, Rule, Stint, Uniprocessor};
 use super::{Announcing, KindError, Row};
-use crate::hierarchy::{Constraint, Context, Parameters, Refusal, Scheduler, Shortage};
+use crate::hierarchy::{Constraint, Context, Parameters, Refusal, Scheduler, Shortage, Spent};
 use cycle::Reserve;
 use order::Order;
 use talea_model::SchedulerKind;
-use talea_time::{Instant, Work};
+use talea_time::{Duration, Instant, Work};
 use timetable::{Demand, Timetable};
 
 /// The rule. Children register with [`Parameters::Reservation`], or with [`Parameters::None`] and send
@@ -67,6 +67,10 @@ pub struct Guaranteed {
     piece: Option<Accepted>,
     turn: u64,
     slice: Work,
+    /// What it has had in its slots since the first instant from which on it is less than a period until now, and the end of that period.
+    recent: (Work, Instant),
+    /// What its slots may still give it until this instant, because it had the rest from another scheduler, whose place this one took.
+    carried: Option<(Work, Instant)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -80,6 +84,23 @@ struct Accepted {
 type Window = (Instant, Instant);
 
 impl Guaranteed {
+    /// Whether it has had before this scheduler came all that it may have for now.
+    fn is_barred(&self, now: Instant) -> bool {
+        self.carried.is_some_and(|(left, until)| left <= Work::ZERO && until > now)
+    }
+
+    /// It has had `used` in its slot up to `now`.
+    fn note_slot(&mut self, now: Instant, used: Work, period: Duration) {
+        let since = now - used.at_full_speed();
+        if self.recent.1 <= since {
+            self.recent = (Work::ZERO, since + period);
+        }
+        self.recent.0 += used;
+        if let Some((left, _)) = &mut self.carried {
+            *left -= used;
+        }
+    }
+
     /// When the accepted piece is to run at the latest.
     pub fn planned(&self) -> Option<(Instant, Instant)> {
         self.piece.map(|piece| piece.planned)
@@ -148,7 +169,8 @@ impl Spring {
     fn owner(&self, cx: &Context<'_>, clients: &Clients<Guaranteed>) -> Option<usize> {
         let ticket = self.timetable.at(cx.now()).0?;
         let is_its = |account: &Guaranteed| account.reserve.is_some_and(|reserve| reserve.ticket == ticket);
-        clients.accounts().position(is_its).filter(|place| clients.wants(cx, *place))
+        let has_it = |place: &usize| clients.wants(cx, *place) && !clients.account(*place).is_barred(cx.now());
+        clients.accounts().position(is_its).filter(has_it)
     }
 }
 
@@ -191,7 +213,8 @@ impl Rule for Spring {
             (self.timetable, _) = self.plan(cx, clients, None, new)?;
         }
         let asking = Asking::of(given);
-        Ok(Guaranteed { reserve, asking, piece: None, turn: 0, slice: self.quantum })
+        let recent = (Work::ZERO, cx.now());
+        Ok(Guaranteed { reserve, asking, piece: None, turn: 0, slice: self.quantum, recent, carried: None })
     }
 
     fn change(
@@ -275,6 +298,13 @@ impl Rule for Spring {
         self.ask(cx, clients, place);
     }
 
+    fn job_followed(&mut self, cx: &Context<'_>, clients: &mut Clients<Guaranteed>, place: usize) {
+        self.slept(cx, clients, place);
+        if self.asks_for(cx, clients, place) {
+            self.ask(cx, clients, place);
+        }
+    }
+
     fn slept(&mut self, _cx: &Context<'_>, clients: &mut Clients<Guaranteed>, place: usize) {
         let account = clients.account_mut(place);
         account.piece = account.piece.filter(|piece| !account.asking.is_by_jobs() && !has_started(piece));
@@ -284,8 +314,8 @@ impl Rule for Spring {
     fn ran(&mut self, cx: &Context<'_>, clients: &mut Clients<Guaranteed>, place: usize, used: Work) {
         let first = Self::first(clients).map(|(first, _)| first);
         let account = clients.account_mut(place);
-        if account.reserve.is_some() {
-            return;
+        if let Some(reserve) = account.reserve {
+            return account.note_slot(cx.now(), used, reserve.period);
         }
         match &mut account.piece {
             Some(piece) if first == Some(place) && piece.constraint.start < cx.now() => piece.left -= used,
@@ -298,8 +328,28 @@ impl Rule for Spring {
         }
     }
 
+    fn spent(
+        &self,
+        _cx: &Context<'_>,
+        clients: &Clients<Guaranteed>,
+        place: usize,
+    ) -> Option<(Work, Instant)> {
+        let account = clients.account(place);
+        account.reserve.map(|_| account.recent)
+    }
+
+    fn carry_over(&mut self, cx: &Context<'_>, clients: &mut Clients<Guaranteed>, place: usize, spent: Spent) {
+        let account = clients.account_mut(place);
+        if let Some(reserve) = account.reserve {
+            let until = spent.until.min(cx.now() + reserve.period);
+            account.recent = (spent.used, until);
+            account.carried = Some((reserve.budget - spent.used, until));
+        }
+    }
+
     fn refresh(&mut self, cx: &Context<'_>, clients: &mut Clients<Guaranteed>) {
         for account in clients.accounts_mut() {
+            account.carried = account.carried.filter(|(_, until)| *until > cx.now());
             let over = |piece: &Accepted| piece.left <= Work::ZERO || piece.planned.1 <= cx.now();
             account.piece = account.piece.filter(|piece| !over(piece));
         }
@@ -327,7 +377,12 @@ impl Rule for Spring {
         let slot_ends = Some(slot_ends).filter(|end| *end < Instant::MAX);
         let alone = |stint: &Stint| clients.account(stint.place).reserve.is_none();
         let unplanned = stint.filter(alone).and_then(|stint| Self::next_unplanned(cx, clients, stint));
-        slot_ends.into_iter().chain(unplanned).min()
+        let used_up = stint.and_then(|stint| {
+            let (left, _) = clients.account(stint.place).carried?;
+            Some(cx.now() + left.at_full_speed()).filter(|used_up| *used_up > cx.now())
+        });
+        let unbarred = clients.wanting(cx).filter_map(|(_, account)| Some(account.carried?.1));
+        slot_ends.into_iter().chain(unplanned).chain(used_up).chain(unbarred).min()
     }
 }
 

@@ -23,8 +23,8 @@ pub use clients::{Client, Clients};
 pub use rule::{Rule, Stint};
 
 use crate::hierarchy::{
-    Action, Context, Decision, Message, Parameters, ProcessorId, Refusal, Scheduler, VpId, VpState, Wake,
-    Width,
+    Action, Context, Decision, Message, Parameters, ProcessorId, Refusal, Scheduler, Spent, VpId, VpState,
+    Wake, Width,
 };
 use talea_time::{Duration, Instant, Work};
 
@@ -274,6 +274,16 @@ impl<R: Rule> Scheduler for Uniprocessor<R> {
         }
     }
 
+    fn job_followed(&mut self, cx: &Context<'_>, child: VpId, _ran: Work) -> Decision {
+        self.charge(cx);
+        let place = self.clients.place(child);
+        self.rule.job_followed(cx, &mut self.clients, place);
+        match cx.state(self.own()) {
+            VpState::Running(_) => Decision::NONE.wake(Wake::AtSchedulingPoint),
+            _ => self.decide(cx),
+        }
+    }
+
     fn job_changed(&mut self, cx: &Context<'_>, child: VpId) -> Decision {
         let place = self.clients.place(child);
         if !self.rule.asks_for(cx, &self.clients, place) {
@@ -308,6 +318,18 @@ impl<R: Rule> Scheduler for Uniprocessor<R> {
         }
         // Nobody has a use for it any more, but the parent is in the middle of its decision.
         revoked.wake(Wake::AtSchedulingPoint)
+    }
+
+    fn spent(&mut self, cx: &Context<'_>, child: VpId) -> Option<Spent> {
+        self.charge(cx);
+        let place = self.clients.place(child);
+        let (used, until) = self.rule.spent(cx, &self.clients, place)?;
+        Some(Spent { used, until, is_pending: self.clients.wants(cx, place) })
+    }
+
+    fn carry_over(&mut self, cx: &Context<'_>, child: VpId, spent: Spent) {
+        let place = self.clients.place(child);
+        self.rule.carry_over(cx, &mut self.clients, place, spent);
     }
 
     fn init(&mut self, own: VpId) {

@@ -1,7 +1,7 @@
 //! What tells one scheduler of one processor from another.
 
 use super::Clients;
-use crate::hierarchy::{Constraint, Context, Message, Parameters, Refusal};
+use crate::hierarchy::{Constraint, Context, Message, Parameters, Refusal, Spent};
 use talea_time::{Instant, Work};
 
 /// The child that has the processor.
@@ -92,11 +92,41 @@ pub trait Rule: Clone + Send + 'static {
     /// The child at `place`, which wants the processor, wants it for such another job from now on.
     fn job_changed(&mut self, _cx: &Context<'_>, _clients: &mut Clients<Self::Account>, _place: usize) {}
 
+    /// The child at `place`, a thread that has not slept, has done its job and wants the processor for the next one. Without an own version,
+    /// only one that asks for a guarantee for each job asks again: who accounts for what a child receives, and not for its jobs, has
+    /// nothing to do.
+    fn job_followed(&mut self, cx: &Context<'_>, clients: &mut Clients<Self::Account>, place: usize) {
+        if self.asks_for(cx, clients, place) {
+            self.job_changed(cx, clients, place);
+        }
+    }
+
     /// The child at `place` has received `used`, which is above zero.
     fn ran(&mut self, _cx: &Context<'_>, _clients: &mut Clients<Self::Account>, _place: usize, _used: Work) {}
 
     /// The stint is over, in which the child received something. It may be elected again.
     fn stint_over(&mut self, _cx: &Context<'_>, _clients: &mut Clients<Self::Account>, _stint: Stint) {}
+
+    /// How much the child at `place` has had in its current period, and when that ends. Without an own version, nobody has periods in which
+    /// more would be too much.
+    fn spent(
+        &self,
+        _cx: &Context<'_>,
+        _clients: &Clients<Self::Account>,
+        _place: usize,
+    ) -> Option<(Work, Instant)> {
+        None
+    }
+
+    /// The child at `place`, which has just registered, comes from a scheduler whose place this one takes, where it has `spent` this much.
+    fn carry_over(
+        &mut self,
+        _cx: &Context<'_>,
+        _clients: &mut Clients<Self::Account>,
+        _place: usize,
+        _spent: Spent,
+    ) {
+    }
 
     /// Brings to now whatever changes with time alone.
     fn refresh(&mut self, _cx: &Context<'_>, _clients: &mut Clients<Self::Account>) {}

@@ -1,0 +1,103 @@
+//! Shares in the long run: what is behind stays below a bound that is stated beforehand.
+//!
+//! A share in the limit says nothing of any window, and so of no run that ends. What a scheduler does is more: how far somebody falls
+//! behind its share while it wants a processor, it bounds by its quanta, and a lottery by a probability. So all time that was wanted
+//! is held against all that was received in it, and each stretch of demand may add the bound once: somebody that wakes up waits for those
+//! who are served. What was received ahead of the share counts.
+
+use super::{Bound, Tally, Violation};
+use num_bigint::BigInt;
+use num_traits::ToPrimitive;
+use talea_time::{Duration, Instant, Work};
+
+use crate::exact::Share;
+
+/// Shares are rounded down to so many parts of one.
+const PARTS: i64 = 1 << 40;
+
+/// How far a share in the long run, or a slower processor, may be behind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LongRun {
+    /// In each stretch of demand.
+    pub behind: Duration,
+    /// By chance: the square root of this times the time wanted. It is zero unless lots are drawn, and then such that more has a
+    /// probability of less than one in a hundred million.
+    pub chance: Duration,
+    /// One nanosecond in so much time is lost by rounding; none if this is zero.
+    pub rounding: Duration,
+}
+
+impl LongRun {
+    /// Standard deviations of which more has that probability, on one side.
+    pub const DEVIATIONS: i64 = 6;
+
+    /// What may be missing of what was due in `wanted`, in so many stretches, in nanoseconds.
+    pub(crate) fn allowed(&self, wanted: i64, stretches: i64) -> i64 {
+        let product = self.chance.as_nanos() as u128 * wanted as u128;
+        let by_chance = i64::try_from(product.isqrt()).unwrap_or(i64::MAX);
+        let rounded = wanted.checked_div(self.rounding.as_nanos()).unwrap_or(0);
+        self.behind.as_nanos().saturating_mul(stretches).saturating_add(by_chance).saturating_add(rounded)
+    }
+}
+
+/// Judges all stretches of demand together.
+#[derive(Clone, Debug)]
+pub(super) struct Average {
+    /// In parts.
+    share: i128,
+    bound: LongRun,
+    tolerance: i64,
+    stretches: i64,
+    wanted: i64,
+    received: i64,
+    /// Where the first stretch began.
+    since: i64,
+    /// What was missing when a violation was last reported, beyond what was allowed.
+    reported: i64,
+}
+
+impl Average {
+    pub fn new(share: &Share, bound: LongRun, tolerance: i64) -> Self {
+        let share = (share.ratio() * BigInt::from(PARTS)).floor().to_integer().to_i128();
+        Average {
+            share: share.expect("a share is at most the whole"),
+            bound,
+            tolerance,
+            stretches: 0,
+            wanted: 0,
+            received: 0,
+            since: 0,
+            reported: 0,
+        }
+    }
+
+    pub fn begin(&mut self, now: i64) {
+        if self.stretches == 0 {
+            self.since = now;
+        }
+        self.stretches += 1;
+    }
+
+    pub fn pass(&mut self, from: i64, to: i64, serving: bool, tally: &mut Tally) {
+        self.wanted += to - from;
+        if serving {
+            self.received += to - from;
+            return;
+        }
+        tally.judged += 1;
+        let due = i64::try_from(self.share * i128::from(self.wanted) / i128::from(PARTS)).unwrap_or(i64::MAX);
+        let allowed = self.bound.allowed(self.wanted, self.stretches).saturating_add(self.tolerance);
+        let missing = due - self.received - allowed;
+        // Once more only when it has become twice as bad.
+        if missing > 0 && missing >= self.reported.saturating_mul(2) {
+            self.reported = missing;
+            tally.note(Violation {
+                from: Instant::from_nanos(self.since),
+                to: Instant::from_nanos(to),
+                received: Work::from_nanos(self.received),
+                promised: Work::from_nanos(self.received + missing),
+                bound: Bound::Least,
+            });
+        }
+    }
+}
