@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 /// Every crate of the workspace; each may depend only on crates before it.
-const ORDER: [&str; 27] = [
+const ORDER: [&str; 28] = [
     "talea-time",
     "talea-text",
     "talea-measure",
@@ -28,6 +28,7 @@ const ORDER: [&str; 27] = [
     "talea-manage",
     "talea-runtime",
     "talea-check",
+    "talea-campaign",
     "talea-figure",
     "talea-lab",
     "talea",

@@ -31,8 +31,7 @@ pub fn draw(report: &CheckReport) -> Result<String, Box<dyn Error>> {
     );
     let mut kinds: Vec<String> = PartKind::ALL.map(|kind| kind.in_words().into()).to_vec();
     kinds.push("released late".into());
-    BuildUp { title, kinds, mark: "deadline".into(), stacks: drawn.into_iter().map(stack).collect() }
-        .svg()
+    BuildUp { title, kinds, mark: "deadline".into(), stacks: drawn.into_iter().map(stack).collect() }.svg()
 }
 
 fn stack(task: &TaskCheck) -> Stack {

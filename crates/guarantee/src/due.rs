@@ -75,21 +75,17 @@ pub struct Due {
 impl Due {
     /// Of somebody that has no work at `now`. What is missing by no more than `tolerance`, in each period of a reservation and of everything
     /// else at all, is not missing.
-    pub fn new(
-        guarantee: &Guarantee,
-        stated: Option<LongRun>,
-        tolerance: Duration,
-        now: Instant,
-    ) -> Self {
+    pub fn new(guarantee: &Guarantee, stated: Option<LongRun>, tolerance: Duration, now: Instant) -> Self {
         let tolerance = tolerance.as_nanos();
         let least = least(guarantee, stated.is_some(), tolerance);
-        let most = guarantee.as_reservation().filter(|amount| amount.hardness() == Hardness::Hard).map(|hard| {
-            let amount = hard.amount().nanos() + BigInt::from(tolerance);
-            Line {
-                share: parts(&(&amount / hard.period().nanos())) + 1,
-                error: (amount * BigInt::from(2)).ceil().to_integer().to_i64().unwrap_or(i64::MAX),
-            }
-        });
+        let most =
+            guarantee.as_reservation().filter(|amount| amount.hardness() == Hardness::Hard).map(|hard| {
+                let amount = hard.amount().nanos() + BigInt::from(tolerance);
+                Line {
+                    share: parts(&(&amount / hard.period().nanos())) + 1,
+                    error: (amount * BigInt::from(2)).ceil().to_integer().to_i64().unwrap_or(i64::MAX),
+                }
+            });
         let is_average = matches!(guarantee, Guarantee::Resu(_) | Guarantee::Ps(_));
         Due {
             least,
@@ -167,13 +163,15 @@ impl Due {
         let Some(least) = self.least else { return };
         self.lag += least.share * i128::from(length) - PARTS * i128::from(served);
         let missing = match self.stated {
-            Some(stated) => whole(self.lag) - stated.allowed(self.sums.wanted_ns, self.episodes),
+            Some(stated) => {
+                whole(self.lag).saturating_sub(stated.allowed(self.sums.wanted_ns, self.episodes))
+            }
             None => {
                 self.lowest = self.lowest.min(self.lag);
                 whole(self.lag - self.lowest)
             }
         };
-        self.sums.missing_ns = self.sums.missing_ns.max(missing - least.error);
+        self.sums.missing_ns = self.sums.missing_ns.max(missing.saturating_sub(least.error));
     }
 }
 

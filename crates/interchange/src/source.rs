@@ -10,9 +10,8 @@ use talea_model::Location;
 /// # Errors
 /// The file cannot be read, is not UTF-8, or is larger than [`talea_model::FILE_BYTES_LIMIT`].
 pub fn read(path: &Path) -> Result<String, Problems> {
-    talea_text::read::text(path).map_err(|error| {
-        Problems::whole_file(&path.display().to_string(), error.to_string(), error.remedy())
-    })
+    talea_text::read::text(path)
+        .map_err(|error| Problems::whole_file(&path.display().to_string(), error.to_string(), error.remedy()))
 }
 
 /// Where the lines of a text begin, and how many characters come before a place.

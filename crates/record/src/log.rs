@@ -24,8 +24,8 @@ use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use talea_time::Instant;
 use talea_text::links::resolved;
+use talea_time::Instant;
 use thiserror::Error;
 
 const BUFFER_BYTES: usize = 1 << 16;

@@ -52,8 +52,8 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use talea_time::Instant;
 use talea_text::links::LinkError;
+use talea_time::Instant;
 use thiserror::Error;
 
 const _: () = assert!(Record::WORDS == talea_ring::slots::WORDS, "rings have room for records");

@@ -48,11 +48,15 @@ impl Store {
             Hosted::All => system.name.clone(),
         };
         let (rings, unpublished) = match publish(&plain(&name), &metadata, shape) {
-            Ok((stream, elsewhere)) => {
-                (Rings::Published(stream), elsewhere.map(|why| format!("its stream is not where others look first: {why}")))
-            }
+            Ok((stream, elsewhere)) => (
+                Rings::Published(stream),
+                elsewhere.map(|why| format!("its stream is not where others look first: {why}")),
+            ),
             Err(PublishError::Create(error)) => return Err(error.into()),
-            Err(error) => (Rings::Private(private(&metadata, shape)?), Some(format!("this run cannot be followed: {error}"))),
+            Err(error) => (
+                Rings::Private(private(&metadata, shape)?),
+                Some(format!("this run cannot be followed: {error}")),
+            ),
         };
         let mut store = Store { metadata, rings, consumer: None, unpublished };
         store.rings().prefault();

@@ -87,7 +87,7 @@ impl Average {
         tally.judged += 1;
         let due = i64::try_from(self.share * i128::from(self.wanted) / i128::from(PARTS)).unwrap_or(i64::MAX);
         let allowed = self.bound.allowed(self.wanted, self.stretches).saturating_add(self.tolerance);
-        let missing = due - self.received - allowed;
+        let missing = (due - self.received).saturating_sub(allowed);
         // Once more only when it has become twice as bad.
         if missing > 0 && missing >= self.reported.saturating_mul(2) {
             self.reported = missing;

@@ -109,7 +109,8 @@ impl Connection {
 
     /// Begins to answer.
     pub fn answer(&mut self, outcome: Outcome, now: Instant) {
-        self.answer = serde_json::to_vec(&Answer { version: VERSION, outcome }).expect("an answer is plain values");
+        self.answer =
+            serde_json::to_vec(&Answer { version: VERSION, outcome }).expect("an answer is plain values");
         self.answer.push(b'\n');
         (self.written, self.since) = (0, now);
         self.send(now);

@@ -159,7 +159,9 @@ impl List<'_> {
                 .filter(|under| under.request != Request::Nothing)
                 .map(|under| under.request.to_string()),
             guarantee: match (promise, under) {
-                (Some(Promise::Derived(guarantee) | Promise::Stated(guarantee, _)), _) => Some(guarantee.to_string()),
+                (Some(Promise::Derived(guarantee) | Promise::Stated(guarantee, _)), _) => {
+                    Some(guarantee.to_string())
+                }
                 (Some(Promise::Required(_)) | None, Some(_)) => None,
                 (None, None) => Some("ALL".into()),
                 (Some(_), None) => unreachable!("the root has no parent to promise it anything"),

@@ -168,7 +168,8 @@ impl Desk {
         let patience = patience.map(|patience| Timespec::try_from(patience).expect("some seconds"));
         let wants = |client: &Connection| if client.is_answering() { PollFlags::OUT } else { PollFlags::IN };
         let callers = if self.closed_until.is_some() { PollFlags::empty() } else { PollFlags::IN };
-        let mut asked = vec![PollFd::new(&self.stopping, PollFlags::IN), PollFd::new(&self.listener, callers)];
+        let mut asked =
+            vec![PollFd::new(&self.stopping, PollFlags::IN), PollFd::new(&self.listener, callers)];
         asked.extend(self.clients.iter().map(|client| PollFd::new(client.stream(), wants(client))));
         match poll(&mut asked, patience.as_ref()) {
             Ok(_) if asked[0].revents().is_empty() => Call::Clients,

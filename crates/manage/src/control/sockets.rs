@@ -97,7 +97,8 @@ impl Sockets {
     /// # Errors
     /// If it cannot be made or is not the user's alone.
     pub fn at(path: &Path) -> Result<Self, PlaceError> {
-        StreamDirectory::at(path).map(|directory| Sockets { path: directory.path().into(), others: Vec::new() })
+        StreamDirectory::at(path)
+            .map(|directory| Sockets { path: directory.path().into(), others: Vec::new() })
     }
 
     /// Where the socket of a run of this process belongs.

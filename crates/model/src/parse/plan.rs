@@ -153,7 +153,8 @@ fn from_file(
         return Err(misfit(format!("plan \"{written}\": there is no such file"), remedy));
     }
     let fault = |message: String, remedy: String| misfit(format!("plan \"{written}\": {message}"), remedy);
-    let text = talea_text::read::text(&path).map_err(|error| fault(error.to_string(), error.remedy().into()))?;
+    let text =
+        talea_text::read::text(&path).map_err(|error| fault(error.to_string(), error.remedy().into()))?;
     let read = Table::read(&text);
     let misfits =
         read.faults.into_iter().map(|(entry, wrong)| (entry, fault(wrong.to_string(), wrong.remedy)));

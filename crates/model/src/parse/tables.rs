@@ -1,10 +1,10 @@
 //! The tables of a file as a builder, with the section of each item to find it again.
 
-use super::{Finding, MemberLines};
 use super::execution::execution;
 use super::hierarchy::Members;
 use super::section::{Findings, Given, Item, Section};
 use super::values::wrong_type;
+use super::{Finding, MemberLines};
 use crate::builder::{LinkBuilder, SubtaskBuilder, SystemBuilder, TaskBuilder};
 use crate::description::{Description, Overhead, Strategy};
 use crate::execution::Execution;

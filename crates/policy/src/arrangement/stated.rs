@@ -212,7 +212,9 @@ fn period(facts: &Facts<'_>, child: &str) -> Option<f64> {
 
 fn period_of(request: &Request) -> Option<f64> {
     match request {
-        Request::Guarantee(guarantee) => guarantee.as_reservation().map(|asked| in_f64(asked.period().nanos())),
+        Request::Guarantee(guarantee) => {
+            guarantee.as_reservation().map(|asked| in_f64(asked.period().nanos()))
+        }
         _ => None,
     }
 }

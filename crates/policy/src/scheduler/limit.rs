@@ -82,7 +82,7 @@ impl Rule for Limit {
         match given {
             Parameters::None if clients.is_empty() => {
                 Ok(Allowance { left: self.budget, end: cx.now(), goes_on: false })
-            },
+            }
             Parameters::None => Err(Refusal::Taken { scheduler: self.kind(), given }),
             _ => Err(Refusal::unacceptable(self.kind(), "no parameters", given)),
         }

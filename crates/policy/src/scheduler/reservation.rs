@@ -161,12 +161,7 @@ impl Rule for Reservation {
         }
     }
 
-    fn spent(
-        &self,
-        _cx: &Context<'_>,
-        clients: &Clients<Budget>,
-        place: usize,
-    ) -> Option<(Work, Instant)> {
+    fn spent(&self, _cx: &Context<'_>, clients: &Clients<Budget>, place: usize) -> Option<(Work, Instant)> {
         let account = clients.account(place);
         // Who gets new budgets as soon as one is used up has no maximum.
         (self.exhaustion == Exhaustion::Suspend).then(|| (account.budget - account.left, account.deadline))

@@ -194,12 +194,7 @@ impl Rule for ResourceKernel {
         }
     }
 
-    fn spent(
-        &self,
-        _cx: &Context<'_>,
-        clients: &Clients<Reserved>,
-        place: usize,
-    ) -> Option<(Work, Instant)> {
+    fn spent(&self, _cx: &Context<'_>, clients: &Clients<Reserved>, place: usize) -> Option<(Work, Instant)> {
         let account = clients.account(place);
         account.reserve.map(|reserve| (reserve.budget - account.left, account.end))
     }

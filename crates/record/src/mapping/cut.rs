@@ -110,7 +110,8 @@ fn install() {
 
 extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: the kernel hands over the description of the signal; the address is there where the code says that it is of an address.
-    let address = unsafe { ((*info).si_code == libc::BUS_ADRERR).then(|| (*info).si_addr().expose_provenance()) };
+    let address =
+        unsafe { ((*info).si_code == libc::BUS_ADRERR).then(|| (*info).si_addr().expose_provenance()) };
     if !address.is_some_and(mend) {
         pass_on(signal, info, context);
     }
@@ -176,8 +177,10 @@ mod tests {
     fn what_is_gone_reads_as_zeros_and_is_marked() {
         let file: File = tempfile::tempfile().unwrap();
         file.set_len(3 * PAGE_BYTES).unwrap();
-        let (writer, reader) =
-            (Mapping::writable(&file, 3 * PAGE_BYTES).unwrap(), Mapping::readable(&file, 3 * PAGE_BYTES).unwrap());
+        let (writer, reader) = (
+            Mapping::writable(&file, 3 * PAGE_BYTES).unwrap(),
+            Mapping::readable(&file, 3 * PAGE_BYTES).unwrap(),
+        );
         let last = writer.words().len() - 1;
         writer.words()[0].store(7, Ordering::Relaxed);
         writer.words()[last].store(8, Ordering::Relaxed);

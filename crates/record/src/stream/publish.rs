@@ -51,7 +51,9 @@ pub enum PlaceError {
         source: io::Error,
     },
     /// It is a link or a file.
-    #[error("{path} is not a directory of its own, but a link or a file of user {owner}; remove it, so that Talea can make one")]
+    #[error(
+        "{path} is not a directory of its own, but a link or a file of user {owner}; remove it, so that Talea can make one"
+    )]
     NotADirectory {
         /// The link or file.
         path: PathBuf,
@@ -321,7 +323,8 @@ impl StreamDirectory {
         for (index, place) in places.iter().enumerate() {
             match Self::at(place) {
                 Ok(mut directory) => {
-                    directory.others = places[index + 1..].iter().filter(|other| is_own(other)).cloned().collect();
+                    directory.others =
+                        places[index + 1..].iter().filter(|other| is_own(other)).cloned().collect();
                     let elsewhere = |error| format!("{error}; {} is used instead", place.display());
                     directory.passed_over = passed_over.map(elsewhere);
                     return Ok(directory);
@@ -580,7 +583,12 @@ fn content(trace: &TraceFile) -> Result<Content, TraceError> {
     };
     let consumer = |(bit, owner, name): (_, u64, String)| {
         let owner = Owner::from_word(owner)?;
-        Some(ListedConsumer { pid: owner.pid(), liveness: owner.liveness(), name: printable(&name).into_owned(), wants: wanted(bit) })
+        Some(ListedConsumer {
+            pid: owner.pid(),
+            liveness: owner.liveness(),
+            name: printable(&name).into_owned(),
+            wants: wanted(bit),
+        })
     };
     let ring =
         |ring: RingReader| ListedRing { name: ring.name(), state: ring.state(), written: ring.written() };

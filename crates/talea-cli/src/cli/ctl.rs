@@ -331,7 +331,9 @@ const LISTED_WITHIN: std::time::Duration = std::time::Duration::from_secs(2);
 
 fn all(runs: &[Controllable], options: &Options) -> CommandOutcome {
     // One that is stopped does not keep the others from being listed.
-    let asked = |run: &Controllable| Client::of(run).with_patience(LISTED_WITHIN).ask(&Command::List, Insistence::Careful);
+    let asked = |run: &Controllable| {
+        Client::of(run).with_patience(LISTED_WITHIN).ask(&Command::List, Insistence::Careful)
+    };
     let obeys = |run: &Controllable| why_not(&asked(run));
     if options.json {
         let run = |run: &Controllable| json!({ "pid": run.pid, "name": run.name, "path": run.path, "uncontrolled": obeys(run) });

@@ -112,7 +112,8 @@ pub fn main(options: Options) -> super::Outcome {
     if let Some(membership) = Membership::from_environment() {
         return take_part(membership, &system, &options);
     }
-    let absent = (0..system.nodes.len()).flat_map(|node| absentees(&options.system.system, &system, &lines, node));
+    let absent =
+        (0..system.nodes.len()).flat_map(|node| absentees(&options.system.system, &system, &lines, node));
     let absent: Vec<String> = absent.collect();
     if !absent.is_empty() {
         return Err(Failure::new(absent.join("\n       "), ""));

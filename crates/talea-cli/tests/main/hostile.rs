@@ -119,7 +119,9 @@ fn refused(arguments: &[&str], words: &str) {
 #[test]
 fn what_is_no_file_is_named_and_waited_for_by_nobody() {
     let place = folder();
-    for (command, most) in [("check", "16 MiB"), ("import", "16 MiB"), ("sim", "16 MiB"), ("vectors", "64 MiB")] {
+    for (command, most) in
+        [("check", "16 MiB"), ("import", "16 MiB"), ("sim", "16 MiB"), ("vectors", "64 MiB")]
+    {
         refused(&[command, "/dev/zero"], &format!("at most {most} are read"));
     }
     refused(&["ctl", "x", "replace", "PS", "--kind", "rialto", "--set", "plan=@/dev/zero"], "at most 16 MiB");
@@ -197,7 +199,10 @@ fn programs_that_are_not_there_come_with_their_lines() {
     }
     let json = run(&["check", &file, "--json"]).json();
     let warnings = json["hierarchies"][0]["warnings"].as_array().expect("a list");
-    assert!(warnings[0].as_str().is_some_and(|warning| warning.starts_with(&format!("{file}:10: "))), "{json}");
+    assert!(
+        warnings[0].as_str().is_some_and(|warning| warning.starts_with(&format!("{file}:10: "))),
+        "{json}"
+    );
 }
 
 /// Whoever follows a stream whose file somebody shortens says so, and the program goes on.
@@ -214,7 +219,12 @@ fn a_stream_that_is_cut_ends_who_follows_it_and_not_the_program() {
     run(&["trace", "stats", &file]);
     for command in [&["stats"][..], &["show"], &["list"]] {
         let done = run(&[&["trace", command[0], &path], &command[1..]].concat());
-        assert!(done.status == 2 || done.status == 0 && command[0] == "list", "{} {}", done.stdout, done.stderr);
+        assert!(
+            done.status == 2 || done.status == 0 && command[0] == "list",
+            "{} {}",
+            done.stdout,
+            done.stderr
+        );
     }
     program.running.lives();
     program.running.signal(rustix::process::Signal::INT);

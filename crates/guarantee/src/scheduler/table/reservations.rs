@@ -4,9 +4,9 @@ use super::{LACKS_NOTHING, rows};
 use crate::conversion::admission::Test;
 use crate::conversion::{self, table};
 use crate::guarantee::Kind;
-use crate::scheduler::{Behind, 
-    Affects, Alike, Asks, BelowSlower, Children, Deadlines, Declaration, Parameter, Periods, Plans, Preset,
-    SchedulerKind, Values,
+use crate::scheduler::{
+    Affects, Alike, Asks, Behind, BelowSlower, Children, Deadlines, Declaration, Parameter, Periods, Plans,
+    Preset, SchedulerKind, Values,
 };
 
 /// What all of them have in common.

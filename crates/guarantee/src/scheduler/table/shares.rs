@@ -2,7 +2,9 @@
 
 use super::rows;
 use crate::conversion::{self, table};
-use crate::scheduler::{Behind, Alike, Asks, Deadlines, Declaration, Intake, Parameter, SchedulerKind, Scope};
+use crate::scheduler::{
+    Alike, Asks, Behind, Deadlines, Declaration, Intake, Parameter, SchedulerKind, Scope,
+};
 
 /// What all of them have in common.
 const SHARES: Declaration = Declaration {

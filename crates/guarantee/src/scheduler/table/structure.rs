@@ -3,8 +3,8 @@
 use super::{LACKS_NOTHING, rows};
 use crate::conversion::{self, table};
 use crate::guarantee::Kind;
-use crate::scheduler::{Behind, 
-    Asks, BelowSlower, Children, Deadlines, Declaration, Intake, Parameter, Periods, SchedulerKind,
+use crate::scheduler::{
+    Asks, Behind, BelowSlower, Children, Deadlines, Declaration, Intake, Parameter, Periods, SchedulerKind,
 };
 
 const REGEHR: &str = "Regehr and Stankovic 2001";

@@ -169,7 +169,8 @@ impl Spring {
     fn owner(&self, cx: &Context<'_>, clients: &Clients<Guaranteed>) -> Option<usize> {
         let ticket = self.timetable.at(cx.now()).0?;
         let is_its = |account: &Guaranteed| account.reserve.is_some_and(|reserve| reserve.ticket == ticket);
-        let has_it = |place: &usize| clients.wants(cx, *place) && !clients.account(*place).is_barred(cx.now());
+        let has_it =
+            |place: &usize| clients.wants(cx, *place) && !clients.account(*place).is_barred(cx.now());
         clients.accounts().position(is_its).filter(has_it)
     }
 }
@@ -338,7 +339,13 @@ impl Rule for Spring {
         account.reserve.map(|_| account.recent)
     }
 
-    fn carry_over(&mut self, cx: &Context<'_>, clients: &mut Clients<Guaranteed>, place: usize, spent: Spent) {
+    fn carry_over(
+        &mut self,
+        cx: &Context<'_>,
+        clients: &mut Clients<Guaranteed>,
+        place: usize,
+        spent: Spent,
+    ) {
         let account = clients.account_mut(place);
         if let Some(reserve) = account.reserve {
             let until = spent.until.min(cx.now() + reserve.period);

@@ -45,7 +45,11 @@ pub fn lowering(system: &System, check: &HierarchyCheck) -> Option<Lowering> {
 }
 
 /// Programs and processes that are not on this machine, in a sentence each, with its place in the file.
-pub fn absentees((file, lines): (&Path, &MemberLines), system: &System, check: &HierarchyCheck) -> Vec<String> {
+pub fn absentees(
+    (file, lines): (&Path, &MemberLines),
+    system: &System,
+    check: &HierarchyCheck,
+) -> Vec<String> {
     let node = system.nodes.iter().position(|node| node.name == check.node);
     node.map_or_else(Vec::new, |node| options::absentees(file, system, lines, node))
 }

@@ -8,8 +8,8 @@ use clap::Args;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use talea_record::event::KERNEL;
-use talea_record::stream::publish::{Content, Listed, ListedConsumer};
 use talea_record::stream::Liveness;
+use talea_record::stream::publish::{Content, Listed, ListedConsumer};
 use talea_record::{RingState, TraceFile};
 
 /// Show the programs that can be followed, or the events and counters of one of them

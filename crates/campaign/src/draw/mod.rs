@@ -1,0 +1,126 @@
+//! Systems that cross all features: each node has lanes or a hierarchy, in which there may be lanes again.
+
+mod hierarchy;
+mod tasks;
+
+use rand::{Rng, RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use talea_model::{
+    Description, LaneDispatch, Late, Laxity, Link, LinkEnds, LossRate, Node, Overhead, Route, Strategy,
+    System,
+};
+use talea_time::{Duration, Work};
+
+/// How much is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// Up to three nodes, some of two processors.
+    Large,
+    /// A node or two of one processor each, for which some hundred milliseconds on real threads are enough.
+    Small,
+}
+
+/// The system of this seed; none if what was drawn is refused.
+pub fn system(seed: u64, size: Size) -> Option<System> {
+    System::new(description(seed, size)).ok()
+}
+
+/// Numbers that follow from a seed.
+pub fn numbers(seed: u64) -> Pcg64Mcg {
+    Pcg64Mcg::seed_from_u64(seed)
+}
+
+/// One of `choices`.
+pub fn one_of<T: Copy>(rng: &mut impl Rng, choices: &[T]) -> T {
+    choices[rng.random_range(0..choices.len())]
+}
+
+fn micros(us: i64) -> Duration {
+    Duration::from_micros(us)
+}
+
+fn description(seed: u64, size: Size) -> Description {
+    let rng = &mut numbers(seed);
+    let mut description = Description {
+        name: format!("drawn-{seed}"),
+        strategy: one_of(rng, Strategy::ALL),
+        lane_dispatch: one_of(rng, LaneDispatch::ALL),
+        laxity: one_of(rng, Laxity::ALL),
+        late: one_of(rng, Late::ALL),
+        seed: seed >> 12,
+        overhead: overhead(rng),
+        nodes: Vec::new(),
+        links: Vec::new(),
+        tasks: Vec::new(),
+        schedulers: Vec::new(),
+        threads: Vec::new(),
+    };
+    let nodes = match size {
+        Size::Large => one_of(rng, &[1, 1, 1, 2, 3]),
+        Size::Small => one_of(rng, &[1, 1, 2]),
+    };
+    // Nodes share no processors.
+    let mut free = 0..;
+    let mut lanes = Vec::new();
+    for node in 0..nodes {
+        let width = if size == Size::Large { one_of(rng, &[1, 1, 1, 2]) } else { 1 };
+        let cpus: Vec<u16> = free.by_ref().take(width).collect();
+        description.nodes.push(Node { name: format!("n{node}"), cpus: cpus.clone() });
+        if rng.random_ratio(2, 5) || hierarchy::add(&mut description, rng, (node, &cpus)) {
+            lanes.push(node);
+        }
+    }
+    if !lanes.is_empty() {
+        tasks::add(&mut description, rng, &lanes);
+    }
+    description.links = links(rng, nodes);
+    description
+}
+
+/// Half of the systems have no costs, the others some of each kind.
+fn overhead(rng: &mut impl Rng) -> Overhead {
+    if rng.random_ratio(1, 2) {
+        return Overhead::default();
+    }
+    let mut cost = || Work::from_micros(one_of(rng, &[0, 0, 3, 10, 40]));
+    Overhead { switch: cost(), queue: cost(), timer: cost(), message: cost() }
+}
+
+fn links(rng: &mut impl Rng, nodes: usize) -> Vec<Link> {
+    let mut links = Vec::new();
+    for from in 0..nodes {
+        for to in from + 1..nodes {
+            if rng.random_ratio(1, 3) {
+                links.push(Link { ends: LinkEnds::Between(from, to), route: route(rng) });
+            }
+        }
+    }
+    if nodes > 1 && rng.random_ratio(1, 2) {
+        links.push(Link { ends: LinkEnds::Others, route: route(rng) });
+    }
+    links
+}
+
+fn route(rng: &mut impl Rng) -> Route {
+    Route {
+        delay: micros(one_of(rng, &[0, 50, 900])),
+        jitter: micros(one_of(rng, &[0, 0, 300])),
+        loss: LossRate::from_share(one_of(rng, &[0.0, 0.0, 0.05])).expect("a share"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn most_of_what_is_drawn_is_a_system() {
+        for size in [Size::Large, Size::Small] {
+            let refusals: Vec<String> = (0..200)
+                .filter_map(|seed| System::new(description(seed, size)).err())
+                .map(|violations| format!("{:?}", violations.first()))
+                .collect();
+            assert!(refusals.len() < 60, "{} of 200 {size:?}: {:#?}", refusals.len(), &refusals[..10]);
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Tries random systems for some minutes and says what was found.
+
+use clap::Parser;
+use indicatif::ProgressBar;
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use talea_campaign::{Counts, Finding, Kind, Surroundings, attempt};
+
+/// Try random systems across all features, held against judges from outside.
+#[derive(Parser)]
+struct Options {
+    /// How long
+    #[arg(long, default_value_t = 10.0, value_name = "MINUTES")]
+    minutes: f64,
+    /// Begin with this trial; each further one has the next number
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Make this many trials of each kind instead of trying for some minutes
+    #[arg(long)]
+    trials: Option<u64>,
+    /// Only trials of these kinds
+    #[arg(long, value_enum, value_delimiter = ',')]
+    only: Vec<Kind>,
+    /// The command, for runs on threads
+    #[arg(long)]
+    talea: Option<PathBuf>,
+    /// Where inputs with findings are kept
+    #[arg(long, default_value = "target/campaign")]
+    findings: PathBuf,
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    let kinds: Vec<Kind> =
+        Kind::ALL.into_iter().filter(|kind| options.only.is_empty() || options.only.contains(kind)).collect();
+    let each = Duration::from_secs_f64(options.minutes.max(0.0) * 60.0 / kinds.len() as f64);
+    let mut findings = 0;
+    println!("| trial | trials | refused | findings | held |\n|---|---:|---:|---:|---|");
+    for kind in kinds {
+        let (counts, found) = go(kind, each, &options);
+        findings += found;
+        let held: Vec<String> = counts.held.iter().map(|(what, count)| format!("{count} {what}")).collect();
+        println!(
+            "| {} | {} | {} | {found} | {} |",
+            kind.name(),
+            counts.trials,
+            counts.refused,
+            held.join(", ")
+        );
+    }
+    if findings == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn go(kind: Kind, each: Duration, options: &Options) -> (Counts, u64) {
+    let around = Surroundings { talea: options.talea.clone() };
+    let (mut counts, mut found) = (Counts::default(), 0);
+    let bar = ProgressBar::new_spinner().with_message(kind.name());
+    bar.enable_steady_tick(Duration::from_millis(200));
+    let since = Instant::now();
+    for seed in options.seed.. {
+        let is_over = match options.trials {
+            Some(trials) => counts.trials >= trials,
+            None => since.elapsed() >= each,
+        };
+        if is_over {
+            break;
+        }
+        bar.set_position(counts.trials);
+        if let Err(finding) = attempt(kind, seed, &around, &mut counts) {
+            found += 1;
+            bar.suspend(|| tell(&finding, options));
+        }
+    }
+    bar.finish_and_clear();
+    (counts, found)
+}
+
+fn tell(finding: &Finding, options: &Options) {
+    let Finding { kind, seed, what, input } = finding;
+    eprintln!("{} {seed}: {what}", kind.name());
+    let ending = if *kind == Kind::Traces { "talea" } else { "toml" };
+    let path = options.findings.join(format!("{}-{seed}.{ending}", kind.name()));
+    let written = fs::create_dir_all(&options.findings).and_then(|()| fs::write(&path, input));
+    match written {
+        Ok(()) => eprintln!(
+            "  its input is in {}; repeat it with --only {} --seed {seed} --trials 1",
+            path.display(),
+            kind.name()
+        ),
+        Err(error) => eprintln!("  its input cannot be written to {}: {error}", path.display()),
+    }
+}

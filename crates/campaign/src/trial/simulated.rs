@@ -1,0 +1,268 @@
+//! A system as a user meets it: written, read, checked, simulated, verified, explained. What each says is held against the others.
+
+use super::Fault;
+use crate::Counts;
+use crate::draw::{self, Size};
+use rand::RngExt;
+use std::collections::HashMap;
+use std::path::Path;
+use talea_check::hierarchy::Composition;
+use talea_check::{Check, CheckReport, Verdict};
+use talea_conformance::promises::doubted;
+use talea_insight::accounting::Accounting;
+use talea_insight::explain::{Question, Which, explain};
+use talea_insight::verify::Verifier;
+use talea_model::{System, parse};
+use talea_policy::arrangement::{Basis, Kept};
+use talea_policy::strategy::{Plan, plan_lanes_of};
+use talea_record::{Event, Metadata, Record, Sink};
+use talea_sim::{DispatchRecords, Simulation};
+use talea_time::{Duration, Instant};
+
+/// Several of the longest periods drawn.
+const SIMULATED: Duration = Duration::from_millis(400);
+
+/// A simulated run.
+struct Run {
+    metadata: Metadata,
+    records: Vec<Record>,
+    /// By node.
+    kept: Vec<Option<Vec<Kept>>>,
+}
+
+/// All records, in memory.
+#[derive(Default)]
+struct Everything(Vec<Record>);
+
+impl Sink for Everything {
+    fn record(&mut self, record: Record) {
+        self.0.push(record);
+    }
+}
+
+pub fn attempt(seed: u64, counts: &mut Counts) -> Result<(), Fault> {
+    let Some(system) = draw::system(seed, Size::Large) else {
+        counts.refused += 1;
+        return Ok(());
+    };
+    let text = system.to_toml();
+    let judged = judge(seed, &system, &text, counts);
+    judged.map_err(|what| Fault::new(what, text))
+}
+
+fn judge(seed: u64, system: &System, text: &str, counts: &mut Counts) -> Result<(), String> {
+    reads_the_same(system, text)?;
+    let Ok(plans) = plan_lanes_of(system) else {
+        counts.refused += 1;
+        return Ok(());
+    };
+    let check = Check::new(system, &plans, &mut |_, _| ()).map_err(|error| format!("check: {error}"))?;
+    let Some(run) = simulate(system, &[]) else {
+        counts.refused += 1;
+        return Ok(());
+    };
+    counts.hold("records", run.records.len() as u64);
+    happens_again(seed, system, &run)?;
+    obeys_the_rules(system, &plans, &run)?;
+    bounds_hold(system, &check.report, &run, counts)?;
+    promises_are_kept(system, &check, &run, counts)?;
+    explanations_add_up(&run, counts)
+}
+
+fn reads_the_same(system: &System, text: &str) -> Result<(), String> {
+    let read = parse("drawn.toml", text, Path::new("."))
+        .map_err(|problems| format!("its own file is refused: {problems}"))?;
+    match read.system == *system {
+        true => Ok(()),
+        false => Err("the file that is written of it says something else".into()),
+    }
+}
+
+/// None if a scheduler has no room for its children.
+fn simulate(system: &System, slices: &[Instant]) -> Option<Run> {
+    let mut simulation = Simulation::new(system).ok()?.with_dispatch(DispatchRecords::Kept);
+    let mut everything = Everything::default();
+    for slice in slices {
+        simulation.advance(*slice, &mut everything);
+        simulation.check_invariants();
+    }
+    simulation.advance(Instant::ZERO + SIMULATED, &mut everything);
+    let metadata = simulation.metadata().clone();
+    let kept = (0..system.nodes.len()).map(|node| simulation.kept(node)).collect();
+    simulation.finish(&mut everything);
+    Some(Run { metadata, records: everything.0, kept })
+}
+
+/// The same system gives the same records, however it is advanced.
+fn happens_again(seed: u64, system: &System, run: &Run) -> Result<(), String> {
+    let mut rng = draw::numbers(!seed);
+    let mut slices: Vec<i64> = (0..3).map(|_| rng.random_range(0..SIMULATED.as_nanos())).collect();
+    slices.sort_unstable();
+    let slices: Vec<Instant> = slices.into_iter().map(Instant::from_nanos).collect();
+    let again = simulate(system, &slices).ok_or("it is refused the second time")?;
+    match again.records.iter().zip(&run.records).position(|(a, b)| a != b) {
+        Some(place) => {
+            Err(format!("record {place} is another one when it is simulated in slices: {slices:?}"))
+        }
+        None if again.records.len() != run.records.len() => Err("there are more records in slices".into()),
+        None => Ok(()),
+    }
+}
+
+fn obeys_the_rules(system: &System, plans: &[Plan], run: &Run) -> Result<(), String> {
+    let system = system.with_threads_as_tasks();
+    let verifier = Verifier::new(&run.metadata, &system, plans, Duration::ZERO);
+    let mut verifier = verifier.map_err(|error| format!("verify: {error}"))?;
+    run.records.iter().for_each(|record| verifier.record(*record));
+    let report = verifier.finish();
+    match report.violations.first() {
+        Some(violation) => Err(format!("a rule is violated: {violation:?}")),
+        None if report.count() + report.possible() > 0 => Err("a violation is not listed".into()),
+        None => Ok(()),
+    }
+}
+
+/// No response is longer than its bound, and what holds misses nothing.
+fn bounds_hold(system: &System, report: &CheckReport, run: &Run, counts: &mut Counts) -> Result<(), String> {
+    let mut worst: HashMap<usize, Duration> = HashMap::new();
+    for record in run.records.iter().filter(|record| record.event == Event::COMPLETE) {
+        let operation = record.job().operation;
+        let Some(known) = system.operations().get(operation.index()) else { continue };
+        let Some(dates) = record.dates() else { continue };
+        let response = record.time - (dates.deadline - system.tasks[known.task].deadline);
+        let longest = worst.entry(operation.index()).or_default();
+        *longest = response.max(*longest);
+    }
+    let names: HashMap<&str, usize> =
+        system.operations().iter().map(|operation| (operation.name.as_str(), operation.id.index())).collect();
+    for subtask in report.tasks.iter().flat_map(|task| &task.subtasks) {
+        let Some(bound) = subtask.bound_ns else { continue };
+        counts.hold("bounds", 1);
+        let Some(longest) = names.get(subtask.name.as_str()).and_then(|index| worst.get(index)) else {
+            continue;
+        };
+        counts.hold("bounds reached", u64::from(longest.as_nanos() == bound));
+        if longest.as_nanos() > bound {
+            return Err(format!(
+                "{} took {longest}, its bound is {bound} ns ({})",
+                subtask.name, subtask.method
+            ));
+        }
+    }
+    let mut accounting = Accounting::new(&run.metadata, Duration::from_secs(1));
+    run.records.iter().for_each(|record| accounting.record(*record));
+    let results = accounting.finish(Instant::ZERO + SIMULATED);
+    for task in report.tasks.iter().filter(|task| task.verdict == Verdict::Holds) {
+        let Some(result) = results.tasks.iter().find(|result| result.name == task.name) else { continue };
+        counts.hold("verdicts", 1);
+        let failed = result.missed + result.skipped + result.aborted;
+        if failed > 0 && result.messages_lost == 0 {
+            return Err(format!("{} holds, and {failed} instances failed", task.name));
+        }
+    }
+    Ok(())
+}
+
+/// What is promised is received, as the monitors see it and by the work that was there; and the two agree.
+fn promises_are_kept(system: &System, check: &Check, run: &Run, counts: &mut Counts) -> Result<(), String> {
+    let is_free = system.overhead == talea_model::Overhead::default();
+    for (node, kept) in run.kept.iter().enumerate() {
+        let Some(edges) = kept else { continue };
+        let composes = check.hierarchies.iter().any(|hierarchy| {
+            hierarchy.node == system.nodes[node].name && hierarchy.verdict == Composition::Composes
+        });
+        let doubted = if system.nodes.len() == 1 { doubted(system) } else { Vec::new() };
+        for edge in edges {
+            counts.hold("promises", 1);
+            let by_work = edge.sums.unwrap_or_default();
+            let is_broken =
+                edge.violations > 0 || edge.receipts.is_some_and(|receipts| receipts.violations > 0);
+            if (by_work.missing_ns > 0 || by_work.excess_ns > 0) && !is_broken {
+                return Err(format!(
+                    "by the work that was there it is broken, and not by the monitor: {edge:#?}"
+                ));
+            }
+            let is_doubted = doubted.contains(&(edge.parent.clone(), edge.child.clone()));
+            let is_promised =
+                composes && edge.basis == Basis::Derived && !is_doubted && system.nodes.len() == 1;
+            if is_free && is_promised && is_broken {
+                return Err(format!("a promise is broken on a machine without costs: {edge:#?}"));
+            }
+            if edge.received_ns > SIMULATED.as_nanos() * system.nodes[node].cpus.len() as i64 {
+                return Err(format!("it received more than there is: {edge:#?}"));
+            }
+        }
+        if is_free {
+            received_is_executed(edges, run)?;
+        }
+    }
+    Ok(())
+}
+
+/// What threads received by the books of the hierarchy is what their jobs executed by the records of jobs.
+fn received_is_executed(edges: &[Kept], run: &Run) -> Result<(), String> {
+    let mut executed: HashMap<usize, i64> = HashMap::new();
+    let mut running: HashMap<usize, Instant> = HashMap::new();
+    for record in &run.records {
+        let begins = record.event == Event::START || record.event == Event::RESUME;
+        let ends = [Event::PREEMPT, Event::COMPLETE, Event::ABORT].contains(&record.event);
+        if !begins && !ends {
+            continue;
+        }
+        let operation = record.job().operation.index();
+        if begins {
+            running.insert(operation, record.time);
+        } else if let Some(since) = running.remove(&operation) {
+            *executed.entry(operation).or_default() += (record.time - since).as_nanos();
+        }
+    }
+    for (operation, since) in running {
+        *executed.entry(operation).or_default() += (Instant::ZERO + SIMULATED - since).as_nanos();
+    }
+    let mut received: HashMap<&str, i64> = HashMap::new();
+    for edge in edges {
+        *received.entry(edge.child.as_str()).or_default() += edge.received_ns;
+    }
+    for (index, operation) in run.metadata.operations.iter().enumerate() {
+        let task = &run.metadata.tasks[operation.task];
+        if task.activity.is_task() {
+            continue;
+        }
+        let Some(received) = received.get(task.name.as_str()) else { continue };
+        let executed = executed.get(&index).copied().unwrap_or_default();
+        if executed != *received {
+            return Err(format!(
+                "{} executed {executed} ns, and is said to have received {received} ns",
+                task.name
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The parts of each explained response are the response.
+fn explanations_add_up(run: &Run, counts: &mut Counts) -> Result<(), String> {
+    for which in [Which::Failed, Which::Worst] {
+        let question = Question { which, task: None, limit: 50 };
+        let explanations = explain(&run.metadata, question, |sink| {
+            run.records.iter().for_each(|record| sink.record(*record));
+            Ok::<_, std::convert::Infallible>(())
+        });
+        let explanations = explanations.map_err(|error| format!("explain: {error:?}"))?;
+        for one in explanations.list.iter().filter(|one| !one.intervals.is_empty()) {
+            counts.hold("explanations", 1);
+            let sum: Duration = one.totals.iter().map(|total| total.sum()).sum();
+            if sum != one.response() {
+                return Err(format!("{:?} took {}, and its parts {sum}", one.subject, one.response()));
+            }
+            if one.uncertain() > Duration::ZERO {
+                return Err(format!(
+                    "of {:?}, {} are uncertain, though nothing was lost",
+                    one.subject,
+                    one.uncertain()
+                ));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,124 @@
+//! The command on real threads: what it records obeys the rules, and nothing of it is left, however it ends.
+
+use super::Fault;
+use crate::draw::{self, Size, one_of};
+use crate::{Counts, Surroundings};
+use rand::RngExt;
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// In the environment of everything that a trial starts.
+const MARK: &str = "TALEA_CAMPAIGN_TRIAL";
+/// What a run that is killed may take until nothing of it is left.
+const GONE: Duration = Duration::from_secs(1);
+/// A run of some hundred milliseconds is over by then, on any machine.
+const OVER: Duration = Duration::from_secs(60);
+
+pub fn attempt(seed: u64, around: &Surroundings, counts: &mut Counts) -> Result<(), Fault> {
+    let (Some(talea), Some(system)) = (&around.talea, draw::system(seed, Size::Small)) else {
+        counts.refused += 1;
+        return Ok(());
+    };
+    let text = system.to_toml();
+    judge(seed, talea, &text, counts).map_err(|what| Fault::new(what, text))
+}
+
+fn judge(seed: u64, talea: &Path, text: &str, counts: &mut Counts) -> Result<(), String> {
+    let folder = tempfile::tempdir().expect("a folder for temporary files");
+    let (file, out) = (folder.path().join("drawn.toml"), folder.path().join("out"));
+    fs::write(&file, text).expect("the folder is ours");
+    let rng = &mut draw::numbers(!seed);
+    let kill = rng.random_ratio(1, 3).then(|| Duration::from_micros(rng.random_range(0..400_000)));
+    let mark = format!("{}-{seed}", std::process::id());
+    let command = one_of(rng, &["200ms", "300ms"]);
+    let mut run = Command::new(talea)
+        .args(["run", "--for", command, "--out"])
+        .args([&out, &file])
+        .env(MARK, &mark)
+        .stdout(Stdio::null())
+        .stderr(fs::File::create(folder.path().join("said")).expect("the folder is ours"))
+        .spawn()
+        .map_err(|error| format!("cannot start {}: {error}", talea.display()))?;
+    if let Some(after) = kill {
+        std::thread::sleep(after);
+        let _gone_already = run.kill();
+    }
+    let ended = wait(&mut run)?;
+    let said = fs::read_to_string(folder.path().join("said")).unwrap_or_default();
+    if said.contains("panicked at") {
+        return Err(format!("a panic: {said}"));
+    }
+    counts.hold(if kill.is_some() { "killed runs" } else { "whole runs" }, 1);
+    nothing_is_left(&mark)?;
+    match (kill, ended.code()) {
+        (Some(_), _) => Ok(()),
+        // Misses are an answer, too.
+        (None, Some(0 | 1)) => verify(talea, &out.join("trace.talea"), counts),
+        (None, Some(2)) => Ok(counts.refused += 1),
+        (None, code) => Err(format!("it ended with {code:?}: {said}")),
+    }
+}
+
+fn wait(run: &mut Child) -> Result<std::process::ExitStatus, String> {
+    let since = Instant::now();
+    loop {
+        if let Some(status) = run.try_wait().map_err(|error| error.to_string())? {
+            return Ok(status);
+        }
+        if since.elapsed() > OVER {
+            let _gone_already = run.kill();
+            return Err(format!("it has not ended after {OVER:?}"));
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn verify(talea: &Path, trace: &Path, counts: &mut Counts) -> Result<(), String> {
+    if !trace.exists() {
+        return Ok(());
+    }
+    let output = Command::new(talea).args(["trace", "verify"]).arg(trace).output();
+    let output = output.map_err(|error| error.to_string())?;
+    counts.hold("verified runs", 1);
+    match output.status.code() {
+        Some(0) => Ok(()),
+        code => Err(format!("verify ends with {code:?}: {}", String::from_utf8_lossy(&output.stdout))),
+    }
+}
+
+/// Nothing that has this mark is left, after a moment at most.
+fn nothing_is_left(mark: &str) -> Result<(), String> {
+    let since = Instant::now();
+    loop {
+        let left = marked(mark);
+        if left.is_empty() {
+            return Ok(());
+        }
+        if since.elapsed() > GONE {
+            let names: Vec<String> = left.iter().map(|pid| format!("{pid} {}", name_of(*pid))).collect();
+            left.iter().filter_map(|pid| Pid::from_raw(*pid)).for_each(|pid| {
+                let _gone = kill_process(pid, Signal::KILL);
+            });
+            return Err(format!("{GONE:?} after its end there still are: {}", names.join(", ")));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn marked(mark: &str) -> Vec<i32> {
+    let entry = format!("{MARK}={mark}");
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|pid: &i32| {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|variable| variable == entry.as_bytes())
+    })
+    .collect()
+}
+
+fn name_of(pid: i32) -> String {
+    fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim().into()
+}
