@@ -15,7 +15,7 @@ use talea_analysis::Effort;
 use talea_analysis::system::{analyse, with_response_bounds};
 use talea_insight::Accounting;
 use talea_model::{Strategy, System};
-use talea_policy::strategy::plan_system;
+use talea_policy::strategy::plan_lanes_of;
 use talea_sim::Simulation;
 use talea_time::{Duration, Instant};
 
@@ -86,7 +86,7 @@ pub fn advise(system: &System, simulated: Duration, mut go_on: impl FnMut(Strate
         )
     });
     explain(&mut ranking);
-    let protocols = plan_system(system).ok().and_then(|plans| protocols::compare(system, &plans, EFFORT));
+    let protocols = plan_lanes_of(system).ok().and_then(|plans| protocols::compare(system, &plans, EFFORT));
     Advice { environment: environment(system), simulated_ns: simulated.as_nanos(), ranking, protocols }
 }
 
@@ -103,7 +103,7 @@ fn examine(system: &System, simulated: Duration, mut go_on: impl FnMut() -> bool
         job_switches: 0,
         reason: String::new(),
     };
-    let plans = match plan_system(system) {
+    let plans = match plan_lanes_of(system) {
         Ok(plans) => plans,
         Err(anomalies) => {
             ranked.unusable = Some(anomalies.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));

@@ -3,13 +3,15 @@
 //! The bounds come from [`talea_analysis::system`]. Where they do not prove a deadline, a simulation in which every
 //! job takes its worst case looks for a miss. A bound within the deadline proves that a task holds, a simulated miss (a *witness*) that
 //! it does not; otherwise the verdict is *open*. [`sensitivity`] finds by how much times may change before the verdict does, [`advice`]
-//! how other strategies and synchronisation protocols would serve the system, [`hierarchy`] what schedulers promise. Nothing here
+//! how other strategies and synchronisation protocols would serve the system, [`hierarchy`] what schedulers promise, [`machine`] what of
+//! it all holds on a machine that costs and withholds something. Nothing here
 //! draws or prints: a [`Check`] is a value.
 
 #![forbid(unsafe_code)]
 
 pub mod advice;
 pub mod hierarchy;
+pub mod machine;
 mod names;
 mod part;
 mod planned;
@@ -22,12 +24,13 @@ mod witness;
 
 pub use part::{PartCheck, PartKind};
 pub use planned::{PlannedError, planned};
-pub use report::{CheckReport, LaneCheck, NodeCheck, SubtaskCheck, TaskCheck, Verdict};
+pub use report::{CheckReport, LaneCheck, NodeCheck, SubtaskCheck, TaskCheck, ThreadCheck, Verdict};
 pub use witness::{Fate, Miss};
 
 use hierarchy::{Composition, HierarchyCheck, hierarchies};
-use talea_analysis::system::{SystemBounds, analyse, with_response_bounds};
+use talea_analysis::system::{SystemBounds, analyse_on, with_response_bounds_on};
 use talea_analysis::{AnalysisError, Effort};
+use talea_guarantee::guarantee::Guarantee;
 use talea_model::System;
 use talea_policy::strategy::{NodeAnomaly, Plan, plan_lanes_of};
 use thiserror::Error;
@@ -82,9 +85,8 @@ impl Check {
         plans: &[Plan],
         progress: &mut dyn FnMut(usize, usize),
     ) -> Result<Self, AnalysisError> {
-        let mut report = check_lanes(system, plans)?;
+        let report = check_lanes(system, plans)?;
         let hierarchies = hierarchies(system, plans, progress);
-        report.count_on(system, &hierarchies);
         Ok(Check { report, hierarchies })
     }
 
@@ -104,10 +106,19 @@ impl Check {
 /// # Errors
 /// [`AnalysisError::Overflow`] where the costs of one task already exceed the range of times.
 fn check_lanes(system: &System, plans: &[Plan]) -> Result<CheckReport, AnalysisError> {
+    check_lanes_on(system, plans, &[])
+}
+
+/// The same where each processor of a node gives no more than this: a whole one where nothing is said of the node.
+fn check_lanes_on(
+    system: &System,
+    plans: &[Plan],
+    given: &[Guarantee],
+) -> Result<CheckReport, AnalysisError> {
     // Planned releases are simulated as they would run: with the bounds that the analysis finds.
-    let planned = with_response_bounds(system, plans, &mut Effort::new(EFFORT));
+    let planned = with_response_bounds_on(system, plans, given, &mut Effort::new(EFFORT));
     let system = planned.as_ref().unwrap_or(system);
-    let bounds = analyse(system, plans, &mut Effort::new(EFFORT))?;
+    let bounds = analyse_on(system, plans, given, &mut Effort::new(EFFORT))?;
     let open: Vec<usize> = (0..system.tasks.len()).filter(|task| !bounds.holds(system, *task)).collect();
     let misses = witness::search(system, plans, &open);
     Ok(report::report(system, plans, &bounds, misses))

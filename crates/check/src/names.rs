@@ -4,7 +4,7 @@ use super::part::{PartCheck, PartKind, worst_case_load};
 use std::collections::HashMap;
 use talea_analysis::system::{Cause, Obstacle, OperationBound, Part, SystemBounds};
 use talea_model::{OperationId, System};
-use talea_policy::strategy::Plan;
+use talea_policy::strategy::{Lane, Plan};
 use talea_time::Duration;
 
 /// Names for numbers.
@@ -74,33 +74,53 @@ impl Names<'_> {
             }
             Cause::HigherLanes => "the lanes above".into(),
             Cause::Interrupts => "timers".into(),
+            Cause::Returns => "switches back from others in the hierarchy".into(),
+            Cause::Withheld => "time that is not sure to be received".into(),
             Cause::Rest => "room that the method leaves".into(),
         }
     }
 }
 
 /// Why there is no bound, as a clause.
-pub(super) fn obstacle(names: &Names<'_>, bound: &OperationBound, obstacle: Obstacle) -> String {
+pub(super) fn obstacle(
+    names: &Names<'_>,
+    bounds: &SystemBounds,
+    bound: &OperationBound,
+    obstacle: Obstacle,
+) -> String {
     match obstacle {
-        Obstacle::Overload => {
-            let lanes = &names.plans[bound.node].lanes;
-            let label = names.lane(bound.node, bound.level);
-            // On several processors a lane has one to itself, as far as its load goes.
-            let (whose, counted) = match names.system.nodes[bound.node].cpus.len() {
-                1 => (format!("lane {label} and those above it"), &lanes[..=bound.level]),
-                _ => (format!("lane {label} alone"), &lanes[bound.level..=bound.level]),
-            };
-            let members = counted.iter().flat_map(|lane| &lane.members);
-            let needed: f64 = members.map(|id| worst_case_load(names.system, *id)).sum();
-            let costs =
-                if needed <= 1.0 { ", and the costs of switches, queues and timers come on top" } else { "" };
-            format!("{whose} need {:.1} % of a processor in the worst case{costs}", needed * 100.0)
-        }
+        Obstacle::Overload => overload(names, bounds, bound),
         Obstacle::Starved => {
             "a lane above it can take the whole processor, so that nothing is sure to be left".into()
         }
         other => other.to_string(),
     }
+}
+
+/// How much a lane and whatever holds it up need, and of what.
+fn overload(names: &Names<'_>, bounds: &SystemBounds, bound: &OperationBound) -> String {
+    let lanes = &names.plans[bound.node].lanes;
+    let label = names.lane(bound.node, bound.level);
+    let load = |lane: &Lane| lane.members.iter().map(|id| worst_case_load(names.system, *id)).sum::<f64>();
+    let own = load(&lanes[bound.level]);
+    let above = lanes[..bound.level].iter().map(load);
+    // On several processors a lane has one to itself, but for what holds it up while all of them run higher ones.
+    let (whose, needed) = match names.system.nodes[bound.node].cpus.len() {
+        processors if names.system.lanes_of(bound.node).is_none() && processors > 1 => {
+            if bound.level < processors {
+                (format!("lane {label} alone"), own)
+            } else {
+                let held_up = above.map(|load| load.min(1.0)).sum::<f64>() / processors as f64;
+                (format!("lane {label} and those above it, in {processors} equal parts,"), own + held_up)
+            }
+        }
+        _ => (format!("lane {label} and those above it"), own + above.sum::<f64>()),
+    };
+    let share = bounds.supply(bound.operation).map_or(1.0, |supply| supply.share());
+    let received = if share < 1.0 { format!(", and receive {:.1} %", share * 100.0) } else { String::new() };
+    let costs =
+        if needed <= share { ", and the costs of switches, queues and timers come on top" } else { "" };
+    format!("{whose} need {:.1} % of a processor in the worst case{received}{costs}", needed * 100.0)
 }
 
 /// What fills the window of an operation, with one part for each cause: a task can be in a lane with several segments.
@@ -137,7 +157,8 @@ fn kind(cause: Cause) -> PartKind {
         Cause::Blocking(_) => PartKind::Started,
         Cause::Peer(_) => PartKind::SameLane,
         Cause::Higher { .. } | Cause::HigherLanes => PartKind::LaneAbove,
-        Cause::Interrupts => PartKind::Interrupts,
+        Cause::Interrupts | Cause::Returns => PartKind::Interrupts,
+        Cause::Withheld => PartKind::Withheld,
         Cause::Rest => PartKind::Method,
     }
 }

@@ -19,19 +19,22 @@ pub enum PartKind {
     LaneAbove,
     /// Timers.
     Interrupts,
+    /// What others in the hierarchy, or the kernel, may have meanwhile.
+    Withheld,
     /// Room that the method leaves.
     Method,
 }
 
 impl PartKind {
     /// Every kind, in order.
-    pub const ALL: [PartKind; 7] = [
+    pub const ALL: [PartKind; 8] = [
         PartKind::Own,
         PartKind::OwnOther,
         PartKind::Started,
         PartKind::SameLane,
         PartKind::LaneAbove,
         PartKind::Interrupts,
+        PartKind::Withheld,
         PartKind::Method,
     ];
 
@@ -44,6 +47,7 @@ impl PartKind {
             PartKind::SameLane => "same lane",
             PartKind::LaneAbove => "lanes above",
             PartKind::Interrupts => "timers",
+            PartKind::Withheld => "not received",
             PartKind::Method => "method",
         }
     }

@@ -8,9 +8,9 @@ use super::witness::Miss;
 use serde::Serialize;
 use std::collections::HashMap;
 use talea_analysis::critical_set::critical_set;
-use talea_analysis::system::{Exactness, Method, OperationBound, SystemBounds};
+use talea_analysis::system::{Exactness, Method, Obstacle, OperationBound, SystemBounds};
 use talea_analysis::{Effort, Task};
-use talea_model::{Synchronisation, System};
+use talea_model::{Synchronisation, System, ThreadWork};
 use talea_policy::strategy::Plan;
 use talea_time::Duration;
 
@@ -41,6 +41,28 @@ pub struct CheckReport {
     pub tasks: Vec<TaskCheck>,
     /// By node number.
     pub nodes: Vec<NodeCheck>,
+    /// The threads that run in bursts, in file order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub threads: Vec<ThreadCheck>,
+}
+
+/// A thread of a hierarchy that runs in bursts.
+#[derive(Clone, Debug, Serialize)]
+pub struct ThreadCheck {
+    /// Its name.
+    pub name: String,
+    /// The name of its node.
+    pub node: String,
+    /// The longest burst.
+    pub burst_ns: i64,
+    /// How often one comes; it is to be done when the next one does.
+    pub period_ns: i64,
+    /// Whether every burst is.
+    pub verdict: Verdict,
+    /// Longest time from a burst's beginning to its end, if it has a bound.
+    pub bound_ns: Option<i64>,
+    /// Why it has none.
+    pub why: Option<String>,
 }
 
 /// One task.
@@ -164,16 +186,43 @@ pub(super) fn report(
         critical: together(&tasks, Counted::Critical),
         all: together(&tasks, Counted::All),
         nodes: plans.iter().enumerate().map(|(node, plan)| node_check(system, node, plan)).collect(),
+        threads: (0..system.threads.len())
+            .filter_map(|thread| thread_check(system, bounds, thread))
+            .collect(),
         tasks,
     }
 }
 
-impl CheckReport {
-    /// The verdicts about several tasks, from those about each.
-    pub(super) fn judge_again(&mut self) {
-        self.critical = together(&self.tasks, Counted::Critical);
-        self.all = together(&self.tasks, Counted::All);
-    }
+/// What is known of a thread; none if it does not run in bursts.
+fn thread_check(system: &System, bounds: &SystemBounds, index: usize) -> Option<ThreadCheck> {
+    let thread = &system.threads[index];
+    let ThreadWork::Bursts { burst, period } = &thread.work else { return None };
+    let bound = bounds.tasks[system.tasks.len() + index].response;
+    let why = match bound {
+        Ok(_) => None,
+        Err(Obstacle::Overload) => {
+            let share = bounds.supply(bounds.tasks[system.tasks.len() + index].last);
+            let needed = burst.max().as_nanos() as f64 / period.as_nanos() as f64;
+            let received = share.map_or(1.0, |supply| supply.share());
+            let costs =
+                if needed <= received { "; what switches, queues and timers cost comes on top" } else { "" };
+            Some(format!(
+                "it needs {:.1} % of a processor and receives {:.1} %{costs}",
+                needed * 100.0,
+                received * 100.0
+            ))
+        }
+        Err(obstacle) => Some(obstacle.to_string()),
+    };
+    Some(ThreadCheck {
+        name: thread.name.clone(),
+        node: system.nodes[thread.node].name.clone(),
+        burst_ns: burst.max().as_nanos(),
+        period_ns: period.as_nanos(),
+        verdict: if bound.is_ok_and(|bound| bound <= *period) { Verdict::Holds } else { Verdict::Open },
+        bound_ns: bound.ok().map(Duration::as_nanos),
+        why,
+    })
 }
 
 /// Which tasks a verdict is about.
@@ -253,6 +302,7 @@ fn method(method: Method) -> &'static str {
         Method::Urgency => "queue by key",
         Method::Demand => "processor demand",
         Method::BusyPeriod => "busy period, any order",
+        Method::Server => "period of its server",
         Method::LinearBound => "straight line",
     }
 }

@@ -4,6 +4,8 @@
 //! grow with execution times and shrink with periods; in deadline and laxity lanes, and where a strategy sorts by
 //! period, an order may change on the way. The answer is therefore a factor that holds next to one that does
 //! not, but a larger one may hold again.
+//!
+//! Threads that run in bursts have margins too; they hold if each burst is done when the next one comes.
 
 use super::tasks_that_hold;
 use serde::Serialize;
@@ -11,8 +13,8 @@ use std::convert::Infallible;
 use talea_analysis::Effort;
 use talea_analysis::sensitivity::{Factor, largest_factor, shortest_period};
 use talea_analysis::system::{analyse, hold};
-use talea_model::{Description, Execution, Subtask, System};
-use talea_policy::strategy::plan_system;
+use talea_model::{Description, Execution, System, ThreadWork};
+use talea_policy::strategy::plan_lanes_of;
 use talea_time::{Duration, Work};
 
 /// Steps that the analysis of one variant may take.
@@ -40,9 +42,9 @@ pub struct Sensitivity {
     pub critical_ppm: Option<u64>,
     /// Largest factor for all execution times with which every task holds.
     pub all_ppm: Option<u64>,
-    /// The first tasks by number; all of them, unless that was too costly.
+    /// The first tasks by number, then the first threads with bursts; all of them, unless that was too costly.
     pub tasks: Vec<Margin>,
-    /// How many tasks were left out because the search was too costly.
+    /// How many of them were left out because the search was too costly.
     pub left_out: usize,
 }
 
@@ -58,15 +60,46 @@ pub struct Margin {
     pub shortest_period_ns: Option<i64>,
 }
 
+/// What a margin may be of, by number among the tasks and the threads behind them.
+struct Subjects<'a> {
+    system: &'a System,
+    /// Tasks, and threads that run in bursts.
+    of_interest: Vec<usize>,
+}
+
+impl<'a> Subjects<'a> {
+    fn new(system: &'a System) -> Self {
+        let tasks = system.tasks.len();
+        let bursts = |thread: &usize| matches!(system.threads[*thread].work, ThreadWork::Bursts { .. });
+        let threads = (0..system.threads.len()).filter(bursts).map(|thread| tasks + thread);
+        Subjects { system, of_interest: (0..tasks).chain(threads).collect() }
+    }
+
+    fn all(&self) -> usize {
+        self.system.tasks.len() + self.system.threads.len()
+    }
+
+    fn name(&self, subject: usize) -> &str {
+        match self.system.tasks.get(subject) {
+            Some(task) => &task.name,
+            None => &self.system.threads[subject - self.system.tasks.len()].name,
+        }
+    }
+}
+
 /// Finds the margins. `progress` learns how many of how many searches are done.
 pub fn sensitivity(system: &System, mut progress: impl FnMut(usize, usize)) -> Sensitivity {
-    let everything = vec![true; system.tasks.len()];
-    let critical: Vec<bool> = system.tasks.iter().map(|task| task.criticality.is_critical()).collect();
+    let subjects = Subjects::new(system);
+    let tasks_only: Vec<bool> = (0..subjects.all()).map(|subject| subject < system.tasks.len()).collect();
+    let mut critical = vec![false; subjects.all()];
+    for (critical, task) in critical.iter_mut().zip(&system.tasks) {
+        *critical = task.criticality.is_critical();
+    }
     let now = holding(system);
     let critical_hold = critical.iter().zip(&now).all(|(critical, holds)| !critical || *holds);
     // What holds must go on to hold; what is critical must begin to.
     let protected = if critical_hold { now } else { critical.clone() };
-    let searches = 2 + 2 * system.tasks.len();
+    let searches = 2 + 2 * subjects.of_interest.len();
     let mut done = 0;
     let mut step = || {
         done += 1;
@@ -75,25 +108,25 @@ pub fn sensitivity(system: &System, mut progress: impl FnMut(usize, usize)) -> S
     let mut left = TOGETHER;
     let critical_ppm = critical.contains(&true).then(|| growth(system, None, &critical, &mut left)).flatten();
     step();
-    let all_ppm = growth(system, None, &everything, &mut left);
+    let all_ppm = tasks_only.contains(&true).then(|| growth(system, None, &tasks_only, &mut left)).flatten();
     step();
     let mut tasks = Vec::new();
-    for task in 0..system.tasks.len() {
+    for &subject in &subjects.of_interest {
         let mut targets = protected.clone();
-        targets[task] = true;
-        let wcet_ppm = growth(system, Some(task), &targets, &mut left);
+        targets[subject] = true;
+        let wcet_ppm = growth(system, Some(subject), &targets, &mut left);
         step();
-        let shortest_period_ns = period(system, task, &targets, &mut left).map(Duration::as_nanos);
+        let shortest_period_ns = period(system, subject, &targets, &mut left).map(Duration::as_nanos);
         step();
         if left == 0 {
             break;
         }
-        tasks.push(Margin { name: system.tasks[task].name.clone(), wcet_ppm, shortest_period_ns });
+        tasks.push(Margin { name: subjects.name(subject).into(), wcet_ppm, shortest_period_ns });
     }
-    let left_out = system.tasks.len() - tasks.len();
-    let names = system.tasks.iter().zip(&protected).filter(|(_, protected)| **protected);
+    let left_out = subjects.of_interest.len() - tasks.len();
+    let names = (0..subjects.all()).filter(|subject| protected[*subject]);
     Sensitivity {
-        protected: names.map(|(task, _)| task.name.clone()).collect(),
+        protected: names.map(|subject| subjects.name(subject).to_owned()).collect(),
         critical_ppm,
         all_ppm,
         tasks,
@@ -101,16 +134,26 @@ pub fn sensitivity(system: &System, mut progress: impl FnMut(usize, usize)) -> S
     }
 }
 
+/// Which tasks hold, and of which threads every burst is done when the next one comes.
 fn holding(system: &System) -> Vec<bool> {
+    let all = system.tasks.len() + system.threads.len();
     let bounds =
-        plan_system(system).ok().and_then(|plans| analyse(system, &plans, &mut Effort::new(EFFORT)).ok());
-    bounds.map_or(vec![false; system.tasks.len()], |bounds| tasks_that_hold(system, &bounds))
+        plan_lanes_of(system).ok().and_then(|plans| analyse(system, &plans, &mut Effort::new(EFFORT)).ok());
+    let Some(bounds) = bounds else { return vec![false; all] };
+    let of_thread = |(index, thread): (usize, &talea_model::Thread)| match thread.work {
+        ThreadWork::Bursts { period, .. } => {
+            bounds.tasks[system.tasks.len() + index].response.is_ok_and(|bound| bound <= period)
+        }
+        _ => false,
+    };
+    let threads = system.threads.iter().enumerate().map(of_thread);
+    tasks_that_hold(system, &bounds).into_iter().chain(threads).collect()
 }
 
 /// Whether the changed description is a system in which all `targets` hold, as far as the steps that are `left` say.
 fn holds(description: Description, targets: &[bool], left: &mut u64) -> bool {
     let Ok(system) = System::new(description) else { return false };
-    let Ok(plans) = plan_system(&system) else { return false };
+    let Ok(plans) = plan_lanes_of(&system) else { return false };
     *left = left.saturating_sub(VARIANT * system.operations().len() as u64);
     let mut effort = Effort::new(EFFORT.min(*left));
     let holds = hold(&system, &plans, targets, &mut effort).unwrap_or(false);
@@ -118,21 +161,14 @@ fn holds(description: Description, targets: &[bool], left: &mut u64) -> bool {
     holds
 }
 
-/// The largest factor for the execution times of all tasks, or of one.
+/// The largest factor for the execution times of all tasks, or of one task or thread.
 fn growth(system: &System, only: Option<usize>, targets: &[bool], left: &mut u64) -> Option<u64> {
     let with = |thousandths: Factor| {
         let factor = Factor::from_ppm(thousandths.ppm() * RESOLUTION_PPM);
-        let mut description = Description::clone(system);
-        for (index, task) in description.tasks.iter_mut().enumerate() {
-            if only.is_none_or(|only| only == index) {
-                for subtask in &mut task.subtasks {
-                    if scale(subtask, factor).is_none() {
-                        return Ok(false);
-                    }
-                }
-            }
-        }
-        Ok::<bool, Infallible>(holds(description, targets, left))
+        Ok::<bool, Infallible>(match grown(system, only, factor) {
+            Some(description) => holds(description, targets, left),
+            None => false,
+        })
     };
     // A job that alone takes longer than its deadline cannot hold.
     let whole_deadline = |(index, task): (usize, &talea_model::Task)| {
@@ -147,32 +183,64 @@ fn growth(system: &System, only: Option<usize>, targets: &[bool], left: &mut u64
     found.map(|factor| factor.ppm() * RESOLUTION_PPM)
 }
 
-/// Multiplies all times of a subtask; `None` where one cannot be represented.
-fn scale(subtask: &mut Subtask, factor: Factor) -> Option<()> {
-    // A time of zero stays one; others never become zero.
-    let scaled = |work: Work| if work == Work::ZERO { Some(work) } else { factor.of(work) };
-    subtask.wcet = scaled(subtask.wcet)?;
-    subtask.exec = match &subtask.exec {
-        Execution::Constant(work) => Execution::Constant(scaled(*work)?),
-        Execution::Uniform(low, high) => Execution::Uniform(scaled(*low)?, scaled(*high)?),
-        Execution::List(list) => {
-            Execution::List(list.iter().map(|work| scaled(*work)).collect::<Option<_>>()?)
+/// The description with the times multiplied of all tasks, or of one task or thread; `None` where one cannot be represented.
+fn grown(system: &System, only: Option<usize>, factor: Factor) -> Option<Description> {
+    let mut description = Description::clone(system);
+    let tasks = description.tasks.len();
+    for (index, task) in description.tasks.iter_mut().enumerate() {
+        if only.is_none_or(|only| only == index) {
+            for subtask in &mut task.subtasks {
+                subtask.wcet = scaled(subtask.wcet, factor)?;
+                subtask.exec = scaled_all(&subtask.exec, factor)?;
+            }
         }
-    };
-    Some(())
+    }
+    for (index, thread) in description.threads.iter_mut().enumerate() {
+        if only == Some(tasks + index)
+            && let ThreadWork::Bursts { burst, .. } = &mut thread.work
+        {
+            *burst = scaled_all(burst, factor)?;
+        }
+    }
+    Some(description)
 }
 
-/// The shortest period of one task.
-fn period(system: &System, task: usize, targets: &[bool], left: &mut u64) -> Option<Duration> {
-    let now = system.tasks[task].period;
+/// A time of zero stays one; others never become zero.
+fn scaled(work: Work, factor: Factor) -> Option<Work> {
+    if work == Work::ZERO { Some(work) } else { factor.of(work) }
+}
+
+fn scaled_all(exec: &Execution, factor: Factor) -> Option<Execution> {
+    Some(match exec {
+        Execution::Constant(work) => Execution::Constant(scaled(*work, factor)?),
+        Execution::Uniform(low, high) => Execution::Uniform(scaled(*low, factor)?, scaled(*high, factor)?),
+        Execution::List(list) => {
+            Execution::List(list.iter().map(|work| scaled(*work, factor)).collect::<Option<_>>()?)
+        }
+    })
+}
+
+/// The shortest period of one task or thread.
+fn period(system: &System, subject: usize, targets: &[bool], left: &mut u64) -> Option<Duration> {
+    let tasks = system.tasks.len();
+    let now = match system.tasks.get(subject) {
+        Some(task) => task.period,
+        None => match system.threads[subject - tasks].work {
+            ThreadWork::Bursts { period, .. } => period,
+            _ => return None,
+        },
+    };
     let grain = (now.as_nanos() / 1_000).max(1);
     let with = |grains: Duration| {
         let mut description = Description::clone(system);
-        let changed = &mut description.tasks[task];
-        if changed.deadline == changed.period {
-            changed.deadline = grains * grain;
+        if let Some(changed) = description.tasks.get_mut(subject) {
+            if changed.deadline == changed.period {
+                changed.deadline = grains * grain;
+            }
+            changed.period = grains * grain;
+        } else if let ThreadWork::Bursts { period, .. } = &mut description.threads[subject - tasks].work {
+            *period = grains * grain;
         }
-        changed.period = grains * grain;
         Ok::<bool, Infallible>(holds(description, targets, left))
     };
     let most = Duration::from_nanos(now.as_nanos() / grain);

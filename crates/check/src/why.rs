@@ -23,7 +23,7 @@ pub(super) fn sentence(names: &Names<'_>, bounds: &SystemBounds, task: usize, mi
     let bound = &bounds.tasks[task];
     let last = &bounds.operations[bound.last.index()];
     let reason = match bound.response {
-        Err(reason) => format!("there is no bound: {}", obstacle(names, last, reason)),
+        Err(reason) => format!("there is no bound: {}", obstacle(names, bounds, last, reason)),
         Ok(response) if response <= described.deadline && bounds.loses_none(names.system, task) => {
             let mut lossy = names.system.messages_that_may_be_lost(task);
             let message = lossy.next().map_or_else(String::new, |(from, to)| {

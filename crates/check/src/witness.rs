@@ -3,9 +3,10 @@
 //! Every job takes its worst case, and releases are delayed as the system's seed says. All that is allowed by the
 //! description, so a miss refutes it. Finding none proves nothing: other delays and shorter executions may be worse.
 
+use num_traits::ToPrimitive;
 use serde::Serialize;
 use std::collections::HashMap;
-use talea_model::{Description, Execution, System};
+use talea_model::{Description, Execution, Request, System, ThreadWork};
 use talea_policy::strategy::Plan;
 use talea_record::event::{Complete, Typed};
 use talea_record::{Event, Record, Sink};
@@ -66,13 +67,31 @@ fn worst_case(system: &System) -> Description {
     for subtask in description.tasks.iter_mut().flat_map(|task| &mut task.subtasks) {
         subtask.exec = Execution::Constant(subtask.wcet.max(subtask.exec.max()));
     }
+    for thread in &mut description.threads {
+        if let ThreadWork::Bursts { burst, .. } = &mut thread.work {
+            *burst = Execution::Constant(burst.max());
+        }
+    }
     description
 }
 
-/// As long as it takes to release that many jobs.
+/// As long as it takes to release that many jobs, bursts of threads and quanta of schedulers among them.
 pub(super) fn time_of(system: &System, jobs: i64) -> Duration {
-    let jobs_per_ns: f64 =
-        system.tasks.iter().map(|task| task.subtasks.len() as f64 / task.period.as_nanos() as f64).sum();
+    let rate = |count: usize, period: Duration| count as f64 / period.as_nanos() as f64;
+    let of_tasks = system.tasks.iter().map(|task| rate(task.subtasks.len(), task.period));
+    let of_threads = system.threads.iter().map(|thread| match thread.work {
+        ThreadWork::Bursts { period, .. } => rate(1, period),
+        _ => 0.0,
+    });
+    let of_schedulers = system.schedulers.iter().map(|scheduler| {
+        let reserved = scheduler.under.iter().filter_map(|under| match &under.request {
+            Request::Guarantee(guarantee) => guarantee.as_reservation()?.period().nanos().to_f64(),
+            _ => None,
+        });
+        scheduler.quantum.map_or(0.0, |quantum| rate(1, quantum))
+            + reserved.map(|period| 2.0 / period).sum::<f64>()
+    });
+    let jobs_per_ns = of_tasks.chain(of_threads).chain(of_schedulers).sum::<f64>().max(f64::MIN_POSITIVE);
     Duration::from_nanos((jobs as f64 / jobs_per_ns).min(i64::MAX as f64 / 4.0).max(1.0) as i64)
 }
 
@@ -165,7 +184,8 @@ impl Sink for Witnesses {
             return;
         }
         let job = record.job();
-        let task = self.task_of[job.operation.index()];
+        // Threads of a hierarchy are numbered behind the tasks' operations.
+        let Some(&task) = self.task_of.get(job.operation.index()) else { return };
         if !self.open[task] {
             return;
         }

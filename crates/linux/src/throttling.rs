@@ -39,10 +39,24 @@ pub fn version(release: &str) -> (u32, u32) {
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
+/// By what real-time threads are kept from a processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeptFrom {
+    /// `sched_rt_runtime_us`.
+    Throttling,
+    /// The deadline server for ordinary threads.
+    FairServer,
+}
+
 /// What the kernel keeps from real-time threads in each second, by the one of the two mechanisms that keeps more.
 pub fn ordinary_part() -> Option<OrdinaryPart> {
+    greater(kept_parts())
+}
+
+/// What the kernel keeps from real-time threads, by each of the two mechanisms if it does.
+pub fn kept_parts() -> Vec<(KeptFrom, OrdinaryPart)> {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
-    greater_part(
+    parts(
         &release,
         [
             read("/proc/sys/kernel/sched_rt_runtime_us").as_deref(),
@@ -56,34 +70,43 @@ pub fn ordinary_part() -> Option<OrdinaryPart> {
     )
 }
 
-/// As [`ordinary_part`]: `throttling` and `server` are runtime and period, in microseconds and in nanoseconds.
-fn greater_part(
+/// As [`kept_parts`]: `throttling` and `server` are runtime and period, in microseconds and in nanoseconds.
+fn parts(
     release: &str,
     throttling: [Option<&str>; 2],
     whom: Throttling,
     server: [Option<&str>; 2],
-) -> Option<OrdinaryPart> {
+) -> Vec<(KeptFrom, OrdinaryPart)> {
     const USUAL: [i64; 2] = [50_000_000, 1_000_000_000];
     let number = |text: Option<&str>| text.and_then(|text| text.parse::<i64>().ok());
     let mut parts = Vec::new();
     if let (Throttling::Threads, [Some(runtime), Some(period)]) = (whom, throttling.map(number))
         && runtime >= 0
     {
-        parts.push([(period - runtime) * 1_000, period * 1_000]);
+        parts.push((KeptFrom::Throttling, [(period - runtime) * 1_000, period * 1_000]));
     }
     match server.map(number) {
-        [Some(runtime), Some(period)] => parts.push([runtime, period]),
-        _ if version(release) >= (6, 12) => parts.push(USUAL),
+        [Some(runtime), Some(period)] => parts.push((KeptFrom::FairServer, [runtime, period])),
+        _ if version(release) >= (6, 12) => parts.push((KeptFrom::FairServer, USUAL)),
         _ => {}
     }
-    // The greater share, both of which have a period above zero.
-    let greatest = parts.into_iter().filter(|[amount, period]| *amount > 0 && *period > 0).max_by(|a, b| {
-        let product = |part: i64, period: i64| i128::from(part) * i128::from(period);
-        product(a[0], b[1]).cmp(&product(b[0], a[1]))
-    });
-    greatest.map(|[amount, period]| OrdinaryPart {
+    // Both have a period above zero.
+    let sound = parts.into_iter().filter(|(_, [amount, period])| *amount > 0 && *period > 0);
+    let part = |[amount, period]: [i64; 2]| OrdinaryPart {
         amount: Work::from_nanos(amount),
         period: Duration::from_nanos(period),
+    };
+    sound.map(|(by, numbers)| (by, part(numbers))).collect()
+}
+
+/// The one that keeps the greater share.
+fn greater(parts: Vec<(KeptFrom, OrdinaryPart)>) -> Option<OrdinaryPart> {
+    let parts = parts.into_iter().map(|(_, part)| part);
+    parts.max_by(|a, b| {
+        let product = |one: &OrdinaryPart, other: &OrdinaryPart| {
+            i128::from(one.amount.as_nanos()) * i128::from(other.period.as_nanos())
+        };
+        product(a, b).cmp(&product(b, a))
     })
 }
 
@@ -94,8 +117,8 @@ mod tests {
     #[test]
     fn the_greater_of_what_is_kept_from_real_time_threads_counts() {
         let part = |release, budget, rt, server| {
-            let found =
-                greater_part(release, [Some(rt), Some("1000000")], Throttling::of(release, budget), server);
+            let kept = parts(release, [Some(rt), Some("1000000")], Throttling::of(release, budget), server);
+            let found = greater(kept);
             found.map(|part| (part.amount.as_nanos(), part.period.as_nanos()))
         };
         let second = 1_000_000_000;

@@ -5,10 +5,11 @@
 //! section 5). Where the protocol keeps releases apart only the delay grows, see `release.rs`.
 
 use super::lane::{Goal, View, Worst};
-use super::model::{Interrupt, Lane, Model, Node};
+use super::model::{Events, Interrupt, Lane, Model, Node};
 use super::parts;
 use super::release::{Completion, Entry, Pacing, Releases};
 use super::stream::{Outside, Stream};
+use super::supply::Supply;
 use super::{Obstacle, OperationBound, TaskBound};
 use crate::effort::Effort;
 use talea_model::System;
@@ -52,11 +53,11 @@ pub(super) fn solve(model: &Model, goal: Goal<'_>, effort: &mut Effort) -> Solut
 impl Solution {
     fn solve_node(&mut self, model: &Model, node: usize, goal: Goal<'_>, effort: &mut Effort) {
         let node = &model.nodes[node];
-        let mut outside = self.interrupts(model, node);
+        let mut outside = node.supply.and_then(|supply| self.interrupts(model, node, supply));
         for lane in &node.lanes {
             let found = outside.as_mut().map_err(|obstacle| *obstacle).and_then(|outside| {
                 let streams = self.streams(model, lane)?;
-                let view = View { model, lane, streams: &streams, outside, goal };
+                let view = View { model, lane, streams: &streams, outside, server: node.server, goal };
                 Ok((effort.within_half(|effort| view.responses(effort))?, streams))
             });
             let below = match found {
@@ -80,18 +81,24 @@ impl Solution {
     }
 
     /// What delays the highest lane of a node.
-    fn interrupts(&self, model: &Model, node: &Node) -> Result<Outside, Obstacle> {
-        let stream = |interrupt: &Interrupt| {
-            let releases = self.releases[interrupt.segment].ok_or(Obstacle::Waits)?;
-            Ok(Stream::new(
-                interrupt.segment,
-                model.segments[interrupt.segment].period,
-                releases,
-                interrupt.cost,
-            ))
-        };
+    fn interrupts(&self, model: &Model, node: &Node, supply: Supply) -> Result<Outside, Obstacle> {
+        let stream = |interrupt: &Interrupt| self.interrupting(model, interrupt).ok_or(Obstacle::Waits);
         let streams = node.interrupts.iter().map(stream).collect::<Result<Vec<Stream>, Obstacle>>()?;
-        Ok(Outside::new(streams, node.processors)?)
+        Ok(Outside::new(streams, node.processors, supply)?)
+    }
+
+    /// What interrupts as a stream of work; none if it may come at any time.
+    pub fn interrupting(&self, model: &Model, interrupt: &Interrupt) -> Option<Stream> {
+        match interrupt.events {
+            Events::Releases(segment) => {
+                let period = model.segments[segment].period;
+                Some(Stream::new(segment, period, self.releases[segment]?, interrupt.cost))
+            }
+            Events::Timer { period, beyond } => {
+                let releases = Releases { earliest: 0, latest: beyond, jitter: beyond, in_order: true };
+                Some(Stream::new(usize::MAX, period, releases, interrupt.cost))
+            }
+        }
     }
 
     /// The segments of a lane, released as late as is known.
@@ -183,11 +190,6 @@ impl Solution {
         self.known[operation].as_ref().ok()
     }
 
-    /// When a segment is released, if that has a bound.
-    pub fn releases(&self, segment: usize) -> Option<Releases> {
-        self.releases[segment]
-    }
-
     /// The results in public terms.
     pub fn bounds(&self, system: &System, model: &Model) -> (Vec<OperationBound>, Vec<TaskBound>) {
         let operations: Vec<OperationBound> = system
@@ -201,7 +203,7 @@ impl Solution {
                 });
                 OperationBound {
                     operation: operation.id,
-                    node: numbers.node,
+                    node: system.subtask(operation.id).node,
                     level: numbers.lane,
                     response: known.and_then(|worst| parts::response(model, operation.id, worst)),
                 }

@@ -13,6 +13,9 @@
 //!   best case taken as zero. Graphs wait for their slowest predecessor, or for as many as their join says.
 //! * Under release guards and (modified) phase modification releases stay a period apart, so that there is no such jitter and
 //!   end-to-end bounds are sums along the chain: the analysis SA/PM of Sun and Liu 1996, in lanes. See `release.rs`.
+//! * In a hierarchy of schedulers lanes and threads have less than a processor: what they are promised, as a function of supply (see
+//!   `supply.rs`), takes the place of the time that passes. What takes the processor away from them is in the promise; coming back costs a
+//!   switch (`interruption.rs`).
 //! * Costs of switches, queues, timers and messages: see `model.rs`.
 //!
 //! The cost of an analysis is that of its windows: for every operation as many as there are arrivals of its lane's
@@ -20,18 +23,25 @@
 //! exceeds the [`Effort`] gets a coarse bound in constant time, or none and the reason.
 
 mod holistic;
+mod interruption;
 mod lane;
 mod model;
 mod parts;
+mod place;
 mod planned;
 mod release;
 mod stream;
+mod supply;
+mod taken;
 
 pub use parts::{Cause, Part};
-pub use planned::{UnplannedRelease, with_response_bounds};
+pub use planned::{UnplannedRelease, with_response_bounds, with_response_bounds_on};
+pub use supply::{ROUNDING_NS, Supply};
+pub use taken::Taken;
 
 use crate::effort::{AnalysisError, Effort};
 use lane::{Goal, Interest};
+use talea_guarantee::guarantee::Guarantee;
 use talea_model::{OperationId, Overrun, System};
 use talea_policy::strategy::Plan;
 use talea_time::Duration;
@@ -50,6 +60,8 @@ pub enum Method {
     Demand,
     /// The length of the busy period, which holds in any order; a bound.
     BusyPeriod,
+    /// The period of a server into whose budget it fits; a bound.
+    Server,
     /// A straight line above all demand; a bound, coarse, where the better ones are too costly.
     LinearBound,
 }
@@ -80,6 +92,33 @@ pub enum Obstacle {
     /// A time is longer than can be counted.
     #[error("a time in it is longer than 292 years")]
     Overflow,
+    /// It wants the processor for ever.
+    #[error("it wants the processor for ever")]
+    Endless,
+    /// It is a program, of which nothing is known.
+    #[error("nothing is known of how much a program wants")]
+    Unknown,
+    /// Its place in the hierarchy could not be given a guarantee.
+    #[error("nothing could be derived about what it receives")]
+    NotDerived,
+    /// A guarantee is derived for it that is not known to be kept.
+    #[error("what is derived for it is not known to be kept")]
+    Doubted,
+    /// NULL.
+    #[error("it is promised nothing, since what stands before it may take the processor for good")]
+    NothingPromised,
+    /// PS.
+    #[error("it is promised a share in the long run, and nothing by any time")]
+    LongRun,
+    /// RESU.
+    #[error("it is promised a slower processor by announced deadlines, and nothing by any other time")]
+    ByDeadlines,
+    /// Lanes that a hierarchy gives several virtual processors.
+    #[error("the hierarchy gives it several virtual processors, which no bound is known for")]
+    SeveralProcessors,
+    /// A scheduler may interrupt it as often as it likes, and a switch costs something.
+    #[error("it is not known how often {0} interrupts it, and every switch costs something")]
+    Switches(&'static str),
 }
 
 impl From<AnalysisError> for Obstacle {
@@ -149,6 +188,7 @@ pub struct SystemBounds {
     pub tasks: Vec<TaskBound>,
     model: model::Model,
     solution: holistic::Solution,
+    edges: Vec<place::Edge>,
 }
 
 impl SystemBounds {
@@ -156,6 +196,14 @@ impl SystemBounds {
     /// add up to [`Response::window`].
     pub fn parts(&self, operation: OperationId) -> Vec<Part> {
         parts::parts(&self.model, &self.solution, operation)
+    }
+
+    /// What the lanes or the thread that an operation belongs to receive at least, or why that cannot be said.
+    ///
+    /// # Errors
+    /// The obstacle that all of the lanes' operations have.
+    pub fn supply(&self, operation: OperationId) -> Result<Supply, Obstacle> {
+        self.model.nodes[self.model.operations[operation.index()].node].supply
     }
 
     /// A bound on the time from an operation's own release to its completion. That of a first operation includes the jitter of
@@ -205,17 +253,35 @@ impl SystemBounds {
     }
 }
 
-/// Bounds every response time of `system`, whose nodes have these lanes.
+/// Bounds every response time of `system`, whose nodes have these lanes, or have them in their hierarchies.
+///
+/// The operations of threads, in their order, follow those of the tasks, and so do the tasks that they
+/// [are](System::with_threads_as_tasks).
 ///
 /// # Errors
 /// [`AnalysisError::Overflow`] where already the costs of one task exceed the range of times. Whatever else prevents a
 /// bound stands at the operations concerned.
 pub fn analyse(system: &System, plans: &[Plan], effort: &mut Effort) -> Result<SystemBounds, AnalysisError> {
-    let model = model::Model::new(system, plans)?;
+    analyse_on(system, plans, &[], effort)
+}
+
+/// The same where each processor of a node gives no more than this: a whole one where nothing is said of the node.
+///
+/// # Errors
+/// As for [`analyse`].
+pub fn analyse_on(
+    system: &System,
+    plans: &[Plan],
+    given: &[Guarantee],
+    effort: &mut Effort,
+) -> Result<SystemBounds, AnalysisError> {
+    let system = &system.with_threads_as_tasks();
+    let (places, edges) = place::places(system, plans, given);
+    let model = model::Model::new(system, &places, effort)?;
     let interest = vec![Interest::Worst; model.operations.len()];
     let solution = holistic::solve(&model, Goal(&interest), effort);
     let (operations, tasks) = solution.bounds(system, &model);
-    Ok(SystemBounds { operations, tasks, model, solution })
+    Ok(SystemBounds { operations, tasks, model, solution, edges })
 }
 
 /// Whether every job of the tasks with `targets[task]` meets its deadline: what [`analyse`] and
@@ -226,20 +292,26 @@ pub fn analyse(system: &System, plans: &[Plan], effort: &mut Effort) -> Result<S
 /// As for [`analyse`].
 ///
 /// # Panics
-/// If there is not one target for each task.
+/// If there is not one target for each task, or one for each task and then each thread.
 pub fn hold(
     system: &System,
     plans: &[Plan],
     targets: &[bool],
     effort: &mut Effort,
 ) -> Result<bool, AnalysisError> {
-    assert_eq!(targets.len(), system.tasks.len(), "a target for every task");
+    let (tasks, threads) = (system.tasks.len(), system.threads.len());
+    assert!(
+        [tasks, tasks + threads].contains(&targets.len()),
+        "a target for every task, and for every thread"
+    );
     let may_lose = |task: &usize| system.messages_that_may_be_lost(*task).next().is_some();
-    if (0..targets.len()).filter(|task| targets[*task]).any(|task| may_lose(&task)) {
+    if (0..tasks).filter(|task| targets[*task]).any(|task| may_lose(&task)) {
         return Ok(false);
     }
-    let model = model::Model::new(system, plans)?;
-    let interest = model.interest(system, targets);
+    let system = &system.with_threads_as_tasks();
+    let targets: Vec<bool> = (0..system.tasks.len()).map(|task| targets.get(task) == Some(&true)).collect();
+    let model = model::Model::new(system, &place::places(system, plans, &[]).0, effort)?;
+    let interest = model.interest(system, &targets);
     let solution = holistic::solve(&model, Goal(&interest), effort);
     let asked = system.operations().iter().filter(|operation| targets[operation.task]);
     let within = |operation: &talea_model::Operation| match model.limit(system, operation.id.index()) {

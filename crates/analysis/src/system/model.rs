@@ -10,21 +10,29 @@
 //!
 //! **Costs** (after Katcher, Arakawa and Strosnider 1993, and Burns, Tindell and Wellings 1995): every job pays for its
 //! way into and out of the queue and for being switched to; to others it also costs the switch back to the one it
-//! preempted. Every timer expiry on the node delays everybody there, whatever it releases.
+//! preempted. Every timer expiry on the node delays everybody there, whatever it releases. In a hierarchy whoever the processor comes back to
+//! pays for the switch once more; how often that is, `interruption.rs` says.
 
+use super::Obstacle;
+use super::interruption::Interruption;
 use super::lane::Interest;
+use super::place::Place;
 use super::release::{After, Entry, Pacing, Predecessor};
-use crate::effort::AnalysisError;
+use super::supply::Supply;
+use crate::effort::{AnalysisError, Effort};
+use crate::recurrence::TIME_MAX;
+use std::collections::{HashMap, HashSet};
 use talea_model::{
     Execution, LaneDispatch, Late, Laxity, LossRate, Operation as Subtask, OperationId, Overrun, Route,
     Synchronisation, System,
 };
 use talea_policy::discipline::Discipline;
-use talea_policy::strategy::{Lane as LanePlan, LaneRules, Plan};
+use talea_policy::strategy::{Lane as LanePlan, LaneRules};
 use talea_time::{Duration, Work};
 
 #[derive(Debug)]
 pub(super) struct Model {
+    /// The places, of which a node without a hierarchy is one.
     pub nodes: Vec<Node>,
     pub segments: Vec<Segment>,
     /// By operation number.
@@ -33,19 +41,42 @@ pub(super) struct Model {
     pub switches_cost: bool,
 }
 
+/// What lanes share: a node, or a place in a node's hierarchy.
 #[derive(Debug)]
 pub(super) struct Node {
     /// Highest first.
     pub lanes: Vec<Lane>,
     pub processors: usize,
-    /// What delays every lane of the node: a cost with each release of a segment's task.
+    /// What they receive of each processor, or why that cannot be said.
+    pub supply: Result<Supply, Obstacle>,
+    /// What delays every lane: a cost with each of some events.
     pub interrupts: Vec<Interrupt>,
+    /// Budget and period of the server that serves it, see [`Place::server`].
+    pub server: Option<(u64, u64)>,
 }
 
 #[derive(Debug)]
 pub(super) struct Interrupt {
-    pub segment: usize,
+    pub events: Events,
     pub cost: u64,
+    pub kind: InterruptKind,
+}
+
+/// When something delays all lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Events {
+    /// With each release of a segment.
+    Releases(usize),
+    /// Once a period, and as often as would be in this time beyond.
+    Timer { period: u64, beyond: u64 },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum InterruptKind {
+    /// A timer expires, or a lane chooses anew.
+    Timer,
+    /// The processor comes back from others.
+    Return,
 }
 
 #[derive(Debug)]
@@ -80,6 +111,7 @@ pub(super) struct Segment {
 
 #[derive(Debug)]
 pub(super) struct Operation {
+    /// The place that it is in.
     pub node: usize,
     pub lane: usize,
     pub segment: usize,
@@ -87,7 +119,7 @@ pub(super) struct Operation {
     pub cost: u64,
     /// What others of the same segment may do before it in the same instance: everything but its successors.
     pub beside: u64,
-    /// Its direct predecessors inside the segment.
+    /// Its direct predecessors inside the segment, by their places among the segment's operations.
     pub after: Vec<usize>,
     pub declared: u64,
 }
@@ -112,7 +144,7 @@ impl Lane {
 }
 
 impl Model {
-    pub fn new(system: &System, plans: &[Plan]) -> Result<Self, AnalysisError> {
+    pub fn new(system: &System, places: &[Place], effort: &mut Effort) -> Result<Self, AnalysisError> {
         let segment_of = segments(system);
         let count = segment_of.iter().copied().max().map_or(0, |last| last + 1);
         let mut members: Vec<Vec<usize>> = vec![Vec::new(); count];
@@ -130,11 +162,21 @@ impl Model {
             .iter()
             .map(|own| Segment::new(system, own, &operations))
             .collect::<Result<_, AnalysisError>>()?;
-        set_beside(system, &segments, &mut operations)?;
-        let nodes: Vec<Node> = plans
+        set_after(system, &segments, &mut operations);
+        set_beside(system, &segments, &mut operations, effort)?;
+        for (index, place) in places.iter().enumerate() {
+            for (level, lane) in place.lanes.iter().enumerate() {
+                lane.members.iter().for_each(|member| operations[member.index()].stands(index, level));
+            }
+        }
+        let mut by_node: Vec<Vec<usize>> = vec![Vec::new(); system.nodes.len()];
+        for (index, segment) in segments.iter().enumerate() {
+            let first = system.operations()[segment.operations[0]].id;
+            by_node[system.subtask(first).node].push(index);
+        }
+        let nodes: Vec<Node> = places
             .iter()
-            .enumerate()
-            .map(|(index, plan)| Node::new(system, index, plan, &segments, &mut operations))
+            .map(|place| Node::new(system, place, &by_node[place.node], &segments, &operations))
             .collect::<Result<_, AnalysisError>>()?;
         for lane in nodes.iter().flat_map(|node| &node.lanes) {
             for segment in &lane.segments {
@@ -241,36 +283,92 @@ fn nodes_with_resets(system: &System) -> Vec<bool> {
     has_resets
 }
 
-/// What an operation may find done by the others of its segment before it is its turn.
+/// What an operation may find done by the others of its segment before it is its turn: all but what follows it.
+///
+/// Along a chain that is a sum. Where branches part, what follows has to be gone through once for each operation; where that is too
+/// costly nothing is taken to follow, which is a bound.
 fn set_beside(
     system: &System,
     segments: &[Segment],
     operations: &mut [Operation],
+    effort: &mut Effort,
 ) -> Result<(), AnalysisError> {
     let switch = nanos(system.overhead.switch);
+    let mut reached_from = vec![usize::MAX; operations.len()];
     for segment in segments.iter().filter(|segment| segment.operations.len() > 1) {
+        let number = operations[segment.operations[0]].segment;
+        let cost = |operations: &[Operation], index: usize| checked(operations[index].cost, switch);
+        let mut all = 0;
         for &operation in &segment.operations {
-            let mut later = vec![operation];
-            let mut next = 0;
-            while next < later.len() {
-                for successor in &system.operations()[later[next]].successors {
-                    let successor = successor.index();
-                    if segment.operations.contains(&successor) && !later.contains(&successor) {
-                        later.push(successor);
+            all = checked(all, cost(operations, operation)?)?;
+        }
+        // What follows an operation with itself, successors before predecessors.
+        let mut following: HashMap<usize, u64> = HashMap::new();
+        for &operation in segment.operations.iter().rev() {
+            let next: Vec<usize> = inside(system, operations, number, operation).collect();
+            let own = cost(operations, operation)?;
+            let after = match next[..] {
+                [] => own,
+                [only] => checked(own, following[&only])?,
+                _ => {
+                    let mut sum = own;
+                    let mut waiting = next;
+                    while let Some(later) = waiting.pop() {
+                        if std::mem::replace(&mut reached_from[later], operation) == operation {
+                            continue;
+                        }
+                        if effort.spend(1).is_err() {
+                            sum = own;
+                            break;
+                        }
+                        sum = checked(sum, cost(operations, later)?)?;
+                        waiting.extend(inside(system, operations, number, later));
                     }
+                    sum
                 }
-                next += 1;
-            }
-            let others = segment.operations.iter().filter(|other| !later.contains(other));
-            let with_switch = |other: &usize| checked(operations[*other].cost, switch);
-            operations[operation].beside =
-                others.map(with_switch).try_fold(0, |sum, cost| checked(sum, cost?))?;
+            };
+            following.insert(operation, after);
+            operations[operation].beside = all - after;
         }
     }
     Ok(())
 }
 
+/// Which operations of its segment an operation waits for.
+fn set_after(system: &System, segments: &[Segment], operations: &mut [Operation]) {
+    let mut place_of = vec![0; operations.len()];
+    for segment in segments.iter().filter(|segment| segment.operations.len() > 1) {
+        for (place, &operation) in segment.operations.iter().enumerate() {
+            place_of[operation] = place;
+        }
+        for &operation in &segment.operations {
+            let number = operations[operation].segment;
+            let before = system.operations()[operation].predecessors.iter().map(|before| before.index());
+            let inside: Vec<usize> = before
+                .filter(|before| operations[*before].segment == number)
+                .map(|before| place_of[before])
+                .collect();
+            operations[operation].after = inside;
+        }
+    }
+}
+
+/// The successors of an operation in its segment.
+fn inside<'a>(
+    system: &'a System,
+    operations: &'a [Operation],
+    segment: usize,
+    operation: usize,
+) -> impl Iterator<Item = usize> + 'a {
+    let successors = system.operations()[operation].successors.iter().map(|successor| successor.index());
+    successors.filter(move |successor| operations[*successor].segment == segment)
+}
+
 impl Operation {
+    fn stands(&mut self, place: usize, lane: usize) {
+        (self.node, self.lane) = (place, lane);
+    }
+
     fn new(system: &System, operation: &Subtask, segment_of: &[usize]) -> Result<Self, AnalysisError> {
         let segment = segment_of[operation.id.index()];
         let subtask = system.subtask(operation.id);
@@ -283,14 +381,13 @@ impl Operation {
             nanos(overhead.switch),
             if remote { nanos(overhead.message) } else { 0 },
         ];
-        let inside = |before: &&OperationId| segment_of[before.index()] == segment;
         Ok(Operation {
-            node: subtask.node,
+            node: usize::MAX,
             lane: 0,
             segment,
             cost: sum(costs)?,
             beside: 0,
-            after: operation.predecessors.iter().filter(inside).map(|before| before.index()).collect(),
+            after: Vec::new(),
             declared: nanos(subtask.wcet),
         })
     }
@@ -380,21 +477,23 @@ fn timed_releases(system: &System, segment: &Segment) -> u64 {
 }
 
 impl Node {
+    /// The place, with all the segments of its node.
     fn new(
         system: &System,
-        index: usize,
-        plan: &Plan,
+        place: &Place,
+        on_node: &[usize],
         segments: &[Segment],
-        operations: &mut [Operation],
+        operations: &[Operation],
     ) -> Result<Self, AnalysisError> {
-        let lanes: Vec<Lane> = plan.lanes.iter().map(|lane| Lane::new(lane, operations)).collect();
-        let here: Vec<usize> = lanes.iter().flat_map(|lane| lane.segments.iter().copied()).collect();
-        let processors = system.nodes[index].cpus.len();
+        let lanes: Vec<Lane> = place.lanes.iter().map(|lane| Lane::new(lane, operations)).collect();
+        let own: HashSet<usize> = lanes.iter().flat_map(|lane| lane.segments.iter().copied()).collect();
+        let processors = place.processors;
         let switch = nanos(system.overhead.switch);
         let timer = nanos(system.overhead.timer);
         let reconsiders = lanes.iter().any(Lane::reconsiders);
         let mut interrupts = Vec::new();
-        for segment in here {
+        // Timers delay whoever runs, wherever in a hierarchy that is.
+        for &segment in on_node {
             let count = segments[segment].operations.len() as u64;
             let timed = timed_releases(system, &segments[segment]);
             // A message to a guard is an event of the node too.
@@ -404,28 +503,66 @@ impl Node {
             };
             // A lane that chooses anew at every release and completion of the machine may switch at each: those of
             // its own and of the lanes it runs beside. On one processor lower lanes do not run meanwhile.
-            let points = match (reconsiders, processors) {
+            let points = match (reconsiders && own.contains(&segment), processors) {
                 (false, _) => 0,
                 (true, 1) => 1 + held,
                 (true, _) => 2 * count + held,
             };
             let cost = checked(product(timed, timer)?, product(points, switch)?)?;
             if cost > 0 {
-                interrupts.push(Interrupt { segment, cost });
+                interrupts.push(Interrupt {
+                    events: Events::Releases(segment),
+                    cost,
+                    kind: InterruptKind::Timer,
+                });
             }
         }
-        Ok(Node { lanes, processors, interrupts })
+        for interruption in &place.interruptions {
+            interrupts.extend(returns(interruption, switch, on_node, segments, system)?);
+        }
+        Ok(Node { lanes, processors, supply: place.supply, interrupts, server: place.server })
+    }
+}
+
+/// What it costs to come back after what takes the processor away: a switch after each.
+fn returns(
+    interruption: &Interruption,
+    switch: u64,
+    on_node: &[usize],
+    segments: &[Segment],
+    system: &System,
+) -> Result<Vec<Interrupt>, AnalysisError> {
+    // A release, and what a scheduler makes of it.
+    const RELEASE: u64 = 2;
+    let kind = InterruptKind::Return;
+    let with = |segment: usize| {
+        let cost = product(RELEASE, switch)?;
+        Ok(Interrupt { events: Events::Releases(segment), cost, kind })
+    };
+    match *interruption {
+        Interruption::Timer { period, count, events } => {
+            let beyond = period.saturating_mul(count.saturating_sub(1)).min(TIME_MAX);
+            Ok(vec![Interrupt {
+                events: Events::Timer { period, beyond },
+                cost: product(events, switch)?,
+                kind,
+            }])
+        }
+        Interruption::Thread(thread) => {
+            let of_thread = |segment: &&usize| segments[**segment].operations.contains(&thread.index());
+            on_node.iter().filter(of_thread).map(|segment| with(*segment)).collect()
+        }
+        Interruption::Lanes => {
+            let of_task = |segment: &&usize| system.thread_of_task(segments[**segment].task).is_none();
+            on_node.iter().filter(of_task).map(|segment| with(*segment)).collect()
+        }
     }
 }
 
 impl Lane {
-    fn new(plan: &LanePlan, operations: &mut [Operation]) -> Self {
-        let mut segments: Vec<usize> = Vec::new();
-        for member in &plan.members {
-            let operation = &mut operations[member.index()];
-            operation.lane = plan.level;
-            segments.push(operation.segment);
-        }
+    fn new(plan: &LanePlan, operations: &[Operation]) -> Self {
+        let mut segments: Vec<usize> =
+            plan.members.iter().map(|member| operations[member.index()].segment).collect();
         segments.sort_unstable();
         segments.dedup();
         Lane { discipline: plan.discipline, rules: plan.rules, segments }
@@ -433,7 +570,7 @@ impl Lane {
 }
 
 /// The shortest execution time that work can produce.
-fn least(exec: &Execution) -> Work {
+pub(super) fn least(exec: &Execution) -> Work {
     match exec {
         Execution::Constant(work) => *work,
         Execution::Uniform(low, _) => *low,

@@ -2,9 +2,9 @@
 
 use super::holistic::Solution;
 use super::lane::{self, Worst};
-use super::model::Model;
+use super::model::{InterruptKind, Model};
 use super::release::Entry;
-use super::stream::Stream;
+use super::supply::Supply;
 use super::{Exactness, Method, Obstacle, Response};
 use talea_model::OperationId;
 use talea_time::Duration;
@@ -35,6 +35,10 @@ pub enum Cause {
     Rest,
     /// Timer expiries, and the choices of lanes that are made anew at every event.
     Interrupts,
+    /// Switches back to it from others in its hierarchy.
+    Returns,
+    /// What is not sure to be received in the meantime: others in the hierarchy, or the kernel, have the processor.
+    Withheld,
 }
 
 /// A part of a window.
@@ -84,15 +88,17 @@ pub(super) fn parts(model: &Model, solution: &Solution, operation: OperationId) 
         parts.add(cause, count, count.saturating_mul(stream.cost));
     }
     let end = worst.completion - 1;
-    let interrupts = node.interrupts.iter().map(|interrupt| {
-        let releases = solution.releases(interrupt.segment).expect(known);
-        let period = model.segments[interrupt.segment].period;
-        let jobs = Stream::new(interrupt.segment, period, releases, interrupt.cost).count_through(end);
-        (jobs, jobs.saturating_mul(interrupt.cost))
-    });
-    let (jobs, time) =
-        interrupts.fold((0_u64, 0_u64), |all, next| (all.0 + next.0, all.1.saturating_add(next.1)));
-    parts.add(Cause::Interrupts, jobs, time);
+    for (kind, cause) in [(InterruptKind::Timer, Cause::Interrupts), (InterruptKind::Return, Cause::Returns)]
+    {
+        let of_kind = node.interrupts.iter().filter(|interrupt| interrupt.kind == kind);
+        let counted = of_kind.map(|interrupt| {
+            let jobs = solution.interrupting(model, interrupt).expect(known).count_through(end);
+            (jobs, jobs.saturating_mul(interrupt.cost))
+        });
+        let (jobs, time) =
+            counted.fold((0_u64, 0_u64), |all, next| (all.0 + next.0, all.1.saturating_add(next.1)));
+        parts.add(cause, jobs, time);
+    }
     if node.processors == 1 {
         for (level, above) in node.lanes[..numbers.lane].iter().enumerate() {
             for stream in solution.streams(model, above).expect(known) {
@@ -103,7 +109,12 @@ pub(super) fn parts(model: &Model, solution: &Solution, operation: OperationId) 
         }
     }
     let rest = worst.completion.checked_sub(parts.total).expect("a window holds its parts");
-    parts.add(if node.processors == 1 { Cause::Rest } else { Cause::HigherLanes }, 0, rest);
+    let cause = match (&node.supply, node.processors) {
+        (Ok(Supply::Whole), 1) => Cause::Rest,
+        (Ok(Supply::Whole), _) => Cause::HigherLanes,
+        _ => Cause::Withheld,
+    };
+    parts.add(cause, 0, rest);
     parts.parts
 }
 
@@ -120,6 +131,7 @@ fn exactness(model: &Model, operation: OperationId, worst: &Worst) -> Exactness 
     let exact = worst.method == Method::ResponseTime
         && node.processors == 1
         && node.interrupts.is_empty()
+        && node.supply == Ok(Supply::Whole)
         && !model.switches_cost
         && model.segments[numbers.segment].operations.len() == 1
         && node.lanes[..=numbers.lane].iter().flat_map(|lane| &lane.segments).all(independent);

@@ -5,8 +5,9 @@
 //! modification clocks must be synchronised and first releases periodic: the release of a successor counts from the task's
 //! arrival, so that the bound of a first subtask includes the jitter of its release.
 
-use super::{Obstacle, SystemBounds, analyse};
+use super::{Obstacle, SystemBounds, analyse_on};
 use crate::effort::{AnalysisError, Effort};
+use talea_guarantee::guarantee::Guarantee;
 use talea_model::System;
 use talea_policy::strategy::Plan;
 use thiserror::Error;
@@ -44,6 +45,19 @@ pub fn with_response_bounds(
     plans: &[Plan],
     effort: &mut Effort,
 ) -> Result<System, UnplannedRelease> {
+    with_response_bounds_on(system, plans, &[], effort)
+}
+
+/// The same where each processor of a node gives no more than this: a whole one where nothing is said of the node.
+///
+/// # Errors
+/// As for [`with_response_bounds`].
+pub fn with_response_bounds_on(
+    system: &System,
+    plans: &[Plan],
+    given: &[Guarantee],
+    effort: &mut Effort,
+) -> Result<System, UnplannedRelease> {
     let needs_one = |operation: &&talea_model::Operation| {
         let task = &system.tasks[operation.task];
         task.sync.needs_bounds()
@@ -54,7 +68,7 @@ pub fn with_response_bounds(
     if unknown.peek().is_none() {
         return Ok(system.clone());
     }
-    let bounds = analyse(system, plans, effort)?;
+    let bounds = analyse_on(system, plans, given, effort)?;
     for operation in unknown {
         let task = &system.tasks[operation.task];
         if let Err(obstacle) = bounds.until_known(system, operation.id) {

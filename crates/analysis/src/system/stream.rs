@@ -2,6 +2,7 @@
 
 use super::Obstacle;
 use super::release::Releases;
+use super::supply::Supply;
 use crate::division::{quotient, reciprocal};
 use crate::effort::{AnalysisError, Effort};
 use crate::task::Task;
@@ -87,11 +88,12 @@ impl Load {
         Ok(())
     }
 
-    /// A window that holds all its work and `blocking`: (blocking + base) / (1 - slope), a bound on the busy period
-    /// in one division (as in Bini, Nguyen, Richard and Baruah 2009). `None` where it leaves the range of times.
-    pub fn linear_window(&self, blocking: u64) -> Option<u64> {
-        let idle = ONE.checked_sub(self.slope).filter(|idle| *idle > 0)?;
-        let base = self.base.checked_add(u128::from(blocking))?;
+    /// A window that holds all its work and `blocking`: (blocking + base + error) / (share - slope), where the supply is at least share
+    /// t - error, a bound on the busy period in one division (as in Bini, Nguyen, Richard and Baruah 2009). `None` where it leaves the range of times.
+    pub fn linear_window(&self, blocking: u64, supply: &Supply) -> Option<u64> {
+        let (share, error) = supply.line();
+        let idle = share.checked_sub(self.slope).filter(|idle| *idle > 0)?;
+        let base = self.base.checked_add(u128::from(blocking))?.checked_add(error)?;
         let window = base.checked_mul(ONE)?.div_ceil(idle);
         u64::try_from(window).ok().filter(|window| i64::try_from(*window).is_ok())
     }
@@ -115,17 +117,44 @@ pub(super) struct Outside {
     processors: usize,
     /// The most that interrupts can exceed the time in which they happen.
     burst: u64,
-    /// What takes time from the lane at its full rate.
+    /// What interrupts need in the long run, in units of 2^-64, rounded down.
+    interrupted: u128,
+    /// What takes time from the lane at its full rate, what is missing of the processor among it.
     load: Load,
+    /// What there is of each processor.
+    supply: Supply,
 }
 
 impl Outside {
     /// Of the highest lane.
-    pub fn new(interrupts: Vec<Stream>, processors: usize) -> Result<Self, AnalysisError> {
+    pub fn new(interrupts: Vec<Stream>, processors: usize, supply: Supply) -> Result<Self, AnalysisError> {
         let mut load = Load::default();
         interrupts.iter().try_for_each(|stream| load.add(stream))?;
         let burst = u64::try_from(load.base).map_err(|_| AnalysisError::Overflow)?;
-        Ok(Outside { streams: Vec::new(), lanes: Vec::new(), interrupts, processors, burst, load })
+        let interrupted = load.bracket.low();
+        if let Some(missing) = supply.missing() {
+            load.bracket.add(&missing);
+        }
+        Ok(Outside {
+            streams: Vec::new(),
+            lanes: Vec::new(),
+            interrupts,
+            processors,
+            burst,
+            interrupted,
+            load,
+            supply,
+        })
+    }
+
+    /// What there is of each processor.
+    pub fn supply(&self) -> &Supply {
+        &self.supply
+    }
+
+    /// Whether nothing but the lane itself takes time from it.
+    pub fn is_empty(&self) -> bool {
+        self.cost() == 0 && self.supply == Supply::Whole
     }
 
     /// Goes on to the next lane: the one just looked at is above it. Its streams have the jitter of their releases on
@@ -157,12 +186,37 @@ impl Outside {
             None => {
                 let above = if self.processors == 1 { &self.streams[..] } else { &[] };
                 let all = above.iter().chain(&self.interrupts).chain(lane);
-                let tasks =
+                let mut tasks =
                     all.filter_map(|stream| as_task(stream).transpose()).collect::<Result<Vec<Task>, _>>()?;
+                tasks.extend(self.supply.missing());
                 compare_with_one(&tasks, effort)?
             }
         };
-        if order.is_gt() { Err(Obstacle::Overload) } else { Ok(load) }
+        if order.is_gt() || self.shared_load(&load, effort)? > ONE {
+            return Err(Obstacle::Overload);
+        }
+        Ok(load)
+    }
+
+    /// On several processors: what the lane needs with the parts of the lanes above that can hold it up in the long run, rounded down.
+    fn shared_load(&self, own: &Load, effort: &mut Effort) -> Result<u128, Obstacle> {
+        if !self.shares_processors() {
+            return Ok(0);
+        }
+        effort.spend(self.streams.len() as u64)?;
+        let mut above: u128 = 0;
+        for lane in &self.lanes {
+            let load = match lane {
+                None => ONE,
+                Some(lane) => {
+                    let mut load = Load::default();
+                    self.streams[lane.clone()].iter().try_for_each(|stream| load.add(stream))?;
+                    load.bracket.low().saturating_add(self.interrupted).min(ONE)
+                }
+            };
+            above = above.saturating_add(load);
+        }
+        Ok((above / self.processors as u128).saturating_add(own.bracket.low()))
     }
 
     /// Why the lane may never get a processor: on one processor, because a lane above has no bound.

@@ -8,9 +8,11 @@
 mod chain;
 mod edf;
 mod fixed_priority;
+mod hierarchies;
 mod hostile;
 mod naive;
 mod protocols;
 mod reference;
+mod responses;
 mod sets;
 mod soundness;

@@ -3,6 +3,7 @@
 //! Thousands of random systems with times of a few nanoseconds, so that ties, full loads and late work are
 //! frequent; a failure names the seed, and `TALEA_SEED` repeats it alone. `TALEA_SYSTEMS` asks for more of them.
 
+use crate::responses::Responses;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use std::collections::HashMap;
@@ -13,7 +14,6 @@ use talea_model::{
     Overhead, Overrun, Route, Strategy, Subtask, Synchronisation, System, Task,
 };
 use talea_policy::strategy::{Plan, plan_system};
-use talea_record::{Event, Record, Sink};
 use talea_sim::Simulation;
 use talea_time::{Duration, Instant, Work};
 
@@ -153,6 +153,7 @@ impl Seen {
                 Method::Urgency => "urgency",
                 Method::Demand => "demand",
                 Method::BusyPeriod => "busy period",
+                Method::Server => "server",
                 Method::LinearBound => "linear",
             };
             let (all, reached) = self.reached.entry(method).or_default();
@@ -190,95 +191,6 @@ impl Seen {
         for method in ["demand", "linear"] {
             let (all, _) = self.reached.get(method).copied().unwrap_or_default();
             assert!(all >= 100, "{method} was seen {all} times");
-        }
-    }
-}
-
-/// The longest responses seen, from the arrival of the task's instance.
-struct Responses {
-    arrivals: Vec<(Instant, Duration)>,
-    worst: Vec<Duration>,
-    /// By operation: whether a job of its was skipped or aborted.
-    lost: Vec<bool>,
-    /// Unfinished jobs: operation and instance.
-    released: HashMap<(usize, u64), Instant>,
-    last: Instant,
-}
-
-impl Responses {
-    fn of(system: &System) -> Self {
-        let arrivals = system.operations().iter().map(|operation| {
-            let task = system.task_of(operation.id);
-            (Instant::ZERO + task.phase, task.period)
-        });
-        Responses {
-            arrivals: arrivals.collect(),
-            worst: vec![Duration::ZERO; system.operations().len()],
-            lost: vec![false; system.operations().len()],
-            released: HashMap::new(),
-            last: Instant::ZERO,
-        }
-    }
-
-    fn arrival(&self, operation: usize, instance: u64) -> Instant {
-        let (first, period) = self.arrivals[operation];
-        first + period * i64::try_from(instance).unwrap()
-    }
-
-    /// Tasks that are said to hold and lose instances all the same.
-    fn lost_although_held(&self, system: &System, bounds: &SystemBounds) -> Vec<usize> {
-        let loses = |task: &usize| {
-            system.operations_of(*task).iter().any(|operation| self.lost[operation.id.index()])
-        };
-        (0..system.tasks.len()).filter(|task| bounds.holds(system, *task)).filter(loses).collect()
-    }
-
-    fn beyond(&self, bounds: &SystemBounds) -> Vec<String> {
-        let mut beyond = Vec::new();
-        for (operation, bound) in bounds.operations.iter().enumerate() {
-            let Ok(response) = &bound.response else { continue };
-            if self.worst[operation] > response.bound {
-                beyond.push(format!(
-                    "operation {operation} took {} of {}",
-                    self.worst[operation], response.bound
-                ));
-            }
-            for (&(other, instance), _) in self.released.iter().filter(|((other, _), _)| *other == operation)
-            {
-                let waited = self.last - self.arrival(other, instance);
-                if waited > response.bound {
-                    beyond
-                        .push(format!("operation {other} is not done after {waited} of {}", response.bound));
-                }
-            }
-        }
-        beyond
-    }
-}
-
-impl Sink for Responses {
-    fn record(&mut self, record: Record) {
-        self.last = record.time;
-        if matches!(record.event, Event::RUN_START | Event::RUN_END) {
-            return;
-        }
-        let job = record.job();
-        let (operation, instance) = (job.operation.index(), job.instance);
-        match record.event {
-            Event::RELEASE => {
-                self.released.insert((operation, instance), record.time);
-            }
-            Event::COMPLETE => {
-                self.released.remove(&(operation, instance));
-                let response = record.time - self.arrival(operation, instance);
-                self.worst[operation] = self.worst[operation].max(response);
-            }
-            Event::ABORT => {
-                self.released.remove(&(operation, instance));
-                self.lost[operation] = true;
-            }
-            Event::SKIP => self.lost[operation] = true,
-            _ => {}
         }
     }
 }

@@ -1,17 +1,13 @@
 //! The guarantees in the hierarchy of a node: their derivation, and advice where a scheduler or thread does not receive enough.
 //!
-//! Bounds of tasks assume whole processors. If the lanes of a node stand in a hierarchy and do not receive a whole processor, the verdicts
-//! on the tasks in them, and on all that these can delay, are open ([`CheckReport::count_on`]).
+//! What the lanes of a node and its threads receive here is what their bounds rest on ([`talea_analysis::system`]).
 
 mod judge;
 mod tree;
 
 use self::judge::TrialSetup;
-use super::report::{CheckReport, TaskCheck, Verdict};
 use serde::Serialize;
-use std::collections::HashSet;
 use talea_guarantee::derivation::{Derivation, Failure, Finding, NotDerived, derive};
-use talea_guarantee::guarantee::Guarantee;
 use talea_guarantee::hierarchy::Hierarchy;
 use talea_guarantee::label::Label;
 use talea_guarantee::proviso::{Proviso, provisos};
@@ -171,65 +167,5 @@ impl HierarchyCheck {
     pub fn lanes_receive(&self) -> Option<&Label> {
         let lanes = self.lanes.as_deref()?;
         self.derivation.threads.iter().find(|thread| thread.name == lanes).map(|thread| &thread.receives)
-    }
-
-    /// Whether the lanes are as good as a node of one processor.
-    fn lanes_have_all(&self) -> bool {
-        let all = |label: &Label| *label.guarantee() == Guarantee::All;
-        self.hierarchy.processors.get() == 1 && self.lanes_receive().is_some_and(all)
-    }
-}
-
-impl CheckReport {
-    /// Leaves open what was found about tasks in lanes that do not have their node's processor for themselves, and about all
-    /// tasks that these share a node with, directly or not: the arrival of a step rests on the bound of the one before.
-    pub fn count_on(&mut self, system: &System, hierarchies: &[HierarchyCheck]) {
-        let short = hierarchies.iter().filter(|check| check.lanes.is_some() && !check.lanes_have_all());
-        let index = |check: &HierarchyCheck| system.nodes.iter().position(|node| node.name == check.node);
-        let mut nodes: HashSet<usize> = short.clone().filter_map(index).collect();
-        let Some(first) = short.clone().next() else { return };
-        let reason = match (first.lanes_receive(), first.hierarchy.processors.get()) {
-            (Some(label), 1) => format!("receive {label}"),
-            (Some(label), _) => format!("receive {label} on one of several processors"),
-            (None, _) => "receive nothing that could be derived".into(),
-        };
-        let reason = format!(
-            "the lanes of node \"{}\" {reason}; bounds count on a whole processor, so there is none",
-            first.node
-        );
-        let mut open = HashSet::new();
-        loop {
-            let known = open.len();
-            for (index, task) in system.tasks.iter().enumerate() {
-                let own = task.subtasks.iter().map(|subtask| subtask.node);
-                if own.clone().any(|node| nodes.contains(&node)) {
-                    open.insert(index);
-                    nodes.extend(own);
-                }
-            }
-            if open.len() == known {
-                break;
-            }
-        }
-        for index in open {
-            leave_open(&mut self.tasks[index], &reason);
-        }
-        self.judge_again();
-    }
-}
-
-fn leave_open(task: &mut TaskCheck, reason: &str) {
-    task.verdict = Verdict::Open;
-    task.bound_ns = None;
-    task.slack_ns = None;
-    task.exact = false;
-    task.dominated_by = None;
-    task.miss = None;
-    task.why = Some(reason.into());
-    for subtask in &mut task.subtasks {
-        subtask.bound_ns = None;
-        subtask.method = "no bound: the lanes may have to wait for other schedulers".into();
-        subtask.parts.clear();
-        subtask.arrival_ns = None;
     }
 }

@@ -11,13 +11,18 @@
 //! | `events` | which of the kernel's events a trace can have |
 //! | `kernel` | how the kernel is built and set: preemption, throttling, swap, huge pages |
 //! | `machine` | processors and clocks: time stamp counter, governor, idle states, isolation |
+//!
+//! [`measure`](measure()) measures what the machine costs.
 
 mod events;
 mod grants;
 mod kernel;
 mod machine;
+mod measure;
 
 use std::fmt;
+
+pub use measure::{Thoroughness, limits, measure};
 use talea_linux::setting::read;
 
 /// How a finding bears on a run.

@@ -1,6 +1,7 @@
 //! `talea check`.
 
 mod hierarchy;
+mod machine;
 mod protocols;
 
 use super::draft::{Draft, Readers};
@@ -13,9 +14,10 @@ use clap::Args;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use talea_check::advice::{Advice, Ranked, advise};
+use talea_check::machine::MachineCheck;
 use talea_check::sensitivity::{Sensitivity, sensitivity};
 use talea_check::{self as check, Check, CheckReport, NodeCheck, TaskCheck};
-use talea_model::{Criticality, MemberLines, Strategy, Synchronisation, System};
+use talea_model::{Criticality, MemberLines, Strategy, Synchronisation, System, ThreadWork};
 use talea_policy::strategy::Plan;
 use talea_time::Duration;
 
@@ -40,10 +42,15 @@ Examples:
   talea check examples/ofp.toml --sensitivity
   talea check examples/ofp.toml --advise --for 60s
   talea check examples/ofp.toml --plot ofp.svg
+  talea check examples/ofp.toml --machine this
   talea check examples/figure-1.toml --explain --plot hierarchy.svg")]
 pub struct Options {
     #[command(flatten)]
     system: SystemOptions,
+    /// Say beside what holds on an ideal machine what holds on one that costs and withholds something: its profile, as `talea doctor
+    /// --measure` writes it, or "this" for the one that this runs on, which is measured for a second. The exit status is about that machine
+    #[arg(long, value_name = "FILE|this")]
+    machine: Option<PathBuf>,
     /// Show what every bound is made of, and how every thread's guarantee follows from what the schedulers above it receive
     #[arg(long)]
     explain: bool,
@@ -73,6 +80,8 @@ struct Answer {
     check: Check,
     sensitivity: Option<Sensitivity>,
     advice: Option<Advice>,
+    /// What holds on the machine that was asked about.
+    machine: Option<MachineCheck>,
 }
 
 pub fn main(options: &Options) -> super::Outcome {
@@ -81,7 +90,7 @@ pub fn main(options: &Options) -> super::Outcome {
         can_be_written(plot)?;
     }
     let (system, lines) = options.system.read_with_lines()?;
-    refuse_for_hierarchies(options, &system)?;
+    refuse_without_work(options, &system)?;
     let plans = lanes_of(&system)?;
     let answer = answer(options, &system, &plans)?;
     if let Some(plot) = &options.plot {
@@ -97,26 +106,35 @@ pub fn main(options: &Options) -> super::Outcome {
     } else {
         show(options, (&system, &lines), &plans, &answer)?;
     }
-    let asked = match options.fail_on {
-        FailOn::Hard => answer.check.report.critical,
-        FailOn::Any => answer.check.report.all,
-        FailOn::Never => check::Verdict::Holds,
+    let asked = |report: &CheckReport| match options.fail_on {
+        FailOn::Hard => report.critical == check::Verdict::Holds,
+        FailOn::Any => report.all == check::Verdict::Holds,
+        FailOn::Never => true,
     };
-    let fine =
-        asked == check::Verdict::Holds && (answer.check.composes() || options.fail_on == FailOn::Never);
+    let composes = answer.check.composes() || options.fail_on == FailOn::Never;
+    let on_machine = answer.machine.as_ref().is_none_or(|machine| {
+        asked(&machine.report) && (machine.findings.is_empty() || options.fail_on == FailOn::Never)
+    });
+    let fine = asked(&answer.check.report) && composes && on_machine;
     Ok(if fine { Verdict::Fine } else { Verdict::Negative })
 }
 
-/// Margins and the ranking of strategies change lanes, and look at nothing else.
-fn refuse_for_hierarchies(options: &Options, system: &System) -> Result<(), Failure> {
-    let asked = [("--sensitivity", options.sensitivity), ("--advise", options.advise)];
-    match asked.iter().find(|(_, given)| *given) {
-        Some((option, _)) if !system.schedulers.is_empty() => Err(Failure::new(
-            format!("{option} is about lanes, but the file has schedulers"),
-            "leave it out; where a hierarchy does not compose, the check itself says what would help",
-        )),
-        _ => Ok(()),
-    }
+/// The ranking compares strategies, which sort tasks, and margins are of what has periods.
+fn refuse_without_work(options: &Options, system: &System) -> Result<(), Failure> {
+    let bursts = system.threads.iter().any(|thread| matches!(thread.work, ThreadWork::Bursts { .. }));
+    let (option, wanted) = match () {
+        () if options.advise && system.tasks.is_empty() => {
+            ("--advise", "ranks strategies by what they make of tasks, and")
+        }
+        () if options.sensitivity && system.tasks.is_empty() && !bursts => {
+            ("--sensitivity", "finds margins of tasks and of threads with bursts, and")
+        }
+        () => return Ok(()),
+    };
+    Err(Failure::new(
+        format!("{option} {wanted} the file has none"),
+        "leave it out; where a hierarchy does not compose, the check itself says what would help",
+    ))
 }
 
 /// Finds out whether a picture can be put there, before the work is done.
@@ -146,7 +164,8 @@ fn answer(options: &Options, system: &System, plans: &[Plan]) -> Result<Answer, 
         found
     });
     let advice = if options.advise { Some(ranked(options, system)?) } else { None };
-    Ok(Answer { check, sensitivity, advice })
+    let machine = options.machine.as_deref().map(|named| machine::check(named, system, plans)).transpose()?;
+    Ok(Answer { check, sensitivity, advice, machine })
 }
 
 fn ranked(options: &Options, system: &System) -> Result<Advice, Failure> {
@@ -190,8 +209,16 @@ fn show(
         let absent = answer.check.hierarchies.iter().flat_map(absent);
         absent.for_each(|warning| tell!("warning: {warning}"));
     }
+    if !answer.check.report.threads.is_empty() {
+        lines.line(&threads(&answer.check.report))?;
+    }
     if !system.tasks.is_empty() {
         show_tasks(options, system, plans, answer, &mut lines)?;
+    } else if let Some(sensitivity) = &answer.sensitivity {
+        lines.line(&margins(&answer.check.report, sensitivity))?;
+    }
+    if let Some(machine) = &answer.machine {
+        lines.line(&machine::show(&answer.check, machine))?;
     }
     lines.finish()
 }
@@ -346,6 +373,25 @@ fn tasks(report: &CheckReport) -> String {
     sheet.render()
 }
 
+/// How long bursts of threads take at most.
+fn threads(report: &CheckReport) -> String {
+    let mut sheet = Sheet::new(3, &["thread", "burst", "every", "longest\nresponse", "in time", "why not"])
+        .with_text_last();
+    for thread in &report.threads {
+        let bound = thread.bound_ns.map(|bound| format!("≤ {}", Duration::from_nanos(bound)));
+        let in_time = if thread.verdict == check::Verdict::Holds { "holds" } else { "open" };
+        sheet.row(vec![
+            thread.name.clone(),
+            Duration::from_nanos(thread.burst_ns).to_string(),
+            Duration::from_nanos(thread.period_ns).to_string(),
+            bound.unwrap_or_else(|| "no bound".into()),
+            in_time.into(),
+            thread.why.clone().unwrap_or_default(),
+        ]);
+    }
+    format!("\nbursts, each to be done when the next one begins\n{}", sheet.render())
+}
+
 fn word(verdict: check::Verdict) -> &'static str {
     match verdict {
         check::Verdict::Holds => "holds",
@@ -403,7 +449,9 @@ fn margins(report: &CheckReport, sensitivity: &Sensitivity) -> String {
     if report.tasks.iter().any(|task| task.critical) {
         lines.push(format!("  all critical tasks hold up to  {}", factor(sensitivity.critical_ppm)));
     }
-    lines.push(format!("  all tasks hold up to           {}", factor(sensitivity.all_ppm)));
+    if !report.tasks.is_empty() {
+        lines.push(format!("  all tasks hold up to           {}", factor(sensitivity.all_ppm)));
+    }
     let mut sheet = Sheet::new(1, &["changing only", "execution times", "shortest period"]);
     for margin in &sensitivity.tasks {
         let period = margin.shortest_period_ns;
@@ -512,6 +560,9 @@ fn as_json(
     }
     if let Some(advice) = &answer.advice {
         json["advice"] = serde_json::json!(advice);
+    }
+    if let Some(machine) = &answer.machine {
+        json["machine"] = serde_json::json!(machine);
     }
     json
 }

@@ -1,23 +1,40 @@
 //! `talea doctor`.
 
-use super::failure::Verdict;
+use super::failure::{Failure, Verdict};
 use super::output;
 use clap::Args;
-use talea_runtime::doctor::{Finding, Status, examine};
+use std::path::PathBuf;
+use talea_runtime::doctor::{Finding, Status, Thoroughness, examine, measure};
 
 /// Test what this machine and account allow, with the fix for what is missing
 ///
 /// Real-time priorities, locked memory, kernel events and the like are really tried, in a thread that ends afterwards. The exit
 /// status is 1 if threads with real-time priorities are not permitted.
+///
+/// With --measure it measures instead, for some seconds, what the mechanisms cost on this machine and how long it stalls, and says
+/// what the kernel keeps from real-time threads: a profile, for `talea check --machine`.
 #[derive(Args)]
-#[command(after_help = "Example:\n  talea doctor")]
+#[command(after_help = "\
+Examples:
+  talea doctor
+  talea doctor --measure --out machine.toml
+  talea check examples/mixed.toml --machine machine.toml")]
 pub struct Options {
     /// Print the findings as JSON instead
-    #[arg(long)]
+    #[arg(long, conflicts_with = "measure")]
     json: bool,
+    /// Measure what this machine costs and withholds, as TOML
+    #[arg(long)]
+    measure: bool,
+    /// Write the profile there; it may be there already
+    #[arg(long, value_name = "FILE", requires = "measure")]
+    out: Option<PathBuf>,
 }
 
 pub fn main(options: &Options) -> super::Outcome {
+    if options.measure {
+        return profile(options);
+    }
     let findings = examine();
     let count = |status: Status| findings.iter().filter(|finding| finding.status == status).count();
     if options.json {
@@ -36,6 +53,28 @@ pub fn main(options: &Options) -> super::Outcome {
         lines.finish()?;
     }
     Ok(if count(Status::Fail) > 0 { Verdict::Negative } else { Verdict::Fine })
+}
+
+/// Measures, and says where the profile is.
+fn profile(options: &Options) -> super::Outcome {
+    let interrupted = super::interrupt::flag()?;
+    let bar = super::progress::bar("measured", 2);
+    let measured = measure(Thoroughness::Thorough, |done, parts| {
+        bar.set_length(parts as u64);
+        bar.set_position(done as u64);
+        !interrupted.load(std::sync::atomic::Ordering::Relaxed)
+    });
+    bar.finish_and_clear();
+    let machine = measured.ok_or_else(|| {
+        Failure::new("interrupted: nothing was measured to the end", "it takes some seconds")
+    })?;
+    let Some(out) = &options.out else {
+        output::print(&machine.to_string())?;
+        return Ok(Verdict::Fine);
+    };
+    std::fs::write(out, machine.to_string())
+        .map_err(|error| Failure::uncreated("the profile", out, &error))?;
+    Ok(Verdict::Fine)
 }
 
 fn line(finding: &Finding) -> String {

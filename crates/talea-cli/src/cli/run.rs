@@ -14,6 +14,7 @@ use std::process::Command;
 use std::sync::mpsc;
 use talea_linux::timer::Tail;
 use talea_model::System;
+use talea_policy::strategy::Plan;
 use talea_runtime::cluster::{Membership, run_cluster};
 use talea_runtime::{Executive, Links, LostNodes, Lower, Operations, Outcome, RtMode, RunOptions, Stopped};
 use talea_time::Duration;
@@ -104,7 +105,8 @@ fn tail(text: &str) -> Result<Tail, String> {
 
 pub fn main(options: Options) -> super::Outcome {
     let (system, lines) = options.system.read_with_lines()?;
-    let system = planned(&system, &lanes_of(&system)?)?;
+    let plans = lanes_of(&system)?;
+    let system = planned(&system, &plans)?;
     if options.impose_links && system.links.is_empty() {
         let help = "describe delay, jitter and loss in [[link]] tables, or leave --impose-links out";
         return Err(Failure::new(format!("system \"{}\" has no links to impose", system.name), help));
@@ -118,6 +120,7 @@ pub fn main(options: Options) -> super::Outcome {
     if !absent.is_empty() {
         return Err(Failure::new(absent.join("\n       "), ""));
     }
+    warn_of_limits(&system, &plans, options.rt);
     let mut reserved = Reserved::create(&options.results, &options.system.system)?;
     let kept = kept_trace(&options.results)?;
     let mut run_options = run_options(&options);
@@ -143,6 +146,21 @@ pub fn main(options: Options) -> super::Outcome {
     match is_whole {
         true => Ok(super::verdict(&outcome.report, options.results.fail_on)),
         false => Ok(super::Verdict::Negative),
+    }
+}
+
+/// Says before the run that it wants more than the kernel leaves real-time threads, if it does.
+fn warn_of_limits(system: &System, plans: &[Plan], rt: RtMode) {
+    if rt == RtMode::Off {
+        return;
+    }
+    // What has no bounds is not told of here; `talea check` does.
+    let load = talea_check::machine::load(system, plans, &talea_runtime::doctor::limits());
+    for node in load.iter().flatten().filter(|node| node.is_beyond()) {
+        tell!("warning: {node}");
+        tell!(
+            "  help: `talea check FILE --machine this` says what holds all the same; `talea doctor` names the settings"
+        );
     }
 }
 

@@ -161,8 +161,68 @@ fn service_classes_share_an_overrun_partition() {
 #[test]
 fn tasks_whose_lanes_are_promised_nothing_stay_open() {
     let done = run(&["check", &example("resource-kernel.toml")]).exits(0);
-    assert!(done.stdout.contains("lanes of node \"local\" receive NULL"), "{}", done.stdout);
+    assert!(done.stdout.contains("it is promised nothing"), "{}", done.stdout);
     run(&["check", &example("resource-kernel.toml"), "--fail-on", "any"]).exits(1);
+}
+
+/// Lanes and threads with bursts have bounds from what their schedulers promise them.
+#[test]
+fn lanes_below_a_reservation_have_bounds_and_margins() {
+    let mixed = example("mixed.toml");
+    let json = run(&["check", &mixed, "--json", "--sensitivity"]).exits(0).json();
+    for task in json["tasks"].as_array().expect("there are tasks") {
+        assert_eq!(task["verdict"], "holds", "{task}");
+        assert!(task["bound_ns"].as_i64() > Some(0), "{task}");
+    }
+    assert_eq!(
+        (&json["threads"][0]["name"], &json["threads"][0]["verdict"]),
+        (&"camera".into(), &"holds".into())
+    );
+    let margins = json["sensitivity"]["tasks"].as_array().expect("there are margins");
+    let names: Vec<&Value> = margins.iter().map(|margin| &margin["name"]).collect();
+    assert_eq!(names, ["control", "navigation", "display", "camera"]);
+    for margin in margins {
+        assert!(margin["wcet_ppm"].as_u64() > Some(1_000_000), "{margin}");
+    }
+    let advised = run(&["check", &mixed, "--advise", "--for", "2s"]).exits(0);
+    assert!(advised.stdout.contains("advice: the choice rests on"), "{}", advised.stdout);
+}
+
+/// The timers of threads delay the lanes beside them.
+#[test]
+fn timers_of_threads_count_in_the_bounds_of_lanes() {
+    let place = folder();
+    let thread = |index: u32| {
+        format!(
+            "[[thread]]\nname = \"h{index}\"\nwork = {{ burst = \"1us\", period = \"1ms\" }}\n\
+             under = [{{ scheduler = \"FP\", priority = {index} }}]\n"
+        )
+    };
+    let threads: String = (1..=6).map(thread).collect();
+    let text = format!(
+        "[system]\nname = \"timers\"\n[overhead]\ntimer = \"50us\"\n[[scheduler]]\nname = \"FP\"\nkind = \"fixed-priority\"\n\
+         [[scheduler]]\nname = \"flight\"\nkind = \"lanes\"\nunder = [{{ scheduler = \"FP\", priority = 9 }}]\n\
+         [[task]]\nname = \"a\"\nperiod = \"1ms\"\nwcet = \"100us\"\ndeadline = \"400us\"\ncriticality = \"high\"\n{threads}"
+    );
+    let file = write(&place, "timers.toml", &text);
+    let json = run(&["check", &file, "--json"]).exits(1).json();
+    assert_eq!(json["tasks"][0]["bound_ns"], 450_000);
+    assert_eq!(json["tasks"][0]["verdict"], "misses");
+}
+
+/// A miss is looked for beside the threads of a hierarchy, too.
+#[test]
+fn a_task_beside_a_busy_thread_may_miss() {
+    let place = folder();
+    let text = "[system]\nname = \"s\"\n[[scheduler]]\nname = \"FP\"\nkind = \"fixed-priority\"\n\
+                [[scheduler]]\nname = \"flight\"\nkind = \"lanes\"\nunder = [{ scheduler = \"FP\", priority = 2 }]\n\
+                [[thread]]\nname = \"camera\"\nwork = \"cpu-bound\"\nunder = [{ scheduler = \"FP\", priority = 1 }]\n\
+                [[task]]\nname = \"control\"\nperiod = \"10ms\"\nwcet = \"4ms\"\ndeadline = \"5ms\"\ncriticality = \"high\"\n\
+                [[task]]\nname = \"route\"\nperiod = \"20ms\"\nwcet = \"8ms\"\ndeadline = \"10ms\"\ncriticality = \"high\"\n";
+    let file = write(&place, "beside.toml", text);
+    let json = run(&["check", &file, "--json"]).exits(1).json();
+    let verdicts: Vec<&Value> = (0..2).map(|task| &json["tasks"][task]["verdict"]).collect();
+    assert_eq!(verdicts, ["holds", "misses"]);
 }
 
 /// Lanes at the highest priority have the processor for themselves, so that their bounds are those of a node without schedulers.
@@ -215,8 +275,11 @@ fn what_only_knows_lanes_refuses() {
     for (arguments, words) in [
         (vec!["compare", &file, "--sim", "--for", "1s"], "the schedulers of the file say who runs next"),
         (vec!["check", &file, "--strategy", "rms"], "--strategy sorts tasks into lanes"),
-        (vec!["check", &file, "--sensitivity"], "--sensitivity is about lanes"),
-        (vec!["check", &file, "--advise"], "--advise is about lanes"),
+        (
+            vec!["check", &example("plan.toml"), "--sensitivity"],
+            "--sensitivity finds margins of tasks and of threads",
+        ),
+        (vec!["check", &file, "--advise"], "--advise ranks strategies by what they make of tasks"),
         (vec!["export", &file, "--to", "csv"], "the file has no task"),
     ] {
         let done = run(&arguments).exits(2);

@@ -39,7 +39,7 @@ pub(super) fn within_deadlines(view: &View<'_>, effort: &mut Effort) -> Result<O
 pub(super) fn decides(view: &View<'_>) -> bool {
     let alone = |stream: &Stream| view.segment(stream).operations.len() == 1 && stream.delay == 0;
     view.lane.discipline == Discipline::Deadline
-        && view.outside.cost() == 0
+        && view.outside.is_empty()
         && !view.model.switches_cost
         && view.streams.iter().all(alone)
         && view.operations().all(|operation| matches!(view.goal.interest(operation), Interest::Limit(_)))
@@ -69,11 +69,13 @@ fn deadlines_are_met(view: &View<'_>, effort: &mut Effort) -> Result<bool, Obsta
             u128::from(stream.count_arrived_by(at - deadline(stream))) * u128::from(stream.cost)
         };
         let work = view.streams.iter().map(due).sum::<u128>() + view.outside.through(window - 1);
-        if work + u128::from(blocking(view, at)) > u128::from(window) {
+        let supply = view.outside.supply();
+        if supply.time_for(work + u128::from(blocking(view, at))) > u128::from(window) {
             return Ok(false);
         }
-        // Between the demand and here every deadline is met, for the demand only shrinks.
-        let demand = i128::try_from(work + u128::from(longest)).map_err(|_| Obstacle::Overflow)?;
+        // Between the time for the demand and here every deadline is met, for the demand only shrinks.
+        let time = supply.time_for(work + u128::from(longest));
+        let demand = i128::try_from(time).map_err(|_| Obstacle::Overflow)?;
         next = deadlines.last_before(at.min(demand + 1));
     }
     Ok(true)
@@ -82,7 +84,7 @@ fn deadlines_are_met(view: &View<'_>, effort: &mut Effort) -> Result<bool, Obsta
 /// Whether the sum of C / min(D - J, T), J the latest release, is at most 1, where nothing but that counts: then the demand never exceeds the
 /// time. It settles without a search what is otherwise longest to decide, a load close to 1.
 fn density_is_at_most_one(view: &View<'_>) -> bool {
-    if view.outside.cost() > 0 || view.lane.rules.dispatch == LaneDispatch::NonPreemptive {
+    if !view.outside.is_empty() || view.lane.rules.dispatch == LaneDispatch::NonPreemptive {
         return false;
     }
     let density = |stream: &Stream| {

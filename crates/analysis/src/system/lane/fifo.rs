@@ -58,11 +58,11 @@ impl Queue<'_> {
             }
             release = releases.last_before(at.min(next));
         }
-        let any_order = self.view.all_within(busy_period, Method::BusyPeriod);
+        let any_order = self.view.within(self.own(), busy_period, Method::BusyPeriod);
         let found = self.operations().iter().copied().zip(worst);
         let best = found.map(|(operation, worst)| {
-            let other = any_order.iter().find(|(other, _)| *other == operation).expect("it is of this lane");
-            if worst.response() <= other.1.response() { (operation, worst) } else { other.clone() }
+            let worst = if worst.response() <= any_order.response() { worst } else { any_order.clone() };
+            (operation, worst)
         });
         best.map(|(operation, worst)| {
             self.view.goal.judge(operation, worst.response())?;
@@ -75,10 +75,8 @@ impl Queue<'_> {
     fn serve(&self, release: u64, effort: &mut Effort) -> Result<Vec<Worst>, Obstacle> {
         let mut windows: Vec<Worst> = Vec::with_capacity(self.operations().len());
         for &operation in self.operations() {
-            let before = self.view.model.operations[operation].after.iter().map(|before| {
-                let place = self.operations().iter().position(|other| other == before);
-                windows[place.expect("predecessors inside a segment stand before")].completion
-            });
+            let before = self.view.model.operations[operation].after.iter();
+            let before = before.map(|place| windows[*place].completion);
             let window = self.turn(operation, release, before.max(), effort)?;
             windows.push(window);
         }

@@ -31,6 +31,8 @@ pub(super) struct View<'a> {
     /// Of its own segments, in their order.
     pub streams: &'a [Stream],
     pub outside: &'a Outside,
+    /// Budget and period of a server that serves this lane alone.
+    pub server: Option<(u64, u64)>,
     pub goal: Goal<'a>,
 }
 
@@ -107,8 +109,17 @@ impl View<'_> {
             return Err(obstacle);
         }
         let load = self.outside.load_with(self.streams, effort)?;
-        let coarse =
-            if self.outside.shares_processors() { None } else { load.linear_window(self.longest_blocking()) };
+        if let Some(found) = self.served_alone(effort)? {
+            return found
+                .iter()
+                .try_for_each(|(operation, worst)| self.goal.judge(*operation, worst.response()))
+                .map(|()| found);
+        }
+        let coarse = if self.outside.shares_processors() {
+            None
+        } else {
+            load.linear_window(self.longest_blocking(), self.outside.supply())
+        };
         if self.goal.is_coarse(self.operations()) {
             let linear = || Some(self.all_within(coarse?, Method::LinearBound));
             if let Some(found) = linear().filter(|found| self.accepts(found)) {
@@ -129,6 +140,19 @@ impl View<'_> {
             (found, _) => found?,
         };
         Ok(self.or_deadlines(found, effort))
+    }
+
+    /// A job that fits into the budget of its server, and comes no sooner than a period after the one before: every one begins a period of the
+    /// server, and is done when that ends (Abeni and Buttazzo 1998, theorem 1 with its corollary).
+    fn served_alone(&self, effort: &mut Effort) -> Result<Option<Found>, Obstacle> {
+        let (Some((budget, period)), [stream]) = (self.server, self.streams) else { return Ok(None) };
+        effort.spend(self.cost())?;
+        let needed = u128::from(stream.cost) + self.outside.through(period - 1);
+        let is_alone =
+            stream.jitter == 0 && stream.period >= period && self.segment(stream).operations.len() == 1;
+        let shorter = self.outside.supply().time_for(needed) > u128::from(period);
+        Ok((is_alone && shorter && needed <= u128::from(budget))
+            .then(|| self.all_within(period, Method::Server)))
     }
 
     /// The same bounds, but no longer than the deadline if the lane's demand says that all deadlines are met.
@@ -161,16 +185,21 @@ impl View<'_> {
         Ok(self.all_within(window, Method::BusyPeriod))
     }
 
+    /// The bound of a segment all of whose operations are done when the window ends.
+    fn within(&self, stream: &Stream, window: u64, method: Method) -> Worst {
+        Worst {
+            method,
+            completion: window.max(1),
+            arrival: -i128::from(stream.delay),
+            counted: Counted::All,
+            blocking: None,
+            start: None,
+        }
+    }
+
     fn all_within(&self, window: u64, method: Method) -> Found {
         let of_stream = |stream: &Stream| {
-            let worst = Worst {
-                method,
-                completion: window.max(1),
-                arrival: -i128::from(stream.delay),
-                counted: Counted::All,
-                blocking: None,
-                start: None,
-            };
+            let worst = self.within(stream, window, method);
             self.segment(stream).operations.iter().map(move |operation| (*operation, worst.clone()))
         };
         self.streams.iter().flat_map(of_stream).collect()
@@ -188,9 +217,21 @@ impl View<'_> {
         self.window(1, effort, demand)
     }
 
-    /// The least window from `start` on that holds its demand.
+    /// The least window from `start` on that is sure to hold its demand.
     fn window(&self, start: u64, effort: &mut Effort, demand: impl Fn(u64) -> u128) -> Result<u64, Obstacle> {
-        match least_fixed_point(start, TIME_MAX, self.cost(), effort, demand)? {
+        let supply = self.outside.supply();
+        self.least(start, effort, |window| supply.time_for(demand(window)))
+    }
+
+    /// The latest instant from `start` on at which what goes before has been done and the processor is there for what comes next: until
+    /// it is, others may come and go before.
+    fn start(&self, start: u64, effort: &mut Effort, before: impl Fn(u64) -> u128) -> Result<u64, Obstacle> {
+        let supply = self.outside.supply();
+        self.least(start, effort, |instant| supply.time_for(before(instant) + 1) - 1)
+    }
+
+    fn least(&self, start: u64, effort: &mut Effort, needed: impl Fn(u64) -> u128) -> Result<u64, Obstacle> {
+        match least_fixed_point(start, TIME_MAX, self.cost(), effort, needed)? {
             FixedPoint::At(window) => Ok(window),
             FixedPoint::Beyond => Err(Obstacle::Overflow),
         }

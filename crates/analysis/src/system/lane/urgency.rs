@@ -164,7 +164,7 @@ impl Search<'_> {
         effort.spend(1)?;
         let (start, counted, completion) = if nonpreemptive {
             // Whatever is released up to the start, itself included, is chosen before.
-            let start = view.window(from, effort, waiting)?;
+            let start = view.start(from, effort, waiting)?;
             let own_work = begin + self.order.ahead(index, key, start) + u128::from(operation.cost);
             (start, start, view.completion(start + 1, own_work, effort)?)
         } else {

@@ -1,0 +1,225 @@
+//! Who shares what: the places of lanes and threads, each with what it receives and what interrupts it.
+//!
+//! The lanes of a node without a hierarchy have all its processors. In a hierarchy the scheduler of kind `lanes` is a place, and so is every
+//! thread; each has what the derivation promises on its edge. From a place, everything else on the node is what comes to be
+//! served and takes the processor away: that is in the promise. What it costs to come back is not.
+
+use super::Obstacle;
+use super::interruption::{Interruption, interruptions};
+use super::supply::Supply;
+use num_traits::ToPrimitive;
+use talea_guarantee::derivation::{Derivation, NotDerived, derive_given};
+use talea_guarantee::guarantee::{Guarantee, Hardness};
+use talea_guarantee::hierarchy::Hierarchy;
+use talea_guarantee::proviso::provisos;
+use talea_model::{LaneDispatch, Late, SchedulerKind, Scheduling, System, ThreadWork};
+use talea_policy::discipline::Discipline;
+use talea_policy::strategy::{Lane, LaneRules, Plan};
+
+/// Where lanes or a thread stand.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub node: usize,
+    /// Highest first.
+    pub lanes: Vec<Lane>,
+    pub processors: usize,
+    /// What it receives at least, or why that cannot be said.
+    pub supply: Result<Supply, Obstacle>,
+    /// What takes the processor away from it.
+    pub interruptions: Vec<Interruption>,
+    /// The budget and the period of a constant-bandwidth server that serves it alone, and has a whole processor for all its servers.
+    pub server: Option<(u64, u64)>,
+}
+
+/// The places of all nodes of `system`, whose threads are tasks, and what keeps them from taking more. `given` is what each processor of a
+/// node gives; a whole one where nothing is said.
+pub(super) fn places(system: &System, plans: &[Plan], given: &[Guarantee]) -> (Vec<Place>, Vec<Edge>) {
+    let (mut places, mut edges) = (Vec::new(), Vec::new());
+    for (node, plan) in plans.iter().enumerate() {
+        let given = given.get(node).unwrap_or(&Guarantee::All);
+        let processors = system.nodes[node].cpus.len();
+        match system.scheduling(node) {
+            Scheduling::Lanes => {
+                edges.push(Edge { node, parent: None, below: Below::Place(places.len()), ceiling: None });
+                places.push(Place {
+                    node,
+                    lanes: plan.lanes.clone(),
+                    processors,
+                    supply: Supply::of(given).and_then(|supply| supply.of_each(processors)),
+                    interruptions: Vec::new(),
+                    server: None,
+                });
+            }
+            Scheduling::Hierarchy => {
+                let promised = Promised::new(system, node, given);
+                for (name, place) in promised.places(plan) {
+                    edges.extend(promised.edges_to(&name, Below::Place(places.len())));
+                    places.push(place);
+                }
+                for (_, scheduler) in promised.inner() {
+                    edges
+                        .extend(promised.edges_to(&scheduler.name, Below::Scheduler(scheduler.name.clone())));
+                }
+            }
+        }
+    }
+    (places, edges)
+}
+
+/// Whom somebody serves, and what he gives him at most.
+#[derive(Debug)]
+pub(super) struct Edge {
+    pub node: usize,
+    /// None at the root.
+    pub parent: Option<String>,
+    pub below: Below,
+    /// A maximum: an amount in each period.
+    pub ceiling: Option<(u64, u64)>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Below {
+    Place(usize),
+    Scheduler(String),
+}
+
+/// What the hierarchy of a node promises.
+struct Promised<'a> {
+    system: &'a System,
+    node: usize,
+    hierarchy: Hierarchy,
+    derivation: Derivation,
+    /// The edges of which nobody knows whether what is derived is kept.
+    doubted: Vec<usize>,
+}
+
+impl<'a> Promised<'a> {
+    fn new(system: &'a System, node: usize, machine: &Guarantee) -> Self {
+        let hierarchy = system.hierarchy(node).expect("the node has a hierarchy");
+        let given = vec![machine.clone(); hierarchy.processors.get() as usize];
+        let derivation = match derive_given(&hierarchy, &given) {
+            Ok(derivation) => derivation,
+            // Below a scheduler that does not admit its children no edge is labelled.
+            Err(NotDerived::Failed(failure)) => failure.derived,
+            Err(malformed) => panic!("a validated system has sound hierarchies: {malformed}"),
+        };
+        let doubted = provisos(&hierarchy, &derivation).into_iter().map(|proviso| proviso.edge).collect();
+        Promised { system, node, hierarchy, derivation, doubted }
+    }
+
+    /// The schedulers that are no places.
+    fn inner(&self) -> impl Iterator<Item = (usize, &'a talea_model::Scheduler)> {
+        let (node, lanes) = (self.node, self.system.lanes_of(self.node));
+        let schedulers = self.system.schedulers.iter().enumerate();
+        schedulers.filter(move |(index, scheduler)| scheduler.node == node && Some(*index) != lanes)
+    }
+
+    /// The edges into somebody, or that of the root.
+    fn edges_to(&self, name: &str, below: Below) -> Vec<Edge> {
+        let same = |below: &Below| match below {
+            Below::Place(place) => Below::Place(*place),
+            Below::Scheduler(name) => Below::Scheduler(name.clone()),
+        };
+        let into: Vec<Edge> = self
+            .hierarchy
+            .edges
+            .iter()
+            .filter(|edge| edge.child == name)
+            .map(|edge| {
+                let derived = self.derivation.between(&edge.parent, name).map(|edge| edge.label.absolute());
+                let ceiling = derived.as_ref().and_then(ceiling);
+                Edge { node: self.node, parent: Some(edge.parent.clone()), below: same(&below), ceiling }
+            })
+            .collect();
+        match into.is_empty() {
+            true => vec![Edge { node: self.node, parent: None, below, ceiling: None }],
+            false => into,
+        }
+    }
+
+    fn places(&self, plan: &Plan) -> Vec<(String, Place)> {
+        let (system, node) = (self.system, self.node);
+        let mut places = Vec::new();
+        if let Some(lanes) = system.lanes_of(node) {
+            let name = &system.schedulers[lanes].name;
+            places.push((name.clone(), self.place(name, plan.lanes.clone(), Ok(()))));
+        }
+        for index in system.threads_on(node) {
+            let thread = &system.threads[index];
+            let operation = system.operation_of_thread(index).expect("threads are tasks here");
+            let lane = Lane {
+                level: 0,
+                label: thread.name.clone(),
+                discipline: Discipline::Fifo,
+                rules: LaneRules {
+                    dispatch: LaneDispatch::NonPreemptive,
+                    laxity: system.laxity,
+                    late: Late::None,
+                },
+                tick: None,
+                members: vec![operation],
+            };
+            let ends = match thread.work {
+                ThreadWork::Bursts { .. } => Ok(()),
+                ThreadWork::CpuBound => Err(Obstacle::Endless),
+                ThreadWork::Command(_) | ThreadWork::Process(_) => Err(Obstacle::Unknown),
+            };
+            places.push((thread.name.clone(), self.place(&thread.name, vec![lane], ends)));
+        }
+        places
+    }
+
+    fn place(&self, name: &str, lanes: Vec<Lane>, ends: Result<(), Obstacle>) -> Place {
+        let supply = ends.and_then(|()| self.supply(name));
+        let reconsiders = lanes
+            .iter()
+            .any(|lane| lane.rules.dispatch == LaneDispatch::Preemptive && lane.members.len() > 1);
+        let is_undisturbed =
+            supply == Ok(Supply::Whole) && self.hierarchy.processors.get() == 1 && !reconsiders;
+        let (supply, interruptions) = match supply {
+            Ok(supply) if !is_undisturbed => {
+                match interruptions(self.system, self.node, &self.hierarchy, name) {
+                    Ok(interruptions) => (Ok(supply), interruptions),
+                    Err(obstacle) => (Err(obstacle), Vec::new()),
+                }
+            }
+            supply => (supply, Vec::new()),
+        };
+        // What lower lanes use of a budget is missing to higher ones.
+        let is_one = lanes.len() == 1 && lanes[0].members.len() == 1;
+        let server = (is_one && supply.is_ok()).then(|| self.server(name)).flatten();
+        Place { node: self.node, lanes, processors: 1, supply, interruptions, server }
+    }
+
+    /// The server of somebody, if it is one of constant bandwidth on a whole processor.
+    fn server(&self, name: &str) -> Option<(u64, u64)> {
+        let edge = self.hierarchy.edges.iter().find(|edge| edge.child == name)?;
+        let above = self.system.schedulers.iter().find(|scheduler| scheduler.name == edge.parent)?;
+        let into_above = self.derivation.edges.iter().filter(|edge| edge.child == above.name);
+        let has_all = into_above.into_iter().all(|edge| *edge.label.guarantee() == Guarantee::All)
+            && self.derivation.given.iter().all(|label| *label.guarantee() == Guarantee::All);
+        let serves = [SchedulerKind::RESERVATION, SchedulerKind::CBS].contains(&above.kind) && has_all;
+        serves.then(|| ceiling(&self.derivation.between(&edge.parent, name)?.label.absolute())).flatten()
+    }
+
+    fn supply(&self, name: &str) -> Result<Supply, Obstacle> {
+        let into = || self.hierarchy.edges.iter().filter(|edge| edge.child == name);
+        if into().count() > 1 {
+            return Err(Obstacle::SeveralProcessors);
+        }
+        let edge =
+            self.derivation.edges.iter().find(|edge| edge.child == name).ok_or(Obstacle::NotDerived)?;
+        if self.doubted.contains(&edge.edge) {
+            return Err(Obstacle::Doubted);
+        }
+        Supply::of(&edge.label.absolute())
+    }
+}
+
+/// The most that a guarantee allows, if it is a maximum.
+fn ceiling(guarantee: &Guarantee) -> Option<(u64, u64)> {
+    let hard = guarantee.as_reservation().filter(|amount| amount.hardness() == Hardness::Hard)?;
+    let amount = hard.amount().nanos().ceil().to_integer().to_u64()?;
+    let period = hard.period().nanos().floor().to_integer().to_u64().filter(|period| *period > 0)?;
+    Some((amount, period))
+}

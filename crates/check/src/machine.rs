@@ -1,0 +1,196 @@
+//! Will it hold on this machine, whose mechanisms cost something and whose kernel keeps a part of each second from real-time threads?
+//!
+//! * The **costs** of the machine's profile take the place of those of the file where they are higher.
+//! * **What is withheld** is withheld only from threads that would take it. So first the most is found that the system takes in any of the
+//!   kernel's periods: if that leaves the kernel its part, nothing is withheld. (If something were, it would have been taken
+//!   before, while all responses kept to their bounds.) Otherwise every processor gives what the profile says, and hierarchies are derived
+//!   from that.
+//! * **Stalls** of a host are no rule, and no bound counts with them.
+
+use super::report::{CheckReport, Verdict};
+use super::{CheckError, EFFORT, check_lanes_on};
+use serde::Serialize;
+use std::fmt;
+use talea_analysis::Effort;
+use talea_analysis::system::analyse;
+use talea_guarantee::derivation::{Finding, NotDerived, derive_given};
+use talea_guarantee::guarantee::Guarantee;
+use talea_model::{Description, Machine, Overhead, System, Withheld};
+use talea_policy::strategy::Plan;
+use talea_time::{Duration, Work};
+
+/// What holds on a machine.
+#[derive(Clone, Debug, Serialize)]
+pub struct MachineCheck {
+    /// Its kernel.
+    pub kernel: String,
+    /// The costs that count: those of the file and of the machine, whichever is higher.
+    pub costs: CountedCosts,
+    /// What the system takes of what the kernel withholds, node by node; empty if it withholds nothing.
+    pub load: Vec<NodeLoad>,
+    /// The verdicts about the tasks and the bounds of the threads.
+    pub report: CheckReport,
+    /// The schedulers and threads that do not receive what they need, as what the root is given is less.
+    pub findings: Vec<Finding>,
+    /// The longest time without a processor that no rule explains.
+    pub longest_stall_ns: i64,
+}
+
+/// Costs in nanoseconds.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct CountedCosts {
+    /// A switch.
+    pub switch_ns: i64,
+    /// An insertion into a queue, or a removal.
+    pub queue_ns: i64,
+    /// A timer expiry.
+    pub timer_ns: i64,
+    /// A message.
+    pub message_ns: i64,
+}
+
+/// What a node takes of its processors, beside what the kernel leaves.
+#[derive(Clone, Debug, Serialize)]
+pub struct NodeLoad {
+    /// Its name.
+    pub node: String,
+    /// The most that it and whoever shares a processor with it takes in any of the kernel's periods; none if that has no bound.
+    pub takes_ns: Option<i64>,
+    /// What the kernel leaves of each,
+    pub leaves_ns: i64,
+    /// of these.
+    pub period_ns: i64,
+    /// Those that never end, or have no bound: why it takes everything.
+    pub endless: Vec<String>,
+}
+
+impl NodeLoad {
+    /// Whether something is withheld from the node.
+    pub fn is_beyond(&self) -> bool {
+        self.takes_ns.is_none_or(|takes| takes > self.leaves_ns)
+    }
+}
+
+/// `node mission: real-time threads take up to 952ms of each 1s, of which the kernel leaves them 950ms`.
+impl fmt::Display for NodeLoad {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const NAMED: usize = 4;
+        let time = Duration::from_nanos;
+        let (period, leaves) = (time(self.period_ns), time(self.leaves_ns));
+        write!(f, "node {}: its threads take ", self.node)?;
+        match self.takes_ns {
+            Some(takes) => write!(f, "up to {} of each {period}", time(takes).rounded())?,
+            None => {
+                let mut names = self.endless.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+                if self.endless.len() > NAMED {
+                    names += ", …";
+                }
+                write!(f, "all of each {period}, for nothing bounds what {names} may take")?;
+            }
+        }
+        match self.is_beyond() {
+            true => write!(
+                f,
+                ", and the kernel leaves real-time threads {leaves}: it takes up to {} at a time from any of them, \
+                 whatever its priority",
+                (period - leaves).rounded()
+            ),
+            false => {
+                write!(f, ", less than the {leaves} that the kernel leaves them, so it withholds nothing")
+            }
+        }
+    }
+}
+
+impl MachineCheck {
+    /// Whether every critical task holds, and every scheduler and thread receives what it needs.
+    pub fn holds(&self) -> bool {
+        self.report.critical == Verdict::Holds && self.findings.is_empty()
+    }
+
+    /// The nodes from which something is withheld.
+    pub fn beyond(&self) -> impl Iterator<Item = &NodeLoad> {
+        self.load.iter().filter(|node| node.is_beyond())
+    }
+}
+
+/// Checks `system` as it would be on `machine`.
+///
+/// # Errors
+/// See [`CheckError`].
+pub fn check_on(system: &System, plans: &[Plan], machine: &Machine) -> Result<MachineCheck, CheckError> {
+    let costly = with_costs(system, system.overhead.or_more(&machine.highest_costs()));
+    let load = load(&costly, plans, machine)?;
+    let is_beyond = |index: usize| load.get(index).is_some_and(NodeLoad::is_beyond);
+    let given: Vec<Guarantee> = (0..system.nodes.len())
+        .map(|node| if is_beyond(node) { machine.gives() } else { Guarantee::All })
+        .collect();
+    let report = check_lanes_on(&costly, plans, &given)?;
+    let findings = (0..system.nodes.len()).flat_map(|node| findings(system, node, &given[node])).collect();
+    let Overhead { switch, queue, timer, message } = costly.overhead;
+    let ns = |cost: Work| cost.as_nanos();
+    Ok(MachineCheck {
+        kernel: machine.kernel.clone(),
+        costs: CountedCosts {
+            switch_ns: ns(switch),
+            queue_ns: ns(queue),
+            timer_ns: ns(timer),
+            message_ns: ns(message),
+        },
+        load,
+        report,
+        findings,
+        longest_stall_ns: machine.longest_stall.as_nanos(),
+    })
+}
+
+/// What every node takes of what the kernel of `machine` leaves it; nothing if it withholds nothing.
+///
+/// # Errors
+/// See [`CheckError`].
+pub fn load(system: &System, plans: &[Plan], machine: &Machine) -> Result<Vec<NodeLoad>, CheckError> {
+    let Some(Withheld { amount, period, .. }) = machine.greatest_part() else { return Ok(Vec::new()) };
+    let bounds = analyse(system, plans, &mut Effort::new(EFFORT))?;
+    let leaves = *period - amount.at_full_speed();
+    let taken: Vec<_> = (0..system.nodes.len()).map(|node| bounds.taken(system, node, *period)).collect();
+    let of_node = |node: usize| {
+        // Whoever shares a processor with it counts too.
+        let shares = |other: &usize| {
+            let cpus = &system.nodes[*other].cpus;
+            system.nodes[node].cpus.iter().any(|cpu| cpus.contains(cpu))
+        };
+        let mut takes = Some(0_i64);
+        let mut endless = Vec::new();
+        for other in (0..taken.len()).filter(shares) {
+            let most = taken[other].most.map(Duration::as_nanos);
+            takes = takes.zip(most).and_then(|(all, most)| all.checked_add(most));
+            endless.extend(taken[other].endless.iter().cloned());
+        }
+        NodeLoad {
+            node: system.nodes[node].name.clone(),
+            takes_ns: takes,
+            leaves_ns: leaves.as_nanos(),
+            period_ns: period.as_nanos(),
+            endless,
+        }
+    };
+    Ok((0..taken.len()).map(of_node).collect())
+}
+
+fn with_costs(system: &System, overhead: Overhead) -> System {
+    let mut description = Description::clone(system);
+    description.overhead = overhead;
+    System::new(description).unwrap_or_else(|_| system.clone())
+}
+
+/// Who does not receive what it needs where the root is given this; none where it is given everything, of which the check itself tells.
+fn findings(system: &System, node: usize, given: &Guarantee) -> Vec<Finding> {
+    let Some(hierarchy) = system.hierarchy(node).filter(|_| *given != Guarantee::All) else {
+        return Vec::new();
+    };
+    let given = vec![given.clone(); hierarchy.processors.get() as usize];
+    match derive_given(&hierarchy, &given) {
+        Err(NotDerived::Failed(failure)) => failure.findings,
+        _ => Vec::new(),
+    }
+}
