@@ -25,7 +25,16 @@ pub enum Act {
         /// Which.
         thread: usize,
     },
-    /// The same of one that runs.
+    /// A thread that wants a processor has done its job, and goes on with another one that waited.
+    Follow {
+        /// Which.
+        thread: usize,
+        /// Of the next job, from now.
+        deadline: i64,
+        /// The worst case of that.
+        wcet: i64,
+    },
+    /// The same as a release of one that runs.
     Complete {
         /// Where.
         processor: usize,
@@ -62,8 +71,10 @@ pub struct Lengths {
 pub fn acts(lengths: Lengths) -> impl Strategy<Value = Act> + Clone {
     let Lengths { deadline, wcet, start, length, work } = lengths;
     prop_oneof![
-        6 => (0..64usize, deadline, wcet)
+        6 => (0..64usize, deadline.clone(), wcet.clone())
             .prop_map(|(thread, deadline, wcet)| Act::Request { thread, deadline, wcet }),
+        3 => (0..64usize, deadline, wcet)
+            .prop_map(|(thread, deadline, wcet)| Act::Follow { thread, deadline, wcet }),
         1 => (0..64usize).prop_map(|thread| Act::Release { thread }),
         3 => (0..4usize).prop_map(|processor| Act::Complete { processor }),
         1 => (0..64usize, start, length, work)
@@ -93,6 +104,19 @@ impl Player {
         Player { machine, threads, planners, unit, jobs: 0 }
     }
 
+    fn next_job(&mut self, thread: VpId, deadline: i64, wcet: i64) -> Job {
+        let now = self.machine.now;
+        self.jobs += 1;
+        Job {
+            release: now,
+            deadline: now + self.unit * deadline,
+            wcet: (self.unit * wcet).as_work(),
+            rank: 0,
+            number: self.jobs,
+            tag: thread.index() as u32,
+        }
+    }
+
     /// Something happens, if it can.
     pub fn act(&mut self, act: Act) {
         let thread = |number: usize| self.threads[number % self.threads.len()];
@@ -101,11 +125,15 @@ impl Player {
             Act::Request { thread: number, deadline, wcet } => {
                 let thread = thread(number);
                 if !self.machine.wants(thread) {
-                    let (deadline, wcet) = (now + self.unit * deadline, (self.unit * wcet).as_work());
-                    self.jobs += 1;
-                    let tag = thread.index() as u32;
-                    let job = Job { release: now, deadline, wcet, rank: 0, number: self.jobs, tag };
+                    let job = self.next_job(thread, deadline, wcet);
                     self.machine.request(thread, job);
+                }
+            }
+            Act::Follow { thread: number, deadline, wcet } => {
+                let thread = thread(number);
+                if self.machine.wants(thread) {
+                    let job = self.next_job(thread, deadline, wcet);
+                    self.machine.follow(thread, job);
                 }
             }
             Act::Release { thread: number } => {

@@ -41,8 +41,8 @@ pub enum Tree {
 pub enum Demand {
     /// Always.
     Endless,
-    /// Microseconds, one after the other, every so many milliseconds.
-    Bursts(Vec<u16>, u8),
+    /// Microseconds, one after the other, every so many microseconds.
+    Bursts(Vec<u16>, u32),
 }
 
 impl Demand {
@@ -53,7 +53,7 @@ impl Demand {
                 let work = |us: &u16| Work::from_nanos(i64::from(*us) * 1_000);
                 ThreadWork::Bursts {
                     burst: Execution::List(bursts.iter().map(work).collect()),
-                    period: Duration::from_millis(i64::from(*period)),
+                    period: Duration::from_micros(i64::from(*period)),
                 }
             }
         }
@@ -73,15 +73,30 @@ pub struct Ask {
     is_limited: bool,
 }
 
+/// Short bursts that come again so soon that most are about what somebody is promised: a little less, a little more, or exactly; and some far
+/// more, so that the next one always waits.
+fn fine() -> impl Strategy<Value = Demand> {
+    let percent = prop_oneof![
+        3 => prop::sample::select(vec![10_u32, 20, 25, 30, 33, 40, 50]),
+        2 => 5..60_u32,
+        1 => 60..160_u32,
+    ];
+    (prop::collection::vec(20..2_500u16, 1..3), percent).prop_map(|(bursts, percent)| {
+        let mean = bursts.iter().map(|burst| u32::from(*burst)).sum::<u32>() / bursts.len() as u32;
+        Demand::Bursts(bursts, (mean * 100 / percent).max(100))
+    })
+}
+
 fn demands() -> impl Strategy<Value = Demand> {
     // Every so often far more than a period holds, and then hardly anything: what queues makes arrivals irregular.
     let uneven = prop_oneof![3 => 1..500u16, 1 => 5_000..60_000u16];
     prop_oneof![
         2 => Just(Demand::Endless),
         2 => (prop::collection::vec(1..20_000u16, 1..5), 1..50u8)
-            .prop_map(|(bursts, period)| Demand::Bursts(bursts, period)),
+            .prop_map(|(bursts, period)| Demand::Bursts(bursts, u32::from(period) * 1_000)),
         1 => (prop::collection::vec(uneven, 3..12), 1..9u8)
-            .prop_map(|(bursts, period)| Demand::Bursts(bursts, period)),
+            .prop_map(|(bursts, period)| Demand::Bursts(bursts, u32::from(period) * 1_000)),
+        2 => fine(),
     ]
 }
 
@@ -115,14 +130,14 @@ fn scheduler(kind: SchedulerKind, parameters: ParameterDraws, mut children: Vec<
                 Tree::Thread(Demand::Bursts(bursts, _)) => std::mem::take(bursts),
                 _ => vec![4_000],
             };
-            *child = Tree::Thread(Demand::Bursts(bursts, statistical_period(place)));
+            *child = Tree::Thread(Demand::Bursts(bursts, statistical_period(place) * 1_000));
         }
     }
     Tree::Scheduler { kind, parameters, children }
 }
 
 /// In milliseconds: each twice as long as the one before, which so has it as its superperiod.
-fn statistical_period(place: usize) -> u8 {
+fn statistical_period(place: usize) -> u32 {
     5 << place
 }
 
@@ -237,7 +252,7 @@ fn nervous() -> impl Strategy<Value = Demand> {
     prop_oneof![
         3 => Just(Demand::Endless),
         2 => (prop::collection::vec(1..800u16, 1..5), 1..4u8)
-            .prop_map(|(bursts, period)| Demand::Bursts(bursts, period)),
+            .prop_map(|(bursts, period)| Demand::Bursts(bursts, u32::from(period) * 1_000)),
         1 => demands(),
     ]
 }

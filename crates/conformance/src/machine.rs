@@ -46,6 +46,12 @@ impl Machine {
         assert_eq!(self.engine.release(thread, self.now), seen, "service is the time on processors");
     }
 
+    /// The thread ends its request and goes on with another one.
+    pub fn follow(&mut self, thread: VpId, job: Job) {
+        let seen = self.wanting[thread.index()].replace(Work::ZERO).expect("it wants a processor");
+        assert_eq!(self.engine.follow(thread, job, self.now), seen, "service is the time on processors");
+    }
+
     /// The threads on processors, by processor.
     pub fn running(&self) -> impl Iterator<Item = Option<VpId>> + '_ {
         self.running.iter().map(|occupant| occupant.map(|occupant| occupant.thread()))

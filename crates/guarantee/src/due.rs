@@ -17,10 +17,12 @@
 //! | PSBE s, δ | s | δ |
 //! | RESU, PS | s | what is [stated](LongRun), over all times together |
 //!
+//! Where mechanisms have a price, which the tolerance of a window tells, the share is less by a twentieth: that much of it may go into them.
+//!
 //! Of a maximum x in y it takes the line that what is received may never be above: 2 x + (x/y) t in any t, work or no work.
 
 use crate::guarantee::{Continuity, Guarantee, Hardness};
-use crate::monitor::LongRun;
+use crate::monitor::{LongRun, lessened};
 use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::ToPrimitive;
@@ -73,8 +75,7 @@ pub struct Due {
 }
 
 impl Due {
-    /// Of somebody that has no work at `now`. What is missing by no more than `tolerance`, in each period of a reservation and of everything
-    /// else at all, is not missing.
+    /// Of somebody that has no work at `now`. What is missing by no more than `tolerance` is not missing.
     pub fn new(guarantee: &Guarantee, stated: Option<LongRun>, tolerance: Duration, now: Instant) -> Self {
         let tolerance = tolerance.as_nanos();
         let least = least(guarantee, stated.is_some(), tolerance);
@@ -105,6 +106,14 @@ impl Due {
     /// Whether anything can be due.
     pub fn judges(&self) -> bool {
         self.least.is_some()
+    }
+
+    /// Another bound is stated from now on; without one, nothing is due any more of a share in the long run.
+    pub fn restate(&mut self, stated: Option<LongRun>) {
+        if let Some(before) = self.stated {
+            self.stated = Some(before.or_further(stated.unwrap_or(before)));
+            self.least = self.least.filter(|_| stated.is_some());
+        }
     }
 
     /// From `now` on there is work to do.
@@ -184,30 +193,31 @@ fn parts(share: &BigRational) -> i128 {
     (share * BigInt::from(PARTS)).floor().to_integer().to_i128().unwrap_or(PARTS)
 }
 
+/// `amount` in every `period`, of which in the worst case `gap` holds nothing.
+fn line(amount: &BigRational, period: &BigRational, gap: &BigRational, tolerance: i64) -> Option<Line> {
+    let share = amount / period;
+    let error = (&share * gap).ceil().to_integer().to_i64()?;
+    Some(Line { share: lessened(parts(&share), tolerance), error: error.saturating_add(tolerance) })
+}
+
 fn least(guarantee: &Guarantee, is_stated: bool, tolerance: i64) -> Option<Line> {
-    let whole_nanos = |nanos: BigRational| nanos.ceil().to_integer().to_i64();
+    let (nothing, whole) = (BigRational::from_integer(0.into()), BigRational::from_integer(1.into()));
     match guarantee {
-        Guarantee::All => Some(Line { share: PARTS, error: tolerance }),
+        Guarantee::All => line(&whole, &whole, &nothing, tolerance),
         Guarantee::Reservation(reservation) => {
-            let amount = reservation.amount().nanos() - BigInt::from(tolerance);
-            let period = reservation.period().nanos();
-            if amount <= BigRational::from_integer(0.into()) {
-                return None;
-            }
-            let share = &amount / period;
+            let (amount, period) = (reservation.amount().nanos(), reservation.period().nanos());
             let gap = match reservation.continuity() {
-                Continuity::Basic => (period - &amount) * BigInt::from(2),
-                Continuity::Continuous => period - &amount,
+                Continuity::Basic => (period - amount) * BigInt::from(2),
+                Continuity::Continuous => period - amount,
             };
-            let error = whole_nanos(&share * gap)?.saturating_add(tolerance);
-            Some(Line { share: parts(&share), error })
+            line(amount, period, &gap, tolerance)
         }
         Guarantee::Psbe { share, error } => {
-            let error = whole_nanos(error.nanos().clone())?.saturating_add(tolerance);
-            Some(Line { share: parts(share.ratio()), error })
+            let gap = if share.is_none() { nothing } else { error.nanos() / share.ratio() };
+            line(share.ratio(), &whole, &gap, tolerance)
         }
         Guarantee::Resu(share) | Guarantee::Ps(share) if is_stated => {
-            Some(Line { share: parts(share.ratio()), error: tolerance })
+            line(share.ratio(), &whole, &nothing, tolerance)
         }
         Guarantee::Resu(_) | Guarantee::Ps(_) | Guarantee::Null => None,
     }

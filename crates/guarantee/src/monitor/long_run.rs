@@ -23,21 +23,35 @@ pub struct LongRun {
     /// By chance: the square root of this times the time wanted. It is zero unless lots are drawn, and then such that more has a
     /// probability of less than one in a hundred million.
     pub chance: Duration,
-    /// One nanosecond in so much time is lost by rounding; none if this is zero.
-    pub rounding: Duration,
 }
 
 impl LongRun {
     /// Standard deviations of which more has that probability, on one side.
     pub const DEVIATIONS: i64 = 6;
 
+    /// As far as either allows.
+    pub(crate) fn or_further(self, other: LongRun) -> LongRun {
+        LongRun { behind: self.behind.max(other.behind), chance: self.chance.max(other.chance) }
+    }
+
     /// What may be missing of what was due in `wanted`, in so many stretches, in nanoseconds.
     pub(crate) fn allowed(&self, wanted: i64, stretches: i64) -> i64 {
         let product = self.chance.as_nanos() as u128 * wanted as u128;
         let by_chance = i64::try_from(product.isqrt()).unwrap_or(i64::MAX);
-        let rounded = wanted.checked_div(self.rounding.as_nanos()).unwrap_or(0);
-        self.behind.as_nanos().saturating_mul(stretches).saturating_add(by_chance).saturating_add(rounded)
+        self.behind.as_nanos().saturating_mul(stretches).saturating_add(by_chance)
     }
+}
+
+/// One part of so many of a share that may be missing in the long run: where something is tolerated in a window, mechanisms have a price,
+/// which is paid again and again, and up to a twentieth of what is due may go into it; where next to nothing is, amounts are rounded.
+fn tolerated_part(tolerance: i64) -> i128 {
+    const PRICE: i64 = 1_000;
+    if tolerance > PRICE { 20 } else { 10_000 }
+}
+
+/// The share without what may be missing of it in the long run.
+pub(crate) fn lessened(share: i128, tolerance: i64) -> i128 {
+    share - share / tolerated_part(tolerance)
 }
 
 /// Judges all stretches of demand together.
@@ -60,7 +74,7 @@ impl Average {
     pub fn new(share: &Share, bound: LongRun, tolerance: i64) -> Self {
         let share = (share.ratio() * BigInt::from(PARTS)).floor().to_integer().to_i128();
         Average {
-            share: share.expect("a share is at most the whole"),
+            share: lessened(share.expect("a share is at most the whole"), tolerance),
             bound,
             tolerance,
             stretches: 0,
@@ -69,6 +83,10 @@ impl Average {
             since: 0,
             reported: 0,
         }
+    }
+
+    pub fn restate(&mut self, bound: LongRun) {
+        self.bound = self.bound.or_further(bound);
     }
 
     pub fn begin(&mut self, now: i64) {

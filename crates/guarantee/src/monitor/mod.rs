@@ -28,6 +28,7 @@ use crate::exact::Span;
 use crate::guarantee::{Continuity, Guarantee, Hardness, Reservation};
 use crate::theorem;
 use basic::Basic;
+pub(crate) use long_run::lessened;
 use continuous::Continuous;
 use long_run::Average;
 pub use long_run::LongRun;
@@ -210,6 +211,16 @@ impl Monitor {
             Guarantee::Null => Judge::Nothing,
         };
         Monitor { judge, standing: Standing::Waiting, since: now, tally: Tally::default() }
+    }
+
+    /// Another bound is stated from now on of how far behind a share in the long run may be; what it was before may still be felt. Without
+    /// one it is not judged any more.
+    pub fn restate(&mut self, stated: Option<LongRun>) {
+        match (&mut self.judge, stated) {
+            (Judge::Average(average), Some(bound)) => average.restate(bound),
+            (judge @ Judge::Average(_), None) => *judge = Judge::Nothing,
+            _ => {}
+        }
     }
 
     /// Whether this kind of promise can be judged at all.

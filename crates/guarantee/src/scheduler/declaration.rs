@@ -246,7 +246,7 @@ pub enum Behind {
     Warps,
     /// Two quanta, and six standard deviations of the draws.
     Draws,
-    /// Four quanta for each child and eight more: two before somebody who is behind goes first, on each processor.
+    /// Two quanta for each child on each processor and four more: after two, somebody who is behind goes first.
     Surplus,
     /// Two of the periods that the child asks for.
     Periods,

@@ -199,6 +199,14 @@ impl Report {
         self.tasks.iter().all(|task| task.missed + task.skipped == 0)
     }
 
+    /// Promises of which nobody knows whether they were kept: node, and edge.
+    pub fn unjudged(&self) -> impl Iterator<Item = (&str, &Kept)> {
+        self.hierarchies.iter().flat_map(|hierarchy| {
+            let node = hierarchy.node.as_str();
+            hierarchy.edges.iter().filter(|edge| edge.is_unjudged()).map(move |edge| (node, edge))
+        })
+    }
+
     /// Whether no promise of the hierarchies was found broken, by what was granted or by what was received, and none was judged for
     /// less than the run because its hierarchy ended early.
     pub fn promises_kept(&self) -> bool {

@@ -553,7 +553,8 @@ fn done(planned: &Planned) -> Done {
     // Those that somebody requires are among the findings.
     let others: Vec<String> = doubts.filter(|doubt| !warnings.contains(doubt)).collect();
     warnings.extend(others);
-    Done { promises: planned.promises.iter().map(promised).collect(), warnings }
+    let told = planned.promises.iter().filter(|moved| !moved.is_restated());
+    Done { promises: told.map(promised).collect(), warnings }
 }
 
 fn outcome(reason: &Reason) -> Outcome {

@@ -98,6 +98,12 @@ impl Promise {
         }
     }
 
+    /// Whether the guarantee is the same, on the same grounds, whatever is stated of how far behind it may be.
+    pub fn is_like(&self, other: &Promise) -> bool {
+        let is_required = |promise: &Promise| matches!(promise, Promise::Required(_));
+        self.guarantee() == other.guarantee() && is_required(self) == is_required(other)
+    }
+
     /// Whether more than the amount would break it.
     pub fn is_maximum(&self) -> bool {
         self.guarantee().as_reservation().is_some_and(|amount| amount.hardness() == Hardness::Hard)

@@ -9,9 +9,9 @@
 //! | stride | `2 (T + 1) q`: a quantum relative to each sibling, at both ends of a window |
 //! | lottery | `2 q`, and six standard deviations of its draws: `6 sqrt(t q r (1 - r))` in `t` |
 //! | sfq, proportional-share | `2 (T + 1) q`, and twice what warps let siblings be ahead |
-//! | sfs | `4 (T + 2) q`: two quanta before somebody who is behind goes first, on each processor |
+//! | sfs | `2 (p T + 2) q` on `p` processors: after two quanta somebody who is behind goes first, when each sibling's turn has ended |
 //! | soft-cbs | twice the reservation's period |
-//! | bss-i, pshed | twice the longest time between two deadlines: of threads below, of tasks, or a slice |
+//! | bss-i, pshed | twice what is due in the longest time between two deadlines: of a thread, or of the slices of shares |
 //!
 //! Kinds that are registered by programs state nothing, and what they promise in the long run is not judged.
 
@@ -23,8 +23,8 @@ use talea_guarantee::guarantee::{Guarantee, Kind};
 use talea_guarantee::label::Label;
 use talea_guarantee::monitor::LongRun;
 use talea_guarantee::rewrite::Choice;
-use talea_guarantee::scheduler::Behind;
-use talea_model::{Request, Scheduler, SchedulerKind, System, ThreadWork, Under};
+use talea_guarantee::scheduler::{Behind, Deadlines};
+use talea_model::{Request, Scheduler, System, ThreadWork};
 use talea_time::Duration;
 
 /// The bound of the edge from `parent` to `child`.
@@ -33,7 +33,6 @@ pub(super) fn bound(system: &System, derivation: &Derivation, edge: (&str, &str)
     Some(LongRun {
         behind: nanos(stated.behind),
         chance: nanos(stated.chance),
-        rounding: stated.rounding.map_or(Duration::ZERO, nanos),
     })
 }
 
@@ -46,7 +45,6 @@ fn nanos(nanos: f64) -> Duration {
 struct Stated {
     behind: f64,
     chance: f64,
-    rounding: Option<f64>,
 }
 
 /// Nothing is stated.
@@ -82,7 +80,6 @@ impl Stating<'_> {
             let stated = self.of((parent, name))?;
             sum.0.behind += stated.behind;
             sum.0.chance += stated.chance;
-            sum.0.rounding = sum.0.rounding.or(stated.rounding);
             sum.1 += in_f64(edge.label.absolute_share().ratio());
         }
         if scheduler.under.is_empty() {
@@ -101,11 +98,15 @@ impl Stating<'_> {
         let facts = Facts::new(self.system, self.derivation, index);
         let quantum = facts.quantum_time().as_nanos() as f64;
         let children = facts.requests().count() as f64;
+        let processors = match scheduler.under.len() {
+            0 => self.system.nodes[scheduler.node].cpus.len(),
+            parents => parents,
+        } as f64;
         let own = match scheduler.kind.behind {
             Behind::Turns => 2.0 * (children + 1.0) * quantum,
             Behind::Draws => 2.0 * quantum,
             Behind::Warps => 2.0 * ((children + 1.0) * quantum + warps(&facts)),
-            Behind::Surplus => 4.0 * (children + 2.0) * quantum,
+            Behind::Surplus => 2.0 * (processors * children + 2.0) * quantum,
             Behind::Periods => 2.0 * period(&facts, child).ok_or(Unstated)?,
             Behind::Unstated | Behind::PassedOn | Behind::Deadlines => return Err(Unstated),
         };
@@ -122,7 +123,6 @@ impl Stating<'_> {
             } else {
                 chance + fraction * fraction * input.chance
             },
-            rounding: input.rounding,
         })
     }
 
@@ -144,7 +144,7 @@ impl Stating<'_> {
         let (_, scheduler) = self.scheduler(parent)?;
         match scheduler.kind.behind {
             Behind::PassedOn => return self.passed_on(parent, child),
-            Behind::Deadlines => {}
+            Behind::Deadlines if self.is_always_entitled(child) => {}
             _ => return Err(Unstated),
         }
         let slice = scheduler.quantum.unwrap_or_default().as_nanos() as f64;
@@ -153,9 +153,16 @@ impl Stating<'_> {
         Ok(Stated {
             behind: 2.0 * speed * between + input.behind,
             chance: 0.0,
-            // What is less than a nanosecond of a slice is lost.
-            rounding: Some(slice.max(1.0) / 2.0),
         })
+    }
+
+    /// Whether all that is wanted below counts: a thread, and shares, which are served in slices. Other schedulers want what is spared
+    /// beside what they announce deadlines for, which nobody owes them; their children are judged instead.
+    fn is_always_entitled(&self, child: &str) -> bool {
+        match self.scheduler(child) {
+            Ok((_, scheduler)) => scheduler.kind.deadlines == Deadlines::Slices,
+            Err(Unstated) => true,
+        }
     }
 
     /// The longest time between two deadlines that `child` announces, at this speed.
@@ -166,20 +173,10 @@ impl Stating<'_> {
                 _ => 0.0,
             };
         }
-        let Ok((index, scheduler)) = self.scheduler(child) else { return 0.0 };
-        let own = scheduler.quantum.unwrap_or_default().as_nanos() as f64 / speed.max(1e-9);
-        let tasks = self.system.tasks.iter().filter(|_| scheduler.kind == SchedulerKind::LANES);
-        let tasks = tasks.map(|task| task.deadline.as_nanos() as f64);
-        let is_here = |under: &[Under]| under.iter().any(|under| under.scheduler == index);
-        let threads = self.system.threads.iter().filter(|thread| is_here(&thread.under));
-        let schedulers = self.system.schedulers.iter().filter(|below| is_here(&below.under));
-        let names = threads.map(|thread| &thread.name).chain(schedulers.map(|below| &below.name));
-        let facts = Facts::new(self.system, self.derivation, index);
-        let periods = facts.requests().filter_map(|(_, request)| period_of(request));
-        let below = names.map(|name| self.between_deadlines(name, speed));
-        // Periods of reservations count the slower processor's time, and so last longer.
-        let all = below.chain(tasks).chain(periods.map(|period| period / speed.max(1e-9)));
-        all.fold(own, f64::max)
+        // The end of each quantum at this speed.
+        self.scheduler(child).map_or(0.0, |(_, scheduler)| {
+            scheduler.quantum.unwrap_or_default().as_nanos() as f64 / speed.max(1e-9)
+        })
     }
 }
 

@@ -317,6 +317,16 @@ impl Watch {
         self.begin_judging(vp, VpState::Waiting, now);
     }
 
+    /// How far behind the edge on `vp` may be from now on, while what is promised is the same: as far as it might before, or further.
+    pub fn restate(&mut self, vp: VpId, promise: &Promise) {
+        let Some(edge) = self.watched(vp) else { return };
+        edge.promise = Some(promise.clone());
+        edge.monitor.restate(promise.stated());
+        if let Some(due) = &mut edge.due {
+            due.restate(promise.stated());
+        }
+    }
+
     /// Nobody tells any more of the work of who is on `vp`, who leaves.
     pub fn forget_work(&mut self, vp: VpId) {
         if let Some(working) = self.working.get_mut(vp.index()) {
@@ -455,7 +465,8 @@ impl Kept {
     /// Whether it was kept by all that is known.
     pub fn verdict(&self) -> Verdict {
         let withheld = self.receipts.is_some_and(|receipts| receipts.violations > 0);
-        let misses = self.sums.is_some_and(|sums| sums.missing_ns > 0 || sums.excess_ns > 0);
+        let is_due = self.sums.is_some_and(|sums| sums.wanted_ns > 0);
+        let misses = self.misses_by_sums();
         match (self.judged, self.violations) {
             (Some(_), 0) if misses && self.receipts.is_none_or(|receipts| receipts.withheld_ns == 0) => {
                 Verdict::NotGranted
@@ -465,9 +476,22 @@ impl Kept {
             (None, _) => Verdict::NotJudgeable,
             (Some(_), 1..) => Verdict::NotGranted,
             (Some(_), 0) if withheld => Verdict::Withheld,
-            (Some(0), 0) => Verdict::Untested,
+            // No window of it ended, but what was due at every instant was received.
+            (Some(0), 0) if !is_due => Verdict::Untested,
             (Some(_), 0) => Verdict::Kept,
         }
+    }
+
+    /// Whether less was received than was due by the work that arrived, or more than a maximum, in no matter which windows.
+    pub fn misses_by_sums(&self) -> bool {
+        self.sums.is_some_and(|sums| sums.missing_ns > 0 || sums.excess_ns > 0)
+    }
+
+    /// Whether something is promised to somebody who wanted it, and nobody could judge whether it was kept.
+    pub fn is_unjudged(&self) -> bool {
+        let is_unknown =
+            matches!(self.verdict(), Verdict::NotJudged | Verdict::NotJudgeable | Verdict::Untested);
+        is_unknown && self.basis != Basis::Nothing && self.wanted_ns != Some(0)
     }
 
     /// In how many windows it was found broken, and the worst of them: by what was granted, or where this was enough by what was

@@ -182,7 +182,7 @@ impl Rated {
                 announced
             }
             // It has none, or overran it.
-            _ => self.slice_at(now, slice),
+            _ => self.slice_at(now, slice, pending),
         };
         self.introduce(now, deadline);
         self.forget_savings(now, deadline, pending);
@@ -193,14 +193,16 @@ impl Rated {
     }
 
     /// When the slice ends that is going on at `now`: a new one if the last has ended. At least a nanosecond is in it, and what is less
-    /// than one more is not carried over to the next, since that would be more than its rate there.
-    fn slice_at(&mut self, now: Instant, slice: Duration) -> Instant {
+    /// than one more is not carried over to the next, since that would be more than its rate there. Who has been pending by it keeps what it
+    /// is entitled to; for anybody else nothing has been saved up.
+    fn slice_at(&mut self, now: Instant, slice: Duration, pending: Instant) -> Instant {
         let (rate, unit) = self.absolute;
         let left = |deadline: Instant| i128::from((deadline - now).as_nanos()) * rate;
-        let current = self
-            .slice
-            .filter(|slice| slice.deadline > now)
-            .map(|slice| Entitlement { scaled: slice.scaled.min(left(slice.deadline)), ..slice });
+        let kept = |slice: Entitlement| match pending == slice.deadline {
+            true => slice,
+            false => Entitlement { scaled: slice.scaled.min(left(slice.deadline)), ..slice },
+        };
+        let current = self.slice.filter(|slice| slice.deadline > now).map(kept);
         let begun = || {
             let shortest = Duration::from_nanos(((unit + rate - 1) / rate) as i64);
             let deadline = now + slice.max(shortest);

@@ -9,7 +9,7 @@
 //! back; so it does for a request that declares much more than the budget. No reservation in every period allows that. With
 //! [`Requests::InPieces`] a request is served in pieces of at most the budget. A piece counts from the deadline of the one before on;
 //! until then it is served only if everybody else is ahead too, and is not charged. What is not needed of the last piece is given
-//! back (Spuri, Buttazzo and Sensini 1995, exact reclaiming).
+//! back (Spuri, Buttazzo and Sensini 1995, exact reclaiming), or if the next request waits already, that one's beginning fills the piece up.
 //!
 //! In pieces, ALL or RESU becomes RESBS for each child. Admission is exact: `sum U <= capacity`. Costs a look at every child per notification.
 //!
@@ -55,7 +55,9 @@ pub struct Bandwidth {
     share: Fraction,
     /// Deadline of the current request in nanoseconds, times the budget: exact.
     scaled: i128,
-    /// What is left of the current piece.
+    /// The current piece,
+    piece: Work,
+    /// and what is left of it.
     left: Work,
     /// What is declared beyond it.
     declared: Work,
@@ -97,12 +99,25 @@ impl Bandwidth {
             (Overrun::No, Requests::InPieces) => self.declared.min(budget),
         };
         self.declared = (self.declared - piece).max(Work::ZERO);
+        self.piece = piece;
         self.left += piece;
         self.opens = match requests {
             Requests::Whole => Instant::ZERO,
             Requests::InPieces => self.due(),
         };
         self.extend(piece);
+    }
+
+    /// A request that has waited follows the current one, whose last piece it fills up: while there is work, pieces are whole budgets, and
+    /// so follow each other in whole periods.
+    fn follow(&mut self, declared: Work) {
+        let budget = Work::from_nanos(self.share.numerator());
+        let room = (budget - self.piece).max(Work::ZERO);
+        // What declares nothing goes on in pieces that nobody declared.
+        let filled = if declared > Work::ZERO { room.min(declared) } else { room };
+        self.declared = (declared - filled).max(Work::ZERO);
+        (self.piece, self.left) = (self.piece + filled, self.left + filled);
+        self.extend(filled);
     }
 
     /// Gives back what is not needed of the piece, unless it was declared and is served as a whole.
@@ -164,6 +179,7 @@ impl Rule for TotalBandwidth {
         Ok(Bandwidth {
             share,
             scaled: 0,
+            piece: Work::ZERO,
             left: Work::ZERO,
             declared: Work::ZERO,
             overrun: Overrun::No,
@@ -200,10 +216,18 @@ impl Rule for TotalBandwidth {
         clients.account_mut(place).give_back(self.requests);
     }
 
-    /// A server's deadlines are those of single requests.
     fn job_followed(&mut self, cx: &Context<'_>, clients: &mut Clients<Bandwidth>, place: usize) {
-        self.slept(cx, clients, place);
-        self.woke(cx, clients, place);
+        match self.requests {
+            // As published, each request has a deadline of its own.
+            Requests::Whole => {
+                self.slept(cx, clients, place);
+                self.woke(cx, clients, place);
+            }
+            Requests::InPieces => {
+                let declared = cx.job(clients.vp(place)).wcet;
+                clients.account_mut(place).follow(declared);
+            }
+        }
     }
 
     fn ran(&mut self, _cx: &Context<'_>, clients: &mut Clients<Bandwidth>, place: usize, used: Work) {

@@ -1,6 +1,7 @@
 //! The schedulers of the hierarchy: what holds for all of them, what each promises, and what compositions of them do in
 //! the literature.
 
+mod carried;
 mod composed;
 mod compositions;
 mod exchange;

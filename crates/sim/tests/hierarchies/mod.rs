@@ -3,6 +3,7 @@
 mod constraints;
 mod figure;
 mod limits;
+mod outside;
 mod plans;
 mod required;
 mod shares;

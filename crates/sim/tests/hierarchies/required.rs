@@ -105,10 +105,13 @@ impl Judge {
             }
             Event::START | Event::RESUME => Standing::Running,
             Event::PREEMPT => Standing::Ready,
+            // One whose next burst waits goes on wanting, and keeps its processor until the records say otherwise.
             _ => {
                 self.pending -= 1;
-                self.monitor.note(now, Standing::Waiting);
-                if self.pending == 0 { Standing::Waiting } else { Standing::Ready }
+                if self.pending > 0 {
+                    return;
+                }
+                Standing::Waiting
             }
         };
         self.monitor.note(now, standing);

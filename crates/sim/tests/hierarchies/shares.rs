@@ -77,7 +77,7 @@ struct Lags<'s> {
 }
 
 /// Near enough, for bounds.
-fn float(ratio: &Ratio) -> f64 {
+pub fn float(ratio: &Ratio) -> f64 {
     let text = ratio.to_string();
     let (numerator, denominator) = text.split_once('/').unwrap_or((&text, "1"));
     let part = |digits: &str| digits.parse::<f64>().expect("digits");

@@ -194,6 +194,7 @@ fn summary(report: &Report, told: &RecordedEvents) -> String {
             samples.samples,
         ));
     }
+    lines.extend(hierarchy::closing(report));
     lines.join("\n")
 }
 

@@ -77,6 +77,16 @@ pub struct Moved {
     pub after: Option<Promise>,
 }
 
+impl Moved {
+    /// Whether the guarantee is the same, and only how far behind its schedulers may be is another: nobody begins anew then.
+    pub fn is_restated(&self) -> bool {
+        match (&self.before, &self.after) {
+            (Some(before), Some(after)) => before.is_like(after),
+            _ => false,
+        }
+    }
+}
+
 /// What has become of an engine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Renewed {
@@ -310,9 +320,13 @@ impl Live {
     pub fn hold(&self, watch: &mut Watch, engine: &Engine, promises: &[Moved], renewed: &Renewed) {
         let cx: Context<'_> = engine.context();
         renewed.dropped.iter().for_each(|vp| watch.let_go(*vp, cx.now()));
-        for Moved { parent, child, after, .. } in promises {
+        for moved @ Moved { parent, child, after, .. } in promises {
             let ends = (parent.as_str(), child.as_str());
             let Some(vp) = vp_between(engine, &renewed.schedulers, &self.threads, ends) else { continue };
+            if let Some(after) = after.as_ref().filter(|_| moved.is_restated()) {
+                watch.restate(vp, after);
+                continue;
+            }
             watch.let_go(vp, cx.now());
             watch.hold(ends, after.clone(), vp, &cx);
         }

@@ -3,7 +3,8 @@
 use super::{cell, cells, count, is_thread, middle, preemptions, used};
 use crate::cli::output::{Sheet, length, wrap};
 use talea_insight::accounting::{EndedEarly, Figure, HierarchyReport, Report};
-use talea_policy::arrangement::{Breach, Kept, Side, Verdict};
+use talea_guarantee::due::Sums;
+use talea_policy::arrangement::{Basis, Breach, Kept, Side, Verdict};
 use talea_record::RecordedEvents;
 use talea_time::Duration;
 
@@ -62,6 +63,9 @@ pub fn promises(hierarchy: &HierarchyReport) -> String {
         if let Some(breach) = at_worst {
             worst_of.push(wrap(&format!("  worst of {} to {}: {}", edge.parent, edge.child, worst(breach))));
         }
+        if let Some(sums) = edge.sums.filter(|_| edge.misses_by_sums()) {
+            worst_of.push(wrap(&by_sums(edge, sums)));
+        }
     }
     let until = match &hierarchy.ended_early {
         None => String::new(),
@@ -70,6 +74,31 @@ pub fn promises(hierarchy: &HierarchyReport) -> String {
     let mut lines = vec![format!("node {}: guarantees{until}", hierarchy.node), sheet.render()];
     lines.extend(worst_of);
     lines.join("\n")
+}
+
+/// How many guarantees were kept, in a sentence, and which could not be judged. None where nothing is promised.
+pub fn closing(report: &Report) -> Option<String> {
+    let promised = |edge: &&Kept| edge.basis != Basis::Nothing;
+    let edges = || report.hierarchies.iter().flat_map(|hierarchy| &hierarchy.edges).filter(promised);
+    let (all, broken) = (edges().count(), edges().filter(|edge| edge.is_broken()).count());
+    if all == 0 {
+        return None;
+    }
+    let unjudged: Vec<String> =
+        report.unjudged().map(|(_, edge)| format!("{} to {}", edge.parent, edge.child)).collect();
+    let unwanted = edges().filter(|edge| edge.wanted_ns == Some(0)).count();
+    let kept = all - broken - unjudged.len() - unwanted;
+    let mut closing = format!("guarantees: {kept} of {all} kept");
+    for (count, what) in [(broken, "broken"), (unwanted, "not made use of")] {
+        if count > 0 {
+            closing += &format!(", {count} {what}");
+        }
+    }
+    if !unjudged.is_empty() {
+        let count = unjudged.len();
+        closing += &format!(", {count} could not be judged: {}", unjudged.join(", "));
+    }
+    Some(if broken > 0 { closing + "  <-- BROKEN" } else { closing })
 }
 
 fn time(ns: i64) -> String {
@@ -93,6 +122,17 @@ fn verdict(edge: &Kept, ended: Option<&EndedEarly>) -> String {
 
 fn withheld(ns: i64) -> String {
     if ns == 0 { "-".into() } else { length(ns) }
+}
+
+/// What was wanted and received contradicts the guarantee, whatever the windows say.
+fn by_sums(edge: &Kept, sums: Sums) -> String {
+    let (wanted, received) = (length(sums.wanted_ns), length(sums.received_ns));
+    let how = match sums.missing_ns {
+        missing @ 1.. => format!("up to {} less than was due", time(missing)),
+        _ => format!("up to {} more than is allowed", time(sums.excess_ns)),
+    };
+    let Kept { parent, child, .. } = edge;
+    format!("  sums of {parent} to {child}: there was work for {wanted}, at which it was for {received}: {how}")
 }
 
 /// `1.2ms short of 5ms in 33ms at 2.04s`.
