@@ -218,7 +218,7 @@ impl Beside {
         let is_share = self.kind.declaration().demand() == talea_guarantee::scheduler::Demand::Weight;
         let asked = |hundredths: u32| match self.kind {
             _ if is_share => Request::share(std::num::NonZeroU32::new(hundredths).expect("above zero")),
-            SchedulerKind::BSS_I => {
+            kind if kind == SchedulerKind::BSS_I => {
                 Request::Guarantee(format!("RESU 0.{hundredths:02}").parse().expect("a rate"))
             }
             kind => {
